@@ -1,0 +1,75 @@
+# The commands of the project; `make help` lists them. PYTHON= chooses the interpreter that .venv is made with.
+#
+# cmake and ninja come from .venv, so that every machine builds with the same ones.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export PYTHON
+jobs ?= $(shell nproc)
+python := .venv/bin/python
+release := build/release
+configure := cmake --preset
+
+cpp_files = $(shell find include src cli python tests bench examples -name '*.cc' -o -name '*.h' | grep -v /data/)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## the library, the command line program and the Python package in .venv
+	@tools/setup.sh core
+	@$(MAKE) -s --no-print-directory $(release)/build.ninja
+	@cmake --build $(release) --target product -j $(jobs)
+
+$(release)/build.ninja:
+	@$(configure) release -DPENSTOCK_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/$(python)
+
+test: ## all tests, under sanitizers too; STAGES="lint unit python asan tsan" chooses
+	@tools/setup.sh core test
+	@$(python) tools/run_tests.py --jobs $(jobs) $(STAGES)
+
+demo: build ## write, read and compare the benchmark array; pictures in build/demo
+	@tools/setup.sh demo
+	@.venv/bin/penstock demo --output build/demo $(ARGS)
+
+bench: build ## measure against ceilings and peers; ARGS= goes to the runner
+	@tools/setup.sh core bench
+	@$(configure) release -DPENSTOCK_BENCH=ON >/dev/null
+	@cmake --build $(release) -j $(jobs) --target product micro_benchmarks
+	@$(python) bench/run.py $(ARGS)
+
+check: ## format, lint, types, layers; changes nothing
+	@tools/setup.sh core test
+	@$(python) tools/check_layers.py
+	@clang-format --dry-run -Werror $(cpp_files)
+	@ruff format --check --quiet
+	@ruff check --quiet
+	@mypy
+	@mypy --strict --no-warn-unused-configs tools/*.py
+
+format: ## reformat C++ and Python
+	@tools/setup.sh core test
+	@clang-format -i $(cpp_files)
+	@ruff format --quiet
+	@ruff check --fix --quiet
+
+tidy: ## clang-tidy on all sources (slow)
+	@tools/setup.sh core test tidy
+	@$(configure) asan >/dev/null
+	@find src cli -name '*.cc' -not -name '*_test.cc' | xargs -r -P $(jobs) -n 1 clang-tidy --quiet -p build/asan
+
+fuzz: ## search for crashes; SECONDS_EACH=60 TARGETS="fuzz_..." choose
+	@tools/setup.sh core test
+	@$(configure) fuzz >/dev/null
+	@$(python) tools/fuzz.py --build build/asan --jobs $(jobs) --seconds $(or $(SECONDS_EACH),60) $(TARGETS)
+
+wheel: ## a self-contained wheel in build/dist
+	@tools/setup.sh core wheel
+	@rm -rf build/dist build/wheel
+	@$(python) -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir build/wheel .
+	@auditwheel repair --wheel-dir build/dist build/wheel/penstock-*.whl
+	@ls -l build/dist
+
+clean: ## remove build/ and the compiled module; keeps .venv
+	@rm -rf build python/penstock/_core*.so
+
+.PHONY: help build test demo bench check format tidy fuzz wheel clean

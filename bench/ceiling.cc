@@ -1,0 +1,311 @@
+// What this machine can do with a set of chunks when nothing but one system call, one libzstd call or one copy per
+// chunk is made: the ceilings that the demo and the benchmark hold Penstock against. It knows no array format and links
+// no part of Penstock.
+//
+// It reads lines. First the chunks, then commands; each command answers with one line on stdout:
+//
+//   threads N                                 workers of the commands that use several (1)
+//   file PATH                                 files are numbered from 0 in this order
+//   chunk FILE OFFSET LENGTH DECODED          encoded bytes [OFFSET, OFFSET + LENGTH) of FILE decode to DECODED bytes;
+//                                             decoded chunks stand one after another in memory
+//   pread | decode | fresh | memcpy | chain   -> NAME NANOSECONDS ENCODED_BYTES DECODED_BYTES
+//   one REPEATS | range REPEATS | whole REPEATS  -> NAME NANOSECONDS_PER_CHUNK
+//
+// The exit status is 1, with a line on stderr, where the input or a file is not as described.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using nanoseconds = std::uint64_t;
+
+nanoseconds now() {
+  return static_cast<nanoseconds>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
+
+[[noreturn]] void fail(const std::string& what) {
+  std::cerr << "penstock_ceiling: " << what << '\n';
+  std::exit(1);
+}
+
+// Memory that has been touched, on huge pages where the system grants them (as NumPy asks for, too).
+class warm_memory {
+ public:
+  warm_memory() = default;
+  warm_memory(const warm_memory&) = delete;
+  warm_memory& operator=(const warm_memory&) = delete;
+  ~warm_memory() { release(); }
+
+  // A second call with the same size keeps what is there, unless `touched` is false: then the pages are new.
+  std::byte* get(std::size_t bytes, bool touched = true) {
+    if (data_ != nullptr && (size_ != bytes || !touched)) release();
+    if (data_ == nullptr) {
+      void* memory =
+          mmap(nullptr, std::max<std::size_t>(bytes, 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (memory == MAP_FAILED) fail("no memory for " + std::to_string(bytes) + " bytes");
+      data_ = static_cast<std::byte*>(memory);
+      size_ = bytes;
+      madvise(memory, bytes, MADV_HUGEPAGE);
+      if (touched) std::memset(memory, 1, bytes);
+    }
+    return data_;
+  }
+  void release() {
+    if (data_ != nullptr) munmap(data_, std::max<std::size_t>(size_, 1));
+    data_ = nullptr;
+  }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+struct file {
+  std::string path;
+  int descriptor = -1;
+};
+
+struct chunk {
+  std::size_t file = 0;
+  off_t offset = 0;
+  std::size_t length = 0;
+  std::size_t decoded = 0;
+  std::size_t encoded_at = 0;  // in the encoded memory
+  std::size_t decoded_at = 0;  // in the decoded memory
+};
+
+using dctx = std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)>;
+
+class ceiling {
+ public:
+  void set_threads(unsigned threads) { threads_ = std::max(1U, threads); }
+
+  void add_file(const std::string& path) {
+    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) fail("cannot open '" + path + "'");
+    files_.push_back({path, descriptor});
+  }
+
+  void add_chunk(chunk added) {
+    if (added.file >= files_.size()) fail("a chunk names a file that was not given");
+    added.encoded_at = encoded_bytes_;
+    added.decoded_at = decoded_bytes_;
+    encoded_bytes_ += added.length;
+    decoded_bytes_ += added.decoded;
+    largest_encoded_ = std::max(largest_encoded_, added.length);
+    largest_decoded_ = std::max(largest_decoded_, added.decoded);
+    chunks_.push_back(added);
+  }
+
+  std::string run(const std::string& command, std::size_t repeats) {
+    if (chunks_.empty()) fail("no chunks");
+    if (command == "one") return single(command, one(repeats));
+    if (command == "range") return single(command, range(repeats));
+    if (command == "whole") return single(command, whole(repeats));
+    nanoseconds spent = 0;
+    if (command == "pread") {
+      spent = pread_all();
+    } else if (command == "decode") {
+      spent = decode_all(decoded_.get(decoded_bytes_));
+    } else if (command == "fresh") {
+      spent = decode_all(decoded_.get(decoded_bytes_, false));
+    } else if (command == "memcpy") {
+      spent = memcpy_all();
+    } else if (command == "chain") {
+      spent = chain_all();
+    } else {
+      fail("unknown command '" + command + "'");
+    }
+    return command + ' ' + std::to_string(spent) + ' ' + std::to_string(encoded_bytes_) + ' ' +
+           std::to_string(decoded_bytes_);
+  }
+
+ private:
+  // `prepare` runs per worker before the clock starts and gives the function called with every chunk of that worker.
+  nanoseconds on_all_chunks(const std::function<std::function<void(const chunk&)>()>& prepare) {
+    std::atomic<std::size_t> next{0};
+    std::atomic<unsigned> ready{0};
+    std::atomic<bool> go{false};
+    std::vector<std::thread> workers;
+    for (unsigned i = 0; i < threads_; ++i) {
+      workers.emplace_back([&] {
+        const auto work = prepare();
+        ready.fetch_add(1);
+        while (!go.load(std::memory_order_acquire)) std::this_thread::yield();
+        for (std::size_t at = next++; at < chunks_.size(); at = next++) work(chunks_[at]);
+      });
+    }
+    while (ready.load() < threads_) std::this_thread::yield();
+    const nanoseconds begin = now();
+    go.store(true, std::memory_order_release);
+    for (auto& worker : workers) worker.join();
+    return now() - begin;
+  }
+
+  nanoseconds pread_all() {
+    return on_all_chunks([this] {
+      auto buffer = std::make_shared<std::vector<std::byte>>(largest_encoded_);
+      return [this, buffer](const chunk& which) { read(which, buffer->data()); };
+    });
+  }
+
+  nanoseconds decode_all(std::byte* into) {
+    const std::byte* from = load();
+    return on_all_chunks([=] {
+      auto context = std::shared_ptr<ZSTD_DCtx>(ZSTD_createDCtx(), ZSTD_freeDCtx);
+      return [=](const chunk& which) {
+        decode(context.get(), which, from + which.encoded_at, into + which.decoded_at);
+      };
+    });
+  }
+
+  // What scattering costs: each decoded chunk, in a worker's scratch, is copied to its place.
+  nanoseconds memcpy_all() {
+    std::byte* into = decoded_.get(decoded_bytes_);
+    return on_all_chunks([=, this] {
+      auto scratch = std::make_shared<std::vector<std::byte>>(largest_decoded_, std::byte{2});
+      return [=](const chunk& which) { std::memcpy(into + which.decoded_at, scratch->data(), which.decoded); };
+    });
+  }
+
+  // pread into a worker's buffer, then libzstd from there: no engine can do better without reading ahead.
+  nanoseconds chain_all() {
+    std::byte* into = decoded_.get(decoded_bytes_);
+    return on_all_chunks([=, this] {
+      auto context = std::shared_ptr<ZSTD_DCtx>(ZSTD_createDCtx(), ZSTD_freeDCtx);
+      auto buffer = std::make_shared<std::vector<std::byte>>(largest_encoded_);
+      return [=, this](const chunk& which) {
+        read(which, buffer->data());
+        decode(context.get(), which, buffer->data(), into + which.decoded_at);
+      };
+    });
+  }
+
+  nanoseconds one(std::size_t repeats) {
+    const std::byte* from = load();
+    std::byte* into = decoded_.get(decoded_bytes_);
+    const dctx context(ZSTD_createDCtx(), ZSTD_freeDCtx);
+    return per_chunk(repeats, [&](const chunk& which) {
+      decode(context.get(), which, from + which.encoded_at, into + which.decoded_at);
+    });
+  }
+
+  // The system calls of a sharded read from an open file: is it still the same file, then the bytes.
+  nanoseconds range(std::size_t repeats) {
+    std::vector<std::byte> buffer(largest_encoded_);
+    return per_chunk(repeats, [&](const chunk& which) {
+      struct stat status = {};
+      if (stat(files_[which.file].path.c_str(), &status) != 0) fail("cannot stat '" + files_[which.file].path + "'");
+      read(which, buffer.data());
+    });
+  }
+
+  // The system calls of a chunk that is a file of its own.
+  nanoseconds whole(std::size_t repeats) {
+    std::vector<std::byte> buffer(largest_encoded_);
+    return per_chunk(repeats, [&](const chunk& which) {
+      const std::string& path = files_[which.file].path;
+      struct stat status = {};
+      const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+      if (descriptor < 0 || fstat(descriptor, &status) != 0) fail("cannot open '" + path + "'");
+      if (pread(descriptor, buffer.data(), which.length, which.offset) != static_cast<ssize_t>(which.length)) {
+        fail("'" + path + "' is shorter than its chunks");
+      }
+      close(descriptor);
+    });
+  }
+
+  template <typename Work>
+  nanoseconds per_chunk(std::size_t repeats, const Work& work) {
+    for (const chunk& which : chunks_) work(which);
+    const nanoseconds begin = now();
+    for (std::size_t i = 0; i < repeats; ++i) work(chunks_[i % chunks_.size()]);
+    return (now() - begin) / std::max<std::size_t>(repeats, 1);
+  }
+
+  static std::string single(const std::string& name, nanoseconds spent) { return name + ' ' + std::to_string(spent); }
+
+  const std::byte* load() {
+    std::byte* into = encoded_.get(encoded_bytes_);
+    if (!loaded_) {
+      for (const chunk& which : chunks_) read(which, into + which.encoded_at);
+      loaded_ = true;
+    }
+    return into;
+  }
+
+  void read(const chunk& which, std::byte* into) const {
+    std::size_t done = 0;
+    while (done < which.length) {
+      const ssize_t got = pread(files_[which.file].descriptor, into + done, which.length - done,
+                                which.offset + static_cast<off_t>(done));
+      if (got <= 0) fail("'" + files_[which.file].path + "' is shorter than its chunks");
+      done += static_cast<std::size_t>(got);
+    }
+  }
+
+  static void decode(ZSTD_DCtx* context, const chunk& which, const std::byte* from, std::byte* into) {
+    if (ZSTD_decompressDCtx(context, into, which.decoded, from, which.length) != which.decoded) {
+      fail("a chunk is not zstd, or not of the size that was said");
+    }
+  }
+
+  unsigned threads_ = 1;
+  std::vector<file> files_;
+  std::vector<chunk> chunks_;
+  std::size_t encoded_bytes_ = 0, decoded_bytes_ = 0, largest_encoded_ = 0, largest_decoded_ = 0;
+  warm_memory encoded_, decoded_;
+  bool loaded_ = false;
+};
+
+}  // namespace
+
+int main() {
+  ceiling measured;
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    std::istringstream words(line);
+    std::string verb;
+    words >> verb;
+    if (verb.empty()) continue;
+    if (verb == "threads") {
+      unsigned threads = 0;
+      if (!(words >> threads)) fail("threads N");
+      measured.set_threads(threads);
+    } else if (verb == "file") {
+      std::string path;
+      std::getline(words >> std::ws, path);
+      measured.add_file(path);
+    } else if (verb == "chunk") {
+      chunk added;
+      if (!(words >> added.file >> added.offset >> added.length >> added.decoded))
+        fail("chunk FILE OFFSET LENGTH DECODED");
+      measured.add_chunk(added);
+    } else {
+      std::size_t repeats = 1;
+      words >> repeats;
+      std::cout << measured.run(verb, std::max<std::size_t>(repeats, 1)) << std::endl;
+    }
+  }
+  return 0;
+}

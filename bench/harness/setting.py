@@ -1,0 +1,37 @@
+"""What a run hands to every scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from peers import Peer, Source, by_name
+from penstock.demo.benchmark_array import EncodedChunk
+from penstock.demo.ceiling import Ceiling
+
+from .result import Result
+
+
+@dataclass
+class Setting:
+    folder: Path  # arrays and profiles; kept between runs
+    threads: int
+    ceiling_program: Path
+    build: Path  # where the micro benchmarks are
+    say: Callable[[str], None]
+
+    def ceiling(self, chunks: Iterable[EncodedChunk], threads: int | None = None) -> Ceiling:
+        return Ceiling(self.ceiling_program, chunks, threads or self.threads)
+
+    def peers(self, names: Iterable[str], source: Source, result: Result) -> list[Peer]:
+        """Those who can take part; `result` hears of the others."""
+        present = []
+        for name in names:
+            peer = by_name(name, self.threads)
+            why = peer.unavailable(source)
+            if why:
+                result.left_out[name] = why
+            else:
+                present.append(peer)
+        return present

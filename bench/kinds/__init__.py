@@ -1,0 +1,1 @@
+"""One module per kind of scenario; each has `run(scenario, setting) -> Result`."""

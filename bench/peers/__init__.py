@@ -1,0 +1,48 @@
+"""Everyone who is measured: one adapter each, all with the same three functions.
+
+A `Peer` opens a path or a dict of objects and reads selections of it into new NumPy arrays, with the number of threads
+that it was told. `unavailable` says in words why it cannot take part; nobody is left out silently.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+Source = Path | dict[str, bytes]
+
+
+class Peer:
+    name = ""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+
+    def unavailable(self, source: Source) -> str:
+        """Why this peer cannot read such a source; empty where it can."""
+        raise NotImplementedError
+
+    def open(self, source: Source) -> Any:
+        """An object whose `[selection]` reads."""
+        raise NotImplementedError
+
+    def active(self) -> AbstractContextManager[Any]:
+        """Settings that must hold while it opens and reads."""
+        return nullcontext()
+
+
+def by_name(name: str, threads: int) -> Peer:
+    from . import penstock_peer, tensorstore_peer, zarr_python_peer, zarrs_python_peer
+
+    peers = {
+        "penstock": penstock_peer.Penstock,
+        "tensorstore": tensorstore_peer.TensorStore,
+        "zarrs-python": zarrs_python_peer.ZarrsPython,
+        "zarr-python fused": zarr_python_peer.Fused,
+        "zarr-python default": zarr_python_peer.Default,
+    }
+    return peers[name](threads)
+
+
+NAMES = ("penstock", "tensorstore", "zarrs-python", "zarr-python fused", "zarr-python default")

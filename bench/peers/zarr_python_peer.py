@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import importlib.util
+from contextlib import AbstractContextManager
+from typing import Any
+
+from penstock.demo import zarr_python
+
+from . import Peer, Source
+
+
+class ZarrPython(Peer):
+    """zarr-python with one of its pipelines."""
+
+    pipeline = ""
+
+    def unavailable(self, source: Source) -> str:
+        if not importlib.util.find_spec("zarr"):
+            return "not installed"
+        return zarr_python.missing(self.pipeline)
+
+    def open(self, source: Source) -> Any:
+        import zarr
+        from zarr.core.buffer import cpu
+        from zarr.storage import MemoryStore
+
+        if isinstance(source, dict):
+            store: Any = MemoryStore({key: cpu.Buffer.from_bytes(value) for key, value in source.items()})
+        else:
+            store = str(source)
+        with self.active():
+            return zarr.open_array(store, mode="r")
+
+    def active(self) -> AbstractContextManager[Any]:
+        return zarr_python.configured(zarr_python.PIPELINES[self.pipeline], self.threads)
+
+
+class Default(ZarrPython):
+    name = "zarr-python default"
+    pipeline = "default"
+
+
+class Fused(ZarrPython):
+    name = "zarr-python fused"
+    pipeline = "fused"

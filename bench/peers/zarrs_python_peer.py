@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import importlib.util
+from contextlib import AbstractContextManager
+from typing import Any
+
+from penstock.demo import zarr_python
+
+from . import Peer, Source
+
+PIPELINE = "zarrs.ZarrsCodecPipeline"
+
+
+class ZarrsPython(Peer):
+    """zarr-python with the codec pipeline of zarrs; it reads paths only and falls back silently for the rest."""
+
+    name = "zarrs-python"
+
+    def unavailable(self, source: Source) -> str:
+        if not importlib.util.find_spec("zarrs"):
+            return "not installed"
+        return "it does not read memory stores (zarr-python's own pipeline would)" if isinstance(source, dict) else ""
+
+    def open(self, source: Source) -> Any:
+        import zarr
+        import zarrs  # noqa: F401  (registers the pipeline)
+
+        with self.active():
+            array = zarr.open_array(str(source), mode="r")
+        used = type(array._async_array.codec_pipeline).__name__
+        if used != PIPELINE.rsplit(".", 1)[1]:
+            raise RuntimeError(f"zarr-python chose {used} in place of zarrs")
+        return array
+
+    def active(self) -> AbstractContextManager[Any]:
+        return zarr_python.configured(PIPELINE, self.threads)

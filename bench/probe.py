@@ -1,0 +1,86 @@
+"""Measures one read in this process alone and prints one line of JSON. Started by the kinds `memory` and `plan`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+
+def status(field: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    raise KeyError(field)
+
+
+class Peak:
+    """The highest resident size while inside, beyond what it was on entry."""
+
+    def __enter__(self) -> Peak:
+        self.before = status("VmRSS")
+        try:
+            Path("/proc/self/clear_refs").write_text("5")  # VmHWM counts from here
+            self._reset = True
+        except OSError:
+            self._reset = False  # not allowed here: sample
+            self._stop = threading.Event()
+            self._highest = self.before
+            self._thread = threading.Thread(target=self._sample)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._reset:
+            self.bytes = status("VmHWM") - self.before
+        else:
+            self._stop.set()
+            self._thread.join()
+            self.bytes = self._highest - self.before
+
+    def _sample(self) -> None:
+        while not self._stop.wait(0.002):
+            self._highest = max(self._highest, status("VmRSS"))
+
+
+def read(peer_name: str, way: str, threads: str, path: str) -> dict:
+    from peers import by_name
+
+    peer = by_name(peer_name, int(threads))
+    with peer.active():
+        opened = peer.open(Path(path))
+        opened[:10]  # imports, pools and the index are not the read's
+        if way == "out":
+            out = np.ones(opened.shape, dtype=np.float32)
+            with Peak() as peak:
+                opened.read(out=out, threads=int(threads))
+            return {"peak_bytes": peak.bytes}
+        with Peak() as peak:
+            got = opened[:]
+        return {"peak_bytes": peak.bytes - got.nbytes}
+
+
+def plan(path: str) -> dict:
+    import penstock as ps
+
+    with Peak() as peak:
+        begin = time.perf_counter()
+        array = ps.open(path)
+        opened = time.perf_counter()
+        text = str(array.plan())
+        planned = time.perf_counter()
+    lines = text.strip().splitlines()
+    return {
+        "open_s": opened - begin,
+        "plan_s": planned - opened,
+        "peak_bytes": peak.bytes,
+        "plan_first_line": lines[0] if lines else "",
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps({"read": read, "plan": plan}[sys.argv[1]](*sys.argv[2:])))

@@ -1,0 +1,112 @@
+"""Draws the README's pictures: speed from a result file, the timeline from a profile, and copies of the demo's.
+
+bench/report.py                                     # the newest file in results/
+bench/report.py bench/results/FILE.json --output docs/img
+bench/report.py --demo build/demo                   # also take the demo's pictures
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+from penstock.demo import charts
+from penstock.demo.charts import Bar
+
+BENCH = Path(__file__).resolve().parent
+ROOT = BENCH.parent
+DEMO_PICTURES = ("timeline.png", "peers.png", "real_data.png")
+
+
+def newest(folder: Path) -> Path:
+    found = sorted(folder.glob("*.json"), key=lambda path: (json.loads(path.read_text())["date"], path.stat().st_mtime))
+    if not found:
+        raise FileNotFoundError(f"no result in {folder}: run `make bench`")
+    return found[-1]
+
+
+def rows_of(document: dict, scenario: str) -> dict[str, dict]:
+    """The rows of a scenario by reader; empty where it did not run."""
+    for result in document["results"]:
+        if result["scenario"] == scenario and not result["failed"]:
+            return {row["who"]: row for row in result["rows"]}
+    return {}
+
+
+def ceiling_of(document: dict, scenario: str, name: str) -> float | None:
+    for result in document["results"]:
+        if result["scenario"] == scenario:
+            return result["ceilings"].get(name)
+    return None
+
+
+def throughput(document: dict) -> tuple[list[Bar], float | None]:
+    """Whole reads, fastest first, as fractions of the ceiling of their own run put on one scale."""
+    whole = rows_of(document, "peers_whole")
+    rows = [
+        Bar("Penstock" if who == "penstock a[:]" else who, row["bytes_per_s"] / 1e9, ours=who.startswith("penstock"))
+        for who, row in whole.items()
+    ]
+    limit = ceiling_of(document, "peers_whole", "decode")
+    return sorted(rows, key=lambda row: -row.value), limit / 1e9 if limit else None
+
+
+def latency(document: dict) -> tuple[list[Bar], float | None]:
+    """One small chunk from memory, in microseconds, fastest first."""
+    rows = []
+    for who, row in rows_of(document, "one_chunk_memory").items():
+        rows.append(Bar("Penstock" if who == "penstock" else who, row["best_s"] * 1e6, ours=who == "penstock"))
+    native = rows_of(document, "one_chunk_cpp").get("penstock")
+    if native:
+        rows.append(Bar("Penstock, C++", native["best_s"] * 1e6, ours=True))
+    codec = ceiling_of(document, "one_chunk_memory", "codec_s")
+    return sorted(rows, key=lambda row: row.value), codec * 1e6 if codec else None
+
+
+def draw_speed(document: dict, path: Path) -> None:
+    whole, limit = throughput(document)
+    small, codec = latency(document)
+    if not whole and not small:
+        raise ValueError("the result holds neither whole reads nor small ones")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12.4, 3.9), layout="constrained")
+    if whole:
+        charts.bars(left, whole, "GB/s", lines=[("libzstd alone", limit)] if limit else [])
+    left.set_title("The whole benchmark array, a[:]\n", fontsize=10.5)
+    left.set_xlabel("decoded bytes per second (GB/s), higher is better")
+    if small:
+        charts.bars(right, small, "µs", lines=[("libzstd alone", codec)] if codec else [], log=True)
+    right.set_title("One 8 KiB chunk from memory\n", fontsize=10.5)
+    right.set_xlabel("microseconds (logarithmic), lower is better")
+    machine = document["machine"]
+    packages = machine["packages"]
+    versions = ", ".join(f"{name} {packages[name]}" for name in ("zarr", "zarrs", "tensorstore"))
+    charts.caption(
+        figure,
+        f"{machine['processor']}; {document['threads']} threads each; all in turns in one run, best of each; "
+        f"{versions}; commit {document['commit']}, {document['date']}",
+    )
+    charts.save(figure, path)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("result", nargs="?", type=Path, help="default: the newest in bench/results")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "img")
+    parser.add_argument("--demo", type=Path, help="folder of the demo's pictures, to be copied as demo_*.png")
+    options = parser.parse_args()
+    document = json.loads((options.result or newest(BENCH / "results")).read_text())
+    draw_speed(document, options.output / "speed.png")
+    print(options.output / "speed.png")
+    if options.demo:
+        for name in DEMO_PICTURES:
+            shutil.copyfile(options.demo / name, options.output / f"demo_{name}")
+            print(options.output / f"demo_{name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+#include <CLI/CLI.hpp>
+
+#include <fmt/format.h>
+
+#include "interrupt.h"
+#include "progress.h"
+#include "run.h"
+#include "verbs.h"
+
+namespace penstock::inline v0 {
+namespace cli {
+namespace {
+
+struct check_arguments {
+  std::string uri;
+  std::size_t max_failures = 100;
+  unsigned threads = 0;
+};
+
+/// Checks arrays one after the other and keeps what it finds in both forms.
+class checker {
+ public:
+  explicit checker(const check_arguments& given) : given_(given) {}
+
+  /// \error cancelled  Only that; every other failure is a finding.
+  result<> visit(const node& found, const std::string& path, int depth = 0) {
+    if (const auto* a = std::get_if<array>(&found)) return visit_array(*a, path);
+    const group& g = std::get<group>(found);
+    auto names = g.keys();
+    if (!names.ok()) return unreadable(path, g.uri(), names.error());
+    for (const std::string& name : *names) {
+      const std::string below = path.empty() ? name : path + "/" + name;
+      auto child = open(g, name);
+      if (!child.ok()) {
+        PENSTOCK_TRY(unreadable(below, below, child.error()));
+      } else if (depth < kMaxDepth) {
+        PENSTOCK_TRY(visit(*child, below, depth + 1));
+      }
+    }
+    return {};
+  }
+
+  bool good() const { return good_; }
+  const std::string& text() const { return text_; }
+  json document(const std::string& uri) {
+    return json::object_t{{"uri", uri}, {"ok", good_}, {"arrays", std::move(arrays_)}};
+  }
+
+ private:
+  static constexpr int kMaxDepth = 64;
+
+  result<> visit_array(const array& a, const std::string& path) {
+    progress_line line(path.empty() ? "checking" : "checking " + path);
+    read_options options;
+    options.threads = given_.threads;
+    options.progress = line.callback();
+    auto report = [&] {
+      const stoppable checking;
+      return a.check(options, given_.max_failures);
+    }();
+    if (!report.ok()) return unreadable(path, a.uri(), report.error());
+    if (caught_signal() != 0) return error(errc::cancelled, "interrupted");
+
+    json::array_t failures;
+    for (const auto& bad : report->failures) {
+      failures.emplace_back(json::object_t{{"cell", bad.cell}, {"error", to_json(bad.what)}});
+      text_ += fmt::format("{}: {}\n", bad.cell, bad.what.to_string());
+    }
+    if (report->failed > report->failures.size()) {
+      text_ += fmt::format("... and {} more\n", report->failed - report->failures.size());
+    }
+    text_ += fmt::format("{}: {} of {} chunks {}, {} absent, {} decoded from {}\n", a.uri(),
+                         report->failed != 0 ? report->failed : report->cells, report->cells,
+                         report->failed != 0 ? "bad" : "good", report->absent,
+                         bytes_text(static_cast<double>(report->decoded_bytes)),
+                         bytes_text(static_cast<double>(report->encoded_bytes)));
+    good_ = good_ && report->failed == 0;
+    arrays_.emplace_back(json::object_t{{"path", path},
+                                        {"uri", a.uri()},
+                                        {"cells", report->cells},
+                                        {"absent", report->absent},
+                                        {"failed", report->failed},
+                                        {"encoded_bytes", report->encoded_bytes},
+                                        {"decoded_bytes", report->decoded_bytes},
+                                        {"failures", std::move(failures)}});
+    return {};
+  }
+
+  result<> unreadable(const std::string& path, const std::string& uri, const error& why) {
+    if (why.code() == errc::cancelled) return why.clone();
+    good_ = false;
+    text_ += fmt::format("{}: {}\n", uri, why.to_string());
+    arrays_.emplace_back(json::object_t{{"path", path}, {"uri", uri}, {"error", to_json(why)}});
+    return {};
+  }
+
+  const check_arguments& given_;
+  bool good_ = true;
+  std::string text_;
+  json::array_t arrays_;
+};
+
+int check(const session& speak, const check_arguments& given) {
+  auto found = open_node(given.uri, given.threads);
+  if (!found.ok()) return speak.fail(found.error());
+  checker all(given);
+  if (auto done = all.visit(*found, ""); !done.ok()) return speak.fail(done.error());
+  const int status = speak.as_json ? speak.print_document(all.document(given.uri)) : speak.print(all.text());
+  return status == kOk && !all.good() ? kFailed : status;
+}
+
+}  // namespace
+
+void add_check(CLI::App& program, bool& as_json, action& chosen) {
+  auto given = std::make_shared<check_arguments>();
+  CLI::App* verb = program.add_subcommand("check", "Decode everything and report each bad chunk");
+  verb->add_option("URI", given->uri, "A path, or a file: URI; a group means every array in it")->required();
+  verb->add_option("--max-failures", given->max_failures, "Write out at most that many bad chunks of an array")
+      ->capture_default_str();
+  verb->add_option("--threads", given->threads, "Threads that decode; the processor's cores without it")
+      ->check(CLI::Range(1, 4096));
+  verb->add_flag("--json", as_json, "Print one JSON document");
+  verb->footer(
+      "Exit status 1 where anything is bad.\n\nExamples:\n  penstock check data.zarr\n  penstock check run/ --json");
+  verb->callback([given, &chosen] { chosen = [given](const session& speak) { return check(speak, *given); }; });
+}
+
+}  // namespace cli
+}  // namespace penstock::inline v0

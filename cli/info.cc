@@ -1,0 +1,166 @@
+#include <CLI/CLI.hpp>
+
+#include <fmt/format.h>
+
+#include "run.h"
+#include "values.h"
+#include "verbs.h"
+
+namespace penstock::inline v0 {
+namespace cli {
+namespace {
+
+/// Groups nested deeper than this are a loop of links.
+constexpr int kMaxDepth = 64;
+
+double decoded_bytes(const array& a) {
+  double bytes = a.type().item_bytes();
+  for (const std::uint64_t size : a.shape()) bytes *= static_cast<double>(size);
+  return bytes;
+}
+
+/// Counts are exact up to 2^53; beyond that they are only impressive.
+json number(double count) { return count < 9e15 ? json(static_cast<std::uint64_t>(count)) : json(count); }
+
+json fill_json(const array& a) {
+  return a.type().variable_length() || a.fill_value().empty() ? json() : item_json(a.type(), a.fill_value().data());
+}
+
+json array_json(const array& a) {
+  json names;
+  if (!a.dimension_names().empty()) {
+    json::array_t list;
+    for (const auto& name : a.dimension_names()) list.push_back(name ? json(*name) : json());
+    names = std::move(list);
+  }
+  const grid_counts counts = count_grid(a);
+  return json::object_t{{"kind", "array"},
+                        {"uri", a.uri()},
+                        {"format", a.format()},
+                        {"dtype", a.type().name()},
+                        {"shape", to_json(a.shape())},
+                        {"chunks", to_json(a.chunks())},
+                        {"shards", a.shards() != nullptr ? to_json(*a.shards()) : json()},
+                        {"cells", number(counts.cells)},
+                        {"objects", number(counts.objects)},
+                        {"decoded_bytes", number(decoded_bytes(a))},
+                        {"fill_value", fill_json(a)},
+                        {"codecs", parsed(a.codecs_json())},
+                        {"dimension_names", std::move(names)},
+                        {"attributes", parsed(a.attributes_json())}};
+}
+
+std::string attributes_text(const std::string& document) {
+  const json attributes = parsed(document);
+  if (attributes.as_object() == nullptr || attributes.as_object()->empty()) return "";
+  std::string text = "attributes\n";
+  for (const auto& [key, value] : *attributes.as_object()) text += fmt::format("  {}: {}\n", key, value.dump());
+  return text;
+}
+
+std::string array_text(const array& a) {
+  const grid_counts counts = count_grid(a);
+  std::string text;
+  const auto line = [&text](const char* label, const std::string& value) {
+    text += fmt::format("{:<11} {}\n", label, value);
+  };
+  line("array", a.uri());
+  line("format", a.format());
+  line("dtype", a.type().name());
+  line("shape", to_string(a.shape()));
+  line("chunks", fmt::format("{}, {:.0f} of them", to_string(a.chunks()), counts.cells));
+  if (a.shards() != nullptr) line("shards", fmt::format("{}, {:.0f} of them", to_string(*a.shards()), counts.objects));
+  line("decoded", bytes_text(decoded_bytes(a)));
+  if (!a.type().variable_length() && !a.fill_value().empty()) {
+    line("fill value", item_text(a.type(), a.fill_value().data()));
+  }
+  line("codecs", a.codecs_text());
+  if (!a.dimension_names().empty()) {
+    std::vector<std::string> names;
+    for (const auto& name : a.dimension_names()) names.push_back(name.value_or("-"));
+    line("dimensions", fmt::format("{}", fmt::join(names, ", ")));
+  }
+  return text + attributes_text(a.attributes_json());
+}
+
+/// Describes a group's children, in both forms at once. A child that cannot be opened is part of the description.
+struct tree {
+  json::array_t documents;
+  std::string text;
+  bool complete = true;
+
+  void describe(const group& parent, const std::string& indent, int depth) {
+    auto names = parent.keys();
+    if (!names.ok()) return failed("", indent, true, names.error());
+    for (std::size_t i = 0; i < names->size(); ++i) child(parent, (*names)[i], indent, i + 1 == names->size(), depth);
+  }
+
+ private:
+  void child(const group& parent, const std::string& name, const std::string& indent, bool last, int depth) {
+    auto found = open(parent, name);
+    if (!found.ok()) return failed(name, indent, last, found.error());
+    const char* branch = last ? "└── " : "├── ";
+    if (const auto* a = std::get_if<array>(&*found)) {
+      json::object_t document = *array_json(*a).as_object();
+      document.insert(document.begin(), {"name", name});
+      documents.emplace_back(std::move(document));
+      text += fmt::format("{}{}{}  {} {}\n", indent, branch, name, a->type().name(), to_string(a->shape()));
+      return;
+    }
+    const group& g = std::get<group>(*found);
+    text += fmt::format("{}{}{}/\n", indent, branch, name);
+    tree below;
+    if (depth < kMaxDepth) below.describe(g, indent + (last ? "    " : "│   "), depth + 1);
+    text += below.text;
+    complete = complete && below.complete;
+    documents.emplace_back(json::object_t{{"name", name},
+                                          {"kind", "group"},
+                                          {"uri", g.uri()},
+                                          {"format", g.format()},
+                                          {"attributes", parsed(g.attributes_json())},
+                                          {"children", std::move(below.documents)}});
+  }
+
+  void failed(const std::string& name, const std::string& indent, bool last, const error& why) {
+    complete = false;
+    text += fmt::format("{}{}{}  {}: {}\n", indent, last ? "└── " : "├── ", name, to_string(why.code()), why.message());
+    documents.emplace_back(json::object_t{{"name", name}, {"error", to_json(why)}});
+  }
+};
+
+int info(const session& speak, const std::string& uri) {
+  auto found = open_node(uri);
+  if (!found.ok()) return speak.fail(found.error());
+  if (const auto* a = std::get_if<array>(&*found)) {
+    return speak.as_json ? speak.print_document(array_json(*a)) : speak.print(array_text(*a));
+  }
+  const group& g = std::get<group>(*found);
+  tree children;
+  children.describe(g, "", 0);
+  int status = kOk;
+  if (speak.as_json) {
+    status = speak.print_document(json::object_t{{"kind", "group"},
+                                                 {"uri", g.uri()},
+                                                 {"format", g.format()},
+                                                 {"attributes", parsed(g.attributes_json())},
+                                                 {"children", std::move(children.documents)}});
+  } else {
+    status = speak.print(fmt::format("{:<11} {}\n{:<11} {}\n{}{}", "group", g.uri(), "format", g.format(),
+                                     attributes_text(g.attributes_json()), children.text));
+  }
+  return status == kOk && !children.complete ? kFailed : status;
+}
+
+}  // namespace
+
+void add_info(CLI::App& program, bool& as_json, action& chosen) {
+  auto uri = std::make_shared<std::string>();
+  CLI::App* verb = program.add_subcommand("info", "Describe an array, or a group and what is in it");
+  verb->add_option("URI", *uri, "A path, or a file: URI")->required();
+  verb->add_flag("--json", as_json, "Print one JSON document");
+  verb->footer("Examples:\n  penstock info data.zarr\n  penstock info data.zarr/t2m --json");
+  verb->callback([uri, &chosen] { chosen = [uri](const session& speak) { return info(speak, *uri); }; });
+}
+
+}  // namespace cli
+}  // namespace penstock::inline v0

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include <penstock/dtype.h>
+#include <penstock/result.h>
+#include <penstock/shape.h>
+
+namespace penstock::inline v0 {
+namespace cli {
+
+/// The header of a C-order `.npy` file of version 1.0, padded so that the data begins at a multiple of 64 bytes.
+///
+/// \error unsupported  NumPy has no such dtype.
+/// Source: NumPy's `numpy.lib.format`.
+result<std::string> npy_header(dtype type, const extents& shape);
+
+}  // namespace cli
+}  // namespace penstock::inline v0

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <penstock/result.h>
+
+namespace penstock::inline v0 {
+namespace cli {
+
+/// A file of known size that appears under its name complete or not at all. Move-only.
+///
+/// Its bytes are mapped memory of an unnamed-looking file beside the target, whose room on disk is reserved first: a
+/// full disk is an error here, and not a fault while the memory is filled. Destroyed without `commit`, it is gone.
+class output_file {
+ public:
+  /// \error conflict  The target exists and `overwrite` is false. \error io_error, permission_denied,
+  /// resource_exhausted
+  static result<output_file> create(const std::string& path, std::uint64_t bytes, bool overwrite);
+  output_file(output_file&& other) noexcept;
+  output_file& operator=(output_file&&) = delete;
+  ~output_file();
+
+  std::span<std::byte> bytes() noexcept { return {data_, size_}; }
+  /// Gives the file its name. \error conflict  Something else took the name meanwhile. \error io_error
+  result<> commit();
+
+ private:
+  output_file() noexcept = default;
+
+  std::string path_, temporary_;  ///< `temporary_` is empty once there is nothing to remove
+  int descriptor_ = -1;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  bool overwrite_ = false;
+};
+
+}  // namespace cli
+}  // namespace penstock::inline v0

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include <penstock/array.h>
+
+namespace penstock::inline v0 {
+namespace cli {
+
+/// One line on stderr that shows how far a read is, where stderr is a terminal; nothing anywhere else.
+///
+/// Appears only after a moment, so that short work stays silent, and is wiped when destroyed.
+class progress_line {
+ public:
+  explicit progress_line(std::string what);
+  ~progress_line();
+  progress_line(const progress_line&) = delete;
+  progress_line& operator=(const progress_line&) = delete;
+
+  /// Shows `now`; false where a signal asked to stop. The read calls it, on one thread.
+  bool update(const read_progress& now);
+  /// A callback for `read_options`; this object must outlive the read.
+  progress_fn callback();
+
+ private:
+  using clock = std::chrono::steady_clock;
+  std::string what_;
+  bool shown_ = false;
+  bool enabled_;
+  clock::time_point begin_ = clock::now();
+  clock::time_point next_;
+};
+
+/// `reading  1.20 GB of 3.28 GB  36%  1.61 GB/s  1 s left`.
+std::string progress_text(const std::string& what, const read_progress& now, double seconds);
+
+}  // namespace cli
+}  // namespace penstock::inline v0

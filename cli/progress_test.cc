@@ -1,0 +1,35 @@
+#include "progress.h"
+
+#include <gtest/gtest.h>
+
+#include "session.h"
+
+namespace penstock::inline v0 {
+namespace cli {
+namespace {
+
+TEST(ProgressText, ShowsBytesRateAndTimeLeft) {
+  EXPECT_EQ(progress_text("reading", {1200000000, 3276800000}, 0.75),
+            "reading  1.20 GB of 3.28 GB  36%  1.60 GB/s  2 s left");
+  EXPECT_EQ(progress_text("checking a", {1000000, 3601000000}, 1.0),
+            "checking a  1.00 MB of 3.60 GB  0%  0.00 GB/s  1:00 h left");
+}
+
+TEST(ProgressText, SaysNothingOfARateBeforeThereIsOne) {
+  EXPECT_EQ(progress_text("reading", {0, 512}, 0), "reading  0 bytes of 512 bytes  0%");
+  EXPECT_EQ(progress_text("reading", {0, 0}, 0), "reading  0 bytes of 0 bytes  100%");
+}
+
+TEST(BytesText, HasThreeDigitsAndDecimalUnits) {
+  EXPECT_EQ(bytes_text(0), "0 bytes");
+  EXPECT_EQ(bytes_text(999), "999 bytes");
+  EXPECT_EQ(bytes_text(1000), "1.00 kB");
+  EXPECT_EQ(bytes_text(12345), "12.3 kB");
+  EXPECT_EQ(bytes_text(999499), "999 kB");
+  EXPECT_EQ(bytes_text(999999), "1.00 MB");
+  EXPECT_EQ(bytes_text(3276800000.0), "3.28 GB");
+}
+
+}  // namespace
+}  // namespace cli
+}  // namespace penstock::inline v0

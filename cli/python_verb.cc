@@ -1,0 +1,64 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "run.h"
+#include "verbs.h"
+
+extern char** environ;
+
+namespace penstock::inline v0 {
+namespace cli {
+namespace {
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> out;
+  for (auto& word : words) out.push_back(word.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+/// Whether that interpreter runs and finds the package. Asked first, because its own answer is a traceback.
+bool has_package(const std::string& python) {
+  std::vector<std::string> words = {
+      python, "-c", "import sys, importlib.util; sys.exit(importlib.util.find_spec('penstock') is None)"};
+  posix_spawn_file_actions_t quiet;
+  posix_spawn_file_actions_init(&quiet);
+  posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t child = 0;
+  const int failed = posix_spawnp(&child, python.c_str(), &quiet, nullptr, pointers(words).data(), environ);
+  posix_spawn_file_actions_destroy(&quiet);
+  if (failed != 0) return false;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return false;
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace
+
+int run_in_python(const session& speak, int argc, const char* const* argv) {
+  const char* chosen = std::getenv("PENSTOCK_PYTHON");
+  const std::string python = chosen != nullptr && *chosen != '\0' ? chosen : "python3";
+  error failure(errc::unsupported, fmt::format("'penstock {}' needs the Python package", argv[1]));
+  failure.note(fmt::format("'{} -c \"import penstock\"' fails", python));
+  failure.note("install the package, or name its interpreter in PENSTOCK_PYTHON");
+  if (!has_package(python)) return speak.fail(failure);
+
+  std::vector<std::string> words = {python, "-m", "penstock"};
+  words.insert(words.end(), argv + 1, argv + argc);
+  signal(SIGPIPE, SIG_DFL);  // what is ignored stays ignored in the program that follows
+  execvp(python.c_str(), pointers(words).data());
+  return speak.fail(failure);
+}
+
+}  // namespace cli
+}  // namespace penstock::inline v0

@@ -1,0 +1,226 @@
+#include <CLI/CLI.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+
+#include "interrupt.h"
+#include "npy.h"
+#include "output_file.h"
+#include "progress.h"
+#include "run.h"
+#include "slabs.h"
+#include "values.h"
+#include "verbs.h"
+
+namespace penstock::inline v0 {
+namespace cli {
+namespace {
+
+constexpr std::uint64_t kMostPrinted = 1000;
+constexpr std::uint64_t kMostPrintedBytes = std::uint64_t{1} << 20;  // r* items can be of any size
+constexpr std::uint64_t kSlabBytes = std::uint64_t{256} << 20;
+
+struct read_arguments {
+  std::string uri;
+  std::vector<std::string> words;
+  std::string output, format;
+  unsigned threads = 0;
+  bool force = false;
+};
+
+/// A read with its sizes worked out.
+struct request_to_read {
+  array from;
+  basic_selection which;
+  resolved_basic resolved;
+  std::uint64_t elements = 0, bytes = 0;
+  std::string header;  ///< of the output: a .npy header, or nothing
+  read_options options;
+};
+
+bool ends_with(const std::string& text, const char* end) {
+  const std::size_t n = std::strlen(end);
+  return text.size() >= n && text.compare(text.size() - n, n, end) == 0;
+}
+
+/// `npy` or `bin`: by option, else by name; empty where neither tells.
+std::string output_format(const read_arguments& given) {
+  if (!given.format.empty()) return given.format;
+  if (given.output == "-" || ends_with(given.output, ".npy")) return "npy";
+  if (ends_with(given.output, ".bin") || ends_with(given.output, ".raw")) return "bin";
+  return "";
+}
+
+result<request_to_read> prepare(const read_arguments& given, basic_selection which) {
+  PENSTOCK_ASSIGN(array from, open_one(given.uri, given.threads));
+  PENSTOCK_ASSIGN(resolved_basic resolved, resolve(which, from.shape()));
+  request_to_read work{std::move(from), std::move(which), std::move(resolved), 0, 0, "", {}};
+  PENSTOCK_ASSIGN(work.elements, element_count(work.resolved.shape));
+  const std::uint64_t item_bytes = work.from.type().item_bytes();
+  if (item_bytes == 0) {
+    return error(errc::unsupported, fmt::format("cannot write out elements of {}", work.from.type().name()));
+  }
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  if (work.elements > kMost / item_bytes) {
+    return error(errc::resource_exhausted, fmt::format("{} elements of {} are more than a file can hold", work.elements,
+                                                       work.from.type().name()));
+  }
+  work.bytes = work.elements * item_bytes;
+  work.options.threads = given.threads;
+  if (!given.output.empty() && output_format(given) == "npy") {
+    PENSTOCK_ASSIGN(work.header, npy_header(work.from.type(), work.resolved.shape));
+  }
+  return work;
+}
+
+/// Reads and shows the values.
+int print_values(const session& speak, request_to_read& work) {
+  if (work.elements > kMostPrinted || work.bytes > kMostPrintedBytes) {
+    return speak.refuse(fmt::format(
+        "{} elements are too many to print; write them to a file with -o out.npy, or select fewer", work.elements));
+  }
+  const dtype type = work.from.type();
+  std::vector<std::byte> values(work.bytes);
+  const auto view = tensor_view::contiguous(values.data(), type, work.resolved.shape);
+  if (auto done = work.from.read(work.which, view, work.options); !done.ok()) return speak.fail(done.error());
+  if (!speak.as_json) return speak.print(block_text(type, work.resolved.shape, values.data()) + "\n");
+  return speak.print_document(json::object_t{{"uri", work.from.uri()},
+                                             {"selection", to_string(work.which)},
+                                             {"dtype", type.name()},
+                                             {"shape", to_json(work.resolved.shape)},
+                                             {"values", block_json(type, work.resolved.shape, values.data())}});
+}
+
+/// Reads straight into the file's memory.
+result<> read_to_file(const read_arguments& given, request_to_read& work) {
+  PENSTOCK_ASSIGN(output_file file, output_file::create(given.output, work.header.size() + work.bytes, given.force));
+  if (!work.header.empty()) std::memcpy(file.bytes().data(), work.header.data(), work.header.size());
+  {
+    const stoppable reading;
+    progress_line line("reading");
+    work.options.progress = line.callback();
+    const auto view =
+        tensor_view::contiguous(file.bytes().data() + work.header.size(), work.from.type(), work.resolved.shape);
+    PENSTOCK_TRY(work.from.read(work.which, view, work.options));
+    if (caught_signal() != 0) return error(errc::cancelled, "interrupted");
+  }
+  return file.commit();
+}
+
+/// Reads slab after slab into one buffer and writes each: what a pipe needs, which cannot be filled in any order.
+result<> read_to_stream(int descriptor, request_to_read& work) {
+  const stoppable reading;
+  progress_line line("reading");
+  PENSTOCK_TRY(write_all(descriptor, std::as_bytes(std::span(work.header))));
+  const dtype type = work.from.type();
+  std::unique_ptr<std::byte[]> memory;
+  std::uint64_t capacity = 0, written = 0;
+  for (const slab& piece : cut_into_slabs(work.resolved, work.from.chunks(), type.item_bytes(), kSlabBytes)) {
+    PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(piece.shape));
+    const std::uint64_t bytes = elements * type.item_bytes();
+    if (bytes > capacity) {
+      memory.reset();
+      memory.reset(new (std::nothrow) std::byte[bytes]);
+      if (memory == nullptr) {
+        return error(errc::resource_exhausted, fmt::format("no memory for one layer of chunks, {} bytes", bytes));
+      }
+      capacity = bytes;
+    }
+    work.options.progress = [&](const read_progress& now) {
+      const double part =
+          now.total_bytes == 0 ? 1 : static_cast<double>(now.done_bytes) / static_cast<double>(now.total_bytes);
+      return line.update({written + static_cast<std::uint64_t>(part * static_cast<double>(bytes)), work.bytes});
+    };
+    PENSTOCK_TRY(work.from.read(piece.which, tensor_view::contiguous(memory.get(), type, piece.shape), work.options));
+    PENSTOCK_TRY(write_all(descriptor, {memory.get(), bytes}));
+    written += bytes;
+  }
+  return {};
+}
+
+/// A pipe or a device keeps its place; only a regular file is replaced by a finished one.
+bool is_stream(const std::string& path) {
+  struct stat there;
+  return stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode);
+}
+
+result<> write_out(const read_arguments& given, request_to_read& work) {
+  if (given.output == "-") return read_to_stream(STDOUT_FILENO, work);
+  if (!is_stream(given.output)) return read_to_file(given, work);
+  const int descriptor = ::open(given.output.c_str(), O_WRONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    return error(errc::io_error, fmt::format("cannot open '{}': {}", given.output, std::strerror(errno)));
+  }
+  auto done = read_to_stream(descriptor, work);
+  if (close(descriptor) != 0 && done.ok()) {
+    return error(errc::io_error, fmt::format("cannot write '{}': {}", given.output, std::strerror(errno)));
+  }
+  return done;
+}
+
+int read(const session& speak, const read_arguments& given) {
+  auto which = parse_selection(joined(given.words));
+  if (!which.ok()) return speak.refuse(which.error().message());
+  if (given.output == "-" && speak.as_json) return speak.refuse("--json and -o - both want stdout");
+  if (given.output == "-" && isatty(STDOUT_FILENO) == 1) {
+    return speak.refuse("stdout is a terminal; name a file with -o, or send it into a pipe");
+  }
+  if (!given.output.empty() && output_format(given).empty()) {
+    return speak.refuse(fmt::format(
+        "cannot tell the format from the name '{}'; end it in .npy or .bin, or say --format", given.output));
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  auto work = prepare(given, std::move(which).value());
+  if (!work.ok()) return speak.fail(work.error());
+  if (given.output.empty()) return print_values(speak, *work);
+
+  if (auto done = write_out(given, *work); !done.ok()) return speak.fail(done.error());
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (speak.as_json) {
+    return speak.print_document(json::object_t{{"uri", work->from.uri()},
+                                               {"selection", to_string(work->which)},
+                                               {"dtype", work->from.type().name()},
+                                               {"shape", to_json(work->resolved.shape)},
+                                               {"output", given.output},
+                                               {"output_bytes", work->header.size() + work->bytes},
+                                               {"seconds", seconds}});
+  }
+  if (isatty(STDERR_FILENO) == 1) {
+    const std::string text =
+        fmt::format("{} {} {}, {} in {:.2f} s\n", given.output, work->from.type().name(),
+                    to_string(work->resolved.shape), bytes_text(static_cast<double>(work->bytes)), seconds);
+    (void)write_all(STDERR_FILENO, std::as_bytes(std::span(text)));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_read(CLI::App& program, bool& as_json, action& chosen) {
+  auto given = std::make_shared<read_arguments>();
+  CLI::App* verb = program.add_subcommand("read", "Write a selection to a file, or print a small one");
+  verb->add_option("URI", given->uri, "A path, or a file: URI")->required();
+  verb->add_option("SELECTION", given->words, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
+  verb->add_option("-o,--output", given->output,
+                   "out.npy, out.bin (bare values, C order, this machine's byte order), or - for stdout");
+  verb->add_option("--format", given->format, "npy or bin, where the name does not tell")
+      ->check(CLI::IsMember({"npy", "bin"}));
+  verb->add_option("--threads", given->threads, "Threads that decode; the processor's cores without it")
+      ->check(CLI::Range(1, 4096));
+  verb->add_flag("--force", given->force, "Replace the file if it exists");
+  verb->add_flag("--json", as_json, "Print one JSON document");
+  verb->footer(
+      "The file appears complete or not at all.\n\n"
+      "Examples:\n  penstock read data.zarr '0, :5'\n  penstock read data.zarr '::2' -o even.npy --force\n"
+      "  penstock read data.zarr -o - --format bin | md5sum");
+  verb->callback([given, &chosen] { chosen = [given](const session& speak) { return read(speak, *given); }; });
+}
+
+}  // namespace cli
+}  // namespace penstock::inline v0

@@ -1,0 +1,84 @@
+#include "run.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+#include <new>
+
+#include "interrupt.h"
+#include "verbs.h"
+
+namespace penstock::inline v0 {
+namespace cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  penstock info data.zarr
+  penstock plan data.zarr '0:10, ::2'
+  penstock read data.zarr '..., -1' -o last.npy
+  penstock check data.zarr
+  penstock COMMAND --help
+
+Exit status: 0 done, 1 failed, 2 wrong usage.)";
+
+/// `-5:` and `-1, 0` are selections, though they begin as options do; a space before them settles it.
+std::vector<std::string> arguments(int argc, const char* const* argv) {
+  std::vector<std::string> words;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (word.size() > 1 && word[0] == '-' && word[1] >= '0' && word[1] <= '9') word.insert(word.begin(), ' ');
+    words.push_back(std::move(word));
+  }
+  return {words.rbegin(), words.rend()};  // CLI11 takes them from the end
+}
+
+int run_verb(int argc, const char* const* argv) {
+  session speak;
+  for (int i = 1; i < argc; ++i) speak.as_json = speak.as_json || std::string_view(argv[i]) == "--json";
+  if (argc > 1 && (std::string_view(argv[1]) == "demo" || std::string_view(argv[1]) == "bench")) {
+    return run_in_python(speak, argc, argv);
+  }
+
+  CLI::App program("Reads chunked N-dimensional arrays at the machine's speed.", "penstock");
+  program.footer(kExamples);
+  program.set_version_flag("--version", "penstock " PENSTOCK_VERSION, "Print the version and exit");
+  program.set_help_flag("--help,-h", "Print this help and exit");
+  program.require_subcommand(1);
+  bool as_json = false;
+  action chosen;
+  add_info(program, as_json, chosen);
+  add_plan(program, as_json, chosen);
+  add_read(program, as_json, chosen);
+  add_check(program, as_json, chosen);
+  add_bench(program);
+  add_demo(program);
+  try {
+    program.parse(arguments(argc, argv));
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) {
+      std::ostringstream text;
+      program.exit(e, text, text);
+      return speak.print(text.str());
+    }
+    if (argc < 2) return speak.refuse("no command; see 'penstock --help'");
+    return speak.refuse(std::string(e.what()) + "; see 'penstock --help'");
+  }
+  speak.as_json = as_json;
+  return chosen(speak);
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv) {
+  const signal_scope signals;
+  try {
+    return run_verb(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return session{}.fail(error(errc::resource_exhausted, "out of memory"));
+  } catch (const std::exception& e) {
+    return session{}.fail(error(errc::internal, e.what()));
+  }
+}
+
+}  // namespace cli
+}  // namespace penstock::inline v0

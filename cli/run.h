@@ -1,0 +1,20 @@
+#pragma once
+
+#include <penstock/config.h>
+
+namespace penstock::inline v0 {
+namespace cli {
+
+/// The exit statuses; an interrupted program ends with 128 + the signal's number, as shells expect.
+inline constexpr int kOk = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kUsage = 2;
+
+/// Runs one command line and returns its exit status. `argv[0]` is the program's name; nothing is kept afterwards.
+///
+/// Writes to file descriptors 1 and 2. Signal handlers (SIGINT, SIGTERM, SIGHUP, SIGPIPE) are set for the call and put
+/// back at its end. `demo` and `bench` replace this process by Python's, where they are written. One call at a time.
+int run(int argc, const char* const* argv);
+
+}  // namespace cli
+}  // namespace penstock::inline v0

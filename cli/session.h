@@ -1,0 +1,43 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <penstock/result.h>
+#include <penstock/shape.h>
+#include "base/json.h"
+
+namespace penstock::inline v0 {
+namespace cli {
+
+/// What every verb shares: how it speaks. Each call returns the exit status that follows from it.
+struct session {
+  bool as_json = false;  ///< documents on stdout, errors too
+
+  /// Writes text to stdout; a reader that has gone away (`| head`) ends the program quietly.
+  int print(std::string_view text) const;
+  /// Writes one JSON document, indented, with a final newline.
+  int print_document(const json& document) const;
+  /// Reports a failure: `penstock: ...` with its notes on stderr, or `{"error": ...}` on stdout.
+  int fail(const error& failure) const;
+  /// As `fail`, for what another command line would have avoided.
+  int refuse(const std::string& why) const;
+};
+
+/// Writes all of `bytes` to a file descriptor.
+/// \error cancelled  The reader of a pipe has gone, or a signal asked to stop. \error io_error
+result<> write_all(int descriptor, std::span<const std::byte> bytes);
+
+/// `{"code": ..., "message": ..., "notes": [...]}`.
+json to_json(const error& failure);
+json to_json(const extents& shape);
+/// A document that the library wrote, as a value; null where it is none.
+json parsed(const std::string& text);
+
+/// `1.61 GB`, `512 bytes`: decimal units, three digits.
+std::string bytes_text(double bytes);
+
+}  // namespace cli
+}  // namespace penstock::inline v0

@@ -1,0 +1,239 @@
+#include "values.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace penstock::inline v0 {
+namespace cli {
+namespace {
+
+template <class T>
+T load(const std::byte* item) {
+  T value;
+  std::memcpy(&value, item, sizeof value);
+  return value;
+}
+
+double half_value(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 0x1f;
+  const int fraction = bits & 0x3ff;
+  double magnitude = 0;
+  if (exponent == 0x1f) {
+    magnitude = fraction == 0 ? INFINITY : NAN;
+  } else if (exponent == 0) {
+    magnitude = std::ldexp(fraction, -24);
+  } else {
+    magnitude = std::ldexp(fraction + 1024, exponent - 25);
+  }
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+double brain_value(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+
+/// The number with the fewest digits that is nearer to `bits` than to its neighbours in a 16-bit type.
+double shortest(std::uint16_t bits, double (*value_of)(std::uint16_t)) {
+  const double value = value_of(bits);
+  if (!std::isfinite(value) || value == 0) return value;
+  const double below = value_of(static_cast<std::uint16_t>(bits - 1));  // next nearer to zero
+  double above = value_of(static_cast<std::uint16_t>(bits + 1));
+  if (std::isinf(above)) above = value + (value - below);  // where rounding to infinity begins is as far again
+  for (int digits = 1; digits < 9; ++digits) {
+    const double candidate = std::strtod(fmt::format("{:.{}e}", value, digits - 1).c_str(), nullptr);
+    const double miss = std::abs(candidate - value);
+    if (miss < std::abs(candidate - below) && miss < std::abs(candidate - above)) return candidate;
+  }
+  return value;
+}
+
+/// Python writes floats with a point, so that they cannot be taken for ints.
+std::string float_text(std::string text) {
+  if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
+  return text;
+}
+
+/// The decimal text of one floating number of `bits` bits.
+std::string real_text(bool brain, std::uint32_t bits, const std::byte* item) {
+  if (bits == 16) {
+    const double value = shortest(load<std::uint16_t>(item), brain ? brain_value : half_value);
+    return float_text(fmt::format("{}", std::isnan(value) ? NAN : value));
+  }
+  // A negative NaN is a NaN all the same.
+  if (bits == 32) {
+    const float value = load<float>(item);
+    return float_text(fmt::format("{}", std::isnan(value) ? NAN : value));
+  }
+  const double value = load<double>(item);
+  return float_text(fmt::format("{}", std::isnan(value) ? NAN : value));
+}
+
+json real_json(const std::string& text) {
+  if (text == "nan") return "NaN";
+  if (text == "inf") return "Infinity";
+  if (text == "-inf") return "-Infinity";
+  return std::strtod(text.c_str(), nullptr);
+}
+
+std::string hex_text(const std::byte* item, std::size_t bytes) {
+  std::string text = "0x";
+  for (std::size_t i = 0; i < bytes; ++i)
+    fmt::format_to(std::back_inserter(text), "{:02x}", std::to_integer<int>(item[i]));
+  return text;
+}
+
+std::int64_t signed_value(std::uint32_t bytes, const std::byte* item) {
+  if (bytes == 1) return load<std::int8_t>(item);
+  if (bytes == 2) return load<std::int16_t>(item);
+  if (bytes == 4) return load<std::int32_t>(item);
+  return load<std::int64_t>(item);
+}
+
+std::uint64_t unsigned_value(std::uint32_t bytes, const std::byte* item) {
+  if (bytes == 1) return load<std::uint8_t>(item);
+  if (bytes == 2) return load<std::uint16_t>(item);
+  if (bytes == 4) return load<std::uint32_t>(item);
+  return load<std::uint64_t>(item);
+}
+
+/// Lays texts of one width out in brackets, as NumPy does.
+class block_writer {
+ public:
+  block_writer(const extents& shape, const std::vector<std::string>& items) : shape_(shape), items_(items) {
+    for (const auto& item : items) width_ = std::max(width_, item.size());
+  }
+
+  std::string write() && {
+    axis(0);
+    return std::move(text_);
+  }
+
+ private:
+  static constexpr std::size_t kColumns = 75;
+
+  void axis(std::size_t d) {
+    if (d == shape_.size()) {  // rank 0
+      text_ += items_[next_++];
+      return;
+    }
+    text_ += '[';
+    if (d + 1 == shape_.size()) {
+      row(d);
+    } else {
+      for (std::uint64_t i = 0; i < shape_[d]; ++i) {
+        if (i > 0) {
+          text_.append(shape_.size() - d - 1, '\n');
+          text_.append(d + 1, ' ');
+        }
+        axis(d + 1);
+      }
+    }
+    text_ += ']';
+  }
+
+  void row(std::size_t d) {
+    std::size_t column = d + 1;
+    for (std::uint64_t i = 0; i < shape_[d]; ++i) {
+      const std::string& item = items_[next_++];
+      if (i > 0 && column + 1 + width_ + shape_.size() > kColumns) {
+        text_ += '\n';
+        text_.append(d + 1, ' ');
+        column = d + 1;
+      } else if (i > 0) {
+        text_ += ' ';
+        ++column;
+      }
+      text_.append(width_ - item.size(), ' ');
+      text_ += item;
+      column += width_;
+    }
+  }
+
+  const extents& shape_;
+  const std::vector<std::string>& items_;
+  std::string text_;
+  std::size_t width_ = 0;
+  std::size_t next_ = 0;
+};
+
+json nested(dtype type, const extents& shape, std::size_t d, const std::byte*& item) {
+  if (d == shape.size()) {
+    json value = item_json(type, item);
+    item += type.item_bytes();
+    return value;
+  }
+  json::array_t values;
+  for (std::uint64_t i = 0; i < shape[d]; ++i) values.push_back(nested(type, shape, d + 1, item));
+  return values;
+}
+
+bool no_elements(const extents& shape) { return std::find(shape.begin(), shape.end(), 0U) != shape.end(); }
+
+}  // namespace
+
+std::string item_text(dtype type, const std::byte* item) {
+  const std::uint32_t bytes = type.item_bytes();
+  switch (type.kind()) {
+    case dtype_kind::boolean:
+      return *item != std::byte{0} ? "True" : "False";
+    case dtype_kind::signed_integer:
+    case dtype_kind::datetime:
+    case dtype_kind::timedelta:
+      return fmt::format("{}", signed_value(bytes, item));
+    case dtype_kind::unsigned_integer:
+      return fmt::format("{}", unsigned_value(bytes, item));
+    case dtype_kind::floating:
+    case dtype_kind::brain_float:
+      return real_text(type.kind() == dtype_kind::brain_float, type.bits(), item);
+    case dtype_kind::complex: {
+      const std::string re = real_text(false, type.bits() / 2, item);
+      const std::string im = real_text(false, type.bits() / 2, item + bytes / 2);
+      return fmt::format("({}{}{}j)", re, im[0] == '-' ? "" : "+", im);
+    }
+    default:
+      return hex_text(item, bytes);
+  }
+}
+
+json item_json(dtype type, const std::byte* item) {
+  const std::uint32_t bytes = type.item_bytes();
+  switch (type.kind()) {
+    case dtype_kind::boolean:
+      return *item != std::byte{0};
+    case dtype_kind::signed_integer:
+    case dtype_kind::datetime:
+    case dtype_kind::timedelta:
+      return signed_value(bytes, item);
+    case dtype_kind::unsigned_integer:
+      return unsigned_value(bytes, item);
+    case dtype_kind::floating:
+    case dtype_kind::brain_float:
+      return real_json(real_text(type.kind() == dtype_kind::brain_float, type.bits(), item));
+    case dtype_kind::complex:
+      return json::array_t{real_json(real_text(false, type.bits() / 2, item)),
+                           real_json(real_text(false, type.bits() / 2, item + bytes / 2))};
+    default:
+      return hex_text(item, bytes);
+  }
+}
+
+std::string block_text(dtype type, const extents& shape, const std::byte* data) {
+  if (no_elements(shape)) return fmt::format("[] of shape {}", to_string(shape));
+  std::uint64_t count = 1;
+  for (const std::uint64_t size : shape) count *= size;
+  std::vector<std::string> items;
+  for (std::uint64_t i = 0; i < count; ++i) items.push_back(item_text(type, data + i * type.item_bytes()));
+  return block_writer(shape, items).write();
+}
+
+json block_json(dtype type, const extents& shape, const std::byte* data) {
+  // A shape such as (10^9, 0) must not become that many empty lists.
+  if (no_elements(shape)) return json::array_t{};
+  return nested(type, shape, 0, data);
+}
+
+}  // namespace cli
+}  // namespace penstock::inline v0

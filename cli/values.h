@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include <penstock/dtype.h>
+#include <penstock/shape.h>
+#include "base/json.h"
+
+namespace penstock::inline v0 {
+namespace cli {
+
+/// One element as Python would write it: `True`, `-3`, `0.1`, `nan`, `(1+2j)`, `0x0aff`.
+///
+/// Floating values have the fewest digits that give the same value back in their own type.
+std::string item_text(dtype type, const std::byte* item);
+
+/// One element as JSON. Not-a-number and infinities are the strings that Zarr uses for them; a complex value is a pair.
+json item_json(dtype type, const std::byte* item);
+
+/// A C-order block as NumPy prints it: nested brackets, aligned columns, lines of at most 75 columns where that can be.
+std::string block_text(dtype type, const extents& shape, const std::byte* data);
+
+/// A C-order block as nested JSON arrays; a bare element where the rank is 0.
+json block_json(dtype type, const extents& shape, const std::byte* data);
+
+}  // namespace cli
+}  // namespace penstock::inline v0

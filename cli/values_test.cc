@@ -1,0 +1,131 @@
+#include "values.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace penstock::inline v0 {
+namespace cli {
+namespace {
+
+constexpr dtype kFloat16(dtype_kind::floating, 16), kFloat32(dtype_kind::floating, 32);
+constexpr dtype kFloat64(dtype_kind::floating, 64), kBrainFloat(dtype_kind::brain_float, 16);
+constexpr dtype kInt32(dtype_kind::signed_integer, 32), kComplex64(dtype_kind::complex, 64);
+
+template <class T>
+std::string text_of(dtype type, T value) {
+  std::byte item[sizeof(T)];
+  std::memcpy(item, &value, sizeof value);
+  return item_text(type, item);
+}
+
+template <class T>
+std::string json_of(dtype type, T value) {
+  std::byte item[sizeof(T)];
+  std::memcpy(item, &value, sizeof value);
+  return item_json(type, item).dump();
+}
+
+TEST(ItemText, HasTheFewestDigitsThatGiveTheFloatBack) {
+  EXPECT_EQ(text_of(kFloat32, 0.1F), "0.1");
+  EXPECT_EQ(text_of(kFloat64, 0.1), "0.1");
+  EXPECT_EQ(text_of(kFloat64, static_cast<double>(0.1F)), "0.10000000149011612");
+  EXPECT_EQ(text_of(kFloat32, 3.0F), "3.0");
+  EXPECT_EQ(text_of(kFloat32, -0.0F), "-0.0");
+  EXPECT_EQ(text_of(kFloat64, 1e300), "1e+300");
+}
+
+TEST(ItemText, DecodesEverySixteenBitFloat) {
+  EXPECT_EQ(text_of(kFloat16, std::uint16_t{0x3c00}), "1.0");
+  EXPECT_EQ(text_of(kFloat16, std::uint16_t{0x2e66}), "0.1");
+  EXPECT_EQ(text_of(kFloat16, std::uint16_t{0x7bff}), "65500.0");
+  EXPECT_EQ(text_of(kFloat16, std::uint16_t{0x0001}), "6e-08");
+  EXPECT_EQ(text_of(kFloat16, std::uint16_t{0x8000}), "-0.0");
+  EXPECT_EQ(text_of(kFloat16, std::uint16_t{0xfc00}), "-inf");
+  EXPECT_EQ(text_of(kFloat16, std::uint16_t{0xfe01}), "nan");
+  EXPECT_EQ(text_of(kBrainFloat, std::uint16_t{0x3f80}), "1.0");
+  EXPECT_EQ(text_of(kBrainFloat, std::uint16_t{0xc049}), "-3.14");
+  EXPECT_EQ(text_of(kBrainFloat, std::uint16_t{0x7f80}), "inf");
+}
+
+TEST(ItemText, ShortTextOfEveryHalfIsNearestToThatHalf) {
+  const auto value = [](std::uint16_t bits) {
+    const int exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
+    const double size = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+    return (bits & 0x8000) != 0 ? -size : size;
+  };
+  for (unsigned bits = 1; bits < 0x7bff; ++bits) {
+    const double text = std::stod(text_of(kFloat16, static_cast<std::uint16_t>(bits)));
+    const double miss = std::abs(text - value(static_cast<std::uint16_t>(bits)));
+    ASSERT_LT(miss, std::abs(text - value(static_cast<std::uint16_t>(bits - 1)))) << bits;
+    ASSERT_LT(miss, std::abs(text - value(static_cast<std::uint16_t>(bits + 1)))) << bits;
+  }
+}
+
+TEST(ItemText, WritesIntegersBooleansComplexAndRaw) {
+  EXPECT_EQ(text_of(dtype(dtype_kind::signed_integer, 8), std::int8_t{-128}), "-128");
+  EXPECT_EQ(text_of(dtype(dtype_kind::unsigned_integer, 64), std::uint64_t{18446744073709551615U}),
+            "18446744073709551615");
+  EXPECT_EQ(text_of(dtype(dtype_kind::boolean, 8), std::uint8_t{1}), "True");
+  EXPECT_EQ(text_of(kComplex64, std::pair{1.0F, -2.5F}), "(1.0-2.5j)");
+  EXPECT_EQ(text_of(dtype(dtype_kind::raw, 16), std::uint16_t{0xff0a}), "0x0aff");
+}
+
+TEST(ItemJson, SpellsWhatJsonLacksAsZarrDoes) {
+  EXPECT_EQ(json_of(kFloat32, std::nanf("")), "\"NaN\"");
+  EXPECT_EQ(json_of(kFloat64, -std::numeric_limits<double>::infinity()), "\"-Infinity\"");
+  EXPECT_EQ(json_of(kFloat32, 0.1F), "0.1");
+  EXPECT_EQ(json_of(kInt32, -7), "-7");
+  EXPECT_EQ(json_of(dtype(dtype_kind::boolean, 8), std::uint8_t{0}), "false");
+  EXPECT_EQ(json_of(kComplex64, std::pair{0.5F, INFINITY}), "[0.5,\"Infinity\"]");
+}
+
+std::vector<std::int32_t> count_to(int n) {
+  std::vector<std::int32_t> values(static_cast<std::size_t>(n));
+  std::iota(values.begin(), values.end(), 0);
+  return values;
+}
+
+const std::byte* bytes_of(const std::vector<std::int32_t>& values) {
+  return reinterpret_cast<const std::byte*>(values.data());
+}
+
+TEST(BlockText, NestsBracketsAndAlignsColumnsAsNumPyDoes) {
+  const auto values = count_to(12);
+  EXPECT_EQ(block_text(kInt32, {12}, bytes_of(values)), "[ 0  1  2  3  4  5  6  7  8  9 10 11]");
+  EXPECT_EQ(block_text(kInt32, {2, 3}, bytes_of(values)), "[[0 1 2]\n [3 4 5]]");
+  EXPECT_EQ(block_text(kInt32, {2, 1, 2}, bytes_of(values)), "[[[0 1]]\n\n [[2 3]]]");
+  EXPECT_EQ(block_text(kInt32, {}, bytes_of(values)), "0");
+}
+
+TEST(BlockText, BreaksLongRows) {
+  const auto values = count_to(40);
+  const std::string text = block_text(kInt32, {1, 40}, bytes_of(values));
+  std::size_t begin = 0;
+  for (std::size_t end = 0; end != std::string::npos; begin = end + 1) {
+    end = text.find('\n', begin);
+    EXPECT_LE((end == std::string::npos ? text.size() : end) - begin, 75U);
+  }
+  EXPECT_NE(text.find("\n  "), std::string::npos);
+}
+
+TEST(BlockText, NamesTheShapeWhereThereIsNothing) {
+  EXPECT_EQ(block_text(kInt32, {0}, nullptr), "[] of shape (0,)");
+  EXPECT_EQ(block_text(kInt32, {1000000000000, 0}, nullptr), "[] of shape (1000000000000, 0)");
+}
+
+TEST(BlockJson, NestsAndLeavesScalarsBare) {
+  const auto values = count_to(6);
+  EXPECT_EQ(block_json(kInt32, {2, 3}, bytes_of(values)).dump(), "[[0,1,2],[3,4,5]]");
+  EXPECT_EQ(block_json(kInt32, {}, bytes_of(values)).dump(), "0");
+  EXPECT_EQ(block_json(kInt32, {1000000000000, 0}, nullptr).dump(), "[]");
+}
+
+}  // namespace
+}  // namespace cli
+}  // namespace penstock::inline v0

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <penstock/array.h>
+#include "session.h"
+
+namespace CLI {
+class App;
+}
+
+namespace penstock::inline v0 {
+namespace cli {
+
+/// What a parsed command line asks for; returns the exit status.
+using action = std::function<int(const session&)>;
+
+// Each verb adds its subcommand, and fills `chosen` when it is the one on the command line. `as_json` outlives parsing.
+void add_info(CLI::App& program, bool& as_json, action& chosen);
+void add_plan(CLI::App& program, bool& as_json, action& chosen);
+void add_read(CLI::App& program, bool& as_json, action& chosen);
+void add_check(CLI::App& program, bool& as_json, action& chosen);
+void add_bench(CLI::App& program);
+void add_demo(CLI::App& program);
+
+/// Replaces this process by Python's `penstock VERB ARGUMENTS`; returns only where that is not possible.
+int run_in_python(const session& speak, int argc, const char* const* argv);
+
+/// The words of a selection that a shell has split: `0:10, ::2` arrives as two.
+std::string joined(const std::vector<std::string>& words);
+
+/// What a verb opens: the array or group at `uri`, with a context of its own.
+result<node> open_node(const std::string& uri, unsigned threads = 0);
+/// As `open_node`, and refuses a group, naming the arrays in it.
+result<array> open_one(const std::string& uri, unsigned threads = 0);
+
+/// Where storage keeps its bytes together: the number of cells, and of objects (shards, or chunk files), of a full
+/// array.
+struct grid_counts {
+  double cells = 1, objects = 1;
+};
+grid_counts count_grid(const array& a);
+
+}  // namespace cli
+}  // namespace penstock::inline v0

@@ -1,0 +1,72 @@
+# One target per folder of src/, its unit tests beside it, and the closure of what it may link.
+
+# penstock_folder(<name> [DEPENDS <folder>...] [LIBS <library>...])
+#
+# Makes `penstock_<name>` from the folder's *.cc and `test_<name>` from its *_test.cc. DEPENDS names the folders to its
+# left; a unit test links those and nothing else, so a dependency to the right fails to link. A folder without sources
+# yet is an INTERFACE target.
+function(penstock_folder name)
+  cmake_parse_arguments(arg "" "" "DEPENDS;LIBS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS "*.cc")
+  file(GLOB tests CONFIGURE_DEPENDS "*_test.cc")
+  list(REMOVE_ITEM sources ${tests})
+
+  # OBJECT libraries do not hand their objects to who links them indirectly: spell the closure out.
+  set(folders ${name})
+  set(libs ${arg_LIBS})
+  foreach(other IN LISTS arg_DEPENDS)
+    get_property(theirs GLOBAL PROPERTY PENSTOCK_FOLDERS_${other})
+    get_property(their_libs GLOBAL PROPERTY PENSTOCK_LIBS_${other})
+    list(APPEND folders ${theirs})
+    list(APPEND libs ${their_libs})
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  list(REMOVE_DUPLICATES libs)
+  set_property(GLOBAL PROPERTY PENSTOCK_FOLDERS_${name} ${folders})
+  set_property(GLOBAL PROPERTY PENSTOCK_LIBS_${name} ${libs})
+
+  set(target penstock_${name})
+  if(sources)
+    add_library(${target} OBJECT ${sources})
+    target_link_libraries(${target} PRIVATE penstock_options ${libs})
+    target_compile_definitions(${target} PRIVATE PENSTOCK_BUILDING)
+  else()
+    add_library(${target} INTERFACE)
+  endif()
+
+  if(tests AND PENSTOCK_TESTS)
+    penstock_test(test_${name} FOLDERS ${folders} LIBS ${libs} SOURCES ${tests})
+  endif()
+endfunction()
+
+# penstock_objects(<variable> <folder>...): the object files of the folders that have sources.
+function(penstock_objects variable)
+  set(objects)
+  foreach(folder IN LISTS ARGN)
+    get_target_property(type penstock_${folder} TYPE)
+    if(type STREQUAL "OBJECT_LIBRARY")
+      list(APPEND objects $<TARGET_OBJECTS:penstock_${folder}>)
+    endif()
+  endforeach()
+  set(${variable} ${objects} PARENT_SCOPE)
+endfunction()
+
+# penstock_test(<name> FOLDERS <folder>... LIBS <library>... SOURCES <file>...): one GoogleTest executable, one ctest entry.
+#
+# PENSTOCK_SOURCE_DIR is defined for tests that read files under tests/data.
+function(penstock_test name)
+  cmake_parse_arguments(arg "" "" "FOLDERS;LIBS;SOURCES" ${ARGN})
+  penstock_objects(objects ${arg_FOLDERS})
+  add_executable(${name} ${arg_SOURCES} ${objects})
+  target_link_libraries(${name} PRIVATE penstock_options ${arg_LIBS} GTest::gtest_main)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${name} PRIVATE PENSTOCK_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  # Optimising a test costs more compile time than its run gives back; GoogleTest's macros declare an `info` of their own.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1> -Wno-shadow)
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "unit" TIMEOUT 600)
+  if(name IN_LIST PENSTOCK_THREADED_TESTS)
+    set_tests_properties(${name} PROPERTIES LABELS "unit;threaded")
+    add_dependencies(threaded_tests ${name})
+  endif()
+endfunction()

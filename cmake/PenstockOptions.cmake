@@ -1,0 +1,48 @@
+# How everything here is compiled: the interface target `penstock_options`, linked privately by every other target.
+
+add_library(penstock_options INTERFACE)
+target_compile_features(penstock_options INTERFACE cxx_std_20)
+target_include_directories(penstock_options INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+
+target_compile_options(penstock_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+                                                  -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  # Every x86-64 since 2009; faster code is chosen at run time, in the source that has it.
+  target_compile_options(penstock_options INTERFACE -march=x86-64-v2)
+endif()
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 sees uninitialised members of alternatives that a std::variant does not hold.
+  target_compile_options(penstock_options INTERFACE -Wno-maybe-uninitialized)
+endif()
+
+if(PENSTOCK_WERROR)
+  # A compiler that nobody has run here yet may warn about anything: it must not stop a user's build.
+  if((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.")
+     OR (CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^14\\."))
+    target_compile_options(penstock_options INTERFACE -Werror)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # g++ 12 -O3 reports overlaps in std::string that are not there (GCC bug 105651).
+      target_compile_options(penstock_options INTERFACE -Wno-error=restrict)
+    endif()
+  else()
+    message(STATUS "Warnings stay warnings: ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} is not one of CI's compilers")
+  endif()
+endif()
+
+# The standard library checks its indexes and preconditions wherever speed is not the point.
+target_compile_definitions(penstock_options INTERFACE $<$<NOT:$<CONFIG:Release>>:_GLIBCXX_ASSERTIONS>)
+
+# PENSTOCK_SANITIZE is a list as -fsanitize takes it; with `fuzzer` every object also counts its branches for libFuzzer.
+if(PENSTOCK_SANITIZE)
+  set(flags -fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_compile_options(penstock_options INTERFACE ${flags})
+  target_link_options(penstock_options INTERFACE ${flags})
+endif()
+if(PENSTOCK_LIBFUZZER)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "PENSTOCK_LIBFUZZER needs clang, not ${CMAKE_CXX_COMPILER_ID}")
+  endif()
+  target_compile_options(penstock_options INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(penstock_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,180 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <penstock/context.h>
+#include <penstock/dtype.h>
+#include <penstock/plan.h>
+#include <penstock/result.h>
+#include <penstock/selection.h>
+#include <penstock/shape.h>
+#include <penstock/store.h>
+#include <penstock/tensor.h>
+
+namespace penstock::inline v0 {
+
+class array_state;   // src/api/array_state.h
+class group_state;
+class read_job;      // src/engine/read_job.h
+
+/// Called on the reading thread between cells, at most every few milliseconds; false stops the read (`cancelled`).
+struct read_progress {
+  std::uint64_t done_bytes = 0;   ///< decoded so far
+  std::uint64_t total_bytes = 0;  ///< that the selection's cells decode to
+};
+using progress_fn = std::function<bool(const read_progress&)>;
+
+struct read_options {
+  unsigned threads = 0;    ///< workers of this read; 0: the context's
+  progress_fn progress;    ///< empty: none
+  std::chrono::nanoseconds poll_interval{20'000'000};
+};
+
+/// A read under way. Destroying it cancels what has not started and waits for the rest.
+class PENSTOCK_API ticket {
+ public:
+  ticket() noexcept = default;
+  explicit ticket(std::shared_ptr<read_job> job) noexcept;
+  ticket(ticket&&) noexcept;
+  ticket& operator=(ticket&&) noexcept;
+  ~ticket();
+
+  bool done() const noexcept;
+  /// Waits for the end of the read; every call returns the same outcome.
+  result<> wait();
+  /// Waits at most that long; false where the read still goes on.
+  bool wait_for(std::chrono::nanoseconds timeout);
+  /// Asks the read to stop; `wait` then returns `cancelled` unless it had already ended.
+  void cancel() noexcept;
+  read_progress progress() const noexcept;
+  /// Calls `then` once at the end, on a worker's thread, or here where the read has ended.
+  void on_done(std::function<void()> then);
+
+ private:
+  std::shared_ptr<read_job> job_;
+};
+
+/// An open array: immutable, cheap to copy, shareable between threads.
+class PENSTOCK_API array {
+ public:
+  explicit array(std::shared_ptr<const array_state> state) noexcept;
+
+  const extents& shape() const noexcept;
+  dtype type() const noexcept;
+  /// Shape of the cells that decode on their own (inner chunks where sharded).
+  const extents& chunks() const noexcept;
+  /// Shape of the shards, or null.
+  const extents* shards() const noexcept;
+  /// One item in native byte order.
+  std::span<const std::byte> fill_value() const noexcept;
+  /// A JSON object.
+  const std::string& attributes_json() const noexcept;
+  /// Empty where the array names none; an unnamed dimension is nullopt.
+  const std::vector<std::optional<std::string>>& dimension_names() const noexcept;
+  const std::string& format() const noexcept;       ///< `zarr3`
+  const std::string& codecs_json() const noexcept;  ///< the codec list as the metadata writes it
+  const std::string& codecs_text() const noexcept;  ///< the same for people
+  const std::string& uri() const noexcept;
+  bool read_only() const noexcept { return true; }
+  const std::shared_ptr<penstock::context>& context() const noexcept;
+
+  /// Shape of what `read(which)` produces.
+  /// \error out_of_range, invalid_argument  As NumPy.
+  result<extents> result_shape(const selection& which) const;
+
+  /// Reads `which` into `out`.
+  ///
+  /// Chunks that were never written appear as the fill value; a failed read never does.
+  /// \param out  Shape equal to result_shape(which), dtype equal to the array's; strides in bytes, any sign. Borrowed
+  ///             until this returns; its contents are unspecified after an error.
+  /// \error corrupt_data  A checksum, a size or an index disagrees with the metadata; notes name chunk, key, range, array.
+  /// \error conflict  An object kept changing while it was read.
+  /// Several reads of one array may run at the same time.
+  result<> read(const selection& which, const tensor_view& out, const read_options& options = {}) const;
+
+  /// Reads a selection that was resolved against this array's shape before.
+  result<> read(const resolved_basic& which, const tensor_view& out, const read_options& options = {}) const;
+
+  /// Reads everything.
+  result<> read(const tensor_view& out, const read_options& options = {}) const;
+
+  /// Starts a read on the context's threads. `out` is borrowed until the ticket is done.
+  result<ticket> read_async(const selection& which, const tensor_view& out, const read_options& options = {}) const;
+
+  /// True where `read` would finish on the calling thread without waiting for storage: a small read of a store that
+  /// does not block. Bindings keep their interpreter's lock then.
+  bool runs_inline(const resolved_basic& which) const noexcept;
+
+  /// The read plan as text: requests, coalescing, decodes and fills; at most `max_lines` operations are written out.
+  /// Reads the indexes that it needs, and nothing else.
+  result<std::string> plan(const selection& which, std::size_t max_lines = 64) const;
+  /// The plan's sums as a JSON object: objects, requests, bytes, cells, direct, scattered, filled.
+  result<std::string> plan_json(const selection& which) const;
+
+  /// One bad cell found by `check`.
+  struct check_failure {
+    std::string cell;
+    error what;
+  };
+  struct check_report {
+    std::uint64_t cells = 0, absent = 0, failed = 0, encoded_bytes = 0, decoded_bytes = 0;
+    std::vector<check_failure> failures;  ///< the first `max_failures`
+  };
+  /// Decodes every cell and reports each bad one. Needs memory for a few cells only.
+  result<check_report> check(const read_options& options = {}, std::size_t max_failures = 100) const;
+
+  const array_state& state() const noexcept { return *state_; }
+
+ private:
+  std::shared_ptr<const array_state> state_;
+};
+
+/// An open group.
+class PENSTOCK_API group {
+ public:
+  explicit group(std::shared_ptr<const group_state> state) noexcept;
+  const std::string& attributes_json() const noexcept;
+  const std::string& uri() const noexcept;
+  const std::string& format() const noexcept;
+  /// Names of the direct children, sorted.
+  result<std::vector<std::string>> keys() const;
+
+  const group_state& state() const noexcept { return *state_; }
+
+ private:
+  std::shared_ptr<const group_state> state_;
+};
+
+using node = std::variant<array, group>;
+
+struct open_options {
+  std::shared_ptr<penstock::context> context;  ///< null: a context of its own
+  std::string path;                            ///< within the store, '/'-separated; empty: the root
+  bool cache_unversioned_indexes = false;      ///< keep shard indexes of stores that have no versions
+};
+
+/// Opens an array or a group at a path or a `file:` URI.
+/// \error not_found  Nothing of a known format is there. \error corrupt_data, unsupported  The metadata, by member.
+PENSTOCK_API result<node> open(std::string_view uri, const open_options& options = {});
+PENSTOCK_API result<node> open(std::shared_ptr<const store> from, const open_options& options = {});
+/// As `open`, and fails with `invalid_argument` where a group is found.
+PENSTOCK_API result<array> open_array(std::string_view uri, const open_options& options = {});
+PENSTOCK_API result<array> open_array(std::shared_ptr<const store> from, const open_options& options = {});
+/// A child of a group, by path.
+PENSTOCK_API result<node> open(const group& parent, std::string_view path);
+
+/// A store rooted at a folder of this machine.
+PENSTOCK_API std::shared_ptr<store> open_file_store(std::string root);
+/// An empty store in this process's memory.
+PENSTOCK_API std::shared_ptr<store> make_memory_store();
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <penstock/profile.h>
+#include <penstock/result.h>
+
+namespace penstock::inline v0 {
+
+class executor;       // where workers run (src/base/executor.h)
+class context_state;  // src/engine/context_state.h
+
+struct context_options {
+  unsigned threads = 0;         ///< decoding workers of one read, the calling thread among them; 0: the processor's cores
+  unsigned io_concurrency = 0;  ///< requests in flight at stores that complete later; 0: 64
+  std::uint64_t memory_limit_bytes = 0;  ///< scratch, encoded bytes and indexes together; 0: 1 GiB. Not the results.
+  std::uint64_t output_pool_bytes = ~std::uint64_t{0};  ///< idle result memory kept for the next read; ~0: a quarter of the machine's
+  std::shared_ptr<penstock::executor> executor;  ///< null: a pool of threads, started when first needed
+};
+
+struct context_usage {
+  std::uint64_t scratch_bytes = 0, encoded_bytes = 0, index_bytes = 0, output_pool_bytes = 0;
+  std::uint64_t peak_scratch_bytes = 0, peak_encoded_bytes = 0, peak_index_bytes = 0;
+  std::uint64_t index_hits = 0, index_misses = 0;
+};
+
+/// Everything about reading that changes: threads, caches, pools, limits. Shared by the arrays opened with it.
+///
+/// Thread-safe. After a fork the child starts with empty caches and its own threads. There is no global context.
+class PENSTOCK_API context {
+ public:
+  static result<std::shared_ptr<context>> make(const context_options& options = {});
+  explicit context(std::shared_ptr<context_state> state) noexcept;
+  ~context();
+
+  unsigned threads() const noexcept;
+  context_usage usage() const;
+  /// Forgets cached indexes and idle memory.
+  void clear_caches();
+
+  /// Begins to record. One recording at a time.
+  /// \error conflict  A recording is under way.
+  result<> start_profile(std::uint64_t max_events = 1 << 20);
+  profile_report stop_profile();
+
+  context_state& state() const noexcept { return *state_; }
+
+ private:
+  std::shared_ptr<context_state> state_;
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,17 @@
+#pragma once
+
+/// \file
+/// All of Penstock's public interface.
+
+#include <penstock/array.h>
+#include <penstock/codec.h>
+#include <penstock/context.h>
+#include <penstock/dtype.h>
+#include <penstock/layout.h>
+#include <penstock/plan.h>
+#include <penstock/profile.h>
+#include <penstock/result.h>
+#include <penstock/selection.h>
+#include <penstock/shape.h>
+#include <penstock/store.h>
+#include <penstock/tensor.h>

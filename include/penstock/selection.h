@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <penstock/result.h>
+#include <penstock/shape.h>
+
+namespace penstock::inline v0 {
+
+/// `start:stop:step` as Python writes it; absent parts take Python's defaults.
+struct slice {
+  std::optional<std::int64_t> start, stop, step;
+  friend bool operator==(const slice&, const slice&) = default;
+};
+struct ellipsis_t {
+  friend bool operator==(const ellipsis_t&, const ellipsis_t&) = default;
+};
+struct newaxis_t {
+  friend bool operator==(const newaxis_t&, const newaxis_t&) = default;
+};
+inline constexpr ellipsis_t ellipsis{};
+inline constexpr newaxis_t newaxis{};
+
+/// One item of a basic index.
+using basic_item = std::variant<std::int64_t, slice, ellipsis_t, newaxis_t>;
+/// Positions along one dimension; duplicates and any order are meant.
+using index_list = std::vector<std::int64_t>;
+/// One dimension of an orthogonal index. A boolean mask is its list of true positions.
+using orthogonal_item = std::variant<std::int64_t, slice, index_list>;
+/// One dimension of a block index: a block, or a slice of blocks.
+using block_item = std::variant<std::int64_t, slice>;
+
+struct basic_selection {
+  std::vector<basic_item> items;  ///< fewer items than dimensions: the rest are taken whole
+};
+struct orthogonal_selection {
+  std::vector<orthogonal_item> items;
+};
+struct coordinate_selection {
+  std::vector<index_list> points;  ///< one list for each dimension, all of the same length
+  extents shape;                   ///< shape of the result; its product is that length
+};
+struct mask_selection {
+  extents shape;           ///< equal to the array's
+  std::vector<bool> mask;  ///< C order
+};
+struct block_selection {
+  std::vector<block_item> items;  ///< in units of the chunk grid that the array reports as `chunks`
+};
+
+/// Which elements of an array are meant: a value, free of any array. The five kinds are zarr-python's.
+using selection = std::variant<basic_selection, orthogonal_selection, coordinate_selection, mask_selection, block_selection>;
+
+/// A basic selection resolved against a shape.
+struct resolved_basic {
+  strided_box from;              ///< one range for each dimension of the array; ints have count 1
+  extents shape;                 ///< shape of the result, ints dropped and new axes added
+  dim_vector<std::int8_t> axis;  ///< for each dimension of the array its axis in the result, or -1 where an int dropped it
+};
+
+/// Resolves ints, slices, Ellipsis and newaxis with NumPy's semantics.
+///
+/// \error out_of_range  An int leaves its dimension, or there are more items than dimensions (NumPy's IndexError).
+/// \error invalid_argument  Two ellipses, or a slice step of 0 (NumPy's IndexError and ValueError).
+/// Source: NumPy user guide, "Basic indexing".
+PENSTOCK_API result<resolved_basic> resolve(const basic_selection& which, const extents& shape);
+
+/// Each dimension's positions, written out: an orthogonal selection resolved against a shape.
+struct resolved_orthogonal {
+  std::vector<std::variant<axis_range, index_list>> from;  ///< negative positions already wrapped, all within the shape
+  extents shape;
+  dim_vector<std::int8_t> axis;
+};
+PENSTOCK_API result<resolved_orthogonal> resolve(const orthogonal_selection& which, const extents& shape);
+
+/// Points wrapped and checked.
+PENSTOCK_API result<coordinate_selection> resolve(const coordinate_selection& which, const extents& shape);
+/// The points where the mask is true, in C order.
+PENSTOCK_API result<coordinate_selection> resolve(const mask_selection& which, const extents& shape);
+/// The box that the blocks cover, cut at the array's edge. An int keeps its dimension, as in zarr-python.
+PENSTOCK_API result<resolved_basic> resolve(const block_selection& which, const extents& shape, const extents& chunks);
+
+/// Parses `0:10, ::2, ..., 3, None`, with or without the brackets: what a user types after `penstock read URI`.
+/// \error invalid_argument  Names the part that is not an int, a slice, `...` or `None`.
+PENSTOCK_API result<basic_selection> parse_selection(std::string_view text);
+
+/// The inverse of parse_selection.
+PENSTOCK_API std::string to_string(const basic_selection& which);
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,161 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <penstock/result.h>
+
+namespace penstock::inline v0 {
+
+/// `length` bytes from `offset`; or the last `length` bytes (`from_end`); or all of the object (`length == kAll`).
+struct byte_range {
+  static constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t offset = 0;
+  std::uint64_t length = kAll;
+  bool from_end = false;
+
+  bool whole() const noexcept { return length == kAll; }
+  friend bool operator==(const byte_range&, const byte_range&) = default;
+};
+
+/// `[1024, 5120)`, `last 68 bytes`, `all`.
+PENSTOCK_API std::string to_string(const byte_range& range);
+
+/// Which object a key named when it was read. Two reads with equal versions saw the same bytes.
+///
+/// A default version means "not known". `pin` keeps alive what the identity rests on (a Python object, say), so that
+/// an address cannot be used again while a version remembers it.
+struct version {
+  std::uint64_t word[4] = {0, 0, 0, 0};
+  std::shared_ptr<const void> pin;
+
+  bool known() const noexcept { return (word[0] | word[1] | word[2] | word[3]) != 0; }
+  friend bool operator==(const version& a, const version& b) noexcept {
+    return a.word[0] == b.word[0] && a.word[1] == b.word[1] && a.word[2] == b.word[2] && a.word[3] == b.word[3];
+  }
+};
+
+/// Keeps bytes that a store owns alive; gives them back when destroyed. Move-only, one call, no allocation.
+class lease {
+ public:
+  using release_fn = void (*)(void*) noexcept;
+  lease() noexcept = default;
+  lease(void* owner, release_fn release) noexcept : owner_(owner), release_(release) {}
+  lease(lease&& other) noexcept
+      : owner_(std::exchange(other.owner_, nullptr)), release_(std::exchange(other.release_, nullptr)) {}
+  lease& operator=(lease&& other) noexcept {
+    if (this != &other) {
+      reset();
+      owner_ = std::exchange(other.owner_, nullptr);
+      release_ = std::exchange(other.release_, nullptr);
+    }
+    return *this;
+  }
+  ~lease() { reset(); }
+  void reset() noexcept {
+    if (release_ != nullptr) std::exchange(release_, nullptr)(owner_);
+  }
+
+ private:
+  void* owner_ = nullptr;
+  release_fn release_ = nullptr;
+};
+
+/// Memory that a read may grow to the size of what it finds. The engine owns it, counts it and uses it again.
+class PENSTOCK_API read_buffer {
+ public:
+  virtual ~read_buffer() = default;
+  /// At least `bytes` bytes; contents are lost. Fails where a limit of the context would be passed.
+  virtual result<std::span<std::byte>> reserve(std::uint64_t bytes) = 0;
+};
+
+/// One request. Everything it points to is borrowed until its completion.
+struct byte_read {
+  std::string_view key;
+  byte_range range;
+  const version* expected = nullptr;   ///< null or unknown: any version will do
+  std::span<std::byte> destination;    ///< when not empty: exactly `range.length` bytes, to be filled in place
+  read_buffer* buffer = nullptr;       ///< where to put the bytes otherwise, unless the store lends its own
+  std::uint64_t max_bytes = byte_range::kAll;  ///< a longer object is `corrupt_data`: sizes in storage drive no allocation
+  std::uint64_t tag = 0;               ///< comes back with the completion
+};
+
+struct read_done {
+  std::span<const std::byte> bytes;  ///< in `destination`, in `buffer`, or lent by the store
+  lease keep_alive;                  ///< of the lent bytes
+  version seen;                      ///< default where the store has no versions
+  std::uint64_t object_size = byte_range::kAll;  ///< kAll: not known
+};
+
+/// Takes completions. May be called from any thread, also inside `store::read`; it only enqueues.
+class PENSTOCK_API completion_sink {
+ public:
+  virtual ~completion_sink() = default;
+  virtual void complete(std::uint64_t tag, result<read_done> done) = 0;
+};
+
+/// What the planner and the engine need to know of a store.
+struct store_traits {
+  std::uint64_t max_gap_bytes = 0;                     ///< read through holes up to this long rather than ask twice
+  std::uint64_t max_length_bytes = std::uint64_t{1} << 20;  ///< split longer coalesced reads at cell boundaries
+  bool versions = false;     ///< `read_done::seen` is set and `expected` is checked
+  bool blocking = true;      ///< may wait for a device or a network: never called with a lock such as the GIL held
+  bool inline_completion = true;  ///< `read` completes every request before it returns
+  bool lends_bytes = false;  ///< returns its own memory under a lease
+};
+
+/// A part of an object to be written, in order.
+using part = std::span<const std::byte>;
+/// Write only if the object still has version `expected` (`must_match`), or only if it is absent (`must_be_absent`).
+struct write_condition {
+  enum class kind : std::uint8_t { none, must_match, must_be_absent } what = kind::none;
+  version expected;
+};
+
+enum class listing : std::uint8_t {
+  objects,   ///< every object below the prefix
+  children,  ///< objects directly below it, and folders as names that end with '/' (size 0)
+};
+
+class PENSTOCK_API key_sink {
+ public:
+  virtual ~key_sink() = default;
+  /// Returns false to stop the listing.
+  virtual bool key(std::string_view key, std::uint64_t size_bytes) = 0;
+};
+
+/// Byte ranges of named objects. Keys use '/' and never begin with it.
+///
+/// Implementations may be called from many threads at once. Errors: `not_found` only where the object is absent;
+/// `corrupt_data` where a range leaves the object; `version_changed` where `expected` no longer holds; everything else
+/// is `io_error`, `permission_denied`, `cancelled` or `deadline_exceeded`. A store adds no note: the engine names key,
+/// range and array.
+class PENSTOCK_API store {
+ public:
+  virtual ~store() = default;
+
+  virtual store_traits traits() const = 0;
+
+  /// Starts `reads`; each completes exactly once through `sink`, perhaps before this returns.
+  /// A read of length 0 with an expected version only checks that version.
+  virtual void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const = 0;
+
+  /// Replaces or creates an object, atomically; returns its new version.
+  virtual result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition);
+  /// Removes an object; absent objects are no error.
+  virtual result<> erase(std::string_view key, const write_condition& condition);
+  /// Names what stands below `prefix` (empty, or a folder's name with its final '/'), in no order.
+  virtual result<> list(std::string_view prefix, listing what, key_sink& sink) const;
+
+  /// What a user would recognise: `file:///data/x.zarr`, `memory:`.
+  virtual std::string uri() const = 0;
+};
+
+}  // namespace penstock::inline v0

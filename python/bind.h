@@ -1,0 +1,125 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <penstock/penstock.h>
+
+/// What the files of the Python module share. Only the limited C API is used: one build serves Python 3.12 and later.
+namespace penstock::inline v0::python {
+
+namespace nb = nanobind;
+
+void bind_errors(nb::module_& m);
+void bind_context(nb::module_& m);
+void bind_stores(nb::module_& m);
+void bind_output(nb::module_& m);
+void bind_array(nb::module_& m);
+void bind_group(nb::module_& m);
+void bind_open(nb::module_& m);
+void bind_cli(nb::module_& m);
+
+/// What a Python `Array` holds.
+struct array_handle {
+  penstock::array array;
+  nb::object dtype;  ///< numpy.dtype, made once
+
+  explicit array_handle(penstock::array from);
+};
+
+/// What a Python `Group` holds.
+struct group_handle {
+  penstock::group group;
+};
+
+// Owners of their own: nanobind's shared_ptr would tie the C++ object's life to a Python object and to the GIL.
+struct context_handle {
+  std::shared_ptr<penstock::context> context;
+};
+struct store_handle {
+  std::shared_ptr<const penstock::store> store;
+};
+
+// --- errors (bind_error.cc) ---
+
+/// Sets the Python exception that stands for `failure`. The GIL is held.
+void set_error(const error& failure) noexcept;
+/// Throws it through nanobind.
+[[noreturn]] void raise(const error& failure);
+
+/// The value, or the Python exception that stands for the error.
+template <class T>
+T unwrap(result<T>&& from) {
+  if (!from.ok()) raise(from.error());
+  return std::move(from).value();
+}
+inline void unwrap(result<>&& from) {
+  if (!from.ok()) raise(from.error());
+}
+
+/// Keeps the Python exception that is set now for this thread, where a C++ caller stands between it and Python.
+void stash_exception() noexcept;
+/// Sets the kept exception again; false where none is kept.
+bool restore_exception() noexcept;
+/// Turns the Python exception that is set now into an error and clears it; KeyboardInterrupt and its like are stashed
+/// too.
+error take_python_error() noexcept;
+
+// --- references held by C++ (bind_reference.cc) ---
+
+/// Says that this thread holds the GIL for as long as the object lives, so that references may be dropped at once.
+class gil_is_held {
+ public:
+  gil_is_held() noexcept;
+  ~gil_is_held();
+  gil_is_held(const gil_is_held&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// Drops a reference from any thread, with or without the GIL, also under a lock of the engine: it never waits.
+void drop_reference(void* object) noexcept;
+/// Drops what was left behind by threads without the GIL. The GIL is held.
+void drop_left_references() noexcept;
+
+// --- selections (bind_selection.cc) ---
+
+/// Reads what stands between the brackets. False: a Python exception is set.
+bool parse_key(PyObject* key, std::vector<basic_item>& items, bool& has_ellipsis) noexcept;
+selection selection_of(nb::handle key);
+
+// --- results (bind_output.cc) ---
+
+nb::object numpy_dtype(dtype type);
+/// A new C-order ndarray with memory that nothing has been written to; large ones lie in the context's output pool.
+/// Null: a Python exception is set.
+PyObject* new_ndarray(const std::shared_ptr<penstock::context>& from, PyObject* dtype, std::uint32_t item_bytes,
+                      const extents& shape, std::byte*& data) noexcept;
+/// The memory behind a writable buffer object, which must have `type` and stays exported while the object lives.
+class exported_buffer {
+ public:
+  exported_buffer() noexcept = default;
+  exported_buffer(nb::handle object, dtype type);
+  exported_buffer(exported_buffer&& other) noexcept;
+  exported_buffer& operator=(exported_buffer&&) = delete;
+  ~exported_buffer();
+  const tensor_view& view() const noexcept { return tensor_; }
+
+ private:
+  Py_buffer buffer_{};
+  bool exported_ = false;
+  tensor_view tensor_;
+};
+
+nb::tuple to_tuple(const extents& shape);
+
+/// Text that should be UTF-8 and may be anything, as file names are.
+nb::str to_str(std::string_view text, const char* on_error = "surrogateescape");
+
+}  // namespace penstock::inline v0::python

@@ -1,0 +1,214 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind.h"
+#include "bind_read.h"
+
+namespace penstock::inline v0::python {
+namespace {
+
+// A read on this thread that is not yet under way keeps its list of items here: a warm `a[...]` allocates none.
+thread_local std::vector<basic_item> spare_items;
+
+class borrowed_selection {
+ public:
+  borrowed_selection() { which.items = std::move(spare_items); }
+  ~borrowed_selection() { spare_items = std::move(which.items); }
+  borrowed_selection(const borrowed_selection&) = delete;
+
+  basic_selection which;
+};
+
+struct request {
+  unsigned threads = 0;
+  nb::handle progress = nb::handle(Py_None);
+};
+
+// What `a[key]` is. Null: a Python exception is set.
+PyObject* read_key(const array_handle& from, PyObject* key, const request& how) noexcept {
+  try {
+    borrowed_selection borrowed;
+    bool has_ellipsis = false;
+    if (!parse_key(key, borrowed.which.items, has_ellipsis)) return nullptr;
+
+    const array& a = from.array;
+    auto where = resolve(borrowed.which, a.shape());
+    if (!where.ok()) {
+      set_error(std::move(where).error().note("array '" + a.uri() + "'"));
+      return nullptr;
+    }
+
+    std::byte* data = nullptr;
+    const std::uint32_t item_bytes = a.type().item_bytes();
+    nb::object out = nb::steal(new_ndarray(a.context(), from.dtype.ptr(), item_bytes, where->shape, data));
+    if (!out.is_valid()) return nullptr;
+    const tensor_view target = tensor_view::contiguous(data, a.type(), where->shape);
+
+    if (how.threads == 0 && how.progress.is_none() && a.runs_inline(*where)) {
+      result<> outcome;
+      {
+        const gil_is_held held;
+        outcome = a.read(*where, target);
+      }
+      drop_left_references();
+      if (restore_exception()) return nullptr;
+      if (!outcome.ok()) {
+        set_error(outcome.error());
+        return nullptr;
+      }
+    } else if (!read_without_gil(a, *where, target, how.threads, how.progress)) {
+      return nullptr;
+    }
+
+    // NumPy: ints down to nothing give a scalar, an Ellipsis among them a 0-d array.
+    if (where->shape.empty() && !has_ellipsis) {
+      PyObject* const nothing = PyTuple_New(0);
+      if (nothing == nullptr) return nullptr;
+      PyObject* const scalar = PyObject_GetItem(out.ptr(), nothing);
+      Py_DECREF(nothing);
+      return scalar;
+    }
+    return out.release().ptr();
+  } catch (nb::python_error& failed) {
+    failed.restore();
+  } catch (const std::exception& failed) {
+    PyErr_SetString(PyExc_MemoryError, failed.what());
+  }
+  return nullptr;
+}
+
+PyObject* get_item(PyObject* self, PyObject* key) {
+  if (!nb::inst_ready(self)) {
+    PyErr_SetString(PyExc_TypeError, "this Array was never opened: use penstock.open");
+    return nullptr;
+  }
+  return read_key(*nb::inst_ptr<array_handle>(self), key, {});
+}
+
+Py_ssize_t length(PyObject* self) {
+  const extents& shape = nb::inst_ptr<array_handle>(self)->array.shape();
+  if (shape.empty()) {
+    PyErr_SetString(PyExc_TypeError, "len() of unsized object");
+    return -1;
+  }
+  return static_cast<Py_ssize_t>(shape[0]);
+}
+
+const PyType_Slot kSlots[] = {{Py_mp_subscript, reinterpret_cast<void*>(get_item)},
+                              {Py_mp_length, reinterpret_cast<void*>(length)},
+                              {0, nullptr}};
+
+resolved_basic resolve_key(const array_handle& self, nb::handle key) {
+  const selection which = selection_of(key);
+  auto where = resolve(std::get<basic_selection>(which), self.array.shape());
+  if (!where.ok()) raise(std::move(where).error().note("array '" + self.array.uri() + "'"));
+  return std::move(where).value();
+}
+
+nb::object read(const array_handle& self, nb::handle key, unsigned threads, nb::handle progress) {
+  PyObject* const made = read_key(self, key.ptr(), {threads, progress});
+  if (made == nullptr) throw nb::python_error();
+  return nb::steal(made);
+}
+
+void read_into(const array_handle& self, nb::handle key, nb::handle out, unsigned threads, nb::handle progress) {
+  const resolved_basic which = resolve_key(self, key);
+  const exported_buffer target(out, self.array.type());
+  if (!read_without_gil(self.array, which, target.view(), threads, progress)) throw nb::python_error();
+}
+
+ticket_handle start_read(const array_handle& self, nb::handle key, nb::object out, unsigned threads) {
+  const selection which = selection_of(key);
+  const array& a = self.array;
+  if (out.is_none()) {
+    const extents shape = unwrap(a.result_shape(which));
+    std::byte* data = nullptr;
+    PyObject* const made = new_ndarray(a.context(), self.dtype.ptr(), a.type().item_bytes(), shape, data);
+    if (made == nullptr) throw nb::python_error();
+    out = nb::steal(made);
+  }
+  exported_buffer target(out, a.type());
+  read_options options;
+  options.threads = threads;
+  auto started = [&] {
+    const nb::gil_scoped_release without_gil;
+    return a.read_async(which, target.view(), options);
+  }();
+  return {unwrap(std::move(started)), std::move(out), std::move(target)};
+}
+
+// For each dimension (start, step, count, axis of the result or -1), and the result's shape.
+nb::tuple ranges_of(const array_handle& self, nb::handle key) {
+  const resolved_basic where = resolve_key(self, key);
+  nb::list ranges;
+  for (std::size_t d = 0; d < where.from.size(); ++d) {
+    const axis_range& range = where.from[d];
+    ranges.append(nb::make_tuple(range.start, range.step, range.count, static_cast<int>(where.axis[d])));
+  }
+  return nb::make_tuple(nb::tuple(ranges), to_tuple(where.shape));
+}
+
+nb::str plan(const array_handle& self, nb::handle key, std::size_t max_lines, bool as_json) {
+  const selection which = selection_of(key);
+  auto text = [&] {
+    const nb::gil_scoped_release without_gil;
+    return as_json ? self.array.plan_json(which) : self.array.plan(which, max_lines);
+  }();
+  const std::string shown = unwrap(std::move(text));
+  return to_str(shown);
+}
+
+nb::object dimension_names(const array_handle& self) {
+  const auto& names = self.array.dimension_names();
+  if (names.empty()) return nb::none();
+  nb::list all;
+  for (const auto& name : names) {
+    if (name) {
+      all.append(to_str(*name));
+    } else {
+      all.append(nb::none());
+    }
+  }
+  return nb::tuple(all);
+}
+
+nb::object shards(const array_handle& self) {
+  const extents* const shape = self.array.shards();
+  if (shape == nullptr) return nb::none();
+  return to_tuple(*shape);
+}
+
+nb::bytes fill_value(const array_handle& self) {
+  const auto bytes = self.array.fill_value();
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+}  // namespace
+
+array_handle::array_handle(penstock::array from) : array(std::move(from)), dtype(numpy_dtype(array.type())) {}
+
+void bind_array(nb::module_& m) {
+  bind_ticket(m);
+  nb::class_<array_handle>(m, "Array", nb::type_slots(kSlots), "An open array; penstock.Array derives from it.")
+      .def(nb::init<const array_handle&>(), nb::arg("from_"))
+      .def_prop_ro("shape", [](const array_handle& self) { return to_tuple(self.array.shape()); })
+      .def_prop_ro("dtype", [](const array_handle& self) { return self.dtype; })
+      .def_prop_ro("chunks", [](const array_handle& self) { return to_tuple(self.array.chunks()); })
+      .def_prop_ro("shards", shards)
+      .def_prop_ro("dimension_names", dimension_names)
+      .def_prop_ro("format", [](const array_handle& self) { return to_str(self.array.format()); })
+      .def_prop_ro("uri", [](const array_handle& self) { return to_str(self.array.uri()); })
+      .def_prop_ro("read_only", [](const array_handle& self) { return self.array.read_only(); })
+      .def_prop_ro("_fill_value_bytes", fill_value)
+      .def_prop_ro("_attributes_json", [](const array_handle& self) { return to_str(self.array.attributes_json()); })
+      .def_prop_ro("_codecs_text", [](const array_handle& self) { return to_str(self.array.codecs_text()); })
+      .def_prop_ro("_codecs_json", [](const array_handle& self) { return to_str(self.array.codecs_json()); })
+      .def("_read", read, nb::arg("key"), nb::arg("threads"), nb::arg("progress").none())
+      .def("_read_into", read_into, nb::arg("key"), nb::arg("out"), nb::arg("threads"), nb::arg("progress").none())
+      .def("_start_read", start_read, nb::arg("key"), nb::arg("out").none(), nb::arg("threads"))
+      .def("_resolve", ranges_of, nb::arg("key"))
+      .def("_plan", plan, nb::arg("key"), nb::arg("max_lines"), nb::arg("as_json"));
+}
+
+}  // namespace penstock::inline v0::python

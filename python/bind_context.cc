@@ -1,0 +1,96 @@
+#include <nanobind/stl/string.h>
+
+#include <utility>
+
+#include "bind.h"
+
+namespace penstock::inline v0::python {
+namespace {
+
+context_handle make_context(unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
+                            std::uint64_t output_pool) {
+  context_options options;
+  options.threads = threads;
+  options.io_concurrency = io_concurrency;
+  options.memory_limit_bytes = memory_limit;
+  options.output_pool_bytes = output_pool;
+  return {unwrap(context::make(options))};
+}
+
+nb::dict usage(const context_handle& self) {
+  const context_usage now = self.context->usage();
+  nb::dict all;
+  all["scratch_bytes"] = now.scratch_bytes;
+  all["encoded_bytes"] = now.encoded_bytes;
+  all["index_bytes"] = now.index_bytes;
+  all["output_pool_bytes"] = now.output_pool_bytes;
+  all["peak_scratch_bytes"] = now.peak_scratch_bytes;
+  all["peak_encoded_bytes"] = now.peak_encoded_bytes;
+  all["peak_index_bytes"] = now.peak_index_bytes;
+  all["index_hits"] = now.index_hits;
+  all["index_misses"] = now.index_misses;
+  return all;
+}
+
+nb::dict to_dict(const profile_report& report) {
+  nb::list stages;
+  for (const profile_stage& stage : report.stages) {
+    nb::dict one;
+    one["what"] = to_str(to_string(stage.what));
+    one["busy_ns"] = stage.busy_ns;
+    one["operations"] = stage.operations;
+    one["bytes_in"] = stage.bytes_in;
+    one["bytes_out"] = stage.bytes_out;
+    stages.append(one);
+  }
+  nb::list events;
+  for (const profile_event& event : report.events) {
+    nb::dict one;
+    one["what"] = to_str(to_string(event.what));
+    one["worker"] = event.worker;
+    one["read"] = event.read;
+    one["operation"] = event.operation;
+    one["begin_ns"] = event.begin_ns;
+    one["end_ns"] = event.end_ns;
+    one["bytes_in"] = event.bytes_in;
+    one["bytes_out"] = event.bytes_out;
+    events.append(one);
+  }
+  nb::dict all;
+  all["wall_ns"] = report.wall_ns;
+  all["workers"] = report.workers;
+  all["reads"] = report.reads;
+  all["store_requests"] = report.store_requests;
+  all["store_bytes"] = report.store_bytes;
+  all["stages"] = stages;
+  all["events"] = events;
+  all["dropped_events"] = report.dropped_events;
+  return all;
+}
+
+}  // namespace
+
+void bind_context(nb::module_& m) {
+  nb::class_<context_handle>(m, "Context", "Threads, caches, pools and limits; penstock.Context derives from it.")
+      .def(
+          "__init__",
+          [](context_handle* self, unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
+             std::uint64_t output_pool) {
+            new (self) context_handle(make_context(threads, io_concurrency, memory_limit, output_pool));
+          },
+          nb::arg("threads"), nb::arg("io_concurrency"), nb::arg("memory_limit"), nb::arg("output_pool"))
+      .def_prop_ro("threads", [](const context_handle& self) { return self.context->threads(); })
+      .def("usage", usage)
+      .def("clear",
+           [](const context_handle& self) {
+             self.context->clear_caches();
+             drop_left_references();
+           })
+      .def(
+          "_start_profile",
+          [](const context_handle& self, std::uint64_t max_events) { unwrap(self.context->start_profile(max_events)); },
+          nb::arg("max_events"))
+      .def("_stop_profile", [](const context_handle& self) { return to_dict(self.context->stop_profile()); });
+}
+
+}  // namespace penstock::inline v0::python

@@ -1,0 +1,163 @@
+#include <array>
+#include <utility>
+
+#include "bind.h"
+
+namespace penstock::inline v0::python {
+namespace {
+
+// The classes are written in Python (penstock/_errors.py); by code.
+struct class_name {
+  errc code;
+  const char* name;
+};
+constexpr std::array kClasses = {
+    class_name{errc::invalid_argument, "InvalidArgumentError"},
+    class_name{errc::out_of_range, "OutOfRangeError"},
+    class_name{errc::not_found, "NotFoundError"},
+    class_name{errc::corrupt_data, "CorruptDataError"},
+    class_name{errc::unsupported, "UnsupportedError"},
+    class_name{errc::permission_denied, "PermissionDeniedError"},
+    class_name{errc::io_error, "StorageError"},
+    class_name{errc::version_changed, "ConflictError"},
+    class_name{errc::conflict, "ConflictError"},
+    class_name{errc::read_only, "ReadOnlyError"},
+    class_name{errc::cancelled, "CancelledError"},
+    class_name{errc::deadline_exceeded, "DeadlineExceededError"},
+    class_name{errc::resource_exhausted, "ResourceExhaustedError"},
+    class_name{errc::internal, "InternalError"},
+};
+
+const char* class_of(errc code) noexcept {
+  for (const class_name& one : kClasses) {
+    if (one.code == code) return one.name;
+  }
+  return "InternalError";
+}
+
+nb::object make_exception(const error& failure) {
+  const nb::object type = nb::module_::import_("penstock._errors").attr(class_of(failure.code()));
+  nb::object raised = type(to_str(failure.to_string(), "backslashreplace"));
+  raised.attr("code") = to_str(to_string(failure.code()));
+  raised.attr("message") = to_str(failure.message(), "backslashreplace");
+  nb::list notes;
+  for (const std::string& note : failure.notes()) notes.append(to_str(note, "backslashreplace"));
+  raised.attr("notes") = nb::tuple(notes);
+  return raised;
+}
+
+thread_local PyObject* stashed = nullptr;
+
+std::string text_of(nb::handle exception) {
+  std::string text = nb::type_name(exception.type()).c_str();
+  PyObject* shown = PyObject_Str(exception.ptr());
+  if (shown == nullptr) {
+    PyErr_Clear();
+    return text;
+  }
+  Py_ssize_t size = 0;
+  const char* bytes = PyUnicode_AsUTF8AndSize(shown, &size);
+  if (bytes == nullptr) PyErr_Clear();
+  if (bytes != nullptr && size > 0) text += ": " + std::string(bytes, static_cast<std::size_t>(size));
+  Py_DECREF(shown);
+  return text;
+}
+
+errc code_of(PyObject* exception) noexcept {
+  const std::pair<PyObject*, errc> known[] = {
+      {PyExc_FileNotFoundError, errc::not_found},       {PyExc_KeyError, errc::not_found},
+      {PyExc_PermissionError, errc::permission_denied}, {PyExc_TimeoutError, errc::deadline_exceeded},
+      {PyExc_MemoryError, errc::resource_exhausted},
+  };
+  for (const auto& [type, code] : known) {
+    if (PyErr_GivenExceptionMatches(exception, type) != 0) return code;
+  }
+  return errc::io_error;
+}
+
+// PyErr_GetRaisedException came with 3.12.
+PyObject* raised_exception() noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+  return PyErr_GetRaisedException();
+#else
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (value != nullptr && trace != nullptr) PyException_SetTraceback(value, trace);
+  Py_XDECREF(type);
+  Py_XDECREF(trace);
+  return value;
+#endif
+}
+
+void set_raised_exception(PyObject* value) noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyErr_SetRaisedException(value);
+#else
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(value)), value);
+  Py_DECREF(value);
+#endif
+}
+
+}  // namespace
+
+nb::str to_str(std::string_view text, const char* on_error) {
+  PyObject* const decoded = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), on_error);
+  if (decoded == nullptr) throw nb::python_error();
+  return nb::steal<nb::str>(decoded);
+}
+
+void set_error(const error& failure) noexcept {
+  try {
+    const nb::object raised = make_exception(failure);
+    PyErr_SetObject(raised.type().ptr(), raised.ptr());
+  } catch (nb::python_error& inner) {
+    inner.restore();
+  } catch (const std::exception& inner) {
+    PyErr_SetString(PyExc_RuntimeError, inner.what());
+  }
+}
+
+void raise(const error& failure) {
+  set_error(failure);
+  throw nb::python_error();
+}
+
+void stash_exception() noexcept {
+  PyObject* raised = raised_exception();
+  Py_XDECREF(std::exchange(stashed, raised));
+}
+
+bool restore_exception() noexcept {
+  if (stashed == nullptr) return false;
+  set_raised_exception(std::exchange(stashed, nullptr));
+  return true;
+}
+
+error take_python_error() noexcept {
+  PyObject* raised = raised_exception();
+  if (raised == nullptr) return {errc::internal, "a Python call failed without an exception"};
+  error failure(code_of(raised), text_of(raised));
+  if (PyErr_GivenExceptionMatches(raised, PyExc_Exception) != 0) {
+    Py_DECREF(raised);
+    return failure;
+  }
+  // Ctrl-C and SystemExit go on through C++ to who called the read on this thread.
+  Py_XDECREF(std::exchange(stashed, raised));
+  return {errc::cancelled, failure.message()};
+}
+
+void bind_errors(nb::module_& m) {
+  nb::module_::import_("penstock._errors");
+  m.def(
+      "_raise",
+      [](const char* code, const char* message) {
+        for (const class_name& one : kClasses) {
+          if (to_string(one.code) == code) raise(error(one.code, message));
+        }
+        raise(error(errc::internal, message));
+      },
+      nb::arg("code"), nb::arg("message"), "Raise the exception of an error code, as the engine raises it.");
+}
+
+}  // namespace penstock::inline v0::python

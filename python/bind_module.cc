@@ -1,0 +1,19 @@
+#include "bind.h"
+
+#include <penstock/config.h>
+
+/// `penstock._core`: the classes that need C++. The package `penstock` builds its public face on them.
+NB_MODULE(_core, m) {
+  using namespace penstock::python;
+  m.attr("__version__") = PENSTOCK_VERSION;
+  // Contexts that live until the interpreter ends are meant.
+  nb::set_leak_warnings(false);
+  bind_errors(m);
+  bind_context(m);
+  bind_stores(m);
+  bind_output(m);
+  bind_array(m);
+  bind_group(m);
+  bind_open(m);
+  bind_cli(m);
+}

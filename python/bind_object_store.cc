@@ -1,0 +1,268 @@
+#include "bind_object_store.h"
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace penstock::inline v0::python {
+namespace {
+
+std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
+
+error too_long(std::uint64_t size, std::uint64_t limit) {
+  return {errc::corrupt_data,
+          "the object is longer than it may be: " + bytes_text(size) + ", at most " + std::to_string(limit)};
+}
+
+// Bytes that answer `wanted` and nothing else go where it wants them.
+result<read_done> place(std::span<const std::byte> bytes, const byte_read& wanted, lending how, PyObject* owner) {
+  read_done done;
+  if (!wanted.destination.empty()) {
+    if (bytes.size() != wanted.destination.size()) {
+      return error(errc::corrupt_data, "the object has " + bytes_text(bytes.size()) + ", " +
+                                           std::to_string(wanted.destination.size()) + " are needed");
+    }
+    std::memcpy(wanted.destination.data(), bytes.data(), bytes.size());
+    done.bytes = wanted.destination;
+  } else if (how == lending::lend || bytes.empty()) {
+    done.bytes = bytes;
+    if (!bytes.empty()) {
+      Py_INCREF(owner);
+      done.keep_alive = lease(owner, drop_reference);
+    }
+  } else if (wanted.buffer == nullptr) {
+    return error(errc::internal, "a read came without a place for its bytes");
+  } else {
+    PENSTOCK_ASSIGN(const std::span<std::byte> room, wanted.buffer->reserve(bytes.size()));
+    std::memcpy(room.data(), bytes.data(), bytes.size());
+    done.bytes = room.first(bytes.size());
+  }
+  return done;
+}
+
+// A buffer object's memory, exported for as long as this lives.
+class exported {
+ public:
+  explicit exported(PyObject* object) noexcept : ok_(PyObject_GetBuffer(object, &view_, PyBUF_SIMPLE) == 0) {}
+  ~exported() {
+    if (ok_) PyBuffer_Release(&view_);
+  }
+  exported(const exported&) = delete;
+  bool ok() const noexcept { return ok_; }
+  std::span<const std::byte> bytes() const noexcept {
+    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+  bool ok_;
+};
+
+// What a Python store answered to `wanted`: the bytes of the range alone, or None. The GIL is held.
+result<read_done> answer(PyObject* given, const byte_read& wanted) {
+  if (given == Py_None) return error(errc::not_found, "no such key");
+  const exported view(given);
+  if (!view.ok()) return take_python_error();
+  const auto bytes = view.bytes();
+  if (!wanted.range.whole() && bytes.size() != wanted.range.length) {
+    return error(errc::corrupt_data, "the store gave " + bytes_text(bytes.size()) + ", " +
+                                         std::to_string(wanted.range.length) + " were asked for");
+  }
+  if (bytes.size() > wanted.max_bytes) return too_long(bytes.size(), wanted.max_bytes);
+  auto done = place(bytes, wanted, lending::lend, given);
+  if (done.ok() && wanted.range.whole()) done->object_size = bytes.size();
+  return done;
+}
+
+nb::tuple request_tuple(const byte_read& wanted) {
+  nb::object length = nb::none();
+  if (!wanted.range.whole()) length = nb::int_(wanted.range.length);
+  return nb::make_tuple(to_str(wanted.key), wanted.range.offset, length, wanted.range.from_end);
+}
+
+/// The requests of one call that Python answers later. Every one completes once: what Python forgets is `cancelled`.
+class pending_reads {
+ public:
+  pending_reads(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop)
+      : reads_(reads.begin(), reads.end()), open_(reads.size(), true), sink_(&sink), stop_(std::move(stop)) {}
+  pending_reads(const pending_reads&) = delete;
+
+  ~pending_reads() {
+    for (std::size_t i = 0; i < reads_.size(); ++i) {
+      if (!open_[i]) continue;
+      open_[i] = false;
+      const nb::gil_scoped_release without_gil;
+      sink_->complete(reads_[i].tag, error(errc::cancelled, "the store's task was cancelled"));
+    }
+  }
+
+  bool stopped() const noexcept { return stop_.stop_requested(); }
+
+  void done(std::size_t which, nb::handle data) {
+    if (!take(which)) return;
+    finish(which, answer(data.ptr(), reads_[which]));
+  }
+  void failed(std::size_t which, nb::handle exception) {
+    if (!take(which)) return;
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+    finish(which, take_python_error_of_other_thread());
+  }
+  void refuse(std::size_t which, error why) {
+    if (take(which)) finish(which, std::move(why));
+  }
+
+ private:
+  bool take(std::size_t which) {
+    if (which >= open_.size() || !open_[which]) return false;
+    open_[which] = false;  // the GIL guards it
+    return true;
+  }
+  // On an event loop's thread nobody waits for a stashed KeyboardInterrupt.
+  static error take_python_error_of_other_thread() {
+    error failure = take_python_error();
+    if (restore_exception()) PyErr_Clear();
+    return failure;
+  }
+  // The sink takes a lock of the engine, whose holder may wait for the GIL.
+  void finish(std::size_t which, result<read_done> outcome) {
+    const nb::gil_scoped_release without_gil;
+    sink_->complete(reads_[which].tag, std::move(outcome));
+  }
+
+  std::vector<byte_read> reads_;
+  std::vector<bool> open_;
+  completion_sink* sink_;
+  std::stop_token stop_;
+};
+
+// What Python holds of them.
+struct pending_handle {
+  std::shared_ptr<pending_reads> reads;
+};
+
+/// A store that Python implements, behind an adapter of penstock/_stores.py.
+class object_store final : public store {
+ public:
+  object_store(nb::object adapter, std::string uri, bool asynchronous) noexcept
+      : adapter_(adapter.release().ptr()), uri_(std::move(uri)), asynchronous_(asynchronous) {}
+  ~object_store() override { drop_reference(adapter_); }
+
+  store_traits traits() const override {
+    store_traits traits;
+    traits.max_gap_bytes = std::uint64_t{64} << 10;  // a call into Python costs more than these bytes
+    traits.max_length_bytes = std::uint64_t{8} << 20;
+    traits.versions = false;
+    traits.blocking = true;
+    traits.inline_completion = !asynchronous_;
+    traits.lends_bytes = true;
+    return traits;
+  }
+
+  void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override {
+    if (asynchronous_) return submit(reads, sink, std::move(stop));
+    for (const byte_read& one : reads) {
+      auto done = stop.stop_requested() ? error(errc::cancelled, "the read was stopped") : fetch(one);
+      sink.complete(one.tag, std::move(done));
+    }
+  }
+
+  result<> list(std::string_view prefix, listing what, key_sink& sink) const override {
+    const nb::gil_scoped_acquire gil;
+    try {
+      const nb::object keys = nb::handle(adapter_).attr("list")(to_str(prefix), what == listing::children);
+      for (const nb::handle key : keys) {
+        Py_ssize_t size = 0;
+        const char* const text = PyUnicode_AsUTF8AndSize(key.ptr(), &size);
+        if (text == nullptr) throw nb::python_error();
+        if (!sink.key({text, static_cast<std::size_t>(size)}, 0)) break;
+      }
+      return {};
+    } catch (nb::python_error& failed) {
+      failed.restore();
+      return take_python_error();
+    }
+  }
+
+  std::string uri() const override { return uri_; }
+
+ private:
+  result<read_done> fetch(const byte_read& wanted) const {
+    const nb::gil_scoped_acquire gil;
+    try {
+      const nb::object given = nb::handle(adapter_).attr("fetch")(*request_tuple(wanted));
+      return answer(given.ptr(), wanted);
+    } catch (nb::python_error& failed) {
+      failed.restore();
+      return take_python_error();
+    }
+  }
+
+  void submit(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const {
+    const nb::gil_scoped_acquire gil;
+    auto pending = std::make_shared<pending_reads>(reads, sink, std::move(stop));
+    try {
+      nb::list requests;
+      for (const byte_read& one : reads) requests.append(request_tuple(one));
+      nb::handle(adapter_).attr("submit")(requests, pending_handle{pending});
+    } catch (nb::python_error& failed) {
+      failed.restore();
+      const error why = take_python_error();
+      for (std::size_t i = 0; i < reads.size(); ++i) pending->refuse(i, why.clone());
+    }
+  }
+
+  PyObject* adapter_;
+  std::string uri_;
+  bool asynchronous_;
+};
+
+}  // namespace
+
+result<read_done> deliver(std::span<const std::byte> object, const byte_read& wanted, lending how, PyObject* owner) {
+  const std::uint64_t size = object.size();
+  const byte_range& range = wanted.range;
+  if (range.whole()) {
+    if (size > wanted.max_bytes) return too_long(size, wanted.max_bytes);
+  } else {
+    const bool inside =
+        range.from_end ? range.length <= size : range.offset <= size && range.length <= size - range.offset;
+    if (!inside) {
+      return error(errc::corrupt_data, "the range leaves the object: " + to_string(range) + " of " + bytes_text(size));
+    }
+    object = range.from_end ? object.last(range.length) : object.subspan(range.offset, range.length);
+  }
+  auto done = place(object, wanted, how, owner);
+  if (done.ok()) done->object_size = size;
+  return done;
+}
+
+result<read_done> deliver_buffer(PyObject* object, const byte_read& wanted, lending how) {
+  const exported view(object);
+  if (!view.ok()) return take_python_error();
+  return deliver(view.bytes(), wanted, how, object);
+}
+
+void bind_object_store(nb::module_& m) {
+  nb::class_<pending_handle>(m, "_PendingReads", "Requests that a store's event loop answers, each once.")
+      .def_prop_ro("stopped", [](const pending_handle& self) { return self.reads->stopped(); })
+      .def(
+          "done", [](const pending_handle& self, std::size_t which, nb::handle data) { self.reads->done(which, data); },
+          nb::arg("which"), nb::arg("data").none())
+      .def(
+          "failed",
+          [](const pending_handle& self, std::size_t which, nb::handle exception) {
+            self.reads->failed(which, exception);
+          },
+          nb::arg("which"), nb::arg("exception"));
+  m.def(
+      "object_store",
+      [](nb::object adapter, const char* uri, bool asynchronous) {
+        return store_handle{std::make_shared<object_store>(adapter, uri, asynchronous)};
+      },
+      nb::arg("adapter"), nb::arg("uri"), nb::arg("asynchronous"), "A store that Python implements.");
+}
+
+}  // namespace penstock::inline v0::python

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "bind.h"
+
+namespace penstock::inline v0::python {
+
+/// Whether the engine may look at a Python object's memory after the GIL is released.
+enum class lending : std::uint8_t {
+  lend,  ///< nothing writes to it
+  copy,  ///< its owner may change or move it
+};
+
+/// Completes `wanted` from the bytes of a whole object. The GIL is held.
+///
+/// \param owner  What keeps `object` alive; a reference is taken where the bytes are lent.
+/// \error corrupt_data  The range leaves the object, or the object is longer than the reader allows.
+result<read_done> deliver(std::span<const std::byte> object, const byte_read& wanted, lending how, PyObject* owner);
+
+/// The same from the memory of a buffer object.
+result<read_done> deliver_buffer(PyObject* object, const byte_read& wanted, lending how);
+
+void bind_object_store(nb::module_& m);
+
+}  // namespace penstock::inline v0::python

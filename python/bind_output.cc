@@ -1,0 +1,148 @@
+#include <limits>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/output_pool.h"
+#include "bind.h"
+#include "engine/context_state.h"
+
+namespace penstock::inline v0::python {
+namespace {
+
+// From here on memory comes from the context's pool: fresh pages cost as much as decoding into them.
+constexpr std::uint64_t kPooledBytes = std::uint64_t{1} << 20;
+
+// Memory of a result; the ndarray that shows it keeps it as its base. It may outlive its context.
+struct output_memory {
+  output_block block;
+  std::uint64_t bytes;
+};
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  auto* const memory = nb::inst_ptr<output_memory>(self);
+  return PyBuffer_FillInfo(view, self, memory->block.data(), static_cast<Py_ssize_t>(memory->bytes), 0, flags);
+}
+
+const PyType_Slot kMemorySlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
+
+// Names looked up once; they live as long as the interpreter.
+struct numpy_names {
+  PyObject* empty;
+  PyObject* ndarray;
+  PyObject* dtype;
+};
+const numpy_names& numpy() {
+  static const numpy_names names = [] {
+    const nb::module_ module = nb::module_::import_("numpy");
+    return numpy_names{nb::object(module.attr("empty")).release().ptr(),
+                       nb::object(module.attr("ndarray")).release().ptr(),
+                       nb::object(module.attr("dtype")).release().ptr()};
+  }();
+  return names;
+}
+
+PyObject* shape_tuple(const extents& shape) noexcept {
+  PyObject* const tuple = PyTuple_New(static_cast<Py_ssize_t>(shape.size()));
+  if (tuple == nullptr) return nullptr;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    PyObject* const size = PyLong_FromUnsignedLongLong(shape[d]);
+    if (size == nullptr) {
+      Py_DECREF(tuple);
+      return nullptr;
+    }
+    PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(d), size);
+  }
+  return tuple;
+}
+
+PyObject* pooled_ndarray(const std::shared_ptr<penstock::context>& from, PyObject* dtype, PyObject* shape,
+                         std::uint64_t bytes, std::byte*& data) {
+  auto taken = from->state().outputs().take(bytes);
+  if (!taken.ok()) {
+    set_error(taken.error());
+    return nullptr;
+  }
+  data = taken->data();
+  const nb::object memory = nb::cast(output_memory{std::move(*taken), bytes});
+  PyObject* const args[] = {nullptr, shape, dtype, memory.ptr()};
+  return PyObject_Vectorcall(numpy().ndarray, args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+}
+
+}  // namespace
+
+nb::object numpy_dtype(dtype type) {
+  const std::string name = type.numpy_typestr();
+  if (name.empty()) raise(error(errc::unsupported, "NumPy has no dtype for '" + type.name() + "'"));
+  return nb::handle(numpy().dtype)(name.c_str());
+}
+
+nb::tuple to_tuple(const extents& shape) {
+  PyObject* const tuple = shape_tuple(shape);
+  if (tuple == nullptr) throw nb::python_error();
+  return nb::steal<nb::tuple>(tuple);
+}
+
+PyObject* new_ndarray(const std::shared_ptr<penstock::context>& from, PyObject* dtype, std::uint32_t item_bytes,
+                      const extents& shape, std::byte*& data) noexcept {
+  try {
+    const nb::object sizes = nb::steal(shape_tuple(shape));
+    if (!sizes.is_valid()) return nullptr;
+    std::uint64_t bytes = item_bytes;
+    bool fits = true;
+    for (const std::uint64_t size : shape) fits = fits && checked_mul(bytes, size, bytes);
+    fits = fits && bytes <= static_cast<std::uint64_t>(std::numeric_limits<Py_ssize_t>::max());
+    if (!fits) {
+      set_error(error(errc::resource_exhausted, "the result's size in bytes leaves 63 bits"));
+      return nullptr;
+    }
+    if (bytes >= kPooledBytes) return pooled_ndarray(from, dtype, sizes.ptr(), bytes, data);
+
+    PyObject* const args[] = {nullptr, sizes.ptr(), dtype};
+    PyObject* const made = PyObject_Vectorcall(numpy().empty, args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+    if (made == nullptr) return nullptr;
+    Py_buffer view;
+    if (PyObject_GetBuffer(made, &view, PyBUF_WRITABLE) < 0) {
+      Py_DECREF(made);
+      return nullptr;
+    }
+    data = static_cast<std::byte*>(view.buf);
+    PyBuffer_Release(&view);  // the array is ours alone: nobody moves its memory
+    return made;
+  } catch (nb::python_error& failed) {
+    failed.restore();
+  } catch (const std::exception& failed) {
+    PyErr_SetString(PyExc_MemoryError, failed.what());
+  }
+  return nullptr;
+}
+
+exported_buffer::exported_buffer(nb::handle object, dtype type) {
+  if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDED) < 0) throw nb::python_error();
+  exported_ = true;
+  const auto rank = static_cast<std::size_t>(buffer_.ndim);
+  if (rank > kMaxRank || buffer_.itemsize != static_cast<Py_ssize_t>(type.item_bytes())) {
+    PyBuffer_Release(&buffer_);
+    exported_ = false;
+    raise(error(errc::invalid_argument, "the output's items differ in size from the array's"));
+  }
+  tensor_.data = static_cast<std::byte*>(buffer_.buf);
+  tensor_.type = type;
+  for (std::size_t d = 0; d < rank; ++d) {
+    tensor_.extents.push_back(static_cast<std::uint64_t>(buffer_.shape[d]));
+    tensor_.strides.push_back(buffer_.strides[d]);
+  }
+}
+
+exported_buffer::exported_buffer(exported_buffer&& other) noexcept
+    : buffer_(other.buffer_), exported_(std::exchange(other.exported_, false)), tensor_(other.tensor_) {}
+
+exported_buffer::~exported_buffer() {
+  if (exported_) PyBuffer_Release(&buffer_);
+}
+
+void bind_output(nb::module_& m) {
+  nb::class_<output_memory>(m, "_OutputMemory", nb::type_slots(kMemorySlots),
+                            "Memory of a large result, from a context's pool; goes back to it when dropped.");
+}
+
+}  // namespace penstock::inline v0::python

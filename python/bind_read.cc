@@ -1,0 +1,165 @@
+#include "bind_read.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace penstock::inline v0::python {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+// How long Ctrl-C may wait. Taking the GIL beside a busy Python thread costs milliseconds, so not more often.
+constexpr std::chrono::nanoseconds kPoll = std::chrono::milliseconds(40);
+constexpr std::chrono::nanoseconds kBetweenReports = std::chrono::milliseconds(100);
+
+// The thread that Python runs signal handlers on is the process's first.
+bool is_main_thread() noexcept { return gettid() == getpid(); }
+
+// Looks for signals and reports progress, on the reading thread.
+class watcher {
+ public:
+  explicit watcher(nb::handle progress) noexcept : progress_(progress), signals_(is_main_thread()) {}
+
+  bool needed() const noexcept { return signals_ || !progress_.is_none(); }
+
+  bool operator()(const read_progress& now) noexcept {
+    total_ = now.total_bytes;
+    const auto time = clock::now();
+    const bool report = !progress_.is_none() && time - reported_ >= kBetweenReports;
+    if (!report && time - polled_ < kPoll / 2) return true;
+    polled_ = time;
+    const nb::gil_scoped_acquire gil;
+    if (signals_ && PyErr_CheckSignals() < 0) {
+      stash_exception();
+      return false;
+    }
+    return !report || call(now.done_bytes, now.total_bytes);
+  }
+
+  // After a read that went well: users want to see it end.
+  bool finish(std::uint64_t bytes) noexcept {
+    if (progress_.is_none()) return true;
+    const std::uint64_t total = total_ != 0 ? total_ : bytes;
+    return call(total, total);
+  }
+
+ private:
+  bool call(std::uint64_t done, std::uint64_t total) noexcept {
+    reported_ = clock::now();
+    try {
+      return !progress_(done, total).is(nb::handle(Py_False));
+    } catch (nb::python_error& failed) {
+      failed.restore();
+      stash_exception();
+      return false;
+    }
+  }
+
+  nb::handle progress_;
+  bool signals_;
+  std::uint64_t total_ = 0;
+  clock::time_point polled_ = clock::now();
+  clock::time_point reported_;
+};
+
+}  // namespace
+
+bool read_without_gil(const array& from, const resolved_basic& which, const tensor_view& out, unsigned threads,
+                      nb::handle progress) noexcept {
+  try {
+    watcher watch(progress);
+    read_options options;
+    options.threads = threads;
+    options.poll_interval = kPoll;
+    if (watch.needed()) options.progress = [&watch](const read_progress& now) { return watch(now); };
+    result<> outcome;
+    {
+      const nb::gil_scoped_release without_gil;
+      outcome = from.read(which, out, options);
+    }
+    if (outcome.ok()) {
+      std::uint64_t bytes = out.type.item_bytes();
+      for (const std::uint64_t size : out.extents) bytes *= size;
+      watch.finish(bytes);
+    }
+    drop_left_references();
+    if (restore_exception()) return false;
+    if (outcome.ok()) return true;
+    set_error(outcome.error());
+  } catch (const std::exception& failed) {
+    PyErr_SetString(PyExc_MemoryError, failed.what());
+  }
+  return false;
+}
+
+ticket_handle::~ticket_handle() {
+  // The rest of the read may need the GIL: a store may be a Python object.
+  const nb::gil_scoped_release without_gil;
+  ticket_ = ticket();
+}
+
+void ticket_handle::cancel() {
+  const nb::gil_scoped_release without_gil;
+  ticket_.cancel();
+}
+
+bool ticket_handle::wait_for(double seconds) {
+  constexpr double kForEver = 1e9;
+  const bool for_ever = seconds < 0 || seconds > kForEver;
+  const auto end = clock::now() + std::chrono::duration_cast<clock::duration>(
+                                      std::chrono::duration<double>(for_ever ? kForEver : seconds));
+  while (true) {
+    const auto left = std::max<std::chrono::nanoseconds>(end - clock::now(), std::chrono::nanoseconds(0));
+    bool ended = false;
+    {
+      const nb::gil_scoped_release without_gil;
+      ended = ticket_.wait_for(std::min(left, kPoll));
+    }
+    if (PyErr_CheckSignals() < 0) throw nb::python_error();
+    if (ended || left.count() == 0) return ended;
+  }
+}
+
+nb::object ticket_handle::result() {
+  penstock::result<> outcome;
+  {
+    const nb::gil_scoped_release without_gil;
+    outcome = ticket_.wait();
+  }
+  drop_left_references();
+  unwrap(std::move(outcome));
+  return result_;
+}
+
+nb::tuple ticket_handle::progress() const {
+  const read_progress now = ticket_.progress();
+  return nb::make_tuple(now.done_bytes, now.total_bytes);
+}
+
+void ticket_handle::on_done(nb::object then) {
+  // The engine may drop its copy on a thread without the GIL.
+  const std::shared_ptr<PyObject> kept(then.release().ptr(), [](PyObject* object) { drop_reference(object); });
+  const nb::gil_scoped_release without_gil;
+  ticket_.on_done([kept] {
+    const nb::gil_scoped_acquire gil;
+    if (!gil) return;
+    PyObject* const returned = PyObject_CallObject(kept.get(), nullptr);
+    if (returned == nullptr) PyErr_WriteUnraisable(kept.get());
+    Py_XDECREF(returned);
+  });
+}
+
+void bind_ticket(nb::module_& m) {
+  nb::class_<ticket_handle>(m, "_Ticket", "A read under way. Dropping it cancels the read and waits for its workers.")
+      .def_prop_ro("done", &ticket_handle::done)
+      .def_prop_ro("progress", &ticket_handle::progress, "(bytes done, bytes in all), decoded.")
+      .def("cancel", &ticket_handle::cancel)
+      .def("wait_for", &ticket_handle::wait_for, nb::arg("seconds"))
+      .def("result", &ticket_handle::result)
+      .def("on_done", &ticket_handle::on_done, nb::arg("then"));
+}
+
+}  // namespace penstock::inline v0::python

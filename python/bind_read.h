@@ -1,0 +1,42 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "bind.h"
+
+namespace penstock::inline v0::python {
+
+/// Reads with the GIL released, looks for Ctrl-C meanwhile where this is the main thread, and calls `progress` (None:
+/// none) with (bytes done, bytes in all) about ten times a second and once at the end.
+///
+/// False: a Python exception is set.
+bool read_without_gil(const array& from, const resolved_basic& which, const tensor_view& out, unsigned threads,
+                      nb::handle progress) noexcept;
+
+/// A read that goes on while Python does something else.
+class ticket_handle {
+ public:
+  ticket_handle(ticket started, nb::object result, exported_buffer out) noexcept
+      : result_(std::move(result)), out_(std::move(out)), ticket_(std::move(started)) {}
+  ticket_handle(ticket_handle&&) noexcept = default;
+  ~ticket_handle();
+
+  bool done() const noexcept { return ticket_.done(); }
+  void cancel();
+  /// True when the read has ended within that many seconds (< 0: waits for ever); Ctrl-C is looked for.
+  bool wait_for(double seconds);
+  /// The array that was read into; raises where the read failed.
+  nb::object result();
+  nb::tuple progress() const;
+  void on_done(nb::object then);
+
+ private:
+  nb::object result_;
+  exported_buffer out_;  // stays exported until the workers are done with it
+  ticket ticket_;
+};
+
+void bind_ticket(nb::module_& m);
+
+}  // namespace penstock::inline v0::python

@@ -1,0 +1,67 @@
+#include <pthread.h>
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "bind.h"
+
+namespace penstock::inline v0::python {
+namespace {
+
+thread_local bool gil_held = false;
+
+// References whose last C++ owner had no GIL. Taking the GIL there could deadlock: the owner may hold a lock of the
+// engine that a thread with the GIL waits for; and beside a busy Python thread it would cost milliseconds.
+struct left_behind {
+  std::mutex mutex;
+  std::vector<PyObject*> objects;
+};
+left_behind& left() {
+  static left_behind* const one = [] {
+    auto* made = new left_behind;  // outlives every thread that may still drop something at exit
+    // A fork while another thread pushes must not leave the child with a locked mutex.
+    pthread_atfork([] { left().mutex.lock(); }, [] { left().mutex.unlock(); }, [] { left().mutex.unlock(); });
+    return made;
+  }();
+  return *one;
+}
+
+int drop_pending(void*) {
+  drop_left_references();
+  return 0;
+}
+
+}  // namespace
+
+gil_is_held::gil_is_held() noexcept : before_(std::exchange(gil_held, true)) {}
+gil_is_held::~gil_is_held() { gil_held = before_; }
+
+void drop_reference(void* object) noexcept {
+  auto* const reference = static_cast<PyObject*>(object);
+  // Freeing bytes runs no Python code, so it cannot let go of the GIL under a lock of the engine.
+  if (gil_held && PyBytes_CheckExact(reference)) {
+    Py_DECREF(reference);
+    return;
+  }
+  bool first = false;
+  {
+    const std::lock_guard lock(left().mutex);
+    first = left().objects.empty();
+    left().objects.push_back(reference);
+  }
+  // The interpreter takes care of it soon, even when no read of ours comes by. A full queue is no harm.
+  if (first) Py_AddPendingCall(drop_pending, nullptr);
+}
+
+void drop_left_references() noexcept {
+  std::vector<PyObject*> taken;
+  {
+    const std::lock_guard lock(left().mutex);
+    if (left().objects.empty()) return;
+    taken.swap(left().objects);
+  }
+  for (PyObject* one : taken) Py_DECREF(one);
+}
+
+}  // namespace penstock::inline v0::python

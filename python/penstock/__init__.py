@@ -1,0 +1,63 @@
+"""Penstock reads chunked N-d arrays at the machine's speed.
+
+>>> import penstock as ps
+>>> a = ps.open("data.zarr")      # an Array or a Group
+>>> a[10:20, ::2]                 # a numpy.ndarray
+>>> print(a.plan())               # what a read would do
+"""
+
+from penstock._array import Array
+from penstock._context import Context, current_context
+from penstock._core import __version__
+from penstock._errors import (
+    CancelledError,
+    ConflictError,
+    CorruptDataError,
+    DeadlineExceededError,
+    Error,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    OutOfRangeError,
+    OutputError,
+    PermissionDeniedError,
+    ReadOnlyError,
+    ResourceExhaustedError,
+    StorageError,
+    UnsupportedError,
+)
+from penstock._group import Group
+from penstock._job import Job
+from penstock._open import open, open_array, open_group
+from penstock._profile import Profile, profile
+from penstock._stores import Store
+
+__all__ = [
+    "Array",
+    "CancelledError",
+    "ConflictError",
+    "Context",
+    "CorruptDataError",
+    "DeadlineExceededError",
+    "Error",
+    "Group",
+    "InternalError",
+    "InvalidArgumentError",
+    "Job",
+    "NotFoundError",
+    "OutOfRangeError",
+    "OutputError",
+    "PermissionDeniedError",
+    "Profile",
+    "ReadOnlyError",
+    "ResourceExhaustedError",
+    "StorageError",
+    "Store",
+    "UnsupportedError",
+    "__version__",
+    "current_context",
+    "open",
+    "open_array",
+    "open_group",
+    "profile",
+]

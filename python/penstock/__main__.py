@@ -1,0 +1,32 @@
+"""The command line program: `penstock`, or `python -m penstock`.
+
+The verbs are the C++ program's; `demo` and `bench` are Python.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> int:
+    """Run the program on `sys.argv`; returns its exit status: 0, 1 (failed) or 2 (usage)."""
+    verb = sys.argv[1] if len(sys.argv) > 1 else ""
+    if verb in ("demo", "bench"):
+        import importlib
+
+        module = importlib.import_module("penstock.demo" if verb == "demo" else "penstock.bench_cli")
+        try:
+            status: int | None = module.main(sys.argv[2:])
+        except KeyboardInterrupt:
+            return 130
+        return status or 0
+
+    from penstock import _core
+
+    sys.stdout.flush()
+    return _core.cli_main([b"penstock", *map(os.fsencode, sys.argv[1:])])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

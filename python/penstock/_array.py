@@ -1,0 +1,192 @@
+"""Arrays."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from types import EllipsisType, MappingProxyType
+from typing import Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _convert, _core
+from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock._job import Job, start_direct, start_in_thread
+
+BasicItem = SupportsIndex | slice | EllipsisType | None
+Selection = BasicItem | tuple[BasicItem, ...]
+Progress = Callable[[int, int], bool | None]
+
+
+class Array(_core.Array):
+    """An open array: immutable, shareable between threads. Made by `penstock.open`.
+
+    `a[...]` takes ints, slices with any step, Ellipsis and None, with NumPy's semantics, and gives a new ndarray (a
+    NumPy scalar where ints select one element). Chunks that were never written are the fill value; a failed read is
+    an exception. Small reads of stores that do not block keep the GIL, all others release it; Ctrl-C stops a read.
+    """
+
+    # `shape`, `dtype`, `chunks`, `shards`, `dimension_names`, `format`, `uri`, `read_only` and `[]` are _core's.
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all elements take in memory."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def fill_value(self) -> Any:
+        """What elements of chunks that were never written are: a NumPy scalar of the array's dtype."""
+        return np.frombuffer(self._fill_value_bytes, dtype=self.dtype)[0]
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """The attributes, as a mapping that cannot be changed."""
+        return MappingProxyType(json.loads(self._attributes_json))
+
+    @property
+    def codecs(self) -> list[dict[str, Any]]:
+        """The codecs as the metadata lists them, in the order of encoding."""
+        codecs: list[dict[str, Any]] = json.loads(self._codecs_json)
+        return codecs
+
+    def read(
+        self,
+        selection: Selection = ...,
+        out: Any = None,
+        device: str | None = None,
+        stream: Any = None,
+        dtype: npt.DTypeLike | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Any:
+        """Read `selection` (what `[]` takes; `numpy.s_` helps) and return it.
+
+        Parameters
+        ----------
+        out
+            A writable ndarray or buffer object of the selection's shape, with any strides; it is returned. With the
+            array's dtype, chunks decode straight into it. Its contents are unspecified after an error.
+        device, stream
+            For later releases: None or "cpu", and None.
+        dtype
+            Of the result. Values are cast as NumPy's "same_kind" casting allows, piece by piece: the memory beside
+            the result stays below some 32 MiB, or one chunk.
+        threads
+            Decoding workers of this read; None: the context's.
+        progress
+            Called with (bytes done, bytes in all), about ten times a second and at the end. Returning False stops
+            the read (`CancelledError`); an exception stops it and goes on to the caller.
+
+        Raises
+        ------
+        OutOfRangeError, InvalidArgumentError, OutputError
+            The selection or `out` does not fit (also IndexError, ValueError, BufferError).
+        CorruptDataError
+            Bytes in storage contradict the metadata; the notes name chunk, key, byte range and array.
+        """
+        _check_device(device, stream)
+        workers = _check_threads(threads)
+        native = dtype is None or np.dtype(dtype) == self.dtype
+        if out is None:
+            if native:
+                return self._read(selection, workers, progress)
+            target = np.empty(self._resolve(selection)[1], dtype)
+            _convert.read_by_slabs(self, selection, target, workers, progress)
+            return target[()] if wants_scalar(target.shape, selection) else target
+        target = _convert.as_output(out, self, selection, dtype)
+        if target.dtype == self.dtype and target.flags.aligned:
+            self._read_into(selection, target, workers, progress)
+        else:
+            _convert.read_by_slabs(self, selection, target, workers, progress)
+        return out
+
+    def read_async(
+        self,
+        selection: Selection = ...,
+        out: Any = None,
+        device: str | None = None,
+        stream: Any = None,
+        dtype: npt.DTypeLike | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Job:
+        """Start what `read` does on other threads and return a `Job`. `out` belongs to the job until it is done."""
+        _check_device(device, stream)
+        workers = _check_threads(threads)
+        target = None if out is None else _convert.as_output(out, self, selection, dtype)
+        wanted = self.dtype if target is None and dtype is None else target.dtype if target is not None else dtype
+        direct = np.dtype(wanted) == self.dtype and (target is None or target.flags.aligned)
+        if direct and progress is None:
+            scalar = out is None and wants_scalar(self._resolve(selection)[1], selection)
+            return start_direct(self, selection, out, target, workers, scalar)
+        return start_in_thread(self, selection, out, dtype, workers, progress)
+
+    def plan(self, selection: Selection = ..., *, max_lines: int = 64) -> str:
+        """How `selection` would be read, as text: requests, decodes, fills. Reads the indexes that it needs."""
+        return self._plan(selection, max_lines, False)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("reading an array from storage always makes a copy")
+        made: npt.NDArray[Any] = self.read(..., dtype=dtype)
+        return made
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return _convert.iterate_rows(self)
+
+    def __repr__(self) -> str:
+        shards = "" if self.shards is None else f" shards={self.shards}"
+        return f"<penstock.Array {self.uri!r} shape={self.shape} dtype={self.dtype} chunks={self.chunks}{shards}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (_picklable_uri(self),)
+
+
+def _picklable_uri(node: _core.Array | _core.Group) -> str:
+    """The URI that another process opens the same thing by."""
+    if not node.uri.startswith("file:"):
+        raise TypeError(f"cannot pickle {node!r}: only arrays and groups opened by path can be opened again elsewhere")
+    return node.uri
+
+
+def _reopen(uri: str) -> Any:
+    from penstock._open import open
+
+    return open(uri)
+
+
+def wants_scalar(shape: tuple[int, ...], selection: Selection) -> bool:
+    """NumPy: ints down to nothing give a scalar, an Ellipsis among them a 0-d array."""
+    items = selection if isinstance(selection, tuple) else (selection,)
+    return not shape and not any(item is ... for item in items)
+
+
+def _check_device(device: str | None, stream: Any) -> None:
+    if device not in (None, "cpu"):
+        raise _make(UnsupportedError, f"this release reads to host memory only: device={device!r}")
+    if stream is not None:
+        raise _make(
+            UnsupportedError, "streams belong to devices, which this release does not read to: stream must be None"
+        )
+
+
+def _check_threads(threads: int | None) -> int:
+    if threads is None:
+        return 0
+    if threads < 1:
+        raise _make(InvalidArgumentError, f"threads must be at least 1, it is {threads}")
+    return threads

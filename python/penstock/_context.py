@@ -1,0 +1,80 @@
+"""Contexts: the threads, caches, pools and limits of reading."""
+
+from __future__ import annotations
+
+import threading
+from contextvars import ContextVar
+from types import TracebackType
+
+from penstock import _core
+from penstock._errors import UnsupportedError, _make
+
+_active: ContextVar[tuple[Context, ...]] = ContextVar("penstock_contexts", default=())
+_default: Context | None = None
+_default_lock = threading.Lock()
+
+
+class Context(_core.Context):
+    """Everything about reading that changes: threads, index cache, pools, limits.
+
+    Arrays keep the one they were opened with.
+
+    Use it as `ps.open(..., context=ctx)`, or make it current with `with ctx:`. Without either, arrays share a default
+    context, made when it is first needed. Thread-safe; a forked child starts with its own threads and empty caches.
+
+    Parameters
+    ----------
+    threads
+        Decoding workers of one read, the calling thread among them; None: one for each core.
+    io_concurrency
+        Requests in flight at stores that answer later; None: 64.
+    memory_limit
+        Bytes of scratch, encoded data and indexes together; None: 1 GiB. Results are not counted.
+    output_pool
+        Bytes of dropped results that are kept for the next read; None: a quarter of the machine's memory.
+    chunk_cache, device_memory_limit
+        For later releases: must be None.
+    """
+
+    def __init__(
+        self,
+        threads: int | None = None,
+        io_concurrency: int | None = None,
+        memory_limit: int | None = None,
+        chunk_cache: int | None = None,
+        device_memory_limit: int | None = None,
+        *,
+        output_pool: int | None = None,
+    ) -> None:
+        if chunk_cache is not None:
+            raise _make(UnsupportedError, "this release has no cache of decoded chunks: chunk_cache must be None")
+        if device_memory_limit is not None:
+            raise _make(UnsupportedError, "this release reads to host memory only: device_memory_limit must be None")
+        keep_default = 2**64 - 1
+        super().__init__(
+            threads or 0, io_concurrency or 0, memory_limit or 0, keep_default if output_pool is None else output_pool
+        )
+
+    def __enter__(self) -> Context:
+        _active.set((*_active.get(), self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _active.set(_active.get()[:-1])
+
+    def __repr__(self) -> str:
+        return f"<penstock.Context threads={self.threads}>"
+
+
+def current_context() -> Context:
+    """The context of the innermost `with ctx:`, or the default one."""
+    stack = _active.get()
+    if stack:
+        return stack[-1]
+    global _default
+    with _default_lock:
+        if _default is None:
+            _default = Context()
+        return _default

@@ -1,0 +1,152 @@
+"""The C++ part of the package. Users see it through `penstock`; names with `_` are the package's own."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__version__: str
+
+Range = tuple[int, int, int, int]
+
+class Array:
+    """An open array; penstock.Array derives from it."""
+
+    def __init__(self, from_: Array) -> None: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __len__(self, /) -> int: ...
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes in elements."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """In native byte order."""
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """Shape of the chunks that decode on their own (inner chunks where sharded)."""
+
+    @property
+    def shards(self) -> tuple[int, ...] | None:
+        """Shape of the shards, or None."""
+
+    @property
+    def dimension_names(self) -> tuple[str | None, ...] | None:
+        """One name, or None, for each dimension; None where the array names none."""
+
+    @property
+    def format(self) -> str:
+        """`zarr3`."""
+
+    @property
+    def uri(self) -> str:
+        """What the array can be opened by, or `memory:` and its like."""
+
+    @property
+    def read_only(self) -> bool:
+        """True: this release only reads."""
+
+    @property
+    def _fill_value_bytes(self) -> bytes: ...
+    @property
+    def _attributes_json(self) -> str: ...
+    @property
+    def _codecs_json(self) -> str: ...
+    @property
+    def _codecs_text(self) -> str: ...
+    def _read(self, key: Any, threads: int, progress: Callable[[int, int], Any] | None) -> Any: ...
+    def _read_into(self, key: Any, out: Any, threads: int, progress: Callable[[int, int], Any] | None) -> None: ...
+    def _start_read(self, key: Any, out: Any, threads: int) -> _Ticket: ...
+    def _resolve(self, key: Any) -> tuple[tuple[Range, ...], tuple[int, ...]]: ...
+    def _plan(self, key: Any, max_lines: int, as_json: bool) -> str: ...
+
+class Group:
+    """An open group; penstock.Group derives from it."""
+
+    def __init__(self, from_: Group) -> None: ...
+    @property
+    def uri(self) -> str:
+        """What the group can be opened by, or `memory:` and its like."""
+
+    @property
+    def format(self) -> str:
+        """`zarr3`."""
+
+    @property
+    def _attributes_json(self) -> str: ...
+    def keys(self) -> list[str]:
+        """Names of the direct children, sorted."""
+
+    def _open(self, path: bytes) -> Array | Group: ...
+
+class Context:
+    """Threads, caches, pools and limits; penstock.Context derives from it."""
+
+    def __init__(self, threads: int, io_concurrency: int, memory_limit: int, output_pool: int) -> None: ...
+    @property
+    def threads(self) -> int:
+        """Decoding workers of one read."""
+
+    def usage(self) -> dict[str, int]:
+        """Bytes held now and at most, by account, and hits and misses of the index cache."""
+
+    def clear(self) -> None:
+        """Forget cached indexes and give idle memory back."""
+
+    def _start_profile(self, max_events: int) -> None: ...
+    def _stop_profile(self) -> dict[str, Any]: ...
+
+class Store:
+    """A store as the engine sees it."""
+
+    @property
+    def uri(self) -> str: ...
+
+class _Ticket:
+    """A read under way. Dropping it cancels the read and waits for its workers."""
+
+    @property
+    def done(self) -> bool: ...
+    @property
+    def progress(self) -> tuple[int, int]:
+        """(bytes done, bytes in all), decoded."""
+
+    def cancel(self) -> None: ...
+    def wait_for(self, seconds: float) -> bool: ...
+    def result(self) -> Any: ...
+    def on_done(self, then: Callable[[], None]) -> None: ...
+
+class _PendingReads:
+    """Requests that a store's event loop answers, each once."""
+
+    @property
+    def stopped(self) -> bool: ...
+    def done(self, which: int, data: Any) -> None: ...
+    def failed(self, which: int, exception: BaseException) -> None: ...
+
+class _OutputMemory:
+    """Memory of a large result, from a context's pool; goes back to it when dropped."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+def open_uri(uri: bytes, context: Context, path: bytes, cache_index: bool) -> Array | Group:
+    """Open a path or a URI."""
+
+def open_store(store: Store, context: Context, path: bytes, cache_index: bool) -> Array | Group:
+    """Open within a store."""
+
+def dict_store(values: dict[str, Any]) -> Store:
+    """The values of a dict; the dict is not copied."""
+
+def file_store(root: bytes) -> Store:
+    """A folder of this machine."""
+
+def object_store(adapter: Any, uri: str, asynchronous: bool) -> Store:
+    """A store that Python implements."""
+
+def cli_main(argv: list[bytes]) -> int:
+    """Run the command line program with these arguments (bytes; the first is its name); returns its exit status."""
+
+def _raise(code: str, message: str) -> None:
+    """Raise the exception of an error code, as the engine raises it."""

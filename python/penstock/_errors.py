@@ -1,0 +1,129 @@
+"""The exceptions. Each is an `Error` and the built-in that a user expects.
+
+The engine's errors are values; `penstock._core` turns one into the class here that has its code.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError as _FutureCancelledError
+
+__all__ = [
+    "CancelledError",
+    "ConflictError",
+    "CorruptDataError",
+    "DeadlineExceededError",
+    "Error",
+    "InternalError",
+    "InvalidArgumentError",
+    "NotFoundError",
+    "OutOfRangeError",
+    "OutputError",
+    "PermissionDeniedError",
+    "ReadOnlyError",
+    "ResourceExhaustedError",
+    "StorageError",
+    "UnsupportedError",
+]
+
+
+class Error(Exception):
+    """Base of all errors of Penstock.
+
+    `str(error)` is one sentence, then a line for each layer that knows more: codec, chunk, key and byte range, array.
+    """
+
+    code: str = "internal"
+    """The kind of error, as the message begins: `corrupt_data`, `not_found`, ..."""
+    notes: tuple[str, ...] = ()
+    """One line for each layer that the error passed, innermost first."""
+    message: str = ""
+    """The first sentence alone."""
+
+
+def _make(cls: type[Error], message: str, *notes: str) -> Error:
+    """An error as the engine would write it, for what Python refuses itself."""
+    error = cls("\n".join([f"{cls.code}: {message}", *(f"  {note}" for note in notes)]))
+    error.message, error.notes = message, notes
+    return error
+
+
+class InvalidArgumentError(Error, ValueError):
+    """The call has no meaning: a wrong shape, a bad option."""
+
+    code = "invalid_argument"
+
+
+class OutputError(InvalidArgumentError, BufferError):
+    """`out=` cannot take the result: wrong shape or dtype, or memory that cannot be written to."""
+
+
+class OutOfRangeError(Error, IndexError):
+    """An index leaves the array."""
+
+    code = "out_of_range"
+
+
+class NotFoundError(Error, FileNotFoundError, KeyError):
+    """Nothing of a known format is there."""
+
+    code = "not_found"
+
+
+class CorruptDataError(Error, ValueError):
+    """Bytes in storage contradict the format or the metadata: a checksum, a size, an index."""
+
+    code = "corrupt_data"
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """Well-formed, and not something that this release can do."""
+
+    code = "unsupported"
+
+
+class PermissionDeniedError(Error, PermissionError):
+    """The store refused."""
+
+    code = "permission_denied"
+
+
+class StorageError(Error, OSError):
+    """The store failed, or ended early."""
+
+    code = "io_error"
+
+
+class ConflictError(Error, OSError):
+    """An object kept changing while it was read, or something is in use already."""
+
+    code = "conflict"
+
+
+class ReadOnlyError(Error, PermissionError):
+    """A write to something opened for reading."""
+
+    code = "read_only"
+
+
+class CancelledError(Error, _FutureCancelledError):
+    """The read was cancelled."""
+
+    code = "cancelled"
+
+
+class DeadlineExceededError(Error, TimeoutError):
+    """Time ran out."""
+
+    code = "deadline_exceeded"
+
+
+class ResourceExhaustedError(Error, MemoryError):
+    """A limit of the context or of the system was reached."""
+
+    code = "resource_exhausted"
+
+
+class InternalError(Error, RuntimeError):
+    """A fault in Penstock: please report it."""
+
+    code = "internal"

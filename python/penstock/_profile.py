@@ -1,0 +1,168 @@
+"""Profiles: where the time of reads went, as a table and as a timeline of the workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from penstock import _timeline
+from penstock._context import Context, current_context
+from penstock._errors import InvalidArgumentError, _make
+
+# The rows of the table: a name, the engine's stages in it, and the ceiling that it is held against.
+_ROWS = (
+    ("Read", ("index", "fetch"), "pread"),
+    ("Decode", ("decode",), "decode"),
+    ("Scatter", ("scatter", "fill"), "memcpy"),
+)
+
+
+class Profile:
+    """What a context did while `with ps.profile() as p:` was open. Filled when the block ends.
+
+    `report` is a dict: `wall_ns`, `workers`, `reads`, `store_requests`, `store_bytes`, `stages` (a list, summed over
+    workers) and `events` (each piece of work of each worker, in nanoseconds since the profile began).
+
+    `ceilings` holds what this machine can do at best, in bytes per second: `pread` (raw), `decode` (effective) and
+    `memcpy`. `measure_ceiling` fills in `memcpy`; the others depend on the data, so they are the caller's to give.
+    """
+
+    def __init__(self, context: Context | None = None, *, ceiling: bool = False, max_events: int = 1 << 20) -> None:
+        self._context = context
+        self._used: Context | None = None
+        self._measure = ceiling
+        self._max_events = max_events
+        self.report: dict[str, Any] = {}
+        self.ceilings: dict[str, float] = {}
+
+    def __enter__(self) -> Profile:
+        self._used = current_context() if self._context is None else self._context
+        self._used._start_profile(self._max_events)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._used is not None
+        self.report = self._used._stop_profile()
+        if self._measure:
+            self.measure_ceiling()
+
+    def measure_ceiling(self) -> None:
+        """Measure how fast this machine copies mapped memory, with as many threads as the profile had."""
+        workers = max(1, int(self._finished()["workers"]))
+        self.ceilings["memcpy"] = _memcpy_rate(workers)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The table's rows: `name`, `ms`, `raw` and `effective` (bytes per second or None), `fraction` (or None).
+
+        A stage's time is what its workers were busy, divided by their number: how long it would take alone. Raw counts
+        encoded bytes from storage, effective counts decoded bytes.
+        """
+        report = self._finished()
+        stages = {stage["what"]: stage for stage in report["stages"]}
+        workers = max(1, int(report["workers"]))
+        rows = []
+        decoded = 0
+        for name, parts, ceiling in _ROWS:
+            here = [stages[part] for part in parts if part in stages]
+            seconds = sum(stage["busy_ns"] for stage in here) / workers / 1e9
+            encoded = sum(stage["bytes_in"] for stage in here)
+            made = sum(stage["bytes_out"] for stage in here)
+            if name == "Decode":
+                decoded = made
+            speed = encoded if name == "Read" else made
+            rows.append(self._row(name, seconds, encoded if name != "Scatter" else 0, made, speed, ceiling))
+        filled = stages.get("fill", {}).get("bytes_out", 0)
+        wall = report["wall_ns"] / 1e9
+        rows.append(self._row("Total", wall, report["store_bytes"], decoded + filled, decoded + filled, "decode"))
+        return rows
+
+    def _row(self, name: str, seconds: float, raw: int, effective: int, speed: int, ceiling: str) -> dict[str, Any]:
+        limit = self.ceilings.get(ceiling)
+        return {
+            "name": name,
+            "ms": seconds * 1e3,
+            "raw": raw / seconds if seconds and raw else None,
+            "effective": effective / seconds if seconds and effective else None,
+            "fraction": speed / seconds / limit if seconds and limit else None,
+            "ceiling": ceiling,
+        }
+
+    def table(self) -> str:
+        """Read / Decode / Scatter / Total: ms, raw GB/s, effective GB/s, fraction of the ceiling where it is known."""
+
+        def rate(value: float | None) -> str:
+            return "-" if value is None else f"{value / 1e9:.2f}"
+
+        lines = [f"{'Stage':<9}{'ms':>10}{'raw GB/s':>11}{'eff. GB/s':>11}{'of ceiling':>12}"]
+        for row in self.rows():
+            part = "-" if row["fraction"] is None else f"{row['fraction']:.0%} {row['ceiling']}"
+            lines.append(
+                f"{row['name']:<9}{row['ms']:>10.3f}{rate(row['raw']):>11}{rate(row['effective']):>11}{part:>12}"
+            )
+        report = self.report
+        lines.append(
+            f"{report['reads']} reads, {report['store_requests']} requests, {report['store_bytes']} bytes read, "
+            f"{report['workers']} workers"
+        )
+        if report["dropped_events"]:
+            lines.append(f"the timeline lacks {report['dropped_events']} events; the sums have them")
+        return "\n".join(lines)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the report: `.json` is `report` with `ceilings`, `.html` a self-contained timeline of the workers."""
+        target = Path(path)
+        report = self._finished()
+        if target.suffix == ".json":
+            target.write_text(json.dumps({**report, "ceilings": self.ceilings}, indent=1) + "\n")
+        elif target.suffix in (".html", ".htm"):
+            target.write_text(_timeline.html(report, self.table()))
+        else:
+            raise _make(InvalidArgumentError, f"a profile is saved as .json or .html, not as '{target.name}'")
+
+    def _finished(self) -> dict[str, Any]:
+        if not self.report:
+            raise _make(InvalidArgumentError, "the profile holds nothing before its `with` block has ended")
+        return self.report
+
+    def __repr__(self) -> str:
+        state = f"of {self.report['reads']} reads" if self.report else "not ended"
+        return f"<penstock.Profile {state}>"
+
+
+def profile(context: Context | None = None, *, ceiling: bool = False, max_events: int = 1 << 20) -> Profile:
+    """Record what a context does: `with ps.profile() as p: a[...]`, then `p.table()`, `p.report`, `p.save("x.html")`.
+
+    Parameters
+    ----------
+    context
+        None: the current one. Arrays read with the context they were opened with. One recording at a time.
+    ceiling
+        Measure the machine's memcpy rate at the end.
+    max_events
+        Kept for the timeline; sums are exact beyond.
+    """
+    return Profile(context, ceiling=ceiling, max_events=max_events)
+
+
+def _memcpy_rate(threads: int, size: int = 32 << 20, repeats: int = 5) -> float:
+    """Bytes per second that `threads` threads copy together, best of `repeats`."""
+    pairs = [(np.ones(size, np.uint8), np.ones(size, np.uint8)) for _ in range(threads)]
+    best = float("inf")
+    for _ in range(repeats):
+        workers = [threading.Thread(target=np.copyto, args=pair) for pair in pairs]
+        begin = time.perf_counter()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        best = min(best, time.perf_counter() - begin)
+    return threads * size / best

@@ -1,0 +1,244 @@
+"""`penstock demo`: writes the benchmark array, reads it, compares, and draws what happened."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import benchmark_array, ceiling, zarr_python
+from .benchmark_array import BenchmarkArray, size
+
+REPEATS = 3
+REAL_DATA = Path(__file__).resolve().parent / "data" / "jacksboro_fault_dem.zarr"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--output", type=Path, default=Path("build/demo"), help="where arrays and pictures go")
+    parser.add_argument("--threads", type=int, default=0, help="of every reader; default: the processor's cores")
+    # For tests: a fraction of the benchmark array.
+    parser.add_argument("--scale", type=float, default=1.0, help=argparse.SUPPRESS)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="penstock demo", description=__doc__)
+    add_arguments(parser)
+    return run(parser.parse_args(arguments))
+
+
+def run(options: argparse.Namespace) -> int:
+    """The exit status: 0, or 1 where something is missing or the readers disagree."""
+    try:
+        import matplotlib
+        import zarr
+    except ImportError as error:
+        print(f"penstock demo needs {error.name}: pip install 'penstock[demo]'", file=sys.stderr)
+        return 1
+    del matplotlib, zarr
+    threads = options.threads or len(os.sched_getaffinity(0))
+    return Demo(options.output, threads, options.scale, say).run()
+
+
+def say(line: str = "") -> None:
+    print(line, flush=True)
+
+
+class Demo:
+    """The demo's steps, in order; every picture lands in `output`."""
+
+    def __init__(self, output: Path, threads: int, scale: float, say: Callable[..., None]) -> None:
+        self.output = output
+        self.threads = threads
+        self.say = say
+        self.array, reason = benchmark_array.choose(output, scale)
+        if reason:
+            say(f"The benchmark array is smaller here: {reason}")
+        self.agreed = True
+        self.rates: dict[str, float] = {}  # best decoded bytes per second of each reader
+        self.ceilings: dict[str, ceiling.Measured] = {}
+        self.profile: Any = None  # of the fastest read
+
+    def run(self) -> int:
+        import penstock as ps
+
+        self.output.mkdir(parents=True, exist_ok=True)
+        with ps.Context(threads=self.threads):
+            return self.steps()
+
+    def steps(self) -> int:
+        self.array.ensure(self.say)
+        self.say()
+        self.read_into_memory()
+        self.print_stages()
+        self.read_with_everyone()
+        self.draw()
+        self.real_data()
+        self.say()
+        if not self.agreed:
+            self.say("FAILED: the readers do not agree")
+            return 1
+        self.say(f"All readers agree with what was written. Pictures: {self.output}/*.png")
+        return 0
+
+    # Read with out=, in turns with the ceilings.
+
+    def read_into_memory(self) -> None:
+        import penstock as ps
+
+        array = ps.open_array(str(self.array.path))
+        out = np.ones(self.array.elements, dtype=np.float32)
+        program = ceiling.find()
+        if program is None:
+            self.say("Ceilings are not measured: penstock_ceiling is not built (`make build` does)")
+        best = float("inf")
+        limits = ceiling.Ceiling(program, self.array.encoded_chunks(), self.threads) if program else None
+        try:
+            for _ in range(REPEATS):
+                if limits:
+                    for what in ("pread", "decode", "memcpy"):
+                        self.keep_best(what, limits.measure(what))
+                out[:] = -1
+                with ps.profile() as profile:
+                    seconds = timed(lambda: array.read(out=out, threads=self.threads))
+                if seconds < best:
+                    best, self.profile = seconds, profile
+        finally:
+            if limits:
+                limits.__exit__(None, None, None)
+        self.rates["penstock, out="] = self.array.nbytes / best
+        self.check("Penstock, out=", out)
+
+    def keep_best(self, what: str, measured: ceiling.Measured) -> None:
+        known = self.ceilings.get(what)
+        if known is None or measured.seconds < known.seconds:
+            self.ceilings[what] = measured
+
+    def print_stages(self) -> None:
+        for what, measured in self.ceilings.items():
+            self.profile.ceilings[what] = measured.raw if what == "pread" else measured.effective
+        self.profile.save(self.output / "profile.html")
+        self.say(f"Read {size(self.array.nbytes)} into given memory, {self.threads} threads, best of {REPEATS}:")
+        self.say()
+        self.say(self.profile.table())
+        if self.ceilings:
+            names = {"pread": "pread alone", "decode": "libzstd alone into warm memory", "memcpy": "memcpy"}
+            limits = [f"{names[what]} {self.profile.ceilings[what] / 1e9:.2f} GB/s" for what in self.ceilings]
+            self.say("Ceilings of this machine, same chunks and threads: " + ", ".join(limits))
+        self.say()
+
+    # a[:] of every reader, in turns.
+
+    def read_with_everyone(self) -> None:
+        import zarr
+
+        import penstock as ps
+
+        self.say(f"a[:], {self.threads} threads each, in turns, best of {REPEATS} after a first read:")
+        path = str(self.array.path)
+        readers: dict[str, Callable[[], Any]] = {}
+        ours = ps.open_array(path)
+        readers["penstock"] = lambda: ours[:]
+        for pipeline in ("fused", "default"):
+            name = f"zarr-python, {pipeline} pipeline"
+            reason = zarr_python.missing(pipeline)
+            if reason:
+                self.say(f"  {name:<30} left out: {reason}")
+                continue
+            with zarr_python.configured(zarr_python.PIPELINES[pipeline], self.threads):
+                theirs = zarr.open_array(path, mode="r")
+            readers[name] = zarr_reader(theirs, zarr_python.PIPELINES[pipeline], self.threads)
+        best = dict.fromkeys(readers, float("inf"))
+        for turn in range(REPEATS + 1):
+            for name, read in readers.items():
+                begin = time.perf_counter()
+                values = read()
+                seconds = time.perf_counter() - begin
+                if turn == 0:
+                    self.check(name, values)
+                else:
+                    best[name] = min(best[name], seconds)
+                del values
+        for name, seconds in best.items():
+            self.rates[name] = self.array.nbytes / seconds
+            self.say(f"  {name:<30}{seconds * 1e3:>9.0f} ms {self.rates[name] / 1e9:>8.2f} GB/s")
+
+    def check(self, name: str, values: np.ndarray[Any, Any]) -> None:
+        if not self.array.matches(values):
+            self.agreed = False
+            self.say(f"WRONG VALUES from {name}")
+
+    # Pictures.
+
+    def draw(self) -> None:
+        from . import charts
+
+        shards = f"{self.array.shards} × {self.array.chunks_per_shard} zstd chunks in shards"
+        machine = f"{size(self.array.nbytes)} of float32, {shards}; {self.threads} threads; {processor()}"
+        total = self.array.nbytes / (self.profile.report["wall_ns"] / 1e9) / 1e9
+        charts.timeline(
+            self.output / "timeline.png", self.profile.report, f"What Penstock's workers did: {total:.2f} GB/s", machine
+        )
+        rows = [charts.Bar("Penstock, into given memory", self.rates["penstock, out="] / 1e9, ours=True)]
+        for name, rate in self.rates.items():
+            if name != "penstock, out=":
+                ours = name == "penstock"
+                rows.append(charts.Bar("Penstock, a[:]" if ours else name, rate / 1e9, ours=ours))
+        limit = self.ceilings["decode"].effective / 1e9 if "decode" in self.ceilings else None
+        charts.peers(self.output / "peers.png", rows, limit, "Reading the benchmark array", machine)
+
+    def real_data(self) -> None:
+        import penstock as ps
+
+        from . import charts
+
+        array = ps.open_array(str(REAL_DATA))
+        heights = array[...]
+        import zarr
+
+        if not np.array_equal(heights, zarr.open_array(str(REAL_DATA), mode="r")[...]):
+            self.agreed = False
+            self.say(f"WRONG VALUES in {REAL_DATA.name}")
+        about = dict(array.attrs)
+        shape = " × ".join(str(length) for length in array.shape)
+        shards = array.shards or array.shape
+        about["footnote"] = (
+            f"{shape} {heights.dtype}, shards of {shards[0]} × {shards[1]}, chunks of "
+            f"{array.chunks[0]} × {array.chunks[1]} (lines). Data: {about['source']}."
+        )
+        charts.elevation(self.output / "real_data.png", heights, about, array.chunks)
+        self.say()
+        self.say(f"Real data: {about['title']}, {shape} {heights.dtype}, {heights.min()} to {heights.max()} m")
+
+
+def zarr_reader(array: Any, pipeline_path: str, threads: int) -> Callable[[], Any]:
+    def read() -> Any:
+        with zarr_python.configured(pipeline_path, threads):
+            return array[:]
+
+    return read
+
+
+def timed(work: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def processor() -> str:
+    """The processor's name and how many cores of it this process may use."""
+    name = "unknown processor"
+    with open("/proc/cpuinfo") as file:
+        for line in file:
+            if line.startswith("model name"):
+                name = line.split(":", 1)[1].strip()
+                break
+    return f"{name}, {len(os.sched_getaffinity(0))} cores"
+
+
+__all__ = ["BenchmarkArray", "Demo", "add_arguments", "main", "run"]

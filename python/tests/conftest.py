@@ -1,0 +1,100 @@
+"""What the tests share: arrays written by zarr-python, an independent writer."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+import zarr
+from hypothesis import HealthCheck, settings
+from zarr.codecs import BytesCodec, ShardingCodec, ZstdCodec
+
+settings.register_profile(
+    "penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("penstock")
+
+ZARR_VERSION = tuple(int(part) for part in zarr.__version__.split(".")[:2])
+
+
+def write(
+    values: np.ndarray, chunks: tuple[int, ...], codecs: list[Any] | None = None, store: Any = None, **options: Any
+) -> Any:
+    """Write `values` and return the store: a dict of bytes where none was given."""
+    target = zarr.storage.MemoryStore({}) if store is None else store
+    if isinstance(target, os.PathLike | str):
+        target = zarr.storage.LocalStore(target)
+    codecs = [BytesCodec(), ZstdCodec(level=0)] if codecs is None else codecs
+    array = zarr.create(
+        values.shape,
+        chunks=chunks,
+        store=target,
+        dtype=values.dtype,
+        codecs=codecs,
+        zarr_format=3,
+        **{"fill_value": 0, "overwrite": True, **options},
+    )
+    array[...] = values
+    return as_bytes(target) if store is None else store
+
+
+def as_bytes(store: Any) -> dict[str, bytes]:
+    """The values of a zarr MemoryStore as plain bytes."""
+    return {key: value.to_bytes() for key, value in store._store_dict.items()}
+
+
+def sharded(inner: tuple[int, ...], codecs: list[Any] | None = None, **options: Any) -> list[Any]:
+    """A codec list: one level of shards."""
+    return [ShardingCodec(chunk_shape=inner, codecs=codecs or [BytesCodec(), ZstdCodec(level=0)], **options)]
+
+
+def same(got: Any, want: Any) -> bool:
+    """Equal in type, shape, dtype and every bit of every value."""
+    got, want = np.asarray(got), np.asarray(want)
+    return got.shape == want.shape and got.dtype == want.dtype and got.tobytes() == want.tobytes()
+
+
+class Slow(ps.Store):
+    """A store whose chunks take a while, and that counts who is in it."""
+
+    def __init__(self, values: dict[str, bytes], seconds: float = 0.02) -> None:
+        self.values, self.seconds = values, seconds
+        self.asked = 0
+        self.inside = 0
+
+    def get(self, key: str) -> bytes | None:
+        self.asked += 1
+        self.inside += 1
+        try:
+            if key != "zarr.json":
+                time.sleep(self.seconds)
+            return self.values.get(key)
+        finally:
+            self.inside -= 1
+
+
+@pytest.fixture
+def slow() -> tuple[Slow, np.ndarray]:
+    """A store of 200 chunks that take four seconds in all (two with two workers)."""
+    values = np.arange(200 * 10, dtype="<i4")
+    return Slow(write(values, (10,))), values
+
+
+@pytest.fixture
+def context() -> Any:
+    with ps.Context(threads=2) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def big(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
+    """A sharded file array of 64 MB that takes a while to decode."""
+    values = np.random.default_rng(7).integers(0, 50, (4096, 4096), dtype=np.int32)
+    path = tmp_path_factory.mktemp("big") / "big.zarr"
+    write(values, (1024, 1024), sharded((128, 128)), store=path)
+    return path, values

@@ -1,0 +1,163 @@
+"""`read_async`: jobs that are waited for, awaited, cancelled and dropped."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+
+import numpy as np
+import penstock as ps
+import pytest
+from conftest import Slow, same, sharded, write
+
+VALUES = np.random.default_rng(5).integers(-99, 99, (40, 30), dtype="<i4")
+
+
+@pytest.fixture(scope="module")
+def small() -> ps.Array:
+    return ps.open(write(VALUES, (16, 16), sharded((8, 4))))
+
+
+def test_a_job_gives_what_read_gives(small):
+    for key in (np.s_[...], np.s_[3:20:4, ::-1], 5, (1, 2), (1, 2, ...)):
+        job = small.read_async(key)
+        got, want = job.wait(), small.read(key)
+        assert type(got) is type(want)
+        assert same(got, want)
+        assert job.done
+        assert same(job.wait(), want)
+    assert same(small.read_async(dtype="f8").wait(), VALUES.astype("f8"))
+    assert type(small.read_async((1, 2), dtype="f8").wait()) is np.float64
+
+
+def test_out_is_what_a_job_gives(small):
+    for out in (np.empty((40, 30), "<i4"), np.empty((40, 30), "<i4", order="F")[::-1], np.empty((40, 30), "f8")):
+        assert small.read_async(out=out).wait() is out
+        np.testing.assert_array_equal(out, VALUES)
+    with pytest.raises(ps.OutputError, match="shape"):
+        small.read_async(out=np.empty(3, "<i4"))
+
+
+def test_bad_selections_are_refused_at_once(small):
+    with pytest.raises(IndexError):
+        small.read_async(99)
+    with pytest.raises(IndexError):
+        small.read_async((0, 99), dtype="f8")
+
+
+def test_errors_of_the_read_come_from_wait():
+    store = write(VALUES, (16, 16))
+    store["c/0/0"] = b"nonsense"
+    job = ps.open(store).read_async()
+    for _ in range(2):
+        with pytest.raises(ps.CorruptDataError, match="c/0/0"):
+            job.wait()
+    with pytest.raises(ps.CorruptDataError, match="c/0/0"):
+        asyncio.run(awaited(ps.open(store).read_async()))
+
+
+async def awaited(job: ps.Job) -> object:
+    return await job
+
+
+def test_jobs_are_awaited(small):
+    assert same(asyncio.run(awaited(small.read_async())), VALUES)
+    assert same(asyncio.run(awaited(small.read_async(dtype="f8"))), VALUES.astype("f8"))
+
+    async def many() -> list:
+        return await asyncio.gather(*(awaited(small.read_async(row)) for row in range(40)))
+
+    assert same(np.stack(asyncio.run(many())), VALUES)
+
+
+def test_the_event_loop_goes_on_while_a_job_is_awaited(slow):
+    store, values = slow
+
+    async def main() -> tuple[object, int]:
+        job = ps.open(store).read_async(np.s_[:500])
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while not job.done:
+                ticks += 1
+                await asyncio.sleep(0.01)
+
+        got, _ = await asyncio.gather(awaited(job), tick())
+        return got, ticks
+
+    got, ticks = asyncio.run(main())
+    assert same(got, values[:500])
+    assert ticks > 5
+
+
+def test_a_cancelled_job_says_so_and_stops(slow):
+    store, _ = slow
+    array = ps.open(store)
+    for options in ({}, {"dtype": "f8"}):
+        job = array.read_async(**options)
+        assert not job.done
+        begin = time.monotonic()
+        job.cancel()
+        with pytest.raises(ps.CancelledError):
+            job.wait()
+        assert time.monotonic() - begin < 1
+        assert job.done
+        assert store.inside == 0
+
+
+def test_cancelling_a_task_cancels_its_read(slow):
+    store, _ = slow
+
+    async def main() -> ps.Job:
+        job = ps.open(store).read_async()
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(awaited(job), 0.1)
+        return job
+
+    job = asyncio.run(main())
+    with pytest.raises(ps.CancelledError):
+        job.wait()
+    assert store.asked < 100
+
+
+def test_wait_with_a_timeout_leaves_the_read_going(slow):
+    store, values = slow
+    job = ps.open(store).read_async(np.s_[:300])
+    with pytest.raises(TimeoutError):
+        job.wait(0.05)
+    assert not job.done
+    done, total = job.progress
+    assert 0 <= done < total == 1200
+    assert same(job.wait(60), values[:300])
+
+
+def test_dropping_a_job_cancels_and_waits(slow):
+    store, _ = slow
+    for options in ({}, {"dtype": "f8"}):
+        job = ps.open(store).read_async(**options)
+        time.sleep(0.05)
+        del job
+        gc.collect()
+        assert store.inside == 0
+        before = store.asked
+        time.sleep(0.1)
+        assert store.asked == before
+
+
+def test_out_and_array_live_as_long_as_the_job():
+    store = Slow(write(np.arange(100, dtype="<i4"), (10,)))
+    with ps.Context(threads=2):
+        job = ps.open(store).read_async(out=np.zeros(100, "<i4"))
+    del store
+    gc.collect()
+    np.testing.assert_array_equal(job.wait(), np.arange(100))
+
+
+def test_progress_of_a_job_is_reported(slow):
+    store, values = slow
+    calls: list[tuple[int, int]] = []
+    got = ps.open(store).read_async(np.s_[:500], progress=lambda done, total: calls.append((done, total))).wait()
+    assert same(got, values[:500])
+    assert calls[-1] == (2000, 2000)

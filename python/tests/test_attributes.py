@@ -1,0 +1,134 @@
+"""The attributes of arrays and groups, against zarr-python's."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import penstock as ps
+import pytest
+import zarr
+from conftest import sharded, write
+from zarr.codecs import BytesCodec, GzipCodec, TransposeCodec
+
+VALUES = np.arange(60, dtype="<f4").reshape(12, 5)
+
+
+def test_an_array_says_what_its_metadata_says(tmp_path):
+    path = tmp_path / "x.zarr"
+    options = {"dimension_names": ("y", None), "attributes": {"unit": "K", "levels": [1, 2]}, "fill_value": 1.5}
+    write(VALUES, (6, 4), sharded((3, 2)), store=path, **options)
+    a, z = ps.open(path), zarr.open_array(path)
+    assert a.shape == z.shape == (12, 5)
+    assert a.dtype == z.dtype
+    assert isinstance(a.dtype, np.dtype)
+    assert (a.ndim, a.size, a.nbytes) == (2, 60, 240)
+    assert a.chunks == z.chunks == (3, 2)
+    assert a.shards == z.shards == (6, 4)
+    assert a.fill_value == z.fill_value == 1.5
+    assert type(a.fill_value) is np.float32
+    assert dict(a.attrs) == {"unit": "K", "levels": [1, 2]}
+    assert a.dimension_names == ("y", None)
+    assert a.format == "zarr3"
+    assert a.read_only is True
+    assert a.uri == f"file://{path}"
+    assert len(a) == 12
+    assert repr(a) == f"<penstock.Array 'file://{path}' shape=(12, 5) dtype=float32 chunks=(3, 2) shards=(6, 4)>"
+
+
+def test_attributes_cannot_be_changed():
+    a = ps.open(write(VALUES, (6, 4), attributes={"a": 1}))
+    with pytest.raises(TypeError):
+        a.attrs["a"] = 2
+
+
+def test_codecs_are_listed_as_the_metadata_writes_them():
+    store = write(VALUES, (6, 4), [TransposeCodec(order=(1, 0)), BytesCodec(endian="big"), GzipCodec(level=3)])
+    assert ps.open(store).codecs == [
+        {"name": "transpose", "configuration": {"order": [1, 0]}},
+        {"name": "bytes", "configuration": {"endian": "big"}},
+        {"name": "gzip", "configuration": {"level": 3}},
+    ]
+
+
+def test_an_array_without_shards_and_names_has_none():
+    a = ps.open(write(VALUES, (6, 4)))
+    assert a.shards is None
+    assert a.dimension_names is None
+    assert dict(a.attrs) == {}
+    assert a.uri.startswith("memory:")
+
+
+def test_big_endian_arrays_read_in_native_order():
+    a = ps.open(write(VALUES.astype(">f4"), (6, 4), [BytesCodec(endian="big")]))
+    assert a.dtype == np.dtype("=f4")
+    np.testing.assert_array_equal(a[...], VALUES)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fill"),
+    [("f4", np.nan), ("f8", np.inf), ("f2", -np.inf), ("?", True), ("i8", -(2**63)), ("u8", 2**64 - 1), ("c8", 1 - 2j)],
+)
+def test_fill_values_of_all_kinds(dtype, fill):
+    a = ps.open(write(np.zeros(3, dtype), (2,), fill_value=fill))
+    np.testing.assert_equal(a.fill_value, np.dtype(dtype).type(fill))
+    assert a.fill_value.dtype == np.dtype(dtype)
+
+
+def test_len_of_a_0d_array_is_refused_as_numpy_does():
+    a = ps.open(write(np.array(3.0), ()))
+    with pytest.raises(TypeError, match="unsized"):
+        len(a)
+    with pytest.raises(TypeError, match="0-d"):
+        iter(a)
+
+
+def test_numpy_takes_arrays():
+    a = ps.open(write(VALUES, (6, 4)))
+    np.testing.assert_array_equal(np.asarray(a), VALUES)
+    assert np.asarray(a, dtype="f8").dtype == np.float64
+    np.testing.assert_array_equal(np.sum(a), VALUES.sum())
+    with pytest.raises(ValueError, match="copy"):
+        np.asarray(a, copy=False)
+
+
+def test_iterating_gives_the_rows():
+    a = ps.open(write(VALUES, (5, 4)))
+    rows = list(a)
+    assert len(rows) == 12
+    np.testing.assert_array_equal(np.stack(rows), VALUES)
+
+
+def test_arrays_and_groups_opened_by_path_pickle(tmp_path):
+    zarr.create_group(tmp_path / "g.zarr", attributes={"x": 1})
+    write(VALUES, (6, 4), store=tmp_path / "g.zarr" / "a")
+    g = ps.open(tmp_path / "g.zarr")
+    for a in (g["a"], ps.open(tmp_path / "g.zarr", "a"), ps.open(zarr.storage.LocalStore(tmp_path / "g.zarr"), "a")):
+        again = pickle.loads(pickle.dumps(a))
+        assert again.uri == a.uri
+        np.testing.assert_array_equal(again[...], VALUES)
+    assert dict(pickle.loads(pickle.dumps(g)).attrs) == {"x": 1}
+
+
+def test_arrays_in_memory_say_why_they_do_not_pickle():
+    with pytest.raises(TypeError, match="opened by path"):
+        pickle.dumps(ps.open(write(VALUES, (6, 4))))
+
+
+def test_writing_is_refused():
+    a = ps.open(write(VALUES, (6, 4)))
+    with pytest.raises(TypeError):
+        a[0] = 1
+    with pytest.raises(ps.ReadOnlyError, match="mode"):
+        ps.open({}, mode="r+")
+
+
+def test_a_path_that_is_no_utf8_opens(tmp_path):
+    import os
+
+    path = os.fsencode(tmp_path) + b"/a\xff.zarr"
+    write(VALUES, (6, 4), store=tmp_path / "plain.zarr")
+    os.rename(tmp_path / "plain.zarr", path)
+    a = ps.open(os.fsdecode(path))
+    np.testing.assert_array_equal(a[...], VALUES)
+    assert os.fsencode(a.uri).endswith(b"a\xff.zarr")

@@ -1,0 +1,94 @@
+"""The benchmark's parts that do not depend on the clock."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
+
+import report  # noqa: E402
+import run  # noqa: E402
+from harness import timing  # noqa: E402
+from harness.result import Bar  # noqa: E402
+
+SCENARIOS = run.scenarios()
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_scenario_has_a_kind_that_runs_it(name: str) -> None:
+    scenario = SCENARIOS[name]
+    assert scenario["name"] == name
+    assert scenario["title"]
+    assert callable(importlib.import_module(f"kinds.{scenario['kind']}").run)
+    assert set(scenario["quick"]) <= set(scenario), "quick replaces members that exist"
+
+
+def test_the_bars_are_those_of_the_goals() -> None:
+    def bars(name: str, member: str) -> list[float]:
+        return [bar[member] for bar in SCENARIOS[name]["bars"]]
+
+    assert bars("benchmark_array_out", "at_least") == [0.95]
+    assert bars("benchmark_array_loop", "at_least") == [0.85]
+    assert bars("peers_whole", "at_least") == [1.25, 1.5, 2.0]
+    for name in ("one_chunk_memory", "one_chunk_file_sharded", "one_chunk_file_unsharded"):
+        assert bars(name, "at_most_us") == [6]
+    assert bars("one_chunk_cpp", "at_most_us") == [2]
+    assert bars("two_chunks", "at_most") == [2]
+    assert SCENARIOS["random_reads"]["at_most"] == 1.2
+    assert (SCENARIOS["random_reads"]["reads"], SCENARIOS["random_reads"]["elements"]) == (10_000, 100)
+    assert SCENARIOS["memory"]["at_most_mib"] == 64
+    assert SCENARIOS["plan_1e9"]["chunks"] == 10**9
+
+
+def test_every_contestant_runs_once_per_turn_and_the_warm_up_does_not_count() -> None:
+    calls: list[str] = []
+
+    def contestant(name: str):
+        def work() -> float:
+            calls.append(name)
+            return float(len(calls))
+
+        return work
+
+    samples = timing.in_turns({name: contestant(name) for name in "abc"}, turns=2, warm_up=1)
+    assert calls == ["a", "b", "c", "b", "c", "a", "c", "a", "b"]
+    assert samples["a"].seconds == [6.0, 8.0]
+    assert (samples["b"].best, samples["b"].median) == (4.0, 6.5)
+
+
+def test_a_bar_passes_on_its_own_side() -> None:
+    assert Bar("", 0.95, 0.95, at_least=True).passed
+    assert not Bar("", 0.94, 0.95, at_least=True).passed
+    assert Bar("", 6.0, 6.0, at_least=False).passed
+    assert not Bar("", 6.1, 6.0, at_least=False).passed
+
+
+def test_a_scenario_runs_and_all_readers_agree(tmp_path: Path) -> None:
+    """Values are compared by the scenario itself; no bar is a matter of this test."""
+    done = subprocess.run(
+        [sys.executable, BENCH / "run.py", "one_chunk_file_sharded", "two_chunks", "plan_1e9", "--quick",
+         "--folder", tmp_path],
+        capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 scenarios failed" in done.stdout
+    for who in ("penstock", "tensorstore", "zarrs-python", "zarr-python fused", "zarr-python default"):
+        assert who in done.stdout, "everyone is named, those left out with the reason"
+
+
+def test_the_picture_is_drawn_from_the_newest_kept_result(tmp_path: Path) -> None:
+    document = json.loads(report.newest(BENCH / "results").read_text())
+    assert {result["scenario"] for result in document["results"]} == set(SCENARIOS)
+    report.draw_speed(document, tmp_path / "speed.png")
+    assert (tmp_path / "speed.png").read_bytes().startswith(b"\x89PNG")
+    whole, limit = report.throughput(document)
+    assert "Penstock" in [row.label for row in whole]
+    assert limit is not None
+    assert max(row.value for row in whole) < 1.1 * limit, "nobody decodes faster than libzstd alone"

@@ -1,0 +1,121 @@
+"""Contexts and profiles."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import numpy as np
+import penstock as ps
+import pytest
+from conftest import sharded, write
+
+VALUES = np.arange(40_000, dtype="<i4").reshape(200, 200)
+
+
+def test_with_makes_a_context_current_here_and_nowhere_else():
+    default = ps.current_context()
+    outer, inner = ps.Context(threads=1), ps.Context(threads=2)
+    seen = []
+    with outer:
+        assert ps.current_context() is outer
+        with inner, outer:
+            assert ps.current_context() is outer
+        thread = threading.Thread(target=lambda: seen.append(ps.current_context()))
+        thread.start()
+        thread.join()
+        assert ps.current_context() is outer
+    assert ps.current_context() is default is seen[0]
+
+
+def test_threads_are_what_was_asked_for():
+    assert ps.Context(threads=3).threads == 3
+    assert ps.Context().threads >= 1
+    assert repr(ps.Context(threads=3)) == "<penstock.Context threads=3>"
+
+
+def test_indexes_are_cached_once_and_forgotten_on_demand(context):
+    store = write(VALUES, (200, 200), sharded((10, 10)))
+    array = ps.open(store)
+    for row in range(50):
+        array[row]
+    usage = context.usage()
+    assert usage["index_misses"] == 1
+    assert usage["index_hits"] >= 49
+    assert usage["index_bytes"] > 0
+    context.clear()
+    assert context.usage()["index_bytes"] == 0
+    np.testing.assert_array_equal(array[...], VALUES)
+
+
+def test_a_memory_limit_that_is_too_small_is_an_error_in_words():
+    array = ps.open(write(VALUES, (200, 200)), context=ps.Context(threads=1, memory_limit=1000))
+    with pytest.raises(MemoryError) as caught:
+        array[::2]
+    assert isinstance(caught.value, ps.ResourceExhaustedError)
+
+
+def test_a_profile_counts_every_byte_and_shows_it(context, tmp_path):
+    array = ps.open(write(VALUES, (100, 100), sharded((50, 50))))
+    with ps.profile() as p:
+        array[...]
+        array[:3]
+    assert p.report["reads"] == 2
+    stages = {stage["what"]: stage for stage in p.report["stages"]}
+    assert stages["decode"]["operations"] == 16 + 4
+    assert stages["decode"]["bytes_out"] == 20 * 50 * 50 * 4
+    assert p.report["store_requests"] > 0
+    assert p.report["wall_ns"] > 0
+    table = p.table()
+    for word in ("Read", "Decode", "Scatter", "Total", "GB/s", "2 reads"):
+        assert word in table
+    p.ceilings = {"decode": 1e9, "pread": 1e9, "memcpy": 1e9}
+    assert "%" in p.table()
+    rows = {row["name"]: row for row in p.rows()}
+    assert rows["Total"]["effective"] > 0
+    assert rows["Decode"]["fraction"] == pytest.approx(rows["Decode"]["effective"] / 1e9)
+
+    p.save(tmp_path / "p.json")
+    saved = json.loads((tmp_path / "p.json").read_text())
+    assert saved["ceilings"]["decode"] == 1e9
+    assert len(saved["events"]) == len(p.report["events"]) > 0
+    p.save(str(tmp_path / "p.html"))
+    page = (tmp_path / "p.html").read_text()
+    assert page.count("<rect") >= len(p.report["events"])
+    assert "http" not in page.replace("http://www.w3.org", "")
+    assert "decode" in page
+    with pytest.raises(ps.InvalidArgumentError, match="json"):
+        p.save(tmp_path / "p.png")
+
+
+def test_only_one_profile_of_a_context_at_a_time(context):
+    with ps.profile(), pytest.raises(ps.ConflictError), ps.profile():
+        pass
+    with ps.profile() as p:
+        pass
+    assert p.report["reads"] == 0
+    assert "0 reads" in p.table()
+
+
+def test_a_profile_that_has_not_ended_has_no_table(context):
+    p = ps.profile()
+    with pytest.raises(ps.InvalidArgumentError):
+        p.table()
+
+
+def test_a_profile_may_measure_the_machine(context):
+    array = ps.open(write(VALUES, (100, 100)))
+    with ps.profile(ceiling=True) as p:
+        array[:, ::2]
+    assert p.ceilings["memcpy"] > 1e8
+    assert "memcpy" in p.table()
+
+
+def test_a_plan_is_text():
+    array = ps.open(write(VALUES, (100, 100), sharded((50, 50))))
+    text = array.plan(np.s_[:50, :50])
+    assert isinstance(text, str)
+    assert "c/0/0" in text
+    assert len(array.plan().splitlines()) > len(array.plan(max_lines=1).splitlines())
+    with pytest.raises(IndexError):
+        array.plan(200)

@@ -1,0 +1,220 @@
+"""Errors: the class, the built-in that a user expects, and a message that says what, where and in which array."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+
+import numpy as np
+import penstock as ps
+import pytest
+from conftest import sharded, write
+from penstock import _core
+from zarr.codecs import BytesCodec, Crc32cCodec, GzipCodec, ZstdCodec
+
+VALUES = np.arange(64, dtype="<i4").reshape(8, 8)
+
+BUILT_INS = {
+    "invalid_argument": (ps.InvalidArgumentError, ValueError),
+    "out_of_range": (ps.OutOfRangeError, IndexError),
+    "not_found": (ps.NotFoundError, FileNotFoundError, KeyError),
+    "corrupt_data": (ps.CorruptDataError, ValueError),
+    "unsupported": (ps.UnsupportedError, NotImplementedError),
+    "permission_denied": (ps.PermissionDeniedError, PermissionError, OSError),
+    "io_error": (ps.StorageError, OSError),
+    "version_changed": (ps.ConflictError, OSError),
+    "conflict": (ps.ConflictError, OSError),
+    "read_only": (ps.ReadOnlyError, PermissionError),
+    "cancelled": (ps.CancelledError,),
+    "deadline_exceeded": (ps.DeadlineExceededError, TimeoutError),
+    "resource_exhausted": (ps.ResourceExhaustedError, MemoryError),
+    "internal": (ps.InternalError, RuntimeError),
+}
+
+
+@pytest.mark.parametrize("code", BUILT_INS)
+def test_each_code_is_a_class_of_its_own_and_the_expected_built_in(code):
+    with pytest.raises(ps.Error) as caught:
+        _core._raise(code, "what went wrong: 4080")
+    error = caught.value
+    assert isinstance(error, BUILT_INS[code])
+    assert all(isinstance(error, kind) for kind in BUILT_INS[code])
+    assert str(error) == f"{code}: what went wrong: 4080"
+    assert (error.code, error.message, error.notes) == (code, "what went wrong: 4080", ())
+
+
+def corrupted(key: str, change, values=VALUES, chunks=(4, 4), codecs=None) -> ps.Array:
+    store = write(values, chunks, codecs)
+    store[key] = change(store[key])
+    return ps.open(store)
+
+
+def test_a_broken_checksum_names_codec_chunk_key_range_and_array(tmp_path):
+    path = tmp_path / "x.zarr"
+    write(VALUES, (8, 8), sharded((4, 4), [BytesCodec(), Crc32cCodec()]), store=path)
+    shard = path / "c" / "0" / "0"
+    data = bytearray(shard.read_bytes())
+    data[70] ^= 1
+    shard.write_bytes(data)
+    array = ps.open(path)
+    with pytest.raises(ps.CorruptDataError) as caught:
+        array[...]
+    text = str(caught.value)
+    assert text.startswith("corrupt_data: ")
+    assert "crc32c" in text
+    assert "(0, 1)" in text
+    assert "'c/0/0'" in text
+    assert "[68, 136)" in text
+    assert f"array 'file://{path}'" in text
+    assert caught.value.notes[-1] == f"array 'file://{path}'"
+    # What is whole still reads.
+    np.testing.assert_array_equal(array[4:], VALUES[4:])
+
+
+@pytest.mark.parametrize("codec", [ZstdCodec(level=0), GzipCodec(level=1)])
+def test_truncated_and_swapped_chunks_are_corrupt_data(codec):
+    for change in (
+        lambda data: data[:-3],
+        lambda data: b"",
+        lambda data: b"\x00" * len(data),
+        lambda data: data + b"x",
+    ):
+        array = corrupted("c/0/1", change, codecs=[BytesCodec(), codec])
+        with pytest.raises(ps.CorruptDataError, match="c/0/1"):
+            array[...]
+        np.testing.assert_array_equal(array[4:], VALUES[4:])
+
+
+def test_chunks_of_the_wrong_size_are_corrupt_data():
+    for change in (lambda data: data[:-1], lambda data: data + b"\0", lambda data: b""):
+        with pytest.raises(ps.CorruptDataError, match="c/1/1"):
+            corrupted("c/1/1", change, codecs=[BytesCodec()])[...]
+
+
+def test_a_broken_shard_index_is_corrupt_data():
+    for change in (lambda data: data[:20], lambda data: b"", lambda data: data[:-1] + bytes([data[-1] ^ 1])):
+        with pytest.raises(ps.CorruptDataError, match="c/0/0"):
+            corrupted("c/0/0", change, chunks=(8, 8), codecs=sharded((4, 4)))[...]
+
+
+def test_errors_of_a_read_leave_the_array_usable_and_pickle():
+    array = corrupted("c/0/0", lambda data: data[:5])
+    for _ in range(3):
+        with pytest.raises(ps.CorruptDataError) as caught:
+            array[...]
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is ps.CorruptDataError
+    assert str(again) == str(caught.value)
+    assert (again.code, again.notes, again.message) == (caught.value.code, caught.value.notes, caught.value.message)
+    np.testing.assert_array_equal(array[4:], VALUES[4:])
+
+
+def test_nothing_there_is_a_file_not_found_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nothing-here"):
+        ps.open(tmp_path / "nothing-here")
+    with pytest.raises(ps.NotFoundError):
+        ps.open({})
+    with pytest.raises(ps.NotFoundError, match="a/b"):
+        ps.open(write(VALUES, (4, 4)), "a/b")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_denied_chunk_is_an_error_and_never_the_fill_value(tmp_path):
+    path = tmp_path / "x.zarr"
+    write(VALUES, (4, 4), store=path)
+    (path / "c" / "0" / "0").chmod(0)
+    with pytest.raises(PermissionError, match="c/0/0"):
+        ps.open(path)[...]
+
+
+def test_a_folder_where_a_chunk_should_be_is_an_error(tmp_path):
+    path = tmp_path / "x.zarr"
+    write(VALUES, (4, 4), store=path)
+    (path / "c" / "0" / "0").unlink()
+    (path / "c" / "0" / "0").mkdir()
+    with pytest.raises(OSError, match="c/0/0"):
+        ps.open(path)[...]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "word"),
+    [
+        (lambda m: m | {"zarr_format": 4}, ps.Error, "zarr_format"),
+        (lambda m: m | {"data_type": "int3"}, ps.UnsupportedError, "int3"),
+        (lambda m: m | {"shape": [-1, 8]}, ps.CorruptDataError, "shape"),
+        (lambda m: m | {"codecs": [{"name": "frobnicate"}]}, ps.UnsupportedError, "frobnicate"),
+        (lambda m: m | {"storage_transformers": [{"name": "odd"}]}, ps.UnsupportedError, "storage_transformers|odd"),
+        (lambda m: m | {"new_thing": {"a": 1}}, ps.UnsupportedError, "new_thing"),
+        (lambda m: {k: v for k, v in m.items() if k != "fill_value"}, ps.CorruptDataError, "fill_value"),
+        (
+            lambda m: m | {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [0, 4]}}},
+            ps.Error,
+            "chunk",
+        ),
+    ],
+)
+def test_metadata_that_cannot_be_read_is_refused_by_name(change, kind, word):
+    store = write(VALUES, (4, 4))
+    store["zarr.json"] = json.dumps(change(json.loads(store["zarr.json"]))).encode()
+    with pytest.raises(kind, match=word):
+        ps.open(store)
+
+
+def test_what_need_not_be_understood_is_passed_over():
+    store = write(VALUES, (4, 4))
+    metadata = json.loads(store["zarr.json"]) | {"hint": {"must_understand": False, "a": 1}}
+    store["zarr.json"] = json.dumps(metadata).encode()
+    np.testing.assert_array_equal(ps.open(store)[...], VALUES)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"nul", b'{"zarr_format": 3}', b"\xff\xfe", b"{" * 100_000])
+def test_metadata_that_is_no_metadata_is_refused(text):
+    with pytest.raises(ps.Error) as caught:
+        ps.open({"zarr.json": text})
+    assert isinstance(caught.value, ValueError | NotImplementedError)
+
+
+def test_a_shape_larger_than_memory_is_refused_before_it_is_allocated():
+    store = write(VALUES, (4, 4))
+    store["zarr.json"] = json.dumps(json.loads(store["zarr.json"]) | {"shape": [2**40, 2**40]}).encode()
+    array = ps.open(store)
+    with pytest.raises(MemoryError):
+        array[...]
+    np.testing.assert_array_equal(array[:8, :8], VALUES)
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [
+        ("s3://bucket/x.zarr", ps.UnsupportedError),
+        ("https://example.org/x.zarr", ps.UnsupportedError),
+        (b"PK\x03\x04", ps.UnsupportedError),
+        (7, ps.InvalidArgumentError),
+        (None, ps.InvalidArgumentError),
+        ("", ps.InvalidArgumentError),
+    ],
+)
+def test_targets_that_cannot_be_opened_are_refused_in_words(target, kind):
+    with pytest.raises(kind):
+        ps.open(target)
+
+
+def test_options_of_later_releases_are_refused_in_words():
+    array = ps.open(write(VALUES, (4, 4)))
+    for options in ({"device": "cuda"}, {"device": "cuda:1"}, {"stream": 5}):
+        with pytest.raises(ps.UnsupportedError):
+            array.read(**options)
+    with pytest.raises(ps.UnsupportedError):
+        ps.Context(chunk_cache=1)
+    with pytest.raises(ps.UnsupportedError):
+        ps.Context(device_memory_limit=1)
+    with pytest.raises(ps.UnsupportedError):
+        ps.open("x", storage_options={"anon": True})
+    with pytest.raises(ValueError, match="threads"):
+        array.read(threads=0)
+
+
+def test_an_array_that_was_never_opened_is_a_type_error():
+    with pytest.raises(TypeError):
+        ps.Array.__new__(ps.Array)[0]

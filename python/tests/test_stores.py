@@ -1,0 +1,243 @@
+"""What `open` takes beside a path."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+
+import numpy as np
+import penstock as ps
+import pytest
+import zarr
+from conftest import as_bytes, same, sharded, write
+
+VALUES = np.random.default_rng(5).integers(-99, 99, (40, 30), dtype="<i4")
+CODECS = sharded((8, 4))
+
+
+@pytest.fixture(scope="module")
+def values() -> dict[str, bytes]:
+    return write(VALUES, (16, 16), CODECS)
+
+
+class Ranges(ps.Store):
+    """Knows ranges; counts the bytes that it gave."""
+
+    def __init__(self, values: dict[str, bytes]) -> None:
+        self.values = values
+        self.given = 0
+
+    def get(self, key: str) -> bytes | None:
+        return self._count(self.values.get(key))
+
+    def get_range(self, key: str, start: int, length: int) -> bytes | None:
+        value = self.values.get(key)
+        return None if value is None else self._count(value[start : start + length])
+
+    def get_suffix(self, key: str, length: int) -> bytes | None:
+        value = self.values.get(key)
+        return None if value is None else self._count(value[-length:])
+
+    def list(self, prefix: str) -> list[str]:
+        return [key for key in self.values if key.startswith(prefix)]
+
+    def _count(self, value: bytes | None) -> bytes | None:
+        self.given += len(value or b"")
+        return value
+
+
+class OnlyGet:
+    def __init__(self, values: dict[str, bytes]) -> None:
+        self.values = values
+
+    def get(self, key: str) -> bytes | None:
+        return self.values.get(key)
+
+
+class Async:
+    """`get` is a coroutine; says how many were under way at once."""
+
+    def __init__(self, values: dict[str, bytes]) -> None:
+        self.values = values
+        self.now = self.most = 0
+
+    async def get(self, key: str) -> bytes | None:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.01)
+        self.now -= 1
+        return self.values.get(key)
+
+
+class Wrapper(zarr.storage.WrapperStore):
+    """A zarr-python store that is none of those which are read natively."""
+
+
+def zarr_memory(values: dict[str, bytes]) -> zarr.storage.MemoryStore:
+    from zarr.core.buffer import cpu
+
+    return zarr.storage.MemoryStore({key: cpu.Buffer.from_bytes(value) for key, value in values.items()})
+
+
+KINDS = {
+    "dict of bytes": dict,
+    "dict of bytearrays": lambda values: {key: bytearray(value) for key, value in values.items()},
+    "dict of memoryviews": lambda values: {key: memoryview(value) for key, value in values.items()},
+    "dict of ndarrays": lambda values: {key: np.frombuffer(value, "u1") for key, value in values.items()},
+    "ordered dict": collections.OrderedDict,
+    "dict of zarr buffers": lambda values: zarr_memory(values)._store_dict,
+    "zarr MemoryStore": zarr_memory,
+    "another zarr store": lambda values: Wrapper(zarr_memory(values)),
+    "zarr LoggingStore": lambda values: zarr.storage.LoggingStore(zarr_memory(values), log_level="CRITICAL"),
+    "zarr array": lambda values: zarr.open_array(zarr_memory(values), mode="r"),
+    "mapping": lambda values: collections.ChainMap({}, values),
+    "penstock store": Ranges,
+    "object with get": OnlyGet,
+    "object with async get": Async,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_store_reads_the_same(kind, values):
+    array = ps.open(KINDS[kind](values))
+    assert same(array[...], VALUES)
+    assert same(array[3:35:4, ::-2], VALUES[3:35:4, ::-2])
+    assert array[-1, -1] == VALUES[-1, -1]
+    assert same(array.read_async().wait(), VALUES)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_chunks_that_a_store_lacks_are_the_fill_value(kind, values):
+    if kind == "zarr array":
+        pytest.skip("has its own store")
+    fewer = {key: value for key, value in values.items() if key != "c/1/0"}
+    want = VALUES.copy()
+    want[16:32, :16] = 0
+    assert same(ps.open(KINDS[kind](fewer))[...], want)
+
+
+def test_parts_of_a_shard_are_read_as_ranges(values):
+    store = Ranges(values)
+    array = ps.open(store)
+    store.given = 0
+    assert same(array[3, :4], VALUES[3, :4])
+    index_bytes = 8 * 16 + 4
+    assert store.given < index_bytes + 2 * 8 * 4 * 4
+    assert store.given < len(values["c/0/0"])
+
+
+def test_requests_of_one_read_are_under_way_together():
+    store = Async(write(VALUES, (4, 30)))
+    assert same(ps.open(store)[...], VALUES)
+    assert store.most >= 5
+
+
+def test_a_zarr_local_store_is_read_natively(tmp_path):
+    write(VALUES, (16, 16), CODECS, store=tmp_path / "x")
+    for target in (zarr.storage.LocalStore(tmp_path / "x"), zarr.open_array(tmp_path / "x"), str(tmp_path / "x")):
+        array = ps.open(target)
+        assert array.uri == f"file://{tmp_path}/x"
+        assert same(array[...], VALUES)
+    assert same(ps.open(f"file://{tmp_path}/x")[...], VALUES)
+    assert same(ps.open(f"file:{tmp_path}/x")[...], VALUES)
+
+
+def test_relative_paths_are_of_the_time_of_opening(tmp_path, monkeypatch):
+    write(VALUES, (16, 16), store=tmp_path / "x")
+    monkeypatch.chdir(tmp_path)
+    array = ps.open("x")
+    monkeypatch.chdir("/")
+    assert same(array[...], VALUES)
+
+
+def test_a_zarr_group_and_its_paths_open():
+    store = zarr.storage.MemoryStore({})
+    group = zarr.create_group(store)
+    made = group.create_array("inner/x", shape=(4,), chunks=(2,), dtype="i2")
+    made[:] = [1, 2, 3, 4]
+    for target, path in (
+        (group, "inner/x"),
+        (group["inner"], "x"),
+        (made, ""),
+        (store, "/inner//x/"),
+        (as_bytes(store), "inner/x"),
+    ):
+        np.testing.assert_array_equal(ps.open(target, path)[:], [1, 2, 3, 4])
+
+
+class Broken(OnlyGet):
+    error: BaseException = OSError("the cable is cut")
+
+    def get(self, key: str) -> bytes | None:
+        if key != "zarr.json":
+            raise self.error
+        return super().get(key)
+
+
+class BrokenAsync(Broken):
+    async def get(self, key: str) -> bytes | None:
+        return Broken.get(self, key)
+
+
+@pytest.mark.parametrize("store_class", [Broken, BrokenAsync])
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OSError("the cable is cut"), OSError),
+        (PermissionError("no"), PermissionError),
+        (TimeoutError("late"), TimeoutError),
+        (RuntimeError("odd"), OSError),
+        (MemoryError("full"), MemoryError),
+    ],
+)
+def test_an_exception_of_a_store_is_an_error_and_never_the_fill_value(store_class, error, kind, values):
+    store = store_class(values)
+    store.error = error
+    with pytest.raises(ps.Error) as caught:
+        ps.open(store)[...]
+    assert isinstance(caught.value, kind)
+    assert f"{type(error).__name__}: {error}" in str(caught.value)
+    assert "c/0/0" in str(caught.value)
+    assert "array '" in str(caught.value)
+
+
+@pytest.mark.parametrize("answer", [b"", b"short", 7, "text", [1]])
+def test_nonsense_from_a_store_is_an_error(answer, values):
+    class Nonsense(OnlyGet):
+        def get(self, key: str) -> object:
+            return answer if key != "zarr.json" else super().get(key)
+
+    with pytest.raises(ps.Error):
+        ps.open(Nonsense(values))[...]
+
+
+def test_a_keyboard_interrupt_within_a_store_comes_through(values):
+    store = Broken(values)
+    store.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        ps.open(store).read(threads=1)
+
+
+def test_dict_values_that_are_no_bytes_are_an_error(values):
+    with pytest.raises(ps.StorageError, match="int"):
+        ps.open({"zarr.json": values["zarr.json"], "c/0/0": 5})[0]
+
+
+def test_references_to_values_are_given_back(values):
+    import gc
+    import sys
+
+    store = {key: bytes(bytearray(value)) for key, value in values.items()}
+    before = {key: sys.getrefcount(value) for key, value in store.items()}
+    with ps.Context(threads=2) as context:
+        array = ps.open(store)
+        for _ in range(5):
+            array[...]
+            array[1]
+            array.read(threads=2)
+            array.read_async().wait()
+        context.clear()
+    del array, context
+    gc.collect()
+    ps.open(dict(store))[0]
+    assert {key: sys.getrefcount(value) for key, value in store.items()} == before

@@ -1,0 +1,215 @@
+#include <penstock/array.h>
+
+#include <fmt/format.h>
+
+#include "api/array_state.h"
+#include "api/read_source.h"
+#include "array/chunk_grid.h"
+#include "codec/codec_chain.h"
+#include "engine/read_job.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Below this, handing work to another thread costs more than it saves.
+constexpr std::uint64_t kMinParallelBytes = std::uint64_t{512} << 10;
+/// Most that is decoded on the calling thread with an interpreter's lock held: well under a millisecond.
+constexpr std::uint64_t kMaxInlineBytes = std::uint64_t{512} << 10;
+
+result<> check_out(const array_state& state, const resolved_basic& which, const tensor_view& out) {
+  if (out.space != memory_space::host) return error(errc::unsupported, "reads go to host memory only, so far");
+  if (!(out.type == state.type))
+    return error(errc::invalid_argument,
+                 fmt::format("out has dtype {}, the array {}", out.type.name(), state.type.name()));
+  if (!(out.extents == which.shape))
+    return error(errc::invalid_argument, fmt::format("out has shape {}, the selection {}", to_string(out.extents),
+                                                     to_string(which.shape)));
+  return {};
+}
+
+error name_array(error what, const array_state& state) { return std::move(what).note("array '" + state.uri + "'"); }
+
+read_job::settings settings_of(const array_state& state, const read_options& options) {
+  read_job::settings out;
+  out.workers = options.threads == 0 ? state.context->threads() : options.threads;
+  out.io_concurrency = state.context->state().io_concurrency();
+  return out;
+}
+
+unsigned useful_workers(const read_job& job, unsigned workers) noexcept {
+  return job.total_cells() < 2 || job.total_bytes() < kMinParallelBytes ? 1 : workers;
+}
+
+// Gives the job back to the context when the read is over, however it ends.
+class borrowed_job {
+ public:
+  explicit borrowed_job(context_state& state) : state_(state), job_(state.take_job()) {}
+  ~borrowed_job() { state_.give_job(std::move(job_)); }
+  borrowed_job(const borrowed_job&) = delete;
+  borrowed_job& operator=(const borrowed_job&) = delete;
+  read_job& operator*() const noexcept { return *job_; }
+  read_job* operator->() const noexcept { return job_.get(); }
+  const std::shared_ptr<read_job>& shared() const noexcept { return job_; }
+
+ private:
+  context_state& state_;
+  std::shared_ptr<read_job> job_;
+};
+
+// Runs a job to its end on the calling thread and, where it is worth it, others.
+result<> run(const array_state& state, const borrowed_job& job, unsigned workers, const read_options& options) {
+  std::function<void()> poll;
+  if (options.progress) {
+    poll = [&job, &options] {
+      if (!options.progress({job->done_bytes(), job->total_bytes()})) job->cancel();
+    };
+  }
+  state.context->state().executor().run(job.shared(), workers, poll, options.poll_interval);
+  return job->outcome();
+}
+
+}  // namespace
+
+array_state::~array_state() {
+  if (context && caches_indexes) context->state().indexes().drop_all(uid);
+}
+
+array::array(std::shared_ptr<const array_state> state) noexcept : state_(std::move(state)) {}
+
+const extents& array::shape() const noexcept { return state_->shape; }
+dtype array::type() const noexcept { return state_->type; }
+const extents& array::chunks() const noexcept { return state_->chunks; }
+const extents* array::shards() const noexcept { return state_->shards ? &*state_->shards : nullptr; }
+std::span<const std::byte> array::fill_value() const noexcept { return state_->fill_value; }
+const std::string& array::attributes_json() const noexcept { return state_->attributes_json; }
+const std::vector<std::optional<std::string>>& array::dimension_names() const noexcept {
+  return state_->dimension_names;
+}
+const std::string& array::format() const noexcept { return state_->format; }
+const std::string& array::codecs_json() const noexcept { return state_->codecs_json; }
+const std::string& array::codecs_text() const noexcept { return state_->codecs_text; }
+const std::string& array::uri() const noexcept { return state_->uri; }
+const std::shared_ptr<penstock::context>& array::context() const noexcept { return state_->context; }
+
+result<extents> array::result_shape(const selection& which) const {
+  PENSTOCK_ASSIGN(const resolved_basic resolved, resolve_any(*state_, which));
+  return resolved.shape;
+}
+
+result<> array::read(const selection& which, const tensor_view& out, const read_options& options) const {
+  auto resolved = resolve_any(*state_, which);
+  if (!resolved.ok()) return name_array(std::move(resolved).error(), *state_);
+  return read(*resolved, out, options);
+}
+
+result<> array::read(const tensor_view& out, const read_options& options) const {
+  return read(selection(basic_selection()), out, options);
+}
+
+result<> array::read(const resolved_basic& which, const tensor_view& out, const read_options& options) const {
+  if (auto checked = check_out(*state_, which, out); !checked.ok())
+    return name_array(std::move(checked).error(), *state_);
+  if (is_empty(which.shape)) return {};
+  const source from = source_of(*state_, which, out.strides, out.data);
+  const borrowed_job job(state_->context->state());
+  const read_job::settings settings = settings_of(*state_, options);
+  job->begin({&from, 1}, settings);
+  auto done = run(*state_, job, useful_workers(*job, settings.workers), options);
+  if (!done.ok()) return name_array(std::move(done).error(), *state_);
+  return {};
+}
+
+result<ticket> array::read_async(const selection& which, const tensor_view& out, const read_options& options) const {
+  auto resolved = resolve_any(*state_, which);
+  if (!resolved.ok()) return name_array(std::move(resolved).error(), *state_);
+  if (auto checked = check_out(*state_, *resolved, out); !checked.ok())
+    return name_array(std::move(checked).error(), *state_);
+  const source from = source_of(*state_, *resolved, out.strides, out.data);
+  auto job = std::make_shared<read_job>(state_->context->state());
+  read_job::settings settings = settings_of(*state_, options);
+  const unsigned workers = settings.workers;
+  settings.keep_alive = state_;
+  settings.note = "array '" + state_->uri + "'";
+  job->begin({&from, is_empty(resolved->shape) ? 0U : 1U}, std::move(settings));
+  state_->context->state().executor().start(job, useful_workers(*job, workers));
+  return ticket(std::move(job));
+}
+
+bool array::runs_inline(const resolved_basic& which) const noexcept {
+  const store_traits traits = state_->store->traits();
+  if (traits.blocking || !traits.inline_completion) return false;
+  cell_walk walk;
+  walk.start(state_->layout->grid(), which.from);
+  const std::uint64_t cell_bytes = state_->layout->chains()[0].decoded_bytes();
+  return walk.total() == 0 || cell_bytes <= kMaxInlineBytes / walk.total();
+}
+
+result<array::check_report> array::check(const read_options& options, std::size_t max_failures) const {
+  auto whole = resolve(basic_selection(), state_->shape);
+  if (!whole.ok()) return name_array(std::move(whole).error(), *state_);
+  check_report out;
+  if (is_empty(whole->shape)) return out;
+  const source from = source_of(*state_, *whole, c_order_strides(whole->shape, state_->type.item_bytes()), nullptr);
+  std::vector<cell_failure> failures;
+  const borrowed_job job(state_->context->state());
+  read_job::settings settings = settings_of(*state_, options);
+  settings.failures = &failures;
+  settings.max_failures = max_failures;
+  settings.limits.max_fetch_bytes = 0;  // one request a cell: a bad range then spoils no neighbour
+  const unsigned workers = settings.workers;
+  job->begin({&from, 1}, std::move(settings));
+  auto done = run(*state_, job, useful_workers(*job, workers), options);
+  if (!done.ok()) return name_array(std::move(done).error(), *state_);
+  out.cells = job->total_cells();
+  out.absent = job->absent_cells();
+  out.failed = job->failed_cells();
+  out.encoded_bytes = job->encoded_bytes();
+  out.decoded_bytes = job->done_bytes();
+  for (cell_failure& each : failures) {
+    out.failures.push_back({each.cell == kWholeObject ? "index" : state_->layout->describe(each.cell),
+                            name_array(std::move(each.what), *state_)});
+  }
+  return out;
+}
+
+ticket::ticket(std::shared_ptr<read_job> job) noexcept : job_(std::move(job)) {}
+ticket::ticket(ticket&&) noexcept = default;
+
+ticket& ticket::operator=(ticket&& other) noexcept {
+  if (this != &other) {
+    ticket old(std::move(job_));  // cancels and waits
+    job_ = std::move(other.job_);
+  }
+  return *this;
+}
+
+ticket::~ticket() {
+  if (!job_) return;
+  job_->cancel();
+  job_->wait();
+}
+
+bool ticket::done() const noexcept { return !job_ || job_->done(); }
+
+result<> ticket::wait() {
+  if (!job_) return error(errc::invalid_argument, "this ticket was moved from");
+  job_->wait();
+  return job_->outcome();
+}
+
+bool ticket::wait_for(std::chrono::nanoseconds timeout) { return !job_ || job_->wait_for(timeout); }
+
+void ticket::cancel() noexcept {
+  if (job_) job_->cancel();
+}
+
+read_progress ticket::progress() const noexcept {
+  if (!job_) return {};
+  return {job_->done_bytes(), job_->total_bytes()};
+}
+
+void ticket::on_done(std::function<void()> then) {
+  if (job_) job_->on_done(std::move(then));
+}
+
+}  // namespace penstock::inline v0

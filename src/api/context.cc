@@ -1,0 +1,47 @@
+#include <penstock/context.h>
+
+#include <exception>
+
+#include "engine/context_state.h"
+
+namespace penstock::inline v0 {
+
+result<std::shared_ptr<context>> context::make(const context_options& options) {
+  constexpr unsigned kMaxThreads = 1024;
+  if (options.threads > kMaxThreads) return error(errc::invalid_argument, "a context takes at most 1024 threads");
+  return std::make_shared<context>(std::make_shared<context_state>(options));
+}
+
+context::context(std::shared_ptr<context_state> state) noexcept : state_(std::move(state)) {}
+context::~context() = default;
+
+unsigned context::threads() const noexcept { return state_->threads(); }
+
+context_usage context::usage() const {
+  const ledger& accounts = state_->accounts();
+  context_usage out;
+  out.scratch_bytes = accounts.held(memory_use::scratch);
+  out.encoded_bytes = accounts.held(memory_use::encoded);
+  out.index_bytes = accounts.held(memory_use::index);
+  out.output_pool_bytes = accounts.held(memory_use::output_pool);
+  out.peak_scratch_bytes = accounts.peak(memory_use::scratch);
+  out.peak_encoded_bytes = accounts.peak(memory_use::encoded);
+  out.peak_index_bytes = accounts.peak(memory_use::index);
+  out.index_hits = state_->indexes().hits();
+  out.index_misses = state_->indexes().misses();
+  return out;
+}
+
+void context::clear_caches() { state_->clear_caches(); }
+
+result<> context::start_profile(std::uint64_t max_events) {
+  if (!state_->start_recording(max_events)) return error(errc::conflict, "a profile of this context is being recorded");
+  return {};
+}
+
+profile_report context::stop_profile() {
+  const std::shared_ptr<profiler> recording = state_->stop_recording();
+  return recording ? recording->finish() : profile_report();
+}
+
+}  // namespace penstock::inline v0

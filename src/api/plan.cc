@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "api/array_state.h"
+#include "api/read_source.h"
+#include "base/json.h"
+#include "codec/codec_chain.h"
+#include "engine/blocking_read.h"
+#include "engine/index_cache.h"
+#include "engine/index_io.h"
+#include "plan/plan_text.h"
+#include "plan/planner.h"
+#include <penstock/array.h>
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Sums of larger selections stop here: a plan answers at once, whatever the array's size.
+constexpr std::uint64_t kMaxCountedCells = 1'000'000;
+
+// Indexes that the printed plan has read itself; each as old as the plan.
+class read_indexes final : public plan_indexes {
+ public:
+  const index_entry* find(std::uint32_t source, const index_key& key) override { return table.find(source, key); }
+  index_table table;
+};
+
+struct planned {
+  plan_totals totals;
+  std::uint64_t total_cells = 0;
+  bool complete = true;
+  std::string text;
+};
+
+result<planned> make_plan(const array_state& state, const selection& which, std::size_t max_lines) {
+  PENSTOCK_ASSIGN(const resolved_basic resolved, resolve_any(state, which));
+  planned out;
+  if (is_empty(resolved.shape)) return out;
+  const source from =
+      source_of(state, resolved, c_order_strides(resolved.shape, state.type.item_bytes()), nullptr);
+  planner plans;
+  plans.start({&from, 1});
+  out.total_cells = plans.total_cells();
+  read_indexes known;
+  read_plan piece;
+  std::vector<index_request> missing;
+  std::uint32_t missing_source = 0;
+  std::string key;
+  for (;;) {
+    PENSTOCK_ASSIGN(const planner::outcome outcome, plans.next(known, piece, missing, missing_source));
+    if (outcome == planner::outcome::finished) break;
+    if (outcome == planner::outcome::needs_indexes) {
+      for (const index_request& each : missing) {
+        state.layout->key(each.key.object, key);
+        key.insert(0, state.prefix);
+        auto bytes = read_and_wait(*state.store, key, each.range, each.max_bytes);
+        result<read_done> arrived = read_done();
+        if (bytes.ok()) {
+          arrived->bytes = bytes->bytes;
+          arrived->seen = bytes->seen;
+          arrived->object_size = bytes->object_size;
+        } else {
+          arrived = std::move(bytes).error();
+        }
+        PENSTOCK_ASSIGN(known.table.insert(missing_source, each.key),
+                        take_index(from, each, key, std::move(arrived)));
+        ++out.totals.index_requests;
+        out.totals.index_bytes += each.max_bytes;
+        if (max_lines != 0) {
+          --max_lines;
+          out.text += fmt::format("index '{}', {}{}\n", key, each.range.from_end ? "" : "bytes ",
+                                  to_string(each.range));
+        }
+      }
+      continue;
+    }
+    append_text(out.text, piece, {&from, 1}, max_lines);
+    add(out.totals, piece, {&from, 1});
+    known.table.clear();
+    if (out.totals.cells >= kMaxCountedCells && out.totals.cells < out.total_cells) {
+      out.complete = false;
+      break;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+result<std::string> array::plan(const selection& which, std::size_t max_lines) const {
+  auto made = make_plan(*state_, which, max_lines);
+  if (!made.ok()) return std::move(made).error().note("array '" + state_->uri + "'");
+  const plan_totals& sums = made->totals;
+  std::string out = fmt::format("plan for '{}': {} of {} cells\n", state_->uri, made->total_cells,
+                                state_->layout->grid().cells());
+  if (!made->complete) out += fmt::format("sums of the first {} cells:\n", sums.cells);
+  out += fmt::format("{} index reads, {} requests", sums.index_requests, sums.requests);
+  if (sums.requests > sums.whole_objects) out += fmt::format(", {} bytes", sums.fetched_bytes);
+  if (sums.whole_objects != 0) out += fmt::format(", {} of them whole objects", sums.whole_objects);
+  if (sums.checks != 0) out += fmt::format(", {} version checks", sums.checks);
+  out += fmt::format("\n{} cells decode directly, {} scatter, {} are filled\n", sums.direct, sums.scattered,
+                     sums.filled);
+  out += fmt::format("codecs: {}\n\n", state_->codecs_text);
+  out += made->text;
+  const auto lines = static_cast<std::uint64_t>(std::count(made->text.begin(), made->text.end(), '\n'));
+  if (lines >= max_lines && max_lines != 0) out += "...\n";
+  return out;
+}
+
+result<std::string> array::plan_json(const selection& which) const {
+  auto made = make_plan(*state_, which, 0);
+  if (!made.ok()) return std::move(made).error().note("array '" + state_->uri + "'");
+  const plan_totals& sums = made->totals;
+  return json(json::object_t{{"uri", state_->uri},
+                             {"cells", made->total_cells},
+                             {"complete", made->complete},
+                             {"index_requests", sums.index_requests},
+                             {"index_bytes", sums.index_bytes},
+                             {"requests", sums.requests},
+                             {"fetched_bytes", sums.fetched_bytes},
+                             {"whole_objects", sums.whole_objects},
+                             {"version_checks", sums.checks},
+                             {"direct", sums.direct},
+                             {"scattered", sums.scattered},
+                             {"in_place", sums.in_place},
+                             {"filled", sums.filled},
+                             {"decoded_bytes", sums.decoded_bytes},
+                             {"codecs", state_->codecs_text}})
+      .dump();
+}
+
+}  // namespace penstock::inline v0

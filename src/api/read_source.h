@@ -1,0 +1,22 @@
+#pragma once
+
+#include "api/array_state.h"
+#include <penstock/plan.h>
+#include <penstock/selection.h>
+
+namespace penstock::inline v0 {
+
+/// Resolves what reads take: basic and block selections.
+/// \error unsupported  The other kinds.
+result<resolved_basic> resolve_any(const array_state& state, const selection& which);
+
+/// The plan's source for a selection; strides are those of the result, `to` may be null for a plan that is not run.
+source source_of(const array_state& state, const resolved_basic& which, const strides& result_strides, std::byte* to);
+
+inline bool is_empty(const extents& shape) noexcept {
+  for (const std::uint64_t each : shape)
+    if (each == 0) return true;
+  return false;
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include <penstock/result.h>
+#include <penstock/shape.h>
+
+namespace penstock::inline v0 {
+
+/// How one dimension is cut into cells: all of one length, or at listed edges.
+class grid_axis {
+ public:
+  /// Cells of `cell` elements; the last may reach beyond `extent`.
+  static grid_axis uniform(std::uint64_t extent, std::uint64_t cell) noexcept;
+  /// Cells between neighbouring edges: edges[0] = 0 < edges[1] < ...; the last edge is >= extent.
+  static result<grid_axis> edges(std::uint64_t extent, std::vector<std::uint64_t> edges);
+
+  std::uint64_t extent() const noexcept { return extent_; }
+  std::uint64_t cells() const noexcept { return cells_; }
+  bool is_uniform() const noexcept { return edges_.empty(); }
+  /// First element of cell `i`.
+  std::uint64_t origin(std::uint64_t i) const noexcept { return edges_.empty() ? i * cell_ : edges_[i]; }
+  /// Elements that the codec decodes: the cell's full length, whatever of it lies inside the array.
+  std::uint64_t codec_length(std::uint64_t i) const noexcept { return edges_.empty() ? cell_ : edges_[i + 1] - edges_[i]; }
+  /// Elements of cell `i` that lie inside the array.
+  std::uint64_t valid_length(std::uint64_t i) const noexcept;
+  /// The cell that holds element `index` (< extent).
+  std::uint64_t cell_of(std::uint64_t index) const noexcept;
+
+ private:
+  std::uint64_t extent_ = 0, cell_ = 1, cells_ = 0;
+  std::vector<std::uint64_t> edges_;
+};
+
+/// Identifies a cell of a grid: its C-order number.
+using chunk_id = std::uint64_t;
+
+/// An array's cells: one axis for each dimension. A rank-0 array has one cell.
+class chunk_grid {
+ public:
+  chunk_grid() noexcept = default;
+  /// \error invalid_argument  A chunk length of 0, or unequal ranks. \error unsupported  More than 2^63 cells.
+  static result<chunk_grid> regular(const extents& shape, const extents& chunk);
+  static result<chunk_grid> make(std::vector<grid_axis> axes);
+
+  std::size_t rank() const noexcept { return axes_.size(); }
+  const grid_axis& axis(std::size_t d) const noexcept { return axes_[d]; }
+  /// Number of cells; 0 where a dimension is empty.
+  std::uint64_t cells() const noexcept { return cells_; }
+
+  chunk_id id(const dim_vector<std::uint64_t>& coordinates) const noexcept;
+  /// The inverse of id.
+  void coordinates(chunk_id id, dim_vector<std::uint64_t>& out) const noexcept;
+
+ private:
+  std::vector<grid_axis> axes_;
+  std::uint64_t cells_ = 1;
+};
+
+/// The part of a selection that falls into one cell.
+struct cell_region {
+  strided_box in_cell;                  ///< elements relative to the cell's origin
+  dim_vector<std::uint64_t> in_result;  ///< for each dimension, which of the selection's elements is the first
+  bool covers_cell = false;             ///< every element of the codec's shape, in order, step 1
+};
+
+/// Cuts `selection` (within the grid's extents) with the cell at `coordinates`; false where nothing is left.
+bool intersect(const chunk_grid& grid, const dim_vector<std::uint64_t>& coordinates, const strided_box& selection,
+               cell_region& out) noexcept;
+
+/// Walks the cells that a strided box touches, in C order, without listing them.
+///
+/// A step longer than a cell skips cells that it does not touch. The walk is lazy: 10^9 cells cost nothing to begin.
+class cell_walk {
+ public:
+  cell_walk() noexcept = default;
+  /// Borrows `grid` and copies `selection`.
+  void start(const chunk_grid& grid, const strided_box& selection) noexcept;
+  bool done() const noexcept { return done_; }
+  const dim_vector<std::uint64_t>& coordinates() const noexcept { return at_; }
+  void next() noexcept;
+  /// Cells in the whole walk (saturating).
+  std::uint64_t total() const noexcept { return total_; }
+
+ private:
+  // True where the selection's step may leave out cells of dimension `d`.
+  bool skips(std::size_t d) const noexcept;
+  // The next cell that holds an element; `cell` must not be the last.
+  std::uint64_t next_touched(std::size_t d, std::uint64_t cell) const noexcept;
+
+  const chunk_grid* grid_ = nullptr;
+  strided_box from_;  // made ascending
+  dim_vector<std::uint64_t> at_;
+  dim_vector<std::uint64_t> first_, last_;  // cells that hold the selection's first and last element
+  bool done_ = true;
+  std::uint64_t total_ = 0;
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,292 @@
+#include "array/strided_copy.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace penstock::inline v0 {
+namespace {
+
+/// One dimension of a copy; `from` is unused by fills.
+struct level {
+  std::uint64_t count;
+  std::int64_t to, from;
+};
+
+/// A copy in normal form: no dimension of 1, none that its neighbour could absorb, the longest strides first.
+struct loop_nest {
+  level levels[kMaxRank];
+  std::size_t rank = 0;
+};
+
+constexpr std::uint64_t magnitude(std::int64_t value) noexcept {
+  return value < 0 ? ~static_cast<std::uint64_t>(value) + 1 : static_cast<std::uint64_t>(value);
+}
+
+// Distance to element `i`; unsigned, because a hostile shape may wrap where nothing is ever touched.
+constexpr std::int64_t distance(std::uint64_t i, std::int64_t stride) noexcept {
+  return static_cast<std::int64_t>(i * static_cast<std::uint64_t>(stride));
+}
+
+// Brings the dimensions into normal form and moves both pointers to its first element. False: nothing to do.
+bool normalise(loop_nest& nest, std::byte*& to, const strides& to_strides, const std::byte*& from,
+               const strides* from_strides, const extents& counts) noexcept {
+  for (std::size_t d = 0; d < counts.size(); ++d) {
+    if (counts[d] == 0) return false;
+    if (counts[d] == 1) continue;
+    level next{counts[d], to_strides[d], from_strides == nullptr ? 0 : (*from_strides)[d]};
+    if (next.to < 0) {
+      // Backwards on both sides is forwards: the elements are the same.
+      to += distance(next.count - 1, next.to);
+      if (from_strides != nullptr) from += distance(next.count - 1, next.from);
+      next.to = -next.to;
+      next.from = -next.from;
+    }
+    // Nearly always sorted already: C order copies to C order.
+    std::size_t at = nest.rank++;
+    while (at > 0 && magnitude(nest.levels[at - 1].to) < magnitude(next.to)) {
+      nest.levels[at] = nest.levels[at - 1];
+      --at;
+    }
+    nest.levels[at] = next;
+  }
+  std::size_t kept = 0;
+  for (std::size_t d = 0; d < nest.rank; ++d) {
+    const level& inner = nest.levels[d];
+    if (kept > 0) {
+      level& outer = nest.levels[kept - 1];
+      if (outer.to == distance(inner.count, inner.to) &&
+          (from_strides == nullptr || outer.from == distance(inner.count, inner.from))) {
+        outer = {outer.count * inner.count, inner.to, inner.from};
+        continue;
+      }
+    }
+    nest.levels[kept++] = inner;
+  }
+  nest.rank = kept;
+  return true;
+}
+
+// Calls `run` for every position of the first `rank` dimensions.
+template <class Run>
+void for_each_run(const loop_nest& nest, std::size_t rank, std::byte* to, const std::byte* from, Run run) noexcept {
+  if (rank == 0) return run(to, from);
+  const level& last = nest.levels[rank - 1];
+  std::uint64_t at[kMaxRank];
+  for (std::size_t d = 0; d + 1 < rank; ++d) at[d] = 0;
+  for (;;) {
+    std::byte* t = to;
+    const std::byte* f = from;
+    for (std::uint64_t i = 0; i < last.count; ++i, t += last.to, f += last.from) run(t, f);
+    std::size_t d = rank - 1;
+    for (;;) {
+      if (d-- == 0) return;
+      const level& each = nest.levels[d];
+      if (++at[d] < each.count) {
+        to += each.to;
+        from += each.from;
+        break;
+      }
+      to -= distance(each.count - 1, each.to);
+      from -= distance(each.count - 1, each.from);
+      at[d] = 0;
+    }
+  }
+}
+
+
+/// Moves one element of a fixed size; `Unit` bytes at a time are reversed where it is not 1.
+template <std::uint32_t Item, std::uint32_t Unit>
+struct fixed_mover {
+  static constexpr std::uint32_t size() noexcept { return Item; }
+  void operator()(std::byte* to, const std::byte* from) const noexcept {
+    if constexpr (Unit <= 1) {
+      std::byte item[Item];
+      std::memcpy(item, from, Item);
+      std::memcpy(to, item, Item);
+    } else if constexpr (Item == Unit) {
+      reverse(to, from);
+    } else {
+      for (std::uint32_t i = 0; i < Item; i += Unit) reverse(to + i, from + i);
+    }
+  }
+
+ private:
+  static void reverse(std::byte* to, const std::byte* from) noexcept {
+    if constexpr (Unit == 2) {
+      std::uint16_t value;
+      std::memcpy(&value, from, 2);
+      value = __builtin_bswap16(value);
+      std::memcpy(to, &value, 2);
+    } else if constexpr (Unit == 4) {
+      std::uint32_t value;
+      std::memcpy(&value, from, 4);
+      value = __builtin_bswap32(value);
+      std::memcpy(to, &value, 4);
+    } else {
+      static_assert(Unit == 8);
+      std::uint64_t value;
+      std::memcpy(&value, from, 8);
+      value = __builtin_bswap64(value);
+      std::memcpy(to, &value, 8);
+    }
+  }
+};
+
+struct general_mover {
+  std::uint32_t item, unit;
+  std::uint32_t size() const noexcept { return item; }
+  void operator()(std::byte* to, const std::byte* from) const noexcept {
+    if (unit <= 1) {
+      std::memcpy(to, from, item);
+    } else {
+      swap_contiguous(to, from, item, unit);
+    }
+  }
+};
+
+/// Elements along each side of a tile of a transposing copy: its lines of both sides fit the first-level cache.
+constexpr std::uint64_t kTile = 16;
+
+template <class Mover>
+void copy_lines(const level& inner, std::byte* to, const std::byte* from, const Mover& move) noexcept {
+  for (std::uint64_t i = 0; i < inner.count; ++i, to += inner.to, from += inner.from) move(to, from);
+}
+
+// The side that is read is contiguous along `outer`, the side that is written along `inner`: tiles use each cache line
+// that they load on both sides, whole rows would use one element of it and drop it.
+template <class Mover>
+void copy_tiled(const level& outer, const level& inner, std::byte* to, const std::byte* from,
+                const Mover& move) noexcept {
+  for (std::uint64_t i = 0; i < outer.count; i += kTile) {
+    const std::uint64_t rows = std::min(kTile, outer.count - i);
+    for (std::uint64_t j = 0; j < inner.count; j += kTile) {
+      const level columns{std::min(kTile, inner.count - j), inner.to, inner.from};
+      std::byte* t = to + distance(i, outer.to) + distance(j, inner.to);
+      const std::byte* f = from + distance(i, outer.from) + distance(j, inner.from);
+      for (std::uint64_t row = 0; row < rows; ++row, t += outer.to, f += outer.from) copy_lines(columns, t, f, move);
+    }
+  }
+}
+
+template <class Mover>
+void copy_elements(loop_nest& nest, std::byte* to, const std::byte* from, const Mover& move) noexcept {
+  const level inner = nest.levels[nest.rank - 1];
+  const std::uint64_t inner_step = magnitude(inner.from);
+  // The dimension along which the source's neighbours lie, where that is not the innermost.
+  std::size_t neighbours = nest.rank - 1;
+  for (std::size_t d = 0; d + 1 < nest.rank; ++d) {
+    if (nest.levels[d].from != 0 && magnitude(nest.levels[d].from) < magnitude(nest.levels[neighbours].from))
+      neighbours = d;
+  }
+  if (neighbours + 1 < nest.rank && inner_step > 2 * move.size()) {
+    // The order of the outer dimensions is free: bring that one next to the innermost.
+    for (std::size_t d = neighbours; d + 2 < nest.rank; ++d) std::swap(nest.levels[d], nest.levels[d + 1]);
+    const level outer = nest.levels[nest.rank - 2];
+    for_each_run(nest, nest.rank - 2, to, from,
+                 [&](std::byte* t, const std::byte* f) { copy_tiled(outer, inner, t, f, move); });
+  } else {
+    for_each_run(nest, nest.rank - 1, to, from,
+                 [&](std::byte* t, const std::byte* f) { copy_lines(inner, t, f, move); });
+  }
+}
+
+void copy_by_item(loop_nest& nest, std::byte* to, const std::byte* from, std::uint32_t item,
+                  std::uint32_t unit) noexcept {
+  if (unit <= 1) {
+    switch (item) {
+      case 1: return copy_elements(nest, to, from, fixed_mover<1, 1>());
+      case 2: return copy_elements(nest, to, from, fixed_mover<2, 1>());
+      case 4: return copy_elements(nest, to, from, fixed_mover<4, 1>());
+      case 8: return copy_elements(nest, to, from, fixed_mover<8, 1>());
+      case 16: return copy_elements(nest, to, from, fixed_mover<16, 1>());
+      default: break;
+    }
+  } else {
+    if (item == 2 && unit == 2) return copy_elements(nest, to, from, fixed_mover<2, 2>());
+    if (item == 4 && unit == 4) return copy_elements(nest, to, from, fixed_mover<4, 4>());
+    if (item == 8 && unit == 8) return copy_elements(nest, to, from, fixed_mover<8, 8>());
+    if (item == 8 && unit == 4) return copy_elements(nest, to, from, fixed_mover<8, 4>());
+    if (item == 16 && unit == 8) return copy_elements(nest, to, from, fixed_mover<16, 8>());
+  }
+  copy_elements(nest, to, from, general_mover{item, unit});
+}
+
+void copy_run(std::byte* to, const std::byte* from, std::uint64_t bytes, std::uint32_t unit) noexcept {
+  if (unit <= 1) {
+    std::memcpy(to, from, bytes);
+  } else {
+    swap_contiguous(to, from, bytes, unit);
+  }
+}
+
+// Bytes of the whole block where both sides hold it in C order without gaps, else 0.
+std::uint64_t contiguous_bytes(const strides& to, const strides& from, const extents& counts,
+                               std::uint32_t item_bytes) noexcept {
+  std::uint64_t bytes = item_bytes;
+  for (std::size_t d = counts.size(); d-- > 0;) {
+    if (counts[d] == 1) continue;
+    if (static_cast<std::uint64_t>(to[d]) != bytes || static_cast<std::uint64_t>(from[d]) != bytes) return 0;
+    bytes *= counts[d];
+  }
+  return bytes;
+}
+
+/// Patterns up to this long are written from one small block, many items at a time.
+constexpr std::uint64_t kPatternBytes = 256;
+
+}  // namespace
+
+void strided_copy(std::byte* to, const strides& to_strides, const std::byte* from, const strides& from_strides,
+                  const extents& counts, std::uint32_t item_bytes, std::uint32_t swap_bytes) noexcept {
+  if (item_bytes == 0) return;
+  if (const std::uint64_t bytes = contiguous_bytes(to_strides, from_strides, counts, item_bytes); bytes != 0)
+    return copy_run(to, from, bytes, swap_bytes);
+
+  loop_nest nest;
+  if (!normalise(nest, to, to_strides, from, &from_strides, counts)) return;
+  if (nest.rank == 0) return copy_run(to, from, item_bytes, swap_bytes);
+  const level& inner = nest.levels[nest.rank - 1];
+  if (inner.to == item_bytes && inner.from == item_bytes) {
+    const std::uint64_t bytes = inner.count * item_bytes;
+    for_each_run(nest, nest.rank - 1, to, from,
+                 [&](std::byte* t, const std::byte* f) { copy_run(t, f, bytes, swap_bytes); });
+  } else {
+    copy_by_item(nest, to, from, item_bytes, swap_bytes);
+  }
+}
+
+void strided_fill(std::byte* to, const strides& to_strides, const extents& counts, const std::byte* item,
+                  std::uint32_t item_bytes) noexcept {
+  if (item_bytes == 0) return;
+  loop_nest nest;
+  const std::byte* unused = item;
+  if (!normalise(nest, to, to_strides, unused, nullptr, counts)) return;
+
+  bool uniform = true;
+  for (std::uint32_t i = 1; i < item_bytes; ++i) uniform = uniform && item[i] == item[0];
+  const bool dense = nest.rank == 0 || nest.levels[nest.rank - 1].to == item_bytes;
+  const std::size_t outer = nest.rank == 0 || !dense ? nest.rank : nest.rank - 1;
+  const std::uint64_t bytes = (outer == nest.rank ? 1 : nest.levels[outer].count) * item_bytes;
+
+  if (uniform) {
+    const int value = std::to_integer<int>(item[0]);
+    for_each_run(nest, outer, to, nullptr, [&](std::byte* t, const std::byte*) { std::memset(t, value, bytes); });
+    return;
+  }
+  std::byte pattern[kPatternBytes];
+  std::uint64_t pattern_bytes = 0;
+  if (item_bytes <= kPatternBytes) {
+    for (; pattern_bytes + item_bytes <= kPatternBytes && pattern_bytes < bytes; pattern_bytes += item_bytes)
+      std::memcpy(pattern + pattern_bytes, item, item_bytes);
+  }
+  const std::byte* const block = pattern_bytes == 0 ? item : pattern;
+  if (pattern_bytes == 0) pattern_bytes = item_bytes;
+  for_each_run(nest, outer, to, nullptr, [&](std::byte* t, const std::byte*) {
+    std::uint64_t done = 0;
+    for (; done + pattern_bytes <= bytes; done += pattern_bytes) std::memcpy(t + done, block, pattern_bytes);
+    if (done != bytes) std::memcpy(t + done, block, bytes - done);
+  });
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,71 @@
+#include "base/buffer.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::uint64_t kAlignment = 64;
+/// Larger requests cannot be rounded up without leaving 64 bits, and no machine has them.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
+
+constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) noexcept {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+// The next of 1, 1.25, 1.5, 1.75 times a power of two: sizes that differ a little from use to use settle on one.
+std::uint64_t roomy(std::uint64_t bytes) noexcept {
+  if (bytes <= 4 * kAlignment) return round_up(bytes, kAlignment);
+  const std::uint64_t power = std::uint64_t{1} << (63 - __builtin_clzll(bytes));
+  return round_up(round_up(bytes, power / 4), kAlignment);
+}
+
+}  // namespace
+
+buffer& buffer::operator=(buffer&& other) noexcept {
+  if (this == &other) return *this;
+  free();
+  data_ = std::exchange(other.data_, nullptr);
+  capacity_ = std::exchange(other.capacity_, 0);
+  ledger_ = other.ledger_;
+  use_ = other.use_;
+  return *this;
+}
+
+result<std::span<std::byte>> buffer::reserve(std::uint64_t bytes) {
+  if (bytes <= capacity_) return std::span(data_, static_cast<std::size_t>(bytes));
+  const auto refuse = [bytes] {
+    return error(errc::resource_exhausted, fmt::format("the system has no memory for a buffer of {} bytes", bytes));
+  };
+  if (bytes > kMostBytes) return refuse();
+
+  // The contents are not kept, so the old memory goes first: the peak is the new size, not the sum of both.
+  free();
+  std::uint64_t size = roomy(bytes);
+  if (ledger_ != nullptr) {
+    if (!ledger_->take(use_, size).ok()) {
+      size = round_up(bytes, kAlignment);  // close to the limit the exact size may still fit
+      PENSTOCK_TRY(ledger_->take(use_, size));
+    }
+  }
+  data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<std::size_t>(size)));
+  if (data_ == nullptr) {
+    if (ledger_ != nullptr) ledger_->give(use_, size);
+    return refuse();
+  }
+  capacity_ = size;
+  return std::span(data_, static_cast<std::size_t>(bytes));
+}
+
+void buffer::free() noexcept {
+  if (data_ == nullptr) return;
+  std::free(data_);
+  if (ledger_ != nullptr) ledger_->give(use_, capacity_);
+  data_ = nullptr;
+  capacity_ = 0;
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "base/ledger.h"
+#include <penstock/result.h>
+
+namespace penstock::inline v0 {
+
+/// Owned, 64-byte aligned, uninitialised memory that only grows; counted in a ledger when it has one. Move-only.
+class buffer {
+ public:
+  explicit buffer(ledger* accounts = nullptr, memory_use use = memory_use::scratch) noexcept
+      : ledger_(accounts), use_(use) {}
+  buffer(buffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)),
+        capacity_(std::exchange(other.capacity_, 0)),
+        ledger_(other.ledger_),
+        use_(other.use_) {}
+  buffer& operator=(buffer&& other) noexcept;
+  ~buffer() { free(); }
+
+  /// At least `bytes` bytes; contents are lost when it grows. Grows to the next power of two (or 1/4 step), so that
+  /// repeated use settles.
+  /// \error resource_exhausted  The ledger's limit or the system's memory.
+  result<std::span<std::byte>> reserve(std::uint64_t bytes);
+
+  std::byte* data() noexcept { return data_; }
+  std::uint64_t capacity() const noexcept { return capacity_; }
+  void free() noexcept;
+
+ private:
+  std::byte* data_ = nullptr;
+  std::uint64_t capacity_ = 0;
+  ledger* ledger_;
+  memory_use use_;
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include <penstock/config.h>
+
+namespace penstock::inline v0 {
+
+/// Work that any number of workers may push forward together.
+///
+/// A job never blocks inside `step`; where it must wait for a completion it says `idle`, and calls its waker when there
+/// is something to do again. So one job runs under a pool, on the calling thread alone, or under a seeded executor that
+/// chooses every interleaving.
+class job {
+ public:
+  enum class progress : std::uint8_t { worked, idle, done };
+  virtual ~job() = default;
+  /// One small piece of work. `worker` < the number that the executor was given; each number is used by one thread at a
+  /// time. After `done`, every later call is `done` too.
+  virtual progress step(unsigned worker) = 0;
+
+  /// Called by the job, from any thread, when an idle worker may find work or the job is done. Set by the executor
+  /// before the first step; stays until the job is destroyed or another one is set.
+  void set_waker(std::function<void()> waker) { waker_ = std::move(waker); }
+
+ protected:
+  void wake() const {
+    if (waker_) waker_();
+  }
+
+ private:
+  std::function<void()> waker_;
+};
+
+/// Where workers run.
+class executor {
+ public:
+  virtual ~executor() = default;
+
+  /// Runs `work` to its end with `workers` workers; the caller is worker 0. `poll` (may be empty) is called on the
+  /// calling thread at least every `interval`; it may ask the job to stop.
+  virtual void run(const std::shared_ptr<job>& work, unsigned workers, const std::function<void()>& poll,
+                   std::chrono::nanoseconds interval) = 0;
+
+  /// Starts `work` elsewhere and returns.
+  virtual void start(std::shared_ptr<job> work, unsigned workers) = 0;
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace penstock::inline v0 {
+
+/// How often this process and its ancestors have forked since the first fork_local; read by every access.
+///
+/// A fork is an event of the whole process, so this one counter is too: nothing else could see it.
+class fork_clock {
+ public:
+  static std::uint64_t now() noexcept { return generation_.load(std::memory_order_relaxed); }
+  /// Begins to count forks; again and again is fine. Throws std::bad_alloc where the system cannot register a handler.
+  static void start();
+
+ private:
+  static void tick() noexcept { generation_.fetch_add(1, std::memory_order_relaxed); }
+  static std::atomic<std::uint64_t> generation_;
+};
+
+/// A T that a forked child gets afresh, made by the factory when the child first asks for it.
+///
+/// The parent's T is leaked in the child on purpose: its locks may be held by threads that the child does not have, its
+/// threads are gone, and its memory may have been caught half changed. Thread-safe as far as T is; after a fork the
+/// first threads to ask may each make a T, and all get the same one. `fork` must not be called by code that uses T.
+template <class T>
+class fork_local {
+ public:
+  using factory = std::function<std::unique_ptr<T>()>;
+
+  explicit fork_local(factory make) : make_(std::move(make)) {
+    fork_clock::start();
+    current_.store(new version{fork_clock::now(), make_(), nullptr}, std::memory_order_release);
+  }
+  fork_local(const fork_local&) = delete;
+  fork_local& operator=(const fork_local&) = delete;
+  ~fork_local() {
+    const version* const last = current_.load(std::memory_order_acquire);
+    if (last->generation == fork_clock::now()) delete last;
+  }
+
+  T& get() {
+    version* const last = current_.load(std::memory_order_acquire);
+    if (last->generation == fork_clock::now()) [[likely]]
+      return *last->value;
+    return renew(last);
+  }
+
+ private:
+  struct version {
+    std::uint64_t generation;
+    std::unique_ptr<T> value;
+    const version* leaked;  // the one before; kept only so that leak checkers see it
+  };
+
+  // No lock: a lock of our own could be the one that a vanished thread held.
+  [[gnu::noinline]] T& renew(version* old) {
+    auto fresh = std::make_unique<version>(version{fork_clock::now(), make_(), old});
+    if (current_.compare_exchange_strong(old, fresh.get(), std::memory_order_acq_rel)) return *fresh.release()->value;
+    return *old->value;  // another thread was first
+  }
+
+  factory make_;
+  std::atomic<version*> current_{nullptr};
+};
+
+}  // namespace penstock::inline v0

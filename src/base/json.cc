@@ -1,0 +1,387 @@
+#include "base/json.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <unordered_set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::size_t kMaxDepth = 128;
+
+struct literal {
+  std::string_view spelling;
+  double value;
+};
+/// What Python's json module writes for numbers that JSON does not have.
+constexpr literal kLiterals[] = {
+    {"NaN", std::numeric_limits<double>::quiet_NaN()},
+    {"Infinity", std::numeric_limits<double>::infinity()},
+    {"-Infinity", -std::numeric_limits<double>::infinity()},
+};
+
+/// The document as the library reads it, byte by byte.
+///
+/// Each of Python's literals is handed on as an empty string, and `pending` says which it was: the library reports a
+/// string as soon as it has read the closing quote, before it reads on, so the two cannot be taken for each other.
+struct text_source {
+  std::string_view text;
+  std::size_t at = 0;
+  bool in_string = false;
+  bool escaped = false;
+  bool close_quote = false;  // the second half of a literal's empty string is due
+  std::optional<double> pending = std::nullopt;
+
+  const literal* literal_here() const noexcept {
+    for (const literal& each : kLiterals) {
+      if (text.substr(at, each.spelling.size()) == each.spelling) return &each;
+    }
+    return nullptr;
+  }
+
+  bool ended() const noexcept { return at == text.size() && !close_quote; }
+
+  char current() const noexcept {
+    if (close_quote || (!in_string && literal_here() != nullptr)) return '"';
+    return text[at];
+  }
+
+  void advance() noexcept {
+    if (close_quote) {
+      close_quote = false;
+      return;
+    }
+    if (!in_string) {
+      if (const literal* const found = literal_here()) {
+        at += found->spelling.size();
+        pending = found->value;
+        close_quote = true;
+        return;
+      }
+    }
+    const char c = text[at++];
+    if (!in_string) {
+      in_string = c == '"';
+    } else if (escaped) {
+      escaped = false;
+    } else if (c == '\\') {
+      escaped = true;
+    } else {
+      in_string = c != '"';
+    }
+  }
+};
+
+class text_iterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = char;
+
+  explicit text_iterator(text_source* source) noexcept : source_(source) {}
+  char operator*() const noexcept { return source_->current(); }
+  text_iterator& operator++() noexcept {
+    source_->advance();
+    return *this;
+  }
+  text_iterator operator++(int) noexcept {
+    text_iterator before = *this;
+    source_->advance();
+    return before;
+  }
+  // Only ever compared with the end, which has no source.
+  friend bool operator==(const text_iterator& a, const text_iterator& b) noexcept {
+    const text_source* const source = a.source_ != nullptr ? a.source_ : b.source_;
+    return a.source_ == b.source_ || source->ended();
+  }
+  friend bool operator!=(const text_iterator& a, const text_iterator& b) noexcept { return !(a == b); }
+
+ private:
+  text_source* source_;
+};
+
+/// Builds the value bottom up on a stack of its own, so that depth costs no machine stack.
+class builder final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit builder(text_source& source) noexcept : source_(source) {}
+
+  bool null() override { return add(json()); }
+  bool boolean(bool value) override { return add(json(value)); }
+  bool number_integer(number_integer_t value) override { return add(json(std::int64_t{value})); }
+  bool number_unsigned(number_unsigned_t value) override { return add(json(std::uint64_t{value})); }
+  bool number_float(number_float_t value, const string_t&) override { return add(json(value)); }
+  bool string(string_t& value) override {
+    if (source_.pending) return add(json(*std::exchange(source_.pending, std::nullopt)));
+    return add(json(std::move(value)));
+  }
+  bool binary(binary_t&) override { return fail("binary data"); }
+
+  bool start_object(std::size_t) override { return open(true); }
+  bool key(string_t& name) override {
+    if (source_.pending) return fail("a number where a member's name was expected");
+    open_.back().names.push_back(std::move(name));
+    return true;
+  }
+  bool end_object() override {
+    level done = std::move(open_.back());
+    open_.pop_back();
+    if (const std::string* const twice = repeated(done.names)) return fail(fmt::format("member '{}' twice", *twice));
+    json::object_t members;
+    members.reserve(done.names.size());
+    for (std::size_t i = 0; i < done.names.size(); ++i)
+      members.emplace_back(std::move(done.names[i]), std::move(done.values[i]));
+    return add(json(std::move(members)));
+  }
+  bool start_array(std::size_t) override { return open(false); }
+  bool end_array() override {
+    json::array_t values = std::move(open_.back().values);
+    open_.pop_back();
+    return add(json(std::move(values)));
+  }
+
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& why) override {
+    // The library's sentence begins with its own error number and ends with its own position.
+    std::string_view text = why.what();
+    if (const auto colon = text.find(": "); colon != text.npos) text.remove_prefix(colon + 2);
+    return fail(std::string(text));
+  }
+
+  json& root() noexcept { return root_; }
+  const std::optional<std::string>& failure() const noexcept { return failure_; }
+
+ private:
+  struct level {
+    bool object;
+    std::vector<std::string> names;
+    json::array_t values;
+  };
+
+  bool fail(std::string what) {
+    if (!failure_) failure_ = std::move(what);
+    return false;
+  }
+  bool open(bool object) {
+    if (open_.size() == kMaxDepth) return fail(fmt::format("more than {} levels of nesting", kMaxDepth));
+    open_.push_back({object, {}, {}});
+    return true;
+  }
+  bool add(json value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+    } else {
+      open_.back().values.push_back(std::move(value));
+    }
+    return true;
+  }
+  static const std::string* repeated(const std::vector<std::string>& names) {
+    std::unordered_set<std::string_view> seen;
+    seen.reserve(names.size());
+    for (const std::string& each : names) {
+      if (!seen.insert(each).second) return &each;
+    }
+    return nullptr;
+  }
+
+  text_source& source_;
+  std::vector<level> open_;
+  json root_;
+  std::optional<std::string> failure_;
+};
+
+// Length of the well-formed UTF-8 sequence that begins at `text`, or 0.
+std::size_t utf8_length(std::string_view text) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned lead = byte(0);
+  std::size_t length = 0;
+  unsigned lowest = 0x80, highest = 0xbf;  // of the second byte: shuts out overlong forms, surrogates and > U+10FFFF
+  if (lead < 0x80) return 1;
+  if (lead >= 0xc2 && lead <= 0xdf) {
+    length = 2;
+  } else if (lead >= 0xe0 && lead <= 0xef) {
+    length = 3;
+    if (lead == 0xe0) lowest = 0xa0;
+    if (lead == 0xed) highest = 0x9f;
+  } else if (lead >= 0xf0 && lead <= 0xf4) {
+    length = 4;
+    if (lead == 0xf0) lowest = 0x90;
+    if (lead == 0xf4) highest = 0x8f;
+  }
+  if (length == 0 || text.size() < length || byte(1) < lowest || byte(1) > highest) return 0;
+  for (std::size_t i = 2; i < length; ++i) {
+    if (byte(i) < 0x80 || byte(i) > 0xbf) return 0;
+  }
+  return length;
+}
+
+void write_string(std::string& out, std::string_view text) {
+  out += '"';
+  while (!text.empty()) {
+    const char c = text.front();
+    const std::size_t length = utf8_length(text);
+    if (length == 0) {
+      out += "\xef\xbf\xbd";  // U+FFFD: a file's name may hold any bytes, JSON may not
+    } else if (length > 1) {
+      out += text.substr(0, length);
+    } else if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (c == '\r') {
+      out += "\\r";
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      out += c;
+    }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  out += '"';
+}
+
+void write_double(std::string& out, double value) {
+  if (std::isnan(value)) {
+    out += "NaN";
+  } else if (std::isinf(value)) {
+    out += value < 0 ? "-Infinity" : "Infinity";
+  } else {
+    char digits[32];
+    const auto written = std::to_chars(digits, digits + sizeof digits, value);
+    const std::string_view text(digits, static_cast<std::size_t>(written.ptr - digits));
+    out += text;
+    // Without this it would come back as an integer.
+    if (text.find_first_of(".e") == text.npos) out += ".0";
+  }
+}
+
+void write(std::string& out, const json& value, int indent, std::size_t depth);
+
+template <class Items, class WriteItem>
+void write_items(std::string& out, const Items& items, std::string_view brackets, int indent, std::size_t depth,
+                 WriteItem write_item) {
+  out += brackets[0];
+  bool first = true;
+  for (const auto& each : items) {
+    if (!first) out += ',';
+    first = false;
+    if (indent >= 0) out.append("\n").append((depth + 1) * static_cast<std::size_t>(indent), ' ');
+    write_item(each);
+  }
+  if (indent >= 0 && !items.empty()) out.append("\n").append(depth * static_cast<std::size_t>(indent), ' ');
+  out += brackets[1];
+}
+
+void write(std::string& out, const json& value, int indent, std::size_t depth) {
+  std::int64_t whole = 0;
+  std::uint64_t large = 0;
+  double number = 0;
+  if (value.is_null()) {
+    out += "null";
+  } else if (const bool* const flag = value.as_bool()) {
+    out += *flag ? "true" : "false";
+  } else if (value.get(whole)) {
+    out += std::to_string(whole);
+  } else if (value.get(large)) {
+    out += std::to_string(large);
+  } else if (value.get(number)) {
+    write_double(out, number);
+  } else if (const std::string* const text = value.as_string()) {
+    write_string(out, *text);
+  } else if (const json::array_t* const items = value.as_array()) {
+    write_items(out, *items, "[]", indent, depth, [&](const json& each) { write(out, each, indent, depth + 1); });
+  } else if (const json::object_t* const members = value.as_object()) {
+    write_items(out, *members, "{}", indent, depth, [&](const auto& each) {
+      write_string(out, each.first);
+      out += indent >= 0 ? ": " : ":";
+      write(out, each.second, indent, depth + 1);
+    });
+  }
+}
+
+}  // namespace
+
+result<json> json::parse(std::string_view text) {
+  text_source source;
+  source.text = text;
+  builder target(source);
+  const bool parsed = nlohmann::json::sax_parse(text_iterator(&source), text_iterator(nullptr), &target);
+  if (!parsed || target.failure()) {
+    return error(errc::corrupt_data, fmt::format("JSON is malformed near byte {}: {}", source.at,
+                                                 target.failure().value_or("unexpected end")));
+  }
+  return std::move(target.root());
+}
+
+bool json::is_number() const noexcept {
+  double any = 0;
+  return get(any);
+}
+
+bool json::get(std::int64_t& out) const noexcept {
+  if (const auto* const value = std::get_if<std::int64_t>(&value_)) {
+    out = *value;
+    return true;
+  }
+  return false;  // an unsigned value is held as int64 wherever it fits
+}
+
+bool json::get(std::uint64_t& out) const noexcept {
+  if (const auto* const value = std::get_if<std::uint64_t>(&value_)) {
+    out = *value;
+    return true;
+  }
+  const auto* const value = std::get_if<std::int64_t>(&value_);
+  if (value == nullptr || *value < 0) return false;
+  out = static_cast<std::uint64_t>(*value);
+  return true;
+}
+
+bool json::get(double& out) const noexcept {
+  if (const auto* const value = std::get_if<double>(&value_)) {
+    out = *value;
+  } else if (const auto* const whole = std::get_if<std::int64_t>(&value_)) {
+    out = static_cast<double>(*whole);
+  } else if (const auto* const large = std::get_if<std::uint64_t>(&value_)) {
+    out = static_cast<double>(*large);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+const json* json::find(std::string_view name) const noexcept {
+  const object_t* const members = as_object();
+  if (members == nullptr) return nullptr;
+  for (const auto& each : *members) {
+    if (each.first == name) return &each.second;
+  }
+  return nullptr;
+}
+
+std::string_view json::kind_name() const noexcept {
+  if (is_null()) return "null";
+  if (as_bool() != nullptr) return "boolean";
+  if (is_number()) return "number";
+  if (as_string() != nullptr) return "string";
+  return as_array() != nullptr ? "array" : "object";
+}
+
+std::string json::dump(int indent) const {
+  std::string out;
+  write(out, *this, indent, 0);
+  return out;
+}
+
+}  // namespace penstock::inline v0

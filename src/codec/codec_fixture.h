@@ -1,0 +1,104 @@
+#pragma once
+
+// What the tests of this folder share: chains from metadata text, bytes of known content.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codec/codec_chain.h"
+
+namespace penstock::inline v0 {
+
+using bytes = std::vector<std::byte>;
+
+/// A codec list as metadata writes it: objects, or bare names.
+inline std::vector<codec_config> parse_codecs(std::string_view text) {
+  const json list = json::parse(text).value();
+  std::vector<codec_config> codecs;
+  for (const json& item : *list.as_array()) {
+    if (const std::string* name = item.as_string()) {
+      codecs.push_back({*name, {}});
+    } else {
+      const json* configuration = item.find("configuration");
+      codecs.push_back({*item.find("name")->as_string(), configuration ? *configuration : json()});
+    }
+  }
+  return codecs;
+}
+
+inline result<codec_chain> compile(std::string_view text, std::string_view type, const extents& cell) {
+  return codec_chain::compile(parse_codecs(text), dtype::from_name(type).value(), cell);
+}
+
+/// `bytes` for single bytes, and one byte-to-byte codec.
+inline codec_chain byte_chain(std::string_view codec, std::uint64_t size) {
+  return compile(std::string("[\"bytes\",") + std::string(codec) + "]", "uint8", {size}).value();
+}
+
+inline bytes random_bytes(std::size_t size, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  bytes made(size);
+  for (std::byte& b : made) b = static_cast<std::byte>(random());
+  return made;
+}
+
+/// Compressible, without being trivial: a slow ramp of 16-bit numbers with some noise.
+inline bytes smooth_bytes(std::size_t size, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  bytes made(size);
+  std::uint32_t level = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    if (i % 2 == 0) level += random() % 5 == 0 ? static_cast<std::uint32_t>(random() % 3) : 0;
+    made[i] = static_cast<std::byte>(i % 2 == 0 ? level : level >> 8);
+  }
+  return made;
+}
+
+/// All of a cell into C order.
+inline result<> decode_all(const codec_chain& chain, std::span<const std::byte> encoded, std::span<std::byte> out,
+                           worker_scratch& scratch) {
+  decode_target target;
+  target.data = out.data();
+  target.strides = c_order_strides(chain.cell(), chain.type().item_bytes());
+  target.covers_cell = true;
+  return chain.decode(encoded, target, scratch);
+}
+
+inline bytes encode_all(const codec_chain& chain, bytes cell, worker_scratch& scratch) {
+  bytes encoded(chain.max_encoded_bytes());
+  auto made = chain.encode(tensor_view::contiguous(cell.data(), chain.type(), chain.cell()), encoded, scratch);
+  EXPECT_TRUE(made.ok()) << made.error().to_string();
+  encoded.resize(made.ok() ? *made : 0);
+  return encoded;
+}
+
+/// Every bytes-to-bytes codec, with settings that take different ways through its library.
+inline const std::vector<std::string>& byte_codec_texts() {
+  static const std::vector<std::string> texts = [] {
+    std::vector<std::string> made = {
+        R"({"name":"zstd","configuration":{"level":0}})",
+        R"({"name":"zstd","configuration":{"level":-5,"checksum":true}})",
+        R"({"name":"zstd","configuration":{"level":19,"checksum":false}})",
+        R"({"name":"gzip","configuration":{"level":0}})",
+        R"({"name":"gzip","configuration":{"level":5}})",
+        R"({"name":"gzip","configuration":{"level":9}})",
+        R"({"name":"crc32c"})",
+    };
+    for (const char* compressor : {"blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"}) {
+      for (const char* shuffle : {"noshuffle", "shuffle", "bitshuffle"}) {
+        made.push_back(std::string(R"({"name":"blosc","configuration":{"cname":")") + compressor +
+                       R"(","clevel":5,"shuffle":")" + shuffle + R"(","typesize":4,"blocksize":256}})");
+      }
+    }
+    return made;
+  }();
+  return texts;
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "codec/codec_chain.h"
+
+namespace penstock::inline v0 {
+
+/// Reads the members of a codec's `configuration`, each checked for kind and range. Borrows the configuration.
+///
+/// A required member that is absent, or one of the wrong kind or range, is `corrupt_data`; a member that the codec's
+/// specification does not have is `unsupported`. Messages name the codec and the member.
+class codec_members {
+ public:
+  /// \error unsupported  The configuration has a member that is not in `known`.
+  static result<codec_members> of(const codec_config& config, std::initializer_list<std::string_view> known);
+
+  bool has(std::string_view name) const noexcept { return find(name) != nullptr; }
+  result<std::int64_t> integer(std::string_view name, std::int64_t least, std::int64_t most,
+                               std::optional<std::int64_t> absent = std::nullopt) const;
+  result<bool> boolean(std::string_view name, bool absent) const;
+  /// One of `choices`; returns its place among them.
+  result<std::size_t> choice(std::string_view name, std::span<const std::string_view> choices) const;
+  result<const json::array_t*> list(std::string_view name) const;
+
+ private:
+  explicit codec_members(const codec_config& config) noexcept : config_(&config) {}
+  const json* find(std::string_view name) const noexcept { return config_->configuration.find(name); }
+  error missing(std::string_view name) const;
+  error wrong(std::string_view name, std::string_view wanted) const;
+
+  const codec_config* config_;
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+
+#include <libdeflate.h>
+#include <penstock/result.h>
+#include <zstd.h>
+#include "base/ledger.h"
+#include "codec/worker_scratch.h"
+
+namespace penstock::inline v0 {
+
+/// The compression libraries' own states, one of each kind, made at first use and kept for the worker's life.
+///
+/// Decoders' states are taken through the ledger. An encoder's size depends on its level and is not.
+struct worker_scratch::contexts {
+  explicit contexts(ledger* accounts) noexcept : accounts_(accounts) {}
+  contexts(const contexts&) = delete;
+  contexts& operator=(const contexts&) = delete;
+  ~contexts();
+
+  /// \error resource_exhausted  The ledger's limit or the system's memory; the same for the others.
+  result<ZSTD_DCtx*> zstd_decoder() { return zstd_decoder_ ? zstd_decoder_ : make_zstd_decoder(); }
+  result<ZSTD_CCtx*> zstd_encoder();
+  result<libdeflate_decompressor*> gzip_decoder() { return gzip_decoder_ ? gzip_decoder_ : make_gzip_decoder(); }
+  /// Of the last level that was asked for.
+  result<libdeflate_compressor*> gzip_encoder(int level);
+
+  /// Where a library takes memory of its own for one call; may be null.
+  ledger* accounts() const noexcept { return accounts_; }
+
+ private:
+  result<ZSTD_DCtx*> make_zstd_decoder();
+  result<libdeflate_decompressor*> make_gzip_decoder();
+
+  ledger* accounts_;
+  std::size_t taken_ = 0;
+  ZSTD_DCtx* zstd_decoder_ = nullptr;
+  ZSTD_CCtx* zstd_encoder_ = nullptr;
+  libdeflate_decompressor* gzip_decoder_ = nullptr;
+  libdeflate_compressor* gzip_encoder_ = nullptr;
+  int gzip_level_ = -1;
+};
+
+}  // namespace penstock::inline v0

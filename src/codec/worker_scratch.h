@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/buffer.h"
+
+namespace penstock::inline v0 {
+
+/// What one worker keeps from cell to cell: two buffers for a chain's stages, and each library's context.
+///
+/// Not thread-safe: a worker owns one. Nothing is allocated in steady state.
+class worker_scratch {
+ public:
+  explicit worker_scratch(ledger* accounts = nullptr);
+  ~worker_scratch();
+  worker_scratch(const worker_scratch&) = delete;
+  worker_scratch& operator=(const worker_scratch&) = delete;
+
+  /// The stages' buffers: a chain alternates between 0 and 1; 2 holds the decoded cell before a scatter.
+  buffer& stage(std::size_t which) noexcept { return stages_[which]; }
+
+  /// Library contexts (ZSTD_DCtx, libdeflate decompressor, ...), made at first use and kept. Defined in library_contexts.h.
+  struct contexts;
+  contexts& libraries() noexcept { return *contexts_; }
+
+ private:
+  buffer stages_[3];
+  std::unique_ptr<contexts> contexts_;
+};
+
+}  // namespace penstock::inline v0

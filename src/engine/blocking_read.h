@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include <penstock/store.h>
+
+namespace penstock::inline v0 {
+
+/// One read, waited for, whatever kind of store it is: metadata and the indexes of a printed plan.
+struct blocking_read {
+  std::vector<std::byte> bytes;
+  version seen;
+  std::uint64_t object_size = byte_range::kAll;
+};
+
+/// \param max_bytes  A longer object is `corrupt_data`.
+/// \error As the store's; no note is added.
+result<blocking_read> read_and_wait(const store& from, std::string_view key, const byte_range& range,
+                                    std::uint64_t max_bytes, const version* expected = nullptr);
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,101 @@
+#include "engine/context_state.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "engine/pool_executor.h"
+#include "engine/read_job.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::uint64_t kDefaultMemoryLimit = std::uint64_t{1} << 30;
+constexpr unsigned kDefaultIoConcurrency = 64;
+/// Jobs that wait for the next read; more reads than this at once make and free their own.
+constexpr std::size_t kMaxIdleJobs = 16;
+
+std::uint64_t machine_memory_bytes() noexcept {
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) : 0;
+}
+
+unsigned processor_cores() noexcept { return std::max(1U, std::thread::hardware_concurrency()); }
+
+std::uint64_t output_limit(const context_options& options) noexcept {
+  return options.output_pool_bytes == ~std::uint64_t{0} ? machine_memory_bytes() / 4 : options.output_pool_bytes;
+}
+
+}  // namespace
+
+context_state::shared::shared(const context_options& options, unsigned threads)
+    : accounts(options.memory_limit_bytes == 0 ? kDefaultMemoryLimit : options.memory_limit_bytes,
+               output_limit(options)),
+      indexes(accounts),
+      outputs(accounts),
+      // A read's caller is one of its workers; reads that nobody waits in have the pool to themselves.
+      workers(options.executor ? options.executor : std::make_shared<pool_executor>(threads)) {}
+
+context_state::shared::~shared() = default;
+
+context_state::context_state(const context_options& options)
+    : options_(options),
+      threads_(options.threads == 0 ? processor_cores() : options.threads),
+      io_concurrency_(options.io_concurrency == 0 ? kDefaultIoConcurrency : options.io_concurrency),
+      shared_([this] { return std::make_unique<shared>(options_, threads_); }) {}
+
+context_state::~context_state() = default;
+
+std::shared_ptr<read_job> context_state::take_job() {
+  shared& mine = shared_.get();
+  {
+    const std::lock_guard lock(mine.mutex);
+    if (!mine.idle_jobs.empty()) {
+      std::shared_ptr<read_job> job = std::move(mine.idle_jobs.back());
+      mine.idle_jobs.pop_back();
+      return job;
+    }
+  }
+  return std::make_shared<read_job>(*this);
+}
+
+void context_state::give_job(std::shared_ptr<read_job> job) {
+  job->reset();
+  shared& mine = shared_.get();
+  const std::lock_guard lock(mine.mutex);
+  if (mine.idle_jobs.size() < kMaxIdleJobs) mine.idle_jobs.push_back(std::move(job));
+}
+
+std::shared_ptr<profiler> context_state::recording() {
+  shared& mine = shared_.get();
+  if (!mine.is_recording.load(std::memory_order_relaxed)) return nullptr;
+  const std::lock_guard lock(mine.mutex);
+  return mine.recording;
+}
+
+bool context_state::start_recording(std::uint64_t max_events) {
+  shared& mine = shared_.get();
+  const std::lock_guard lock(mine.mutex);
+  if (mine.recording) return false;
+  mine.recording = std::make_shared<profiler>(max_events);
+  mine.is_recording.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+std::shared_ptr<profiler> context_state::stop_recording() {
+  shared& mine = shared_.get();
+  const std::lock_guard lock(mine.mutex);
+  mine.is_recording.store(false, std::memory_order_relaxed);
+  return std::move(mine.recording);
+}
+
+void context_state::clear_caches() {
+  shared& mine = shared_.get();
+  mine.indexes.clear();
+  mine.outputs.clear();
+  const std::lock_guard lock(mine.mutex);
+  mine.idle_jobs.clear();
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/executor.h"
+#include "base/fork_local.h"
+#include "base/ledger.h"
+#include "base/output_pool.h"
+#include "engine/index_cache.h"
+#include "engine/profiler.h"
+#include <penstock/context.h>
+
+namespace penstock::inline v0 {
+
+class read_job;
+
+/// What stands behind a context. Everything that has locks or threads lives in `shared`, which a forked child gets afresh.
+class context_state {
+ public:
+  explicit context_state(const context_options& options);
+  ~context_state();
+
+  unsigned threads() const noexcept { return threads_; }
+  unsigned io_concurrency() const noexcept { return io_concurrency_; }
+
+  ledger& accounts() { return shared_.get().accounts; }
+  index_cache& indexes() { return shared_.get().indexes; }
+  output_pool& outputs() { return shared_.get().outputs; }
+  penstock::executor& executor() { return *shared_.get().workers; }
+
+  /// A job that no read uses, with its buffers still warm; made when there is none.
+  std::shared_ptr<read_job> take_job();
+  void give_job(std::shared_ptr<read_job> job);
+
+  /// Null unless a recording is under way.
+  std::shared_ptr<profiler> recording();
+  bool start_recording(std::uint64_t max_events);
+  std::shared_ptr<profiler> stop_recording();
+
+  /// A name for one open array in the caches.
+  std::uint64_t next_uid() noexcept { return uids_.fetch_add(1, std::memory_order_relaxed) + 1; }
+
+  void clear_caches();
+
+ private:
+  struct shared {
+    explicit shared(const context_options& options, unsigned threads);
+    ~shared();
+    ledger accounts;
+    index_cache indexes;
+    output_pool outputs;
+    std::shared_ptr<penstock::executor> workers;
+    std::mutex mutex;  // of what follows
+    std::vector<std::shared_ptr<read_job>> idle_jobs;
+    std::shared_ptr<profiler> recording;
+    std::atomic<bool> is_recording{false};
+  };
+
+  context_options options_;
+  unsigned threads_;
+  unsigned io_concurrency_;
+  std::atomic<std::uint64_t> uids_{0};
+  fork_local<shared> shared_;
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ledger.h"
+#include <penstock/layout.h>
+
+namespace penstock::inline v0 {
+
+/// Indexes kept between reads, least recently used first to go. Thread-safe.
+///
+/// An entry is only as good as its version: what is read on its word carries that version to the store.
+class index_cache {
+ public:
+  /// Beyond this many bytes the oldest entries go; one entry always stays.
+  static constexpr std::uint64_t kDefaultBytes = std::uint64_t{24} << 20;
+
+  explicit index_cache(ledger& accounts, std::uint64_t limit_bytes = kDefaultBytes) noexcept
+      : ledger_(accounts), limit_bytes_(limit_bytes) {}
+  ~index_cache() { clear(); }
+
+  /// Copies the entry to `out`; false where there is none.
+  bool find(std::uint64_t uid, const index_key& key, index_entry& out);
+  void insert(std::uint64_t uid, const index_key& key, const index_entry& entry);
+  /// Forgets every node of one object.
+  void drop(std::uint64_t uid, object_id object);
+  /// Forgets everything of one open array.
+  void drop_all(std::uint64_t uid);
+  void clear();
+
+  std::uint64_t hits() const;
+  std::uint64_t misses() const;
+
+ private:
+  struct key_type {
+    std::uint64_t uid;
+    object_id object;
+    std::uint64_t node;
+    friend bool operator==(const key_type&, const key_type&) = default;
+  };
+  struct hash {
+    std::size_t operator()(const key_type& key) const noexcept;
+  };
+  struct slot {
+    key_type key;
+    index_entry entry;
+    std::uint64_t bytes;
+  };
+  using slots = std::list<slot>;
+
+  void remove(slots::iterator at);
+
+  ledger& ledger_;
+  const std::uint64_t limit_bytes_;
+  mutable std::mutex mutex_;
+  slots order_;  // most recently used first
+  std::unordered_map<key_type, slots::iterator, hash> by_key_;
+  std::uint64_t bytes_ = 0, hits_ = 0, misses_ = 0;
+};
+
+/// The indexes that one read knows at the moment. Keeps its memory when cleared; small and open-addressed, because a warm
+/// read must not allocate.
+class index_table {
+ public:
+  /// The entry stays where it is until `clear`.
+  const index_entry* find(std::uint32_t source, const index_key& key) const noexcept;
+  /// Adds or replaces.
+  index_entry& insert(std::uint32_t source, const index_key& key);
+  void clear() noexcept;
+
+ private:
+  struct slot {
+    index_key key;
+    std::uint32_t source = 0;
+    index_entry* entry = nullptr;  // null: free
+  };
+  std::size_t probe(std::uint32_t source, const index_key& key) const noexcept;
+  void grow();
+
+  std::vector<slot> slots_;
+  std::vector<std::uint32_t> used_;
+  std::vector<std::unique_ptr<index_entry>> entries_;  // the first used_.size() are in use
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,25 @@
+#include "engine/index_io.h"
+
+#include <fmt/format.h>
+
+namespace penstock::inline v0 {
+
+std::string read_note(std::string_view key, const byte_range& range) {
+  return fmt::format("reading '{}', {}{}", key, range.whole() || range.from_end ? "" : "bytes ", to_string(range));
+}
+
+result<index_entry> take_index(const source& from, const index_request& request, const std::string& key,
+                               result<read_done> arrived) {
+  index_entry entry;
+  if (!arrived.ok()) {
+    if (arrived.error().code() == errc::not_found) return entry;
+    return std::move(arrived).error().note(read_note(key, request.range));
+  }
+  auto parsed = from.layout->parse(request, arrived->bytes, arrived->object_size);
+  if (!parsed.ok()) return std::move(parsed).error().note(read_note(key, request.range));
+  entry.block = std::move(*parsed);
+  entry.seen = std::move(arrived->seen);
+  return entry;
+}
+
+}  // namespace penstock::inline v0

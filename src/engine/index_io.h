@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include <penstock/plan.h>
+
+namespace penstock::inline v0 {
+
+/// Turns the outcome of an index read into an entry: parsed, or `block` null where the object is absent.
+/// \error corrupt_data  With notes of what was read. \error version_changed  The object is another one by now.
+result<index_entry> take_index(const source& from, const index_request& request, const std::string& key,
+                               result<read_done> arrived);
+
+/// The note that a failed read of bytes gets: `reading 'c/0/3', bytes [1024, 5120)`.
+std::string read_note(std::string_view key, const byte_range& range);
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,194 @@
+#include "engine/pool_executor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0 {
+
+// The workers of one job. All fields but `epoch` are guarded by the pool's mutex.
+struct pool_executor::crew {
+  std::shared_ptr<job> work;
+  std::atomic<std::uint64_t> epoch{0};  // grows with each wake: a worker that saw idle before it must look again
+  std::vector<unsigned> parked;         // pool workers that left because there was nothing to do
+  unsigned running = 0;                 // pool threads inside the job
+  bool finished = false;
+  std::condition_variable changed;      // for the caller of run
+};
+
+struct pool_executor::state {
+  struct entry {
+    crew* who;
+    unsigned worker;
+  };
+
+  unsigned max_threads = 1;
+  std::mutex mutex;
+  std::condition_variable available;
+  std::deque<entry> queue;
+  std::vector<std::shared_ptr<crew>> started;  // crews of `start`, which nobody else owns
+  std::vector<std::thread> threads;
+  unsigned waiting = 0;
+  bool stopping = false;
+
+  // Wakes come with the job's lock held, so that none can arrive after the job is done.
+  void wake(crew& who) {
+    const std::lock_guard lock(mutex);
+    who.epoch.fetch_add(1, std::memory_order_relaxed);
+    for (const unsigned worker : who.parked) queue.push_back({&who, worker});
+    if (!who.parked.empty()) available.notify_all();
+    who.parked.clear();
+    who.changed.notify_all();
+  }
+
+  // Needs the lock. Threads start one by one, up to the limit, while there is more to do than threads to do it.
+  static void enlist(const std::shared_ptr<state>& self, crew& who, unsigned first, unsigned end) {
+    for (unsigned worker = first; worker < end; ++worker) self->queue.push_back({&who, worker});
+    while (self->waiting < self->queue.size() && self->threads.size() < self->max_threads) {
+      self->threads.emplace_back([self] { serve(*self); });
+      ++self->waiting;
+    }
+    self->available.notify_all();
+  }
+
+  // Needs the lock. Forgets workers that have not begun.
+  void dismiss(crew& who) {
+    who.finished = true;
+    queue.erase(std::remove_if(queue.begin(), queue.end(), [&](const entry& each) { return each.who == &who; }),
+                queue.end());
+    who.parked.clear();
+  }
+
+  static void serve(state& self) {
+    std::unique_lock lock(self.mutex);
+    for (;;) {
+      self.available.wait(lock, [&] { return self.stopping || !self.queue.empty(); });
+      if (self.stopping) return;
+      const entry mine = self.queue.front();
+      self.queue.pop_front();
+      crew& who = *mine.who;
+      ++who.running;
+      --self.waiting;
+      lock.unlock();
+      std::uint64_t seen = 0;
+      const bool done = push_forward(who, mine.worker, seen);
+      lock.lock();
+      ++self.waiting;
+      --who.running;
+      if (done) {
+        self.dismiss(who);
+      } else if (!who.finished) {
+        self.park(who, mine.worker, seen);
+      }
+      if (who.finished && who.running == 0) {
+        who.changed.notify_all();
+        self.release(who, lock);
+      }
+    }
+  }
+
+  // Needs the lock, under which wakes come too: what woke since the worker last looked is looked at again.
+  void park(crew& who, unsigned worker, std::uint64_t seen) {
+    if (who.epoch.load(std::memory_order_relaxed) != seen) {
+      queue.push_back({&who, worker});
+      available.notify_one();
+    } else {
+      who.parked.push_back(worker);
+    }
+  }
+
+  // True when the job is done, false when it is idle; `seen` is then the epoch before it said so.
+  static bool push_forward(crew& who, unsigned worker, std::uint64_t& seen) {
+    for (;;) {
+      seen = who.epoch.load(std::memory_order_relaxed);
+      switch (who.work->step(worker)) {
+        case job::progress::worked: break;
+        case job::progress::done: return true;
+        case job::progress::idle:
+          if (who.epoch.load(std::memory_order_relaxed) == seen) return false;
+      }
+    }
+  }
+
+  // Lets go of a crew that `start` made; outside the lock, because its job may own the last reference to much.
+  void release(crew& who, std::unique_lock<std::mutex>& lock) {
+    const auto found =
+        std::find_if(started.begin(), started.end(), [&](const auto& each) { return each.get() == &who; });
+    if (found == started.end()) return;
+    std::shared_ptr<crew> last = std::move(*found);
+    started.erase(found);
+    lock.unlock();
+    last.reset();
+    lock.lock();
+  }
+};
+
+pool_executor::pool_executor(unsigned max_threads) : state_(std::make_shared<state>()) {
+  state_->max_threads = std::max(1U, max_threads);
+}
+
+pool_executor::~pool_executor() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stopping = true;
+    state_->available.notify_all();
+  }
+  for (std::thread& each : state_->threads) {
+    // The last owner of a context may be a job that ends on one of our own threads.
+    if (each.get_id() == std::this_thread::get_id()) {
+      each.detach();
+    } else {
+      each.join();
+    }
+  }
+  state_->threads.clear();
+}
+
+void pool_executor::run(const std::shared_ptr<job>& work, unsigned workers, const std::function<void()>& poll,
+                        std::chrono::nanoseconds interval) {
+  crew mine;
+  mine.work = work;
+  work->set_waker([shared = state_.get(), who = &mine] { shared->wake(*who); });
+  if (workers > 1) {
+    const std::lock_guard lock(state_->mutex);
+    state::enlist(state_, mine, 1, workers);
+  }
+  auto next_poll = std::chrono::steady_clock::now() + interval;
+  for (;;) {
+    const std::uint64_t before = mine.epoch.load(std::memory_order_relaxed);
+    const job::progress progress = work->step(0);
+    if (progress == job::progress::done) break;
+    if (progress == job::progress::idle) {
+      std::unique_lock lock(state_->mutex);
+      const auto woken = [&] { return mine.epoch.load(std::memory_order_relaxed) != before; };
+      if (poll) {
+        mine.changed.wait_until(lock, next_poll, woken);
+      } else {
+        mine.changed.wait(lock, woken);
+      }
+    }
+    if (poll && std::chrono::steady_clock::now() >= next_poll) {
+      poll();
+      next_poll = std::chrono::steady_clock::now() + interval;
+    }
+  }
+  std::unique_lock lock(state_->mutex);
+  state_->dismiss(mine);
+  mine.changed.wait(lock, [&] { return mine.running == 0; });
+}
+
+void pool_executor::start(std::shared_ptr<job> work, unsigned workers) {
+  auto mine = std::make_shared<crew>();
+  mine->work = std::move(work);
+  mine->work->set_waker([shared = state_.get(), who = mine.get()] { shared->wake(*who); });
+  const std::lock_guard lock(state_->mutex);
+  state_->started.push_back(mine);
+  state::enlist(state_, *mine, 0, std::max(1U, workers));
+}
+
+}  // namespace penstock::inline v0

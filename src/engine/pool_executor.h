@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+
+#include "base/executor.h"
+
+namespace penstock::inline v0 {
+
+/// Threads that are started when first needed and shared by all reads of a context.
+///
+/// The caller of `run` is worker 0 and works beside the pool, so one worker means no thread at all. A pool thread whose
+/// job is idle leaves it and takes another; the job's waker brings it back.
+class pool_executor final : public executor {
+ public:
+  explicit pool_executor(unsigned max_threads);
+  ~pool_executor() override;
+
+  void run(const std::shared_ptr<job>& work, unsigned workers, const std::function<void()>& poll,
+           std::chrono::nanoseconds interval) override;
+  void start(std::shared_ptr<job> work, unsigned workers) override;
+
+ private:
+  struct crew;
+  struct state;
+  std::shared_ptr<state> state_;
+};
+
+}  // namespace penstock::inline v0

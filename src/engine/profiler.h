@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include <penstock/profile.h>
+
+namespace penstock::inline v0 {
+
+/// Collects the timed work of one recording. Thread-safe; nothing of it runs when no recording is under way.
+class profiler {
+ public:
+  explicit profiler(std::uint64_t max_events) : max_events_(max_events), start_(std::chrono::steady_clock::now()) {}
+
+  /// Nanoseconds since the recording began.
+  std::uint64_t now() const noexcept {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count());
+  }
+  std::uint32_t begin_read() {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::uint32_t>(report_.reads++);
+  }
+  void record(const profile_event& event);
+  void record_request(std::uint64_t bytes);
+  profile_report finish();
+
+ private:
+  const std::uint64_t max_events_;
+  const std::chrono::steady_clock::time_point start_;
+  std::mutex mutex_;
+  profile_report report_;
+  profile_stage sums_[kStages];
+  std::uint64_t first_ns_ = ~std::uint64_t{0}, last_ns_ = 0;
+  std::uint32_t workers_ = 0;
+};
+
+}  // namespace penstock::inline v0

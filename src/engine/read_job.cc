@@ -1,0 +1,594 @@
+#include "engine/read_job.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "array/strided_copy.h"
+#include "engine/context_state.h"
+#include "engine/index_io.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// An object that changes this often while one read looks at it is not going to hold still.
+constexpr unsigned kMaxRedos = 64;
+/// Deeper than any format's index; a layout that asks for more asks in circles.
+constexpr unsigned kMaxRounds = 64;
+/// Requests given to a store at once, where it completes them later.
+constexpr std::size_t kBatch = 16;
+/// Encoded bytes in flight at stores that complete later.
+constexpr std::uint64_t kMaxFlightBytes = std::uint64_t{32} << 20;
+/// Pieces of plan that are carried out at the same time.
+constexpr std::size_t kMaxPieces = 4;
+/// A worker's buffers above this size are not kept for the next read.
+constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{8} << 20;
+
+}  // namespace
+
+struct read_job::worker_state final : completion_sink, read_buffer {
+  explicit worker_state(ledger* accounts)
+      : scratch(accounts), encoded(accounts, memory_use::encoded), decoded(accounts, memory_use::scratch) {}
+
+  void complete(std::uint64_t, result<read_done> done) override { arrived.emplace(std::move(done)); }
+  result<std::span<std::byte>> reserve(std::uint64_t bytes) override { return encoded.reserve(bytes); }
+
+  worker_scratch scratch;
+  buffer encoded;
+  buffer decoded;  // of cells that are only checked
+  placement where;
+  std::optional<result<read_done>> arrived;
+};
+
+struct read_job::flight final : read_buffer {
+  explicit flight(ledger* accounts) : encoded(accounts, memory_use::encoded) {}
+  result<std::span<std::byte>> reserve(std::uint64_t bytes) override { return encoded.reserve(bytes); }
+
+  buffer encoded;
+  piece* of = nullptr;  // null: an index
+  std::size_t which = 0;
+  std::uint64_t counted_bytes = 0;
+  std::uint64_t begin_ns = 0;
+  std::optional<result<read_done>> arrived;
+};
+
+// What this read knows, then what earlier reads left behind.
+class read_job::known_indexes final : public plan_indexes {
+ public:
+  explicit known_indexes(read_job& job) noexcept : job_(job) {}
+
+  const index_entry* find(std::uint32_t source, const index_key& key) override {
+    if (const index_entry* found = job_.table_.find(source, key)) return found;
+    const std::uint64_t uid = job_.sources_[source].uid;
+    index_entry kept;
+    if (uid == 0 || !job_.state_->indexes().find(uid, key, kept)) return nullptr;
+    if (key.node != 0) {
+      // A node below the root is only good with the root of the same version.
+      const index_entry* root = job_.table_.find(source, {key.object, 0});
+      if (root == nullptr || !(root->seen == kept.seen)) return nullptr;
+    }
+    index_entry& entry = job_.table_.insert(source, key);
+    entry = std::move(kept);
+    entry.cached = true;
+    return &entry;
+  }
+
+ private:
+  read_job& job_;
+};
+
+read_job::read_job(context_state& state) noexcept : state_(&state) {}
+read_job::~read_job() = default;
+
+void read_job::begin(std::span<const source> sources, settings with) {
+  sources_.assign(sources.begin(), sources.end());
+  with_ = std::move(with);
+  io_concurrency_ = std::max(1U, with_.io_concurrency);
+  while (workers_.size() < with_.workers) workers_.push_back(std::make_unique<worker_state>(&state_->accounts()));
+  planner_.start(sources_, with_.limits);
+  const bool later = std::any_of(sources_.begin(), sources_.end(),
+                                 [](const source& each) { return !each.store->traits().inline_completion; });
+  stop_source_ = later ? std::stop_source() : std::stop_source(std::nostopstate);
+  profiler_ = state_->recording();
+  if (profiler_) read_number_ = profiler_->begin_read();
+  finished_.store(false, std::memory_order_release);
+}
+
+void read_job::reset() {
+  table_.clear();
+  table_is_old_ = planning_ = exhausted_ = cancelled_ = false;
+  rounds_ = redos_ = 0;
+  redo_cells_.clear();
+  missing_.clear();
+  next_index_ = index_count_ = indexes_wanted_ = 0;
+  for (auto& each : pieces_) each->in_use = false;
+  current_ = nullptr;
+  arrived_.clear();
+  failure_.reset();
+  stop_.store(false, std::memory_order_relaxed);
+  then_.clear();
+  done_bytes_ = absent_cells_ = encoded_bytes_ = 0;
+  failed_cells_ = 0;
+  sources_.clear();
+  with_ = settings();
+  profiler_.reset();
+  for (auto& each : workers_) {
+    if (each->encoded.capacity() > kMaxKeptBytes) each->encoded.free();
+    if (each->decoded.capacity() > kMaxKeptBytes) each->decoded.free();
+    for (std::size_t i = 0; i < 3; ++i)
+      if (each->scratch.stage(i).capacity() > kMaxKeptBytes) each->scratch.stage(i).free();
+  }
+}
+
+job::progress read_job::step(unsigned worker) {
+  guard lock(mutex_);
+  if (done()) return progress::done;
+  const bool may_issue = in_flight_ == 0 || (in_flight_ < io_concurrency_ && flight_bytes_ < kMaxFlightBytes);
+  if (!arrived_.empty()) {
+    take_arrived(lock, worker);
+  } else if (!stopping() && next_index_ < index_count_ && may_issue) {
+    issue_index(lock, worker);
+  } else if (!stopping() && current_ != nullptr && may_issue) {
+    issue_fetch(lock, worker);
+  } else if (!stopping() && may_plan()) {
+    run_planner(lock);
+  } else if (active_ == 0 && in_flight_ == 0 && (stopping() || is_exhausted())) {
+    finish(lock);
+    return progress::done;
+  } else {
+    somebody_idles_ = true;
+    return progress::idle;
+  }
+  // What was done may have made work, or the end, for those who found none.
+  if (somebody_idles_) {
+    somebody_idles_ = false;
+    wake();
+  }
+  return progress::worked;
+}
+
+bool read_job::is_exhausted() const noexcept {
+  return exhausted_ && redo_cells_.empty() && current_ == nullptr && indexes_wanted_ == 0;
+}
+
+bool read_job::may_plan() const noexcept {
+  if (planning_ || current_ != nullptr || indexes_wanted_ != 0 || (exhausted_ && redo_cells_.empty())) return false;
+  const auto used = std::count_if(pieces_.begin(), pieces_.end(), [](const auto& each) { return each->in_use; });
+  return static_cast<std::size_t>(used) < kMaxPieces;
+}
+
+void read_job::run_planner(guard& lock) {
+  planning_ = true;
+  ++active_;
+  if (table_is_old_) table_.clear();
+  table_is_old_ = false;
+  for (const auto& [source, cell] : redo_cells_) planner_.redo(source, cell);
+  redo_cells_.clear();
+  exhausted_ = false;
+  auto free = std::find_if(pieces_.begin(), pieces_.end(), [](const auto& each) { return !each->in_use; });
+  if (free == pieces_.end()) free = pieces_.insert(pieces_.end(), std::make_unique<piece>());
+  piece& made = **free;
+  lock.unlock();
+
+  const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
+  known_indexes known(*this);
+  auto outcome = planner_.next(known, made.plan, missing_, missing_source_);
+  timed(stage::plan, 0, begin_ns, 0, 0, 0);
+
+  lock.lock();
+  planning_ = false;
+  --active_;
+  if (!outcome.ok()) {
+    fail(std::move(outcome).error());
+    return;
+  }
+  switch (*outcome) {
+    case planner::outcome::piece:
+      table_is_old_ = true;
+      rounds_ = 0;
+      made.next_fetch = 0;
+      made.unfinished = made.plan.fetches.size();
+      made.in_use = made.unfinished != 0;
+      if (made.in_use) current_ = &made;
+      break;
+    case planner::outcome::needs_indexes: {
+      if (++rounds_ > kMaxRounds) {
+        fail(error(errc::internal, fmt::format("the layout asked for an index {} times", rounds_)));
+        return;
+      }
+      const source& from = sources_[missing_source_];
+      missing_keys_.resize(std::max(missing_keys_.size(), missing_.size()));
+      missing_versions_.resize(std::max(missing_versions_.size(), missing_.size()));
+      for (std::size_t i = 0; i < missing_.size(); ++i) {
+        from.layout->key(missing_[i].key.object, missing_keys_[i]);
+        missing_keys_[i].insert(0, from.prefix);
+        const index_entry* root =
+            missing_[i].key.node == 0 ? nullptr : table_.find(missing_source_, {missing_[i].key.object, 0});
+        missing_versions_[i] = root == nullptr ? version() : root->seen;
+      }
+      next_index_ = 0;
+      index_count_ = indexes_wanted_ = missing_.size();
+      break;
+    }
+    case planner::outcome::finished: exhausted_ = true; break;
+  }
+}
+
+void read_job::issue_index(guard& lock, unsigned worker) {
+  const source& from = sources_[missing_source_];
+  const auto request_for = [&](std::size_t which) {
+    byte_read read;
+    read.key = missing_keys_[which];
+    read.range = missing_[which].range;
+    read.expected = &missing_versions_[which];
+    read.max_bytes = missing_[which].max_bytes;
+    return read;
+  };
+  ++active_;
+  if (from.store->traits().inline_completion) {
+    const std::size_t which = next_index_++;
+    lock.unlock();
+    worker_state& mine = *workers_[worker];
+    const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
+    byte_read read = request_for(which);
+    read.buffer = &mine;
+    mine.arrived.reset();
+    from.store->read({&read, 1}, mine, stop_source_.get_token());
+    timed(stage::index, worker, begin_ns, which, read.max_bytes, 0);
+    finish_index(lock, which, worker, std::move(*mine.arrived));
+    return;
+  }
+  std::array<byte_read, kBatch> batch;
+  std::size_t count = 0;
+  while (count < kBatch && next_index_ < index_count_) {
+    const std::size_t which = next_index_++;
+    byte_read& read = batch[count++] = request_for(which);
+    launch(read, nullptr, which, read.max_bytes);
+  }
+  lock.unlock();
+  from.store->read(std::span(batch).first(count), *this, stop_source_.get_token());
+  lock.lock();
+  --active_;
+}
+
+void read_job::issue_fetch(guard& lock, unsigned worker) {
+  piece& of = *current_;
+  const source& from = sources_[of.plan.source];
+  const auto next = [&] {
+    const std::size_t which = of.next_fetch++;
+    if (of.next_fetch == of.plan.fetches.size()) current_ = nullptr;
+    return which;
+  };
+  ++active_;
+  if (of.plan.fetches[of.next_fetch].what == request::none || from.store->traits().inline_completion) {
+    const std::size_t which = next();
+    const fetch_op& op = of.plan.fetches[which];
+    lock.unlock();
+    if (op.what == request::none) {
+      finish_fetch(lock, of, which, worker, read_done());
+      return;
+    }
+    worker_state& mine = *workers_[worker];
+    byte_read read;
+    if (auto bad = request_of(of, op, mine.where, read)) {
+      finish_fetch(lock, of, which, worker, std::move(*bad));
+      return;
+    }
+    const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
+    read.buffer = &mine;
+    mine.arrived.reset();
+    from.store->read({&read, 1}, mine, stop_source_.get_token());
+    if (profiler_) {
+      const std::uint64_t bytes = mine.arrived->ok() ? (*mine.arrived)->bytes.size() : 0;
+      timed(stage::fetch, worker, begin_ns, which, bytes, 0);
+    }
+    finish_fetch(lock, of, which, worker, std::move(*mine.arrived));
+    return;
+  }
+  std::array<byte_read, kBatch> batch;
+  std::size_t count = 0;
+  std::optional<std::pair<std::size_t, error>> refused;
+  while (count < kBatch && current_ == &of && of.plan.fetches[of.next_fetch].what != request::none && !refused &&
+         (in_flight_ == 0 || (in_flight_ < io_concurrency_ && flight_bytes_ < kMaxFlightBytes))) {
+    const std::size_t which = next();
+    byte_read& read = batch[count];
+    if (auto bad = request_of(of, of.plan.fetches[which], workers_[worker]->where, read)) {
+      refused.emplace(which, std::move(*bad));
+      break;
+    }
+    ++count;
+    launch(read, &of, which, read.range.whole() ? read.max_bytes : read.range.length);
+  }
+  lock.unlock();
+  if (count != 0) from.store->read(std::span(batch).first(count), *this, stop_source_.get_token());
+  if (refused) {
+    finish_fetch(lock, of, refused->first, worker, std::move(refused->second));
+  } else {
+    lock.lock();
+    --active_;
+  }
+}
+
+// Counts a request that completes later and gives it a buffer and a tag. Needs the lock.
+void read_job::launch(byte_read& read, piece* of, std::size_t which, std::uint64_t bytes) {
+  if (free_flights_.empty()) {
+    free_flights_.push_back(flights_.size());
+    flights_.push_back(std::make_unique<flight>(&state_->accounts()));
+  }
+  const std::uint64_t tag = free_flights_.back();
+  free_flights_.pop_back();
+  flight& out = *flights_[tag];
+  out.of = of;
+  out.which = which;
+  out.counted_bytes = bytes;
+  out.begin_ns = profiler_ ? profiler_->now() : 0;
+  read.buffer = &out;
+  read.tag = tag;
+  ++in_flight_;
+  flight_bytes_ += bytes;
+}
+
+void read_job::complete(std::uint64_t tag, result<read_done> done) {
+  const guard lock(mutex_);
+  flights_[tag]->arrived.emplace(std::move(done));
+  arrived_.push_back(tag);
+  somebody_idles_ = false;
+  wake();
+}
+
+void read_job::take_arrived(guard& lock, unsigned worker) {
+  const std::uint64_t tag = arrived_.back();
+  arrived_.pop_back();
+  flight& from = *flights_[tag];
+  result<read_done> done = std::move(*from.arrived);
+  from.arrived.reset();
+  ++active_;
+  lock.unlock();
+  if (profiler_ && done.ok())
+    timed(from.of ? stage::fetch : stage::index, worker, from.begin_ns, from.which, done->bytes.size(), 0);
+  if (from.of == nullptr) {
+    finish_index(lock, from.which, worker, std::move(done));
+  } else {
+    finish_fetch(lock, *from.of, from.which, worker, std::move(done));
+  }
+  --in_flight_;
+  flight_bytes_ -= from.counted_bytes;
+  free_flights_.push_back(tag);
+}
+
+// Comes without the lock and leaves with it, as finish_fetch does.
+void read_job::finish_index(guard& lock, std::size_t which, unsigned, result<read_done> done) {
+  const source& from = sources_[missing_source_];
+  const index_request& request = missing_[which];
+  if (profiler_) profiler_->record_request(done.ok() ? done->bytes.size() : 0);
+  auto entry = take_index(from, request, missing_keys_[which], std::move(done));
+  if (entry.ok() && entry->block && from.uid != 0) state_->indexes().insert(from.uid, request.key, *entry);
+  if (!entry.ok() && entry.error().code() == errc::version_changed && from.uid != 0)
+    state_->indexes().drop(from.uid, request.key.object);
+
+  lock.lock();
+  --active_;
+  --indexes_wanted_;
+  if (entry.ok()) {
+    table_.insert(missing_source_, request.key) = std::move(*entry);
+  } else if (entry.error().code() == errc::version_changed) {
+    table_is_old_ = true;  // look everything up again
+    count_redo(missing_keys_[which]);
+  } else if (with_.failures != nullptr) {
+    table_.insert(missing_source_, request.key);  // its cells are left out; the index itself is the failure
+    fail_cell(missing_source_, kWholeObject, std::move(entry).error());
+  } else {
+    fail(std::move(entry).error());
+  }
+}
+
+// Fills in the request of a fetch; an error where the index asks for more than a cell can be.
+std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, placement& where, byte_read& out) const {
+  const source& from = sources_[of.plan.source];
+  const plan_object& object = of.plan.objects[op.object];
+  out = byte_read();
+  out.key = object.key;
+  out.range = op.range;
+  out.expected = &object.expected;
+  if (op.decode_count == 0) return std::nullopt;
+  const decode_op& first = of.plan.decodes[op.first_decode];
+  const codec_chain& chain = from.layout->chains()[first.chain];
+  if (op.range.whole()) {
+    out.max_bytes = chain.max_encoded_bytes();
+  } else if (op.decode_count == 1 && op.range.length > chain.max_encoded_bytes()) {
+    return error(errc::corrupt_data, fmt::format("chunk takes {} bytes, its shape allows at most {}", op.range.length,
+                                                 chain.max_encoded_bytes()))
+        .note(from.layout->describe(first.cell))
+        .note(read_note(object.key, op.range));
+  }
+  if (op.in_place && place(from, first.cell, where))
+    out.destination = {where.target.data, static_cast<std::size_t>(op.range.length)};
+  return std::nullopt;
+}
+
+void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned worker, result<read_done> done) {
+  const fetch_op& op = of.plan.fetches[which];
+  const plan_object& object = of.plan.objects[op.object];
+  const source& from = sources_[of.plan.source];
+  if (profiler_ && op.what != request::none) profiler_->record_request(done.ok() ? done->bytes.size() : 0);
+
+  bool again = false;
+  std::optional<error> bad;
+  if (done.ok()) {
+    encoded_bytes_.fetch_add(done->bytes.size(), std::memory_order_relaxed);
+    auto decoded = decode_fetch(of, op, worker, *done);
+    if (!decoded.ok()) {
+      bad.emplace(std::move(decoded).error());
+    } else {
+      for (std::uint32_t i = 0; i < op.fill_count && !stopping(); ++i)
+        fill_cell(from, of.plan.fills[op.first_fill + i].cell, worker);
+    }
+  } else if (done.error().code() == errc::not_found && op.what == request::data && op.range.whole()) {
+    for (std::uint32_t i = 0; i < op.decode_count; ++i)
+      fill_cell(from, of.plan.decodes[op.first_decode + i].cell, worker);
+  } else if (done.error().code() == errc::not_found || done.error().code() == errc::version_changed) {
+    again = true;  // an index named these bytes, and they are gone: plan again from what is there now
+    if (from.uid != 0) state_->indexes().drop(from.uid, object.object);
+  } else {
+    bad.emplace(std::move(done).error());
+    if (bad->notes().empty()) bad->note(read_note(object.key, op.range));
+  }
+  if (done.ok()) done->keep_alive.reset();
+
+  lock.lock();
+  --active_;
+  if (again && count_redo(object.key)) {
+    for (std::uint32_t i = 0; i < op.decode_count; ++i)
+      redo_cells_.emplace_back(of.plan.source, of.plan.decodes[op.first_decode + i].cell);
+    for (std::uint32_t i = 0; i < op.fill_count; ++i)
+      redo_cells_.emplace_back(of.plan.source, of.plan.fills[op.first_fill + i].cell);
+  }
+  if (bad && with_.failures != nullptr && op.decode_count != 0) {
+    for (std::uint32_t i = 0; i < op.decode_count; ++i)
+      fail_cell(of.plan.source, of.plan.decodes[op.first_decode + i].cell, bad->clone());
+  } else if (bad) {
+    fail(std::move(*bad));
+  }
+  if (--of.unfinished == 0) of.in_use = false;
+}
+
+result<> read_job::decode_fetch(const piece& of, const fetch_op& op, unsigned worker, read_done& done) {
+  if (op.decode_count == 0) return {};
+  const plan_object& object = of.plan.objects[op.object];
+  if (!op.range.whole() && done.bytes.size() != op.range.length) {
+    return error(errc::io_error, fmt::format("the store returned {} bytes of {}", done.bytes.size(), op.range.length))
+        .note(read_note(object.key, op.range));
+  }
+  for (std::uint32_t i = 0; i < op.decode_count && !stopping(); ++i) {
+    const decode_op& what = of.plan.decodes[op.first_decode + i];
+    const std::span<const std::byte> bytes =
+        what.length == byte_range::kAll
+            ? done.bytes
+            : done.bytes.subspan(static_cast<std::size_t>(what.offset), static_cast<std::size_t>(what.length));
+    auto decoded = decode_cell(of, op, what, bytes, worker);
+    if (!decoded.ok()) {
+      const byte_range range =
+          op.range.whole() ? op.range : byte_range{op.range.offset + what.offset, what.length, false};
+      return std::move(decoded)
+          .error()
+          .note("decoding " + sources_[of.plan.source].layout->describe(what.cell))
+          .note(read_note(object.key, range));
+    }
+  }
+  return {};
+}
+
+result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode_op& what,
+                               std::span<const std::byte> bytes, unsigned worker) {
+  const source& from = sources_[of.plan.source];
+  const codec_chain& chain = from.layout->chains()[what.chain];
+  worker_state& mine = *workers_[worker];
+  placement& where = mine.where;
+  place(from, what.cell, where);
+  const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
+  if (with_.failures != nullptr) {
+    PENSTOCK_ASSIGN(const std::span<std::byte> room, mine.decoded.reserve(chain.decoded_bytes()));
+    for (std::size_t d = 0; d < chain.cell().size(); ++d) where.region.in_cell[d] = {0, 1, chain.cell()[d]};
+    where.target.data = room.data();
+    where.target.strides = c_order_strides(chain.cell(), chain.type().item_bytes());
+    where.target.covers_cell = true;
+  } else if (op.in_place && bytes.data() == where.target.data) {
+    done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
+    return {};  // the store read straight into the target
+  }
+  PENSTOCK_TRY(chain.decode(bytes, where.target, mine.scratch));
+  done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
+  timed(stage::decode, worker, begin_ns, what.cell, bytes.size(), chain.decoded_bytes());
+  return {};
+}
+
+void read_job::fill_cell(const source& from, cell_id cell, unsigned worker) {
+  placement& where = workers_[worker]->where;
+  absent_cells_.fetch_add(1, std::memory_order_relaxed);
+  const codec_chain& chain = from.layout->chains()[0];
+  done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
+  if (from.to == nullptr || !place(from, cell, where)) return;
+  const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
+  strided_fill(where.target.data, where.target.strides, where.counts, from.fill, chain.type().item_bytes());
+  timed(stage::fill, worker, begin_ns, cell, 0, chain.decoded_bytes());
+}
+
+bool read_job::count_redo(const std::string& key) {
+  if (++redos_ <= kMaxRedos) return true;
+  fail(error(errc::conflict, fmt::format("'{}' kept changing while it was read, {} times", key, redos_)));
+  return false;
+}
+
+void read_job::fail(error what) {
+  if (!failure_) {
+    if (!with_.note.empty()) what.note(with_.note);
+    failure_.emplace(std::move(what));
+  }
+  stop_.store(true, std::memory_order_relaxed);
+}
+
+void read_job::fail_cell(std::uint32_t source, cell_id cell, error what) {
+  ++failed_cells_;
+  if (with_.failures->size() < with_.max_failures) with_.failures->push_back({source, cell, std::move(what)});
+}
+
+void read_job::finish(guard& lock) {
+  finished_.store(true, std::memory_order_release);
+  auto then = std::move(then_);
+  then_.clear();
+  const auto keep_alive = std::move(with_.keep_alive);
+  with_.keep_alive.reset();
+  wake();
+  ended_.notify_all();
+  lock.unlock();
+  for (auto& each : then) each();
+}
+
+void read_job::cancel() noexcept {
+  {
+    const guard lock(mutex_);
+    if (done()) return;
+    cancelled_ = true;
+    stop_.store(true, std::memory_order_relaxed);
+    wake();
+  }
+  stop_source_.request_stop();
+}
+
+result<> read_job::outcome() const {
+  const guard lock(mutex_);
+  if (failure_) return failure_->clone();
+  if (cancelled_) return error(errc::cancelled, "the read was cancelled");
+  return {};
+}
+
+void read_job::wait() {
+  guard lock(mutex_);
+  ended_.wait(lock, [&] { return done(); });
+}
+
+bool read_job::wait_for(std::chrono::nanoseconds timeout) {
+  guard lock(mutex_);
+  return ended_.wait_for(lock, timeout, [&] { return done(); });
+}
+
+void read_job::on_done(std::function<void()> then) {
+  {
+    const guard lock(mutex_);
+    if (!done()) {
+      then_.push_back(std::move(then));
+      return;
+    }
+  }
+  then();
+}
+
+void read_job::timed(stage what, unsigned worker, std::uint64_t begin_ns, std::uint64_t operation,
+                     std::uint64_t bytes_in, std::uint64_t bytes_out) const {
+  if (!profiler_) return;
+  profiler_->record({what, worker, read_number_, operation, begin_ns, profiler_->now(), bytes_in, bytes_out});
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "base/executor.h"
+#include "codec/worker_scratch.h"
+#include "engine/index_cache.h"
+#include "engine/profiler.h"
+#include "plan/placement.h"
+#include "plan/planner.h"
+
+namespace penstock::inline v0 {
+
+class context_state;
+
+/// Stands for a cell where an object's index is what failed.
+inline constexpr cell_id kWholeObject = ~cell_id{0};
+
+/// A failed cell, where a read goes on after failures (`check`).
+struct cell_failure {
+  std::uint32_t source;
+  cell_id cell;
+  error what;
+};
+
+/// One read as a state machine: plan a piece, read its indexes, fetch, decode, fill, repeat.
+///
+/// Any number of workers push it forward through `step`; with one worker it is the inline engine, with a pool the
+/// parallel one, under a seeded executor a test of every schedule. Completions of stores only enqueue. A finished job is
+/// used again by a later read: it keeps its plans, tables, buffers and codec contexts, so that a warm read allocates
+/// nothing.
+///
+/// Work is taken under one lock and done outside of it. `wake` is called with the lock held, so no wake can follow
+/// the end of the job.
+class read_job final : public job, private completion_sink {
+ public:
+  struct settings {
+    unsigned workers = 1;
+    unsigned io_concurrency = 64;
+    plan_limits limits;
+    std::vector<cell_failure>* failures = nullptr;  ///< not null: decode all, keep nothing, report each bad cell here
+    std::size_t max_failures = 0;
+    std::string note;                               ///< added to the error, for reads that end away from their caller
+    std::shared_ptr<const void> keep_alive;         ///< released at the end of the read
+  };
+
+  explicit read_job(context_state& state) noexcept;
+  ~read_job() override;
+
+  /// Prepares for a read; the job must be idle. What `sources` points to is borrowed until the read is done.
+  void begin(std::span<const source> sources, settings with);
+  /// Forgets the read and keeps the memory that is worth keeping.
+  void reset();
+
+  progress step(unsigned worker) override;
+
+  /// Stops issuing; what is in flight is waited for.
+  void cancel() noexcept;
+  bool done() const noexcept { return finished_.load(std::memory_order_acquire); }
+  /// The outcome; only when done.
+  result<> outcome() const;
+  void wait();
+  bool wait_for(std::chrono::nanoseconds timeout);
+  void on_done(std::function<void()> then);
+
+  std::uint64_t done_bytes() const noexcept { return done_bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t total_bytes() const noexcept { return planner_.total_bytes(); }
+  std::uint64_t total_cells() const noexcept { return planner_.total_cells(); }
+  std::uint64_t failed_cells() const noexcept { return failed_cells_; }
+  std::uint64_t absent_cells() const noexcept { return absent_cells_.load(std::memory_order_relaxed); }
+  std::uint64_t encoded_bytes() const noexcept { return encoded_bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  // A piece of plan that is being carried out.
+  struct piece {
+    read_plan plan;
+    std::size_t next_fetch = 0;
+    std::size_t unfinished = 0;
+    bool in_use = false;
+  };
+  // What one worker keeps. As a sink and a buffer it serves stores that complete inside `read`.
+  struct worker_state;
+  // A request to a store that completes later.
+  struct flight;
+  class known_indexes;
+
+  using guard = std::unique_lock<std::mutex>;
+
+  void complete(std::uint64_t tag, result<read_done> done) override;
+
+  bool stopping() const noexcept { return stop_.load(std::memory_order_relaxed); }
+  bool may_plan() const noexcept;
+  bool is_exhausted() const noexcept;
+  void run_planner(guard& lock);
+  void issue_index(guard& lock, unsigned worker);
+  void issue_fetch(guard& lock, unsigned worker);
+  void launch(byte_read& read, piece* of, std::size_t which, std::uint64_t bytes);
+  void take_arrived(guard& lock, unsigned worker);
+
+  void finish_index(guard& lock, std::size_t which, unsigned worker, result<read_done> done);
+  void finish_fetch(guard& lock, piece& of, std::size_t which, unsigned worker, result<read_done> done);
+  std::optional<error> request_of(const piece& of, const fetch_op& op, placement& where, byte_read& out) const;
+  result<> decode_fetch(const piece& of, const fetch_op& op, unsigned worker, read_done& done);
+  result<> decode_cell(const piece& of, const fetch_op& op, const decode_op& what, std::span<const std::byte> bytes,
+                       unsigned worker);
+  void fill_cell(const source& from, cell_id cell, unsigned worker);
+  bool count_redo(const std::string& key);
+  void fail(error what);
+  void fail_cell(std::uint32_t source, cell_id cell, error what);
+  void finish(guard& lock);
+  void timed(stage what, unsigned worker, std::uint64_t begin_ns, std::uint64_t operation, std::uint64_t bytes_in,
+             std::uint64_t bytes_out) const;
+
+  context_state* state_;
+  std::vector<source> sources_;
+  settings with_;
+  std::size_t io_concurrency_ = 1;
+  std::shared_ptr<profiler> profiler_;
+  std::uint32_t read_number_ = 0;
+  std::stop_source stop_source_{std::nostopstate};
+
+  mutable std::mutex mutex_;  // of everything below that is not atomic
+  std::condition_variable ended_;
+  planner planner_;
+  index_table table_;
+  bool table_is_old_ = false;   // clear before the next piece
+  bool planning_ = false;
+  bool exhausted_ = false;
+  unsigned rounds_ = 0;         // of index reads for one piece
+  unsigned redos_ = 0;
+  std::vector<std::pair<std::uint32_t, cell_id>> redo_cells_;
+
+  std::vector<index_request> missing_;   // the planner's while planning_, else of the round that is being read
+  std::uint32_t missing_source_ = 0;
+  std::vector<std::string> missing_keys_;
+  std::vector<version> missing_versions_;
+  std::size_t next_index_ = 0, index_count_ = 0, indexes_wanted_ = 0;
+
+  std::vector<std::unique_ptr<piece>> pieces_;
+  piece* current_ = nullptr;    // whose fetches are being issued
+
+  std::vector<std::unique_ptr<flight>> flights_;
+  std::vector<std::uint64_t> free_flights_;
+  std::vector<std::uint64_t> arrived_;
+  std::size_t in_flight_ = 0, active_ = 0;
+  std::uint64_t flight_bytes_ = 0;
+  bool somebody_idles_ = false;
+
+  std::vector<std::unique_ptr<worker_state>> workers_;
+  std::optional<error> failure_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> finished_{true};
+  bool cancelled_ = false;
+  std::vector<std::function<void()>> then_;
+  std::atomic<std::uint64_t> done_bytes_{0}, absent_cells_{0}, encoded_bytes_{0};
+  std::uint64_t failed_cells_ = 0;
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <penstock/result.h>
+#include <penstock/shape.h>
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "codec/codec_chain.h"
+
+namespace penstock::inline v0 {
+
+struct zarr_shard;
+
+/// One `codecs` list. With `sharding_indexed` in it, the list falls into what stands before, the shard, and what
+/// stands behind.
+struct zarr_codecs {
+  std::vector<codec_config> chain;          ///< every codec; with a shard only those before it
+  std::shared_ptr<const zarr_shard> shard;  ///< null: not sharded
+  std::vector<codec_config> behind;         ///< bytes-to-bytes codecs over the whole shard
+};
+
+/// The configuration of `sharding_indexed`. Nests: `codecs` may hold the next shard.
+struct zarr_shard {
+  extents chunk;  ///< inner chunk, in the order of dimensions that the codecs before the shard leave
+  zarr_codecs codecs;
+  std::vector<codec_config> index_codecs;
+  bool index_at_start = false;
+};
+
+/// Parses a `codecs` list; `path` is its place in the document.
+///
+/// Which codecs exist is not asked here: the chain is compiled by the layout.
+/// \error corrupt_data  Malformed. \error unsupported  Members that are not known.
+/// Source: Zarr v3 core specification, "codecs"; sharding codec specification, version 1.0.
+result<zarr_codecs> parse_zarr_codecs(const json& list, std::string_view path);
+
+/// The permutation of a `transpose` codec: the i-th dimension that leaves it is dimension `order[i]` before it.
+/// Takes a list, and `"C"` and `"F"`, which writers of 2022 and 2023 used.
+/// \error corrupt_data  No permutation of `rank` dimensions.
+result<dim_vector<std::uint64_t>> parse_transpose_order(const codec_config& codec, std::size_t rank);
+
+}  // namespace penstock::inline v0

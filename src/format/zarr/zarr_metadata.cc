@@ -1,0 +1,201 @@
+#include "format/zarr/zarr_metadata.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/checked.h"
+#include "format/zarr/metadata_reader.h"
+#include "format/zarr/zarr_fill_value.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::string_view kArrayMembers[] = {
+    "zarr_format",           "node_type",  "shape",  "data_type",       "chunk_grid",
+    "chunk_key_encoding",    "fill_value", "codecs", "dimension_names", "storage_transformers",
+    "consolidated_metadata", "attributes"};
+constexpr std::string_view kGroupMembers[] = {"zarr_format", "node_type", "attributes", "consolidated_metadata"};
+
+result<> check_members(const json::object_t& members, std::span<const std::string_view> known) {
+  for (const auto& [name, value] : members) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const json* must = value.find("must_understand");
+    if (must != nullptr && must->as_bool() != nullptr && !*must->as_bool()) continue;
+    return error(errc::unsupported,
+                 fmt::format("zarr.json: member '{:.80}' is not known and must be understood", name));
+  }
+  return {};
+}
+
+result<> check_format(const json& document) {
+  PENSTOCK_ASSIGN(const json* format, required_member(document, "", "zarr_format"));
+  std::int64_t number = 0;
+  if (!format->get(number)) return wrong_member(*format, "zarr_format", "the integer 3");
+  if (number == 2) return zarr_v2_refused(kZarrKey);
+  if (number != 3) {
+    return error(errc::unsupported, fmt::format("zarr.json: zarr_format {} is not readable, only 3 is", number));
+  }
+  return {};
+}
+
+result<dtype> read_type(const json& value) {
+  PENSTOCK_ASSIGN(const codec_config named, read_named(value, "data_type"));
+  // No type that can be read has settings; one that has them is another type under a known name.
+  const json::object_t* settings = named.configuration.as_object();
+  result<dtype> type = dtype::from_name(named.name);
+  if (!type.ok() || !zarr_type_is_readable(*type) || (settings != nullptr && !settings->empty())) {
+    return error(errc::unsupported, fmt::format("zarr.json: data type {} is not readable",
+                                                brief(settings != nullptr ? value : json(named.name))));
+  }
+  return *type;
+}
+
+result<extents> read_grid(const json& value, std::size_t rank) {
+  PENSTOCK_ASSIGN(const codec_config grid, read_named(value, "chunk_grid"));
+  if (grid.name != "regular") {
+    return error(errc::unsupported,
+                 fmt::format("zarr.json: chunk grid '{:.80}' is not readable, only 'regular' is", grid.name));
+  }
+  PENSTOCK_TRY(only_members(grid.configuration, "chunk_grid.configuration", {"chunk_shape"}));
+  PENSTOCK_ASSIGN(const json* shape, required_member(grid.configuration, "chunk_grid.configuration", "chunk_shape"));
+  PENSTOCK_ASSIGN(const extents chunk, read_extents(*shape, "chunk_grid.configuration.chunk_shape", 1));
+  if (chunk.size() != rank) {
+    return error(errc::corrupt_data,
+                 fmt::format("zarr.json: chunk_shape has {} dimensions, shape has {}", chunk.size(), rank));
+  }
+  return chunk;
+}
+
+result<zarr_key_encoding> read_keys(const json& value) {
+  PENSTOCK_ASSIGN(const codec_config named, read_named(value, "chunk_key_encoding"));
+  zarr_key_encoding out;
+  if (named.name == "v2") {
+    out = {true, '.'};
+  } else if (named.name != "default") {
+    return error(
+        errc::unsupported,
+        fmt::format("zarr.json: chunk key encoding '{:.80}' is not readable, only 'default' and 'v2' are", named.name));
+  }
+  PENSTOCK_TRY(only_members(named.configuration, "chunk_key_encoding.configuration", {"separator"}));
+  if (const json* separator = named.configuration.find("separator")) {
+    const std::string* text = separator->as_string();
+    if (text == nullptr || (*text != "/" && *text != ".")) {
+      return error(
+          errc::corrupt_data,
+          fmt::format("zarr.json: member 'chunk_key_encoding.configuration.separator' is {}, needs \"/\" or \".\"",
+                      brief(*separator)));
+    }
+    out.separator = text->front();
+  }
+  return out;
+}
+
+result<std::vector<std::optional<std::string>>> read_names(const json* value, std::size_t rank) {
+  std::vector<std::optional<std::string>> out;
+  if (value == nullptr || value->is_null()) return out;
+  const json::array_t* list = value->as_array();
+  if (list == nullptr) return wrong_member(*value, "dimension_names", "a list of names");
+  if (list->size() != rank) {
+    return error(errc::corrupt_data,
+                 fmt::format("zarr.json: dimension_names has {} names, shape has {} dimensions", list->size(), rank));
+  }
+  for (std::size_t d = 0; d < rank; ++d) {
+    const json& name = (*list)[d];
+    if (name.is_null()) {
+      out.emplace_back(std::nullopt);
+    } else if (name.as_string() != nullptr) {
+      out.emplace_back(*name.as_string());
+    } else {
+      return wrong_member(name, fmt::format("dimension_names[{}]", d), "a string or null");
+    }
+  }
+  return out;
+}
+
+result<> check_transformers(const json* value) {
+  if (value == nullptr) return {};
+  const json::array_t* list = value->as_array();
+  if (list == nullptr) return wrong_member(*value, "storage_transformers", "a list");
+  if (list->empty()) return {};
+  PENSTOCK_ASSIGN(const codec_config first, read_named(list->front(), "storage_transformers[0]"));
+  return error(errc::unsupported, fmt::format("zarr.json: storage transformer '{:.80}' is not readable", first.name));
+}
+
+/// NumPy and strides count bytes in 63 bits; an array beyond that cannot be indexed anywhere.
+result<> check_size(const extents& shape, dtype type) {
+  std::uint64_t bytes = type.item_bytes();
+  bool empty = false;
+  for (const std::uint64_t length : shape) empty = empty || length == 0;
+  for (const std::uint64_t length : shape) {
+    if (empty) break;
+    if (!checked_mul(bytes, length, bytes) ||
+        bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      return error(errc::unsupported, fmt::format("zarr.json: shape {} of {} has more than 2^63 - 1 bytes",
+                                                  to_string(shape), type.name()));
+    }
+  }
+  return {};
+}
+
+result<> read_array(const json& document, zarr_metadata& out) {
+  PENSTOCK_ASSIGN(const json* shape, required_member(document, "", "shape"));
+  PENSTOCK_ASSIGN(out.shape, read_extents(*shape, "shape", 0));
+  PENSTOCK_ASSIGN(const json* type, required_member(document, "", "data_type"));
+  PENSTOCK_ASSIGN(out.type, read_type(*type));
+  PENSTOCK_TRY(check_size(out.shape, out.type));
+  PENSTOCK_ASSIGN(const json* grid, required_member(document, "", "chunk_grid"));
+  PENSTOCK_ASSIGN(out.chunk, read_grid(*grid, out.shape.size()));
+  PENSTOCK_ASSIGN(const json* keys, required_member(document, "", "chunk_key_encoding"));
+  PENSTOCK_ASSIGN(out.keys, read_keys(*keys));
+  PENSTOCK_ASSIGN(const json* fill, required_member(document, "", "fill_value"));
+  PENSTOCK_ASSIGN(out.fill_value, parse_fill_value(*fill, out.type));
+  PENSTOCK_TRY(check_transformers(document.find("storage_transformers")));
+  PENSTOCK_ASSIGN(const json* codecs, required_member(document, "", "codecs"));
+  PENSTOCK_ASSIGN(out.codecs, parse_zarr_codecs(*codecs, "codecs"));
+  out.codecs_json = *codecs;
+  PENSTOCK_ASSIGN(out.dimension_names, read_names(document.find("dimension_names"), out.shape.size()));
+  return {};
+}
+
+}  // namespace
+
+error zarr_v2_refused(std::string_view key) {
+  return {errc::unsupported, fmt::format("Zarr v2 is not readable yet: found '{}'", key)};
+}
+
+result<zarr_metadata> parse_zarr_metadata(std::span<const std::byte> document) {
+  result<json> parsed = json::parse({reinterpret_cast<const char*>(document.data()), document.size()});
+  if (!parsed.ok()) return std::move(parsed).error().note("parsing zarr.json");
+  const json& root = *parsed;
+  const json::object_t* members = root.as_object();
+  if (members == nullptr) {
+    return error(errc::corrupt_data, fmt::format("zarr.json is a JSON {}, needs an object", root.kind_name()));
+  }
+
+  // First what decides how the rest is to be read.
+  PENSTOCK_TRY(check_format(root));
+  PENSTOCK_ASSIGN(const json* kind, required_member(root, "", "node_type"));
+  if (kind->as_string() == nullptr) return wrong_member(*kind, "node_type", "\"array\" or \"group\"");
+
+  zarr_metadata out;
+  if (*kind->as_string() == "array") {
+    out.kind = zarr_node_kind::array;
+    PENSTOCK_TRY(check_members(*members, kArrayMembers));
+    PENSTOCK_TRY(read_array(root, out));
+  } else if (*kind->as_string() == "group") {
+    PENSTOCK_TRY(check_members(*members, kGroupMembers));
+  } else {
+    return error(errc::corrupt_data,
+                 fmt::format("zarr.json: member 'node_type' is {}, needs \"array\" or \"group\"", brief(*kind)));
+  }
+  if (const json* attributes = root.find("attributes")) {
+    if (attributes->as_object() == nullptr) return wrong_member(*attributes, "attributes", "an object");
+    out.attributes = *attributes;
+  }
+  return out;
+}
+
+}  // namespace penstock::inline v0

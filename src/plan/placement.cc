@@ -1,0 +1,35 @@
+#include "plan/placement.h"
+
+namespace penstock::inline v0 {
+
+bool place(const source& from, cell_id cell, placement& out) noexcept {
+  const chunk_grid& grid = from.layout->grid();
+  dim_vector<std::uint64_t> coordinates;
+  grid.coordinates(cell, coordinates);
+  if (!intersect(grid, coordinates, from.from, out.region)) return false;
+  const std::size_t rank = grid.rank();
+  out.offset = 0;
+  out.counts.resize(rank);
+  out.target.strides.resize(rank);
+  for (std::size_t d = 0; d < rank; ++d) {
+    out.offset += static_cast<std::int64_t>(out.region.in_result[d]) * from.to_strides[d];
+    out.counts[d] = out.region.in_cell[d].count;
+    out.target.strides[d] = from.to_strides[d];
+  }
+  out.target.data = from.to == nullptr ? nullptr : from.to + out.offset;
+  out.target.in_cell = &out.region.in_cell;
+  out.target.covers_cell = out.region.covers_cell;
+  return true;
+}
+
+bool lands_contiguously(const placement& where, const extents& cell, std::uint32_t item_bytes) noexcept {
+  if (!where.region.covers_cell) return false;
+  std::int64_t expected = item_bytes;
+  for (std::size_t d = cell.size(); d-- > 0;) {
+    if (cell[d] != 1 && where.target.strides[d] != expected) return false;
+    expected *= static_cast<std::int64_t>(cell[d]);
+  }
+  return true;
+}
+
+}  // namespace penstock::inline v0

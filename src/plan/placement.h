@@ -1,0 +1,25 @@
+#pragma once
+
+#include "array/chunk_grid.h"
+#include "codec/codec_chain.h"
+#include <penstock/plan.h>
+
+namespace penstock::inline v0 {
+
+/// The wanted part of one cell and where it goes in the caller's memory. Reused from cell to cell: it holds dimensions
+/// inline and costs nothing to keep.
+struct placement {
+  cell_region region;
+  decode_target target;  ///< `in_cell` points into `region`
+  std::int64_t offset = 0;  ///< of the first wanted element from `source.to`, in bytes
+  extents counts;        ///< wanted elements along each dimension
+};
+
+/// Computes the placement of `cell`; false where the selection does not touch it.
+bool place(const source& from, cell_id cell, placement& out) noexcept;
+
+/// The wanted part is all of the cell and lies in the target exactly as `chain` stores it, so that the last byte stage
+/// may decode (or the store may read) straight into it.
+bool lands_contiguously(const placement& where, const extents& cell, std::uint32_t item_bytes) noexcept;
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,239 @@
+#include "plan/planner.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/checked.h"
+#include "codec/codec_chain.h"
+#include "plan/placement.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Below this a copy out of a coalesced read is cheaper than a request of its own.
+constexpr std::uint64_t kMinInPlaceBytes = std::uint64_t{64} << 10;
+/// Fills that no request holds back are handed to workers in groups of this many.
+constexpr std::uint32_t kFillGroup = 64;
+/// A coalesced read may fetch one byte in eight that nobody wants.
+constexpr std::uint64_t kMaxWasteFraction = 8;
+
+constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+
+class source_lookup final : public index_lookup {
+ public:
+  source_lookup(plan_indexes& known, std::uint32_t source) noexcept : known_(known), source_(source) {}
+  const index_entry* find(const index_key& key) const override { return known_.find(source_, key); }
+
+ private:
+  plan_indexes& known_;
+  std::uint32_t source_;
+};
+
+}  // namespace
+
+void planner::start(std::span<const source> sources, const plan_limits& limits) {
+  sources_ = sources;
+  limits_ = limits;
+  redo_.clear();
+  cells_.clear();
+  begin_ = batch_ = 0;
+  total_cells_ = total_bytes_ = 0;
+  for (const source& each : sources_) {
+    cell_walk counting;
+    counting.start(each.layout->grid(), each.from);
+    const auto chains = each.layout->chains();
+    std::uint64_t bytes = 0;
+    if (chains.empty() || !checked_mul(counting.total(), chains[0].decoded_bytes(), bytes)) bytes = kMax;
+    if (!checked_add(total_cells_, counting.total(), total_cells_)) total_cells_ = kMax;
+    if (!checked_add(total_bytes_, bytes, total_bytes_)) total_bytes_ = kMax;
+  }
+  walk_source_ = 0;
+  walk_ = cell_walk();
+  if (!sources_.empty()) walk_.start(sources_[0].layout->grid(), sources_[0].from);
+}
+
+void planner::enter_source(std::uint32_t which) {
+  source_ = which;
+  const store_traits traits = sources_[which].store->traits();
+  store_limits_ = limits_;
+  store_limits_.max_gap_bytes = std::max(limits_.max_gap_bytes, traits.max_gap_bytes);
+  store_limits_.max_fetch_bytes = std::min(limits_.max_fetch_bytes, traits.max_length_bytes);
+}
+
+// Collects the cells of the next batch: repeated ones first, then the walk's. False when nothing is left.
+bool planner::gather() {
+  cells_.clear();
+  begin_ = 0;
+  if (!redo_.empty()) {
+    enter_source(redo_.back().source);
+    while (!redo_.empty() && redo_.back().source == source_ && cells_.size() < limits_.max_cells) {
+      cells_.push_back(redo_.back().cell);
+      redo_.pop_back();
+    }
+  } else {
+    while (walk_source_ < sources_.size() && walk_.done()) {
+      if (++walk_source_ < sources_.size())
+        walk_.start(sources_[walk_source_].layout->grid(), sources_[walk_source_].from);
+    }
+    if (walk_source_ >= sources_.size()) return false;
+    enter_source(walk_source_);
+    const chunk_grid& grid = sources_[source_].layout->grid();
+    while (!walk_.done() && cells_.size() < limits_.max_cells) {
+      cells_.push_back(grid.id(walk_.coordinates()));
+      walk_.next();
+    }
+  }
+  batch_ = cells_.size();
+  return batch_ != 0;
+}
+
+result<planner::outcome> planner::next(plan_indexes& known, read_plan& plan, std::vector<index_request>& missing,
+                                       std::uint32_t& missing_source) {
+  plan.clear();
+  missing.clear();
+  if (begin_ == cells_.size() && !gather()) return outcome::finished;
+
+  const chunk_layout& layout = *sources_[source_].layout;
+  const source_lookup lookup(known, source_);
+  for (;;) {
+    extents_.assign(batch_, chunk_extent{});
+    missing.clear();
+    PENSTOCK_TRY(layout.locate(std::span(cells_).subspan(begin_, batch_), lookup, extents_, missing));
+    if (missing.empty()) break;
+    std::uint64_t index_bytes = 0;
+    for (const index_request& each : missing)
+      if (!checked_add(index_bytes, each.max_bytes, index_bytes)) index_bytes = kMax;
+    if (index_bytes <= limits_.max_index_bytes || batch_ == 1 || missing.size() == 1) {
+      missing_source = source_;
+      return outcome::needs_indexes;
+    }
+    batch_ /= 2;  // too many indexes to hold at once: a smaller piece
+  }
+
+  build(known, plan);
+  begin_ += batch_;
+  batch_ = cells_.size() - begin_;
+  return outcome::piece;
+}
+
+void planner::build(plan_indexes& known, read_plan& plan) {
+  const source& from = sources_[source_];
+  plan.source = source_;
+
+  order_.clear();
+  for (std::uint32_t i = 0; i < batch_; ++i) {
+    const chunk_extent& extent = extents_[i];
+    const bool absent = extent.state == presence::absent;
+    order_.push_back({extent.object, absent ? 0 : extent.range.offset, i, absent});
+  }
+  const auto before = [](const placed& a, const placed& b) {
+    if (a.object != b.object) return a.object < b.object;
+    if (a.absent != b.absent) return a.absent;
+    if (a.offset != b.offset) return a.offset < b.offset;
+    return a.index < b.index;
+  };
+  if (!std::is_sorted(order_.begin(), order_.end(), before)) std::sort(order_.begin(), order_.end(), before);
+
+  for (std::size_t i = 0; i < order_.size();) {
+    const object_id object = order_[i].object;
+    std::size_t present = i;
+    while (present < order_.size() && order_[present].object == object && order_[present].absent) ++present;
+    std::size_t end = present;
+    while (end < order_.size() && order_[end].object == object) ++end;
+
+    if (plan.object_count == plan.objects.size()) plan.objects.emplace_back();
+    const auto object_index = static_cast<std::uint32_t>(plan.object_count++);
+    plan_object& entry = plan.objects[object_index];
+    entry.object = object;
+    from.layout->key(object, key_);
+    entry.key.assign(from.prefix);
+    entry.key.append(key_);
+    const index_entry* index = known.find(source_, {object, 0});
+    entry.expected = index == nullptr ? version() : index->seen;
+
+    const auto first_fill = static_cast<std::uint32_t>(plan.fills.size());
+    auto fill_count = static_cast<std::uint32_t>(present - i);
+    for (std::size_t k = i; k < present; ++k) plan.fills.push_back({cells_[begin_ + order_[k].index]});
+    const bool must_check = index != nullptr && index->cached && index->seen.known();
+    if (fill_count != 0 && !must_check) {
+      for (std::uint32_t k = 0; k < fill_count; k += kFillGroup) {
+        fetch_op& op = plan.fetches.emplace_back();
+        op.object = object_index;
+        op.what = request::none;
+        op.first_fill = first_fill + k;
+        op.fill_count = std::min(kFillGroup, fill_count - k);
+      }
+      fill_count = 0;
+    }
+    if (present != end) {
+      add_fetches(plan, object_index, std::span(order_).subspan(present, end - present), first_fill, fill_count);
+    } else if (fill_count != 0) {
+      fetch_op& op = plan.fetches.emplace_back();
+      op.object = object_index;
+      op.what = request::check;
+      op.range = {0, 0, false};
+      op.first_fill = first_fill;
+      op.fill_count = fill_count;
+    }
+    i = end;
+  }
+}
+
+// Coalesces the present cells of one object, given in the order of their offsets.
+void planner::add_fetches(read_plan& plan, std::uint32_t object, std::span<const placed> cells,
+                          std::uint32_t first_fill, std::uint32_t fill_count) {
+  const source& from = sources_[source_];
+  const auto chains = from.layout->chains();
+  std::uint64_t end = 0, useful = 0;  // of the open fetch
+  bool open = false;
+  placement where;
+  for (const placed& each : cells) {
+    const chunk_extent& extent = extents_[each.index];
+    const codec_chain& chain = chains[extent.chain];
+    decode_op decode;
+    decode.cell = cells_[begin_ + each.index];
+    decode.chain = extent.chain;
+    decode.length = extent.range.length;
+    if (!place(from, decode.cell, where)) continue;
+    decode.direct = chain.stores_native_order() && lands_contiguously(where, chain.cell(), chain.type().item_bytes());
+    const bool in_place = decode.direct && chain.is_identity() && from.to != nullptr && !extent.range.whole() &&
+                          extent.range.length == chain.decoded_bytes() && extent.range.length >= kMinInPlaceBytes;
+
+    bool joins = open && !in_place && !extent.range.whole();
+    if (joins) {
+      const fetch_op& last = plan.fetches.back();
+      const std::uint64_t new_end = std::max(end, extent.range.offset + extent.range.length);
+      const std::uint64_t span = new_end - last.range.offset;
+      const std::uint64_t new_useful = useful + extent.range.length;
+      joins = extent.range.offset <= end + std::min(store_limits_.max_gap_bytes, kMax - end) &&
+              span <= store_limits_.max_fetch_bytes &&
+              (new_useful >= span || span - new_useful <= span / kMaxWasteFraction);
+    }
+    if (!joins) {
+      fetch_op& op = plan.fetches.emplace_back();
+      op.object = object;
+      op.first_decode = static_cast<std::uint32_t>(plan.decodes.size());
+      op.range = extent.range;
+      op.in_place = in_place;
+      op.first_fill = first_fill;
+      op.fill_count = fill_count;
+      first_fill += fill_count;
+      fill_count = 0;  // they go with the object's first request
+      open = !in_place && !extent.range.whole();
+      end = extent.range.whole() ? 0 : extent.range.offset + extent.range.length;
+      useful = extent.range.length;
+    } else {
+      useful += extent.range.length;
+      end = std::max(end, extent.range.offset + extent.range.length);
+    }
+    fetch_op& op = plan.fetches.back();
+    if (!op.range.whole()) {
+      op.range.length = end - op.range.offset;
+      decode.offset = extent.range.offset - op.range.offset;
+    }
+    ++op.decode_count;
+    plan.decodes.push_back(decode);
+  }
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,207 @@
+#include "store/file_store.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "store/byte_extent.h"
+#include "store/path_key.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// One system call moves less than 2 GiB whatever it is asked for.
+constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;
+
+// Other parts of the process need files too, and a cache that takes its last descriptor breaks them, not us.
+unsigned open_file_limit(unsigned wanted) noexcept {
+  struct ::rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::min(wanted, 64U);
+  return static_cast<unsigned>(std::min<std::uint64_t>(wanted, limit.rlim_cur / 4));
+}
+
+// Fills `room` from the file's current position (`offset` null) or from `*offset`.
+result<> read_fully(int file, std::span<std::byte> room, const std::uint64_t* offset, const byte_read& wanted) {
+  std::size_t done = 0;
+  while (done < room.size()) {
+    const std::size_t ask = std::min(room.size() - done, kMaxCallBytes);
+    const ::ssize_t got = offset == nullptr
+                              ? ::read(file, room.data() + done, ask)
+                              : ::pread(file, room.data() + done, ask, static_cast<::off_t>(*offset + done));
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      return read_failure(errno, "reading");
+    }
+    if (got == 0) {
+      // Somebody cut the file after its size was taken. Who expects a version can begin again with the new one.
+      if (wanted.expected != nullptr && wanted.expected->known()) return version_has_changed();
+      return error(errc::io_error, fmt::format("the object ended early while it was read: {} bytes of {}", done,
+                                               room.size()));
+    }
+    done += static_cast<std::size_t>(got);
+  }
+  return {};
+}
+
+}  // namespace
+
+file_store::file_store(std::string root, file_store_options options)
+    : root_(std::move(root)), options_(options), files_([most = open_file_limit(options.max_open_files)] {
+        return std::make_unique<open_file_cache>(most);
+      }) {
+  if (root_.empty()) root_ = ".";
+  while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
+}
+
+store_traits file_store::traits() const {
+  store_traits traits;
+  traits.max_gap_bytes = std::uint64_t{4} << 10;
+  traits.max_length_bytes = std::uint64_t{1} << 20;
+  traits.versions = true;
+  traits.blocking = true;
+  traits.inline_completion = true;
+  traits.lends_bytes = false;
+  return traits;
+}
+
+void file_store::read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const {
+  open_file_ref last;  // of the request before; its own copy of the key, because a request's ends with its completion
+  for (const byte_read& one : reads) {
+    if (stop.stop_requested()) {
+      sink.complete(one.tag, error(errc::cancelled, "the read was stopped"));
+    } else if (one.range.whole()) {
+      sink.complete(one.tag, read_whole(one));
+    } else if (one.range.length == 0) {
+      sink.complete(one.tag, check_version(one, last));
+    } else {
+      sink.complete(one.tag, read_range(one, last));
+    }
+  }
+}
+
+result<read_done> file_store::read_whole(const byte_read& wanted) const {
+  PENSTOCK_TRY(check_key(wanted.key));
+  file_path path;
+  PENSTOCK_TRY(path.assign(root_, wanted.key));
+  struct ::stat status {};
+  PENSTOCK_ASSIGN(const descriptor file, open_for_read(path, status));
+  read_done done;
+  done.seen = version_of(status);
+  done.object_size = static_cast<std::uint64_t>(status.st_size);
+  if (!is_expected(wanted, done.seen)) return version_has_changed();
+  PENSTOCK_ASSIGN(const byte_extent extent, find_extent(wanted, done.object_size));
+  PENSTOCK_ASSIGN(const std::span<std::byte> room, find_room(wanted, extent.length));
+  PENSTOCK_TRY(read_fully(file.get(), room, nullptr, wanted));
+  done.bytes = room;
+  return done;
+}
+
+result<read_done> file_store::read_range(const byte_read& wanted, open_file_ref& last) const {
+  if (!last || last->key() != wanted.key) {
+    last = {};
+    PENSTOCK_ASSIGN(last, find_current(wanted.key));
+  }
+  read_done done;
+  done.seen = last->seen();
+  done.object_size = last->size_bytes();
+  if (!is_expected(wanted, done.seen)) return version_has_changed();
+  PENSTOCK_ASSIGN(const byte_extent extent, find_extent(wanted, done.object_size));
+  PENSTOCK_ASSIGN(const std::span<std::byte> room, find_room(wanted, extent.length));
+  if (auto filled = read_fully(last->number(), room, &extent.offset, wanted); !filled.ok()) {
+    files_.get().drop(last);  // a stale handle of a file server stays stale: the next read opens the file anew
+    last = {};
+    return std::move(filled).error();
+  }
+  done.bytes = room;
+  return done;
+}
+
+result<read_done> file_store::check_version(const byte_read& wanted, const open_file_ref& last) const {
+  read_done done;
+  if (last && last->key() == wanted.key) {
+    done.seen = last->seen();
+    done.object_size = last->size_bytes();
+  } else {
+    PENSTOCK_TRY(check_key(wanted.key));
+    file_path path;
+    PENSTOCK_TRY(path.assign(root_, wanted.key));
+    struct ::stat status {};
+    if (::stat(path.c_str(), &status) != 0) return absence(errno, "looking up the object");
+    if (!S_ISREG(status.st_mode)) return not_a_file(status);
+    // Layered filesystems may number a path and its open file differently; versions of reads come from the latter.
+    if (!is_expected(wanted, version_of(status))) {
+      PENSTOCK_ASSIGN(const descriptor file, open_for_read(path, status));
+    }
+    done.seen = version_of(status);
+    done.object_size = static_cast<std::uint64_t>(status.st_size);
+  }
+  if (!is_expected(wanted, done.seen)) return version_has_changed();
+  return done;
+}
+
+// The open file of what `key` names now.
+result<open_file_ref> file_store::find_current(std::string_view key) const {
+  PENSTOCK_TRY(check_key(key));
+  file_path path;
+  PENSTOCK_TRY(path.assign(root_, key));
+  open_file_cache& files = files_.get();
+  struct ::stat status {};
+  if (open_file_ref known = files.find(key)) {
+    if (::stat(path.c_str(), &status) != 0) {
+      const int code = errno;
+      files.drop(known);
+      return absence(code, "looking up the object");
+    }
+    if (version_of(status) == known->seen()) return known;
+  }
+  // The version is that of the file just opened, so the two belong together whatever happens to the path meanwhile.
+  PENSTOCK_ASSIGN(descriptor file, open_for_read(path, status));
+  // This version will be expected of later reads, so it must not be another rewrite's too.
+  constexpr int kMostWaits = 3;
+  for (int i = 0; i < kMostWaits && may_be_indistinct(status); ++i) {
+    wait_until_distinct(status);
+    if (::fstat(file.get(), &status) != 0) return read_failure(errno, "looking up the object");
+  }
+  open_file_ref opened(
+      new open_file(key, std::move(file), version_of(status), static_cast<std::uint64_t>(status.st_size)));
+  files.insert(opened);
+  return opened;
+}
+
+result<descriptor> file_store::open_for_read(const file_path& path, struct ::stat& status) const {
+  // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever. It means nothing for files.
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  int number = ::open(path.c_str(), kFlags);
+  if (number < 0 && errno == EINTR) number = ::open(path.c_str(), kFlags);
+  if (number < 0 && (errno == EMFILE || errno == ENFILE)) {
+    files_.get().clear();
+    number = ::open(path.c_str(), kFlags);
+  }
+  if (number < 0) {
+    const int code = errno;
+    if (code == ENXIO) return error(errc::io_error, "the object is a pipe, a socket or a device, not a file");
+    return absence(code, "opening");
+  }
+  descriptor file(number);
+  if (::fstat(number, &status) != 0) return read_failure(errno, "looking up the object");
+  if (!S_ISREG(status.st_mode)) return not_a_file(status);
+  root_was_there_.store(true, std::memory_order_relaxed);
+  return file;
+}
+
+// The error for a path that could not be looked up. An absent object is one thing, a dataset that went away another.
+error file_store::absence(int code, std::string_view doing) const {
+  if ((code == ENOENT || code == ENOTDIR) && root_was_there_.load(std::memory_order_relaxed)) {
+    struct ::stat status {};
+    if (::stat(root_.c_str(), &status) != 0)
+      return {errc::io_error, fmt::format("the folder of the store is gone: '{}'", root_)};
+  }
+  return read_failure(code, doing);
+}
+
+}  // namespace penstock::inline v0

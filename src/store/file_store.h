@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <string_view>
+
+#include "base/fork_local.h"
+#include "store/open_file_cache.h"
+#include <penstock/store.h>
+
+namespace penstock::inline v0 {
+
+struct file_store_options {
+  bool durable = false;            ///< `put` and `erase` return after the device has file and folder
+  unsigned max_open_files = 256;   ///< kept open between ranged reads; never more than a quarter of the process's limit
+};
+
+/// The files below a folder: key `a/b` is the file `<root>/a/b`. Thread-safe; between processes too.
+///
+/// **Versions** are device, inode, size, mtime and ctime of the path at the time of the read: they see a replaced file,
+/// one rewritten in place, and a folder swapped above it. Where the filesystem's clock is coarse, a file changed within
+/// its present tick is opened for ranged reads, replaced and erased only in the next one, or two of its versions could be
+/// equal. What no version can see is a rewrite in place during the read itself: a writer should replace files (rename),
+/// as this store does.
+///
+/// **Ranged reads** keep files open; a warm one is one `stat` and one `pread` and allocates nothing. Neighbouring
+/// requests of one call for the same key share the `stat`, hence also see the same version. **Whole objects** (chunk
+/// files) are opened, `fstat`ed, read and closed.
+///
+/// Symbolic links below the root are followed by reads; a link to a folder is not entered by a recursive listing. A
+/// folder is no object: reading one is `not_found`. Once an object was found, a root that is gone is an `io_error`
+/// (an unmounted disk, a deleted dataset), so that it does not read as an array of nothing but fill value.
+///
+/// A forked child opens files of its own.
+class file_store final : public store {
+ public:
+  /// \param root  Need not exist before something is put; empty: the current folder.
+  explicit file_store(std::string root, file_store_options options = {});
+
+  store_traits traits() const override;
+  void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override;
+
+  /// Writes a new file beside the object and renames it: readers see the old bytes or the new ones. Makes folders.
+  ///
+  /// `must_be_absent` holds against every writer (the rename refuses to replace). `must_match` holds against writers
+  /// that use Penstock, in any process: it compares and renames under an exclusive `flock` of the object's folder,
+  /// which every other put and erase takes shared.
+  /// \error version_changed  The condition does not hold; nothing was written.
+  /// \error unsupported  `must_match` on a filesystem without `flock`.
+  result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition) override;
+  /// Removes the file; folders stay.
+  result<> erase(std::string_view key, const write_condition& condition) override;
+  result<> list(std::string_view prefix, listing what, key_sink& sink) const override;
+  std::string uri() const override { return "file://" + root_; }
+
+ private:
+  result<read_done> read_whole(const byte_read& wanted) const;
+  result<read_done> read_range(const byte_read& wanted, open_file_ref& last) const;
+  result<read_done> check_version(const byte_read& wanted, const open_file_ref& last) const;
+  result<open_file_ref> find_current(std::string_view key) const;
+  result<descriptor> open_for_read(const file_path& path, struct ::stat& status) const;
+  error absence(int code, std::string_view doing) const;
+
+  std::string root_;
+  file_store_options options_;
+  mutable fork_local<open_file_cache> files_;
+  mutable std::atomic<bool> root_was_there_{false};
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "store/file_status.h"
+#include <penstock/store.h>
+
+namespace penstock::inline v0 {
+
+/// A file that is open for reading, and which version of its key's object it is. Counts its owners.
+class open_file {
+ public:
+  open_file(std::string_view key, descriptor file, const version& seen, std::uint64_t size_bytes)
+      : key_(key), file_(std::move(file)), seen_(seen), size_bytes_(size_bytes) {}
+
+  const std::string& key() const noexcept { return key_; }
+  int number() const noexcept { return file_.get(); }
+  const version& seen() const noexcept { return seen_; }
+  std::uint64_t size_bytes() const noexcept { return size_bytes_; }
+
+ private:
+  friend class open_file_ref;
+  std::atomic<std::uint32_t> owners_{0};
+  std::string key_;
+  descriptor file_;
+  version seen_;
+  std::uint64_t size_bytes_;
+};
+
+/// Keeps an open file open, also when the cache lets it go meanwhile. Null where there is none.
+class open_file_ref {
+ public:
+  open_file_ref() noexcept = default;
+  explicit open_file_ref(open_file* file) noexcept : file_(file) {
+    if (file_ != nullptr) file_->owners_.fetch_add(1, std::memory_order_relaxed);
+  }
+  open_file_ref(const open_file_ref& other) noexcept : open_file_ref(other.file_) {}
+  open_file_ref(open_file_ref&& other) noexcept : file_(std::exchange(other.file_, nullptr)) {}
+  open_file_ref& operator=(open_file_ref other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
+  }
+  ~open_file_ref() {
+    if (file_ != nullptr && file_->owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete file_;
+  }
+  const open_file* operator->() const noexcept { return file_; }
+  explicit operator bool() const noexcept { return file_ != nullptr; }
+  friend bool operator==(const open_file_ref& a, const open_file_ref& b) noexcept { return a.file_ == b.file_; }
+
+ private:
+  open_file* file_ = nullptr;
+};
+
+/// At most `capacity` open files by key; the least recently used of a stripe makes room. Thread-safe.
+///
+/// A look-up takes the lock of one stripe for a scan of a few cache lines and allocates nothing: beside the two system
+/// calls of a warm read it does not show.
+class open_file_cache {
+ public:
+  explicit open_file_cache(unsigned capacity);
+
+  open_file_ref find(std::string_view key) noexcept;
+  /// Keeps `file`, in place of what had its key.
+  void insert(const open_file_ref& file);
+  /// Lets go of `file`, if it is still the one that its key has.
+  void drop(const open_file_ref& file) noexcept;
+  void clear() noexcept;
+
+ private:
+  struct slot {
+    std::uint64_t used = 0;  // when; 0: the slot is free
+    std::uint64_t hash = 0;
+    open_file_ref file;
+  };
+  struct stripe {
+    std::mutex mutex;
+    std::uint64_t now = 0;
+    std::vector<slot> slots;
+  };
+  static std::uint64_t hash_of(std::string_view key) noexcept { return std::hash<std::string_view>()(key); }
+  stripe& stripe_of(std::uint64_t hash) noexcept { return stripes_[(hash >> 48) % stripes_.size()]; }
+
+  std::vector<stripe> stripes_;
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,80 @@
+#include <penstock/store.h>
+
+#include <fmt/format.h>
+
+#include "base/checked.h"
+#include "store/byte_extent.h"
+
+namespace penstock::inline v0 {
+
+std::string to_string(const byte_range& range) {
+  if (range.whole()) return "all";
+  if (range.from_end) return fmt::format("last {} bytes", range.length);
+  std::uint64_t end = 0;
+  if (!checked_add(range.offset, range.length, end)) return fmt::format("[{}, +{})", range.offset, range.length);
+  return fmt::format("[{}, {})", range.offset, end);
+}
+
+result<version> store::put(std::string_view, std::span<const part>, const write_condition&) {
+  return error(errc::read_only, fmt::format("this store cannot be written to: {}", uri()));
+}
+
+result<> store::erase(std::string_view, const write_condition&) {
+  return error(errc::read_only, fmt::format("this store cannot be written to: {}", uri()));
+}
+
+result<> store::list(std::string_view, listing, key_sink&) const {
+  return error(errc::unsupported, fmt::format("this store cannot list its keys: {}", uri()));
+}
+
+error version_has_changed() { return {errc::version_changed, "the object is no longer the one that was expected"}; }
+
+result<byte_extent> find_extent(const byte_read& wanted, std::uint64_t size_bytes) {
+  const byte_range& range = wanted.range;
+  if (range.length == 0) return byte_extent{};
+  byte_extent extent{0, size_bytes};
+  if (!range.whole()) {
+    const bool inside = range.from_end
+                            ? range.length <= size_bytes
+                            : range.offset <= size_bytes && range.length <= size_bytes - range.offset;
+    if (!inside) {
+      return error(errc::corrupt_data,
+                   fmt::format("the range leaves the object: {} of {} bytes", to_string(range), size_bytes));
+    }
+    extent = {range.from_end ? size_bytes - range.length : range.offset, range.length};
+  }
+  if (extent.length > wanted.max_bytes) {
+    return error(errc::corrupt_data, fmt::format("{} {} bytes, at most {} can be right",
+                                                 range.whole() ? "the object is" : "the range takes", extent.length,
+                                                 wanted.max_bytes));
+  }
+  if (!wanted.destination.empty() && extent.length != wanted.destination.size()) {
+    return error(range.whole() ? errc::corrupt_data : errc::internal,
+                 fmt::format("there are {} bytes for a destination of {}", extent.length, wanted.destination.size()));
+  }
+  return extent;
+}
+
+result<std::span<std::byte>> find_room(const byte_read& wanted, std::uint64_t length) {
+  if (!wanted.destination.empty()) return wanted.destination;
+  if (length == 0) return std::span<std::byte>();
+  if (wanted.buffer == nullptr) return error(errc::internal, "a read came without a place for its bytes");
+  PENSTOCK_ASSIGN(const std::span<std::byte> room, wanted.buffer->reserve(length));
+  return room.first(static_cast<std::size_t>(length));
+}
+
+result<> check_condition(const write_condition& condition, const version* present) {
+  switch (condition.what) {
+    case write_condition::kind::none: return {};
+    case write_condition::kind::must_be_absent:
+      if (present == nullptr) return {};
+      return error(errc::version_changed, "the object exists, it was to be created");
+    case write_condition::kind::must_match:
+      if (!condition.expected.known()) return error(errc::invalid_argument, "a condition names no version to match");
+      if (present != nullptr && *present == condition.expected) return {};
+      return version_has_changed();
+  }
+  return error(errc::internal, "no such condition");
+}
+
+}  // namespace penstock::inline v0

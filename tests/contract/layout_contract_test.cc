@@ -1,0 +1,107 @@
+#include "contract/layout_contract.h"
+
+#include <string_view>
+
+#include "format/zarr/shard_fixture.h"
+#include "format/zarr/zarr_layout.h"
+
+namespace penstock::contract {
+namespace {
+
+/// A shard as bytes on disk: what it holds, and how its index is written.
+struct shard_kind {
+  std::uint64_t entries = 1;
+  std::uint64_t chunk_bytes = 1;
+  const shard_kind* inner = nullptr;  ///< its entries are shards themselves
+  bool at_start = false;
+  int index_checksums = 0;
+  bool big_endian = false;
+  int shard_checksums = 0;
+};
+
+/// One entry in five was never written; all others lie in reverse order, with holes between them.
+bytes write_shard(const shard_kind& kind, std::uint64_t seed) {
+  const std::uint64_t index_size = 16 * kind.entries + 4 * static_cast<std::uint64_t>(kind.index_checksums);
+  bytes out(kind.at_start ? index_size : 0);
+  index_pairs pairs(kind.entries, {kNoChunk, kNoChunk});
+  for (std::uint64_t i = kind.entries; i-- > 0;) {
+    if ((seed * 7 + i * 3) % 5 == 0) continue;
+    const bytes entry = kind.inner != nullptr ? write_shard(*kind.inner, seed + i + 1)
+                                              : bytes(kind.chunk_bytes, static_cast<std::byte>(i));
+    out.resize(out.size() + i % 3);
+    pairs[i] = {out.size(), entry.size()};
+    out.insert(out.end(), entry.begin(), entry.end());
+  }
+  const bytes index = index_bytes(pairs, kind.index_checksums, kind.big_endian);
+  if (kind.at_start) {
+    std::copy(index.begin(), index.end(), out.begin());
+  } else {
+    out.insert(out.end(), index.begin(), index.end());
+  }
+  for (int i = 0; i < kind.shard_checksums; ++i) append_crc32c(out);
+  return out;
+}
+
+layout_case zarr_case(std::string name, unsigned depth, const shard_kind* kind, std::string_view shape,
+                      std::string_view chunk, std::string_view codecs, std::string_view keys = "\"default\"") {
+  std::string text = R"({"zarr_format": 3, "node_type": "array", "data_type": "uint8", "fill_value": 7, "shape": )";
+  text.append(shape).append(R"(, "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": )").append(chunk);
+  text.append(R"(}}, "chunk_key_encoding": )").append(keys).append(R"(, "codecs": )").append(codecs).append("}");
+  layout_case out;
+  out.name = std::move(name);
+  out.depth = depth;
+  out.make = [text]() -> std::shared_ptr<const chunk_layout> {
+    auto metadata = parse_zarr_metadata(as_bytes(text));
+    EXPECT_TRUE(metadata.ok()) << metadata.error().to_string();
+    if (!metadata.ok()) return nullptr;
+    auto made = zarr_layout::make(*metadata);
+    EXPECT_TRUE(made.ok()) << made.error().to_string();
+    return made.ok() ? *made : nullptr;
+  };
+  out.object = [kind](object_id object) -> std::optional<bytes> {
+    if (kind == nullptr || object % 4 == 3) return std::nullopt;
+    return write_shard(*kind, object);
+  };
+  return out;
+}
+
+const shard_kind kSix{6, 4, nullptr, false, 1};
+const shard_kind kSixBig{6, 4, nullptr, true, 2, true};
+const shard_kind kChecked{6, 4, nullptr, false, 0, false, 1};
+const shard_kind kInnermost{2, 2, nullptr, true, 0};
+const shard_kind kMiddle{4, 0, &kInnermost, false, 1};
+const shard_kind kOuter{3, 0, &kMiddle, true, 0};
+const shard_kind kOnlyChecked{2, 4, nullptr, false, 1, false, 2};
+const shard_kind kAroundChecked{3, 0, &kOnlyChecked, false, 0};
+
+#define LITTLE R"({"name": "bytes", "configuration": {"endian": "little"}})"
+#define BIG R"({"name": "bytes", "configuration": {"endian": "big"}})"
+#define SHARD(chunk, codecs, index, location)                                                         \
+  R"({"name": "sharding_indexed", "configuration": {"chunk_shape": )" chunk R"(, "codecs": [)" codecs \
+  R"(], "index_codecs": [)" index R"(], "index_location": ")" location R"("}})"
+
+const layout_case kCases[] = {
+    zarr_case("zarr_chunks", 0, nullptr, "[7, 11]", "[2, 3]", "[\"bytes\"]"),
+    zarr_case("zarr_chunks_v2_keys", 0, nullptr, "[111, 12]", "[10, 1]", "[\"bytes\"]", "\"v2\""),
+    zarr_case("zarr_shards", 1, &kSix, "[7, 19]", "[4, 6]",
+              "[" SHARD("[2, 2]", "\"bytes\"", LITTLE ", \"crc32c\"", "end") "]"),
+    zarr_case("zarr_shards_index_at_start", 1, &kSixBig, "[7, 19]", "[4, 6]",
+              "[" SHARD("[2, 2]", "\"bytes\"", BIG ", \"crc32c\", \"crc32c\"", "start") "]"),
+    zarr_case("zarr_shards_turned", 1, &kSix, "[19, 7]", "[6, 4]",
+              R"([{"name": "transpose", "configuration": {"order": [1, 0]}}, )" SHARD(
+                  "[2, 2]", "\"bytes\"", LITTLE ", \"crc32c\"", "end") "]"),
+    zarr_case("zarr_shards_checked", 1, &kChecked, "[7, 19]", "[4, 6]",
+              "[" SHARD("[2, 2]", "\"bytes\"", LITTLE, "end") ", \"crc32c\"]"),
+    zarr_case("zarr_shards_three_deep", 3, &kOuter, "[71]", "[48]",
+              "[" SHARD("[16]", SHARD("[4]", SHARD("[2]", "\"bytes\"", LITTLE, "start"), LITTLE ", \"crc32c\"", "end"),
+                        LITTLE, "start") "]"),
+    zarr_case("zarr_shards_checked_within", 2, &kAroundChecked, "[70]", "[24]",
+              "[" SHARD("[8]", SHARD("[4]", "\"bytes\"", LITTLE ", \"crc32c\"", "end") ", \"crc32c\", \"crc32c\"",
+                        LITTLE, "end") "]"),
+};
+
+INSTANTIATE_TEST_SUITE_P(Zarr, LayoutContract, testing::ValuesIn(kCases),
+                         [](const testing::TestParamInfo<layout_case>& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace penstock::contract

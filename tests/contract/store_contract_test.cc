@@ -1,0 +1,552 @@
+// What every store has to do. A new store is one line at the end.
+
+#include "contract/store_contract.h"
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "contract/fault_store.h"
+#include "store/file_store.h"
+#include "store/memory_store.h"
+
+namespace penstock::test {
+namespace {
+
+class StoreContract : public testing::TestWithParam<store_case> {
+ protected:
+  StoreContract() : subject_(GetParam().make()), store_(*subject_.store) {}
+
+  void set(const std::string& key, std::string_view text) { subject_.set(key, text); }
+  bool has_versions() const { return store_.traits().versions; }
+  result<version> put(std::string_view key, std::string_view text, const write_condition& condition = {}) {
+    const bytes data = to_bytes(text);
+    const part whole(data);
+    return store_.put(key, {&whole, 1}, condition);
+  }
+  std::map<std::string, std::uint64_t> list(std::string_view prefix, listing what, std::size_t most = 1000) {
+    struct : key_sink {
+      bool key(std::string_view key, std::uint64_t size) override {
+        EXPECT_TRUE(found.emplace(key, size).second) << key << " was listed twice";
+        return found.size() < most;
+      }
+      std::map<std::string, std::uint64_t> found;
+      std::size_t most = 0;
+    } sink;
+    sink.most = most;
+    const auto done = store_.list(prefix, what, sink);
+    EXPECT_TRUE(done.ok()) << done.error().to_string();
+    return sink.found;
+  }
+
+  store_subject subject_;
+  store& store_;
+};
+
+constexpr std::string_view kText = "0123456789abcdef";
+using names = std::map<std::string, std::uint64_t>;
+
+TEST_P(StoreContract, ReadsWholeObjects) {
+  set("a/b/c", kText);
+  const auto read = read_now(store_, "a/b/c");
+  ASSERT_TRUE(read.ok()) << read.error().to_string();
+  EXPECT_EQ(read->text, kText);
+  EXPECT_EQ(read->object_size, kText.size());
+  EXPECT_EQ(read->seen.known(), has_versions());
+}
+
+TEST_P(StoreContract, ReadsRangesFromStartMiddleAndEnd) {
+  set("k", kText);
+  const struct {
+    byte_range range;
+    std::string_view wanted;
+  } cases[] = {
+      {{0, 1, false}, "0"},
+      {{0, 16, false}, kText},
+      {{5, 4, false}, "5678"},
+      {{15, 1, false}, "f"},
+      {{0, 3, true}, "def"},
+      {{0, 16, true}, kText},
+      {{7, 1, true}, "f"},  // the offset means nothing here
+  };
+  for (const auto& each : cases) {
+    const auto read = read_now(store_, "k", each.range);
+    ASSERT_TRUE(read.ok()) << to_string(each.range) << ": " << read.error().to_string();
+    EXPECT_EQ(read->text, each.wanted) << to_string(each.range);
+    EXPECT_TRUE(read->object_size == 16 || read->object_size == byte_range::kAll) << read->object_size;
+  }
+}
+
+TEST_P(StoreContract, RangesThatLeaveTheObjectAreCorruptData) {
+  set("k", kText);
+  constexpr std::uint64_t kMax = byte_range::kAll;
+  const byte_range bad[] = {
+      {16, 1, false}, {15, 2, false}, {0, 17, false}, {17, 1, false},       {kMax, 1, false}, {kMax - 1, 2, false},
+      {1, kMax - 1, false}, {0, 17, true},  {0, kMax - 1, true}, {kMax - 1, kMax - 1, false},
+  };
+  for (const byte_range& each : bad) {
+    growing_buffer room(1 << 20);
+    byte_read read;
+    read.key = "k";
+    read.range = each;
+    read.buffer = &room;
+    EXPECT_EQ(code_of(read_now(store_, read)), errc::corrupt_data) << to_string(each);
+    EXPECT_EQ(room.capacity(), 0u) << "a size from storage was allocated";
+  }
+}
+
+TEST_P(StoreContract, EmptyObjectsAreObjects) {
+  set("empty", "");
+  const auto read = read_now(store_, "empty");
+  ASSERT_TRUE(read.ok()) << read.error().to_string();
+  EXPECT_EQ(read->text, "");
+  EXPECT_EQ(read->object_size, 0u);
+  EXPECT_EQ(code_of(read_now(store_, "empty", {0, 1, false})), errc::corrupt_data);
+}
+
+TEST_P(StoreContract, AbsentObjectsAreNotFound) {
+  set("folder/key", kText);
+  set("folder/deep/key", kText);
+  const byte_range part_of{0, 4, false};
+  for (const char* key : {"nothing", "folder/nothing", "no/such/folder", "folder/key/below", "folder", "folder/deep"}) {
+    EXPECT_EQ(code_of(read_now(store_, key)), errc::not_found) << key;
+    EXPECT_EQ(code_of(read_now(store_, key, part_of)), errc::not_found) << key;
+    EXPECT_EQ(code_of(read_now(store_, key, {0, 0, false})), errc::not_found) << key;
+  }
+}
+
+TEST_P(StoreContract, FillsTheDestinationInPlace) {
+  set("k", kText);
+  bytes memory(6, std::byte{'-'});
+  byte_read read;
+  read.key = "k";
+  read.range = {5, 4, false};
+  read.destination = std::span(memory).subspan(1, 4);
+  auto done = read_now(store_, read);
+  ASSERT_TRUE(done.ok()) << done.error().to_string();
+  EXPECT_TRUE(done->in_destination);
+  EXPECT_EQ(to_text(memory), "-5678-");
+
+  bytes whole(16);
+  read.range = {};
+  read.destination = whole;
+  done = read_now(store_, read);
+  ASSERT_TRUE(done.ok()) << done.error().to_string();
+  EXPECT_EQ(to_text(whole), kText);
+}
+
+TEST_P(StoreContract, WholeObjectsOfAnotherSizeDoNotGoIntoADestination) {
+  set("k", kText);
+  bytes memory(18, std::byte{'-'});
+  for (const std::size_t size : {15U, 17U}) {
+    byte_read read;
+    read.key = "k";
+    read.destination = std::span(memory).first(size);
+    EXPECT_EQ(code_of(read_now(store_, read)), errc::corrupt_data);
+  }
+  EXPECT_EQ(to_text(memory), std::string(18, '-'));
+}
+
+TEST_P(StoreContract, ObjectsLongerThanTheReaderAllowsAreCorruptData) {
+  set("k", kText);
+  byte_read read;
+  read.key = "k";
+  read.max_bytes = 16;
+  EXPECT_TRUE(read_now(store_, read).ok());
+  read.range = {0, 8, true};
+  read.max_bytes = 8;
+  EXPECT_TRUE(read_now(store_, read).ok()) << "max_bytes bounds what is returned, not what the object holds beside it";
+  read.range = {};
+  read.max_bytes = 15;
+  growing_buffer room;
+  read.buffer = &room;
+  EXPECT_EQ(code_of(read_now(store_, read)), errc::corrupt_data);
+  EXPECT_EQ(room.capacity(), 0u);
+}
+
+TEST_P(StoreContract, TheBuffersLimitIsAnError) {
+  if (store_.traits().lends_bytes) GTEST_SKIP() << "needs no buffer";
+  set("k", kText);
+  for (const byte_range& range : {byte_range{}, byte_range{0, 16, false}}) {
+    growing_buffer room(8);
+    byte_read read;
+    read.key = "k";
+    read.range = range;
+    read.buffer = &room;
+    EXPECT_EQ(code_of(read_now(store_, read)), errc::resource_exhausted);
+  }
+}
+
+TEST_P(StoreContract, LentBytesOutliveRewriteAndErase) {
+  set("k", kText);
+  waiting_sink sink;
+  growing_buffer room;
+  byte_read read;
+  read.key = "k";
+  read.range = {4, 4, false};
+  read.buffer = &room;
+  store_.read({&read, 1}, sink, {});
+  auto all = sink.wait(1);
+  ASSERT_TRUE(all.begin()->second.ok());
+  set("k", "something else and longer");
+  subject_.remove("k");
+  EXPECT_EQ(to_text(all.begin()->second->bytes), "4567");
+}
+
+TEST_P(StoreContract, VersionsTellObjectsApart) {
+  if (!has_versions()) GTEST_SKIP() << "a store without versions";
+  set("k", kText);
+  const auto first = read_now(store_, "k");
+  const auto again = read_now(store_, "k", {2, 3, false});
+  ASSERT_TRUE(first.ok() && again.ok());
+  EXPECT_TRUE(first->seen == again->seen) << "whole and ranged reads of one object see one version";
+
+  set("k", "fedcba9876543210");  // of the same size
+  const auto rewritten = read_now(store_, "k", {0, 4, false});
+  ASSERT_TRUE(rewritten.ok());
+  EXPECT_EQ(rewritten->text, "fedc");
+  EXPECT_FALSE(rewritten->seen == first->seen);
+
+  subject_.remove("k");
+  EXPECT_EQ(code_of(read_now(store_, "k", {0, 4, false})), errc::not_found);
+  set("k", kText);
+  const auto created = read_now(store_, "k", {0, 4, false});
+  ASSERT_TRUE(created.ok());
+  EXPECT_EQ(created->text, "0123");
+  EXPECT_FALSE(created->seen == rewritten->seen);
+}
+
+TEST_P(StoreContract, ReadsOnlyTheExpectedVersion) {
+  if (!has_versions()) GTEST_SKIP() << "a store without versions";
+  set("k", kText);
+  const auto seen = read_now(store_, "k", {0, 4, false});
+  ASSERT_TRUE(seen.ok());
+  const byte_range ranges[] = {{}, {4, 4, false}, {0, 4, true}, {0, 0, false}};
+  for (const byte_range& each : ranges) {
+    const auto read = read_now(store_, "k", each, &seen->seen);
+    ASSERT_TRUE(read.ok()) << to_string(each) << ": " << read.error().to_string();
+    EXPECT_TRUE(read->seen == seen->seen);
+    EXPECT_EQ(read->text.size(), each.whole() ? 16 : each.length);
+    const version unknown;
+    EXPECT_TRUE(read_now(store_, "k", each, &unknown).ok()) << "an unknown version expects nothing";
+  }
+  set("k", "fedcba9876543210");
+  for (const byte_range& each : ranges)
+    EXPECT_EQ(code_of(read_now(store_, "k", each, &seen->seen)), errc::version_changed) << to_string(each);
+  subject_.remove("k");
+  for (const byte_range& each : ranges)
+    EXPECT_EQ(code_of(read_now(store_, "k", each, &seen->seen)), errc::not_found) << to_string(each);
+}
+
+TEST_P(StoreContract, ManyRequestsOfOneCallCompleteOnceEach) {
+  set("k", kText);
+  set("other", "other");
+  const std::string_view keys[] = {"k", "k", "other", "nothing", "../outside", "k"};
+  const byte_range ranges[] = {{0, 2, false}, {14, 2, false}, {}, {0, 2, false}, {}, {15, 2, false}};
+  constexpr std::size_t kCount = 300;
+  std::vector<byte_read> reads(kCount);
+  std::vector<growing_buffer> rooms(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    reads[i].key = keys[i % 6];
+    reads[i].range = ranges[i % 6];
+    reads[i].tag = i;
+    reads[i].buffer = &rooms[i];
+  }
+  waiting_sink sink;
+  store_.read(reads, sink, {});
+  const auto done = sink.wait(kCount);
+  ASSERT_EQ(done.size(), kCount);
+  for (const auto& [tag, outcome] : done) {
+    switch (tag % 6) {
+      case 0: EXPECT_EQ(outcome.ok() ? to_text(outcome->bytes) : outcome.error().to_string(), "01"); break;
+      case 1: EXPECT_EQ(outcome.ok() ? to_text(outcome->bytes) : outcome.error().to_string(), "ef"); break;
+      case 2: EXPECT_EQ(outcome.ok() ? to_text(outcome->bytes) : outcome.error().to_string(), "other"); break;
+      case 3: EXPECT_TRUE(!outcome.ok() && outcome.error().code() == errc::not_found); break;
+      case 4: EXPECT_TRUE(!outcome.ok() && outcome.error().code() == errc::invalid_argument); break;
+      case 5: EXPECT_TRUE(!outcome.ok() && outcome.error().code() == errc::corrupt_data); break;
+    }
+  }
+}
+
+TEST_P(StoreContract, AStoppedReadCompletesEveryRequestAsCancelled) {
+  set("k", kText);
+  std::vector<byte_read> reads(5);
+  growing_buffer room;
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    reads[i].key = "k";
+    reads[i].tag = i;
+    reads[i].buffer = &room;
+  }
+  std::stop_source stop;
+  stop.request_stop();
+  waiting_sink sink;
+  store_.read(reads, sink, stop.get_token());
+  for (const auto& [tag, outcome] : sink.wait(reads.size())) {
+    ASSERT_FALSE(outcome.ok());
+    EXPECT_EQ(outcome.error().code(), errc::cancelled);
+  }
+}
+
+TEST_P(StoreContract, KeysThatLeaveTheRootAreRefused) {
+  const std::string_view hostile[] = {
+      "",      "/",     "/etc/passwd", "..",      "../secret", "a/../../secret", "a/..",
+      "a//b",  "a/",    "./a",         "a/./b",   std::string_view("a\0b", 3), std::string_view("\0", 1),
+  };
+  for (const std::string_view key : hostile) {
+    EXPECT_EQ(code_of(read_now(store_, key)), errc::invalid_argument) << key;
+    EXPECT_EQ(code_of(read_now(store_, key, {0, 1, false})), errc::invalid_argument) << key;
+    EXPECT_EQ(code_of(read_now(store_, key, {0, 0, false})), errc::invalid_argument) << key;
+    if (!subject_.writable) continue;
+    const auto put_there = put(key, "x");
+    ASSERT_FALSE(put_there.ok()) << key;
+    EXPECT_EQ(put_there.error().code(), errc::invalid_argument) << key;
+    const auto erased = store_.erase(key, {});
+    ASSERT_FALSE(erased.ok()) << key;
+    EXPECT_EQ(erased.error().code(), errc::invalid_argument) << key;
+  }
+  for (const char* key : {"..a", "a..", "...", "a/.hidden", "c/0/..1", "a b", "\xC3\xA4"}) {
+    set(key, kText);
+    EXPECT_TRUE(read_now(store_, key).ok()) << key;
+  }
+}
+
+TEST_P(StoreContract, PutReplacesObjectsAndReturnsTheirVersion) {
+  if (!subject_.writable) GTEST_SKIP();
+  const bytes one = to_bytes("one"), two = to_bytes("two");
+  const part parts[] = {one, {}, two, {}};
+  const auto first = store_.put("a/deep/key", parts, {});
+  ASSERT_TRUE(first.ok()) << first.error().to_string();
+  auto read = read_now(store_, "a/deep/key");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->text, "onetwo");
+  EXPECT_TRUE(!has_versions() || read->seen == *first);
+
+  const auto second = put("a/deep/key", "other");
+  ASSERT_TRUE(second.ok());
+  read = read_now(store_, "a/deep/key", {0, 5, false});
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->text, "other");
+  EXPECT_TRUE(!has_versions() || (read->seen == *second && !(*first == *second)));
+
+  ASSERT_TRUE(store_.put("none", {}, {}).ok());
+  EXPECT_EQ(read_now(store_, "none")->object_size, 0u);
+}
+
+TEST_P(StoreContract, ConditionalPutsHappenOnlyWhereTheConditionHolds) {
+  if (!subject_.writable || !has_versions()) GTEST_SKIP();
+  write_condition absent, match;
+  absent.what = write_condition::kind::must_be_absent;
+  match.what = write_condition::kind::must_match;
+  const auto refused = [&](const write_condition& condition, errc code) {
+    const auto done = put("k", "refused", condition);
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().code(), code);
+  };
+  refused(match, errc::invalid_argument);  // names no version
+  const auto first = put("k", "first", absent);
+  ASSERT_TRUE(first.ok()) << first.error().to_string();
+  refused(absent, errc::version_changed);
+  match.expected = *first;
+  const auto second = put("k", "second", match);
+  ASSERT_TRUE(second.ok()) << second.error().to_string();
+  refused(match, errc::version_changed);
+  EXPECT_EQ(read_now(store_, "k")->text, "second");
+
+  auto erased = store_.erase("k", match);
+  ASSERT_FALSE(erased.ok());
+  EXPECT_EQ(erased.error().code(), errc::version_changed);
+  match.expected = *second;
+  EXPECT_TRUE(store_.erase("k", match).ok());
+  EXPECT_EQ(code_of(read_now(store_, "k")), errc::not_found);
+  refused(match, errc::version_changed);
+  EXPECT_TRUE(store_.erase("k", match).ok()) << "absent objects are no error";
+  EXPECT_TRUE(store_.erase("no/such/folder", {}).ok());
+  EXPECT_TRUE(put("k", "third", absent).ok());
+}
+
+TEST_P(StoreContract, OneOfManyConditionalWritersWins) {
+  if (!subject_.writable || !has_versions()) GTEST_SKIP();
+  // Each writer adds one by compare-and-swap: a lost update would show in the sum.
+  ASSERT_TRUE(put("counter", "0").ok());
+  constexpr int kWriters = 4, kEach = 20;
+  std::atomic<int> created{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kWriters; ++i) {
+    threads.emplace_back([&] {
+      write_condition absent;
+      absent.what = write_condition::kind::must_be_absent;
+      for (int n = 0; n < kEach; ++n) {
+        if (put("once/" + std::to_string(n), "x", absent).ok()) ++created;
+        for (;;) {
+          const auto now = read_now(store_, "counter");
+          if (!now.ok()) {
+            ADD_FAILURE() << now.error().to_string();
+            return;
+          }
+          write_condition match;
+          match.what = write_condition::kind::must_match;
+          match.expected = now->seen;
+          const auto done = put("counter", std::to_string(std::stoi(now->text) + 1), match);
+          if (done.ok()) break;
+          ASSERT_EQ(done.error().code(), errc::version_changed) << done.error().to_string();
+        }
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(read_now(store_, "counter")->text, std::to_string(kWriters * kEach));
+  EXPECT_EQ(created.load(), kEach);
+}
+
+TEST_P(StoreContract, ReadersSeeWholeWritesOnly) {
+  // Every object is one letter, repeated: a mixture, or a length without its bytes, would be a torn write.
+  const std::size_t sizes[] = {1, 100, 40'000};
+  set("k", std::string(100, 'a'));
+  std::atomic<bool> stop{false};
+  std::atomic<int> reads{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&, i] {
+      bytes memory(1);
+      version last;
+      while (!stop) {
+        byte_read read;
+        read.key = "k";
+        if (i == 1) read.range = {0, 1, false};
+        if (i == 1) read.destination = memory;
+        if (i == 2) read.expected = &last;
+        const auto done = read_now(store_, read);
+        ++reads;
+        if (!done.ok()) {
+          ASSERT_EQ(done.error().code(), errc::version_changed) << done.error().to_string();
+          last = version();
+          continue;
+        }
+        if (i == 2) {
+          ASSERT_TRUE(!last.known() || last == done->seen);
+          last = done->seen;
+        }
+        ASSERT_FALSE(done->text.empty());
+        ASSERT_EQ(done->text.find_first_not_of(done->text[0]), std::string::npos);
+        ASSERT_TRUE(i == 1 || std::count(std::begin(sizes), std::end(sizes), done->text.size()) == 1);
+      }
+    });
+  }
+  int writes = 0;
+  while (writes < 60 || (reads < 60 && writes < 300)) {
+    set("k", std::string(sizes[writes % 3], static_cast<char>('a' + writes % 26)));
+    ++writes;
+  }
+  stop = true;
+  for (std::thread& each : threads) each.join();
+}
+
+TEST_P(StoreContract, ListsObjectsAndChildren) {
+  if (!subject_.listable) GTEST_SKIP();
+  for (const char* key : {"zarr.json", "a/zarr.json", "a/c/0/0", "a/c/0/1", "ab/x", "a.b"}) set(key, key);
+  EXPECT_EQ(list("", listing::objects), (names{{"zarr.json", 9}, {"a/zarr.json", 11}, {"a/c/0/0", 7}, {"a/c/0/1", 7},
+                                               {"ab/x", 4}, {"a.b", 3}}));
+  EXPECT_EQ(list("a/", listing::objects), (names{{"a/zarr.json", 11}, {"a/c/0/0", 7}, {"a/c/0/1", 7}}));
+  EXPECT_EQ(list("", listing::children), (names{{"zarr.json", 9}, {"a/", 0}, {"ab/", 0}, {"a.b", 3}}));
+  EXPECT_EQ(list("a/", listing::children), (names{{"a/zarr.json", 11}, {"a/c/", 0}}));
+  EXPECT_EQ(list("a/c/0/", listing::children), (names{{"a/c/0/0", 7}, {"a/c/0/1", 7}}));
+  EXPECT_EQ(list("nothing/", listing::objects), names{});
+  EXPECT_EQ(list("a.b/", listing::children), names{});
+  EXPECT_EQ(list("", listing::objects, 1).size(), 1u) << "the sink stops the listing";
+  struct : key_sink {
+    bool key(std::string_view, std::uint64_t) override { return true; }
+  } sink;
+  for (const char* prefix : {"a", "/", "../", "a/../", "a//"}) {
+    const auto refused = store_.list(prefix, listing::objects, sink);
+    ASSERT_FALSE(refused.ok()) << prefix;
+    EXPECT_EQ(refused.error().code(), errc::invalid_argument) << prefix;
+  }
+}
+
+TEST_P(StoreContract, KeepsItsTraits) {
+  const store_traits traits = store_.traits();
+  EXPECT_GT(traits.max_length_bytes, traits.max_gap_bytes);
+  EXPECT_FALSE(store_.uri().empty());
+  if (!traits.inline_completion) return;
+  set("k", kText);
+  std::vector<byte_read> reads(3);
+  growing_buffer room;
+  for (byte_read& each : reads) {
+    each.key = "k";
+    each.buffer = &room;
+  }
+  reads[1].range = {0, 4, false};
+  struct : completion_sink {
+    void complete(std::uint64_t, result<read_done> done) override {
+      ++count;
+      EXPECT_TRUE(done.ok());
+      EXPECT_TRUE(!done.ok() || lends || done->bytes.data() == room->reserve(0).value().data());
+    }
+    int count = 0;
+    bool lends = false;
+    growing_buffer* room = nullptr;
+  } sink;
+  sink.lends = traits.lends_bytes;
+  sink.room = &room;
+  store_.read(reads, sink, {});
+  EXPECT_EQ(sink.count, 3) << "an inline store completes before it returns";
+}
+
+store_subject file_subject() {
+  auto folder = std::make_shared<temporary_folder>();
+  const std::string root = folder->path() / "root";
+  return writable_subject(std::make_shared<file_store>(root), folder);
+}
+store_subject durable_file_subject() {
+  auto folder = std::make_shared<temporary_folder>();
+  file_store_options options;
+  options.durable = true;
+  options.max_open_files = 0;
+  return writable_subject(std::make_shared<file_store>(folder->path() / "not/yet/there", options), folder);
+}
+store_subject fault_subject(std::shared_ptr<store> inner, fault_script script) {
+  return writable_subject(std::make_shared<fault_store>(std::move(inner), std::move(script)));
+}
+// Completes from another thread, in no order.
+store_subject deferred_subject() {
+  fault_script script;
+  script.deferred = true;
+  script.lends = false;
+  auto made = std::make_shared<fault_store>(std::make_shared<memory_store>(), script);
+  auto deliverer = std::make_shared<std::jthread>([from = made.get()](std::stop_token stop) {
+    for (std::uint64_t i = 1; !stop.stop_requested(); i = i * 6364136223846793005U + 1) {
+      if (from->pending()) {
+        from->deliver_one(i >> 33);
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  });
+  return writable_subject(made, deliverer);
+}
+fault_script copying() {
+  fault_script script;
+  script.lends = false;
+  return script;
+}
+fault_script unversioned() {
+  fault_script script;
+  script.versions = false;
+  return script;
+}
+
+const store_case kCases[] = {
+    {"memory", [] { return writable_subject(std::make_shared<memory_store>()); }},
+    {"file", file_subject},
+    {"durable_file", durable_file_subject},
+    {"fault", [] { return fault_subject(std::make_shared<memory_store>(), {}); }},
+    {"copying", [] { return fault_subject(std::make_shared<memory_store>(), copying()); }},
+    {"unversioned", [] { return fault_subject(std::make_shared<memory_store>(), unversioned()); }},
+    {"deferred", deferred_subject},
+};
+INSTANTIATE_TEST_SUITE_P(Stores, StoreContract, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace penstock::test

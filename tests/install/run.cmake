@@ -1,0 +1,22 @@
+# Installs the build under test into a folder of its own, builds the program here against it as a user would, and lets it
+# read an array: 14 bytes, of which the second chunk was never written.
+set(work ${BUILD_DIR}/install-test)
+file(REMOVE_RECURSE ${work})
+
+function(step)
+  execute_process(COMMAND ${ARGN} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+file(WRITE ${work}/text.zarr/zarr.json [[{
+  "zarr_format": 3, "node_type": "array", "shape": [14], "data_type": "uint8", "fill_value": 46,
+  "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [8]}},
+  "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}]
+}]])
+file(WRITE ${work}/text.zarr/c/0 "penstock")
+
+step(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${work}/prefix --component development)
+step(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${work}/build -G ${GENERATOR} -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM}
+     -DCMAKE_CXX_COMPILER=${CXX_COMPILER} -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_BUILD_TYPE=Release
+     -DVERSION=${VERSION})
+step(${CMAKE_COMMAND} --build ${work}/build)
+step(${work}/build/consumer ${work}/text.zarr)

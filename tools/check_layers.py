@@ -1,0 +1,127 @@
+"""Checks that every folder includes only from folders to its left, and every public header only from its layer.
+
+    base < array < {codec | store} < format < plan < engine < cuda < api < {cli | python}
+
+Folders of one brace (and two formats) do not know each other. Tests may include what their folder may.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+LAYERS = [
+    {"base"},
+    {"array"},
+    {"codec", "store"},
+    {"format"},
+    {"plan"},
+    {"engine"},
+    {"cuda"},
+    {"api"},
+    {"cli", "python"},
+]
+LEVEL = {folder: level for level, folders in enumerate(LAYERS) for folder in folders}
+
+# A new public header gets its line here: which layer it belongs to is a decision.
+PUBLIC = {
+    "config.h": "base",
+    "result.h": "base",
+    "dtype.h": "array",
+    "shape.h": "array",
+    "tensor.h": "array",
+    "selection.h": "array",
+    "codec.h": "codec",
+    "store.h": "store",
+    "layout.h": "format",
+    "plan.h": "plan",
+    "context.h": "engine",
+    "profile.h": "engine",
+    "array.h": "api",
+    "penstock.h": "api",
+}
+
+# The console script of the Python package and the program are the same code: one door in a wall.
+DOORS = {("python", "cli/run.h")}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
+SOURCES = {".h", ".cc", ".cu", ".cuh"}
+
+
+def folder_of(path: str) -> str | None:
+    """The folder that a path under src/ belongs to; formats have one each, cli/ and python/ stand beside src/."""
+    parts = path.split("/")
+    if len(parts) == 1 or parts[0] not in LEVEL:
+        return None
+    return "/".join(parts[:2]) if parts[0] == "format" and len(parts) > 2 else parts[0]
+
+
+def may_include(user: str, used: str) -> bool:
+    """Whether `user` may include from `used`; both as `folder_of` names them."""
+    level, other = LEVEL[user.split("/")[0]], LEVEL[used.split("/")[0]]
+    if other == level:  # `format` alone is the layer's public headers
+        return user == used or (used == "format" and user.startswith("format/"))
+    return other < level
+
+
+def check_file(name: str, folder: str, text: str) -> list[str]:
+    """The complaints about one file of `folder`, each `name:line: sentence`."""
+    complaints = []
+    public = name.startswith("include/")
+    for match in INCLUDE.finditer(text):
+        quoted, target = match[1] == '"', match[2]
+        used: str | None
+        if target.startswith("penstock/"):
+            used = PUBLIC.get(target.removeprefix("penstock/"))
+            problem = None if used else f"<{target}> has no layer in tools/check_layers.py"
+        elif quoted:
+            used = folder_of(target)
+            # A file of the same folder may be named without its path in cli/ and python/, which are no library.
+            problem = "a public header includes only public headers" if public else None
+            if used is None and not public and "/" in target:
+                problem = f'"{target}" is in no folder of src/'
+        else:
+            used = None
+            standard = "/" not in target and "." not in target
+            problem = "a public header includes only public and standard headers" if public and not standard else None
+        if problem is None and used is not None and not may_include(folder, used) and (folder, target) not in DOORS:
+            problem = f"{folder} must not know {used}"
+        if problem:
+            line = text.count("\n", 0, match.start(1)) + 1
+            complaints.append(f"{name}:{line}: {problem} ({target})")
+    return complaints
+
+
+def check_tree(root: Path) -> list[str]:
+    """The complaints about a whole checkout."""
+    complaints = []
+    for path in sorted((root / "include" / "penstock").rglob("*")):
+        if path.suffix in SOURCES:
+            name = path.relative_to(root).as_posix()
+            layer = PUBLIC.get(path.relative_to(root / "include" / "penstock").as_posix())
+            if layer is None:
+                complaints.append(f"{name}:1: this public header has no layer in tools/check_layers.py")
+            else:
+                complaints += check_file(name, layer, path.read_text())
+    for base, prefix in ((root / "src", ""), (root / "cli", "cli/"), (root / "python", "python/")):
+        for path in sorted(base.rglob("*")):
+            if path.suffix not in SOURCES:
+                continue
+            name = path.relative_to(root).as_posix()
+            folder = folder_of(prefix + path.relative_to(base).as_posix())
+            if folder is None:
+                complaints.append(f"{name}:1: this folder has no layer in tools/check_layers.py")
+            else:
+                complaints += check_file(name, folder, path.read_text())
+    return complaints
+
+
+def main() -> int:
+    complaints = check_tree(Path(__file__).resolve().parent.parent)
+    print("\n".join(complaints), end="\n" if complaints else "")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Runs libFuzzer targets.
+
+As a test:  fuzz.py TARGET SEEDS          a few seconds (PENSTOCK_FUZZ_SECONDS, 5) from the seeds alone
+By hand:    fuzz.py --build DIR --seconds N [NAME...]   builds all targets, or those named, and runs them from the seeds
+            and from what earlier runs by hand have found
+
+An input that crashes is kept under <build>/fuzz/<what>/crash-*; put it beside the seeds, under a name that says what it
+is, and every build replays it from then on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def work_folder(target: Path) -> Path:
+    """<build>/tests/fuzz/fuzz_<what> keeps its findings in <build>/fuzz/<what>."""
+    return target.parents[2] / "fuzz" / target.name.removeprefix("fuzz_")
+
+
+def fuzz(target: Path, seeds: Path, corpus: Path, seconds: int) -> int:
+    """Runs one target, which reads both folders and adds to `corpus`; its exit status."""
+    what = target.name.removeprefix("fuzz_")
+    work = work_folder(target)
+    for folder in (work, corpus):
+        folder.mkdir(parents=True, exist_ok=True)
+    dictionary = ROOT / "tests" / "fuzz" / f"{what}.dict"
+    command: list[str | Path] = [target, corpus, *([seeds] if seeds.is_dir() else [])]
+    command += [f"-dict={dictionary}"] if dictionary.exists() else []
+    # One input may take ten seconds and 2 GiB at most: a hang or a hostile allocation is a finding too.
+    command += [f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=1024"]
+    command += [f"-artifact_prefix={work}/", "-print_final_stats=1", "-verbosity=0"]
+    environment = {"ASAN_OPTIONS": "detect_leaks=1", **os.environ}
+    return subprocess.run(command, env=environment).returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=Path, help="build folder, configured with PENSTOCK_LIBFUZZER")
+    parser.add_argument("--seconds", type=int, default=int(os.environ.get("PENSTOCK_FUZZ_SECONDS", "5")))
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    if options.build is None:
+        target, seeds = map(Path, options.names)
+        with tempfile.TemporaryDirectory() as corpus:
+            return fuzz(target.resolve(), seeds, Path(corpus), options.seconds)
+
+    names = options.names or sorted(path.stem for path in (ROOT / "tests" / "fuzz").glob("fuzz_*.cc"))
+    if not names:
+        print("No fuzz targets yet")
+        return 0
+    subprocess.run(["cmake", "--build", options.build, "-j", str(options.jobs), "--target", *names], check=True)
+    targets = [options.build.resolve() / "tests" / "fuzz" / name for name in names]
+
+    def search(target: Path) -> int:
+        seeds = ROOT / "tests" / "data" / "fuzz" / target.name.removeprefix("fuzz_")
+        return fuzz(target, seeds, work_folder(target) / "corpus", options.seconds)
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        runs = pool.map(search, targets)
+        failed = [name for name, status in zip(names, runs, strict=True) if status]
+    print(
+        f"{len(names) - len(failed)} targets without a finding" + (f"; findings: {', '.join(failed)}" if failed else "")
+    )
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

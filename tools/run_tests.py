@@ -1,0 +1,179 @@
+"""Runs every test of the project, stage by stage, and ends with one line: N passed, N failed, N skipped.
+
+A stage that fails does not stop the others. Cases are counted from what the runners report (GoogleTest's JSON, ctest's
+and pytest's JUnit files); a stage without a report of its own counts as one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+REPORTS = ROOT / "build" / "test-reports"
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+
+
+class Stages:
+    """The stages in the order in which they run; each returns what it counted."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = str(jobs)
+
+    def lint(self) -> Counter[str]:
+        """Format, lint, types and layers: `make check`."""
+        return one(run("make", "-s", "--no-print-directory", "check"))
+
+    def unit(self) -> Counter[str]:
+        """All C++ tests as users get the code, warnings as errors; the fuzz seeds; the install test."""
+        configure = ("ci", "-DPENSTOCK_PYTHON=ON", f"-DPython_EXECUTABLE={sys.executable}")
+        return self.build(*configure) or self.ctest("release", "unit")
+
+    def python(self) -> Counter[str]:
+        """The Python tests, against the module that `unit` built."""
+        report = REPORTS / "python.xml"
+        status = run(sys.executable, "-m", "pytest", f"--junitxml={report}")
+        return count_junit(report, status)
+
+    def asan(self) -> Counter[str]:
+        """The C++ tests under AddressSanitizer and UBSan, and each fuzz target for a few seconds."""
+        return self.build("asan") or self.ctest(
+            "asan",
+            "asan",
+            ASAN_OPTIONS="detect_stack_use_after_return=1:strict_string_checks=1",
+            UBSAN_OPTIONS="print_stacktrace=1",
+        )
+
+    def tsan(self) -> Counter[str]:
+        """The threaded C++ tests under ThreadSanitizer."""
+        return self.build("tsan", target="threaded_tests") or self.ctest(
+            "tsan", "tsan", "-L", "threaded", prefix=without_randomised_addresses(), TSAN_OPTIONS="halt_on_error=1"
+        )
+
+    def build(self, *configure: str, target: str = "all") -> Counter[str] | None:
+        """Configures and builds a preset; counts one failure when that fails, nothing when it works."""
+        folder = "build/release" if configure[0] == "ci" else f"build/{configure[0]}"
+        ok = not run("cmake", "--preset", *configure) and not run(
+            "cmake", "--build", folder, "-j", self.jobs, "--target", target
+        )
+        return None if ok else Counter({FAILED: 1})
+
+    def ctest(
+        self, folder: str, name: str, *options: str, prefix: tuple[str, ...] = (), **environment: str
+    ) -> Counter[str]:
+        report, cases = REPORTS / f"{name}.xml", REPORTS / f"{name}-gtest"
+        command = ("ctest", "--test-dir", f"build/{folder}", "--output-on-failure", "-j", self.jobs)
+        status = run(
+            *prefix, *command, "--output-junit", str(report), *options, GTEST_OUTPUT=f"json:{cases}/", **environment
+        )
+        return count_ctest(report, cases, status)
+
+
+def run(*command: str, **environment: str) -> int:
+    """Runs a command in the project's folder, its output going where ours goes."""
+    sys.stdout.flush()
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}).returncode
+
+
+def without_randomised_addresses() -> tuple[str, ...]:
+    """clang 14's ThreadSanitizer does not start where the kernel randomises more than 28 bits of an address."""
+    try:
+        bits = int(Path("/proc/sys/vm/mmap_rnd_bits").read_text())
+    except OSError:
+        return ()
+    return ("setarch", platform.machine(), "-R") if bits > 28 else ()
+
+
+def one(status: int) -> Counter[str]:
+    return Counter({FAILED if status else PASSED: 1})
+
+
+def count_junit(report: Path, status: int) -> Counter[str]:
+    """Counts a JUnit file's cases; a runner that failed without naming a failed case counts as one."""
+    counts: Counter[str] = Counter()
+    if report.exists():
+        for case in ET.parse(report).getroot().iter("testcase"):
+            counts[outcome(case)] += 1
+    if status and not counts[FAILED]:
+        counts[FAILED] = 1
+    return counts
+
+
+def outcome(case: ET.Element) -> str:
+    if case.find("failure") is not None or case.find("error") is not None:
+        return FAILED
+    return SKIPPED if case.find("skipped") is not None else PASSED
+
+
+def count_ctest(report: Path, cases: Path, status: int) -> Counter[str]:
+    """Counts GoogleTest's cases where an executable reported them, and ctest's own entries otherwise."""
+    counts: Counter[str] = Counter()
+    entries = ET.parse(report).getroot().iter("testcase") if report.exists() else ()
+    for entry in entries:
+        whole = outcome(entry)
+        detail = cases / f"{entry.get('name')}.json"
+        inner = count_gtest(detail) if detail.exists() else Counter({whole: 1})
+        if whole == FAILED and not inner[FAILED]:
+            inner[FAILED] = 1  # every case passed and the process still failed: a leak, a crash on the way out
+        counts += inner
+    if status and not counts[FAILED]:
+        counts[FAILED] = 1
+    return counts
+
+
+def count_gtest(report: Path) -> Counter[str]:
+    try:
+        suites = json.loads(report.read_text())["testsuites"]
+    except ValueError:  # the process died while it wrote
+        return Counter({FAILED: 1})
+    cases = [case for suite in suites for case in suite["testsuite"]]
+    return Counter(
+        FAILED if case.get("failures") else SKIPPED if case.get("result") == "SKIPPED" else PASSED for case in cases
+    )
+
+
+def main() -> int:
+    names = ["lint", "unit", "python", "asan", "tsan"]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("stages", nargs="*", help=f"of {' '.join(names)}; all when none is given")
+    options = parser.parse_args()
+    if unknown := set(options.stages) - set(names):
+        parser.error(f"no such stage: {', '.join(sorted(unknown))}")
+
+    if REPORTS.exists():
+        for old in sorted(REPORTS.rglob("*"), reverse=True):
+            old.rmdir() if old.is_dir() else old.unlink()
+    REPORTS.mkdir(parents=True, exist_ok=True)
+
+    stages = Stages(options.jobs)
+    total: Counter[str] = Counter()
+    lines = []
+    for name in names:
+        if options.stages and name not in options.stages:
+            continue
+        stage: Callable[[], Counter[str]] = getattr(stages, name)
+        print(f"\n=== {name}: {stage.__doc__}", flush=True)
+        start = time.monotonic()
+        counts = stage()
+        total += counts
+        lines.append(f"{name:<8}{time.monotonic() - start:7.0f} s   {summary(counts)}")
+    print("\n" + "\n".join(lines) + "\n\n" + summary(total), flush=True)
+    return 1 if total[FAILED] or not total[PASSED] else 0
+
+
+def summary(counts: Counter[str]) -> str:
+    return ", ".join(f"{counts[kind]} {kind}" for kind in (PASSED, FAILED, SKIPPED))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
