@@ -7,8 +7,7 @@
 #include "run.h"
 #include "verbs.h"
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 struct check_arguments {
@@ -118,12 +117,11 @@ void add_check(CLI::App& program, bool& as_json, action& chosen) {
   verb->add_option("--max-failures", given->max_failures, "Write out at most that many bad chunks of an array")
       ->capture_default_str();
   verb->add_option("--threads", given->threads, "Threads that decode; the processor's cores without it")
-      ->check(CLI::Range(1, 4096));
+      ->check(CLI::Range(1, 4096).description(""));
   verb->add_flag("--json", as_json, "Print one JSON document");
   verb->footer(
       "Exit status 1 where anything is bad.\n\nExamples:\n  penstock check data.zarr\n  penstock check run/ --json");
   verb->callback([given, &chosen] { chosen = [given](const session& speak) { return check(speak, *given); }; });
 }
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

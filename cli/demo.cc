@@ -2,8 +2,7 @@
 
 #include "verbs.h"
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 
 // Only for the list of commands: `run` hands the whole line to Python, whose zarr-python writes the demo's array.
 void add_demo(CLI::App& program) {
@@ -11,5 +10,4 @@ void add_demo(CLI::App& program) {
       ->prefix_command();
 }
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

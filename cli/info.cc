@@ -6,8 +6,7 @@
 #include "values.h"
 #include "verbs.h"
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 /// Groups nested deeper than this are a loop of links.
@@ -162,5 +161,4 @@ void add_info(CLI::App& program, bool& as_json, action& chosen) {
   verb->callback([uri, &chosen] { chosen = [uri](const session& speak) { return info(speak, *uri); }; });
 }
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

@@ -6,8 +6,7 @@
 #include <climits>
 #include <cstring>
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 // A signal handler reaches nothing but statics; they belong to the one signal_scope that is alive.
@@ -54,5 +53,4 @@ void remove_on_exit(const std::string& path) noexcept {
   has_leftover = true;
 }
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

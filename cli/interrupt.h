@@ -5,8 +5,7 @@
 
 #include <penstock/config.h>
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 
 /// Catches SIGINT, SIGTERM and SIGHUP and ignores SIGPIPE (writes fail instead) while it lives. One at a time.
 ///
@@ -39,5 +38,4 @@ int caught_signal() noexcept;
 /// Names the one unfinished file that a signal's sudden end must remove; empty: none.
 void remove_on_exit(const std::string& path) noexcept;
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

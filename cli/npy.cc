@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 
 result<std::string> npy_header(dtype type, const extents& shape) {
   const std::string descr = type.numpy_typestr();
@@ -26,5 +25,4 @@ result<std::string> npy_header(dtype type, const extents& shape) {
   return header;
 }
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

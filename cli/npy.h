@@ -6,8 +6,7 @@
 #include <penstock/result.h>
 #include <penstock/shape.h>
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 
 /// The header of a C-order `.npy` file of version 1.0, padded so that the data begins at a multiple of 64 bytes.
 ///
@@ -15,5 +14,4 @@ namespace cli {
 /// Source: NumPy's `numpy.lib.format`.
 result<std::string> npy_header(dtype type, const extents& shape);
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

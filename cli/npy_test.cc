@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 TEST(NpyHeader, IsWhatNumPyWritesForTheSameArray) {
@@ -41,5 +40,4 @@ TEST(NpyHeader, RefusesWhatNumPyHasNoTypeFor) {
 }
 
 }  // namespace
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

@@ -2,10 +2,7 @@
 
 #include "verbs.h"
 
-namespace penstock::inline v0 {
-namespace cli {
-
-std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
+namespace penstock::inline v0::cli {
 
 result<node> open_node(const std::string& uri, unsigned threads) {
   context_options settings;
@@ -40,5 +37,4 @@ grid_counts count_grid(const array& a) {
   return counts;
 }
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

@@ -13,8 +13,7 @@
 
 #include "interrupt.h"
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 error failed(const std::string& path, int number) {
@@ -111,5 +110,4 @@ result<> output_file::commit() {
   return {};
 }
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

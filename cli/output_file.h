@@ -7,8 +7,7 @@
 
 #include <penstock/result.h>
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 
 /// A file of known size that appears under its name complete or not at all. Move-only.
 ///
@@ -37,5 +36,4 @@ class output_file {
   bool overwrite_ = false;
 };
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

@@ -9,8 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -123,5 +122,4 @@ TEST_F(OutputFile, SaysWhyItCannotBeMade) {
 }
 
 }  // namespace
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

@@ -3,18 +3,16 @@
 #include "run.h"
 #include "verbs.h"
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 struct plan_arguments {
-  std::string uri;
-  std::vector<std::string> words;
+  std::string uri, selection;
   std::size_t lines = 64;
 };
 
 int plan(const session& speak, const plan_arguments& given) {
-  auto which = parse_selection(joined(given.words));
+  auto which = parse_selection(given.selection);
   if (!which.ok()) return speak.refuse(which.error().message());
   auto a = open_one(given.uri);
   if (!a.ok()) return speak.fail(a.error());
@@ -41,12 +39,11 @@ void add_plan(CLI::App& program, bool& as_json, action& chosen) {
   auto given = std::make_shared<plan_arguments>();
   CLI::App* verb = program.add_subcommand("plan", "Show what a read would fetch, decode and fill");
   verb->add_option("URI", given->uri, "A path, or a file: URI")->required();
-  verb->add_option("SELECTION", given->words, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
+  verb->add_option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
   verb->add_option("--lines", given->lines, "Write out at most that many operations")->capture_default_str();
   verb->add_flag("--json", as_json, "Print the plan's sums as one JSON document");
   verb->footer("Examples:\n  penstock plan data.zarr\n  penstock plan data.zarr '0:10, ::2' --lines 8");
   verb->callback([given, &chosen] { chosen = [given](const session& speak) { return plan(speak, *given); }; });
 }
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

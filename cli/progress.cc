@@ -9,8 +9,7 @@
 #include "interrupt.h"
 #include "session.h"
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 std::string time_text(double seconds) {
@@ -71,5 +70,4 @@ progress_fn progress_line::callback() {
   return [this](const read_progress& now) { return update(now); };
 }
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

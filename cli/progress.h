@@ -5,8 +5,7 @@
 
 #include <penstock/array.h>
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 
 /// One line on stderr that shows how far a read is, where stderr is a terminal; nothing anywhere else.
 ///
@@ -35,5 +34,4 @@ class progress_line {
 /// `reading  1.20 GB of 3.28 GB  36%  1.61 GB/s  1 s left`.
 std::string progress_text(const std::string& what, const read_progress& now, double seconds);
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

@@ -4,8 +4,7 @@
 
 #include "session.h"
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 TEST(ProgressText, ShowsBytesRateAndTimeLeft) {
@@ -31,5 +30,4 @@ TEST(BytesText, HasThreeDigitsAndDecimalUnits) {
 }
 
 }  // namespace
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

@@ -14,8 +14,7 @@
 
 extern char** environ;
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 std::vector<char*> pointers(std::vector<std::string>& words) {
@@ -60,5 +59,4 @@ int run_in_python(const session& speak, int argc, const char* const* argv) {
   return speak.fail(failure);
 }
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

@@ -18,8 +18,7 @@
 #include "values.h"
 #include "verbs.h"
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 constexpr std::uint64_t kMostPrinted = 1000;
@@ -27,8 +26,7 @@ constexpr std::uint64_t kMostPrintedBytes = std::uint64_t{1} << 20;  // r* items
 constexpr std::uint64_t kSlabBytes = std::uint64_t{256} << 20;
 
 struct read_arguments {
-  std::string uri;
-  std::vector<std::string> words;
+  std::string uri, selection;
   std::string output, format;
   unsigned threads = 0;
   bool force = false;
@@ -165,7 +163,7 @@ result<> write_out(const read_arguments& given, request_to_read& work) {
 }
 
 int read(const session& speak, const read_arguments& given) {
-  auto which = parse_selection(joined(given.words));
+  auto which = parse_selection(given.selection);
   if (!which.ok()) return speak.refuse(which.error().message());
   if (given.output == "-" && speak.as_json) return speak.refuse("--json and -o - both want stdout");
   if (given.output == "-" && isatty(STDOUT_FILENO) == 1) {
@@ -206,13 +204,13 @@ void add_read(CLI::App& program, bool& as_json, action& chosen) {
   auto given = std::make_shared<read_arguments>();
   CLI::App* verb = program.add_subcommand("read", "Write a selection to a file, or print a small one");
   verb->add_option("URI", given->uri, "A path, or a file: URI")->required();
-  verb->add_option("SELECTION", given->words, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
+  verb->add_option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
   verb->add_option("-o,--output", given->output,
                    "out.npy, out.bin (bare values, C order, this machine's byte order), or - for stdout");
   verb->add_option("--format", given->format, "npy or bin, where the name does not tell")
       ->check(CLI::IsMember({"npy", "bin"}));
   verb->add_option("--threads", given->threads, "Threads that decode; the processor's cores without it")
-      ->check(CLI::Range(1, 4096));
+      ->check(CLI::Range(1, 4096).description(""));
   verb->add_flag("--force", given->force, "Replace the file if it exists");
   verb->add_flag("--json", as_json, "Print one JSON document");
   verb->footer(
@@ -222,5 +220,4 @@ void add_read(CLI::App& program, bool& as_json, action& chosen) {
   verb->callback([given, &chosen] { chosen = [given](const session& speak) { return read(speak, *given); }; });
 }
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

@@ -2,14 +2,13 @@
 
 #include <CLI/CLI.hpp>
 
-#include <iostream>
 #include <new>
+#include <sstream>
 
 #include "interrupt.h"
 #include "verbs.h"
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
@@ -20,17 +19,6 @@ constexpr const char* kExamples = R"(Examples:
   penstock COMMAND --help
 
 Exit status: 0 done, 1 failed, 2 wrong usage.)";
-
-/// `-5:` and `-1, 0` are selections, though they begin as options do; a space before them settles it.
-std::vector<std::string> arguments(int argc, const char* const* argv) {
-  std::vector<std::string> words;
-  for (int i = 1; i < argc; ++i) {
-    std::string word = argv[i];
-    if (word.size() > 1 && word[0] == '-' && word[1] >= '0' && word[1] <= '9') word.insert(word.begin(), ' ');
-    words.push_back(std::move(word));
-  }
-  return {words.rbegin(), words.rend()};  // CLI11 takes them from the end
-}
 
 int run_verb(int argc, const char* const* argv) {
   session speak;
@@ -53,12 +41,12 @@ int run_verb(int argc, const char* const* argv) {
   add_bench(program);
   add_demo(program);
   try {
-    program.parse(arguments(argc, argv));
+    program.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) {
       std::ostringstream text;
       program.exit(e, text, text);
-      return speak.print(text.str());
+      return speak.print(text.str() + (text.str().ends_with('\n') ? "" : "\n"));
     }
     if (argc < 2) return speak.refuse("no command; see 'penstock --help'");
     return speak.refuse(std::string(e.what()) + "; see 'penstock --help'");
@@ -80,5 +68,4 @@ int run(int argc, const char* const* argv) {
   }
 }
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

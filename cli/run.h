@@ -2,8 +2,7 @@
 
 #include <penstock/config.h>
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 
 /// The exit statuses; an interrupted program ends with 128 + the signal's number, as shells expect.
 inline constexpr int kOk = 0;
@@ -16,5 +15,4 @@ inline constexpr int kUsage = 2;
 /// back at its end. `demo` and `bench` replace this process by Python's, where they are written. One call at a time.
 int run(int argc, const char* const* argv);
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

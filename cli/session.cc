@@ -10,8 +10,7 @@
 #include "interrupt.h"
 #include "run.h"
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 constexpr const char* kReaderGone = "the reader of the output has gone";
@@ -96,5 +95,4 @@ std::string bytes_text(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0, units[unit]);
 }
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

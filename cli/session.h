@@ -9,8 +9,7 @@
 #include <penstock/shape.h>
 #include "base/json.h"
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 
 /// What every verb shares: how it speaks. Each call returns the exit status that follows from it.
 struct session {
@@ -39,5 +38,4 @@ json parsed(const std::string& text);
 /// `1.61 GB`, `512 bytes`: decimal units, three digits.
 std::string bytes_text(double bytes);
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 slice to_slice(const axis_range& range) {
@@ -61,5 +60,4 @@ std::vector<slab> cut_into_slabs(const resolved_basic& all, const extents& chunk
   return slabs;
 }
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

@@ -6,8 +6,7 @@
 #include <penstock/selection.h>
 #include <penstock/shape.h>
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 
 /// One piece of a selection whose elements follow those of the piece before it in C order.
 struct slab {
@@ -22,5 +21,4 @@ struct slab {
 std::vector<slab> cut_into_slabs(const resolved_basic& all, const extents& chunks, std::uint64_t item_bytes,
                                  std::uint64_t goal_bytes);
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 /// The positions along each dimension that the slabs visit, one after the other, resolved as a read would.
@@ -62,5 +61,4 @@ TEST(Slabs, AreOneForAScalarAndNoneForNothing) {
 }
 
 }  // namespace
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

@@ -8,8 +8,7 @@
 #include <cstring>
 #include <vector>
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 template <class T>
@@ -235,5 +234,4 @@ json block_json(dtype type, const extents& shape, const std::byte* data) {
   return nested(type, shape, 0, data);
 }
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

@@ -7,8 +7,7 @@
 #include <penstock/shape.h>
 #include "base/json.h"
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 
 /// One element as Python would write it: `True`, `-3`, `0.1`, `nan`, `(1+2j)`, `0x0aff`.
 ///
@@ -24,5 +23,4 @@ std::string block_text(dtype type, const extents& shape, const std::byte* data);
 /// A C-order block as nested JSON arrays; a bare element where the rank is 0.
 json block_json(dtype type, const extents& shape, const std::byte* data);
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

@@ -9,8 +9,7 @@
 #include <numeric>
 #include <vector>
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 namespace {
 
 constexpr dtype kFloat16(dtype_kind::floating, 16), kFloat32(dtype_kind::floating, 32);
@@ -127,5 +126,4 @@ TEST(BlockJson, NestsAndLeavesScalarsBare) {
 }
 
 }  // namespace
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

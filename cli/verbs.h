@@ -12,8 +12,7 @@ namespace CLI {
 class App;
 }
 
-namespace penstock::inline v0 {
-namespace cli {
+namespace penstock::inline v0::cli {
 
 /// What a parsed command line asks for; returns the exit status.
 using action = std::function<int(const session&)>;
@@ -29,9 +28,6 @@ void add_demo(CLI::App& program);
 /// Replaces this process by Python's `penstock VERB ARGUMENTS`; returns only where that is not possible.
 int run_in_python(const session& speak, int argc, const char* const* argv);
 
-/// The words of a selection that a shell has split: `0:10, ::2` arrives as two.
-std::string joined(const std::vector<std::string>& words);
-
 /// What a verb opens: the array or group at `uri`, with a context of its own.
 result<node> open_node(const std::string& uri, unsigned threads = 0);
 /// As `open_node`, and refuses a group, naming the arrays in it.
@@ -44,5 +40,4 @@ struct grid_counts {
 };
 grid_counts count_grid(const array& a);
 
-}  // namespace cli
-}  // namespace penstock::inline v0
+}  // namespace penstock::inline v0::cli

@@ -204,11 +204,11 @@ void bind_array(nb::module_& m) {
       .def_prop_ro("_attributes_json", [](const array_handle& self) { return to_str(self.array.attributes_json()); })
       .def_prop_ro("_codecs_text", [](const array_handle& self) { return to_str(self.array.codecs_text()); })
       .def_prop_ro("_codecs_json", [](const array_handle& self) { return to_str(self.array.codecs_json()); })
-      .def("_read", read, nb::arg("key"), nb::arg("threads"), nb::arg("progress").none())
-      .def("_read_into", read_into, nb::arg("key"), nb::arg("out"), nb::arg("threads"), nb::arg("progress").none())
-      .def("_start_read", start_read, nb::arg("key"), nb::arg("out").none(), nb::arg("threads"))
-      .def("_resolve", ranges_of, nb::arg("key"))
-      .def("_plan", plan, nb::arg("key"), nb::arg("max_lines"), nb::arg("as_json"));
+      .def("_read", read, nb::arg("key").none(), nb::arg("threads"), nb::arg("progress").none())
+      .def("_read_into", read_into, nb::arg("key").none(), nb::arg("out"), nb::arg("threads"), nb::arg("progress").none())
+      .def("_start_read", start_read, nb::arg("key").none(), nb::arg("out").none(), nb::arg("threads"))
+      .def("_resolve", ranges_of, nb::arg("key").none())
+      .def("_plan", plan, nb::arg("key").none(), nb::arg("max_lines"), nb::arg("as_json"));
 }
 
 }  // namespace penstock::inline v0::python

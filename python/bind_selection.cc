@@ -43,6 +43,10 @@ bool parse_item(PyObject* item, std::vector<basic_item>& items, bool& has_ellips
   }
   if (type == &PySlice_Type) return parse_slice(item, items);
   if (item == Py_Ellipsis) {
+    if (has_ellipsis) {
+      refuse("an index can only have a single ellipsis ('...')");
+      return false;
+    }
     has_ellipsis = true;
     items.emplace_back(ellipsis);
     return true;

@@ -102,6 +102,7 @@ class Array(_core.Array):
         if out is None:
             if native:
                 return self._read(selection, workers, progress)
+            _convert.check_cast(self, np.dtype(dtype))
             target = np.empty(self._resolve(selection)[1], dtype)
             _convert.read_by_slabs(self, selection, target, workers, progress)
             return target[()] if wants_scalar(target.shape, selection) else target
@@ -131,6 +132,8 @@ class Array(_core.Array):
         if direct and progress is None:
             scalar = out is None and wants_scalar(self._resolve(selection)[1], selection)
             return start_direct(self, selection, out, target, workers, scalar)
+        _convert.check_cast(self, np.dtype(wanted))
+        self._resolve(selection)  # what cannot be read is refused here, not by `wait`
         return start_in_thread(self, selection, out, dtype, workers, progress)
 
     def plan(self, selection: Selection = ..., *, max_lines: int = 64) -> str:

@@ -40,19 +40,22 @@ def as_output(out: Any, array: Array, selection: Selection, dtype: npt.DTypeLike
             raise _make(OutputError, message) from None
     if not target.flags.writeable:
         raise _make(OutputError, "out cannot be written to")
-    if any(stride == 0 and size > 1 for stride, size in zip(target.strides, target.shape, strict=True)):
+    if target.size and any(stride == 0 and size > 1 for stride, size in zip(target.strides, target.shape, strict=True)):
         raise _make(OutputError, "out has elements that share memory")
     if dtype is not None and np.dtype(dtype) != target.dtype:
         raise _make(InvalidArgumentError, f"dtype is {np.dtype(dtype)}, out has {target.dtype}")
     shape = array._resolve(selection)[1]
     if target.shape != shape:
         raise _make(OutputError, f"out has shape {target.shape}, the selection {shape}", f"array '{array.uri}'")
-    if not np.can_cast(array.dtype, target.dtype, "same_kind"):
-        message = (
-            f"{array.dtype} cannot be cast to {target.dtype} by NumPy's 'same_kind' casting; read, then use astype"
-        )
-        raise _make(OutputError, message, f"array '{array.uri}'")
+    check_cast(array, target.dtype, OutputError)
     return target
+
+
+def check_cast(array: Array, dtype: np.dtype[Any], kind: type[InvalidArgumentError] = InvalidArgumentError) -> None:
+    """Refuse what NumPy's "same_kind" casting refuses, and text, which it would cut."""
+    if dtype.kind in "SUT" or not np.can_cast(array.dtype, dtype, "same_kind"):
+        message = f"{array.dtype} cannot be cast to {dtype} by NumPy's 'same_kind' casting; read, then use astype"
+        raise _make(kind, message, f"array '{array.uri}'")
 
 
 def slab_steps(ranges: tuple[Range, ...], chunks: tuple[int, ...], itemsize: int, limit: int) -> list[int]:
@@ -115,16 +118,19 @@ def read_by_slabs(
     array: Array, selection: Selection, target: npt.NDArray[Any], threads: int, progress: Progress | None
 ) -> None:
     """Read into `target`, whatever its dtype, with NumPy's "same_kind" casting."""
-    if not np.can_cast(array.dtype, target.dtype, "same_kind"):
-        message = (
-            f"{array.dtype} cannot be cast to {target.dtype} by NumPy's 'same_kind' casting; read, then use astype"
-        )
-        raise _make(InvalidArgumentError, message, f"array '{array.uri}'")
     ranges, shape = array._resolve(selection)
     total = math.prod(shape) * array.dtype.itemsize
-    done = 0
     if total == 0:
         return
+    done = 0
+    stopped = False
+
+    def report(slab_done: int, slab_total: int) -> bool:
+        nonlocal stopped
+        here = slab.nbytes * slab_done // max(1, slab_total)
+        stopped = progress is not None and progress(done + here, total) is False
+        return not stopped
+
     steps = slab_steps(ranges, array.chunks, array.dtype.itemsize, _SLAB_BYTES)
     room = np.empty(math.prod(steps), array.dtype)
     for parts in _slabs(ranges, array.chunks, steps):
@@ -134,11 +140,11 @@ def read_by_slabs(
                 where[axis] = slice(*part)
         counts = [end - first for (_, _, _, axis), (first, end) in zip(ranges, parts, strict=True) if axis >= 0]
         slab = room[: math.prod(counts)].reshape(counts)
-        array._read_into(_key_of(ranges, parts), slab, threads, None)
+        array._read_into(_key_of(ranges, parts), slab, threads, None if progress is None else report)
         into = target[tuple(where)] if where else target
         np.copyto(into, slab.reshape(into.shape), casting="same_kind")
         done += slab.nbytes
-        if progress is not None and progress(done, total) is False:
+        if stopped and done < total:  # the slab had ended already
             raise _make(CancelledError, "the read was cancelled", f"array '{array.uri}'")
 
 

@@ -65,6 +65,7 @@ class Job:
             ended = self._ticket.wait_for(-1.0 if timeout is None else max(0.0, timeout))
         except BaseException:
             self.cancel()
+            self._ticket.wait_for(-1.0)  # nothing goes on behind a Ctrl-C; a second one leaves at once
             raise
         if not ended:
             raise _make(DeadlineExceededError, f"the read did not end within {timeout} s; it goes on")

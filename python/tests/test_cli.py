@@ -178,13 +178,11 @@ class TestPlan:
         assert plan["dtype"] == "float32"
         assert isinstance(plan["plan"], dict)
 
-    def test_selection_of_several_words(self, sharded: Path) -> None:
-        assert document("plan", sharded, "0:10,", "::2") == document("plan", sharded, "0:10, ::2")
-
 
 class TestRead:
     @pytest.mark.parametrize(
-        "selection", ["", "3:20", "..., ::2", "-5:", "-1, 0:4", "::-3, 7", "None, 2:9, -4:-1", "[1:3, ...]", "5:5"]
+        "selection",
+        ["", "3:20", "..., ::2", "-5:", "-1, 0:4", "::-3, 7", "None, 2:9, -4:-1", "[1:3, ...]", "-3", "5:5"],
     )
     def test_npy_equals_numpy(self, sharded: Path, values: np.ndarray, tmp_path: Path, selection: str) -> None:
         out = tmp_path / "out.npy"
@@ -246,7 +244,7 @@ class TestRead:
         printed = document("read", sharded, "2:4, -3:")
         assert printed["values"] == values[2:4, -3:].tolist()
         assert printed["shape"] == [2, 3]
-        assert len(run("read", sharded, ":18").stdout.split()) == 18 * 53
+        assert run("read", sharded, ":18").stdout.count(".") == 18 * 53
         assert "-o" in run("read", sharded, status=2).stderr
 
     def test_existing_file_needs_force(self, sharded: Path, tmp_path: Path) -> None:
@@ -337,6 +335,7 @@ class TestUsage:
             ["read", "a", "--no-such-option"],
             ["read", "a", "1:2:3:4"],
             ["read", "a", "x"],
+            ["read", "a", "0:10,", "::2"],
             ["read", "a", "-o", "out.xyz"],
             ["read", "a", "-o", "-", "--json"],
             ["read", "a", "--threads", "0"],

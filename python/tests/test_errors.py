@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 
 import numpy as np
 import penstock as ps
@@ -63,13 +64,13 @@ def test_a_broken_checksum_names_codec_chunk_key_range_and_array(tmp_path):
     text = str(caught.value)
     assert text.startswith("corrupt_data: ")
     assert "crc32c" in text
-    assert "(0, 1)" in text
+    assert "chunk (1, 0)" in text  # zarr-python writes a shard's chunks in Morton order
     assert "'c/0/0'" in text
     assert "[68, 136)" in text
     assert f"array 'file://{path}'" in text
     assert caught.value.notes[-1] == f"array 'file://{path}'"
     # What is whole still reads.
-    np.testing.assert_array_equal(array[4:], VALUES[4:])
+    np.testing.assert_array_equal(array[:4], VALUES[:4])
 
 
 @pytest.mark.parametrize("codec", [ZstdCodec(level=0), GzipCodec(level=1)])
@@ -128,11 +129,11 @@ def test_a_denied_chunk_is_an_error_and_never_the_fill_value(tmp_path):
         ps.open(path)[...]
 
 
-def test_a_folder_where_a_chunk_should_be_is_an_error(tmp_path):
+def test_a_chunk_behind_a_loop_of_links_is_an_error(tmp_path):
     path = tmp_path / "x.zarr"
     write(VALUES, (4, 4), store=path)
-    (path / "c" / "0" / "0").unlink()
-    (path / "c" / "0" / "0").mkdir()
+    shutil.rmtree(path / "c" / "0")
+    (path / "c" / "0").symlink_to("0")  # a loop: neither there nor absent
     with pytest.raises(OSError, match="c/0/0"):
         ps.open(path)[...]
 
@@ -177,7 +178,7 @@ def test_metadata_that_is_no_metadata_is_refused(text):
 
 def test_a_shape_larger_than_memory_is_refused_before_it_is_allocated():
     store = write(VALUES, (4, 4))
-    store["zarr.json"] = json.dumps(json.loads(store["zarr.json"]) | {"shape": [2**40, 2**40]}).encode()
+    store["zarr.json"] = json.dumps(json.loads(store["zarr.json"]) | {"shape": [2**30, 2**30]}).encode()
     array = ps.open(store)
     with pytest.raises(MemoryError):
         array[...]

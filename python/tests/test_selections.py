@@ -90,7 +90,7 @@ def test_reading_into_memory_of_any_layout_gives_the_same(case):
         return
     want = np.asarray(want)
     for array in opened:
-        flipped = np.zeros(want.shape, want.dtype)[tuple(slice(None, None, -1) for _ in want.shape)]
+        flipped = np.zeros(want.shape, want.dtype)[(..., *(slice(None, None, -1) for _ in want.shape))]
         fortran = np.zeros(want.shape, want.dtype, order="F")
         for out in (flipped, fortran):
             assert array.read(key, out=out) is out

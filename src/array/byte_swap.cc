@@ -27,13 +27,24 @@ void swap_units(std::byte* to, const std::byte* from, std::uint64_t units) noexc
 }
 
 #if defined(__x86_64__)
+/// For each unit the places that a vector's bytes come from.
+struct shuffle_orders {
+  alignas(16) std::uint8_t places[4][16] = {};  // units of 2, 4, 8, 16
+
+  constexpr shuffle_orders() noexcept {
+    for (unsigned which = 0; which < 4; ++which) {
+      const unsigned unit = 2U << which;
+      for (unsigned i = 0; i < 16; ++i) places[which][i] = static_cast<std::uint8_t>(i / unit * unit + (unit - 1 - i % unit));
+    }
+  }
+  const std::uint8_t* of(std::uint32_t unit_bytes) const noexcept { return places[__builtin_ctz(unit_bytes) - 1]; }
+};
+constexpr shuffle_orders kOrders;
+
 // Whole vectors only; returns the bytes done. Loads come before stores, so `to` may be `from`.
 __attribute__((target("ssse3"))) std::uint64_t swap_vectors(std::byte* to, const std::byte* from, std::uint64_t bytes,
                                                             std::uint32_t unit_bytes) noexcept {
-  alignas(16) char order[16];
-  for (std::uint32_t i = 0; i < 16; ++i)
-    order[i] = static_cast<char>(i / unit_bytes * unit_bytes + (unit_bytes - 1 - i % unit_bytes));
-  const __m128i shuffle = _mm_load_si128(reinterpret_cast<const __m128i*>(order));
+  const __m128i shuffle = _mm_load_si128(reinterpret_cast<const __m128i*>(kOrders.of(unit_bytes)));
   std::uint64_t done = 0;
   for (; done + 64 <= bytes; done += 64) {
     const auto* const source = reinterpret_cast<const __m128i*>(from + done);

@@ -78,8 +78,8 @@ TEST(BasicSelection, TakesExtremesOfTheLargestDimension) {
   EXPECT_EQ(range({kMin, kMax, 1}).count, static_cast<std::uint64_t>(kMax));
   EXPECT_EQ(range({kMax, kMin, -1}).count, static_cast<std::uint64_t>(kMax));
   EXPECT_EQ(resolved({{std::int64_t{-1}}}, shape).from[0].start, kMax - 1);
-  EXPECT_EQ(resolve({{std::int64_t{kMin}}}, shape).error().code(), errc::out_of_range);
-  EXPECT_EQ(resolve({{std::int64_t{kMax}}}, shape).error().code(), errc::out_of_range);
+  EXPECT_EQ(resolve(basic_selection{{std::int64_t{kMin}}}, shape).error().code(), errc::out_of_range);
+  EXPECT_EQ(resolve(basic_selection{{std::int64_t{kMax}}}, shape).error().code(), errc::out_of_range);
   EXPECT_EQ(resolve(basic_selection(), {static_cast<std::uint64_t>(kMax) + 1}).error().code(), errc::unsupported);
 }
 
@@ -132,10 +132,7 @@ TEST(BasicSelection, AgreesWithASlowReferenceOnRandomItems) {
       if (random() % 3 == 0) {
         const auto index = static_cast<std::int64_t>(random() % 14) - 7;
         which.items.emplace_back(index);
-        if (index < -length || index >= length) {
-          out_of_bounds = true;
-          break;
-        }
+        if (index < -length || index >= length) out_of_bounds = true;
         expected[d] = {d, {index < 0 ? index + length : index}, true};
       } else {
         const slice range{static_cast<std::int64_t>(random() % 14) - 7, static_cast<std::int64_t>(random() % 14) - 7,
@@ -167,15 +164,15 @@ TEST(BasicSelection, AgreesWithASlowReferenceOnRandomItems) {
 }
 
 TEST(BasicSelection, SaysWhatNumPySays) {
-  EXPECT_EQ(resolve({{std::int64_t{7}}}, {5}).error().to_string(),
+  EXPECT_EQ(resolve(basic_selection{{std::int64_t{7}}}, {5}).error().to_string(),
             "out_of_range: index 7 is out of bounds for axis 0 with size 5");
-  EXPECT_EQ(resolve({{slice{}, std::int64_t{-6}}}, {2, 5}).error().message(),
+  EXPECT_EQ(resolve(basic_selection{{slice{}, std::int64_t{-6}}}, {2, 5}).error().message(),
             "index -6 is out of bounds for axis 1 with size 5");
-  EXPECT_EQ(resolve({{slice{}, slice{}}}, {5}).error().to_string(),
+  EXPECT_EQ(resolve(basic_selection{{slice{}, slice{}}}, {5}).error().to_string(),
             "out_of_range: too many indices for array: array is 1-dimensional, but 2 were indexed");
-  EXPECT_EQ(resolve({{ellipsis, ellipsis}}, {5}).error().to_string(),
+  EXPECT_EQ(resolve(basic_selection{{ellipsis, ellipsis}}, {5}).error().to_string(),
             "invalid_argument: an index can only have a single ellipsis ('...')");
-  EXPECT_EQ(resolve({{slice{1, 2, 0}}}, {5}).error().to_string(), "invalid_argument: slice step cannot be zero");
+  EXPECT_EQ(resolve(basic_selection{{slice{1, 2, 0}}}, {5}).error().to_string(), "invalid_argument: slice step cannot be zero");
   basic_selection many;
   many.items.assign(33, newaxis);
   EXPECT_EQ(resolve(many, {}).error().code(), errc::out_of_range);

@@ -98,7 +98,6 @@ void for_each_run(const loop_nest& nest, std::size_t rank, std::byte* to, const 
 /// Moves one element of a fixed size; `Unit` bytes at a time are reversed where it is not 1.
 template <std::uint32_t Item, std::uint32_t Unit>
 struct fixed_mover {
-  static constexpr std::uint32_t size() noexcept { return Item; }
   void operator()(std::byte* to, const std::byte* from) const noexcept {
     if constexpr (Unit <= 1) {
       std::byte item[Item];
@@ -135,7 +134,6 @@ struct fixed_mover {
 
 struct general_mover {
   std::uint32_t item, unit;
-  std::uint32_t size() const noexcept { return item; }
   void operator()(std::byte* to, const std::byte* from) const noexcept {
     if (unit <= 1) {
       std::memcpy(to, from, item);
@@ -145,69 +143,84 @@ struct general_mover {
   }
 };
 
-/// Elements along each side of a tile of a transposing copy: its lines of both sides fit the first-level cache.
-constexpr std::uint64_t kTile = 16;
-
 template <class Mover>
 void copy_lines(const level& inner, std::byte* to, const std::byte* from, const Mover& move) noexcept {
   for (std::uint64_t i = 0; i < inner.count; ++i, to += inner.to, from += inner.from) move(to, from);
 }
 
-// The side that is read is contiguous along `outer`, the side that is written along `inner`: tiles use each cache line
-// that they load on both sides, whole rows would use one element of it and drop it.
-template <class Mover>
-void copy_tiled(const level& outer, const level& inner, std::byte* to, const std::byte* from,
-                const Mover& move) noexcept {
+/// Copies where the side that is read has its neighbours along `outer` and the side that is written along `inner`.
+///
+/// Row by row this would load a cache line for each element. Square tiles go through a small block instead, so that each
+/// line of either side is touched once: rows that lie a power of two apart share a few places of the cache, and would
+/// drive each other out before their second use.
+template <std::uint32_t Item, std::uint32_t Unit>
+void copy_tiled(const level& outer, const level& inner, std::byte* to, const std::byte* from) noexcept {
+  constexpr std::uint64_t kTile = Item >= 8 ? 8 : 64 / Item;
+  constexpr fixed_mover<Item, Unit> kMove;
+  constexpr fixed_mover<Item, 1> kPut;
+  alignas(64) std::byte tile[kTile * kTile * Item];
   for (std::uint64_t i = 0; i < outer.count; i += kTile) {
     const std::uint64_t rows = std::min(kTile, outer.count - i);
     for (std::uint64_t j = 0; j < inner.count; j += kTile) {
-      const level columns{std::min(kTile, inner.count - j), inner.to, inner.from};
-      std::byte* t = to + distance(i, outer.to) + distance(j, inner.to);
+      const std::uint64_t columns = std::min(kTile, inner.count - j);
       const std::byte* f = from + distance(i, outer.from) + distance(j, inner.from);
-      for (std::uint64_t row = 0; row < rows; ++row, t += outer.to, f += outer.from) copy_lines(columns, t, f, move);
+      for (std::uint64_t column = 0; column < columns; ++column, f += inner.from)
+        copy_lines({rows, kTile * Item, outer.from}, tile + column * Item, f, kMove);
+      std::byte* t = to + distance(i, outer.to) + distance(j, inner.to);
+      for (std::uint64_t row = 0; row < rows; ++row, t += outer.to) {
+        const std::byte* const line = tile + row * kTile * Item;
+        if (inner.to == Item) {
+          std::memcpy(t, line, columns * Item);
+        } else {
+          copy_lines({columns, inner.to, Item}, t, line, kPut);
+        }
+      }
     }
   }
 }
 
 template <class Mover>
-void copy_elements(loop_nest& nest, std::byte* to, const std::byte* from, const Mover& move) noexcept {
+void copy_elements(const loop_nest& nest, std::byte* to, const std::byte* from, const Mover& move) noexcept {
   const level inner = nest.levels[nest.rank - 1];
-  const std::uint64_t inner_step = magnitude(inner.from);
-  // The dimension along which the source's neighbours lie, where that is not the innermost.
+  for_each_run(nest, nest.rank - 1, to, from,
+               [&](std::byte* t, const std::byte* f) { copy_lines(inner, t, f, move); });
+}
+
+template <std::uint32_t Item, std::uint32_t Unit>
+void copy_fixed(loop_nest& nest, std::byte* to, const std::byte* from) noexcept {
+  const level inner = nest.levels[nest.rank - 1];
+  // The dimension along which the source's neighbours lie.
   std::size_t neighbours = nest.rank - 1;
   for (std::size_t d = 0; d + 1 < nest.rank; ++d) {
     if (nest.levels[d].from != 0 && magnitude(nest.levels[d].from) < magnitude(nest.levels[neighbours].from))
       neighbours = d;
   }
-  if (neighbours + 1 < nest.rank && inner_step > 2 * move.size()) {
-    // The order of the outer dimensions is free: bring that one next to the innermost.
-    for (std::size_t d = neighbours; d + 2 < nest.rank; ++d) std::swap(nest.levels[d], nest.levels[d + 1]);
-    const level outer = nest.levels[nest.rank - 2];
-    for_each_run(nest, nest.rank - 2, to, from,
-                 [&](std::byte* t, const std::byte* f) { copy_tiled(outer, inner, t, f, move); });
-  } else {
-    for_each_run(nest, nest.rank - 1, to, from,
-                 [&](std::byte* t, const std::byte* f) { copy_lines(inner, t, f, move); });
-  }
+  if (neighbours + 1 == nest.rank || magnitude(inner.from) <= 2 * Item)
+    return copy_elements(nest, to, from, fixed_mover<Item, Unit>());
+  // The order of the outer dimensions is free: bring that one next to the innermost.
+  for (std::size_t d = neighbours; d + 2 < nest.rank; ++d) std::swap(nest.levels[d], nest.levels[d + 1]);
+  const level outer = nest.levels[nest.rank - 2];
+  for_each_run(nest, nest.rank - 2, to, from,
+               [&](std::byte* t, const std::byte* f) { copy_tiled<Item, Unit>(outer, inner, t, f); });
 }
 
 void copy_by_item(loop_nest& nest, std::byte* to, const std::byte* from, std::uint32_t item,
                   std::uint32_t unit) noexcept {
   if (unit <= 1) {
     switch (item) {
-      case 1: return copy_elements(nest, to, from, fixed_mover<1, 1>());
-      case 2: return copy_elements(nest, to, from, fixed_mover<2, 1>());
-      case 4: return copy_elements(nest, to, from, fixed_mover<4, 1>());
-      case 8: return copy_elements(nest, to, from, fixed_mover<8, 1>());
-      case 16: return copy_elements(nest, to, from, fixed_mover<16, 1>());
+      case 1: return copy_fixed<1, 1>(nest, to, from);
+      case 2: return copy_fixed<2, 1>(nest, to, from);
+      case 4: return copy_fixed<4, 1>(nest, to, from);
+      case 8: return copy_fixed<8, 1>(nest, to, from);
+      case 16: return copy_fixed<16, 1>(nest, to, from);
       default: break;
     }
   } else {
-    if (item == 2 && unit == 2) return copy_elements(nest, to, from, fixed_mover<2, 2>());
-    if (item == 4 && unit == 4) return copy_elements(nest, to, from, fixed_mover<4, 4>());
-    if (item == 8 && unit == 8) return copy_elements(nest, to, from, fixed_mover<8, 8>());
-    if (item == 8 && unit == 4) return copy_elements(nest, to, from, fixed_mover<8, 4>());
-    if (item == 16 && unit == 8) return copy_elements(nest, to, from, fixed_mover<16, 8>());
+    if (item == 2 && unit == 2) return copy_fixed<2, 2>(nest, to, from);
+    if (item == 4 && unit == 4) return copy_fixed<4, 4>(nest, to, from);
+    if (item == 8 && unit == 8) return copy_fixed<8, 8>(nest, to, from);
+    if (item == 8 && unit == 4) return copy_fixed<8, 4>(nest, to, from);
+    if (item == 16 && unit == 8) return copy_fixed<16, 8>(nest, to, from);
   }
   copy_elements(nest, to, from, general_mover{item, unit});
 }

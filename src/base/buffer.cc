@@ -9,8 +9,8 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kAlignment = 64;
-/// Larger requests cannot be rounded up without leaving 64 bits, and no machine has them.
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
+/// More than a process can address: refused before any rounding or allocator sees it.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 47;
 
 constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) noexcept {
   return (bytes + unit - 1) / unit * unit;
@@ -40,7 +40,7 @@ result<std::span<std::byte>> buffer::reserve(std::uint64_t bytes) {
   const auto refuse = [bytes] {
     return error(errc::resource_exhausted, fmt::format("the system has no memory for a buffer of {} bytes", bytes));
   };
-  if (bytes > kMostBytes) return refuse();
+  if (bytes >= kMostBytes) return refuse();
 
   // The contents are not kept, so the old memory goes first: the peak is the new size, not the sum of both.
   free();

@@ -112,6 +112,7 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
     return {};
   }
   const std::byte* from = current.data();
+  if (scratch.timed) scratch.scatter_began = std::chrono::steady_clock::now();
   if (target.covers_cell) {
     strided_copy(target.data, target.strides, from, stored_strides_, cell_, type_.item_bytes(), swap_bytes_);
     return {};

@@ -12,7 +12,11 @@ result<index_entry> take_index(const source& from, const index_request& request,
                                result<read_done> arrived) {
   index_entry entry;
   if (!arrived.ok()) {
-    if (arrived.error().code() == errc::not_found) return entry;
+    if (arrived.error().code() == errc::not_found) {
+      // Below the root the object was there a moment ago: it is another one now, and not absent by what was known.
+      if (request.key.node != 0) return error(errc::version_changed, "the object is gone");
+      return entry;
+    }
     return std::move(arrived).error().note(read_note(key, request.range));
   }
   auto parsed = from.layout->parse(request, arrived->bytes, arrived->object_size);

@@ -15,9 +15,9 @@ class profiler {
   explicit profiler(std::uint64_t max_events) : max_events_(max_events), start_(std::chrono::steady_clock::now()) {}
 
   /// Nanoseconds since the recording began.
-  std::uint64_t now() const noexcept {
-    return static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count());
+  std::uint64_t now() const noexcept { return at(std::chrono::steady_clock::now()); }
+  std::uint64_t at(std::chrono::steady_clock::time_point when) const noexcept {
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(when - start_).count());
   }
   std::uint32_t begin_read() {
     const std::lock_guard lock(mutex_);

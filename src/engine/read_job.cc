@@ -13,7 +13,8 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// An object that changes this often while one read looks at it is not going to hold still.
+/// A read gives up when it had to plan changed objects again so many times more often than a request went well: it is
+/// getting nowhere.
 constexpr unsigned kMaxRedos = 64;
 /// Deeper than any format's index; a layout that asks for more asks in circles.
 constexpr unsigned kMaxRounds = 64;
@@ -374,8 +375,9 @@ void read_job::finish_index(guard& lock, std::size_t which, unsigned, result<rea
   if (entry.ok()) {
     table_.insert(missing_source_, request.key) = std::move(*entry);
   } else if (entry.error().code() == errc::version_changed) {
+    if (!table_is_old_) count_redo(missing_keys_[which]);
     table_is_old_ = true;  // look everything up again
-    count_redo(missing_keys_[which]);
+    rounds_ = 0;
   } else if (with_.failures != nullptr) {
     table_.insert(missing_source_, request.key);  // its cells are left out; the index itself is the failure
     fail_cell(missing_source_, kWholeObject, std::move(entry).error());
@@ -439,7 +441,9 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
 
   lock.lock();
   --active_;
-  if (again && count_redo(object.key)) {
+  if (!again && redos_ != 0) --redos_;
+  // One change spoils many requests of a piece: it counts once for each time that the planner has to look again.
+  if (again && (!redo_cells_.empty() || count_redo(object.key))) {
     for (std::uint32_t i = 0; i < op.decode_count; ++i)
       redo_cells_.emplace_back(of.plan.source, of.plan.decodes[op.first_decode + i].cell);
     for (std::uint32_t i = 0; i < op.fill_count; ++i)
@@ -488,6 +492,8 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
   placement& where = mine.where;
   place(from, what.cell, where);
   const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
+  mine.scratch.timed = profiler_ != nullptr;
+  mine.scratch.scatter_began.reset();
   if (with_.failures != nullptr) {
     PENSTOCK_ASSIGN(const std::span<std::byte> room, mine.decoded.reserve(chain.decoded_bytes()));
     for (std::size_t d = 0; d < chain.cell().size(); ++d) where.region.in_cell[d] = {0, 1, chain.cell()[d]};
@@ -500,7 +506,16 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
   }
   PENSTOCK_TRY(chain.decode(bytes, where.target, mine.scratch));
   done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
-  timed(stage::decode, worker, begin_ns, what.cell, bytes.size(), chain.decoded_bytes());
+  if (!profiler_) return {};
+  const std::uint64_t end_ns = profiler_->now();
+  const std::uint64_t middle_ns = mine.scratch.scatter_began ? profiler_->at(*mine.scratch.scatter_began) : end_ns;
+  profiler_->record({stage::decode, worker, read_number_, what.cell, begin_ns, middle_ns, bytes.size(),
+                     chain.decoded_bytes()});
+  if (mine.scratch.scatter_began) {
+    std::uint64_t wanted = chain.type().item_bytes();
+    for (const std::uint64_t count : where.counts) wanted *= count;
+    profiler_->record({stage::scatter, worker, read_number_, what.cell, middle_ns, end_ns, chain.decoded_bytes(), wanted});
+  }
   return {};
 }
 

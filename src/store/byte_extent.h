@@ -1,9 +1,9 @@
 #pragma once
 
+#include <penstock/store.h>
+
 #include <cstdint>
 #include <span>
-
-#include <penstock/store.h>
 
 namespace penstock::inline v0 {
 
@@ -22,7 +22,8 @@ error version_has_changed();
 /// Resolves `wanted.range` against an object of `size_bytes`. A range of length 0 lies in every object.
 ///
 /// `max_bytes` bounds what the read returns: the object where all of it is wanted, else the range.
-/// \error corrupt_data  The range leaves the object (also where the last n bytes of a shorter object are wanted), or the
+/// \error corrupt_data  The range leaves the object (also where the last n bytes of a shorter object are wanted), or
+/// the
 ///                      bytes are more than `max_bytes` or not as many as the destination takes.
 result<byte_extent> find_extent(const byte_read& wanted, std::uint64_t size_bytes);
 

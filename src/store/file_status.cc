@@ -28,7 +28,8 @@ version version_of(const struct ::stat& status) noexcept {
 #endif
   version out;
   // Inodes are small numbers and devices smaller ones: an odd factor keeps the pair apart in one word.
-  out.word[0] = static_cast<std::uint64_t>(status.st_dev) * 0x9E3779B97F4A7C15U ^ static_cast<std::uint64_t>(status.st_ino);
+  out.word[0] =
+      static_cast<std::uint64_t>(status.st_dev) * 0x9E3779B97F4A7C15U ^ static_cast<std::uint64_t>(status.st_ino);
   out.word[1] = static_cast<std::uint64_t>(status.st_size) + 1;  // never 0: this version is known
   out.word[2] = static_cast<std::uint64_t>(modified.tv_sec) * kSecond + static_cast<std::uint64_t>(modified.tv_nsec);
   out.word[3] = static_cast<std::uint64_t>(changed.tv_sec) * kSecond + static_cast<std::uint64_t>(changed.tv_nsec);
@@ -41,8 +42,8 @@ bool may_be_indistinct(const struct ::stat& status) noexcept {
   struct ::timespec now {};
   if (::clock_gettime(CLOCK_REALTIME_COARSE, &now) != 0) return false;
   if (status.st_ctim.tv_sec - now.tv_sec > 1 || now.tv_sec - status.st_ctim.tv_sec > 1) return false;
-  const std::int64_t ahead = (status.st_ctim.tv_sec - now.tv_sec) * std::int64_t{1'000'000'000} +
-                             (status.st_ctim.tv_nsec - now.tv_nsec);
+  const std::int64_t ahead =
+      (status.st_ctim.tv_sec - now.tv_sec) * std::int64_t{1'000'000'000} + (status.st_ctim.tv_nsec - now.tv_nsec);
   return ahead >= 0 && ahead <= kLongestTick;
 #else
   static_cast<void>(status);  // APFS stamps in nanoseconds
@@ -53,7 +54,7 @@ bool may_be_indistinct(const struct ::stat& status) noexcept {
 void wait_until_distinct(const struct ::stat& status) noexcept {
   constexpr int kMostWaits = 25;
   for (int i = 0; i < kMostWaits && may_be_indistinct(status); ++i) {
-    const struct ::timespec half_a_millisecond {0, 500'000};
+    const struct ::timespec half_a_millisecond { 0, 500'000 };
     ::nanosleep(&half_a_millisecond, nullptr);
   }
 }
@@ -61,22 +62,29 @@ void wait_until_distinct(const struct ::stat& status) noexcept {
 error read_failure(int code, std::string_view doing) {
   switch (code) {
     case ENOENT:
-    case ENOTDIR: return {errc::not_found, "no such object"};
+    case ENOTDIR:
+      return {errc::not_found, "no such object"};
     case EACCES:
-    case EPERM: return failure(errc::permission_denied, code, doing);
+    case EPERM:
+      return failure(errc::permission_denied, code, doing);
     case EMFILE:
     case ENFILE:
-    case ENOMEM: return failure(errc::resource_exhausted, code, doing);
-    default: return failure(errc::io_error, code, doing);
+    case ENOMEM:
+      return failure(errc::resource_exhausted, code, doing);
+    default:
+      return failure(errc::io_error, code, doing);
   }
 }
 
 error write_failure(int code, std::string_view doing) {
   switch (code) {
     case ENOENT:
-    case ENOTDIR: return failure(errc::io_error, code, doing);
-    case EROFS: return failure(errc::read_only, code, doing);
-    default: return read_failure(code, doing);
+    case ENOTDIR:
+      return failure(errc::io_error, code, doing);
+    case EROFS:
+      return failure(errc::read_only, code, doing);
+    default:
+      return read_failure(code, doing);
   }
 }
 

@@ -1,13 +1,12 @@
 #pragma once
 
+#include <penstock/store.h>
 #include <sys/stat.h>
 
 #include <climits>
 #include <cstddef>
 #include <string_view>
 #include <utility>
-
-#include <penstock/store.h>
 
 namespace penstock::inline v0 {
 

@@ -40,8 +40,8 @@ result<> read_fully(int file, std::span<std::byte> room, const std::uint64_t* of
     if (got == 0) {
       // Somebody cut the file after its size was taken. Who expects a version can begin again with the new one.
       if (wanted.expected != nullptr && wanted.expected->known()) return version_has_changed();
-      return error(errc::io_error, fmt::format("the object ended early while it was read: {} bytes of {}", done,
-                                               room.size()));
+      return error(errc::io_error,
+                   fmt::format("the object ended early while it was read: {} bytes of {}", done, room.size()));
     }
     done += static_cast<std::size_t>(got);
   }
@@ -51,9 +51,9 @@ result<> read_fully(int file, std::span<std::byte> room, const std::uint64_t* of
 }  // namespace
 
 file_store::file_store(std::string root, file_store_options options)
-    : root_(std::move(root)), options_(options), files_([most = open_file_limit(options.max_open_files)] {
-        return std::make_unique<open_file_cache>(most);
-      }) {
+    : root_(std::move(root)),
+      options_(options),
+      files_([most = open_file_limit(options.max_open_files)] { return std::make_unique<open_file_cache>(most); }) {
   if (root_.empty()) root_ = ".";
   while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
 }

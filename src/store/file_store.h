@@ -1,27 +1,28 @@
 #pragma once
 
+#include <penstock/store.h>
+
 #include <atomic>
 #include <string>
 #include <string_view>
 
 #include "base/fork_local.h"
 #include "store/open_file_cache.h"
-#include <penstock/store.h>
 
 namespace penstock::inline v0 {
 
 struct file_store_options {
-  bool durable = false;            ///< `put` and `erase` return after the device has file and folder
-  unsigned max_open_files = 256;   ///< kept open between ranged reads; never more than a quarter of the process's limit
+  bool durable = false;           ///< `put` and `erase` return after the device has file and folder
+  unsigned max_open_files = 256;  ///< kept open between ranged reads; never more than a quarter of the process's limit
 };
 
 /// The files below a folder: key `a/b` is the file `<root>/a/b`. Thread-safe; between processes too.
 ///
 /// **Versions** are device, inode, size, mtime and ctime of the path at the time of the read: they see a replaced file,
 /// one rewritten in place, and a folder swapped above it. Where the filesystem's clock is coarse, a file changed within
-/// its present tick is opened for ranged reads, replaced and erased only in the next one, or two of its versions could be
-/// equal. What no version can see is a rewrite in place during the read itself: a writer should replace files (rename),
-/// as this store does.
+/// its present tick is opened for ranged reads, replaced and erased only in the next one, or two of its versions could
+/// be equal. What no version can see is a rewrite in place during the read itself: a writer should replace files
+/// (rename), as this store does.
 ///
 /// **Ranged reads** keep files open; a warm one is one `stat` and one `pread` and allocates nothing. Neighbouring
 /// requests of one call for the same key share the `stat`, hence also see the same version. **Whole objects** (chunk

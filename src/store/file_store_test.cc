@@ -9,7 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <fstream>
 #include <memory>
 #include <thread>
@@ -83,7 +85,7 @@ TEST_F(FileStore, RewritesOfOneInodeNeverShareAVersion) {
   // Replacing a file frees its inode for the next one: without care, writes 1 and 3 could look alike.
   std::vector<version> seen;
   for (int i = 0; i < 12; ++i) {
-    if (i % 3 == 2) ASSERT_TRUE(store_.erase("k", {}).ok());
+    ASSERT_TRUE(i % 3 != 2 || store_.erase("k", {}).ok());
     const bytes data = to_bytes(std::to_string(i + 10));
     const part whole(data);
     const auto done = store_.put("k", {&whole, 1}, {});

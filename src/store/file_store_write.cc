@@ -48,8 +48,9 @@ result<> make_folders(std::string path, bool durable) {
       missing.pop_back();
       if (!durable) continue;
       const std::size_t slash = now.rfind('/');
-      PENSTOCK_ASSIGN(const descriptor above,
-                      open_folder(slash == std::string::npos ? "." : slash == 0 ? "/" : now.substr(0, slash).c_str()));
+      PENSTOCK_ASSIGN(const descriptor above, open_folder(slash == std::string::npos ? "."
+                                                          : slash == 0               ? "/"
+                                                                                     : now.substr(0, slash).c_str()));
       PENSTOCK_TRY(sync(above.get(), "syncing the folder"));
       continue;
     }
@@ -192,7 +193,8 @@ result<version> file_store::put(std::string_view key, std::span<const part> part
     return error(errc::invalid_argument, "a condition names no version to match");
   const std::string name(name_of(key));
   if (std::string_view(name).substr(0, kTemporaryPrefix.size()) == kTemporaryPrefix) {
-    return error(errc::invalid_argument, fmt::format("names that begin with '{}' are the store's own", kTemporaryPrefix));
+    return error(errc::invalid_argument,
+                 fmt::format("names that begin with '{}' are the store's own", kTemporaryPrefix));
   }
   file_path path;
   PENSTOCK_TRY(path.assign(root_, key));

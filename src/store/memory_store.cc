@@ -153,8 +153,7 @@ result<read_done> memory_store::read_one(const byte_read& wanted) const {
   return done;
 }
 
-result<version> memory_store::put(std::string_view key, std::span<const part> parts,
-                                  const write_condition& condition) {
+result<version> memory_store::put(std::string_view key, std::span<const part> parts, const write_condition& condition) {
   PENSTOCK_TRY(check_key(key));
   object_ref made(object::make(parts));
   if (!made) return error(errc::resource_exhausted, "there is no memory for this object");

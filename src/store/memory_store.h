@@ -1,5 +1,7 @@
 #pragma once
 
+#include <penstock/store.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -9,14 +11,13 @@
 #include <unordered_map>
 
 #include "base/fork_local.h"
-#include <penstock/store.h>
 
 namespace penstock::inline v0 {
 
 /// Objects in this process's memory. Thread-safe; reads run side by side and allocate nothing.
 ///
-/// Reads are lent the object itself: a rewrite or an erase leaves the bytes of earlier leases as they were. A version is
-/// a number that no other write of this store gets. A forked child has a copy of its own; where the fork fell into a
+/// Reads are lent the object itself: a rewrite or an erase leaves the bytes of earlier leases as they were. A version
+/// is a number that no other write of this store gets. A forked child has a copy of its own; where the fork fell into a
 /// write, the child's copy answers `io_error`, because what that write left behind is not whole.
 class memory_store final : public store {
  public:

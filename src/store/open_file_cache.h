@@ -1,5 +1,7 @@
 #pragma once
 
+#include <penstock/store.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -10,7 +12,6 @@
 #include <vector>
 
 #include "store/file_status.h"
-#include <penstock/store.h>
 
 namespace penstock::inline v0 {
 

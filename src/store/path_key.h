@@ -1,8 +1,8 @@
 #pragma once
 
-#include <string_view>
-
 #include <penstock/result.h>
+
+#include <string_view>
 
 namespace penstock::inline v0 {
 

@@ -1,6 +1,5 @@
-#include <penstock/store.h>
-
 #include <fmt/format.h>
+#include <penstock/store.h>
 
 #include "base/checked.h"
 #include "store/byte_extent.h"
@@ -34,9 +33,8 @@ result<byte_extent> find_extent(const byte_read& wanted, std::uint64_t size_byte
   if (range.length == 0) return byte_extent{};
   byte_extent extent{0, size_bytes};
   if (!range.whole()) {
-    const bool inside = range.from_end
-                            ? range.length <= size_bytes
-                            : range.offset <= size_bytes && range.length <= size_bytes - range.offset;
+    const bool inside = range.from_end ? range.length <= size_bytes
+                                       : range.offset <= size_bytes && range.length <= size_bytes - range.offset;
     if (!inside) {
       return error(errc::corrupt_data,
                    fmt::format("the range leaves the object: {} of {} bytes", to_string(range), size_bytes));
@@ -44,9 +42,9 @@ result<byte_extent> find_extent(const byte_read& wanted, std::uint64_t size_byte
     extent = {range.from_end ? size_bytes - range.length : range.offset, range.length};
   }
   if (extent.length > wanted.max_bytes) {
-    return error(errc::corrupt_data, fmt::format("{} {} bytes, at most {} can be right",
-                                                 range.whole() ? "the object is" : "the range takes", extent.length,
-                                                 wanted.max_bytes));
+    return error(errc::corrupt_data,
+                 fmt::format("{} {} bytes, at most {} can be right",
+                             range.whole() ? "the object is" : "the range takes", extent.length, wanted.max_bytes));
   }
   if (!wanted.destination.empty() && extent.length != wanted.destination.size()) {
     return error(range.whole() ? errc::corrupt_data : errc::internal,
@@ -65,7 +63,8 @@ result<std::span<std::byte>> find_room(const byte_read& wanted, std::uint64_t le
 
 result<> check_condition(const write_condition& condition, const version* present) {
   switch (condition.what) {
-    case write_condition::kind::none: return {};
+    case write_condition::kind::none:
+      return {};
     case write_condition::kind::must_be_absent:
       if (present == nullptr) return {};
       return error(errc::version_changed, "the object exists, it was to be created");

@@ -3,6 +3,7 @@
 // What tests of stores share: a sink that waits, a buffer that grows, a folder of one's own.
 
 #include <gtest/gtest.h>
+#include <penstock/store.h>
 #include <stdlib.h>  // NOLINT: mkdtemp is POSIX's, not C++'s
 
 #include <chrono>
@@ -19,8 +20,6 @@
 #include <system_error>
 #include <utility>
 #include <vector>
-
-#include <penstock/store.h>
 
 namespace penstock::test {
 

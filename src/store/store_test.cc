@@ -1,8 +1,7 @@
 // Ranges as text, what a store cannot do by default, and which keys are keys.
 
-#include <penstock/store.h>
-
 #include <gtest/gtest.h>
+#include <penstock/store.h>
 
 #include "store/byte_extent.h"
 #include "store/path_key.h"
@@ -73,8 +72,8 @@ TEST(PathKey, AcceptsSegmentsBetweenSlashes) {
 }
 
 TEST(PathKey, RefusesWhatCouldLeaveTheRoot) {
-  const std::string_view bad[] = {"",    "/",    "/a",   "a/",   "a//b", ".",    "..",
-                                  "a/.", "a/..", "../a", "./a",  "a/../b", std::string_view("a\0", 2)};
+  const std::string_view bad[] = {
+      "", "/", "/a", "a/", "a//b", ".", "..", "a/.", "a/..", "../a", "./a", "a/../b", std::string_view("a\0", 2)};
   for (const std::string_view key : bad) {
     const auto checked = check_key(key);
     ASSERT_FALSE(checked.ok()) << key;

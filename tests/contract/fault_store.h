@@ -1,5 +1,7 @@
 #pragma once
 
+#include <penstock/store.h>
+
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -13,8 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include <penstock/store.h>
-
 namespace penstock::test {
 
 /// What a fault_store does wrong. Chances are in thousandths of the requests.
@@ -23,16 +23,16 @@ namespace penstock::test {
 /// schedule.
 struct fault_script {
   std::uint64_t seed = 0;
-  unsigned fail = 0;           ///< fails with one of `codes`
+  unsigned fail = 0;  ///< fails with one of `codes`
   std::vector<errc> codes = {errc::io_error, errc::permission_denied, errc::deadline_exceeded};
-  unsigned cut = 0;            ///< fails with `io_error` after it wrote part of the destination
-  unsigned change = 0;         ///< the object gets another version just before the request
-  unsigned vanish = 0;         ///< the object is absent from this request on (until `restore`)
+  unsigned cut = 0;     ///< fails with `io_error` after it wrote part of the destination
+  unsigned change = 0;  ///< the object gets another version just before the request
+  unsigned vanish = 0;  ///< the object is absent from this request on (until `restore`)
   std::uint64_t most = std::numeric_limits<std::uint64_t>::max();  ///< faults in all
 
-  bool deferred = false;  ///< completions wait for `deliver_one`
-  bool lends = true;      ///< false: lent bytes are copied to the reader's buffer
-  bool versions = true;   ///< false: as a store that has none
+  bool deferred = false;                         ///< completions wait for `deliver_one`
+  bool lends = true;                             ///< false: lent bytes are copied to the reader's buffer
+  bool versions = true;                          ///< false: as a store that has none
   std::function<void(const byte_read&)> before;  ///< called before each request is carried out, without a lock
 };
 
@@ -52,7 +52,8 @@ class fault_store final : public store {
   explicit fault_store(std::shared_ptr<store> inner, fault_script script = {})
       : inner_(std::move(inner)), script_(std::move(script)) {}
   ~fault_store() override {
-    for (const pending_read& each : pending_) each.sink->complete(each.read.tag, error(errc::cancelled, "never delivered"));
+    for (const pending_read& each : pending_)
+      each.sink->complete(each.read.tag, error(errc::cancelled, "never delivered"));
   }
   fault_store(const fault_store&) = delete;
   fault_store& operator=(const fault_store&) = delete;

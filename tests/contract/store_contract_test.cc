@@ -1,11 +1,10 @@
-// What every store has to do. A new store is one line at the end.
+// How every store reads, and which stores there are: a new one is one line at the end.
 
 #include "contract/store_contract.h"
 
-#include <algorithm>
-#include <atomic>
-#include <set>
+#include <stop_token>
 #include <thread>
+#include <vector>
 
 #include "contract/fault_store.h"
 #include "store/file_store.h"
@@ -13,39 +12,6 @@
 
 namespace penstock::test {
 namespace {
-
-class StoreContract : public testing::TestWithParam<store_case> {
- protected:
-  StoreContract() : subject_(GetParam().make()), store_(*subject_.store) {}
-
-  void set(const std::string& key, std::string_view text) { subject_.set(key, text); }
-  bool has_versions() const { return store_.traits().versions; }
-  result<version> put(std::string_view key, std::string_view text, const write_condition& condition = {}) {
-    const bytes data = to_bytes(text);
-    const part whole(data);
-    return store_.put(key, {&whole, 1}, condition);
-  }
-  std::map<std::string, std::uint64_t> list(std::string_view prefix, listing what, std::size_t most = 1000) {
-    struct : key_sink {
-      bool key(std::string_view key, std::uint64_t size) override {
-        EXPECT_TRUE(found.emplace(key, size).second) << key << " was listed twice";
-        return found.size() < most;
-      }
-      std::map<std::string, std::uint64_t> found;
-      std::size_t most = 0;
-    } sink;
-    sink.most = most;
-    const auto done = store_.list(prefix, what, sink);
-    EXPECT_TRUE(done.ok()) << done.error().to_string();
-    return sink.found;
-  }
-
-  store_subject subject_;
-  store& store_;
-};
-
-constexpr std::string_view kText = "0123456789abcdef";
-using names = std::map<std::string, std::uint64_t>;
 
 TEST_P(StoreContract, ReadsWholeObjects) {
   set("a/b/c", kText);
@@ -62,13 +28,8 @@ TEST_P(StoreContract, ReadsRangesFromStartMiddleAndEnd) {
     byte_range range;
     std::string_view wanted;
   } cases[] = {
-      {{0, 1, false}, "0"},
-      {{0, 16, false}, kText},
-      {{5, 4, false}, "5678"},
-      {{15, 1, false}, "f"},
-      {{0, 3, true}, "def"},
-      {{0, 16, true}, kText},
-      {{7, 1, true}, "f"},  // the offset means nothing here
+      {{0, 1, false}, "0"},  {{0, 16, false}, kText}, {{5, 4, false}, "5678"}, {{15, 1, false}, "f"},
+      {{0, 3, true}, "def"}, {{0, 16, true}, kText},  {{7, 1, true}, "f"},  // the offset means nothing here
   };
   for (const auto& each : cases) {
     const auto read = read_now(store_, "k", each.range);
@@ -82,8 +43,8 @@ TEST_P(StoreContract, RangesThatLeaveTheObjectAreCorruptData) {
   set("k", kText);
   constexpr std::uint64_t kMax = byte_range::kAll;
   const byte_range bad[] = {
-      {16, 1, false}, {15, 2, false}, {0, 17, false}, {17, 1, false},       {kMax, 1, false}, {kMax - 1, 2, false},
-      {1, kMax - 1, false}, {0, 17, true},  {0, kMax - 1, true}, {kMax - 1, kMax - 1, false},
+      {16, 1, false},       {15, 2, false},       {0, 17, false}, {17, 1, false},      {kMax, 1, false},
+      {kMax - 1, 2, false}, {1, kMax - 1, false}, {0, 17, true},  {0, kMax - 1, true}, {kMax - 1, kMax - 1, false},
   };
   for (const byte_range& each : bad) {
     growing_buffer room(1 << 20);
@@ -259,12 +220,24 @@ TEST_P(StoreContract, ManyRequestsOfOneCallCompleteOnceEach) {
   ASSERT_EQ(done.size(), kCount);
   for (const auto& [tag, outcome] : done) {
     switch (tag % 6) {
-      case 0: EXPECT_EQ(outcome.ok() ? to_text(outcome->bytes) : outcome.error().to_string(), "01"); break;
-      case 1: EXPECT_EQ(outcome.ok() ? to_text(outcome->bytes) : outcome.error().to_string(), "ef"); break;
-      case 2: EXPECT_EQ(outcome.ok() ? to_text(outcome->bytes) : outcome.error().to_string(), "other"); break;
-      case 3: EXPECT_TRUE(!outcome.ok() && outcome.error().code() == errc::not_found); break;
-      case 4: EXPECT_TRUE(!outcome.ok() && outcome.error().code() == errc::invalid_argument); break;
-      case 5: EXPECT_TRUE(!outcome.ok() && outcome.error().code() == errc::corrupt_data); break;
+      case 0:
+        EXPECT_EQ(outcome.ok() ? to_text(outcome->bytes) : outcome.error().to_string(), "01");
+        break;
+      case 1:
+        EXPECT_EQ(outcome.ok() ? to_text(outcome->bytes) : outcome.error().to_string(), "ef");
+        break;
+      case 2:
+        EXPECT_EQ(outcome.ok() ? to_text(outcome->bytes) : outcome.error().to_string(), "other");
+        break;
+      case 3:
+        EXPECT_TRUE(!outcome.ok() && outcome.error().code() == errc::not_found);
+        break;
+      case 4:
+        EXPECT_TRUE(!outcome.ok() && outcome.error().code() == errc::invalid_argument);
+        break;
+      case 5:
+        EXPECT_TRUE(!outcome.ok() && outcome.error().code() == errc::corrupt_data);
+        break;
     }
   }
 }
@@ -290,8 +263,19 @@ TEST_P(StoreContract, AStoppedReadCompletesEveryRequestAsCancelled) {
 
 TEST_P(StoreContract, KeysThatLeaveTheRootAreRefused) {
   const std::string_view hostile[] = {
-      "",      "/",     "/etc/passwd", "..",      "../secret", "a/../../secret", "a/..",
-      "a//b",  "a/",    "./a",         "a/./b",   std::string_view("a\0b", 3), std::string_view("\0", 1),
+      "",
+      "/",
+      "/etc/passwd",
+      "..",
+      "../secret",
+      "a/../../secret",
+      "a/..",
+      "a//b",
+      "a/",
+      "./a",
+      "a/./b",
+      std::string_view("a\0b", 3),
+      std::string_view("\0", 1),
   };
   for (const std::string_view key : hostile) {
     EXPECT_EQ(code_of(read_now(store_, key)), errc::invalid_argument) << key;
@@ -308,159 +292,6 @@ TEST_P(StoreContract, KeysThatLeaveTheRootAreRefused) {
   for (const char* key : {"..a", "a..", "...", "a/.hidden", "c/0/..1", "a b", "\xC3\xA4"}) {
     set(key, kText);
     EXPECT_TRUE(read_now(store_, key).ok()) << key;
-  }
-}
-
-TEST_P(StoreContract, PutReplacesObjectsAndReturnsTheirVersion) {
-  if (!subject_.writable) GTEST_SKIP();
-  const bytes one = to_bytes("one"), two = to_bytes("two");
-  const part parts[] = {one, {}, two, {}};
-  const auto first = store_.put("a/deep/key", parts, {});
-  ASSERT_TRUE(first.ok()) << first.error().to_string();
-  auto read = read_now(store_, "a/deep/key");
-  ASSERT_TRUE(read.ok());
-  EXPECT_EQ(read->text, "onetwo");
-  EXPECT_TRUE(!has_versions() || read->seen == *first);
-
-  const auto second = put("a/deep/key", "other");
-  ASSERT_TRUE(second.ok());
-  read = read_now(store_, "a/deep/key", {0, 5, false});
-  ASSERT_TRUE(read.ok());
-  EXPECT_EQ(read->text, "other");
-  EXPECT_TRUE(!has_versions() || (read->seen == *second && !(*first == *second)));
-
-  ASSERT_TRUE(store_.put("none", {}, {}).ok());
-  EXPECT_EQ(read_now(store_, "none")->object_size, 0u);
-}
-
-TEST_P(StoreContract, ConditionalPutsHappenOnlyWhereTheConditionHolds) {
-  if (!subject_.writable || !has_versions()) GTEST_SKIP();
-  write_condition absent, match;
-  absent.what = write_condition::kind::must_be_absent;
-  match.what = write_condition::kind::must_match;
-  const auto refused = [&](const write_condition& condition, errc code) {
-    const auto done = put("k", "refused", condition);
-    ASSERT_FALSE(done.ok());
-    EXPECT_EQ(done.error().code(), code);
-  };
-  refused(match, errc::invalid_argument);  // names no version
-  const auto first = put("k", "first", absent);
-  ASSERT_TRUE(first.ok()) << first.error().to_string();
-  refused(absent, errc::version_changed);
-  match.expected = *first;
-  const auto second = put("k", "second", match);
-  ASSERT_TRUE(second.ok()) << second.error().to_string();
-  refused(match, errc::version_changed);
-  EXPECT_EQ(read_now(store_, "k")->text, "second");
-
-  auto erased = store_.erase("k", match);
-  ASSERT_FALSE(erased.ok());
-  EXPECT_EQ(erased.error().code(), errc::version_changed);
-  match.expected = *second;
-  EXPECT_TRUE(store_.erase("k", match).ok());
-  EXPECT_EQ(code_of(read_now(store_, "k")), errc::not_found);
-  refused(match, errc::version_changed);
-  EXPECT_TRUE(store_.erase("k", match).ok()) << "absent objects are no error";
-  EXPECT_TRUE(store_.erase("no/such/folder", {}).ok());
-  EXPECT_TRUE(put("k", "third", absent).ok());
-}
-
-TEST_P(StoreContract, OneOfManyConditionalWritersWins) {
-  if (!subject_.writable || !has_versions()) GTEST_SKIP();
-  // Each writer adds one by compare-and-swap: a lost update would show in the sum.
-  ASSERT_TRUE(put("counter", "0").ok());
-  constexpr int kWriters = 4, kEach = 20;
-  std::atomic<int> created{0};
-  std::vector<std::thread> threads;
-  for (int i = 0; i < kWriters; ++i) {
-    threads.emplace_back([&] {
-      write_condition absent;
-      absent.what = write_condition::kind::must_be_absent;
-      for (int n = 0; n < kEach; ++n) {
-        if (put("once/" + std::to_string(n), "x", absent).ok()) ++created;
-        for (;;) {
-          const auto now = read_now(store_, "counter");
-          if (!now.ok()) {
-            ADD_FAILURE() << now.error().to_string();
-            return;
-          }
-          write_condition match;
-          match.what = write_condition::kind::must_match;
-          match.expected = now->seen;
-          const auto done = put("counter", std::to_string(std::stoi(now->text) + 1), match);
-          if (done.ok()) break;
-          ASSERT_EQ(done.error().code(), errc::version_changed) << done.error().to_string();
-        }
-      }
-    });
-  }
-  for (std::thread& each : threads) each.join();
-  EXPECT_EQ(read_now(store_, "counter")->text, std::to_string(kWriters * kEach));
-  EXPECT_EQ(created.load(), kEach);
-}
-
-TEST_P(StoreContract, ReadersSeeWholeWritesOnly) {
-  // Every object is one letter, repeated: a mixture, or a length without its bytes, would be a torn write.
-  const std::size_t sizes[] = {1, 100, 40'000};
-  set("k", std::string(100, 'a'));
-  std::atomic<bool> stop{false};
-  std::atomic<int> reads{0};
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 3; ++i) {
-    threads.emplace_back([&, i] {
-      bytes memory(1);
-      version last;
-      while (!stop) {
-        byte_read read;
-        read.key = "k";
-        if (i == 1) read.range = {0, 1, false};
-        if (i == 1) read.destination = memory;
-        if (i == 2) read.expected = &last;
-        const auto done = read_now(store_, read);
-        ++reads;
-        if (!done.ok()) {
-          ASSERT_EQ(done.error().code(), errc::version_changed) << done.error().to_string();
-          last = version();
-          continue;
-        }
-        if (i == 2) {
-          ASSERT_TRUE(!last.known() || last == done->seen);
-          last = done->seen;
-        }
-        ASSERT_FALSE(done->text.empty());
-        ASSERT_EQ(done->text.find_first_not_of(done->text[0]), std::string::npos);
-        ASSERT_TRUE(i == 1 || std::count(std::begin(sizes), std::end(sizes), done->text.size()) == 1);
-      }
-    });
-  }
-  int writes = 0;
-  while (writes < 60 || (reads < 60 && writes < 300)) {
-    set("k", std::string(sizes[writes % 3], static_cast<char>('a' + writes % 26)));
-    ++writes;
-  }
-  stop = true;
-  for (std::thread& each : threads) each.join();
-}
-
-TEST_P(StoreContract, ListsObjectsAndChildren) {
-  if (!subject_.listable) GTEST_SKIP();
-  for (const char* key : {"zarr.json", "a/zarr.json", "a/c/0/0", "a/c/0/1", "ab/x", "a.b"}) set(key, key);
-  EXPECT_EQ(list("", listing::objects), (names{{"zarr.json", 9}, {"a/zarr.json", 11}, {"a/c/0/0", 7}, {"a/c/0/1", 7},
-                                               {"ab/x", 4}, {"a.b", 3}}));
-  EXPECT_EQ(list("a/", listing::objects), (names{{"a/zarr.json", 11}, {"a/c/0/0", 7}, {"a/c/0/1", 7}}));
-  EXPECT_EQ(list("", listing::children), (names{{"zarr.json", 9}, {"a/", 0}, {"ab/", 0}, {"a.b", 3}}));
-  EXPECT_EQ(list("a/", listing::children), (names{{"a/zarr.json", 11}, {"a/c/", 0}}));
-  EXPECT_EQ(list("a/c/0/", listing::children), (names{{"a/c/0/0", 7}, {"a/c/0/1", 7}}));
-  EXPECT_EQ(list("nothing/", listing::objects), names{});
-  EXPECT_EQ(list("a.b/", listing::children), names{});
-  EXPECT_EQ(list("", listing::objects, 1).size(), 1u) << "the sink stops the listing";
-  struct : key_sink {
-    bool key(std::string_view, std::uint64_t) override { return true; }
-  } sink;
-  for (const char* prefix : {"a", "/", "../", "a/../", "a//"}) {
-    const auto refused = store_.list(prefix, listing::objects, sink);
-    ASSERT_FALSE(refused.ok()) << prefix;
-    EXPECT_EQ(refused.error().code(), errc::invalid_argument) << prefix;
   }
 }
 

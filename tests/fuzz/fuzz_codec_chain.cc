@@ -32,10 +32,9 @@ codec_config choose_byte_codec(std::uint32_t which) {
 std::vector<codec_config> choose_codecs(fuzz_input& input, std::size_t rank) {
   std::vector<codec_config> codecs;
   for (std::uint32_t n = input.below(3); n > 0; --n) {
-    json::array_t order;
-    for (std::uint64_t d = 0; d < rank; ++d) {
-      order.insert(order.begin() + input.below(static_cast<std::uint32_t>(d) + 1), json(d));
-    }
+    std::vector<std::uint64_t> axes;
+    for (std::uint32_t d = 0; d < rank; ++d) axes.insert(axes.begin() + input.below(d + 1), d);
+    json::array_t order(axes.begin(), axes.end());
     codecs.push_back({"transpose", json(json::object_t{{"order", json(std::move(order))}})});
   }
   codecs.push_back({"bytes", json(json::object_t{{"endian", input.below(2) == 0 ? "little" : "big"}})});

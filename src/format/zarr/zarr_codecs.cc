@@ -10,11 +10,18 @@
 namespace penstock::inline v0 {
 namespace {
 
+/// Each codec of a chain may pass over all of the data: without a bound a small document could keep us for hours.
+constexpr std::size_t kMaxCodecs = 64;
+
 result<std::vector<codec_config>> parse_plain_list(const json& value, std::string_view path) {
   const json::array_t* list = value.as_array();
   if (list == nullptr) return wrong_member(value, path, "a list of codecs");
   if (list->empty()) {
     return error(errc::corrupt_data, fmt::format("zarr.json: member '{}' is empty, needs at least one codec", path));
+  }
+  if (list->size() > kMaxCodecs) {
+    return error(errc::unsupported, fmt::format("zarr.json: member '{}' has {} codecs, at most {} are supported", path,
+                                                list->size(), kMaxCodecs));
   }
   std::vector<codec_config> out;
   for (std::size_t i = 0; i < list->size(); ++i) {

@@ -203,6 +203,16 @@ TEST(ZarrMetadata, BoundsTheRank) {
             "unsupported: zarr.json: member 'shape' has 33 dimensions, at most 32 are supported");
 }
 
+TEST(ZarrMetadata, BoundsTheNumberOfCodecs) {
+  const auto many = [](int count) {
+    std::string text = "[\"bytes\"";
+    for (int i = 1; i < count; ++i) text += ", \"crc32c\"";
+    return refusal(with(R"([{"name": "bytes", "configuration": {"endian": "little"}}])", text + "]"));
+  };
+  EXPECT_EQ(many(64), "accepted");
+  EXPECT_EQ(many(65), "unsupported: zarr.json: member 'codecs' has 65 codecs, at most 64 are supported");
+}
+
 TEST(ZarrMetadata, CutsHostileTextsInItsMessages) {
   const std::string message = refusal(with("int16", std::string(1 << 20, 'x')));
   EXPECT_EQ(message.substr(0, 12), "unsupported:");

@@ -1,0 +1,212 @@
+// The engine under a seeded executor: every order of steps and completions, cancellations, faults. A read ends with the
+// right values or with an error; it never hangs, and a failure never looks like data.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <random>
+
+#include "contract/fault_store.h"
+#include "support/deterministic_executor.h"
+#include "support/model_array.h"
+#include <penstock/penstock.h>
+
+namespace penstock::test {
+namespace {
+
+constexpr std::uint64_t kSeeds = 1500;
+
+// Metadata comes from the store itself, so that opening needs no schedule; chunks and indexes come through the faults.
+class faulty_chunks final : public store {
+ public:
+  faulty_chunks(std::shared_ptr<store> plain, std::shared_ptr<fault_store> faulty)
+      : plain_(std::move(plain)), faulty_(std::move(faulty)) {}
+  store_traits traits() const override { return faulty_->traits(); }
+  void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override {
+    const bool metadata = reads[0].key.ends_with("zarr.json");
+    static_cast<const store&>(metadata ? *plain_ : *faulty_).read(reads, sink, std::move(stop));
+  }
+  std::string uri() const override { return "test:"; }
+
+ private:
+  std::shared_ptr<store> plain_;
+  std::shared_ptr<fault_store> faulty_;
+};
+
+struct scene {
+  scene(std::uint64_t seed, fault_script script)
+      : random(seed), executor(std::make_shared<deterministic_executor>(seed)) {
+    script.seed = seed;
+    do {
+      options = random_model(random);
+    } while (std::find(options.shape.begin(), options.shape.end(), 0u) != options.shape.end());
+    memory = make_memory_store();
+    model = write_model(*memory, "", options);
+    faults = std::make_shared<fault_store>(memory, script);
+    executor->pending = [this] { return faults->pending(); };
+    executor->deliver = [this](std::uint64_t choice) { faults->deliver_one(choice); };
+    context_options with;
+    with.threads = 3;
+    with.io_concurrency = 1 + static_cast<unsigned>(random() % 5);
+    with.executor = executor;
+    open_options where;
+    where.context = context::make(with).value();
+    array.emplace(open_array(std::make_shared<faulty_chunks>(memory, faults), where).value());
+    which = random_selection(random, options.shape);
+    resolved = *resolve(which, options.shape);
+  }
+
+  result<> read(const read_options& with = {}) {
+    std::uint64_t bytes = array->type().item_bytes();
+    for (const std::uint64_t each : resolved.shape) bytes *= each;
+    values.assign(bytes, std::byte{0xEE});
+    return array->read(selection(which), tensor_view::contiguous(values.data(), array->type(), resolved.shape), with);
+  }
+
+  std::mt19937_64 random;
+  model_options options;
+  model_array model;
+  std::shared_ptr<penstock::store> memory;
+  std::shared_ptr<fault_store> faults;
+  std::shared_ptr<deterministic_executor> executor;
+  std::optional<penstock::array> array;
+  basic_selection which;
+  resolved_basic resolved;
+  std::vector<std::byte> values;
+};
+
+fault_script deferred() {
+  fault_script out;
+  out.deferred = true;
+  return out;
+}
+
+TEST(Schedules, EveryOrderOfCompletionsGivesTheSameValues) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    fault_script script = deferred();
+    script.lends = seed % 2 == 0;
+    script.versions = seed % 3 != 0;
+    scene s(seed, script);
+    for (int again = 0; again < 2; ++again) {  // the second time with cached indexes, and a job that was used before
+      const auto done = s.read();
+      ASSERT_FALSE(s.executor->stuck()) << "seed " << seed;
+      ASSERT_TRUE(done.ok()) << "seed " << seed << ": " << done.error().to_string();
+      ASSERT_EQ(s.values, s.model.select(s.resolved)) << "seed " << seed;
+    }
+  }
+}
+
+TEST(Schedules, AFailedRequestIsAnErrorAndNeverTheFillValue) {
+  std::uint64_t failed = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    fault_script script;
+    script.deferred = seed % 2 == 0;
+    script.fail = 60;
+    script.cut = 60;
+    scene s(seed, script);
+    const auto done = s.read();
+    ASSERT_FALSE(s.executor->stuck()) << "seed " << seed;
+    const bool struck = s.faults->total().faults != 0;
+    ASSERT_TRUE(done.ok() || struck) << "seed " << seed << done.error().to_string();
+    if (done.ok()) {
+      ASSERT_EQ(s.values, s.model.select(s.resolved)) << "seed " << seed;
+      continue;
+    }
+    ++failed;
+    const auto code = done.error().code();
+    ASSERT_TRUE(code == errc::io_error || code == errc::permission_denied || code == errc::deadline_exceeded)
+        << done.error().to_string();
+    const std::string text = done.error().to_string();
+    ASSERT_NE(text.find("reading 'c"), std::string::npos) << text;   // the key and the range
+    ASSERT_NE(text.find("array 'test:'"), std::string::npos) << text;
+  }
+  EXPECT_GT(failed, kSeeds / 10);
+}
+
+TEST(Schedules, AnObjectThatChangesIsReadAgain) {
+  std::uint64_t changed = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    fault_script script;
+    script.deferred = seed % 2 == 0;
+    script.change = 150;
+    scene s(seed, script);
+    for (int again = 0; again < 2; ++again) {
+      const auto done = s.read();
+      ASSERT_FALSE(s.executor->stuck()) << "seed " << seed;
+      ASSERT_TRUE(done.ok()) << "seed " << seed << ": " << done.error().to_string();
+      ASSERT_EQ(s.values, s.model.select(s.resolved)) << "seed " << seed;
+    }
+    changed += s.faults->total().faults;
+  }
+  EXPECT_GT(changed, kSeeds / 10);
+}
+
+TEST(Schedules, AnObjectThatNeverHoldsStillIsAConflict) {
+  fault_script script;
+  script.change = 1000;
+  std::uint64_t conflicts = 0;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    scene s(seed, script);
+    const auto done = s.read();
+    ASSERT_FALSE(s.executor->stuck());
+    if (!done.ok()) {
+      ASSERT_EQ(done.error().code(), errc::conflict) << done.error().to_string();
+      ++conflicts;
+    } else {
+      ASSERT_EQ(s.values, s.model.select(s.resolved)) << "seed " << seed;  // unsharded: nothing to disagree with
+    }
+  }
+  EXPECT_GT(conflicts, 0u);
+}
+
+TEST(Schedules, AnObjectThatVanishesReadsAsFillAndNothingElse) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    fault_script script;
+    script.deferred = seed % 2 == 0;
+    script.vanish = 100;
+    scene s(seed, script);
+    for (int again = 0; again < 2; ++again) {
+      const auto done = s.read();
+      ASSERT_FALSE(s.executor->stuck()) << "seed " << seed;
+      ASSERT_TRUE(done.ok()) << "seed " << seed << ": " << done.error().to_string();
+      const auto expected = s.model.select(s.resolved);
+      const std::uint32_t item = s.array->type().item_bytes();
+      const std::vector<std::byte> fill(item);
+      for (std::size_t i = 0; i < expected.size(); i += item) {
+        const auto at = s.values.begin() + static_cast<std::ptrdiff_t>(i);
+        const bool present = std::equal(at, at + item, expected.begin() + static_cast<std::ptrdiff_t>(i));
+        ASSERT_TRUE(present || std::equal(at, at + item, fill.begin())) << "seed " << seed << " byte " << i;
+      }
+    }
+  }
+}
+
+TEST(Schedules, ACancelledReadEndsAtOnceAndTheNextOneIsWhole) {
+  std::uint64_t cancelled = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    fault_script script;
+    script.deferred = seed % 2 == 0;
+    scene s(seed, script);
+    const std::uint64_t stop_at = s.random() % 20;
+    std::uint64_t asked = 0;
+    read_options with;
+    with.progress = [&](const read_progress&) { return asked++ != stop_at; };
+    const auto done = s.read(with);
+    ASSERT_FALSE(s.executor->stuck()) << "seed " << seed;
+    if (!done.ok()) {
+      ASSERT_EQ(done.error().code(), errc::cancelled) << done.error().to_string();
+      ++cancelled;
+    } else {
+      ASSERT_EQ(s.values, s.model.select(s.resolved)) << "seed " << seed;
+    }
+    const auto again = s.read();
+    ASSERT_TRUE(again.ok()) << again.error().to_string();
+    ASSERT_EQ(s.values, s.model.select(s.resolved)) << "seed " << seed;
+  }
+  EXPECT_GT(cancelled, kSeeds / 10);
+}
+
+}  // namespace
+}  // namespace penstock::test

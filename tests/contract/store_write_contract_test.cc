@@ -1,0 +1,171 @@
+// How every store that can be written to writes and lists, and what readers see meanwhile.
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "contract/store_contract.h"
+
+namespace penstock::test {
+namespace {
+
+using names = std::map<std::string, std::uint64_t>;
+
+TEST_P(StoreContract, PutReplacesObjectsAndReturnsTheirVersion) {
+  if (!subject_.writable) GTEST_SKIP();
+  const bytes one = to_bytes("one"), two = to_bytes("two");
+  const part parts[] = {one, {}, two, {}};
+  const auto first = store_.put("a/deep/key", parts, {});
+  ASSERT_TRUE(first.ok()) << first.error().to_string();
+  auto read = read_now(store_, "a/deep/key");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->text, "onetwo");
+  EXPECT_TRUE(!has_versions() || read->seen == *first);
+
+  const auto second = put("a/deep/key", "other");
+  ASSERT_TRUE(second.ok());
+  read = read_now(store_, "a/deep/key", {0, 5, false});
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->text, "other");
+  EXPECT_TRUE(!has_versions() || (read->seen == *second && !(*first == *second)));
+
+  ASSERT_TRUE(store_.put("none", {}, {}).ok());
+  EXPECT_EQ(read_now(store_, "none")->object_size, 0u);
+}
+
+TEST_P(StoreContract, ConditionalPutsHappenOnlyWhereTheConditionHolds) {
+  if (!subject_.writable || !has_versions()) GTEST_SKIP();
+  write_condition absent, match;
+  absent.what = write_condition::kind::must_be_absent;
+  match.what = write_condition::kind::must_match;
+  const auto refused = [&](const write_condition& condition, errc code) {
+    const auto done = put("k", "refused", condition);
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().code(), code);
+  };
+  refused(match, errc::invalid_argument);  // names no version
+  const auto first = put("k", "first", absent);
+  ASSERT_TRUE(first.ok()) << first.error().to_string();
+  refused(absent, errc::version_changed);
+  match.expected = *first;
+  const auto second = put("k", "second", match);
+  ASSERT_TRUE(second.ok()) << second.error().to_string();
+  refused(match, errc::version_changed);
+  EXPECT_EQ(read_now(store_, "k")->text, "second");
+
+  auto erased = store_.erase("k", match);
+  ASSERT_FALSE(erased.ok());
+  EXPECT_EQ(erased.error().code(), errc::version_changed);
+  match.expected = *second;
+  EXPECT_TRUE(store_.erase("k", match).ok());
+  EXPECT_EQ(code_of(read_now(store_, "k")), errc::not_found);
+  refused(match, errc::version_changed);
+  EXPECT_TRUE(store_.erase("k", match).ok()) << "absent objects are no error";
+  EXPECT_TRUE(store_.erase("no/such/folder", {}).ok());
+  EXPECT_TRUE(put("k", "third", absent).ok());
+}
+
+TEST_P(StoreContract, OneOfManyConditionalWritersWins) {
+  if (!subject_.writable || !has_versions()) GTEST_SKIP();
+  // Each writer adds one by compare-and-swap: a lost update would show in the sum.
+  ASSERT_TRUE(put("counter", "0").ok());
+  constexpr int kWriters = 4, kEach = 20;
+  std::atomic<int> created{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kWriters; ++i) {
+    threads.emplace_back([&] {
+      write_condition absent;
+      absent.what = write_condition::kind::must_be_absent;
+      for (int n = 0; n < kEach; ++n) {
+        if (put("once/" + std::to_string(n), "x", absent).ok()) ++created;
+        for (;;) {
+          const auto now = read_now(store_, "counter");
+          if (!now.ok()) {
+            ADD_FAILURE() << now.error().to_string();
+            return;
+          }
+          write_condition match;
+          match.what = write_condition::kind::must_match;
+          match.expected = now->seen;
+          const auto done = put("counter", std::to_string(std::stoi(now->text) + 1), match);
+          if (done.ok()) break;
+          ASSERT_EQ(done.error().code(), errc::version_changed) << done.error().to_string();
+        }
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(read_now(store_, "counter")->text, std::to_string(kWriters * kEach));
+  EXPECT_EQ(created.load(), kEach);
+}
+
+TEST_P(StoreContract, ReadersSeeWholeWritesOnly) {
+  // Every object is one letter, repeated: a mixture, or a length without its bytes, would be a torn write.
+  const std::size_t sizes[] = {1, 100, 40'000};
+  set("k", std::string(100, 'a'));
+  std::atomic<bool> stop{false};
+  std::atomic<int> reads{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&, i] {
+      bytes memory(1);
+      version last;
+      while (!stop) {
+        byte_read read;
+        read.key = "k";
+        if (i == 1) read.range = {0, 1, false};
+        if (i == 1) read.destination = memory;
+        if (i == 2) read.expected = &last;
+        const auto done = read_now(store_, read);
+        ++reads;
+        if (!done.ok()) {
+          ASSERT_EQ(done.error().code(), errc::version_changed) << done.error().to_string();
+          last = version();
+          continue;
+        }
+        if (i == 2) {
+          ASSERT_TRUE(!last.known() || last == done->seen);
+          last = done->seen;
+        }
+        ASSERT_FALSE(done->text.empty());
+        ASSERT_EQ(done->text.find_first_not_of(done->text[0]), std::string::npos);
+        ASSERT_TRUE(i == 1 || std::count(std::begin(sizes), std::end(sizes), done->text.size()) == 1);
+      }
+    });
+  }
+  int writes = 0;
+  while (writes < 60 || (reads < 60 && writes < 300)) {
+    set("k", std::string(sizes[writes % 3], static_cast<char>('a' + writes % 26)));
+    ++writes;
+  }
+  stop = true;
+  for (std::thread& each : threads) each.join();
+}
+
+TEST_P(StoreContract, ListsObjectsAndChildren) {
+  if (!subject_.listable) GTEST_SKIP();
+  for (const char* key : {"zarr.json", "a/zarr.json", "a/c/0/0", "a/c/0/1", "ab/x", "a.b"}) set(key, key);
+  EXPECT_EQ(list("", listing::objects),
+            (names{{"zarr.json", 9}, {"a/zarr.json", 11}, {"a/c/0/0", 7}, {"a/c/0/1", 7}, {"ab/x", 4}, {"a.b", 3}}));
+  EXPECT_EQ(list("a/", listing::objects), (names{{"a/zarr.json", 11}, {"a/c/0/0", 7}, {"a/c/0/1", 7}}));
+  EXPECT_EQ(list("", listing::children), (names{{"zarr.json", 9}, {"a/", 0}, {"ab/", 0}, {"a.b", 3}}));
+  EXPECT_EQ(list("a/", listing::children), (names{{"a/zarr.json", 11}, {"a/c/", 0}}));
+  EXPECT_EQ(list("a/c/0/", listing::children), (names{{"a/c/0/0", 7}, {"a/c/0/1", 7}}));
+  EXPECT_EQ(list("nothing/", listing::objects), names{});
+  EXPECT_EQ(list("a.b/", listing::children), names{});
+  EXPECT_EQ(list("", listing::objects, 1).size(), 1u) << "the sink stops the listing";
+  struct : key_sink {
+    bool key(std::string_view, std::uint64_t) override { return true; }
+  } sink;
+  for (const char* prefix : {"a", "/", "../", "a/../", "a//"}) {
+    const auto refused = store_.list(prefix, listing::objects, sink);
+    ASSERT_FALSE(refused.ok()) << prefix;
+    EXPECT_EQ(refused.error().code(), errc::invalid_argument) << prefix;
+  }
+}
+
+}  // namespace
+}  // namespace penstock::test
