@@ -83,6 +83,28 @@ class gil_is_held {
   bool before_;
 };
 
+/// Lets go of the GIL while the engine works. Where the interpreter has begun to end meanwhile, a thread other than the
+/// main one stays here for good: taking the GIL back then would end it in the middle of C++ (before 3.14).
+class without_gil {
+ public:
+  without_gil() noexcept;
+  ~without_gil();
+  without_gil(const without_gil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+/// True on the thread that Python runs signal handlers on: the process's first.
+bool is_main_thread() noexcept;
+/// True from the end of the program on: reads of other threads then stop.
+bool interpreter_is_ending() noexcept;
+/// False where this thread must not ask for the GIL any more.
+bool may_enter_python() noexcept;
+/// Says that the interpreter ends, and waits a while for threads that may be inside of Python code of ours. The GIL is
+/// held.
+void end_interpreter() noexcept;
+
 /// Drops a reference from any thread, with or without the GIL, also under a lock of the engine: it never waits.
 void drop_reference(void* object) noexcept;
 /// Drops what was left behind by threads without the GIL. The GIL is held.

@@ -132,7 +132,7 @@ ticket_handle start_read(const array_handle& self, nb::handle key, nb::object ou
   read_options options;
   options.threads = threads;
   auto started = [&] {
-    const nb::gil_scoped_release without_gil;
+    const without_gil released;
     return a.read_async(which, target.view(), options);
   }();
   return {unwrap(std::move(started)), std::move(out), std::move(target)};
@@ -152,7 +152,7 @@ nb::tuple ranges_of(const array_handle& self, nb::handle key) {
 nb::str plan(const array_handle& self, nb::handle key, std::size_t max_lines, bool as_json) {
   const selection which = selection_of(key);
   auto text = [&] {
-    const nb::gil_scoped_release without_gil;
+    const without_gil released;
     return as_json ? self.array.plan_json(which) : self.array.plan(which, max_lines);
   }();
   const std::string shown = unwrap(std::move(text));
@@ -205,7 +205,8 @@ void bind_array(nb::module_& m) {
       .def_prop_ro("_codecs_text", [](const array_handle& self) { return to_str(self.array.codecs_text()); })
       .def_prop_ro("_codecs_json", [](const array_handle& self) { return to_str(self.array.codecs_json()); })
       .def("_read", read, nb::arg("key").none(), nb::arg("threads"), nb::arg("progress").none())
-      .def("_read_into", read_into, nb::arg("key").none(), nb::arg("out"), nb::arg("threads"), nb::arg("progress").none())
+      .def("_read_into", read_into, nb::arg("key").none(), nb::arg("out"), nb::arg("threads"),
+           nb::arg("progress").none())
       .def("_start_read", start_read, nb::arg("key").none(), nb::arg("out").none(), nb::arg("threads"))
       .def("_resolve", ranges_of, nb::arg("key").none())
       .def("_plan", plan, nb::arg("key").none(), nb::arg("max_lines"), nb::arg("as_json"));

@@ -16,7 +16,7 @@ int run_cli(nb::list arguments) {
   std::vector<const char*> argv;
   for (const std::string& text : texts) argv.push_back(text.c_str());
   argv.push_back(nullptr);
-  const nb::gil_scoped_release without_gil;
+  const without_gil released;
   return cli::run(static_cast<int>(texts.size()), argv.data());
 }
 

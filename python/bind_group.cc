@@ -12,7 +12,7 @@ nb::object cast(node&& found) {
 
 nb::list keys(const group_handle& self) {
   auto found = [&] {
-    const nb::gil_scoped_release without_gil;
+    const without_gil released;
     return self.group.keys();
   }();
   nb::list names;
@@ -25,7 +25,7 @@ nb::list keys(const group_handle& self) {
 template <class Open>
 nb::object open_node(Open&& open) {
   auto found = [&] {
-    const nb::gil_scoped_release without_gil;
+    const without_gil released;
     return open();
   }();
   drop_left_references();

@@ -8,6 +8,7 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = PENSTOCK_VERSION;
   // Contexts that live until the interpreter ends are meant.
   nb::set_leak_warnings(false);
+  drop_left_references();  // makes it ready for forks
   bind_errors(m);
   bind_context(m);
   bind_stores(m);
@@ -16,4 +17,5 @@ NB_MODULE(_core, m) {
   bind_group(m);
   bind_open(m);
   bind_cli(m);
+  m.def("_end", end_interpreter, "Stop the reads of threads that the end of the program would catch within C++.");
 }

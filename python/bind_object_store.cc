@@ -77,6 +77,8 @@ result<read_done> answer(PyObject* given, const byte_read& wanted) {
   return done;
 }
 
+result<read_done> ended() { return error(errc::cancelled, "the read was stopped"); }
+
 nb::tuple request_tuple(const byte_read& wanted) {
   nb::object length = nb::none();
   if (!wanted.range.whole()) length = nb::int_(wanted.range.length);
@@ -94,7 +96,7 @@ class pending_reads {
     for (std::size_t i = 0; i < reads_.size(); ++i) {
       if (!open_[i]) continue;
       open_[i] = false;
-      const nb::gil_scoped_release without_gil;
+      const nb::gil_scoped_release released;
       sink_->complete(reads_[i].tag, error(errc::cancelled, "the store's task was cancelled"));
     }
   }
@@ -128,7 +130,7 @@ class pending_reads {
   }
   // The sink takes a lock of the engine, whose holder may wait for the GIL.
   void finish(std::size_t which, result<read_done> outcome) {
-    const nb::gil_scoped_release without_gil;
+    const nb::gil_scoped_release released;
     sink_->complete(reads_[which].tag, std::move(outcome));
   }
 
@@ -162,14 +164,18 @@ class object_store final : public store {
   }
 
   void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override {
+    if (!may_enter_python()) {
+      for (const byte_read& one : reads) sink.complete(one.tag, ended());
+      return;
+    }
     if (asynchronous_) return submit(reads, sink, std::move(stop));
     for (const byte_read& one : reads) {
-      auto done = stop.stop_requested() ? error(errc::cancelled, "the read was stopped") : fetch(one);
-      sink.complete(one.tag, std::move(done));
+      sink.complete(one.tag, stop.stop_requested() || !may_enter_python() ? ended() : fetch(one));
     }
   }
 
   result<> list(std::string_view prefix, listing what, key_sink& sink) const override {
+    if (!may_enter_python()) return std::move(ended()).error();
     const nb::gil_scoped_acquire gil;
     try {
       const nb::object keys = nb::handle(adapter_).attr("list")(to_str(prefix), what == listing::children);

@@ -1,7 +1,5 @@
 #include "bind_read.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -15,18 +13,15 @@ using clock = std::chrono::steady_clock;
 constexpr std::chrono::nanoseconds kPoll = std::chrono::milliseconds(40);
 constexpr std::chrono::nanoseconds kBetweenReports = std::chrono::milliseconds(100);
 
-// The thread that Python runs signal handlers on is the process's first.
-bool is_main_thread() noexcept { return gettid() == getpid(); }
-
 // Looks for signals and reports progress, on the reading thread.
 class watcher {
  public:
   explicit watcher(nb::handle progress) noexcept : progress_(progress), signals_(is_main_thread()) {}
 
-  bool needed() const noexcept { return signals_ || !progress_.is_none(); }
-
   bool operator()(const read_progress& now) noexcept {
     total_ = now.total_bytes;
+    if (!signals_ && interpreter_is_ending()) return false;
+    if (!signals_ && progress_.is_none()) return true;
     const auto time = clock::now();
     const bool report = !progress_.is_none() && time - reported_ >= kBetweenReports;
     if (!report && time - polled_ < kPoll / 2) return true;
@@ -74,10 +69,10 @@ bool read_without_gil(const array& from, const resolved_basic& which, const tens
     read_options options;
     options.threads = threads;
     options.poll_interval = kPoll;
-    if (watch.needed()) options.progress = [&watch](const read_progress& now) { return watch(now); };
+    options.progress = [&watch](const read_progress& now) { return watch(now); };
     result<> outcome;
     {
-      const nb::gil_scoped_release without_gil;
+      const without_gil released;
       outcome = from.read(which, out, options);
     }
     if (outcome.ok()) {
@@ -97,12 +92,12 @@ bool read_without_gil(const array& from, const resolved_basic& which, const tens
 
 ticket_handle::~ticket_handle() {
   // The rest of the read may need the GIL: a store may be a Python object.
-  const nb::gil_scoped_release without_gil;
+  const without_gil released;
   ticket_ = ticket();
 }
 
 void ticket_handle::cancel() {
-  const nb::gil_scoped_release without_gil;
+  const without_gil released;
   ticket_.cancel();
 }
 
@@ -115,7 +110,7 @@ bool ticket_handle::wait_for(double seconds) {
     const auto left = std::max<std::chrono::nanoseconds>(end - clock::now(), std::chrono::nanoseconds(0));
     bool ended = false;
     {
-      const nb::gil_scoped_release without_gil;
+      const without_gil released;
       ended = ticket_.wait_for(std::min(left, kPoll));
     }
     if (PyErr_CheckSignals() < 0) throw nb::python_error();
@@ -126,7 +121,7 @@ bool ticket_handle::wait_for(double seconds) {
 nb::object ticket_handle::result() {
   penstock::result<> outcome;
   {
-    const nb::gil_scoped_release without_gil;
+    const without_gil released;
     outcome = ticket_.wait();
   }
   drop_left_references();
@@ -142,8 +137,9 @@ nb::tuple ticket_handle::progress() const {
 void ticket_handle::on_done(nb::object then) {
   // The engine may drop its copy on a thread without the GIL.
   const std::shared_ptr<PyObject> kept(then.release().ptr(), [](PyObject* object) { drop_reference(object); });
-  const nb::gil_scoped_release without_gil;
+  const without_gil released;
   ticket_.on_done([kept] {
+    if (!may_enter_python()) return;
     const nb::gil_scoped_acquire gil;
     if (!gil) return;
     PyObject* const returned = PyObject_CallObject(kept.get(), nullptr);

@@ -1,6 +1,10 @@
 #include <pthread.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -10,6 +14,8 @@ namespace penstock::inline v0::python {
 namespace {
 
 thread_local bool gil_held = false;
+std::atomic<bool> ending{false};
+std::atomic<int> outside{0};  // threads within without_gil
 
 // References whose last C++ owner had no GIL. Taking the GIL there could deadlock: the owner may hold a lock of the
 // engine that a thread with the GIL waits for; and beside a busy Python thread it would cost milliseconds.
@@ -21,7 +27,11 @@ left_behind& left() {
   static left_behind* const one = [] {
     auto* made = new left_behind;  // outlives every thread that may still drop something at exit
     // A fork while another thread pushes must not leave the child with a locked mutex.
-    pthread_atfork([] { left().mutex.lock(); }, [] { left().mutex.unlock(); }, [] { left().mutex.unlock(); });
+    pthread_atfork([] { left().mutex.lock(); }, [] { left().mutex.unlock(); },
+                   [] {
+                     left().mutex.unlock();
+                     outside.store(0);
+                   });
     return made;
   }();
   return *one;
@@ -33,6 +43,34 @@ int drop_pending(void*) {
 }
 
 }  // namespace
+
+without_gil::without_gil() noexcept {
+  outside.fetch_add(1);
+  state_ = PyEval_SaveThread();
+}
+
+without_gil::~without_gil() {
+  outside.fetch_sub(1);
+  if (ending.load() && !is_main_thread()) {
+    while (true) pause();
+  }
+  PyEval_RestoreThread(state_);
+}
+
+bool is_main_thread() noexcept { return gettid() == getpid(); }
+bool interpreter_is_ending() noexcept { return ending.load(std::memory_order_relaxed); }
+bool may_enter_python() noexcept { return gil_held || !interpreter_is_ending(); }
+
+void end_interpreter() noexcept {
+  ending.store(true);
+  PyThreadState* const state = PyEval_SaveThread();
+  constexpr auto kTooLong = std::chrono::seconds(5);
+  const auto begin = std::chrono::steady_clock::now();
+  while (outside.load() > 0 && std::chrono::steady_clock::now() - begin < kTooLong) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  PyEval_RestoreThread(state);
+}
 
 gil_is_held::gil_is_held() noexcept : before_(std::exchange(gil_held, true)) {}
 gil_is_held::~gil_is_held() { gil_held = before_; }

@@ -34,6 +34,10 @@ class dict_store final : public store {
   }
 
   void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token) const override {
+    if (!may_enter_python()) {
+      for (const byte_read& one : reads) sink.complete(one.tag, error(errc::cancelled, "the interpreter is ending"));
+      return;
+    }
     // The sink may take locks that a thread with the GIL waits for; but it "only enqueues", so this is safe and
     // all the requests of one call cost one acquisition.
     const nb::gil_scoped_acquire gil;
@@ -42,6 +46,7 @@ class dict_store final : public store {
   }
 
   result<> list(std::string_view prefix, listing what, key_sink& sink) const override {
+    if (!may_enter_python()) return error(errc::cancelled, "the interpreter is ending");
     const nb::gil_scoped_acquire gil;
     PyObject* const keys = PyDict_Keys(values_);
     if (keys == nullptr) return take_python_error();

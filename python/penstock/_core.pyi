@@ -148,5 +148,8 @@ def object_store(adapter: Any, uri: str, asynchronous: bool) -> Store:
 def cli_main(argv: list[bytes]) -> int:
     """Run the command line program with these arguments (bytes; the first is its name); returns its exit status."""
 
+def _end() -> None:
+    """Stop the reads of threads that the end of the program would catch within C++."""
+
 def _raise(code: str, message: str) -> None:
     """Raise the exception of an error code, as the engine raises it."""

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock import _core
 from penstock._errors import DeadlineExceededError, _make
 
 if TYPE_CHECKING:
@@ -189,6 +190,7 @@ def _cancel_all() -> None:
     end = time.monotonic() + 10
     for job in jobs:
         job._ticket.wait_for(max(0.0, end - time.monotonic()))
+    _core._end()
 
 
 atexit.register(_cancel_all)

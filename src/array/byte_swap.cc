@@ -34,7 +34,8 @@ struct shuffle_orders {
   constexpr shuffle_orders() noexcept {
     for (unsigned which = 0; which < 4; ++which) {
       const unsigned unit = 2U << which;
-      for (unsigned i = 0; i < 16; ++i) places[which][i] = static_cast<std::uint8_t>(i / unit * unit + (unit - 1 - i % unit));
+      for (unsigned i = 0; i < 16; ++i)
+        places[which][i] = static_cast<std::uint8_t>(i / unit * unit + (unit - 1 - i % unit));
     }
   }
   const std::uint8_t* of(std::uint32_t unit_bytes) const noexcept { return places[__builtin_ctz(unit_bytes) - 1]; }
@@ -75,10 +76,14 @@ void swap_contiguous_portable(std::byte* to, const std::byte* from, std::uint64_
     case 1:
       if (to != from && bytes != 0) std::memcpy(to, from, bytes);
       return;
-    case 2: return swap_units<std::uint16_t>(to, from, bytes / 2);
-    case 4: return swap_units<std::uint32_t>(to, from, bytes / 4);
-    case 8: return swap_units<std::uint64_t>(to, from, bytes / 8);
-    default: break;
+    case 2:
+      return swap_units<std::uint16_t>(to, from, bytes / 2);
+    case 4:
+      return swap_units<std::uint32_t>(to, from, bytes / 4);
+    case 8:
+      return swap_units<std::uint64_t>(to, from, bytes / 8);
+    default:
+      break;
   }
   for (std::uint64_t unit = 0; unit + unit_bytes <= bytes; unit += unit_bytes) {
     for (std::uint32_t i = 0, j = unit_bytes - 1; i <= j; ++i, --j) {

@@ -73,8 +73,8 @@ std::uint64_t grid_axis::cell_of(std::uint64_t index) const noexcept {
 
 result<chunk_grid> chunk_grid::regular(const extents& shape, const extents& chunk) {
   if (shape.size() != chunk.size()) {
-    return error(errc::invalid_argument,
-                 fmt::format("chunk shape {} and array shape {} have unequal ranks", to_string(chunk), to_string(shape)));
+    return error(errc::invalid_argument, fmt::format("chunk shape {} and array shape {} have unequal ranks",
+                                                     to_string(chunk), to_string(shape)));
   }
   std::vector<grid_axis> axes;
   axes.reserve(shape.size());

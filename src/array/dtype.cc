@@ -65,23 +65,31 @@ result<dtype> dtype::from_name(std::string_view name) {
 
 std::uint32_t dtype::swap_bytes() const noexcept {
   switch (kind_) {
-    case dtype_kind::complex: return item_bytes() / 2;
-    case dtype_kind::fixed_utf32: return 4;
+    case dtype_kind::complex:
+      return item_bytes() / 2;
+    case dtype_kind::fixed_utf32:
+      return 4;
     case dtype_kind::boolean:
     case dtype_kind::raw:
     case dtype_kind::fixed_bytes:
     case dtype_kind::variable_utf8:
-    case dtype_kind::variable_bytes: return 1;
-    default: return item_bytes();
+    case dtype_kind::variable_bytes:
+      return 1;
+    default:
+      return item_bytes();
   }
 }
 
 std::string dtype::name() const {
   switch (kind_) {
-    case dtype_kind::raw: return "r" + std::to_string(bits_);
-    case dtype_kind::fixed_bytes: return "null_terminated_bytes";
-    case dtype_kind::fixed_utf32: return "fixed_length_utf32";
-    default: break;
+    case dtype_kind::raw:
+      return "r" + std::to_string(bits_);
+    case dtype_kind::fixed_bytes:
+      return "null_terminated_bytes";
+    case dtype_kind::fixed_utf32:
+      return "fixed_length_utf32";
+    default:
+      break;
   }
   for (const named_type& each : kTypes) {
     if (each.kind == kind_ && (each.bits == bits_ || !has_bits(kind_))) return std::string(each.name);
@@ -93,19 +101,40 @@ std::string dtype::numpy_typestr() const {
   const std::uint32_t bytes = item_bytes();
   char letter = 0;
   switch (kind_) {
-    case dtype_kind::boolean: letter = 'b'; break;
-    case dtype_kind::signed_integer: letter = 'i'; break;
-    case dtype_kind::unsigned_integer: letter = 'u'; break;
-    case dtype_kind::floating: letter = 'f'; break;
-    case dtype_kind::complex: letter = 'c'; break;
-    case dtype_kind::raw: letter = 'V'; break;
-    case dtype_kind::fixed_bytes: letter = 'S'; break;
-    case dtype_kind::fixed_utf32: letter = 'U'; break;
-    case dtype_kind::datetime: letter = 'M'; break;
-    case dtype_kind::timedelta: letter = 'm'; break;
+    case dtype_kind::boolean:
+      letter = 'b';
+      break;
+    case dtype_kind::signed_integer:
+      letter = 'i';
+      break;
+    case dtype_kind::unsigned_integer:
+      letter = 'u';
+      break;
+    case dtype_kind::floating:
+      letter = 'f';
+      break;
+    case dtype_kind::complex:
+      letter = 'c';
+      break;
+    case dtype_kind::raw:
+      letter = 'V';
+      break;
+    case dtype_kind::fixed_bytes:
+      letter = 'S';
+      break;
+    case dtype_kind::fixed_utf32:
+      letter = 'U';
+      break;
+    case dtype_kind::datetime:
+      letter = 'M';
+      break;
+    case dtype_kind::timedelta:
+      letter = 'm';
+      break;
     case dtype_kind::brain_float:
     case dtype_kind::variable_utf8:
-    case dtype_kind::variable_bytes: return {};
+    case dtype_kind::variable_bytes:
+      return {};
   }
   if (bits_ < 8) return {};  // NumPy has no int4
   const char order = swap_bytes() == 1 ? '|' : __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>';

@@ -16,13 +16,14 @@ error bounds_error(std::int64_t index, std::size_t axis, std::uint64_t size) {
 }
 
 error rank_error(std::size_t rank, std::size_t items) {
-  return error(errc::out_of_range, fmt::format("too many indices for array: array is {}-dimensional, but {} were indexed",
-                                               rank, items));
+  return error(errc::out_of_range,
+               fmt::format("too many indices for array: array is {}-dimensional, but {} were indexed", rank, items));
 }
 
 error result_rank_error(std::size_t rank) {
-  return error(errc::out_of_range,
-               fmt::format("number of dimensions must be within [0, {}], indexing result would have {}", kMaxRank, rank));
+  return error(
+      errc::out_of_range,
+      fmt::format("number of dimensions must be within [0, {}], indexing result would have {}", kMaxRank, rank));
 }
 
 // Positions are signed: a dimension that no memory could hold is refused before anything is computed with it.
@@ -158,8 +159,9 @@ result<coordinate_selection> resolve(const coordinate_selection& which, const ex
   PENSTOCK_TRY(check_sizes(shape));
   if (which.points.size() > shape.size()) return rank_error(shape.size(), which.points.size());
   if (which.points.size() < shape.size()) {
-    return error(errc::out_of_range, fmt::format("too few indices for array: array is {}-dimensional, but {} were indexed",
-                                                 shape.size(), which.points.size()));
+    return error(errc::out_of_range,
+                 fmt::format("too few indices for array: array is {}-dimensional, but {} were indexed", shape.size(),
+                             which.points.size()));
   }
   PENSTOCK_ASSIGN(const std::uint64_t count, element_count(which.shape));
   coordinate_selection out;
@@ -186,10 +188,11 @@ result<coordinate_selection> resolve(const mask_selection& which, const extents&
   }
   for (std::size_t d = 0; d < rank; ++d) {
     if (which.shape[d] != shape[d]) {
-      return error(errc::out_of_range,
-                   fmt::format("boolean index did not match indexed array along axis {}; size of axis is {} but size of "
-                               "corresponding boolean axis is {}",
-                               d, shape[d], which.shape[d]));
+      return error(
+          errc::out_of_range,
+          fmt::format("boolean index did not match indexed array along axis {}; size of axis is {} but size of "
+                      "corresponding boolean axis is {}",
+                      d, shape[d], which.shape[d]));
     }
   }
   PENSTOCK_ASSIGN(const std::uint64_t count, element_count(shape));
@@ -232,8 +235,8 @@ result<resolved_basic> resolve(const block_selection& which, const extents& shap
       if (const auto* const index = std::get_if<std::int64_t>(&which.items[d])) {
         std::int64_t position = 0;
         if (!wrap(*index, blocks, position)) {
-          return error(errc::out_of_range, fmt::format("block index {} is out of bounds for axis {} with {} blocks",
-                                                       *index, d, blocks));
+          return error(errc::out_of_range,
+                       fmt::format("block index {} is out of bounds for axis {} with {} blocks", *index, d, blocks));
         }
         of_blocks = {position, 1, 1};
       } else {

@@ -151,7 +151,8 @@ TEST(BasicSelection, AgreesWithASlowReferenceOnRandomItems) {
     }
     while (d < shape.size()) everything();
     ASSERT_TRUE(got.ok()) << to_string(which) << " of " << to_string(shape);
-    ASSERT_TRUE(std::equal(got.value().shape.begin(), got.value().shape.end(), result_sizes.begin(), result_sizes.end()));
+    ASSERT_TRUE(
+        std::equal(got.value().shape.begin(), got.value().shape.end(), result_sizes.begin(), result_sizes.end()));
     for (std::size_t k = 0; k < shape.size(); ++k) {
       ASSERT_EQ(positions(got.value().from[k]), expected[k].at);
       const int axis = got.value().axis[k];
@@ -172,7 +173,8 @@ TEST(BasicSelection, SaysWhatNumPySays) {
             "out_of_range: too many indices for array: array is 1-dimensional, but 2 were indexed");
   EXPECT_EQ(resolve(basic_selection{{ellipsis, ellipsis}}, {5}).error().to_string(),
             "invalid_argument: an index can only have a single ellipsis ('...')");
-  EXPECT_EQ(resolve(basic_selection{{slice{1, 2, 0}}}, {5}).error().to_string(), "invalid_argument: slice step cannot be zero");
+  EXPECT_EQ(resolve(basic_selection{{slice{1, 2, 0}}}, {5}).error().to_string(),
+            "invalid_argument: slice step cannot be zero");
   basic_selection many;
   many.items.assign(33, newaxis);
   EXPECT_EQ(resolve(many, {}).error().code(), errc::out_of_range);
@@ -229,8 +231,9 @@ TEST(BlockSelection, CoversBlocksAndEndsAtTheArraysEdge) {
   EXPECT_EQ(resolve(block_selection{{std::int64_t{3}}}, {10}, {4}).error().code(), errc::out_of_range);
   EXPECT_EQ(resolve(block_selection{{slice{{}, {}, 2}}}, {10}, {4}).error().code(), errc::out_of_range);
   EXPECT_EQ(resolve(block_selection{{slice{2, 2, {}}}}, {10}, {4}).value().shape, (extents{0}));
-  EXPECT_EQ(resolve(block_selection{{slice{0, kMax, {}}}}, {static_cast<std::uint64_t>(kMax)}, {1ULL << 62}).value().shape,
-            (extents{static_cast<std::uint64_t>(kMax)}));
+  EXPECT_EQ(
+      resolve(block_selection{{slice{0, kMax, {}}}}, {static_cast<std::uint64_t>(kMax)}, {1ULL << 62}).value().shape,
+      (extents{static_cast<std::uint64_t>(kMax)}));
   EXPECT_EQ(resolve(block_selection{}, {10}, {0}).error().code(), errc::invalid_argument);
 }
 
@@ -248,12 +251,13 @@ TEST(SelectionText, ReadsWhatPythonWrites) {
   EXPECT_EQ(parsed("[(1, 2)]").items, (std::vector<basic_item>{std::int64_t{1}, std::int64_t{2}}));
   for (const char* text : {"", "  ", "()", "[]", "[()]"}) EXPECT_TRUE(parsed(text).items.empty()) << text;
   EXPECT_EQ(parsed("-9223372036854775808").items, (std::vector<basic_item>{kMin}));
-  EXPECT_EQ(parsed("-99999999999999999999:99999999999999999999").items, (std::vector<basic_item>{slice{kMin, kMax, {}}}));
+  EXPECT_EQ(parsed("-99999999999999999999:99999999999999999999").items,
+            (std::vector<basic_item>{slice{kMin, kMax, {}}}));
 }
 
 TEST(SelectionText, NamesThePartThatItCannotRead) {
-  for (const char* text : {"1.5", "a", "1:2:3:4", "1,,2", ",", "[1", "1]", "(1]", "..", "....", "none", "1 2", "--1", "+-1",
-                           "+", "-", "0x10", "[[1]]", "([1])", "1:x", "\xff", "::a"}) {
+  for (const char* text : {"1.5", "a",   "1:2:3:4", "1,,2", ",", "[1",   "1]",    "(1]",   "..",  "....", "none",
+                           "1 2", "--1", "+-1",     "+",    "-", "0x10", "[[1]]", "([1])", "1:x", "\xff", "::a"}) {
     const auto value = parse_selection(text);
     ASSERT_FALSE(value.ok()) << text;
     EXPECT_EQ(value.error().code(), errc::invalid_argument);
@@ -274,10 +278,18 @@ TEST(SelectionText, ReadsBackWhatItWrites) {
     basic_selection which;
     for (auto n = random() % 6; n-- > 0;) {
       switch (random() % 4) {
-        case 0: which.items.emplace_back(number().value_or(kMin)); break;
-        case 1: which.items.emplace_back(slice{number(), number(), number()}); break;
-        case 2: which.items.emplace_back(ellipsis); break;
-        default: which.items.emplace_back(newaxis); break;
+        case 0:
+          which.items.emplace_back(number().value_or(kMin));
+          break;
+        case 1:
+          which.items.emplace_back(slice{number(), number(), number()});
+          break;
+        case 2:
+          which.items.emplace_back(ellipsis);
+          break;
+        default:
+          which.items.emplace_back(newaxis);
+          break;
       }
     }
     ASSERT_EQ(parsed(to_string(which)).items, which.items) << to_string(which);

@@ -19,9 +19,8 @@ std::string_view trimmed(std::string_view text) noexcept {
 
 error refuse(std::string_view part) {
   constexpr std::size_t kMaxShown = 40;
-  return error(errc::invalid_argument,
-               fmt::format("a selection is made of ints, slices, '...' and None, found '{}{}'",
-                           part.substr(0, kMaxShown), part.size() > kMaxShown ? "..." : ""));
+  return error(errc::invalid_argument, fmt::format("a selection is made of ints, slices, '...' and None, found '{}{}'",
+                                                   part.substr(0, kMaxShown), part.size() > kMaxShown ? "..." : ""));
 }
 
 enum class number : std::uint8_t { fits, beyond, none };
@@ -67,9 +66,12 @@ result<basic_item> parse_item(std::string_view text) {
   }
   std::int64_t index = 0;
   switch (parse_int(text, index)) {
-    case number::fits: return basic_item(index);
-    case number::beyond: return error(errc::invalid_argument, fmt::format("index {:.40} leaves 64 bits", text));
-    case number::none: break;
+    case number::fits:
+      return basic_item(index);
+    case number::beyond:
+      return error(errc::invalid_argument, fmt::format("index {:.40} leaves 64 bits", text));
+    case number::none:
+      break;
   }
   return refuse(text);
 }

@@ -94,7 +94,6 @@ void for_each_run(const loop_nest& nest, std::size_t rank, std::byte* to, const 
   }
 }
 
-
 /// Moves one element of a fixed size; `Unit` bytes at a time are reversed where it is not 1.
 template <std::uint32_t Item, std::uint32_t Unit>
 struct fixed_mover {
@@ -150,31 +149,34 @@ void copy_lines(const level& inner, std::byte* to, const std::byte* from, const 
 
 /// Copies where the side that is read has its neighbours along `outer` and the side that is written along `inner`.
 ///
-/// Row by row this would load a cache line for each element. Square tiles go through a small block instead, so that each
-/// line of either side is touched once: rows that lie a power of two apart share a few places of the cache, and would
-/// drive each other out before their second use.
+/// Row by row this would load a cache line for each element. Square tiles go through a small block instead, so that
+/// each line of either side is touched once: rows that lie a power of two apart share a few places of the cache, and
+/// would drive each other out before their second use. The block is written in long pieces and read in short ones,
+/// never the other way, which processors cannot forward.
 template <std::uint32_t Item, std::uint32_t Unit>
 void copy_tiled(const level& outer, const level& inner, std::byte* to, const std::byte* from) noexcept {
-  constexpr std::uint64_t kTile = Item >= 8 ? 8 : 64 / Item;
+  constexpr std::uint64_t kTile = Item == 1 ? 64 : 128 / Item;
   constexpr fixed_mover<Item, Unit> kMove;
-  constexpr fixed_mover<Item, 1> kPut;
+  constexpr fixed_mover<Item, 1> kLoad;
   alignas(64) std::byte tile[kTile * kTile * Item];
   for (std::uint64_t i = 0; i < outer.count; i += kTile) {
     const std::uint64_t rows = std::min(kTile, outer.count - i);
     for (std::uint64_t j = 0; j < inner.count; j += kTile) {
       const std::uint64_t columns = std::min(kTile, inner.count - j);
       const std::byte* f = from + distance(i, outer.from) + distance(j, inner.from);
-      for (std::uint64_t column = 0; column < columns; ++column, f += inner.from)
-        copy_lines({rows, kTile * Item, outer.from}, tile + column * Item, f, kMove);
-      std::byte* t = to + distance(i, outer.to) + distance(j, inner.to);
-      for (std::uint64_t row = 0; row < rows; ++row, t += outer.to) {
-        const std::byte* const line = tile + row * kTile * Item;
-        if (inner.to == Item) {
-          std::memcpy(t, line, columns * Item);
+      for (std::uint64_t column = 0; column < columns; ++column, f += inner.from) {
+        std::byte* const line = tile + column * kTile * Item;
+        if (outer.from != Item) {
+          copy_lines({rows, Item, outer.from}, line, f, kLoad);
+        } else if (rows == kTile) {
+          std::memcpy(line, f, kTile * Item);
         } else {
-          copy_lines({columns, inner.to, Item}, t, line, kPut);
+          std::memcpy(line, f, rows * Item);
         }
       }
+      std::byte* t = to + distance(i, outer.to) + distance(j, inner.to);
+      for (std::uint64_t row = 0; row < rows; ++row, t += outer.to)
+        copy_lines({columns, inner.to, static_cast<std::int64_t>(kTile * Item)}, t, tile + row * Item, kMove);
     }
   }
 }
@@ -182,8 +184,7 @@ void copy_tiled(const level& outer, const level& inner, std::byte* to, const std
 template <class Mover>
 void copy_elements(const loop_nest& nest, std::byte* to, const std::byte* from, const Mover& move) noexcept {
   const level inner = nest.levels[nest.rank - 1];
-  for_each_run(nest, nest.rank - 1, to, from,
-               [&](std::byte* t, const std::byte* f) { copy_lines(inner, t, f, move); });
+  for_each_run(nest, nest.rank - 1, to, from, [&](std::byte* t, const std::byte* f) { copy_lines(inner, t, f, move); });
 }
 
 template <std::uint32_t Item, std::uint32_t Unit>
@@ -208,12 +209,18 @@ void copy_by_item(loop_nest& nest, std::byte* to, const std::byte* from, std::ui
                   std::uint32_t unit) noexcept {
   if (unit <= 1) {
     switch (item) {
-      case 1: return copy_fixed<1, 1>(nest, to, from);
-      case 2: return copy_fixed<2, 1>(nest, to, from);
-      case 4: return copy_fixed<4, 1>(nest, to, from);
-      case 8: return copy_fixed<8, 1>(nest, to, from);
-      case 16: return copy_fixed<16, 1>(nest, to, from);
-      default: break;
+      case 1:
+        return copy_fixed<1, 1>(nest, to, from);
+      case 2:
+        return copy_fixed<2, 1>(nest, to, from);
+      case 4:
+        return copy_fixed<4, 1>(nest, to, from);
+      case 8:
+        return copy_fixed<8, 1>(nest, to, from);
+      case 16:
+        return copy_fixed<16, 1>(nest, to, from);
+      default:
+        break;
     }
   } else {
     if (item == 2 && unit == 2) return copy_fixed<2, 2>(nest, to, from);

@@ -78,7 +78,7 @@ TEST(StridedCopy, EqualsACopyOfEachElement) {
   struct type {
     std::uint32_t item, swap;
   };
-  constexpr type kTypes[] = {{1, 1}, {2, 1}, {4, 1}, {8, 1}, {16, 1}, {3, 1}, {5, 0},   {40, 1}, {2, 2},
+  constexpr type kTypes[] = {{1, 1}, {2, 1}, {4, 1}, {8, 1}, {16, 1}, {3, 1},   {5, 0},  {40, 1}, {2, 2},
                              {4, 4}, {8, 8}, {8, 4}, {4, 2}, {16, 8}, {16, 16}, {12, 4}, {24, 8}, {6, 3}};
   for (int i = 0; i < 12000; ++i) {
     const type each = kTypes[random() % std::size(kTypes)];
@@ -103,10 +103,12 @@ TEST(StridedCopy, EqualsACopyOfEachElement) {
 TEST(StridedCopy, RepeatsAnElementWhoseStrideIs0) {
   const std::uint16_t row[3] = {1, 2, 3};
   std::uint16_t out[2][3] = {};
-  strided_copy(reinterpret_cast<std::byte*>(out), {6, 2}, reinterpret_cast<const std::byte*>(row), {0, 2}, {2, 3}, 2, 1);
+  strided_copy(reinterpret_cast<std::byte*>(out), {6, 2}, reinterpret_cast<const std::byte*>(row), {0, 2}, {2, 3}, 2,
+               1);
   EXPECT_EQ(std::vector<std::uint16_t>(out[0], out[0] + 3), (std::vector<std::uint16_t>{1, 2, 3}));
   EXPECT_EQ(std::vector<std::uint16_t>(out[1], out[1] + 3), (std::vector<std::uint16_t>{1, 2, 3}));
-  strided_copy(reinterpret_cast<std::byte*>(out), {6, 2}, reinterpret_cast<const std::byte*>(row), {2, 0}, {2, 3}, 2, 2);
+  strided_copy(reinterpret_cast<std::byte*>(out), {6, 2}, reinterpret_cast<const std::byte*>(row), {2, 0}, {2, 3}, 2,
+               2);
   EXPECT_EQ(std::vector<std::uint16_t>(out[1], out[1] + 3), (std::vector<std::uint16_t>{0x200, 0x200, 0x200}));
 }
 

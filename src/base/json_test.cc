@@ -80,7 +80,8 @@ TEST(Json, ReadsAndWritesPythonsLiterals) {
   EXPECT_EQ(*value.find("e")->as_string(), "");
   EXPECT_EQ(value.dump(), R"({"a":NaN,"b":[Infinity,-Infinity,1],"c":"NaN","d":"\"NaN","e":""})");
   EXPECT_TRUE(parsed("NaN").get(any));
-  for (const char* text : {"NaNNaN", "1NaN", "NaN1", "-NaN", "Inf", "{NaN: 1}", "{NaN", "[\"\" NaN]", "+Infinity", "NaN\""})
+  for (const char* text :
+       {"NaNNaN", "1NaN", "NaN1", "-NaN", "Inf", "{NaN: 1}", "{NaN", "[\"\" NaN]", "+Infinity", "NaN\""})
     refusal(text);
 }
 

@@ -7,12 +7,18 @@ namespace {
 
 constexpr std::string_view name_of(memory_use use) noexcept {
   switch (use) {
-    case memory_use::scratch: return "scratch";
-    case memory_use::encoded: return "encoded";
-    case memory_use::index: return "index";
-    case memory_use::output_pool: return "output pool";
-    case memory_use::page_locked: return "page-locked";
-    case memory_use::device: return "device";
+    case memory_use::scratch:
+      return "scratch";
+    case memory_use::encoded:
+      return "encoded";
+    case memory_use::index:
+      return "index";
+    case memory_use::output_pool:
+      return "output pool";
+    case memory_use::page_locked:
+      return "page-locked";
+    case memory_use::device:
+      return "device";
   }
   return "unnamed";
 }

@@ -55,8 +55,8 @@ std::byte* map(std::uint64_t bytes) noexcept {
 /// Idle memory in small pages that is not offered to the system; more of it is.
 ///
 /// What MADV_FREE costs, on an EPYC with Linux 6.18, for 400 MB: in huge pages 0.1 ms, and writing to them again is as
-/// fast as before (18 ms); in 4 KiB pages 24 ms, and writing again takes 90 ms in place of 33. Fresh memory takes 139 ms
-/// in huge pages and 600 ms in small ones. So huge pages are always offered, small ones only where they add up.
+/// fast as before (18 ms); in 4 KiB pages 24 ms, and writing again takes 90 ms in place of 33. Fresh memory takes 139
+/// ms in huge pages and 600 ms in small ones. So huge pages are always offered, small ones only where they add up.
 constexpr std::uint64_t kMaxUnoffered = std::uint64_t{64} << 20;
 
 // Lets the system take the pages until they are written again. Only for memory that nobody else can see.

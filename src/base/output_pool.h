@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/ledger.h"
 #include <penstock/result.h>
+#include "base/ledger.h"
 
 namespace penstock::inline v0 {
 
@@ -46,7 +46,8 @@ class output_block {
   output_pool_state* pool_ = nullptr;  // one share of the state
 };
 
-/// Recycles the memory of large results: a page that the system hands out fresh costs about as much as decoding into it.
+/// Recycles the memory of large results: a page that the system hands out fresh costs about as much as decoding into
+/// it.
 ///
 /// Idle memory is counted in the ledger (`memory_use::output_pool`) and bounded by its output limit, oldest out first;
 /// the system may take idle pages back whenever it needs them. Thread-safe. In a forked child a pool of the parent

@@ -22,8 +22,7 @@ result<int> quarter(int value) {
 TEST(Error, WritesTheCodeTheSentenceAndOneLineForEachNote) {
   const error failed =
       error(errc::corrupt_data, "chunk decoded to 4080 bytes, its shape needs 4096").note("inner").note("outer");
-  EXPECT_EQ(failed.to_string(),
-            "corrupt_data: chunk decoded to 4080 bytes, its shape needs 4096\n  inner\n  outer");
+  EXPECT_EQ(failed.to_string(), "corrupt_data: chunk decoded to 4080 bytes, its shape needs 4096\n  inner\n  outer");
 }
 
 TEST(Error, CloneOwnsItsOwnText) {

@@ -1,6 +1,7 @@
 // What a read costs, exactly: system calls of the file store, allocations of both.
 //
 // This executable has its own open, stat, ... and operator new, which count for the thread that asked and pass on.
+// They are also the place from which a test gets into the middle of a write.
 
 // ThreadSanitizer brings functions of those names itself, and there are no threads to watch here.
 #if defined(__has_feature)
@@ -13,6 +14,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -21,6 +23,7 @@
 #include <fstream>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "store/file_store.h"
 #include "store/memory_store.h"
@@ -38,6 +41,7 @@ void PrintTo(const call_counts& c, std::ostream* out) {
 }
 
 thread_local call_counts* counting = nullptr;
+thread_local void (*at_allocation)() = nullptr;  // called once, by the next allocation
 void count(int call_counts::*which) {
   if (counting != nullptr) ++(counting->*which);
 }
@@ -51,6 +55,7 @@ F* next(const char* name) {
 // Not inlined, as operator new and delete are not: g++ takes the pair of malloc and free for a mismatch otherwise.
 [[gnu::noinline]] void* allocate(std::size_t size) {
   count(&call_counts::allocations);
+  if (at_allocation != nullptr) std::exchange(at_allocation, nullptr)();
   return std::malloc(size == 0 ? 1 : size);
 }
 
@@ -256,6 +261,36 @@ TEST_F(StoreCosts, WarmReadsFromMemoryAllocateNothing) {
   const version seen = read_now(memory, "a/c/0/0")->seen;
   EXPECT_EQ(cost(memory, "a/c/0/0", {0, 0, false}, &seen), call_counts{});
   EXPECT_EQ(sink_.good, 1);
+}
+
+memory_store* forked_store = nullptr;
+pid_t forked_child = 0;
+
+// The child asks the store that its parent is in the middle of writing to, and says how that went.
+void fork_and_look() {
+  forked_child = ::fork();
+  if (forked_child != 0) return;
+  ::alarm(10);
+  const auto read = read_now(*forked_store, "k");
+  const auto erased = forked_store->erase("k", {});
+  const bool refused = !read.ok() && read.error().code() == errc::io_error && !erased.ok();
+  ::_exit(refused ? 0 : 1);
+}
+
+TEST_F(StoreCosts, AForkIntoAWriteToMemoryIsAnErrorInTheChild) {
+  memory_store memory;
+  const bytes data(100);
+  const part whole(data);
+  ASSERT_TRUE(memory.put("k", {&whole, 1}, {}).ok());
+  forked_store = &memory;
+  // A short key allocates twice: its object, then the map's node in the middle of the write.
+  at_allocation = [] { at_allocation = fork_and_look; };
+  ASSERT_TRUE(memory.put("n", {&whole, 1}, {}).ok());
+  at_allocation = nullptr;
+  int status = -1;
+  ::waitpid(forked_child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(read_now(memory, "n").ok());
 }
 
 }  // namespace

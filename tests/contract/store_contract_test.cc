@@ -43,8 +43,9 @@ TEST_P(StoreContract, RangesThatLeaveTheObjectAreCorruptData) {
   set("k", kText);
   constexpr std::uint64_t kMax = byte_range::kAll;
   const byte_range bad[] = {
-      {16, 1, false},       {15, 2, false},       {0, 17, false}, {17, 1, false},      {kMax, 1, false},
-      {kMax - 1, 2, false}, {1, kMax - 1, false}, {0, 17, true},  {0, kMax - 1, true}, {kMax - 1, kMax - 1, false},
+      {16, 1, false},         {15, 2, false},       {0, 17, false},       {17, 1, false},
+      {kMax, 1, false},       {kMax - 1, 2, false}, {1, kMax - 1, false}, {2, kMax - 1, false},
+      {16, kMax - 15, false}, {0, 17, true},        {0, kMax - 1, true},  {kMax - 1, kMax - 1, false},
   };
   for (const byte_range& each : bad) {
     growing_buffer room(1 << 20);

@@ -102,6 +102,26 @@ TEST_P(StoreContract, OneOfManyConditionalWritersWins) {
   EXPECT_EQ(created.load(), kEach);
 }
 
+TEST_P(StoreContract, OneOfManyCreatorsWins) {
+  if (!subject_.writable || !has_versions()) GTEST_SKIP();
+  constexpr int kWriters = 3, kKeys = 60;
+  std::atomic<int> waiting{0}, created{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kWriters; ++i) {
+    threads.emplace_back([&] {
+      write_condition absent;
+      absent.what = write_condition::kind::must_be_absent;
+      for (int n = 0; n < kKeys; ++n) {
+        ++waiting;
+        while (waiting < kWriters * (n + 1)) std::this_thread::yield();  // all of them at once
+        if (put("folder/" + std::to_string(n), "x", absent).ok()) ++created;
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(created.load(), kKeys);
+}
+
 TEST_P(StoreContract, ReadersSeeWholeWritesOnly) {
   // Every object is one letter, repeated: a mixture, or a length without its bytes, would be a torn write.
   const std::size_t sizes[] = {1, 100, 40'000};

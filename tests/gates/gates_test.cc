@@ -1,0 +1,184 @@
+// Gates that no clock decides: what a warm read allocates, which calls it makes, how many requests reach the store.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "contract/fault_store.h"
+#include "store/store_fixture.h"
+#include "support/call_counts.h"
+#include "support/model_array.h"
+#include <penstock/penstock.h>
+
+namespace penstock::test {
+namespace {
+
+constexpr const char* kZstd =
+    R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1,"checksum":false}}])";
+
+// 256 rows of one 8 KiB chunk each; four shards of 64 rows where sharded.
+model_options rows(bool sharded) {
+  model_options out;
+  out.shape = {256, 2048};
+  out.chunks = {1, 2048};
+  if (sharded) out.shards = extents{64, 2048};
+  out.codecs = kZstd;
+  return out;
+}
+
+basic_selection row(std::int64_t which) { return {{which}}; }
+
+struct reader {
+  explicit reader(const array& from) : from(from), values(2048) {}
+  result<> operator()(const selection& which, const extents& shape = {2048}) {
+    return from.read(which, tensor_view::contiguous(values.data(), from.type(), shape));
+  }
+  const array& from;
+  std::vector<std::int32_t> values;
+};
+
+array open_at(const std::shared_ptr<const store>& from) { return open_array(from).value(); }
+
+call_counts cost_of(const std::function<result<>()>& read) {
+  result<> done;
+  const call_counts out = count_calls([&] { done = read(); });
+  EXPECT_TRUE(done.ok()) << done.error().to_string();
+  return out;
+}
+
+TEST(Gates, AWarmSmallReadOfMemoryAllocatesNothing) {
+  for (const bool sharded : {false, true}) {
+    const auto store = make_memory_store();
+    const model_array model = write_model(*store, "", rows(sharded));
+    const array opened = open_at(store);
+    reader read(opened);
+    const selection which = row(77);
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(read(which).ok());
+    EXPECT_EQ(cost_of([&] { return read(which); }), call_counts{}) << "sharded " << sharded;
+    EXPECT_EQ(std::memcmp(read.values.data(), model.values.data() + 77 * 8192, 8192), 0);
+  }
+}
+
+TEST(Gates, AWarmSmallReadOfAFileMakesTheCallsItNeedsAndAllocatesNothing) {
+  for (const bool sharded : {false, true}) {
+    const temporary_folder folder;
+    const auto store = open_file_store(folder.path().string());
+    write_model(*store, "", rows(sharded));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // so that the files' times are old enough to trust
+    const array opened = open_at(store);
+    reader read(opened);
+    const selection which = row(77);
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(read(which).ok());
+    call_counts expected;
+    if (sharded) {
+      expected.stats = 1;
+      expected.preads = 1;
+    } else {
+      expected.opens = expected.fstats = expected.reads = expected.closes = 1;
+    }
+    EXPECT_EQ(cost_of([&] { return read(which); }), expected) << "sharded " << sharded;
+  }
+}
+
+TEST(Gates, TwoNeighboursInAShardAreOneRequest) {
+  const auto memory = make_memory_store();
+  write_model(*memory, "", rows(true));
+  const auto counted = std::make_shared<fault_store>(memory);
+  const array opened = open_at(counted);
+  std::vector<std::int32_t> values(2 * 2048);
+  counted->reset_counts();
+  const basic_selection both{{slice{64, 66, {}}}};
+  ASSERT_TRUE(opened.read(selection(both), tensor_view::contiguous(values.data(), opened.type(), {2, 2048})).ok());
+  EXPECT_EQ(counted->of("c/1/0").requests, 2u);  // the index, then both chunks
+  counted->reset_counts();
+  ASSERT_TRUE(opened.read(selection(both), tensor_view::contiguous(values.data(), opened.type(), {2, 2048})).ok());
+  EXPECT_EQ(counted->total().requests, 1u);
+}
+
+TEST(Gates, TenThousandSmallReadsOfOneShardReadTheIndexOnceAndLittleElse) {
+  model_options options;
+  options.shape = {400 * 1000};
+  options.chunks = {1000};
+  options.shards = extents{400 * 1000};
+  options.codecs = kZstd;
+  const auto memory = make_memory_store();
+  const model_array model = write_model(*memory, "", options);
+  const auto counted = std::make_shared<fault_store>(memory);
+  const array opened = open_at(counted);
+
+  std::vector<std::int32_t> values(1000);
+  std::vector<std::uint64_t> chunk_bytes(400);  // what each chunk takes in the shard
+  const auto read = [&](std::int64_t start, std::int64_t count) {
+    const basic_selection which{{slice{start, start + count, {}}}};
+    ASSERT_TRUE(opened
+                    .read(selection(which), tensor_view::contiguous(values.data(), opened.type(),
+                                                                    {static_cast<std::uint64_t>(count)}))
+                    .ok());
+  };
+  counted->reset_counts();
+  read(0, 1);
+  const std::uint64_t index_bytes = 400 * 16 + 4;
+  chunk_bytes[0] = counted->total().bytes - index_bytes;
+  for (std::int64_t i = 1; i < 400; ++i) {
+    counted->reset_counts();
+    read(i * 1000, 1);
+    ASSERT_EQ(counted->total().requests, 1u);
+    chunk_bytes[static_cast<std::size_t>(i)] = counted->total().bytes;
+  }
+  std::mt19937_64 random(5);
+  std::uint64_t requests = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const auto start = static_cast<std::int64_t>(random() % (400 * 1000 - 100));
+    counted->reset_counts();
+    read(start, 100);
+    std::uint64_t needed = 0;
+    for (std::int64_t chunk = start / 1000; chunk <= (start + 99) / 1000; ++chunk)
+      needed += chunk_bytes[static_cast<std::size_t>(chunk)];
+    ASSERT_LE(counted->total().bytes * 10, needed * 12) << "at " << start;
+    ASSERT_EQ(std::memcmp(values.data(), model.values.data() + start * 4, 400), 0) << "at " << start;
+    requests += counted->total().requests;
+  }
+  EXPECT_LE(requests, 11'500u);  // one each, two where a hole lies between the chunks of a pair; never an index
+}
+
+TEST(Gates, AbsentChunksByACachedIndexCostOneCheck) {
+  model_options options = rows(true);
+  options.missing = 1;
+  options.shape = {64, 2048};
+  const auto memory = make_memory_store();
+  write_model(*memory, "", options);
+  const auto counted = std::make_shared<fault_store>(memory);
+  const array opened = open_at(counted);
+  reader read(opened);
+  counted->reset_counts();
+  ASSERT_TRUE(read(row(3)).ok());
+  EXPECT_EQ(counted->total().requests, 1u);  // the shard does not exist: its index is asked for, and that is all
+  EXPECT_EQ(read.values, std::vector<std::int32_t>(2048));
+}
+
+TEST(Gates, MemoryBesideTheResultStaysSmall) {
+  model_options options;
+  options.shape = {4000, 2048};
+  options.chunks = {40, 2048};
+  options.shards = extents{400, 2048};
+  options.codecs = kZstd;
+  const auto store = make_memory_store();
+  write_model(*store, "", options);
+  context_options with;
+  with.threads = 2;
+  open_options where;
+  where.context = context::make(with).value();
+  const array opened = open_array(store, where).value();
+  std::vector<std::int32_t> values(4000 * 2048);
+  ASSERT_TRUE(opened.read(tensor_view::contiguous(values.data(), opened.type(), opened.shape())).ok());
+  const context_usage usage = where.context->usage();
+  EXPECT_LE(usage.peak_scratch_bytes + usage.peak_encoded_bytes + usage.peak_index_bytes, std::uint64_t{16} << 20);
+}
+
+}  // namespace
+}  // namespace penstock::test
