@@ -48,6 +48,8 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="small arrays, few turns; nothing is written to results/")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "bench", help="where arrays are kept")
+    build = ROOT / "build" / "release" / "bench"
+    parser.add_argument("--build", type=Path, default=build, help="where the micro benchmarks were built")
     parser.add_argument("--results", type=Path, default=BENCH / "results")
     parser.add_argument("--no-results", action="store_true", help="print only")
     options = parser.parse_args()
@@ -69,8 +71,7 @@ def main() -> int:
     if program is None:
         print("penstock_ceiling is not built: `make bench` builds it", file=sys.stderr)
         return 1
-    build = ROOT / "build" / "release" / "bench"
-    setting = Setting(options.folder, options.threads, program, build, lambda line: print(line, flush=True))
+    setting = Setting(options.folder, options.threads, program, options.build, lambda line: print(line, flush=True))
     results = []
     for name, scenario in scenarios(options.quick).items():
         if options.scenarios and name not in options.scenarios:

@@ -32,12 +32,12 @@
 namespace {
 
 struct call_counts {
-  int opens = 0, closes = 0, stats = 0, fstats = 0, preads = 0, reads = 0, others = 0, allocations = 0;
+  int opens = 0, closes = 0, stats = 0, fstats = 0, preads = 0, reads = 0, allocations = 0;
   friend bool operator==(const call_counts&, const call_counts&) = default;
 };
 void PrintTo(const call_counts& c, std::ostream* out) {
   *out << "open " << c.opens << " close " << c.closes << " stat " << c.stats << " fstat " << c.fstats << " pread "
-       << c.preads << " read " << c.reads << " others " << c.others << " new " << c.allocations;
+       << c.preads << " read " << c.reads << " new " << c.allocations;
 }
 
 thread_local call_counts* counting = nullptr;
@@ -96,20 +96,6 @@ ssize_t read(int file, void* to, size_t size) {
   static const auto real = next<ssize_t(int, void*, size_t)>("read");
   count(&call_counts::reads);
   return real(file, to, size);
-}
-int fcntl(int file, int command, ...) {
-  static const auto real = next<int(int, int, ...)>("fcntl");
-  count(&call_counts::others);
-  std::va_list more;
-  va_start(more, command);
-  void* const argument = va_arg(more, void*);
-  va_end(more);
-  return real(file, command, argument);
-}
-int flock(int file, int operation) noexcept {
-  static const auto real = next<int(int, int)>("flock");
-  count(&call_counts::others);
-  return real(file, operation);
 }
 }
 

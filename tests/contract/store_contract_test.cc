@@ -378,7 +378,7 @@ const store_case kCases[] = {
     {"deferred", deferred_subject},
 };
 INSTANTIATE_TEST_SUITE_P(Stores, StoreContract, testing::ValuesIn(kCases),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& each) { return each.param.name; });
 
 }  // namespace
 }  // namespace penstock::test

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import time
@@ -62,6 +63,7 @@ class Demo:
         self.agreed = True
         self.rates: dict[str, float] = {}  # best decoded bytes per second of each reader
         self.ceilings: dict[str, ceiling.Measured] = {}
+        self.limits: ceiling.Ceiling | None = None
         self.profile: Any = None  # of the fastest read
 
     def run(self) -> int:
@@ -74,9 +76,16 @@ class Demo:
     def steps(self) -> int:
         self.array.ensure(self.say)
         self.say()
-        self.read_into_memory()
-        self.print_stages()
-        self.read_with_everyone()
+        with contextlib.ExitStack() as stack:
+            program = ceiling.find()
+            if program is None:
+                self.say("Ceilings are not measured: penstock_ceiling is not built (`make build` builds it)")
+            else:
+                limits = ceiling.Ceiling(program, self.array.encoded_chunks(), self.threads)
+                self.limits = stack.enter_context(limits)
+            self.read_into_memory()
+            self.print_stages()
+            self.read_with_everyone()
         self.draw()
         self.real_data()
         self.say()
@@ -93,26 +102,21 @@ class Demo:
 
         array = ps.open_array(str(self.array.path))
         out = np.ones(self.array.elements, dtype=np.float32)
-        program = ceiling.find()
-        if program is None:
-            self.say("Ceilings are not measured: penstock_ceiling is not built (`make build` does)")
         best = float("inf")
-        limits = ceiling.Ceiling(program, self.array.encoded_chunks(), self.threads) if program else None
-        try:
-            for _ in range(REPEATS):
-                if limits:
-                    for what in ("pread", "decode", "memcpy"):
-                        self.keep_best(what, limits.measure(what))
-                out[:] = -1
-                with ps.profile() as profile:
-                    seconds = timed(lambda: array.read(out=out, threads=self.threads))
-                if seconds < best:
-                    best, self.profile = seconds, profile
-        finally:
-            if limits:
-                limits.__exit__(None, None, None)
+        for _ in range(REPEATS):
+            self.measure_ceilings("pread", "decode", "memcpy")
+            out[:] = -1
+            with ps.profile() as profile:
+                seconds = timed(lambda: array.read(out=out, threads=self.threads))
+            if seconds < best:
+                best, self.profile = seconds, profile
         self.rates["penstock, out="] = self.array.nbytes / best
         self.check("Penstock, out=", out)
+
+    def measure_ceilings(self, *names: str) -> None:
+        if self.limits:
+            for what in names:
+                self.keep_best(what, self.limits.measure(what))
 
     def keep_best(self, what: str, measured: ceiling.Measured) -> None:
         known = self.ceilings.get(what)
@@ -126,6 +130,8 @@ class Demo:
         self.say(f"Read {size(self.array.nbytes)} into given memory, {self.threads} threads, best of {REPEATS}:")
         self.say()
         self.say(self.profile.table())
+        if not any(stage["what"] == "scatter" and stage["bytes_out"] for stage in self.profile.report["stages"]):
+            self.say("Nothing to scatter: every chunk was decoded straight into the result")
         if self.ceilings:
             names = {"pread": "pread alone", "decode": "libzstd alone into warm memory", "memcpy": "memcpy"}
             limits = [f"{names[what]} {self.profile.ceilings[what] / 1e9:.2f} GB/s" for what in self.ceilings]
@@ -155,6 +161,7 @@ class Demo:
             readers[name] = zarr_reader(theirs, zarr_python.PIPELINES[pipeline], self.threads)
         best = dict.fromkeys(readers, float("inf"))
         for turn in range(REPEATS + 1):
+            self.measure_ceilings("decode")
             for name, read in readers.items():
                 begin = time.perf_counter()
                 values = read()

@@ -151,7 +151,7 @@ def timeline(path: Path, report: Mapping[str, Any], title: str, footnote: str) -
         2, 1, figsize=(10, 2.6 + 0.75 * len(workers)), layout="constrained", gridspec_kw={"hspace": 0.12}
     )
     for axes, begin, end, unit in ((whole, start, stop, 1e6), (piece, middle, middle + window, 1e6)):
-        draw_events(axes, events, workers, start, unit)
+        draw_events(axes, events, workers, start, unit, 0.0 if axes is whole else 0.5)
         axes.set_xlim((begin - start) / unit, (end - start) / unit)
         axes.set_yticks(range(len(workers)), [f"worker {worker}" for worker in workers])
         axes.set_ylim(len(workers) - 0.45, -0.55)
@@ -179,7 +179,7 @@ def timeline(path: Path, report: Mapping[str, Any], title: str, footnote: str) -
 
 
 def draw_events(
-    axes: Any, events: Sequence[Mapping[str, Any]], workers: Sequence[int], start: int, unit: float
+    axes: Any, events: Sequence[Mapping[str, Any]], workers: Sequence[int], start: int, unit: float, edges: float
 ) -> None:
     rows = {worker: row for row, worker in enumerate(workers)}
     for what, colour in STAGE_COLOURS.items():
@@ -191,7 +191,9 @@ def draw_events(
                 boxes.append([(left, low), (right, low), (right, high), (left, high)])
         if boxes:
             axes.add_collection(
-                PolyCollection(boxes, facecolors=colour, edgecolors="white", linewidths=0.15, zorder=3, rasterized=True)
+                PolyCollection(
+                    boxes, facecolors=colour, edgecolors="white", linewidths=edges, zorder=3, rasterized=True
+                )
             )
 
 
