@@ -173,9 +173,8 @@ class ceiling {
     const std::byte* from = load();
     return on_all_chunks([=] {
       auto context = std::shared_ptr<ZSTD_DCtx>(ZSTD_createDCtx(), ZSTD_freeDCtx);
-      return [=](const chunk& which) {
-        decode(context.get(), which, from + which.encoded_at, into + which.decoded_at);
-      };
+      return
+          [=](const chunk& which) { decode(context.get(), which, from + which.encoded_at, into + which.decoded_at); };
     });
   }
 

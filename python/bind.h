@@ -110,6 +110,19 @@ void drop_reference(void* object) noexcept;
 /// Drops what was left behind by threads without the GIL. The GIL is held.
 void drop_left_references() noexcept;
 
+/// Calls the engine with the GIL released and gives its value, or throws what went wrong: a Python exception that a
+/// store of this thread met and Python must see (KeyboardInterrupt), or the error.
+template <class Work>
+auto call_engine(Work&& work) {
+  auto outcome = [&] {
+    const without_gil released;
+    return work();
+  }();
+  drop_left_references();
+  if (restore_exception()) throw nb::python_error();
+  return unwrap(std::move(outcome));
+}
+
 // --- selections (bind_selection.cc) ---
 
 /// Reads what stands between the brackets. False: a Python exception is set.

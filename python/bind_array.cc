@@ -131,11 +131,8 @@ ticket_handle start_read(const array_handle& self, nb::handle key, nb::object ou
   exported_buffer target(out, a.type());
   read_options options;
   options.threads = threads;
-  auto started = [&] {
-    const without_gil released;
-    return a.read_async(which, target.view(), options);
-  }();
-  return {unwrap(std::move(started)), std::move(out), std::move(target)};
+  ticket started = call_engine([&] { return a.read_async(which, target.view(), options); });
+  return {std::move(started), std::move(out), std::move(target)};
 }
 
 // For each dimension (start, step, count, axis of the result or -1), and the result's shape.
@@ -151,11 +148,8 @@ nb::tuple ranges_of(const array_handle& self, nb::handle key) {
 
 nb::str plan(const array_handle& self, nb::handle key, std::size_t max_lines, bool as_json) {
   const selection which = selection_of(key);
-  auto text = [&] {
-    const without_gil released;
-    return as_json ? self.array.plan_json(which) : self.array.plan(which, max_lines);
-  }();
-  const std::string shown = unwrap(std::move(text));
+  const std::string shown =
+      call_engine([&] { return as_json ? self.array.plan_json(which) : self.array.plan(which, max_lines); });
   return to_str(shown);
 }
 

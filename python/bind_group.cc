@@ -11,26 +11,9 @@ nb::object cast(node&& found) {
 }
 
 nb::list keys(const group_handle& self) {
-  auto found = [&] {
-    const without_gil released;
-    return self.group.keys();
-  }();
   nb::list names;
-  auto listed = unwrap(std::move(found));
-  for (const std::string& name : listed) names.append(to_str(name));
+  for (const std::string& name : call_engine([&] { return self.group.keys(); })) names.append(to_str(name));
   return names;
-}
-
-// Opening reads from the store, which may block and may be a Python object.
-template <class Open>
-nb::object open_node(Open&& open) {
-  auto found = [&] {
-    const without_gil released;
-    return open();
-  }();
-  drop_left_references();
-  if (restore_exception()) throw nb::python_error();
-  return cast(unwrap(std::move(found)));
 }
 
 open_options options_of(const context_handle& with, nb::bytes path, bool cache_index) {
@@ -54,7 +37,7 @@ void bind_group(nb::module_& m) {
           "_open",
           [](const group_handle& self, nb::bytes path) {
             const std::string child(path.c_str(), path.size());
-            return open_node([&] { return open(self.group, child); });
+            return cast(call_engine([&] { return open(self.group, child); }));
           },
           nb::arg("path"));
 }
@@ -66,14 +49,14 @@ void bind_open(nb::module_& m) {
       [](nb::bytes uri, const context_handle& with, nb::bytes path, bool cache_index) {
         const std::string target(uri.c_str(), uri.size());
         const open_options options = options_of(with, path, cache_index);
-        return open_node([&] { return open(target, options); });
+        return cast(call_engine([&] { return open(target, options); }));
       },
       nb::arg("uri"), nb::arg("context"), nb::arg("path"), nb::arg("cache_index"), "Open a path or a URI.");
   m.def(
       "open_store",
       [](const store_handle& from, const context_handle& with, nb::bytes path, bool cache_index) {
         const open_options options = options_of(with, path, cache_index);
-        return open_node([&] { return open(from.store, options); });
+        return cast(call_engine([&] { return open(from.store, options); }));
       },
       nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("cache_index"), "Open within a store.");
 }

@@ -2,7 +2,8 @@
 
     base < array < {codec | store} < format < plan < engine < cuda < api < {cli | python}
 
-Folders of one brace (and two formats) do not know each other. Tests may include what their folder may.
+Folders of one brace (and two formats) do not know each other. Tests may include what their folder may, and
+tests/support.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ def check_file(name: str, folder: str, text: str) -> list[str]:
             used = folder_of(target)
             # A file of the same folder may be named without its path in cli/ and python/, which are no library.
             problem = "a public header includes only public headers" if public else None
-            if used is None and not public and "/" in target:
+            helper = target.startswith("support/") and name.endswith("_test.cc")  # tests/support
+            if used is None and not public and "/" in target and not helper:
                 problem = f'"{target}" is in no folder of src/'
         else:
             used = None

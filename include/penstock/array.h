@@ -22,9 +22,9 @@
 
 namespace penstock::inline v0 {
 
-class array_state;   // src/api/array_state.h
+class array_state;  // src/api/array_state.h
 class group_state;
-class read_job;      // src/engine/read_job.h
+class read_job;  // src/engine/read_job.h
 
 /// Called on the reading thread between cells, at most every few milliseconds; false stops the read (`cancelled`).
 struct read_progress {
@@ -34,8 +34,8 @@ struct read_progress {
 using progress_fn = std::function<bool(const read_progress&)>;
 
 struct read_options {
-  unsigned threads = 0;    ///< workers of this read; 0: the context's
-  progress_fn progress;    ///< empty: none
+  unsigned threads = 0;  ///< workers of this read; 0: the context's
+  progress_fn progress;  ///< empty: none
   std::chrono::nanoseconds poll_interval{20'000'000};
 };
 
@@ -96,7 +96,8 @@ class PENSTOCK_API array {
   /// Chunks that were never written appear as the fill value; a failed read never does.
   /// \param out  Shape equal to result_shape(which), dtype equal to the array's; strides in bytes, any sign. Borrowed
   ///             until this returns; its contents are unspecified after an error.
-  /// \error corrupt_data  A checksum, a size or an index disagrees with the metadata; notes name chunk, key, range, array.
+  /// \error corrupt_data  A checksum, a size or an index disagrees with the metadata; notes name chunk, key, range,
+  /// array.
   /// \error conflict  An object kept changing while it was read.
   /// Several reads of one array may run at the same time.
   result<> read(const selection& which, const tensor_view& out, const read_options& options = {}) const;

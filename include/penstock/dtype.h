@@ -16,16 +16,16 @@ enum class dtype_kind : std::uint8_t {
   boolean,
   signed_integer,
   unsigned_integer,
-  floating,       ///< IEEE 754 binary16, binary32, binary64
-  brain_float,    ///< bfloat16
-  complex,        ///< two floating halves; bits counts both
-  raw,            ///< r*: opaque bytes
-  fixed_bytes,    ///< null-padded bytes of one length
-  fixed_utf32,    ///< UTF-32 code units of one length
-  datetime,       ///< 64-bit count of a unit since 1970
-  timedelta,      ///< 64-bit count of a unit
-  variable_utf8,  ///< variable length: offsets + UTF-8 data
-  variable_bytes, ///< variable length: offsets + data
+  floating,        ///< IEEE 754 binary16, binary32, binary64
+  brain_float,     ///< bfloat16
+  complex,         ///< two floating halves; bits counts both
+  raw,             ///< r*: opaque bytes
+  fixed_bytes,     ///< null-padded bytes of one length
+  fixed_utf32,     ///< UTF-32 code units of one length
+  datetime,        ///< 64-bit count of a unit since 1970
+  timedelta,       ///< 64-bit count of a unit
+  variable_utf8,   ///< variable length: offsets + UTF-8 data
+  variable_bytes,  ///< variable length: offsets + data
 };
 
 /// An element type: a kind and a width in bits. A value; compares by content.

@@ -12,23 +12,24 @@
 
 namespace penstock::inline v0 {
 
-/// One array that a plan reads from, and where its selection goes. One array is one source; shards and batches are many.
+/// One array that a plan reads from, and where its selection goes. One array is one source; shards and batches are
+/// many.
 struct source {
   const chunk_layout* layout = nullptr;
   const penstock::store* store = nullptr;
-  std::string_view prefix;        ///< the array's place in the store, with its final '/', or empty
-  strided_box from;               ///< wanted elements, within the array
-  std::byte* to = nullptr;        ///< where element (0, 0, ...) of `from` goes; null for a plan that is only printed
-  strides to_strides;             ///< bytes, one for each dimension of the array
+  std::string_view prefix;          ///< the array's place in the store, with its final '/', or empty
+  strided_box from;                 ///< wanted elements, within the array
+  std::byte* to = nullptr;          ///< where element (0, 0, ...) of `from` goes; null for a plan that is only printed
+  strides to_strides;               ///< bytes, one for each dimension of the array
   const std::byte* fill = nullptr;  ///< one item
-  std::uint64_t uid = 0;          ///< names the open array in caches; 0: keep nothing
+  std::uint64_t uid = 0;            ///< names the open array in caches; 0: keep nothing
 };
 
 /// A storage object that the plan touches.
 struct plan_object {
   object_id object = 0;
-  std::string key;             ///< in the store, prefix included
-  version expected;            ///< of the index that the plan rests on; unknown: any
+  std::string key;   ///< in the store, prefix included
+  version expected;  ///< of the index that the plan rests on; unknown: any
 };
 
 /// What a fetch asks of the store.
@@ -40,24 +41,24 @@ enum class request : std::uint8_t {
 
 /// One request, the cells that decode from it, and the cells that are filled on its word.
 ///
-/// Its decodes are `decodes[first_decode .. + decode_count)`, its fills likewise. Fills that rest on a cached index wait
-/// for a request to the same object, because a changed object may have the cells.
+/// Its decodes are `decodes[first_decode .. + decode_count)`, its fills likewise. Fills that rest on a cached index
+/// wait for a request to the same object, because a changed object may have the cells.
 struct fetch_op {
   std::uint32_t object = 0;
   std::uint32_t first_decode = 0, decode_count = 0;
   std::uint32_t first_fill = 0, fill_count = 0;
   request what = request::data;
-  bool in_place = false;       ///< one identity-coded cell, contiguous in the target: read straight into it
+  bool in_place = false;  ///< one identity-coded cell, contiguous in the target: read straight into it
   byte_range range;
 };
 
 /// Decodes one cell from its fetch and scatters the wanted part.
 struct decode_op {
   cell_id cell = 0;
-  std::uint64_t offset = 0;    ///< within the fetch
-  std::uint64_t length = 0;    ///< kAll: all of it
+  std::uint64_t offset = 0;  ///< within the fetch
+  std::uint64_t length = 0;  ///< kAll: all of it
   std::uint16_t chain = 0;
-  bool direct = false;         ///< the last stage decodes straight into the target; otherwise it scatters
+  bool direct = false;  ///< the last stage decodes straight into the target; otherwise it scatters
 };
 
 /// Writes the fill value where a cell was never written.
@@ -67,7 +68,7 @@ struct fill_op {
 
 /// A bounded piece of a read: plain data. Operations are named by their position.
 struct read_plan {
-  std::uint32_t source = 0;    ///< a piece of plan reads from one source
+  std::uint32_t source = 0;  ///< a piece of plan reads from one source
   std::vector<plan_object> objects;
   std::vector<fetch_op> fetches;
   std::vector<decode_op> decodes;
@@ -87,8 +88,8 @@ struct read_plan {
 struct plan_limits {
   std::uint64_t max_cells = 4096;
   std::uint64_t max_index_bytes = std::uint64_t{16} << 20;  ///< index bytes asked for at once, or one index
-  std::uint64_t max_gap_bytes = 0;                          ///< read through shorter holes, unless more than 1/8 is waste
-  std::uint64_t max_fetch_bytes = std::uint64_t{1} << 20;   ///< coalesce up to this; a longer cell is read whole
+  std::uint64_t max_gap_bytes = 0;  ///< read through shorter holes, unless more than 1/8 is waste
+  std::uint64_t max_fetch_bytes = std::uint64_t{1} << 20;  ///< coalesce up to this; a longer cell is read whole
 };
 
 }  // namespace penstock::inline v0

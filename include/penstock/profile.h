@@ -10,7 +10,8 @@
 
 namespace penstock::inline v0 {
 
-/// The stages of a read. `decode` writes straight into the result where it can; `scatter` is the strided copy otherwise.
+/// The stages of a read. `decode` writes straight into the result where it can; `scatter` is the strided copy
+/// otherwise.
 enum class stage : std::uint8_t { plan, index, fetch, decode, scatter, fill };
 inline constexpr std::size_t kStages = 6;
 PENSTOCK_API std::string_view to_string(stage which) noexcept;
@@ -19,24 +20,24 @@ PENSTOCK_API std::string_view to_string(stage which) noexcept;
 struct profile_event {
   stage what = stage::plan;
   std::uint32_t worker = 0;
-  std::uint32_t read = 0;         ///< number of the read within the profile
-  std::uint64_t operation = 0;    ///< fetch or decode position in its piece of plan
-  std::uint64_t begin_ns = 0;     ///< steady clock, since the profile began
+  std::uint32_t read = 0;       ///< number of the read within the profile
+  std::uint64_t operation = 0;  ///< fetch or decode position in its piece of plan
+  std::uint64_t begin_ns = 0;   ///< steady clock, since the profile began
   std::uint64_t end_ns = 0;
-  std::uint64_t bytes_in = 0;     ///< from storage, encoded
-  std::uint64_t bytes_out = 0;    ///< in memory, decoded
+  std::uint64_t bytes_in = 0;   ///< from storage, encoded
+  std::uint64_t bytes_out = 0;  ///< in memory, decoded
 };
 
 struct profile_stage {
   stage what = stage::plan;
-  std::uint64_t busy_ns = 0;      ///< summed over workers
+  std::uint64_t busy_ns = 0;  ///< summed over workers
   std::uint64_t operations = 0;
   std::uint64_t bytes_in = 0, bytes_out = 0;
 };
 
 /// What a context did between `start` and `stop`. Events are kept up to a bound; sums are always exact.
 struct profile_report {
-  std::uint64_t wall_ns = 0;      ///< first begin to last end
+  std::uint64_t wall_ns = 0;  ///< first begin to last end
   std::uint32_t workers = 0;
   std::vector<profile_stage> stages;
   std::vector<profile_event> events;

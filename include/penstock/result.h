@@ -15,17 +15,17 @@ namespace penstock::inline v0 {
 
 /// What kind of thing went wrong. Bindings map each code to one exception type.
 enum class errc : std::uint8_t {
-  invalid_argument,    ///< the caller asked for something that has no meaning
-  out_of_range,        ///< an index or box leaves the array
-  not_found,           ///< the object is absent; a read turns this into the fill value, `open` does not
-  corrupt_data,        ///< bytes from storage contradict the format or the metadata
-  unsupported,         ///< well-formed, but not something that Penstock can do
-  permission_denied,   ///< the store refused
-  io_error,            ///< the store failed, or ended early
-  version_changed,     ///< the object is no longer the one that was expected; internal, retried a bounded number of times
-  conflict,            ///< the object kept changing while it was read or written
-  read_only,           ///< a write to something opened for reading
-  cancelled,           ///< the caller cancelled, or was interrupted
+  invalid_argument,   ///< the caller asked for something that has no meaning
+  out_of_range,       ///< an index or box leaves the array
+  not_found,          ///< the object is absent; a read turns this into the fill value, `open` does not
+  corrupt_data,       ///< bytes from storage contradict the format or the metadata
+  unsupported,        ///< well-formed, but not something that Penstock can do
+  permission_denied,  ///< the store refused
+  io_error,           ///< the store failed, or ended early
+  version_changed,  ///< the object is no longer the one that was expected; internal, retried a bounded number of times
+  conflict,         ///< the object kept changing while it was read or written
+  read_only,        ///< a write to something opened for reading
+  cancelled,        ///< the caller cancelled, or was interrupted
   deadline_exceeded,   ///< time ran out
   resource_exhausted,  ///< a limit of the context, or of the system, was reached
   internal,            ///< a fault in Penstock
@@ -39,8 +39,7 @@ PENSTOCK_API std::string_view to_string(errc code) noexcept;
 /// Moves cheaply (one pointer). Layers add what only they know: codec, chunk, key and byte range, array.
 class [[nodiscard]] error {
  public:
-  error(errc code, std::string message)
-      : details_(std::make_unique<details>(details{code, std::move(message), {}})) {}
+  error(errc code, std::string message) : details_(std::make_unique<details>(details{code, std::move(message), {}})) {}
 
   errc code() const noexcept { return details_->code; }
   const std::string& message() const noexcept { return details_->message; }
@@ -81,7 +80,7 @@ class [[nodiscard]] result {
  public:
   using value_type = T;
 
-  result(T value) : state_(std::in_place_index<0>, std::move(value)) {}         // NOLINT: implicit by design
+  result(T value) : state_(std::in_place_index<0>, std::move(value)) {}                    // NOLINT: implicit by design
   result(penstock::error failure) : state_(std::in_place_index<1>, std::move(failure)) {}  // NOLINT
 
   bool ok() const noexcept { return state_.index() == 0; }
@@ -155,15 +154,14 @@ class [[nodiscard]] result<void> {
 #define PENSTOCK_CONCAT(a, b) PENSTOCK_CONCAT_IMPL(a, b)
 
 /// Returns the error of `expression` (a result) to the caller, or goes on.
-#define PENSTOCK_TRY(expression)                                          \
-  do {                                                                    \
-    if (auto penstock_result = (expression); !penstock_result.ok())       \
-      return std::move(penstock_result).error();                          \
+#define PENSTOCK_TRY(expression)                                                                               \
+  do {                                                                                                         \
+    if (auto penstock_result = (expression); !penstock_result.ok()) return std::move(penstock_result).error(); \
   } while (false)
 
 /// Declares `declaration` from the value of `expression` (a result), or returns its error to the caller.
-#define PENSTOCK_ASSIGN(declaration, expression)                          \
-  auto PENSTOCK_CONCAT(penstock_result_, __LINE__) = (expression);        \
-  if (!PENSTOCK_CONCAT(penstock_result_, __LINE__).ok())                  \
+#define PENSTOCK_ASSIGN(declaration, expression)                           \
+  auto PENSTOCK_CONCAT(penstock_result_, __LINE__) = (expression);         \
+  if (!PENSTOCK_CONCAT(penstock_result_, __LINE__).ok())                   \
     return std::move(PENSTOCK_CONCAT(penstock_result_, __LINE__)).error(); \
   declaration = std::move(PENSTOCK_CONCAT(penstock_result_, __LINE__)).value()

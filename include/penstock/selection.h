@@ -54,19 +54,22 @@ struct block_selection {
 };
 
 /// Which elements of an array are meant: a value, free of any array. The five kinds are zarr-python's.
-using selection = std::variant<basic_selection, orthogonal_selection, coordinate_selection, mask_selection, block_selection>;
+using selection =
+    std::variant<basic_selection, orthogonal_selection, coordinate_selection, mask_selection, block_selection>;
 
 /// A basic selection resolved against a shape.
 struct resolved_basic {
-  strided_box from;              ///< one range for each dimension of the array; ints have count 1
-  extents shape;                 ///< shape of the result, ints dropped and new axes added
-  dim_vector<std::int8_t> axis;  ///< for each dimension of the array its axis in the result, or -1 where an int dropped it
+  strided_box from;  ///< one range for each dimension of the array; ints have count 1
+  extents shape;     ///< shape of the result, ints dropped and new axes added
+  dim_vector<std::int8_t>
+      axis;  ///< for each dimension of the array its axis in the result, or -1 where an int dropped it
 };
 
 /// Resolves ints, slices, Ellipsis and newaxis with NumPy's semantics.
 ///
-/// \error out_of_range  An int leaves its dimension, or there are more items than dimensions (NumPy's IndexError).
-/// \error invalid_argument  Two ellipses, or a slice step of 0 (NumPy's IndexError and ValueError).
+/// \error out_of_range  An int leaves its dimension, there are more items than dimensions, or two ellipses (NumPy's
+///                      IndexError).
+/// \error invalid_argument  A slice step of 0 (NumPy's ValueError).
 /// Source: NumPy user guide, "Basic indexing".
 PENSTOCK_API result<resolved_basic> resolve(const basic_selection& which, const extents& shape);
 

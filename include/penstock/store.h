@@ -80,17 +80,18 @@ class PENSTOCK_API read_buffer {
 struct byte_read {
   std::string_view key;
   byte_range range;
-  const version* expected = nullptr;   ///< null or unknown: any version will do
-  std::span<std::byte> destination;    ///< when not empty: exactly `range.length` bytes, to be filled in place
-  read_buffer* buffer = nullptr;       ///< where to put the bytes otherwise, unless the store lends its own
-  std::uint64_t max_bytes = byte_range::kAll;  ///< a longer object is `corrupt_data`: sizes in storage drive no allocation
-  std::uint64_t tag = 0;               ///< comes back with the completion
+  const version* expected = nullptr;  ///< null or unknown: any version will do
+  std::span<std::byte> destination;   ///< when not empty: exactly `range.length` bytes, to be filled in place
+  read_buffer* buffer = nullptr;      ///< where to put the bytes otherwise, unless the store lends its own
+  std::uint64_t max_bytes =
+      byte_range::kAll;   ///< a longer object is `corrupt_data`: sizes in storage drive no allocation
+  std::uint64_t tag = 0;  ///< comes back with the completion
 };
 
 struct read_done {
-  std::span<const std::byte> bytes;  ///< in `destination`, in `buffer`, or lent by the store
-  lease keep_alive;                  ///< of the lent bytes
-  version seen;                      ///< default where the store has no versions
+  std::span<const std::byte> bytes;              ///< in `destination`, in `buffer`, or lent by the store
+  lease keep_alive;                              ///< of the lent bytes
+  version seen;                                  ///< default where the store has no versions
   std::uint64_t object_size = byte_range::kAll;  ///< kAll: not known
 };
 
@@ -103,12 +104,12 @@ class PENSTOCK_API completion_sink {
 
 /// What the planner and the engine need to know of a store.
 struct store_traits {
-  std::uint64_t max_gap_bytes = 0;                     ///< read through holes up to this long rather than ask twice
+  std::uint64_t max_gap_bytes = 0;  ///< read through holes up to this long rather than ask twice
   std::uint64_t max_length_bytes = std::uint64_t{1} << 20;  ///< split longer coalesced reads at cell boundaries
-  bool versions = false;     ///< `read_done::seen` is set and `expected` is checked
-  bool blocking = true;      ///< may wait for a device or a network: never called with a lock such as the GIL held
+  bool versions = false;                                    ///< `read_done::seen` is set and `expected` is checked
+  bool blocking = true;           ///< may wait for a device or a network: never called with a lock such as the GIL held
   bool inline_completion = true;  ///< `read` completes every request before it returns
-  bool lends_bytes = false;  ///< returns its own memory under a lease
+  bool lends_bytes = false;       ///< returns its own memory under a lease
 };
 
 /// A part of an object to be written, in order.

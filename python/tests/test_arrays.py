@@ -76,7 +76,8 @@ def cases(draw: st.DrawFn) -> tuple:
     return values, chunks, codecs, fill, encoding
 
 
-@settings(max_examples=400)
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # of the writer, comparing random bits
+@settings(max_examples=200)
 @given(cases())
 def test_a_whole_array_reads_as_it_was_written(case):
     values, chunks, codecs, fill, (name, separator) = case
@@ -89,12 +90,11 @@ def test_a_whole_array_reads_as_it_was_written(case):
         config={"write_empty_chunks": False},
     )
     array = ps.open(store)
-    with np.errstate(invalid="ignore"):
-        # NaNs that zarr-python folds into the fill value would lose their payload: compare what both can mean.
-        got = array[...]
-        assert got.shape == values.shape
-        assert got.dtype == values.dtype
-        np.testing.assert_array_equal(got, values)
+    got = array[...]
+    assert got.shape == values.shape
+    assert got.dtype == values.dtype
+    # By value: the writer leaves out chunks of -0.0 where the fill value is 0.0.
+    np.testing.assert_array_equal(got, values)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

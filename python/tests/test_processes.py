@@ -131,7 +131,7 @@ def test_a_forked_child_reads_with_its_own_threads(big):
         reader = threading.Thread(target=read_on)
         reader.start()
         try:
-            for _ in range(10):
+            for _ in range(5):
                 assert run_child(work) == 0
         finally:
             stop.set()

@@ -22,8 +22,8 @@ result<> check_out(const array_state& state, const resolved_basic& which, const 
     return error(errc::invalid_argument,
                  fmt::format("out has dtype {}, the array {}", out.type.name(), state.type.name()));
   if (!(out.extents == which.shape))
-    return error(errc::invalid_argument, fmt::format("out has shape {}, the selection {}", to_string(out.extents),
-                                                     to_string(which.shape)));
+    return error(errc::invalid_argument,
+                 fmt::format("out has shape {}, the selection {}", to_string(out.extents), to_string(which.shape)));
   return {};
 }
 

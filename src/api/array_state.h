@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/context_state.h"
 #include <penstock/array.h>
 #include <penstock/layout.h>
+#include "engine/context_state.h"
 
 namespace penstock::inline v0 {
 
@@ -19,8 +19,8 @@ class array_state {
   std::shared_ptr<penstock::context> context;
   std::shared_ptr<const penstock::store> store;
   std::shared_ptr<const chunk_layout> layout;
-  std::string prefix;       // of the array's keys: empty, or ends with '/'
-  std::uint64_t uid = 0;    // in the index cache
+  std::string prefix;     // of the array's keys: empty, or ends with '/'
+  std::uint64_t uid = 0;  // in the index cache
   bool caches_indexes = false;
 
   extents shape, chunks;

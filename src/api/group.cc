@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include <penstock/array.h>
 #include "api/array_state.h"
 #include "format/zarr/zarr_metadata.h"
-#include <penstock/array.h>
 
 namespace penstock::inline v0 {
 namespace {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <penstock/array.h>
 #include "api/array_state.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
@@ -10,7 +11,6 @@
 #include "format/zarr/zarr_metadata.h"
 #include "store/file_store.h"
 #include "store/memory_store.h"
-#include <penstock/array.h>
 
 namespace penstock::inline v0 {
 namespace {
@@ -39,8 +39,7 @@ std::string child_uri(const std::string& store_uri, std::string_view prefix) {
 }
 
 result<node> make_array(std::shared_ptr<const store> from, const open_options& options,
-                        std::shared_ptr<context> context, std::string prefix, std::string uri,
-                        zarr_metadata metadata) {
+                        std::shared_ptr<context> context, std::string prefix, std::string uri, zarr_metadata metadata) {
   PENSTOCK_ASSIGN(const std::shared_ptr<const zarr_layout> layout, zarr_layout::make(metadata));
   auto out = std::make_shared<array_state>();
   out->uid = context->state().next_uid();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include <penstock/array.h>
 #include "api/array_state.h"
 #include "api/read_source.h"
 #include "base/json.h"
@@ -12,7 +13,6 @@
 #include "engine/index_io.h"
 #include "plan/plan_text.h"
 #include "plan/planner.h"
-#include <penstock/array.h>
 
 namespace penstock::inline v0 {
 namespace {
@@ -38,8 +38,7 @@ result<planned> make_plan(const array_state& state, const selection& which, std:
   PENSTOCK_ASSIGN(const resolved_basic resolved, resolve_any(state, which));
   planned out;
   if (is_empty(resolved.shape)) return out;
-  const source from =
-      source_of(state, resolved, c_order_strides(resolved.shape, state.type.item_bytes()), nullptr);
+  const source from = source_of(state, resolved, c_order_strides(resolved.shape, state.type.item_bytes()), nullptr);
   planner plans;
   plans.start({&from, 1});
   out.total_cells = plans.total_cells();
@@ -64,14 +63,13 @@ result<planned> make_plan(const array_state& state, const selection& which, std:
         } else {
           arrived = std::move(bytes).error();
         }
-        PENSTOCK_ASSIGN(known.table.insert(missing_source, each.key),
-                        take_index(from, each, key, std::move(arrived)));
+        PENSTOCK_ASSIGN(known.table.insert(missing_source, each.key), take_index(from, each, key, std::move(arrived)));
         ++out.totals.index_requests;
         out.totals.index_bytes += each.max_bytes;
         if (max_lines != 0) {
           --max_lines;
-          out.text += fmt::format("index '{}', {}{}\n", key, each.range.from_end ? "" : "bytes ",
-                                  to_string(each.range));
+          out.text +=
+              fmt::format("index '{}', {}{}\n", key, each.range.from_end ? "" : "bytes ", to_string(each.range));
         }
       }
       continue;
@@ -93,15 +91,15 @@ result<std::string> array::plan(const selection& which, std::size_t max_lines) c
   auto made = make_plan(*state_, which, max_lines);
   if (!made.ok()) return std::move(made).error().note("array '" + state_->uri + "'");
   const plan_totals& sums = made->totals;
-  std::string out = fmt::format("plan for '{}': {} of {} cells\n", state_->uri, made->total_cells,
-                                state_->layout->grid().cells());
+  std::string out =
+      fmt::format("plan for '{}': {} of {} cells\n", state_->uri, made->total_cells, state_->layout->grid().cells());
   if (!made->complete) out += fmt::format("sums of the first {} cells:\n", sums.cells);
   out += fmt::format("{} index reads, {} requests", sums.index_requests, sums.requests);
   if (sums.requests > sums.whole_objects) out += fmt::format(", {} bytes", sums.fetched_bytes);
   if (sums.whole_objects != 0) out += fmt::format(", {} of them whole objects", sums.whole_objects);
   if (sums.checks != 0) out += fmt::format(", {} version checks", sums.checks);
-  out += fmt::format("\n{} cells decode directly, {} scatter, {} are filled\n", sums.direct, sums.scattered,
-                     sums.filled);
+  out +=
+      fmt::format("\n{} cells decode directly, {} scatter, {} are filled\n", sums.direct, sums.scattered, sums.filled);
   out += fmt::format("codecs: {}\n\n", state_->codecs_text);
   out += made->text;
   const auto lines = static_cast<std::uint64_t>(std::count(made->text.begin(), made->text.end(), '\n'));

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "api/array_state.h"
 #include <penstock/plan.h>
 #include <penstock/selection.h>
+#include "api/array_state.h"
 
 namespace penstock::inline v0 {
 

@@ -23,7 +23,9 @@ class grid_axis {
   /// First element of cell `i`.
   std::uint64_t origin(std::uint64_t i) const noexcept { return edges_.empty() ? i * cell_ : edges_[i]; }
   /// Elements that the codec decodes: the cell's full length, whatever of it lies inside the array.
-  std::uint64_t codec_length(std::uint64_t i) const noexcept { return edges_.empty() ? cell_ : edges_[i + 1] - edges_[i]; }
+  std::uint64_t codec_length(std::uint64_t i) const noexcept {
+    return edges_.empty() ? cell_ : edges_[i + 1] - edges_[i];
+  }
   /// Elements of cell `i` that lie inside the array.
   std::uint64_t valid_length(std::uint64_t i) const noexcept;
   /// The cell that holds element `index` (< extent).

@@ -89,7 +89,7 @@ result<resolved_basic> resolve(const basic_selection& which, const extents& shap
       if (std::holds_alternative<std::int64_t>(item)) ++dropped;
     }
   }
-  if (ellipses > 1) return error(errc::invalid_argument, "an index can only have a single ellipsis ('...')");
+  if (ellipses > 1) return error(errc::out_of_range, "an index can only have a single ellipsis ('...')");
   const std::size_t rank = shape.size();
   if (consumed > rank) return rank_error(rank, consumed);
   if (rank - dropped + added > kMaxRank) return result_rank_error(rank - dropped + added);

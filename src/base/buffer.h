@@ -5,8 +5,8 @@
 #include <span>
 #include <utility>
 
-#include "base/ledger.h"
 #include <penstock/result.h>
+#include "base/ledger.h"
 
 namespace penstock::inline v0 {
 

@@ -20,23 +20,24 @@ class json {
   using object_t = std::vector<std::pair<std::string, json>>;  // in document order; later duplicates are refused
 
   json() noexcept = default;
-  json(bool value) : value_(value) {}                  // NOLINT: implicit by design
-  json(std::int64_t value) : value_(value) {}          // NOLINT
-  json(std::uint64_t value) {                          // NOLINT
+  json(bool value) : value_(value) {}          // NOLINT: implicit by design
+  json(std::int64_t value) : value_(value) {}  // NOLINT
+  json(std::uint64_t value) {                  // NOLINT
     // int64 wherever it fits, so that equal numbers compare equal.
     if (value <= static_cast<std::uint64_t>(INT64_MAX))
       value_ = static_cast<std::int64_t>(value);
     else
       value_ = value;
   }
-  json(double value) : value_(value) {}                // NOLINT
-  json(std::string value) : value_(std::move(value)) {}  // NOLINT
+  json(double value) : value_(value) {}                    // NOLINT
+  json(std::string value) : value_(std::move(value)) {}    // NOLINT
   json(const char* value) : value_(std::string(value)) {}  // NOLINT
-  json(array_t value) : value_(std::move(value)) {}    // NOLINT
-  json(object_t value) : value_(std::move(value)) {}   // NOLINT
+  json(array_t value) : value_(std::move(value)) {}        // NOLINT
+  json(object_t value) : value_(std::move(value)) {}       // NOLINT
 
   /// Parses one document. NaN and Infinity literals (which Python writes) are accepted in `attributes`-like free text.
-  /// \error corrupt_data  Says what and where (byte offset); nesting beyond 128 levels and duplicate members are refused.
+  /// \error corrupt_data  Says what and where (byte offset); nesting beyond 128 levels and duplicate members are
+  /// refused.
   static result<json> parse(std::string_view text);
 
   bool is_null() const noexcept { return std::holds_alternative<std::monostate>(value_); }

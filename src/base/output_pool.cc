@@ -82,11 +82,11 @@ class output_pool_state {
     const auto found = by_size_.lower_bound({bytes, 0});
     if (found == by_size_.end() || found->first - bytes > bytes / 4) return nullptr;
     mapped = found->first;
-    const auto region = by_age_.find(~found->second);
-    std::byte* const data = region->second.data;
+    const auto chosen = by_age_.find(~found->second);
+    std::byte* const data = chosen->second.data;
     by_size_.erase(found);
-    forget(region->second);
-    by_age_.erase(region);
+    forget(chosen->second);
+    by_age_.erase(chosen);
     return data;
   }
 

@@ -70,12 +70,20 @@ TEST(OutputPool, TakesTheSmallestRegionThatFits) {
 TEST(OutputPool, KeepsIdleMemoryWithinTheLimitAndDropsTheOldest) {
   ledger accounts(0, 16 * kMiB);
   output_pool pool(accounts);
-  { const output_block a = taken(pool, 8 * kMiB); }
-  { const output_block b = taken(pool, 4 * kMiB); }
+  {
+    const output_block a = taken(pool, 8 * kMiB);
+  }
+  {
+    const output_block b = taken(pool, 4 * kMiB);
+  }
   EXPECT_EQ(accounts.held(memory_use::output_pool), 12 * kMiB);
-  { const output_block c = taken(pool, 6 * kMiB); }
+  {
+    const output_block c = taken(pool, 6 * kMiB);
+  }
   EXPECT_EQ(accounts.held(memory_use::output_pool), 10 * kMiB) << "the 8 MiB went, 4 and 6 stay";
-  { const output_block d = taken(pool, 32 * kMiB); }
+  {
+    const output_block d = taken(pool, 32 * kMiB);
+  }
   EXPECT_EQ(accounts.held(memory_use::output_pool), 10 * kMiB) << "what can never fit drives nothing out";
   pool.clear();
   EXPECT_EQ(accounts.held(memory_use::output_pool), 0U);
@@ -84,7 +92,9 @@ TEST(OutputPool, KeepsIdleMemoryWithinTheLimitAndDropsTheOldest) {
 TEST(OutputPool, KeepsNothingWithALimitOfZero) {
   ledger accounts(0, 0);
   output_pool pool(accounts);
-  { const output_block a = taken(pool, kMiB); }
+  {
+    const output_block a = taken(pool, kMiB);
+  }
   EXPECT_EQ(accounts.held(memory_use::output_pool), 0U);
 }
 

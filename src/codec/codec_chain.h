@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "array/chunk_grid.h"
-#include "base/json.h"
-#include "codec/worker_scratch.h"
 #include <penstock/codec.h>
 #include <penstock/dtype.h>
 #include <penstock/tensor.h>
+#include "array/chunk_grid.h"
+#include "base/json.h"
+#include "codec/worker_scratch.h"
 
 namespace penstock::inline v0 {
 
@@ -26,15 +26,15 @@ struct decode_target {
   std::byte* data = nullptr;
   penstock::strides strides;  ///< bytes, one for each dimension of the cell
   const strided_box* in_cell = nullptr;
-  bool covers_cell = false;   ///< in_cell is the whole cell
+  bool covers_cell = false;  ///< in_cell is the whole cell
 };
 
 /// A chain of codecs compiled for one element type and one cell shape: array-to-array stages, one array-to-bytes stage,
 /// bytes-to-bytes stages. Immutable and shared; scratch belongs to the worker.
 ///
 /// The array stages cost nothing by themselves: transposes become strides and byte order a flag of the one strided copy
-/// that ends a decode. Where the cell is contiguous in the target, in native order, the last byte stage decodes straight
-/// into it.
+/// that ends a decode. Where the cell is contiguous in the target, in native order, the last byte stage decodes
+/// straight into it.
 class codec_chain {
  public:
   /// \param cell  The shape that the codecs see: full cells, also at the array's edge.
@@ -78,9 +78,9 @@ class codec_chain {
   std::uint64_t max_encoded_bytes_ = 0;
   bool fixed_size_ = true;
   bool identity_ = false;
-  std::uint32_t swap_bytes_ = 1;   // > 1: stored in the other byte order
-  strides stored_strides_;         // bytes between neighbours of each array dimension in the stored order
-  std::string array_stages_;       // for describe()
+  std::uint32_t swap_bytes_ = 1;  // > 1: stored in the other byte order
+  strides stored_strides_;        // bytes between neighbours of each array dimension in the stored order
+  std::string array_stages_;      // for describe()
   std::vector<std::shared_ptr<const byte_codec>> stages_;  // in encoding order
   std::vector<std::uint64_t> stage_limits_;                // most bytes that stage i may decode to
 };

@@ -22,11 +22,13 @@ class worker_scratch {
   /// The stages' buffers: a chain alternates between 0 and 1; 2 holds the decoded cell before a scatter.
   buffer& stage(std::size_t which) noexcept { return stages_[which]; }
 
-  /// When the last decode began its scatter, if it needed one and `timed` is set: profiles tell decoding from scattering.
+  /// When the last decode began its scatter, if it needed one and `timed` is set: profiles tell decoding from
+  /// scattering.
   bool timed = false;
   std::optional<std::chrono::steady_clock::time_point> scatter_began;
 
-  /// Library contexts (ZSTD_DCtx, libdeflate decompressor, ...), made at first use and kept. Defined in library_contexts.h.
+  /// Library contexts (ZSTD_DCtx, libdeflate decompressor, ...), made at first use and kept. Defined in
+  /// library_contexts.h.
   struct contexts;
   contexts& libraries() noexcept { return *contexts_; }
 

@@ -5,19 +5,20 @@
 #include <mutex>
 #include <vector>
 
+#include <penstock/context.h>
 #include "base/executor.h"
 #include "base/fork_local.h"
 #include "base/ledger.h"
 #include "base/output_pool.h"
 #include "engine/index_cache.h"
 #include "engine/profiler.h"
-#include <penstock/context.h>
 
 namespace penstock::inline v0 {
 
 class read_job;
 
-/// What stands behind a context. Everything that has locks or threads lives in `shared`, which a forked child gets afresh.
+/// What stands behind a context. Everything that has locks or threads lives in `shared`, which a forked child gets
+/// afresh.
 class context_state {
  public:
   explicit context_state(const context_options& options);

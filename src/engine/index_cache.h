@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/ledger.h"
 #include <penstock/layout.h>
+#include "base/ledger.h"
 
 namespace penstock::inline v0 {
 
@@ -63,8 +63,8 @@ class index_cache {
   std::uint64_t bytes_ = 0, hits_ = 0, misses_ = 0;
 };
 
-/// The indexes that one read knows at the moment. Keeps its memory when cleared; small and open-addressed, because a warm
-/// read must not allocate.
+/// The indexes that one read knows at the moment. Keeps its memory when cleared; small and open-addressed, because a
+/// warm read must not allocate.
 class index_table {
  public:
   /// The entry stays where it is until `clear`.

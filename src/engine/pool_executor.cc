@@ -18,7 +18,7 @@ struct pool_executor::crew {
   std::vector<unsigned> parked;         // pool workers that left because there was nothing to do
   unsigned running = 0;                 // pool threads inside the job
   bool finished = false;
-  std::condition_variable changed;      // for the caller of run
+  std::condition_variable changed;  // for the caller of run
 };
 
 struct pool_executor::state {
@@ -107,8 +107,10 @@ struct pool_executor::state {
     for (;;) {
       seen = who.epoch.load(std::memory_order_relaxed);
       switch (who.work->step(worker)) {
-        case job::progress::worked: break;
-        case job::progress::done: return true;
+        case job::progress::worked:
+          break;
+        case job::progress::done:
+          return true;
         case job::progress::idle:
           if (who.epoch.load(std::memory_order_relaxed) == seen) return false;
       }

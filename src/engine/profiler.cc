@@ -7,12 +7,18 @@ namespace penstock::inline v0 {
 
 std::string_view to_string(stage which) noexcept {
   switch (which) {
-    case stage::plan: return "plan";
-    case stage::index: return "index";
-    case stage::fetch: return "fetch";
-    case stage::decode: return "decode";
-    case stage::scatter: return "scatter";
-    case stage::fill: return "fill";
+    case stage::plan:
+      return "plan";
+    case stage::index:
+      return "index";
+    case stage::fetch:
+      return "fetch";
+    case stage::decode:
+      return "decode";
+    case stage::scatter:
+      return "scatter";
+    case stage::fill:
+      return "fill";
   }
   return "?";
 }

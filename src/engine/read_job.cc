@@ -213,7 +213,9 @@ void read_job::run_planner(guard& lock) {
       index_count_ = indexes_wanted_ = missing_.size();
       break;
     }
-    case planner::outcome::finished: exhausted_ = true; break;
+    case planner::outcome::finished:
+      exhausted_ = true;
+      break;
   }
 }
 
@@ -509,12 +511,13 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
   if (!profiler_) return {};
   const std::uint64_t end_ns = profiler_->now();
   const std::uint64_t middle_ns = mine.scratch.scatter_began ? profiler_->at(*mine.scratch.scatter_began) : end_ns;
-  profiler_->record({stage::decode, worker, read_number_, what.cell, begin_ns, middle_ns, bytes.size(),
-                     chain.decoded_bytes()});
+  profiler_->record(
+      {stage::decode, worker, read_number_, what.cell, begin_ns, middle_ns, bytes.size(), chain.decoded_bytes()});
   if (mine.scratch.scatter_began) {
     std::uint64_t wanted = chain.type().item_bytes();
     for (const std::uint64_t count : where.counts) wanted *= count;
-    profiler_->record({stage::scatter, worker, read_number_, what.cell, middle_ns, end_ns, chain.decoded_bytes(), wanted});
+    profiler_->record(
+        {stage::scatter, worker, read_number_, what.cell, middle_ns, end_ns, chain.decoded_bytes(), wanted});
   }
   return {};
 }

@@ -33,8 +33,8 @@ struct cell_failure {
 /// One read as a state machine: plan a piece, read its indexes, fetch, decode, fill, repeat.
 ///
 /// Any number of workers push it forward through `step`; with one worker it is the inline engine, with a pool the
-/// parallel one, under a seeded executor a test of every schedule. Completions of stores only enqueue. A finished job is
-/// used again by a later read: it keeps its plans, tables, buffers and codec contexts, so that a warm read allocates
+/// parallel one, under a seeded executor a test of every schedule. Completions of stores only enqueue. A finished job
+/// is used again by a later read: it keeps its plans, tables, buffers and codec contexts, so that a warm read allocates
 /// nothing.
 ///
 /// Work is taken under one lock and done outside of it. `wake` is called with the lock held, so no wake can follow
@@ -47,8 +47,8 @@ class read_job final : public job, private completion_sink {
     plan_limits limits;
     std::vector<cell_failure>* failures = nullptr;  ///< not null: decode all, keep nothing, report each bad cell here
     std::size_t max_failures = 0;
-    std::string note;                               ///< added to the error, for reads that end away from their caller
-    std::shared_ptr<const void> keep_alive;         ///< released at the end of the read
+    std::string note;                        ///< added to the error, for reads that end away from their caller
+    std::shared_ptr<const void> keep_alive;  ///< released at the end of the read
   };
 
   explicit read_job(context_state& state) noexcept;
@@ -130,21 +130,21 @@ class read_job final : public job, private completion_sink {
   std::condition_variable ended_;
   planner planner_;
   index_table table_;
-  bool table_is_old_ = false;   // clear before the next piece
+  bool table_is_old_ = false;  // clear before the next piece
   bool planning_ = false;
   bool exhausted_ = false;
-  unsigned rounds_ = 0;         // of index reads for one piece
+  unsigned rounds_ = 0;  // of index reads for one piece
   unsigned redos_ = 0;
   std::vector<std::pair<std::uint32_t, cell_id>> redo_cells_;
 
-  std::vector<index_request> missing_;   // the planner's while planning_, else of the round that is being read
+  std::vector<index_request> missing_;  // the planner's while planning_, else of the round that is being read
   std::uint32_t missing_source_ = 0;
   std::vector<std::string> missing_keys_;
   std::vector<version> missing_versions_;
   std::size_t next_index_ = 0, index_count_ = 0, indexes_wanted_ = 0;
 
   std::vector<std::unique_ptr<piece>> pieces_;
-  piece* current_ = nullptr;    // whose fetches are being issued
+  piece* current_ = nullptr;  // whose fetches are being issued
 
   std::vector<std::unique_ptr<flight>> flights_;
   std::vector<std::uint64_t> free_flights_;

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <penstock/plan.h>
 #include "array/chunk_grid.h"
 #include "codec/codec_chain.h"
-#include <penstock/plan.h>
 
 namespace penstock::inline v0 {
 
@@ -10,9 +10,9 @@ namespace penstock::inline v0 {
 /// inline and costs nothing to keep.
 struct placement {
   cell_region region;
-  decode_target target;  ///< `in_cell` points into `region`
+  decode_target target;     ///< `in_cell` points into `region`
   std::int64_t offset = 0;  ///< of the first wanted element from `source.to`, in bytes
-  extents counts;        ///< wanted elements along each dimension
+  extents counts;           ///< wanted elements along each dimension
 };
 
 /// Computes the placement of `cell`; false where the selection does not touch it.

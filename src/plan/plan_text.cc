@@ -47,8 +47,11 @@ void append_text(std::string& out, const read_plan& plan, std::span<const source
         line(fmt::format("fetch '{}', {}: {}{}", key, range, cells(op.decode_count),
                          op.in_place ? ", straight into the result" : ""));
         break;
-      case request::check: line(fmt::format("check '{}' is unchanged: {}", key, cells(op.fill_count))); break;
-      case request::none: break;
+      case request::check:
+        line(fmt::format("check '{}' is unchanged: {}", key, cells(op.fill_count)));
+        break;
+      case request::none:
+        break;
     }
     for (std::uint32_t i = 0; i < op.decode_count && lines_left != 0; ++i) {
       const decode_op& decode = plan.decodes[op.first_decode + i];

@@ -11,11 +11,11 @@ namespace penstock::inline v0 {
 
 /// Sums over pieces of plan: what a read costs before it is made.
 struct plan_totals {
-  std::uint64_t requests = 0;        ///< for data; index reads and version checks apart
+  std::uint64_t requests = 0;  ///< for data; index reads and version checks apart
   std::uint64_t checks = 0;
   std::uint64_t index_requests = 0;
-  std::uint64_t index_bytes = 0;     ///< upper bound
-  std::uint64_t fetched_bytes = 0;   ///< of ranges; whole objects have no size yet
+  std::uint64_t index_bytes = 0;    ///< upper bound
+  std::uint64_t fetched_bytes = 0;  ///< of ranges; whole objects have no size yet
   std::uint64_t whole_objects = 0;
   std::uint64_t cells = 0, direct = 0, scattered = 0, in_place = 0, filled = 0;
   std::uint64_t decoded_bytes = 0;

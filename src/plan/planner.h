@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "array/chunk_grid.h"
 #include <penstock/plan.h>
 #include <penstock/result.h>
+#include "array/chunk_grid.h"
 
 namespace penstock::inline v0 {
 
@@ -63,16 +63,16 @@ class planner {
                    std::uint32_t fill_count);
 
   std::span<const source> sources_;
-  plan_limits limits_;         // as asked
-  plan_limits store_limits_;   // of the current source's store
+  plan_limits limits_;        // as asked
+  plan_limits store_limits_;  // of the current source's store
   std::uint32_t walk_source_ = 0;
   cell_walk walk_;
   std::vector<redo_cell> redo_;
 
-  std::uint32_t source_ = 0;   // of the cells in cells_
+  std::uint32_t source_ = 0;  // of the cells in cells_
   std::vector<cell_id> cells_;
-  std::size_t begin_ = 0;      // first cell of cells_ that is not planned yet
-  std::size_t batch_ = 0;      // cells that the next piece is made of
+  std::size_t begin_ = 0;  // first cell of cells_ that is not planned yet
+  std::size_t batch_ = 0;  // cells that the next piece is made of
   std::vector<chunk_extent> extents_;
   std::vector<placed> order_;
   std::string key_;

@@ -36,7 +36,8 @@ std::shared_ptr<const zarr_layout> layout_of(const std::string& shape, const std
                                              const std::string& codecs) {
   const std::string text = R"({"zarr_format":3,"node_type":"array","shape":)" + shape +
                            R"(,"data_type":"uint8","chunk_grid":{"name":"regular","configuration":{"chunk_shape":)" +
-                           chunk + R"(}},"chunk_key_encoding":{"name":"default"},"fill_value":0,"codecs":)" + codecs + "}";
+                           chunk + R"(}},"chunk_key_encoding":{"name":"default"},"fill_value":0,"codecs":)" + codecs +
+                           "}";
   const auto metadata = parse_zarr_metadata(std::as_bytes(std::span(text)));
   EXPECT_TRUE(metadata.ok()) << metadata.error().to_string();
   const auto layout = zarr_layout::make(*metadata);

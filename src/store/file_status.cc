@@ -39,7 +39,7 @@ version version_of(const struct ::stat& status) noexcept {
 bool may_be_indistinct(const struct ::stat& status) noexcept {
 #ifdef CLOCK_REALTIME_COARSE
   constexpr std::int64_t kLongestTick = 10'000'000;
-  struct ::timespec now {};
+  struct ::timespec now{};
   if (::clock_gettime(CLOCK_REALTIME_COARSE, &now) != 0) return false;
   if (status.st_ctim.tv_sec - now.tv_sec > 1 || now.tv_sec - status.st_ctim.tv_sec > 1) return false;
   const std::int64_t ahead =
@@ -54,7 +54,7 @@ bool may_be_indistinct(const struct ::stat& status) noexcept {
 void wait_until_distinct(const struct ::stat& status) noexcept {
   constexpr int kMostWaits = 25;
   for (int i = 0; i < kMostWaits && may_be_indistinct(status); ++i) {
-    const struct ::timespec half_a_millisecond { 0, 500'000 };
+    const struct ::timespec half_a_millisecond{0, 500'000};
     ::nanosleep(&half_a_millisecond, nullptr);
   }
 }

@@ -11,12 +11,12 @@ namespace penstock::inline v0 {
 namespace {
 
 struct ::stat changed(std::int64_t ahead_ns) {
-  struct ::timespec now {};
+  struct ::timespec now{};
 #ifdef CLOCK_REALTIME_COARSE
   ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
 #endif
   const std::int64_t at = now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec + ahead_ns;
-  struct ::stat status {};
+  struct ::stat status{};
 #ifndef __APPLE__
   status.st_ctim.tv_sec = at / 1'000'000'000;
   status.st_ctim.tv_nsec = at % 1'000'000'000;
@@ -27,7 +27,7 @@ struct ::stat changed(std::int64_t ahead_ns) {
 }
 
 TEST(FileStatus, EveryPartOfAVersionCounts) {
-  struct ::stat status {};
+  struct ::stat status{};
   const version first = version_of(status);
   EXPECT_TRUE(first.known());
   const auto differs = [&](auto change) {

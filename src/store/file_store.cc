@@ -20,7 +20,7 @@ constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;
 
 // Other parts of the process need files too, and a cache that takes its last descriptor breaks them, not us.
 unsigned open_file_limit(unsigned wanted) noexcept {
-  struct ::rlimit limit {};
+  struct ::rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::min(wanted, 64U);
   return static_cast<unsigned>(std::min<std::uint64_t>(wanted, limit.rlim_cur / 4));
 }
@@ -88,7 +88,7 @@ result<read_done> file_store::read_whole(const byte_read& wanted) const {
   PENSTOCK_TRY(check_key(wanted.key));
   file_path path;
   PENSTOCK_TRY(path.assign(root_, wanted.key));
-  struct ::stat status {};
+  struct ::stat status{};
   PENSTOCK_ASSIGN(const descriptor file, open_for_read(path, status));
   read_done done;
   done.seen = version_of(status);
@@ -130,7 +130,7 @@ result<read_done> file_store::check_version(const byte_read& wanted, const open_
     PENSTOCK_TRY(check_key(wanted.key));
     file_path path;
     PENSTOCK_TRY(path.assign(root_, wanted.key));
-    struct ::stat status {};
+    struct ::stat status{};
     if (::stat(path.c_str(), &status) != 0) return absence(errno, "looking up the object");
     if (!S_ISREG(status.st_mode)) return not_a_file(status);
     // Layered filesystems may number a path and its open file differently; versions of reads come from the latter.
@@ -150,7 +150,7 @@ result<open_file_ref> file_store::find_current(std::string_view key) const {
   file_path path;
   PENSTOCK_TRY(path.assign(root_, key));
   open_file_cache& files = files_.get();
-  struct ::stat status {};
+  struct ::stat status{};
   if (open_file_ref known = files.find(key)) {
     if (::stat(path.c_str(), &status) != 0) {
       const int code = errno;
@@ -197,7 +197,7 @@ result<descriptor> file_store::open_for_read(const file_path& path, struct ::sta
 // The error for a path that could not be looked up. An absent object is one thing, a dataset that went away another.
 error file_store::absence(int code, std::string_view doing) const {
   if ((code == ENOENT || code == ENOTDIR) && root_was_there_.load(std::memory_order_relaxed)) {
-    struct ::stat status {};
+    struct ::stat status{};
     if (::stat(root_.c_str(), &status) != 0)
       return {errc::io_error, fmt::format("the folder of the store is gone: '{}'", root_)};
   }

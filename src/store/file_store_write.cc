@@ -40,7 +40,7 @@ result<descriptor> open_folder(const char* path) {
 }
 
 // Makes `path` and the folders above it.
-result<> make_folders(std::string path, bool durable) {
+result<> make_folders(const std::string& path, bool durable) {
   std::vector<std::size_t> missing{path.size()};
   while (!missing.empty()) {
     const std::string now = path.substr(0, missing.back());
@@ -158,7 +158,7 @@ class temporary_file {
   }
 
   result<version> seen() const {
-    struct ::stat status {};
+    struct ::stat status{};
     if (::fstat(file_.get(), &status) != 0) return write_failure(errno, "looking up the object");
     return version_of(status);
   }
@@ -174,7 +174,7 @@ class temporary_file {
 // Whether there is an object of that name, and its version. It may be replaced or erased once this returned: its
 // successor's version will be another one.
 result<bool> find_version(int folder, const std::string& name, version& out) {
-  struct ::stat status {};
+  struct ::stat status{};
   if (::fstatat(folder, name.c_str(), &status, 0) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) return false;
     return write_failure(errno, "looking up the object");
@@ -277,7 +277,7 @@ result<> file_store::list(std::string_view prefix, listing what, key_sink& sink)
       }
       const std::string_view name(entry->d_name);
       if (name == "." || name == ".." || name.substr(0, kTemporaryPrefix.size()) == kTemporaryPrefix) continue;
-      struct ::stat status {};
+      struct ::stat status{};
       if (::fstatat(number, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;  // gone meanwhile
       // Links to folders may form circles, and two of them in one folder a tree without end.
       const bool link = S_ISLNK(status.st_mode);

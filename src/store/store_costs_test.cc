@@ -1,7 +1,6 @@
 // What a read costs, exactly: system calls of the file store, allocations of both.
 //
-// This executable has its own open, stat, ... and operator new, which count for the thread that asked and pass on.
-// They are also the place from which a test gets into the middle of a write.
+// The counting functions are also the place from which a test gets into the middle of a write.
 
 // ThreadSanitizer brings functions of those names itself, and there are no threads to watch here.
 #if defined(__has_feature)
@@ -11,103 +10,17 @@
 #endif
 #if !defined(PENSTOCK_HAS_OWN_CALLS) && !defined(__SANITIZE_THREAD__)
 
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdarg>
-#include <cstdlib>
 #include <fstream>
-#include <new>
 #include <thread>
-#include <utility>
 
 #include "store/file_store.h"
 #include "store/memory_store.h"
 #include "store/store_fixture.h"
-
-namespace {
-
-struct call_counts {
-  int opens = 0, closes = 0, stats = 0, fstats = 0, preads = 0, reads = 0, allocations = 0;
-  friend bool operator==(const call_counts&, const call_counts&) = default;
-};
-void PrintTo(const call_counts& c, std::ostream* out) {
-  *out << "open " << c.opens << " close " << c.closes << " stat " << c.stats << " fstat " << c.fstats << " pread "
-       << c.preads << " read " << c.reads << " new " << c.allocations;
-}
-
-thread_local call_counts* counting = nullptr;
-thread_local void (*at_allocation)() = nullptr;  // called once, by the next allocation
-void count(int call_counts::*which) {
-  if (counting != nullptr) ++(counting->*which);
-}
-
-// The function that this executable hides.
-template <class F>
-F* next(const char* name) {
-  return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
-}
-
-// Not inlined, as operator new and delete are not: g++ takes the pair of malloc and free for a mismatch otherwise.
-[[gnu::noinline]] void* allocate(std::size_t size) {
-  count(&call_counts::allocations);
-  if (at_allocation != nullptr) std::exchange(at_allocation, nullptr)();
-  return std::malloc(size == 0 ? 1 : size);
-}
-
-}  // namespace
-
-// NOLINTBEGIN: the declarations are the system's
-extern "C" {
-int open(const char* path, int flags, ...) {
-  static const auto real = next<int(const char*, int, ...)>("open");
-  count(&call_counts::opens);
-  std::va_list more;
-  va_start(more, flags);
-  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;
-  va_end(more);
-  return real(path, flags, mode);
-}
-int close(int file) {
-  static const auto real = next<int(int)>("close");
-  count(&call_counts::closes);
-  return real(file);
-}
-int stat(const char* path, struct stat* out) noexcept {
-  static const auto real = next<int(const char*, struct stat*)>("stat");
-  count(&call_counts::stats);
-  return real(path, out);
-}
-int fstat(int file, struct stat* out) noexcept {
-  static const auto real = next<int(int, struct stat*)>("fstat");
-  count(&call_counts::fstats);
-  return real(file, out);
-}
-ssize_t pread(int file, void* to, size_t size, off_t offset) {
-  static const auto real = next<ssize_t(int, void*, size_t, off_t)>("pread");
-  count(&call_counts::preads);
-  return real(file, to, size, offset);
-}
-ssize_t read(int file, void* to, size_t size) {
-  static const auto real = next<ssize_t(int, void*, size_t)>("read");
-  count(&call_counts::reads);
-  return real(file, to, size);
-}
-}
-
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  if (void* const memory = allocate(size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return allocate(size); }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
-// NOLINTEND
+#include "support/call_counts.h"
 
 namespace penstock::test {
 namespace {

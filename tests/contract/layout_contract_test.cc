@@ -101,7 +101,7 @@ const layout_case kCases[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Zarr, LayoutContract, testing::ValuesIn(kCases),
-                         [](const testing::TestParamInfo<layout_case>& info) { return info.param.name; });
+                         [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
 
 }  // namespace
 }  // namespace penstock::contract

@@ -8,10 +8,10 @@
 #include <optional>
 #include <random>
 
+#include <penstock/penstock.h>
 #include "contract/fault_store.h"
 #include "support/deterministic_executor.h"
 #include "support/model_array.h"
-#include <penstock/penstock.h>
 
 namespace penstock::test {
 namespace {
@@ -119,7 +119,7 @@ TEST(Schedules, AFailedRequestIsAnErrorAndNeverTheFillValue) {
     ASSERT_TRUE(code == errc::io_error || code == errc::permission_denied || code == errc::deadline_exceeded)
         << done.error().to_string();
     const std::string text = done.error().to_string();
-    ASSERT_NE(text.find("reading 'c"), std::string::npos) << text;   // the key and the range
+    ASSERT_NE(text.find("reading 'c"), std::string::npos) << text;  // the key and the range
     ASSERT_NE(text.find("array 'test:'"), std::string::npos) << text;
   }
   EXPECT_GT(failed, kSeeds / 10);

@@ -1,7 +1,7 @@
 """Counts the instructions of one warm small read under callgrind and holds them against a budget.
 
-check_instructions.py PROGRAM STORE BUDGET: runs PROGRAM with two numbers of reads; the difference is what reads cost, free
-of start-up. Exits 77 (skipped) where valgrind is not installed.
+check_instructions.py PROGRAM STORE BUDGET: runs PROGRAM with two numbers of reads; the difference is what reads cost,
+free of start-up. Exits 77 (skipped) where valgrind is not installed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ FEW, MANY = 200, 1200
 def instructions(program: str, store: str, reads: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={Path(folder) / 'out'}", program, str(reads), store],
+            [
+                "valgrind",
+                "--tool=callgrind",
+                f"--callgrind-out-file={Path(folder) / 'out'}",
+                program,
+                str(reads),
+                store,
+            ],
             capture_output=True,
             text=True,
             check=False,

@@ -9,11 +9,11 @@
 #include <random>
 #include <thread>
 
+#include <penstock/penstock.h>
 #include "contract/fault_store.h"
 #include "store/store_fixture.h"
 #include "support/call_counts.h"
 #include "support/model_array.h"
-#include <penstock/penstock.h>
 
 namespace penstock::test {
 namespace {
@@ -34,7 +34,7 @@ model_options rows(bool sharded) {
 basic_selection row(std::int64_t which) { return {{which}}; }
 
 struct reader {
-  explicit reader(const array& from) : from(from), values(2048) {}
+  explicit reader(const array& opened) : from(opened), values(2048) {}
   result<> operator()(const selection& which, const extents& shape = {2048}) {
     return from.read(which, tensor_view::contiguous(values.data(), from.type(), shape));
   }
@@ -116,8 +116,8 @@ TEST(Gates, TenThousandSmallReadsOfOneShardReadTheIndexOnceAndLittleElse) {
   const auto read = [&](std::int64_t start, std::int64_t count) {
     const basic_selection which{{slice{start, start + count, {}}}};
     ASSERT_TRUE(opened
-                    .read(selection(which), tensor_view::contiguous(values.data(), opened.type(),
-                                                                    {static_cast<std::uint64_t>(count)}))
+                    .read(selection(which),
+                          tensor_view::contiguous(values.data(), opened.type(), {static_cast<std::uint64_t>(count)}))
                     .ok());
   };
   counted->reset_counts();

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include <penstock/penstock.h>
 #include "store/store_fixture.h"
 #include "support/model_array.h"
-#include <penstock/penstock.h>
 
 int main(int argc, char** argv) {
   using namespace penstock;

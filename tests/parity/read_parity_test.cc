@@ -5,9 +5,9 @@
 #include <cstring>
 #include <random>
 
+#include <penstock/penstock.h>
 #include "support/deterministic_executor.h"
 #include "support/model_array.h"
-#include <penstock/penstock.h>
 
 namespace penstock::test {
 namespace {

@@ -3,12 +3,11 @@
 /// \file
 /// Counts what a piece of code asks of the allocator and of the kernel's files, exactly.
 ///
-/// Include it in one source file of a program: it defines operator new, open, stat, ... there, which count for the thread
-/// that asked and pass on. Not for programs under sanitizers, which bring functions of those names themselves.
+/// Include it in one source file of a program: it defines operator new, open, stat, ... there, which count for the
+/// thread that asked and pass on. Not for programs under sanitizers, which bring functions of those names themselves.
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,22 +16,24 @@
 #include <functional>
 #include <new>
 #include <ostream>
+#include <utility>
 
 namespace penstock::test {
 
 struct call_counts {
-  int opens = 0, closes = 0, stats = 0, fstats = 0, preads = 0, reads = 0, others = 0, allocations = 0;
+  int opens = 0, closes = 0, stats = 0, fstats = 0, preads = 0, reads = 0, allocations = 0;
   friend bool operator==(const call_counts&, const call_counts&) = default;
 };
 
 inline void PrintTo(const call_counts& c, std::ostream* out) {
   *out << "open " << c.opens << " close " << c.closes << " stat " << c.stats << " fstat " << c.fstats << " pread "
-       << c.preads << " read " << c.reads << " others " << c.others << " new " << c.allocations;
+       << c.preads << " read " << c.reads << " new " << c.allocations;
 }
 
 inline thread_local call_counts* counting = nullptr;
+inline thread_local void (*at_allocation)() = nullptr;  ///< called once, by the next allocation
 
-inline void count(int call_counts::*which) noexcept {
+inline void count(int call_counts::* which) noexcept {
   if (counting != nullptr) ++(counting->*which);
 }
 
@@ -54,6 +55,7 @@ F* next_function(const char* name) {
 // Not inlined, as operator new and delete are not: g++ takes the pair of malloc and free for a mismatch otherwise.
 [[gnu::noinline]] inline void* counted_allocation(std::size_t size) {
   count(&call_counts::allocations);
+  if (at_allocation != nullptr) std::exchange(at_allocation, nullptr)();
   return std::malloc(size == 0 ? 1 : size);
 }
 

@@ -14,14 +14,15 @@ namespace penstock::test {
 /// Runs jobs on the calling thread, one step at a time, in an order that a seed chooses.
 ///
 /// Workers are numbers, not threads. Between steps it may deliver completions that a store holds back, and it calls
-/// `between` (to cancel, say). A job that is idle while nothing is held back is stuck: `stuck` tells, instead of hanging.
+/// `between` (to cancel, say). A job that is idle while nothing is held back is stuck: `stuck` tells, instead of
+/// hanging.
 class deterministic_executor final : public executor {
  public:
   explicit deterministic_executor(std::uint64_t seed) : random_(seed) {}
 
-  std::function<bool()> pending = [] { return false; };          ///< a store holds completions back
+  std::function<bool()> pending = [] { return false; };               ///< a store holds completions back
   std::function<void(std::uint64_t)> deliver = [](std::uint64_t) {};  ///< lets one of them go
-  std::function<void(std::uint64_t step)> between;               ///< called before each step
+  std::function<void(std::uint64_t step)> between;                    ///< called before each step
 
   bool stuck() const noexcept { return stuck_; }
   std::uint64_t steps() const noexcept { return steps_; }
@@ -49,9 +50,13 @@ class deterministic_executor final : public executor {
       }
       const unsigned worker = ready[choice % ready.size()];
       switch (work->step(worker)) {
-        case job::progress::worked: break;
-        case job::progress::idle: idle[worker] = true; break;
-        case job::progress::done: return;
+        case job::progress::worked:
+          break;
+        case job::progress::idle:
+          idle[worker] = true;
+          break;
+        case job::progress::done:
+          return;
       }
     }
   }

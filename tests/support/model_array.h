@@ -23,7 +23,7 @@ struct model_options {
   std::string dtype = "int32";
   std::string codecs = R"([{"name":"bytes","configuration":{"endian":"little"}}])";
   bool index_at_start = false;
-  double missing = 0;                   ///< share of chunks (and shards) that are not written
+  double missing = 0;  ///< share of chunks (and shards) that are not written
   std::uint64_t seed = 1;
 };
 
@@ -33,7 +33,7 @@ struct model_options {
 struct model_array {
   model_options options;
   std::uint32_t item_bytes = 0;
-  std::vector<std::byte> values;        ///< C order, whole shape; missing chunks hold the fill value
+  std::vector<std::byte> values;  ///< C order, whole shape; missing chunks hold the fill value
 
   /// The selected values in C order, element by element.
   std::vector<std::byte> select(const resolved_basic& which) const;

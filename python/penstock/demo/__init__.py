@@ -16,7 +16,7 @@ import numpy as np
 from . import benchmark_array, ceiling, zarr_python
 from .benchmark_array import BenchmarkArray, size
 
-REPEATS = 3
+REPEATS = 5
 REAL_DATA = Path(__file__).resolve().parent / "data" / "jacksboro_fault_dem.zarr"
 
 
@@ -63,6 +63,7 @@ class Demo:
         self.agreed = True
         self.rates: dict[str, float] = {}  # best decoded bytes per second of each reader
         self.ceilings: dict[str, ceiling.Measured] = {}
+        self.left_out: dict[str, str] = {}  # reader: why
         self.limits: ceiling.Ceiling | None = None
         self.profile: Any = None  # of the fastest read
 
@@ -83,9 +84,12 @@ class Demo:
             else:
                 limits = ceiling.Ceiling(program, self.array.encoded_chunks(), self.threads)
                 self.limits = stack.enter_context(limits)
+            self.say(f"Reading, {REPEATS} times each, in turns with this machine's ceilings ...")
+            self.say()
             self.read_into_memory()
-            self.print_stages()
             self.read_with_everyone()
+        self.print_stages()
+        self.print_rates()
         self.draw()
         self.real_data()
         self.say()
@@ -145,16 +149,15 @@ class Demo:
 
         import penstock as ps
 
-        self.say(f"a[:], {self.threads} threads each, in turns, best of {REPEATS} after a first read:")
         path = str(self.array.path)
         readers: dict[str, Callable[[], Any]] = {}
         ours = ps.open_array(path)
-        readers["penstock"] = lambda: ours[:]
+        readers["penstock, a[:]"] = lambda: ours[:]
         for pipeline in ("fused", "default"):
             name = f"zarr-python, {pipeline} pipeline"
             reason = zarr_python.missing(pipeline)
             if reason:
-                self.say(f"  {name:<30} left out: {reason}")
+                self.left_out[name] = reason
                 continue
             with zarr_python.configured(zarr_python.PIPELINES[pipeline], self.threads):
                 theirs = zarr.open_array(path, mode="r")
@@ -173,7 +176,16 @@ class Demo:
                 del values
         for name, seconds in best.items():
             self.rates[name] = self.array.nbytes / seconds
-            self.say(f"  {name:<30}{seconds * 1e3:>9.0f} ms {self.rates[name] / 1e9:>8.2f} GB/s")
+
+    def print_rates(self) -> None:
+        self.say(
+            f"Read {size(self.array.nbytes)}, {self.threads} threads, best of {REPEATS} (a[:]: after a first read):"
+        )
+        self.say()
+        for name, rate in self.rates.items():
+            self.say(f"  {name:<30}{self.array.nbytes / rate * 1e3:>9.0f} ms {rate / 1e9:>8.2f} GB/s")
+        for name, reason in self.left_out.items():
+            self.say(f"  {name:<30} left out: {reason}")
 
     def check(self, name: str, values: np.ndarray[Any, Any]) -> None:
         if not self.array.matches(values):
@@ -194,7 +206,7 @@ class Demo:
         rows = [charts.Bar("Penstock, into given memory", self.rates["penstock, out="] / 1e9, ours=True)]
         for name, rate in self.rates.items():
             if name != "penstock, out=":
-                ours = name == "penstock"
+                ours = name == "penstock, a[:]"
                 rows.append(charts.Bar("Penstock, a[:]" if ours else name, rate / 1e9, ours=ours))
         limit = self.ceilings["decode"].effective / 1e9 if "decode" in self.ceilings else None
         charts.peers(self.output / "peers.png", rows, limit, "Reading the benchmark array", machine)
