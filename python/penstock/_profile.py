@@ -64,20 +64,18 @@ class Profile:
         """The table's rows: `name`, `ms`, `raw` and `effective` (bytes per second or None), `fraction` (or None).
 
         A stage's time is what its workers were busy, divided by their number: how long it would take alone. Raw counts
-        encoded bytes from storage, effective counts decoded bytes.
+        encoded bytes from storage, effective counts decoded bytes: of Read, what its bytes decode to.
         """
         report = self._finished()
         stages = {stage["what"]: stage for stage in report["stages"]}
         workers = max(1, int(report["workers"]))
         rows = []
-        decoded = 0
+        decoded = int(stages.get("decode", {}).get("bytes_out", 0))
         for name, parts, ceiling in _ROWS:
             here = [stages[part] for part in parts if part in stages]
             seconds = sum(stage["busy_ns"] for stage in here) / workers / 1e9
             encoded = sum(stage["bytes_in"] for stage in here)
-            made = sum(stage["bytes_out"] for stage in here)
-            if name == "Decode":
-                decoded = made
+            made = decoded if name == "Read" else sum(stage["bytes_out"] for stage in here)
             speed = encoded if name == "Read" else made
             rows.append(self._row(name, seconds, encoded if name != "Scatter" else 0, made, speed, ceiling))
         filled = stages.get("fill", {}).get("bytes_out", 0)

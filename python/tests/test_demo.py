@@ -103,7 +103,7 @@ def test_an_array_that_is_not_whole_is_written_again(tmp_path: Path) -> None:
     ("memory", "disk", "shards", "why"),
     [
         (64e9, 64e9, 8, ""),
-        (5.8e9, 64e9, 3, "5.8 GB of memory"),
+        (7.1e9, 64e9, 3, "7.1 GB of memory"),
         (64e9, 1.3e9, 2, "1.3 GB of disk"),
         (0.1e9, 0.1e9, 1, "of 8 shards"),
     ],

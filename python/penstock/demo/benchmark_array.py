@@ -141,7 +141,7 @@ class BenchmarkArray:
         return {str(file.relative_to(self.path)): file.stat().st_size for file in files}
 
 
-def choose(folder: Path, scale: float = 1.0, copies: float = 3.6) -> tuple[BenchmarkArray, str]:
+def choose(folder: Path, scale: float = 1.0, copies: float = 4.6) -> tuple[BenchmarkArray, str]:
     """The largest benchmark array that this machine has room for, and why it is not the full one (or nothing).
 
     `copies` is how many times the decoded array will be in memory at once.

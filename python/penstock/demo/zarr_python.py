@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 PIPELINES = {
-    "default": "zarr.core.codec_pipeline.BatchedCodecPipeline",
     "fused": "zarr.core.codec_pipeline.FusedCodecPipeline",
+    "default": "zarr.core.codec_pipeline.BatchedCodecPipeline",
 }
 
 
