@@ -13,7 +13,7 @@ class Row:
     best_s: float | None = None
     median_s: float | None = None
     bytes_out: int | None = None  # decoded, per piece of work
-    fraction_of_ceiling: float | None = None  # best against best
+    fraction_of_ceiling: float | None = None  # median over turns, each against the ceiling in the same turn
     requests: int | None = None
     bytes_read: int | None = None
     peak_bytes: int | None = None  # of memory beyond the result

@@ -23,6 +23,11 @@ class Samples:
         return statistics.median(self.seconds)
 
 
+def paired(ours: Samples, theirs: Samples) -> float:
+    """How many times faster we are: the median over turns of the ratio within a turn."""
+    return statistics.median(other / own for own, other in zip(ours.seconds, theirs.seconds, strict=True))
+
+
 def in_turns(contestants: Mapping[str, Callable[[], float]], turns: int, warm_up: int = 1) -> dict[str, Samples]:
     """Each contestant does its work once per turn and says how many seconds that took."""
     samples = {name: Samples() for name in contestants}

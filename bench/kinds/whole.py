@@ -14,7 +14,7 @@ import numpy as np
 import penstock as ps
 from harness.result import Bar, Result
 from harness.setting import Setting
-from harness.timing import in_turns, once
+from harness.timing import in_turns, once, paired
 from peers import Peer
 from penstock.demo import benchmark_array
 from penstock.demo.benchmark_array import BenchmarkArray
@@ -54,15 +54,19 @@ def run(scenario: dict, setting: Setting) -> Result:
         if name.startswith("ceiling "):
             continue
         row = result.add(name, taken, bytes_out=array.nbytes)
-        row.fraction_of_ceiling = row.rate / result.ceilings["decode"]
+        row.fraction_of_ceiling = paired(taken, samples["ceiling decode"])
         if name.startswith("penstock"):
             row.requests, row.bytes_read = report["store_requests"], report["store_bytes"]
     for bar in scenario["bars"]:
         ours, theirs = samples.get(bar["reader"]), samples.get(bar["against"])
         if ours and theirs:
-            against = "libzstd alone" if bar["against"] == "ceiling decode" else bar["against"]
-            text = f"{bar['reader']} against {against}"
-            result.bars.append(Bar(text, theirs.best / ours.best, bar["at_least"], at_least=True, unit="x"))
+            # A peer is as good as its best run. A ceiling is no contestant: what counts is how near we stay to it,
+            # whatever the machine does meanwhile.
+            if bar["against"] == "ceiling decode":
+                text, ratio = f"{bar['reader']} against libzstd alone, median of turns", paired(ours, theirs)
+            else:
+                text, ratio = f"{bar['reader']} against {bar['against']}, best runs", theirs.best / ours.best
+            result.bars.append(Bar(text, ratio, bar["at_least"], at_least=True, unit="x"))
     if report:
         (setting.folder / f"profile-{scenario['name']}.json").write_text(json.dumps(report))
     return result

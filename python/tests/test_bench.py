@@ -63,6 +63,11 @@ def test_every_contestant_runs_once_per_turn_and_the_warm_up_does_not_count() ->
     assert (samples["b"].best, samples["b"].median) == (4.0, 6.5)
 
 
+def test_ratios_are_taken_within_a_turn() -> None:
+    ours, theirs = timing.Samples([1.0, 10.0, 2.0]), timing.Samples([0.9, 9.5, 4.0])
+    assert timing.paired(ours, theirs) == pytest.approx(0.95)
+
+
 def test_a_bar_passes_on_its_own_side() -> None:
     assert Bar("", 0.95, 0.95, at_least=True).passed
     assert not Bar("", 0.94, 0.95, at_least=True).passed

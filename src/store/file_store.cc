@@ -61,8 +61,8 @@ file_store::file_store(std::string root, file_store_options options)
 store_traits file_store::traits() const {
   store_traits traits;
   traits.max_gap_bytes = std::uint64_t{4} << 10;
-  // What is read stays in the second-level cache until it is decoded: on 2 cores 256 KiB reads at the decompressor's own
-  // speed, 1 MiB at 0.96 of it.
+  // What is read stays in the second-level cache until it is decoded: on 2 cores 256 KiB reads at the decompressor's
+  // own speed, 1 MiB at 0.96 of it.
   traits.max_length_bytes = std::uint64_t{256} << 10;
   traits.versions = true;
   traits.blocking = true;
