@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "api/array_state.h"
 #include "api/read_source.h"
 #include "array/chunk_grid.h"
@@ -13,6 +15,8 @@ namespace {
 
 /// Below this, handing work to another thread costs more than it saves.
 constexpr std::uint64_t kMinParallelBytes = std::uint64_t{512} << 10;
+/// As many as a context may have threads.
+constexpr unsigned kMaxWorkers = 1024;
 /// Most that is decoded on the calling thread with an interpreter's lock held: well under a millisecond.
 constexpr std::uint64_t kMaxInlineBytes = std::uint64_t{512} << 10;
 
@@ -31,7 +35,7 @@ error name_array(error what, const array_state& state) { return std::move(what).
 
 read_job::settings settings_of(const array_state& state, const read_options& options) {
   read_job::settings out;
-  out.workers = options.threads == 0 ? state.context->threads() : options.threads;
+  out.workers = options.threads == 0 ? state.context->threads() : std::min(options.threads, kMaxWorkers);
   out.io_concurrency = state.context->state().io_concurrency();
   return out;
 }

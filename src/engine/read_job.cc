@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "array/strided_copy.h"
 #include "engine/context_state.h"
 #include "engine/index_io.h"
+#include "engine/read_job_parts.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -27,33 +27,11 @@ constexpr std::size_t kMaxPieces = 4;
 /// A worker's buffers above this size are not kept for the next read.
 constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{8} << 20;
 
+/// What a whole object of unknown size is counted as: its bound is twice what any sane encoder makes, and most
+/// compress; counting the bound would leave a slow store with a handful of requests in flight.
+constexpr std::uint64_t likely_bytes(std::uint64_t bound) noexcept { return bound / 4; }
+
 }  // namespace
-
-struct read_job::worker_state final : completion_sink, read_buffer {
-  explicit worker_state(ledger* accounts)
-      : scratch(accounts), encoded(accounts, memory_use::encoded), decoded(accounts, memory_use::scratch) {}
-
-  void complete(std::uint64_t, result<read_done> done) override { arrived.emplace(std::move(done)); }
-  result<std::span<std::byte>> reserve(std::uint64_t bytes) override { return encoded.reserve(bytes); }
-
-  worker_scratch scratch;
-  buffer encoded;
-  buffer decoded;  // of cells that are only checked
-  placement where;
-  std::optional<result<read_done>> arrived;
-};
-
-struct read_job::flight final : read_buffer {
-  explicit flight(ledger* accounts) : encoded(accounts, memory_use::encoded) {}
-  result<std::span<std::byte>> reserve(std::uint64_t bytes) override { return encoded.reserve(bytes); }
-
-  buffer encoded;
-  piece* of = nullptr;  // null: an index
-  std::size_t which = 0;
-  std::uint64_t counted_bytes = 0;
-  std::uint64_t begin_ns = 0;
-  std::optional<result<read_done>> arrived;
-};
 
 // What this read knows, then what earlier reads left behind.
 class read_job::known_indexes final : public plan_indexes {
@@ -240,7 +218,7 @@ void read_job::issue_index(guard& lock, unsigned worker) {
     mine.arrived.reset();
     from.store->read({&read, 1}, mine, stop_source_.get_token());
     timed(stage::index, worker, begin_ns, which, read.max_bytes, 0);
-    finish_index(lock, which, worker, std::move(*mine.arrived));
+    finish_index(lock, which, worker, mine.take());
     return;
   }
   std::array<byte_read, kBatch> batch;
@@ -283,11 +261,9 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
     read.buffer = &mine;
     mine.arrived.reset();
     from.store->read({&read, 1}, mine, stop_source_.get_token());
-    if (profiler_) {
-      const std::uint64_t bytes = mine.arrived->ok() ? (*mine.arrived)->bytes.size() : 0;
-      timed(stage::fetch, worker, begin_ns, which, bytes, 0);
-    }
-    finish_fetch(lock, of, which, worker, std::move(*mine.arrived));
+    auto done = mine.take();
+    timed(stage::fetch, worker, begin_ns, which, done.ok() ? done->bytes.size() : 0, 0);
+    finish_fetch(lock, of, which, worker, std::move(done));
     return;
   }
   std::array<byte_read, kBatch> batch;
@@ -302,7 +278,7 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
       break;
     }
     ++count;
-    launch(read, &of, which, read.range.whole() ? read.max_bytes : read.range.length);
+    launch(read, &of, which, read.range.whole() ? likely_bytes(read.max_bytes) : read.range.length);
   }
   lock.unlock();
   if (count != 0) from.store->read(std::span(batch).first(count), *this, stop_source_.get_token());
@@ -388,30 +364,6 @@ void read_job::finish_index(guard& lock, std::size_t which, unsigned, result<rea
   }
 }
 
-// Fills in the request of a fetch; an error where the index asks for more than a cell can be.
-std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, placement& where, byte_read& out) const {
-  const source& from = sources_[of.plan.source];
-  const plan_object& object = of.plan.objects[op.object];
-  out = byte_read();
-  out.key = object.key;
-  out.range = op.range;
-  out.expected = &object.expected;
-  if (op.decode_count == 0) return std::nullopt;
-  const decode_op& first = of.plan.decodes[op.first_decode];
-  const codec_chain& chain = from.layout->chains()[first.chain];
-  if (op.range.whole()) {
-    out.max_bytes = chain.max_encoded_bytes();
-  } else if (op.decode_count == 1 && op.range.length > chain.max_encoded_bytes()) {
-    return error(errc::corrupt_data, fmt::format("chunk takes {} bytes, its shape allows at most {}", op.range.length,
-                                                 chain.max_encoded_bytes()))
-        .note(from.layout->describe(first.cell))
-        .note(read_note(object.key, op.range));
-  }
-  if (op.in_place && place(from, first.cell, where))
-    out.destination = {where.target.data, static_cast<std::size_t>(op.range.length)};
-  return std::nullopt;
-}
-
 void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned worker, result<read_done> done) {
   const fetch_op& op = of.plan.fetches[which];
   const plan_object& object = of.plan.objects[op.object];
@@ -437,7 +389,14 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
     if (from.uid != 0) state_->indexes().drop(from.uid, object.object);
   } else {
     bad.emplace(std::move(done).error());
-    if (bad->notes().empty()) bad->note(read_note(object.key, op.range));
+    if (bad->notes().empty()) {
+      if (op.decode_count != 0) {
+        std::string cells = from.layout->describe(of.plan.decodes[op.first_decode].cell);
+        if (op.decode_count > 1) cells += fmt::format(" and {} more", op.decode_count - 1);
+        bad->note(std::move(cells));
+      }
+      bad->note(read_note(object.key, op.range));
+    }
   }
   if (done.ok()) done->keep_alive.reset();
 
@@ -458,79 +417,6 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
     fail(std::move(*bad));
   }
   if (--of.unfinished == 0) of.in_use = false;
-}
-
-result<> read_job::decode_fetch(const piece& of, const fetch_op& op, unsigned worker, read_done& done) {
-  if (op.decode_count == 0) return {};
-  const plan_object& object = of.plan.objects[op.object];
-  if (!op.range.whole() && done.bytes.size() != op.range.length) {
-    return error(errc::io_error, fmt::format("the store returned {} bytes of {}", done.bytes.size(), op.range.length))
-        .note(read_note(object.key, op.range));
-  }
-  for (std::uint32_t i = 0; i < op.decode_count && !stopping(); ++i) {
-    const decode_op& what = of.plan.decodes[op.first_decode + i];
-    const std::span<const std::byte> bytes =
-        what.length == byte_range::kAll
-            ? done.bytes
-            : done.bytes.subspan(static_cast<std::size_t>(what.offset), static_cast<std::size_t>(what.length));
-    auto decoded = decode_cell(of, op, what, bytes, worker);
-    if (!decoded.ok()) {
-      const byte_range range =
-          op.range.whole() ? op.range : byte_range{op.range.offset + what.offset, what.length, false};
-      return std::move(decoded)
-          .error()
-          .note("decoding " + sources_[of.plan.source].layout->describe(what.cell))
-          .note(read_note(object.key, range));
-    }
-  }
-  return {};
-}
-
-result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode_op& what,
-                               std::span<const std::byte> bytes, unsigned worker) {
-  const source& from = sources_[of.plan.source];
-  const codec_chain& chain = from.layout->chains()[what.chain];
-  worker_state& mine = *workers_[worker];
-  placement& where = mine.where;
-  place(from, what.cell, where);
-  const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
-  mine.scratch.timed = profiler_ != nullptr;
-  mine.scratch.scatter_began.reset();
-  if (with_.failures != nullptr) {
-    PENSTOCK_ASSIGN(const std::span<std::byte> room, mine.decoded.reserve(chain.decoded_bytes()));
-    for (std::size_t d = 0; d < chain.cell().size(); ++d) where.region.in_cell[d] = {0, 1, chain.cell()[d]};
-    where.target.data = room.data();
-    where.target.strides = c_order_strides(chain.cell(), chain.type().item_bytes());
-    where.target.covers_cell = true;
-  } else if (op.in_place && bytes.data() == where.target.data) {
-    done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
-    return {};  // the store read straight into the target
-  }
-  PENSTOCK_TRY(chain.decode(bytes, where.target, mine.scratch));
-  done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
-  if (!profiler_) return {};
-  const std::uint64_t end_ns = profiler_->now();
-  const std::uint64_t middle_ns = mine.scratch.scatter_began ? profiler_->at(*mine.scratch.scatter_began) : end_ns;
-  profiler_->record(
-      {stage::decode, worker, read_number_, what.cell, begin_ns, middle_ns, bytes.size(), chain.decoded_bytes()});
-  if (mine.scratch.scatter_began) {
-    std::uint64_t wanted = chain.type().item_bytes();
-    for (const std::uint64_t count : where.counts) wanted *= count;
-    profiler_->record(
-        {stage::scatter, worker, read_number_, what.cell, middle_ns, end_ns, chain.decoded_bytes(), wanted});
-  }
-  return {};
-}
-
-void read_job::fill_cell(const source& from, cell_id cell, unsigned worker) {
-  placement& where = workers_[worker]->where;
-  absent_cells_.fetch_add(1, std::memory_order_relaxed);
-  const codec_chain& chain = from.layout->chains()[0];
-  done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
-  if (from.to == nullptr || !place(from, cell, where)) return;
-  const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
-  strided_fill(where.target.data, where.target.strides, where.counts, from.fill, chain.type().item_bytes());
-  timed(stage::fill, worker, begin_ns, cell, 0, chain.decoded_bytes());
 }
 
 bool read_job::count_redo(const std::string& key) {

@@ -85,9 +85,7 @@ class read_job final : public job, private completion_sink {
     std::size_t unfinished = 0;
     bool in_use = false;
   };
-  // What one worker keeps. As a sink and a buffer it serves stores that complete inside `read`.
-  struct worker_state;
-  // A request to a store that completes later.
+  struct worker_state;  // read_job_parts.h, and so is flight
   struct flight;
   class known_indexes;
 

@@ -196,8 +196,9 @@ void planner::add_fetches(read_plan& plan, std::uint32_t object, std::span<const
     decode.length = extent.range.length;
     if (!place(from, decode.cell, where)) continue;
     decode.direct = chain.stores_native_order() && lands_contiguously(where, chain.cell(), chain.type().item_bytes());
-    const bool in_place = decode.direct && chain.is_identity() && from.to != nullptr && !extent.range.whole() &&
-                          extent.range.length == chain.decoded_bytes() && extent.range.length >= kMinInPlaceBytes;
+    const bool in_place = decode.direct && chain.is_identity() && from.to != nullptr &&
+                          (extent.range.whole() || extent.range.length == chain.decoded_bytes()) &&
+                          chain.decoded_bytes() >= kMinInPlaceBytes;
 
     bool joins = open && !in_place && !extent.range.whole();
     if (joins) {

@@ -170,6 +170,26 @@ TEST(Planner, FillsOnACachedIndexWaitForARequestToTheObject) {
             "  fill chunk (3,)\n");
 }
 
+TEST(Planner, LargeUncompressedChunksAreReadStraightIntoTheResult) {
+  for (const bool in_shard : {false, true}) {
+    planning p;
+    std::vector<std::byte> result(3 << 16);
+    const std::string codecs = std::string("[") + kBytes + "]";
+    p.layout = in_shard ? layout_of("[196608]", "[196608]", sharded("[65536]", kBytes))
+                        : layout_of("[196608]", "[65536]", codecs);
+    if (in_shard) p.know(0, {{0, 1 << 16}, {1 << 16, 1 << 16}, {2 << 16, 1 << 16}});
+    p.from.to = result.data();
+    p.start({{0, 1, 3 << 16}});
+    ASSERT_EQ(p.next(), planner::outcome::piece);
+    ASSERT_EQ(p.piece.fetches.size(), 3u);  // one each: no request may span two destinations
+    for (const fetch_op& op : p.piece.fetches) EXPECT_TRUE(op.in_place);
+    p.start({{1, 1, (3 << 16) - 1}});
+    ASSERT_EQ(p.next(), planner::outcome::piece);
+    EXPECT_FALSE(p.piece.fetches[0].in_place);  // only a part of the first chunk is wanted
+    EXPECT_TRUE(p.piece.fetches[1].in_place);
+  }
+}
+
 TEST(Planner, SplitsWhereTheIndexesOfAPieceWouldNotFit) {
   planning p;
   p.layout = layout_of("[64]", "[4]", sharded("[1]", kBytes));  // 16 shards, 64 index bytes each

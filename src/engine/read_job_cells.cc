@@ -1,0 +1,109 @@
+// What a read_job does with one fetch's bytes: decode, scatter, fill. Called without the job's lock.
+
+#include <fmt/format.h>
+
+#include "array/strided_copy.h"
+#include "engine/index_io.h"
+#include "engine/read_job.h"
+#include "engine/read_job_parts.h"
+
+namespace penstock::inline v0 {
+
+// Fills in the request of a fetch; an error where the index asks for more than a cell can be.
+std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, placement& where, byte_read& out) const {
+  const source& from = sources_[of.plan.source];
+  const plan_object& object = of.plan.objects[op.object];
+  out = byte_read();
+  out.key = object.key;
+  out.range = op.range;
+  out.expected = &object.expected;
+  if (op.decode_count == 0) return std::nullopt;
+  const decode_op& first = of.plan.decodes[op.first_decode];
+  const codec_chain& chain = from.layout->chains()[first.chain];
+  if (op.range.whole()) {
+    out.max_bytes = chain.max_encoded_bytes();
+  } else if (op.decode_count == 1 && op.range.length > chain.max_encoded_bytes()) {
+    return error(errc::corrupt_data, fmt::format("chunk takes {} bytes, its shape allows at most {}", op.range.length,
+                                                 chain.max_encoded_bytes()))
+        .note(from.layout->describe(first.cell))
+        .note(read_note(object.key, op.range));
+  }
+  if (op.in_place && place(from, first.cell, where))
+    out.destination = {where.target.data, static_cast<std::size_t>(chain.decoded_bytes())};
+  return std::nullopt;
+}
+
+result<> read_job::decode_fetch(const piece& of, const fetch_op& op, unsigned worker, read_done& done) {
+  if (op.decode_count == 0) return {};
+  const plan_object& object = of.plan.objects[op.object];
+  if (!op.range.whole() && done.bytes.size() != op.range.length) {
+    return error(errc::io_error, fmt::format("the store returned {} bytes of {}", done.bytes.size(), op.range.length))
+        .note(read_note(object.key, op.range));
+  }
+  for (std::uint32_t i = 0; i < op.decode_count && !stopping(); ++i) {
+    const decode_op& what = of.plan.decodes[op.first_decode + i];
+    const std::span<const std::byte> bytes =
+        what.length == byte_range::kAll
+            ? done.bytes
+            : done.bytes.subspan(static_cast<std::size_t>(what.offset), static_cast<std::size_t>(what.length));
+    auto decoded = decode_cell(of, op, what, bytes, worker);
+    if (!decoded.ok()) {
+      const byte_range range =
+          op.range.whole() ? op.range : byte_range{op.range.offset + what.offset, what.length, false};
+      return std::move(decoded)
+          .error()
+          .note("decoding " + sources_[of.plan.source].layout->describe(what.cell))
+          .note(read_note(object.key, range));
+    }
+  }
+  return {};
+}
+
+result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode_op& what,
+                               std::span<const std::byte> bytes, unsigned worker) {
+  const source& from = sources_[of.plan.source];
+  const codec_chain& chain = from.layout->chains()[what.chain];
+  worker_state& mine = *workers_[worker];
+  placement& where = mine.where;
+  place(from, what.cell, where);
+  const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
+  mine.scratch.timed = profiler_ != nullptr;
+  mine.scratch.scatter_began.reset();
+  if (with_.failures != nullptr) {
+    PENSTOCK_ASSIGN(const std::span<std::byte> room, mine.decoded.reserve(chain.decoded_bytes()));
+    for (std::size_t d = 0; d < chain.cell().size(); ++d) where.region.in_cell[d] = {0, 1, chain.cell()[d]};
+    where.target.data = room.data();
+    where.target.strides = c_order_strides(chain.cell(), chain.type().item_bytes());
+    where.target.covers_cell = true;
+  } else if (op.in_place && bytes.data() == where.target.data) {
+    done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
+    return {};  // the store read straight into the target
+  }
+  PENSTOCK_TRY(chain.decode(bytes, where.target, mine.scratch));
+  done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
+  if (!profiler_) return {};
+  const std::uint64_t end_ns = profiler_->now();
+  const std::uint64_t middle_ns = mine.scratch.scatter_began ? profiler_->at(*mine.scratch.scatter_began) : end_ns;
+  profiler_->record(
+      {stage::decode, worker, read_number_, what.cell, begin_ns, middle_ns, bytes.size(), chain.decoded_bytes()});
+  if (mine.scratch.scatter_began) {
+    std::uint64_t wanted = chain.type().item_bytes();
+    for (const std::uint64_t count : where.counts) wanted *= count;
+    profiler_->record(
+        {stage::scatter, worker, read_number_, what.cell, middle_ns, end_ns, chain.decoded_bytes(), wanted});
+  }
+  return {};
+}
+
+void read_job::fill_cell(const source& from, cell_id cell, unsigned worker) {
+  placement& where = workers_[worker]->where;
+  absent_cells_.fetch_add(1, std::memory_order_relaxed);
+  const codec_chain& chain = from.layout->chains()[0];
+  done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
+  if (from.to == nullptr || !place(from, cell, where)) return;
+  const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
+  strided_fill(where.target.data, where.target.strides, where.counts, from.fill, chain.type().item_bytes());
+  timed(stage::fill, worker, begin_ns, cell, 0, chain.decoded_bytes());
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,49 @@
+#pragma once
+
+/// \file
+/// What a read_job is made of inside; for its own source files.
+
+#include <optional>
+#include <utility>
+
+#include <penstock/store.h>
+#include "base/buffer.h"
+#include "codec/worker_scratch.h"
+#include "engine/read_job.h"
+#include "plan/placement.h"
+
+namespace penstock::inline v0 {
+
+/// What one worker keeps. As a sink and a buffer it serves stores that complete inside `read`.
+struct read_job::worker_state final : completion_sink, read_buffer {
+  explicit worker_state(ledger* accounts)
+      : scratch(accounts), encoded(accounts, memory_use::encoded), decoded(accounts, memory_use::scratch) {}
+
+  void complete(std::uint64_t, result<read_done> done) override { arrived.emplace(std::move(done)); }
+  result<std::span<std::byte>> reserve(std::uint64_t bytes) override { return encoded.reserve(bytes); }
+  result<read_done> take() {
+    if (!arrived) return error(errc::internal, "the store says that it completes inside read, and did not");
+    return std::move(*arrived);
+  }
+
+  worker_scratch scratch;
+  buffer encoded;
+  buffer decoded;  // of cells that are only checked
+  placement where;
+  std::optional<result<read_done>> arrived;
+};
+
+/// A request to a store that completes later.
+struct read_job::flight final : read_buffer {
+  explicit flight(ledger* accounts) : encoded(accounts, memory_use::encoded) {}
+  result<std::span<std::byte>> reserve(std::uint64_t bytes) override { return encoded.reserve(bytes); }
+
+  buffer encoded;
+  piece* of = nullptr;  // null: an index
+  std::size_t which = 0;
+  std::uint64_t counted_bytes = 0;
+  std::uint64_t begin_ns = 0;
+  std::optional<result<read_done>> arrived;
+};
+
+}  // namespace penstock::inline v0
