@@ -19,7 +19,7 @@ from penstock.demo.charts import Bar
 
 BENCH = Path(__file__).resolve().parent
 ROOT = BENCH.parent
-DEMO_PICTURES = ("timeline.png", "peers.png", "real_data.png")
+DEMO_PICTURES = ("timeline.png", "peers.png")
 
 
 def newest(folder: Path) -> Path:

@@ -28,7 +28,7 @@ def run(scenario: dict, setting: Setting) -> Result:
     row = result.add_row("penstock plan")
     row.best_s = row.median_s = found["plan_s"]
     row.peak_bytes = found["peak_bytes"]
-    row.note = found["plan_first_line"]
+    row.note = found["plan_first_line"].rsplit(": ", 1)[-1]  # without the path
     mib = found["peak_bytes"] / 2**20
     result.bars.append(Bar("memory of opening and planning", mib, scenario["at_most_mib"], False, "MiB"))
     result.bars.append(
