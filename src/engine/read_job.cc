@@ -93,6 +93,8 @@ void read_job::reset() {
   sources_.clear();
   with_ = settings();
   profiler_.reset();
+  flights_.clear();  // beside a wait for storage, a buffer's allocation is nothing; idle jobs should hold little
+  free_flights_.clear();
   for (auto& each : workers_) {
     if (each->encoded.capacity() > kMaxKeptBytes) each->encoded.free();
     if (each->decoded.capacity() > kMaxKeptBytes) each->decoded.free();
@@ -444,6 +446,12 @@ void read_job::finish(guard& lock) {
   then_.clear();
   const auto keep_alive = std::move(with_.keep_alive);
   with_.keep_alive.reset();
+  if (keep_alive) {
+    // It may be the last owner of the context, and a ticket may hold this job for longer: what is booked in the
+    // context's ledger has to go back before.
+    workers_.clear();
+    flights_.clear();
+  }
   wake();
   ended_.notify_all();
   lock.unlock();

@@ -15,7 +15,7 @@ namespace {
 using names = std::map<std::string, std::uint64_t>;
 
 TEST_P(StoreContract, PutReplacesObjectsAndReturnsTheirVersion) {
-  if (!subject_.writable) GTEST_SKIP();
+  if (!subject_.writable) GTEST_SKIP() << "a store that is only read";
   const bytes one = to_bytes("one"), two = to_bytes("two");
   const part parts[] = {one, {}, two, {}};
   const auto first = store_.put("a/deep/key", parts, {});
@@ -37,7 +37,7 @@ TEST_P(StoreContract, PutReplacesObjectsAndReturnsTheirVersion) {
 }
 
 TEST_P(StoreContract, ConditionalPutsHappenOnlyWhereTheConditionHolds) {
-  if (!subject_.writable || !has_versions()) GTEST_SKIP();
+  if (!subject_.writable || !has_versions()) GTEST_SKIP() << "conditions need a writable store with versions";
   write_condition absent, match;
   absent.what = write_condition::kind::must_be_absent;
   match.what = write_condition::kind::must_match;
@@ -69,7 +69,7 @@ TEST_P(StoreContract, ConditionalPutsHappenOnlyWhereTheConditionHolds) {
 }
 
 TEST_P(StoreContract, OneOfManyConditionalWritersWins) {
-  if (!subject_.writable || !has_versions()) GTEST_SKIP();
+  if (!subject_.writable || !has_versions()) GTEST_SKIP() << "conditions need a writable store with versions";
   // Each writer adds one by compare-and-swap: a lost update would show in the sum.
   ASSERT_TRUE(put("counter", "0").ok());
   constexpr int kWriters = 4, kEach = 20;
@@ -103,7 +103,7 @@ TEST_P(StoreContract, OneOfManyConditionalWritersWins) {
 }
 
 TEST_P(StoreContract, OneOfManyCreatorsWins) {
-  if (!subject_.writable || !has_versions()) GTEST_SKIP();
+  if (!subject_.writable || !has_versions()) GTEST_SKIP() << "conditions need a writable store with versions";
   constexpr int kWriters = 3, kKeys = 60;
   std::atomic<int> waiting{0}, created{0};
   std::vector<std::thread> threads;
@@ -166,7 +166,7 @@ TEST_P(StoreContract, ReadersSeeWholeWritesOnly) {
 }
 
 TEST_P(StoreContract, ListsObjectsAndChildren) {
-  if (!subject_.listable) GTEST_SKIP();
+  if (!subject_.listable) GTEST_SKIP() << "a store that does not list";
   for (const char* key : {"zarr.json", "a/zarr.json", "a/c/0/0", "a/c/0/1", "ab/x", "a.b"}) set(key, key);
   EXPECT_EQ(list("", listing::objects),
             (names{{"zarr.json", 9}, {"a/zarr.json", 11}, {"a/c/0/0", 7}, {"a/c/0/1", 7}, {"ab/x", 4}, {"a.b", 3}}));

@@ -76,6 +76,28 @@ TEST_P(ReadParity, EveryEngineReadsWhatTheModelHolds) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ReadParity, testing::Range<std::uint64_t>(0, 8));
 
+TEST(ReadParity, ATicketOutlivesItsArrayAndItsContext) {
+  model_options options;
+  options.shape = {64, 64};
+  options.chunks = {8, 8};
+  options.codecs =
+      R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1,"checksum":false}}])";
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "", options);
+  std::vector<std::byte> values(model.values.size());
+  for (int round = 0; round < 20; ++round) {
+    ticket job;
+    {
+      const array opened = open_array(store).value();  // with a context of its own
+      const tensor_view out = tensor_view::contiguous(values.data(), opened.type(), opened.shape());
+      job = opened.read_async(basic_selection(), out).value();
+    }
+    const auto done = job.wait();
+    ASSERT_TRUE(done.ok()) << done.error().to_string();
+    EXPECT_EQ(values, model.values);
+  }
+}
+
 TEST(ReadParity, APlanIsMadeForEverySelection) {
   std::mt19937_64 random(99);
   for (int round = 0; round < 60; ++round) {
