@@ -31,6 +31,22 @@ ORDER = (
     "random_reads",
     "memory",
     "plan_1e9",
+    "write_benchmark_array",
+    "overwrite_one_chunk",
+    "select_points",
+    "select_step",
+    "select_rows",
+    "select_mask",
+    "open_group",
+    "zarr_wrap_one_chunk",
+    "zarr_plugin_whole",
+    "zarr_small_memory",
+    "zarr_small_memory_sharded",
+    "zarr_small_file",
+    "zarr_small_file_sharded",
+    "community_512",
+    "community_32",
+    "community_32_in_512",
 )
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 Source = Path | dict[str, bytes]
+Shape = tuple[int, ...]
 
 
 class Peer:
     name = ""
+    reads_values = True  # false for one that only shows what calling it costs
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -27,13 +29,17 @@ class Peer:
         """An object whose `[selection]` reads."""
         raise NotImplementedError
 
+    def create(self, path: Path, shape: Shape, dtype: str, chunks: Shape, shards: Shape | None) -> Any:
+        """A new v3 array at `path`, zstd level 0, whose `[selection] = values` writes."""
+        raise NotImplementedError
+
     def active(self) -> AbstractContextManager[Any]:
         """Settings that must hold while it opens and reads."""
         return nullcontext()
 
 
 def by_name(name: str, threads: int) -> Peer:
-    from . import penstock_peer, tensorstore_peer, zarr_python_peer, zarrs_python_peer
+    from . import penstock_peer, plugin_peer, tensorstore_peer, zarr_python_peer, zarrs_python_peer
 
     peers = {
         "penstock": penstock_peer.Penstock,
@@ -41,6 +47,9 @@ def by_name(name: str, threads: int) -> Peer:
         "zarrs-python": zarrs_python_peer.ZarrsPython,
         "zarr-python fused": zarr_python_peer.Fused,
         "zarr-python default": zarr_python_peer.Default,
+        "penstock plug-in": plugin_peer.Plugin,
+        "penstock wrap": plugin_peer.Wrap,
+        "pipeline that does nothing": plugin_peer.Nothing,
     }
     return peers[name](threads)
 

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from . import Peer, Source
+from . import Peer, Shape, Source
 
 
 class Penstock(Peer):
@@ -24,6 +25,15 @@ class Penstock(Peer):
 
         with self.active():
             return ps.open(source if isinstance(source, dict) else str(source))
+
+    def create(self, path: Path, shape: Shape, dtype: str, chunks: Shape, shards: Shape | None) -> Any:
+        import penstock as ps
+
+        zstd = {"name": "zstd", "configuration": {"level": 0, "checksum": False}}
+        with self.active():
+            return ps.create_array(
+                str(path), shape=shape, dtype=dtype, chunks=chunks, shards=shards, codecs=[zstd], overwrite=True
+            )
 
     def active(self) -> Any:
         """The context of all that this peer opens: profiles are taken of it."""

@@ -1,12 +1,31 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from penstock.demo import zarr_python
 
-from . import Peer, Source
+from . import Peer, Shape, Source
+
+
+def create_array(path: Path, shape: Shape, dtype: str, chunks: Shape, shards: Shape | None) -> Any:
+    """As every pipeline of zarr-python writes it."""
+    import zarr
+    from zarr.codecs import ZstdCodec
+
+    shutil.rmtree(path, ignore_errors=True)
+    return zarr.create_array(
+        store=str(path),
+        shape=shape,
+        chunks=chunks,
+        shards=shards,
+        dtype=dtype,
+        compressors=ZstdCodec(level=0),
+        fill_value=0,
+    )
 
 
 class ZarrPython(Peer):
@@ -30,6 +49,10 @@ class ZarrPython(Peer):
             store = str(source)
         with self.active():
             return zarr.open_array(store, mode="r")
+
+    def create(self, path: Path, shape: Shape, dtype: str, chunks: Shape, shards: Shape | None) -> Any:
+        with self.active():
+            return create_array(path, shape, dtype, chunks, shards)
 
     def active(self) -> AbstractContextManager[Any]:
         return zarr_python.configured(zarr_python.PIPELINES[self.pipeline], self.threads)

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import importlib.util
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from penstock.demo import zarr_python
 
-from . import Peer, Source
+from . import Peer, Shape, Source
+from .zarr_python_peer import create_array
 
 PIPELINE = "zarrs.ZarrsCodecPipeline"
 
@@ -31,6 +33,12 @@ class ZarrsPython(Peer):
         if used != PIPELINE.rsplit(".", 1)[1]:
             raise RuntimeError(f"zarr-python chose {used} in place of zarrs")
         return array
+
+    def create(self, path: Path, shape: Shape, dtype: str, chunks: Shape, shards: Shape | None) -> Any:
+        import zarrs  # noqa: F401
+
+        with self.active():
+            return create_array(path, shape, dtype, chunks, shards)
 
     def active(self) -> AbstractContextManager[Any]:
         return zarr_python.configured(PIPELINE, self.threads)

@@ -90,7 +90,7 @@ def test_a_scenario_runs_and_all_readers_agree(tmp_path: Path) -> None:
 
 def test_the_picture_is_drawn_from_the_newest_kept_result(tmp_path: Path) -> None:
     document = json.loads(report.newest(BENCH / "results").read_text())
-    assert {result["scenario"] for result in document["results"]} == set(SCENARIOS)
+    assert {result["scenario"] for result in document["results"]} <= set(SCENARIOS)
     report.draw_speed(document, tmp_path / "speed.png")
     assert (tmp_path / "speed.png").read_bytes().startswith(b"\x89PNG")
     whole, limit = report.throughput(document)

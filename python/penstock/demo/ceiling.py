@@ -64,7 +64,7 @@ class Ceiling:
         self._send(lines)
 
     def measure(self, what: str) -> Measured:
-        """One pass of `pread`, `decode`, `fresh` (decode into new pages), `memcpy` or `chain` (pread and decode)."""
+        """One pass of `pread`, `decode`, `fresh` (decode into new pages), `memcpy`, `chain` (both) or `encode`."""
         nanoseconds, encoded, decoded = self._ask(what)
         return Measured(nanoseconds / 1e9, encoded, decoded)
 

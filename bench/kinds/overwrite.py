@@ -1,0 +1,58 @@
+"""Overwrites one chunk of a shard of many: against the time to copy the shard's file, and against others."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+
+import numpy as np
+from harness.result import Bar, Result
+from harness.setting import Setting
+from harness.timing import in_turns, once
+from penstock.demo.benchmark_array import CHUNK_ELEMENTS, BenchmarkArray
+
+
+def run(scenario: dict, setting: Setting) -> Result:
+    result = Result(scenario["name"], scenario["title"])
+    array = BenchmarkArray(setting.folder, 1, scenario["chunks"])
+    array.ensure(setting.say)
+    values = np.random.default_rng(1).random(CHUNK_ELEMENTS, dtype="float32")
+    copy = setting.folder / "shard-copy"
+    contestants: dict[str, Callable[[], float]] = {
+        "copy of the shard file": once(lambda: shutil.copyfile(array.shard_file(0), copy))
+    }
+    paths = []
+    for peer in setting.peers(scenario["writers"], array.path, result):
+        path = setting.folder / f"overwritten-by-{peer.name.replace(' ', '-')}.zarr"
+        target = peer.create(path, (array.elements,), "float32", (CHUNK_ELEMENTS,), (array.shard_elements,))
+        with peer.active():
+            target[:] = array.shard_values()
+        contestants[peer.name] = overwriting(peer, target, values, array.chunks_per_shard)
+        paths.append(path)
+    samples = in_turns(contestants, scenario["turns"])
+    for path in paths:
+        shutil.rmtree(path, ignore_errors=True)
+    copy.unlink(missing_ok=True)
+    for name, taken in samples.items():
+        result.add(name, taken)
+    ratio = samples["penstock"].best / samples["copy of the shard file"].best
+    result.bars.append(Bar("penstock against a copy of the file", ratio, scenario["at_most"], False, "x"))
+    return result
+
+
+def overwriting(peer, target, values, chunks: int) -> Callable[[], float]:
+    turn = 0
+
+    def overwrite() -> None:
+        nonlocal turn
+        turn += 7
+        low = turn % chunks * CHUNK_ELEMENTS
+        target[low : low + CHUNK_ELEMENTS] = values
+
+    timed = once(overwrite)
+
+    def write() -> float:
+        with peer.active():
+            return timed()
+
+    return write
