@@ -42,7 +42,7 @@ struct context_handle {
   std::shared_ptr<penstock::context> context;
 };
 struct store_handle {
-  std::shared_ptr<const penstock::store> store;
+  std::shared_ptr<penstock::store> store;
 };
 
 // --- errors (bind_error.cc) ---

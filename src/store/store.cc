@@ -26,6 +26,8 @@ result<> store::list(std::string_view, listing, key_sink&) const {
   return error(errc::unsupported, fmt::format("this store cannot list its keys: {}", uri()));
 }
 
+result<> store::flush() { return {}; }
+
 error version_has_changed() { return {errc::version_changed, "the object is no longer the one that was expected"}; }
 
 result<byte_extent> find_extent(const byte_read& wanted, std::uint64_t size_bytes) {

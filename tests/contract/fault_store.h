@@ -103,6 +103,7 @@ class fault_store final : public store {
   result<> list(std::string_view prefix, listing what, key_sink& sink) const override {
     return inner_->list(prefix, what, sink);
   }
+  result<> flush() override { return inner_->flush(); }
   std::string uri() const override { return "fault:" + inner_->uri(); }
 
   /// Whether a deferred request waits.
