@@ -22,4 +22,13 @@ bool place(const source& from, cell_id cell, placement& out) noexcept;
 /// may decode (or the store may read) straight into it.
 bool lands_contiguously(const placement& where, const extents& cell, std::uint32_t item_bytes) noexcept;
 
+/// Every element of the cell that lies inside the array is wanted: a write of it needs no old bytes. What the codec's
+/// shape has beyond the array's edge does not count.
+bool is_whole_cell(const source& from, cell_id cell, const placement& where);
+
+/// The reverse of a decode's scatter: copies the wanted elements from the caller's memory (`from.to`, which is only
+/// read) into a decoded cell, `cell_items`: C order, the chain's shape, native byte order. Where the selection names
+/// an element more than once, the last in C order stays, as in NumPy. `from.to_strides` may be 0: one value for many.
+void gather(const source& from, const placement& where, std::byte* cell_items, const codec_chain& chain) noexcept;
+
 }  // namespace penstock::inline v0
