@@ -39,6 +39,14 @@ struct read_options {
   std::chrono::nanoseconds poll_interval{20'000'000};
 };
 
+struct write_options {
+  unsigned threads = 0;             ///< workers of this write; 0: the context's
+  progress_fn progress;             ///< empty: none; in decoded bytes
+  bool durable = false;             ///< return only when the device has every object, where the store can tell
+  bool write_empty_chunks = false;  ///< also store chunks that hold nothing but the fill value
+  std::chrono::nanoseconds poll_interval{20'000'000};
+};
+
 /// A read under way. Destroying it cancels what has not started and waits for the rest.
 class PENSTOCK_API ticket {
  public:
@@ -84,7 +92,8 @@ class PENSTOCK_API array {
   const std::string& codecs_json() const noexcept;  ///< the codec list as the metadata writes it
   const std::string& codecs_text() const noexcept;  ///< the same for people
   const std::string& uri() const noexcept;
-  bool read_only() const noexcept { return true; }
+  /// The format or the store can only be read.
+  bool read_only() const noexcept;
   const std::shared_ptr<penstock::context>& context() const noexcept;
 
   /// Shape of what `read(which)` produces.
@@ -114,6 +123,24 @@ class PENSTOCK_API array {
   /// True where `read` would finish on the calling thread without waiting for storage: a small read of a store that
   /// does not block. Bindings keep their interpreter's lock then.
   bool runs_inline(const resolved_basic& which) const noexcept;
+
+  /// Writes `value` to `which`.
+  ///
+  /// Each storage object appears at once, with all that this write changes in it, on condition that nobody else changed
+  /// it since it was read: two writers of different chunks of one shard lose nothing. An object whose elements are all
+  /// replaced is not read before. Chunks that hold nothing but the fill value are left out (`write_empty_chunks`), bit
+  /// for bit; an object with no chunk left is erased.
+  /// \param value  Shape equal to result_shape(which), dtype equal to the array's; strides in bytes, any sign, and 0
+  /// for
+  ///               a value that is repeated. Borrowed until this returns.
+  /// \error read_only  The store or the format cannot be written to.
+  /// \error conflict   An object kept changing while it was written.
+  /// After an error every object has its old value or its new one; the notes name the first that was not written, and
+  /// say how many were.
+  result<> write(const selection& which, const tensor_view& value, const write_options& options = {}) const;
+
+  /// Writes a selection that was resolved against this array's shape before.
+  result<> write(const resolved_basic& which, const tensor_view& value, const write_options& options = {}) const;
 
   /// The read plan as text: requests, coalescing, decodes and fills; at most `max_lines` operations are written out.
   /// Reads the indexes that it needs, and nothing else.

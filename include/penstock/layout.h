@@ -67,6 +67,51 @@ class PENSTOCK_API index_lookup {
   virtual const index_entry* find(const index_key& key) const = 0;
 };
 
+/// What becomes of one cell of an object that is written: its new encoded bytes, or none.
+struct new_cell {
+  cell_id cell = 0;
+  part bytes;           ///< never empty, unless `absent`
+  bool absent = false;  ///< the object is to have no such cell: it reads as the fill value
+};
+
+/// An object put together, as parts in their order. Used again, it keeps its memory.
+struct assembled_object {
+  std::vector<part> parts;                   ///< of the old object, of the new cells, and of `made`
+  std::uint64_t bytes = 0;                   ///< of all parts
+  std::vector<std::vector<std::byte>> made;  ///< what belongs to neither: indexes and checksums
+  std::size_t made_count = 0;                ///< how many of `made` are in use
+
+  bool empty() const noexcept { return parts.empty(); }  ///< no cell is left: the object is to be erased
+  void clear() noexcept {
+    parts.clear();
+    bytes = 0;
+    made_count = 0;
+  }
+  /// `size` bytes that live as long as this, used again after `clear`.
+  std::span<std::byte> make_room(std::size_t size) {
+    if (made_count == made.size()) made.emplace_back();
+    std::vector<std::byte>& room = made[made_count++];
+    room.resize(size);
+    return room;
+  }
+};
+
+/// Puts storage objects together from encoded cells. Immutable, pure, thread-safe; performs no I/O.
+class PENSTOCK_API object_assembler {
+ public:
+  virtual ~object_assembler() = default;
+
+  /// Replaces, adds and removes cells of `object`; every other cell keeps its encoded bytes.
+  ///
+  /// \param old    All bytes of the object as it is, or null where it is absent. Neighbouring cells that are kept
+  /// become
+  ///               one part; bytes that no index names are left behind.
+  /// \param cells  Of this object, each once.
+  /// \error corrupt_data  The old object contradicts itself.
+  virtual result<> assemble(object_id object, const part* old, std::span<const new_cell> cells,
+                            assembled_object& out) const = 0;
+};
+
 /// A format adapter: says where each cell's bytes are. Immutable, pure, thread-safe; performs no I/O.
 class PENSTOCK_API chunk_layout {
  public:
@@ -94,6 +139,9 @@ class PENSTOCK_API chunk_layout {
 
   /// `c/0/3 chunk (1, 2)`: a cell for error messages and plans.
   virtual std::string describe(cell_id cell) const = 0;
+
+  /// How objects are written; null where the format is only read.
+  virtual const object_assembler* assembler() const { return nullptr; }
 };
 
 }  // namespace penstock::inline v0

@@ -110,6 +110,7 @@ struct store_traits {
   bool blocking = true;           ///< may wait for a device or a network: never called with a lock such as the GIL held
   bool inline_completion = true;  ///< `read` completes every request before it returns
   bool lends_bytes = false;       ///< returns its own memory under a lease
+  bool writable = false;          ///< `put` and `erase` do something
 };
 
 /// A part of an object to be written, in order.
@@ -118,6 +119,7 @@ using part = std::span<const std::byte>;
 struct write_condition {
   enum class kind : std::uint8_t { none, must_match, must_be_absent } what = kind::none;
   version expected;
+  bool durable = false;  ///< return only when the device has it, where the store can tell
 };
 
 enum class listing : std::uint8_t {

@@ -7,6 +7,7 @@
 
 #include "engine/pool_executor.h"
 #include "engine/read_job.h"
+#include "engine/write_job.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -47,24 +48,46 @@ context_state::context_state(const context_options& options)
 
 context_state::~context_state() = default;
 
+namespace {
+
+template <class Job>
+std::shared_ptr<Job> take_idle(std::mutex& mutex, std::vector<std::shared_ptr<Job>>& idle) {
+  const std::lock_guard lock(mutex);
+  if (idle.empty()) return nullptr;
+  std::shared_ptr<Job> job = std::move(idle.back());
+  idle.pop_back();
+  return job;
+}
+
+template <class Job>
+void give_idle(std::mutex& mutex, std::vector<std::shared_ptr<Job>>& idle, std::shared_ptr<Job> job) {
+  job->reset();
+  const std::lock_guard lock(mutex);
+  if (idle.size() < kMaxIdleJobs) idle.push_back(std::move(job));
+}
+
+}  // namespace
+
 std::shared_ptr<read_job> context_state::take_job() {
   shared& mine = shared_.get();
-  {
-    const std::lock_guard lock(mine.mutex);
-    if (!mine.idle_jobs.empty()) {
-      std::shared_ptr<read_job> job = std::move(mine.idle_jobs.back());
-      mine.idle_jobs.pop_back();
-      return job;
-    }
-  }
-  return std::make_shared<read_job>(*this);
+  std::shared_ptr<read_job> job = take_idle(mine.mutex, mine.idle_jobs);
+  return job ? job : std::make_shared<read_job>(*this);
 }
 
 void context_state::give_job(std::shared_ptr<read_job> job) {
-  job->reset();
   shared& mine = shared_.get();
-  const std::lock_guard lock(mine.mutex);
-  if (mine.idle_jobs.size() < kMaxIdleJobs) mine.idle_jobs.push_back(std::move(job));
+  give_idle(mine.mutex, mine.idle_jobs, std::move(job));
+}
+
+std::shared_ptr<write_job> context_state::take_write_job() {
+  shared& mine = shared_.get();
+  std::shared_ptr<write_job> job = take_idle(mine.mutex, mine.idle_writes);
+  return job ? job : std::make_shared<write_job>(*this);
+}
+
+void context_state::give_job(std::shared_ptr<write_job> job) {
+  shared& mine = shared_.get();
+  give_idle(mine.mutex, mine.idle_writes, std::move(job));
 }
 
 std::shared_ptr<profiler> context_state::recording() {
@@ -96,6 +119,7 @@ void context_state::clear_caches() {
   mine.outputs.clear();
   const std::lock_guard lock(mine.mutex);
   mine.idle_jobs.clear();
+  mine.idle_writes.clear();
 }
 
 }  // namespace penstock::inline v0

@@ -16,6 +16,7 @@
 namespace penstock::inline v0 {
 
 class read_job;
+class write_job;
 
 /// What stands behind a context. Everything that has locks or threads lives in `shared`, which a forked child gets
 /// afresh.
@@ -35,6 +36,8 @@ class context_state {
   /// A job that no read uses, with its buffers still warm; made when there is none.
   std::shared_ptr<read_job> take_job();
   void give_job(std::shared_ptr<read_job> job);
+  std::shared_ptr<write_job> take_write_job();
+  void give_job(std::shared_ptr<write_job> job);
 
   /// Null unless a recording is under way.
   std::shared_ptr<profiler> recording();
@@ -56,6 +59,7 @@ class context_state {
     std::shared_ptr<penstock::executor> workers;
     std::mutex mutex;  // of what follows
     std::vector<std::shared_ptr<read_job>> idle_jobs;
+    std::vector<std::shared_ptr<write_job>> idle_writes;
     std::shared_ptr<profiler> recording;
     std::atomic<bool> is_recording{false};
   };

@@ -68,6 +68,7 @@ store_traits file_store::traits() const {
   traits.blocking = true;
   traits.inline_completion = true;
   traits.lends_bytes = false;
+  traits.writable = true;
   return traits;
 }
 

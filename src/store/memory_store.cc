@@ -107,6 +107,7 @@ store_traits memory_store::traits() const {
   traits.blocking = false;
   traits.inline_completion = true;
   traits.lends_bytes = true;
+  traits.writable = true;
   return traits;
 }
 

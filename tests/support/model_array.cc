@@ -219,6 +219,18 @@ std::vector<std::byte> model_array::select(const resolved_basic& which) const {
   return out;
 }
 
+void model_array::assign(const resolved_basic& which, const std::vector<std::byte>& items) {
+  extents counts(which.from.size());
+  for (std::size_t d = 0; d < counts.size(); ++d) counts[d] = which.from[d].count;
+  const std::byte* item = items.data();
+  for_each(counts, [&](const extents& at) {
+    extents where(at.size());
+    for (std::size_t d = 0; d < at.size(); ++d) where[d] = static_cast<std::uint64_t>(which.from[d].at(at[d]));
+    std::memcpy(values.data() + flat(where, options.shape) * item_bytes, item, item_bytes);
+    item += item_bytes;
+  });
+}
+
 model_options random_model(std::mt19937_64& random) {
   static constexpr std::uint64_t kSizes[] = {1, 2, 3, 5, 7, 11, 13};
   static const char* const kTypes[] = {"bool", "int8", "uint16", "int32", "float32", "float64", "complex128"};

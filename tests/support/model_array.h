@@ -37,6 +37,8 @@ struct model_array {
 
   /// The selected values in C order, element by element.
   std::vector<std::byte> select(const resolved_basic& which) const;
+  /// The inverse: `items` in C order become the selected values.
+  void assign(const resolved_basic& which, const std::vector<std::byte>& items);
 };
 
 /// Writes zarr.json and all objects below `prefix` ("" or "a/") of `to`.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "codec/crc32c.h"
 #include "codec/worker_scratch.h"
 
 namespace penstock::inline v0 {
@@ -117,6 +118,29 @@ result<std::shared_ptr<const shard_index>> shard_index_codec::decode(std::span<c
     }
   }
   return std::make_shared<const shard_index>(std::move(words), shard_bytes);
+}
+
+result<> shard_index_codec::encode(std::span<const std::uint64_t> words, std::span<std::byte> out) const {
+  // The codecs ask for the room that they might need, which for these is what they do need.
+  worker_scratch scratch;
+  const auto* const from = reinterpret_cast<const std::byte*>(words.data());
+  const tensor_view view =
+      tensor_view::contiguous(const_cast<std::byte*>(from), kIndexType, chain_.cell());  // NOLINT: only read
+  auto used = chain_.encode(view, out, scratch);
+  if (!used.ok()) return std::move(used).error().note("encoding a shard index");
+  if (*used != index_bytes_)
+    return error(errc::internal, fmt::format("a shard index has {} bytes, it should have {}", *used, index_bytes_));
+  return {};
+}
+
+void shard_index_codec::checksum(std::span<const part> shard, std::span<std::byte> out) const {
+  constexpr std::size_t kBytes = 4;
+  std::uint32_t sum = 0;
+  for (const part& each : shard) sum = crc32c(each, sum);
+  for (std::size_t at = 0; at + kBytes <= out.size(); at += kBytes) {
+    for (std::size_t i = 0; i < kBytes; ++i) out[at + i] = static_cast<std::byte>(sum >> (8 * i));
+    sum = crc32c(out.subspan(at, kBytes), sum);  // the next one covers this one too
+  }
 }
 
 std::string shard_index_codec::describe() const {

@@ -3,6 +3,7 @@
 #include <penstock/layout.h>
 #include <penstock/result.h>
 #include <penstock/shape.h>
+#include <penstock/store.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -70,6 +71,14 @@ class shard_index_codec {
   /// \param shard_bytes  Length of the shard, or kAll where it is not known; entries that leave it are corrupt.
   /// \error corrupt_data  A wrong length, a checksum, half of an absent entry, or an entry that leaves the shard.
   result<std::shared_ptr<const shard_index>> decode(std::span<const std::byte> bytes, std::uint64_t shard_bytes) const;
+
+  /// Encodes an index into `out`, exactly index_bytes() long. `words` holds offset and length of each entry in turn.
+  result<> encode(std::span<const std::uint64_t> words, std::span<std::byte> out) const;
+
+  /// What the codecs behind the shard add.
+  std::uint64_t checksum_bytes() const noexcept { return checksum_bytes_; }
+  /// Writes the checksums of a shard, whose bytes are given in parts, into `out`, exactly checksum_bytes() long.
+  void checksum(std::span<const part> shard, std::span<std::byte> out) const;
 
   /// `bytes(little) | crc32c at end`
   std::string describe() const;

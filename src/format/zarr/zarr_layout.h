@@ -12,6 +12,7 @@
 
 #include "array/chunk_grid.h"
 #include "codec/codec_chain.h"
+#include "format/zarr/shard_assembler.h"
 #include "format/zarr/shard_index.h"
 #include "format/zarr/zarr_metadata.h"
 
@@ -24,6 +25,17 @@ namespace penstock::inline v0 {
 /// then those of the third, and so on.
 class zarr_layout final : public chunk_layout {
  public:
+  ////< One level of sharding. Dimensions are the array's: transposes before a shard are folded into the strides.
+  struct level {
+    shard_index_codec index;
+    extents chunk;                          ///< shape of its entries in elements
+    dim_vector<std::uint64_t> shard_cells;  ///< cells along each dimension of one shard of this level
+    dim_vector<std::uint64_t> entry_cells;  ///< ... and of one of its entries
+    dim_vector<std::uint64_t> strides;      ///< distance of neighbours among the entries
+    std::uint64_t first_node = 0;           ///< node number of the first shard of this level
+    std::uint64_t max_shard_bytes = 0;
+  };
+
   /// \param metadata  Of an array.
   /// \error unsupported  A codec by name; anything but transpose before `sharding_indexed`, or but crc32c behind it; an
   ///                     index codec of no fixed size.
@@ -42,6 +54,10 @@ class zarr_layout final : public chunk_layout {
   void key(object_id object, std::string& out) const override;
   /// `chunk (3, 0, 7)`, in the grid of innermost chunks.
   std::string describe(cell_id cell) const override;
+  const object_assembler* assembler() const override { return &assembler_; }
+
+  /// Outermost first; empty where each chunk is its own object.
+  std::span<const level> levels() const noexcept { return levels_; }
 
   /// Shape of the innermost chunks.
   const extents& chunks() const noexcept { return cell_; }
@@ -53,19 +69,9 @@ class zarr_layout final : public chunk_layout {
   std::string describe_codecs() const;
 
  private:
-  /// One level of sharding. Dimensions are the array's: transposes before a shard are folded into the strides.
-  struct level {
-    shard_index_codec index;
-    extents chunk;                          // shape of its entries in elements
-    dim_vector<std::uint64_t> shard_cells;  // cells along each dimension of one shard of this level
-    dim_vector<std::uint64_t> entry_cells;  // ... and of one of its entries
-    dim_vector<std::uint64_t> strides;      // distance of neighbours among the entries
-    std::uint64_t first_node = 0;           // node number of the first shard of this level
-    std::uint64_t max_shard_bytes = 0;
-  };
   class locator;
 
-  zarr_layout() = default;
+  zarr_layout() : assembler_(*this) {}
   result<> add_levels(const zarr_metadata& metadata);
   index_request request_for(const index_key& key, const level& at, std::uint64_t begin,
                             std::uint64_t end) const noexcept;
@@ -75,8 +81,9 @@ class zarr_layout final : public chunk_layout {
   codec_chain chain_;
   extents cell_;
   std::optional<extents> shards_;
-  std::vector<level> levels_;  // outermost first
+  std::vector<level> levels_;
   zarr_key_encoding keys_;
+  shard_assembler assembler_;
 };
 
 }  // namespace penstock::inline v0

@@ -1,0 +1,100 @@
+// What changes an array: write, resize, append.
+
+#include <penstock/array.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "api/array_state.h"
+#include "api/read_source.h"
+#include "engine/write_job.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Below this, handing work to another thread costs more than it saves.
+constexpr std::uint64_t kMinParallelBytes = std::uint64_t{256} << 10;
+constexpr unsigned kMaxWorkers = 1024;
+
+error name_array(error what, const array_state& state) { return std::move(what).note("array '" + state.uri + "'"); }
+
+// An open array keeps its store as something to read. Whether it can be written to is the store's to say.
+store& writable(const array_state& state) noexcept {
+  return const_cast<store&>(*state.store);  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+}
+
+result<> check_value(const array_state& state, const extents& shape, const tensor_view& value) {
+  if (state.layout->assembler() == nullptr)
+    return error(errc::read_only, fmt::format("arrays of format {} are only read", state.format));
+  if (value.space != memory_space::host) return error(errc::unsupported, "writes come from host memory only, so far");
+  if (!(value.type == state.type))
+    return error(errc::invalid_argument,
+                 fmt::format("the value has dtype {}, the array {}", value.type.name(), state.type.name()));
+  if (!(value.extents == shape))
+    return error(errc::invalid_argument,
+                 fmt::format("the value has shape {}, the selection {}", to_string(value.extents), to_string(shape)));
+  return {};
+}
+
+// Gives the job back to the context when the write is over, however it ends.
+class borrowed_job {
+ public:
+  explicit borrowed_job(context_state& state) : state_(state), job_(state.take_write_job()) {}
+  ~borrowed_job() { state_.give_job(std::move(job_)); }
+  borrowed_job(const borrowed_job&) = delete;
+  borrowed_job& operator=(const borrowed_job&) = delete;
+  write_job* operator->() const noexcept { return job_.get(); }
+  const std::shared_ptr<write_job>& shared() const noexcept { return job_; }
+
+ private:
+  context_state& state_;
+  std::shared_ptr<write_job> job_;
+};
+
+unsigned useful_workers(const write_job& job, unsigned workers) noexcept {
+  return job.total_cells() < 2 || job.total_bytes() < kMinParallelBytes ? 1 : workers;
+}
+
+result<> run(const array_state& state, const source& from, const write_options& options) {
+  const borrowed_job job(state.context->state());
+  write_job::settings settings;
+  settings.workers = options.threads == 0 ? state.context->threads() : std::min(options.threads, kMaxWorkers);
+  settings.to = &writable(state);
+  settings.durable = options.durable;
+  settings.write_empty_chunks = options.write_empty_chunks;
+  job->begin(from, settings);
+  std::function<void()> poll;
+  if (options.progress) {
+    poll = [&job, &options] {
+      if (!options.progress({job->done_bytes(), job->total_bytes()})) job->cancel();
+    };
+  }
+  state.context->state().executor().run(job.shared(), useful_workers(*job.shared(), settings.workers), poll,
+                                        options.poll_interval);
+  return job->outcome();
+}
+
+}  // namespace
+
+bool array::read_only() const noexcept {
+  return state_->layout->assembler() == nullptr || !state_->store->traits().writable;
+}
+
+result<> array::write(const selection& which, const tensor_view& value, const write_options& options) const {
+  auto resolved = resolve_any(*state_, which);
+  if (!resolved.ok()) return name_array(std::move(resolved).error(), *state_);
+  return write(*resolved, value, options);
+}
+
+result<> array::write(const resolved_basic& which, const tensor_view& value, const write_options& options) const {
+  if (auto checked = check_value(*state_, which.shape, value); !checked.ok())
+    return name_array(std::move(checked).error(), *state_);
+  if (is_empty(which.shape)) return {};
+  const source from = source_of(*state_, which, value.strides, value.data);
+  auto done = run(*state_, from, options);
+  if (!done.ok()) return name_array(std::move(done).error(), *state_);
+  return {};
+}
+
+}  // namespace penstock::inline v0

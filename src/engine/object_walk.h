@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <penstock/plan.h>
+#include "array/chunk_grid.h"
+
+namespace penstock::inline v0 {
+
+/// Which cells of one storage object a write touches.
+struct touched_object {
+  object_id object = 0;
+  std::vector<cell_id> cells;
+  std::uint64_t valid_cells = 0;  ///< cells of the object that hold elements of the array
+};
+
+/// Goes through the storage objects that a source's selection touches, lazily, and lists the cells of each.
+class object_walk {
+ public:
+  /// `from` is borrowed until the walk is over.
+  void start(const source& from);
+  /// False where no object is left; `out` is written over.
+  bool next(touched_object& out);
+
+  /// Objects and cells in the whole walk; saturating.
+  std::uint64_t total_objects() const noexcept { return total_objects_; }
+  std::uint64_t total_cells() const noexcept { return total_cells_; }
+
+ private:
+  const source* from_ = nullptr;
+  cell_walk objects_, cells_;
+  strided_box within_;
+  cell_region region_;
+  std::uint64_t total_objects_ = 0, total_cells_ = 0;
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,508 @@
+#include "engine/write_job.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/checked.h"
+#include "codec/codec_chain.h"
+#include "engine/context_state.h"
+#include "engine/index_io.h"
+#include "engine/write_job_parts.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Cells that a worker takes at once decode to about this much: the lock is then no cost.
+constexpr std::uint64_t kTakeBytes = std::uint64_t{128} << 10;
+/// Encoded cells of one object that a worker puts into one block of memory, at the most they can take.
+constexpr std::uint64_t kBlockBytes = std::uint64_t{16} << 20;
+/// Memory that an idle job keeps, in each of its uses.
+constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{8} << 20;
+/// An old object up to this size is read into memory of the job, a larger one into the context's pool.
+constexpr std::uint64_t kSmallObjectBytes = std::uint64_t{1} << 20;
+/// An object that was changed by others so many times between being read and being put is given up.
+constexpr unsigned kMaxTries = 200;
+constexpr unsigned kTriesWithoutPause = 2;
+constexpr std::chrono::microseconds kFirstPause{100}, kLongestPause{20'000};
+
+// Before an object is tried again. Pauses grow, and differ, so that writers get out of each other's way.
+void pause_before(unsigned tries, std::uint64_t salt) {
+  if (tries <= kTriesWithoutPause) return;
+  const auto most =
+      std::min(kLongestPause, kFirstPause * (std::int64_t{1} << std::min(tries - kTriesWithoutPause, 16U)));
+  salt = (salt + tries) * 0x9E3779B97F4A7C15U;
+  const auto part = static_cast<std::int64_t>(salt >> 33 & 1023);
+  std::this_thread::sleep_for(most * part / 1024);
+}
+
+}  // namespace
+
+write_job::open_object::open_object(context_state& state) : reader(state) {}
+
+write_job::open_object::old_bytes::old_bytes(context_state& state)
+    : state_(state), small_(&state.accounts(), memory_use::encoded) {}
+
+void write_job::open_object::old_bytes::complete(std::uint64_t, result<read_done> done) {
+  const std::lock_guard lock(mutex_);
+  arrived_.emplace(std::move(done));
+  changed_.notify_all();
+}
+
+result<std::span<std::byte>> write_job::open_object::old_bytes::reserve(std::uint64_t bytes) {
+  if (bytes <= kSmallObjectBytes) return small_.reserve(bytes);
+  if (large_.bytes() < bytes) {
+    large_ = output_block();
+    PENSTOCK_ASSIGN(large_, state_.outputs().take(bytes));
+  }
+  return std::span(large_.data(), static_cast<std::size_t>(bytes));
+}
+
+result<read_done> write_job::open_object::old_bytes::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return arrived_.has_value(); });
+  result<read_done> done = std::move(*arrived_);
+  arrived_.reset();
+  return done;
+}
+
+void write_job::open_object::old_bytes::forget() { large_ = output_block(); }
+
+write_job::write_job(context_state& state) noexcept : state_(&state) {}
+write_job::~write_job() = default;
+
+void write_job::begin(const source& from, const settings& with) {
+  from_ = from;
+  with_ = with;
+  versions_ = with.to->traits().versions;
+  while (workers_.size() < with_.workers) workers_.push_back(std::make_unique<worker_state>(&state_->accounts()));
+  walk_.start(from_);
+  std::uint64_t cell_bytes = from_.layout->chains()[0].decoded_bytes();
+  total_bytes_ = cell_bytes == 0 || walk_.total_cells() <= ~std::uint64_t{0} / cell_bytes
+                     ? walk_.total_cells() * cell_bytes
+                     : ~std::uint64_t{0};
+  finished_.store(false, std::memory_order_release);
+}
+
+void write_job::reset() {
+  opening_ = exhausted_ = cancelled_ = somebody_idles_ = false;
+  for (auto& each : objects_)
+    if (each->what != open_object::phase::closed) close(*each);
+  written_ = total_bytes_ = 0;
+  failure_.reset();
+  stop_.store(false, std::memory_order_relaxed);
+  done_bytes_ = 0;
+  from_ = source();
+  with_ = settings();
+  std::uint64_t kept = 0;
+  std::erase_if(free_blocks_, [&](const auto& each) {
+    kept += each->memory.capacity();
+    return kept > kMaxKeptBytes;
+  });
+  for (auto& each : workers_) {
+    each->current = nullptr;
+    each->current_opening = 0;
+    if (each->cell.capacity() > kMaxKeptBytes) each->cell.free();
+    for (std::size_t i = 0; i < 3; ++i)
+      if (each->scratch.stage(i).capacity() > kMaxKeptBytes) each->scratch.stage(i).free();
+  }
+}
+
+job::progress write_job::step(unsigned worker) {
+  guard lock(mutex_);
+  if (done()) return progress::done;
+  open_object* found[4] = {};  // by phase, the first of each
+  for (auto& each : objects_) {
+    const auto phase = each->what;
+    if (phase == open_object::phase::encode && each->next == each->cells.size()) continue;
+    if (phase == open_object::phase::closed || phase == open_object::phase::busy) continue;
+    open_object*& first = found[static_cast<std::size_t>(phase)];
+    if (first == nullptr) first = each.get();
+  }
+  const auto of = [&](open_object::phase phase) { return found[static_cast<std::size_t>(phase)]; };
+  if (stopping()) {
+    if (active_ == 0) {
+      finished_.store(true, std::memory_order_release);
+      wake();
+      return progress::done;
+    }
+    somebody_idles_ = true;
+    return progress::idle;
+  }
+  if (open_object* const ready = of(open_object::phase::commit)) {
+    commit(lock, *ready, worker);
+  } else if (open_object* const open = of(open_object::phase::encode)) {
+    encode_some(lock, *open, worker);
+  } else if (open_object* const unread = of(open_object::phase::load)) {
+    unread->what = open_object::phase::busy;
+    ++active_;
+    lock.unlock();
+    auto loaded = load(*unread, worker);
+    lock.lock();
+    --active_;
+    if (!loaded.ok()) {
+      fail(unread, std::move(loaded).error());
+    } else {
+      unread->what = unread->unfinished == 0 ? open_object::phase::commit : open_object::phase::encode;
+    }
+  } else if (may_open()) {
+    open_next(lock);
+  } else if (exhausted_ && open_count_ == 0) {
+    finished_.store(true, std::memory_order_release);
+    wake();
+    return progress::done;
+  } else {
+    somebody_idles_ = true;
+    return progress::idle;
+  }
+  // What was done may have made work, or the end, for those who found none.
+  if (somebody_idles_) {
+    somebody_idles_ = false;
+    wake();
+  }
+  return progress::worked;
+}
+
+// Half of the memory is for the objects that are open, the other half for what their cells still come to.
+bool write_job::may_open() const noexcept {
+  if (exhausted_ || opening_ || open_count_ >= with_.workers) return false;
+  const ledger& accounts = state_->accounts();
+  return open_count_ == 0 || accounts.held(memory_use::encoded) <= accounts.memory_limit() / 2;
+}
+
+// Comes and leaves with the lock, as all that takes it.
+void write_job::open_next(guard& lock) {
+  auto free = std::find_if(objects_.begin(), objects_.end(),
+                           [](const auto& each) { return each->what == open_object::phase::closed; });
+  if (free == objects_.end()) free = objects_.insert(objects_.end(), std::make_unique<open_object>(*state_));
+  open_object& of = **free;
+  of.what = open_object::phase::busy;
+  of.opening = ++openings_;
+  opening_ = true;
+  ++open_count_;
+  ++active_;
+  lock.unlock();
+  const bool any = walk_.next(of.touched);
+  result<> listed = any ? list_cells(of) : result<>();
+  lock.lock();
+  opening_ = false;
+  --active_;
+  if (!any) {
+    exhausted_ = true;
+    close(of);
+  } else if (!listed.ok()) {
+    fail(&of, std::move(listed).error());
+  } else {
+    of.what = of.covered ? open_object::phase::encode : open_object::phase::load;
+  }
+}
+
+void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
+  const std::uint64_t cell_bytes = std::max<std::uint64_t>(1, from_.layout->chains()[0].decoded_bytes());
+  const auto most = static_cast<std::size_t>(std::max<std::uint64_t>(1, kTakeBytes / cell_bytes));
+  const std::size_t begin = of.next;
+  // What a redone object has encoded already stays.
+  std::size_t count = 0, end = begin;
+  for (; end < of.cells.size() && count < most; ++end) count += of.cells[end].encoded ? 0 : 1;
+  of.next = end;
+  ++active_;
+  lock.unlock();
+  std::optional<error> bad;
+  std::size_t encoded = 0;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = begin; i < end && !stopping(); ++i) {
+    touched_cell& cell = of.cells[i];
+    if (cell.encoded) continue;
+    auto done = encode_cell(of, cell, worker);
+    if (!done.ok()) {
+      bad.emplace(std::move(done).error().note("encoding " + from_.layout->describe(cell.cell)));
+      break;
+    }
+    ++encoded;
+    if (!cell.counted) bytes += from_.layout->chains()[cell.chain].decoded_bytes();
+    cell.counted = true;
+  }
+  done_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  lock.lock();
+  --active_;
+  if (bad) {
+    fail(&of, std::move(*bad));
+    return;
+  }
+  of.unfinished -= encoded;
+  if (of.unfinished == 0) of.what = open_object::phase::commit;
+}
+
+void write_job::commit(guard& lock, open_object& of, unsigned worker) {
+  of.what = open_object::phase::busy;
+  ++active_;
+  lock.unlock();
+  auto done = put(of, worker);
+  lock.lock();
+  --active_;
+  if (done.ok()) {
+    ++written_;
+    close(of);
+    return;
+  }
+  const errc code = done.error().code();
+  if (code != errc::version_changed) {
+    fail(&of, std::move(done).error());
+    return;
+  }
+  if (++of.tries > kMaxTries) {
+    fail(&of,
+         error(errc::conflict, fmt::format("'{}' kept changing while it was written, {} times", of.key, of.tries)));
+    return;
+  }
+  of.what = open_object::phase::load;
+}
+
+void write_job::close(open_object& of) {
+  of.what = open_object::phase::closed;
+  of.cells.clear();
+  of.next = of.unfinished = 0;
+  of.tries = 0;
+  of.old = read_done();
+  of.existed = false;
+  of.reader.forget();
+  of.indexes.clear();
+  for (auto& each : of.blocks) {
+    each->used = 0;
+    free_blocks_.push_back(std::move(each));
+  }
+  of.blocks.clear();
+  --open_count_;
+}
+
+void write_job::fail(const open_object* of, error what) {
+  if (!failure_) {
+    if (of != nullptr) what.note(fmt::format("writing '{}'", of->key));
+    failure_.emplace(std::move(what));
+  }
+  stop_.store(true, std::memory_order_relaxed);
+}
+
+void write_job::cancel() noexcept {
+  const guard lock(mutex_);
+  if (done()) return;
+  cancelled_ = true;
+  stop_.store(true, std::memory_order_relaxed);
+  wake();
+}
+
+result<> write_job::outcome() const {
+  const guard lock(mutex_);
+  const auto written = [&] {
+    return fmt::format("{} of {} objects were written before", written_, walk_.total_objects());
+  };
+  if (failure_) {
+    error out = failure_->clone();
+    return std::move(out).note(written());
+  }
+  // An object that was being put when the write was cancelled may have been the last.
+  if (cancelled_ && written_ < walk_.total_objects())
+    return error(errc::cancelled, "the write was cancelled").note(written());
+  return {};
+}
+
+// --- one object, without the lock ---
+
+namespace {
+
+// For what the object is to become before it was read: every index says that its object is absent.
+class nothing_known final : public index_lookup {
+ public:
+  const index_entry* find(const index_key&) const override { return &absent_; }
+
+ private:
+  index_entry absent_;
+};
+
+class table_lookup final : public index_lookup {
+ public:
+  explicit table_lookup(const index_table& table) noexcept : table_(table) {}
+  const index_entry* find(const index_key& key) const override { return table_.find(0, key); }
+
+ private:
+  const index_table& table_;
+};
+
+part slice_of(part object, const byte_range& range) noexcept {
+  if (range.whole()) return object;
+  if (range.length > object.size()) return {};
+  const auto length = static_cast<std::size_t>(range.length);
+  if (range.from_end) return object.last(length);
+  if (range.offset > object.size() - length) return {};
+  return object.subspan(static_cast<std::size_t>(range.offset), length);
+}
+
+/// Every element of the array that the cell holds is in the placement.
+bool replaces_all(const chunk_grid& grid, cell_id cell, const cell_region& region) noexcept {
+  dim_vector<std::uint64_t> at;
+  grid.coordinates(cell, at);
+  for (std::size_t d = 0; d < at.size(); ++d)
+    if (region.in_cell[d].count != grid.axis(d).valid_length(at[d])) return false;
+  return true;
+}
+
+}  // namespace
+
+// Fills in the cells that the walk found, and whether the old object is needed.
+result<> write_job::list_cells(open_object& of) {
+  const chunk_layout& layout = *from_.layout;
+  of.object = of.touched.object;
+  of.tries = 0;
+  layout.key(of.object, of.key);
+  of.key.insert(0, from_.prefix);
+  of.cells.resize(of.touched.cells.size());
+  placement where;
+  bool whole = of.touched.valid_cells == of.cells.size();
+  for (std::size_t i = 0; i < of.cells.size(); ++i) {
+    touched_cell& each = of.cells[i];
+    each = touched_cell();
+    each.cell = of.touched.cells[i];
+    if (!place(from_, each.cell, where)) return error(errc::internal, "a cell that the selection does not touch");
+    each.whole = where.region.covers_cell || replaces_all(layout.grid(), each.cell, where.region);
+    whole = whole && each.whole;
+  }
+  of.covered = whole;
+  of.next = 0;
+  of.unfinished = of.cells.size();
+  of.existed = false;
+  return locate(of, nullptr);
+}
+
+// Finds the touched cells in the old object, or only which chain each has.
+result<> write_job::locate(open_object& of, const part* old) {
+  const chunk_layout& layout = *from_.layout;
+  of.located.assign(of.cells.size(), chunk_extent());
+  std::vector<index_request> missing;
+  const nothing_known nothing;
+  const table_lookup known(of.indexes);
+  of.indexes.clear();
+  constexpr int kMaxRounds = 64;
+  for (int round = 0;; ++round) {
+    missing.clear();
+    const index_lookup& lookup = old == nullptr ? static_cast<const index_lookup&>(nothing) : known;
+    PENSTOCK_TRY(layout.locate(of.touched.cells, lookup, of.located, missing));
+    if (missing.empty()) break;
+    if (old == nullptr || round == kMaxRounds) return error(errc::internal, "the layout asks for an index in circles");
+    for (const index_request& each : missing) {
+      PENSTOCK_ASSIGN(index_ptr parsed, layout.parse(each, slice_of(*old, each.range), old->size()));
+      of.indexes.insert(0, each.key).block = std::move(parsed);
+    }
+  }
+  for (std::size_t i = 0; i < of.cells.size(); ++i) {
+    touched_cell& cell = of.cells[i];
+    const chunk_extent& found = of.located[i];
+    cell.chain = found.chain;
+    cell.present = old != nullptr && found.state != presence::absent;
+    cell.old = found.range;
+    of.is_cell = found.state == presence::unknown;
+  }
+  return {};
+}
+
+// Reads the old object, and finds in it what is to be changed.
+result<> write_job::load(open_object& of, unsigned worker) {
+  pause_before(of.tries, reinterpret_cast<std::uintptr_t>(&of) + worker + of.object);
+  of.old = read_done();
+  of.existed = false;
+  byte_read read;
+  read.key = of.key;
+  read.buffer = &of.reader;
+  read.max_bytes = most_old_bytes(of);
+  from_.store->read({&read, 1}, of.reader, {});
+  auto done = of.reader.wait();
+  if (done.ok()) {
+    of.old = std::move(*done);
+    of.existed = true;
+  } else if (done.error().code() != errc::not_found) {
+    return std::move(done).error().note(read_note(of.key, {}));
+  }
+  result<> located = locate(of, of.existed ? &of.old.bytes : nullptr);
+  if (!located.ok()) return std::move(located).error().note(read_note(of.key, {}));
+  // What was encoded from an older object is done again; cells that were covered whole keep their bytes.
+  of.unfinished = 0;
+  for (touched_cell& each : of.cells) {
+    each.encoded = each.encoded && each.whole;
+    of.unfinished += each.encoded ? 0 : 1;
+  }
+  of.next = 0;
+  return {};
+}
+
+// The most bytes that an old object is taken to have: its cells and its index, and as much again for holes.
+std::uint64_t write_job::most_old_bytes(const open_object& of) const {
+  const chunk_layout& layout = *from_.layout;
+  const std::uint64_t cell_bytes = layout.chains()[of.cells[0].chain].max_encoded_bytes();
+  if (of.is_cell) return cell_bytes;
+  constexpr std::uint64_t kIndexBytes = 64, kMarginBytes = std::uint64_t{1} << 20;
+  dim_vector<std::uint64_t> object, cell;
+  layout.write_grid().coordinates(of.object, object);
+  layout.grid().coordinates(of.cells[0].cell, cell);
+  std::uint64_t bytes = 0;
+  bool fits = checked_add(cell_bytes, kIndexBytes, bytes);
+  for (std::size_t d = 0; d < object.size() && fits; ++d) {
+    // Cells beyond the array's edge too: the array may have been larger.
+    const std::uint64_t length = layout.write_grid().axis(d).codec_length(object[d]);
+    const std::uint64_t step = layout.grid().axis(d).codec_length(cell[d]);
+    fits = checked_mul(bytes, length / step + (length % step != 0), bytes);
+  }
+  fits = fits && checked_mul(bytes, 2, bytes) && checked_add(bytes, kMarginBytes, bytes);
+  return fits ? bytes : byte_range::kAll;
+}
+
+// A block with room for `bytes`, and for up to that many more cells.
+result<std::unique_ptr<write_job::block>> write_job::take_block(std::uint64_t bytes, std::uint64_t cells) {
+  std::unique_ptr<block> out;
+  {
+    const guard lock(mutex_);
+    const auto fits = std::find_if(free_blocks_.rbegin(), free_blocks_.rend(),
+                                   [&](const auto& each) { return each->memory.capacity() >= bytes; });
+    const auto at =
+        fits == free_blocks_.rend() ? free_blocks_.end() - (free_blocks_.empty() ? 0 : 1) : std::next(fits).base();
+    if (at != free_blocks_.end()) {
+      out = std::move(*at);
+      free_blocks_.erase(at);
+    }
+  }
+  if (!out) out = std::make_unique<block>(&state_->accounts());
+  if (out->memory.capacity() < bytes) {
+    std::uint64_t size = 0;
+    if (!checked_mul(bytes, cells, size) || size > kBlockBytes) size = std::max(bytes, kBlockBytes);
+    auto taken = out->memory.reserve(size);
+    if (!taken.ok()) {
+      const guard lock(mutex_);
+      free_blocks_.clear();  // too small for this, and still counted
+      taken = out->memory.reserve(bytes);
+    }
+    if (!taken.ok()) return std::move(taken).error();
+  }
+  out->used = 0;
+  return out;
+}
+
+// Room for one encoded cell; what is used of it is added to the worker's block by the caller.
+result<std::span<std::byte>> write_job::room_for(open_object& of, std::uint64_t bytes, unsigned worker) {
+  worker_state& mine = *workers_[worker];
+  if (mine.current_opening != of.opening || mine.current->memory.capacity() - mine.current->used < bytes) {
+    std::uint64_t left = 0;
+    {
+      const guard lock(mutex_);
+      left = of.cells.size() - of.next + 1;
+    }
+    PENSTOCK_ASSIGN(std::unique_ptr<block> made, take_block(bytes, left));
+    mine.current = made.get();
+    mine.current_opening = of.opening;
+    const guard lock(mutex_);
+    of.blocks.push_back(std::move(made));
+  }
+  return std::span(mine.current->memory.data() + mine.current->used, static_cast<std::size_t>(bytes));
+}
+
+}  // namespace penstock::inline v0

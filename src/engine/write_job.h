@@ -1,0 +1,106 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/executor.h"
+#include "engine/object_walk.h"
+
+namespace penstock::inline v0 {
+
+class context_state;
+
+/// One write as a state machine: for each storage object gather, encode, assemble, commit.
+///
+/// Any number of workers push it forward through `step`; each encodes any cell of any open object, and the one that
+/// encoded an object's last cell commits it. A new object is opened only when every cell of those before has its
+/// worker, so there are never more open objects than workers, and encoded bytes of no more than that.
+///
+/// An object whose elements are not all replaced is read first, whole, with its version; cells that are covered in part
+/// are decoded and changed, those that are not touched keep their bytes. The new object is put on condition of that
+/// version. Where it no longer holds, the object is done again from what is there now; cells that were covered whole
+/// keep what they were encoded to. A finished job is used again by a later write.
+///
+/// Work is taken under one lock and done outside of it. Storage is waited for inside of `step`.
+class write_job final : public job {
+ public:
+  struct settings {
+    unsigned workers = 1;
+    store* to = nullptr;  ///< where objects are put: the source's store
+    bool durable = false;
+    bool write_empty_chunks = false;  ///< also cells that hold nothing but the fill value
+  };
+
+  explicit write_job(context_state& state) noexcept;
+  ~write_job() override;
+
+  /// Prepares for a write; the job must be idle. What `from` points to is borrowed until the write is done: its `to` is
+  /// where the values are read.
+  void begin(const source& from, const settings& with);
+  /// Forgets the write and keeps the memory that is worth keeping.
+  void reset();
+
+  progress step(unsigned worker) override;
+
+  /// Begins no object and no cell any more; an object that is being put gets its new value.
+  void cancel() noexcept;
+  bool done() const noexcept { return finished_.load(std::memory_order_acquire); }
+  /// The outcome; only when done.
+  result<> outcome() const;
+
+  std::uint64_t done_bytes() const noexcept { return done_bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t total_bytes() const noexcept { return total_bytes_; }
+  std::uint64_t total_cells() const noexcept { return walk_.total_cells(); }
+  std::uint64_t total_objects() const noexcept { return walk_.total_objects(); }
+  std::uint64_t written_objects() const noexcept { return written_; }
+
+ private:
+  struct touched_cell;  // write_job_parts.h, and so are the rest
+  struct open_object;
+  struct block;
+  struct worker_state;
+  using guard = std::unique_lock<std::mutex>;
+
+  bool stopping() const noexcept { return stop_.load(std::memory_order_relaxed); }
+  void open_next(guard& lock);
+  result<> list_cells(open_object& of);
+  result<> load(open_object& of, unsigned worker);
+  result<> locate(open_object& of, const part* old);
+  std::uint64_t most_old_bytes(const open_object& of) const;
+  bool may_open() const noexcept;
+  void encode_some(guard& lock, open_object& of, unsigned worker);
+  result<> encode_cell(open_object& of, touched_cell& cell, unsigned worker);
+  result<std::unique_ptr<block>> take_block(std::uint64_t bytes, std::uint64_t cells);
+  result<std::span<std::byte>> room_for(open_object& of, std::uint64_t bytes, unsigned worker);
+  void commit(guard& lock, open_object& of, unsigned worker);
+  result<> put(open_object& of, unsigned worker);
+  void close(open_object& of);
+  void fail(const open_object* of, error what);
+
+  context_state* state_;
+  source from_;
+  settings with_;
+  bool versions_ = false;  // the store's
+
+  mutable std::mutex mutex_;  // of everything below that is not atomic
+  object_walk walk_;
+  bool opening_ = false, exhausted_ = false;
+  std::vector<std::unique_ptr<open_object>> objects_;
+  std::vector<std::unique_ptr<block>> free_blocks_;
+  std::size_t open_count_ = 0, active_ = 0;
+  std::uint64_t written_ = 0, total_bytes_ = 0, openings_ = 0;
+  bool somebody_idles_ = false;
+
+  std::vector<std::unique_ptr<worker_state>> workers_;
+  std::optional<error> failure_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> finished_{true};
+  bool cancelled_ = false;
+  std::atomic<std::uint64_t> done_bytes_{0};
+};
+
+}  // namespace penstock::inline v0

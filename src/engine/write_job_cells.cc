@@ -1,0 +1,124 @@
+// What a write_job does with one cell, and with an object whose cells are encoded. Called without the job's lock.
+
+#include <fmt/format.h>
+
+#include "array/all_equal.h"
+#include "array/strided_copy.h"
+#include "codec/codec_chain.h"
+#include "engine/context_state.h"
+#include "engine/write_job.h"
+#include "engine/write_job_parts.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+// Copies the wanted elements from the caller's memory into a cell in C order.
+void gather_box(const placement& where, std::byte* cell_items, const codec_chain& chain) noexcept {
+  const extents& shape = chain.cell();
+  strides steps = c_order_strides(shape, chain.type().item_bytes());
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const axis_range& wanted = where.region.in_cell[d];
+    cell_items += wanted.start * steps[d];
+    steps[d] *= wanted.step;
+  }
+  strided_copy(cell_items, steps, where.target.data, where.target.strides, where.counts, chain.type().item_bytes(), 1);
+}
+
+bool fills_codec_shape(const placement& where, const extents& cell) noexcept {
+  for (std::size_t d = 0; d < cell.size(); ++d)
+    if (where.counts[d] != cell[d]) return false;
+  return true;
+}
+
+}  // namespace
+
+result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned worker) {
+  worker_state& mine = *workers_[worker];
+  const codec_chain& chain = from_.layout->chains()[cell.chain];
+  const std::uint32_t item_bytes = chain.type().item_bytes();
+  place(from_, cell.cell, mine.where);
+
+  const strides c_order = c_order_strides(chain.cell(), item_bytes);
+  tensor_view view{mine.where.target.data, chain.type(), chain.cell(), mine.where.target.strides, memory_space::host};
+  bool in_room = false;  // the cell lies where its encoded bytes are to lie
+  std::span<std::byte> room;
+  if (!mine.where.region.covers_cell) {
+    if (chain.is_identity()) {
+      PENSTOCK_ASSIGN(room, room_for(of, chain.decoded_bytes(), worker));
+      in_room = true;
+    } else {
+      PENSTOCK_ASSIGN(room, mine.cell.reserve(chain.decoded_bytes()));
+    }
+    if (!cell.whole && cell.present) {
+      strided_box all;
+      for (const std::uint64_t length : chain.cell()) all.push_back({0, 1, length});
+      decode_target target;
+      target.data = room.data();
+      target.strides = c_order;
+      target.in_cell = &all;
+      target.covers_cell = true;
+      const part old = cell.old.whole() ? of.old.bytes
+                                        : of.old.bytes.subspan(static_cast<std::size_t>(cell.old.offset),
+                                                               static_cast<std::size_t>(cell.old.length));
+      auto decoded = chain.decode(old, target, mine.scratch);
+      if (!decoded.ok()) return std::move(decoded).error().note("decoding what is to be changed");
+    } else if (!fills_codec_shape(mine.where, chain.cell())) {
+      strided_fill(room.data(), c_order, chain.cell(), from_.fill, item_bytes);
+    }
+    gather_box(mine.where, room.data(), chain);
+    view.data = room.data();
+    view.strides = c_order;
+  }
+
+  cell.encoded = true;
+  cell.absent = !with_.write_empty_chunks && all_equal(view.data, view.strides, chain.cell(), from_.fill, item_bytes);
+  cell.bytes = {};
+  if (cell.absent) return {};
+  const auto decoded_bytes = static_cast<std::size_t>(chain.decoded_bytes());
+  if (in_room) {
+    cell.bytes = room.first(decoded_bytes);
+    mine.current->used += decoded_bytes;
+    return {};
+  }
+  if (chain.is_identity() && lands_contiguously(mine.where, chain.cell(), item_bytes)) {
+    cell.bytes = {view.data, decoded_bytes};  // the caller's memory is what is to be written
+    return {};
+  }
+  PENSTOCK_ASSIGN(room, room_for(of, chain.max_encoded_bytes(), worker));
+  PENSTOCK_ASSIGN(const std::uint64_t used, chain.encode(view, room, mine.scratch));
+  cell.bytes = room.first(static_cast<std::size_t>(used));
+  mine.current->used += static_cast<std::size_t>(used);
+  return {};
+}
+
+// Assembles the object and puts it, or erases it where nothing is left of it.
+result<> write_job::put(open_object& of, unsigned worker) {
+  worker_state& mine = *workers_[worker];
+  mine.new_cells.clear();
+  for (const touched_cell& each : of.cells) mine.new_cells.push_back({each.cell, each.bytes, each.absent});
+  const part* const old = of.existed ? &of.old.bytes : nullptr;
+  PENSTOCK_TRY(from_.layout->assembler()->assemble(of.object, old, mine.new_cells, mine.assembled));
+
+  write_condition condition;
+  condition.durable = with_.durable;
+  if (!of.covered && versions_) {
+    if (!of.existed) {
+      condition.what = write_condition::kind::must_be_absent;
+    } else if (of.old.seen.known()) {
+      condition.what = write_condition::kind::must_match;
+      condition.expected = of.old.seen;
+    }
+  }
+  result<> done;
+  if (mine.assembled.empty()) {
+    if (of.existed || of.covered) done = with_.to->erase(of.key, condition);
+  } else {
+    auto seen = with_.to->put(of.key, mine.assembled.parts, condition);
+    if (!seen.ok()) done = std::move(seen).error();
+  }
+  // Also after a failure: what the store did then is not known.
+  if (from_.uid != 0) state_->indexes().drop(from_.uid, of.object);
+  return done;
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,99 @@
+#pragma once
+
+/// \file
+/// What a write_job is made of inside; for its own source files.
+
+#include <condition_variable>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <penstock/layout.h>
+#include <penstock/store.h>
+#include "base/buffer.h"
+#include "base/output_pool.h"
+#include "codec/worker_scratch.h"
+#include "engine/index_cache.h"
+#include "engine/write_job.h"
+#include "plan/placement.h"
+
+namespace penstock::inline v0 {
+
+/// A cell of an open object.
+struct write_job::touched_cell {
+  cell_id cell = 0;
+  std::uint16_t chain = 0;
+  bool whole = false;    ///< every element of the array in it is replaced
+  bool counted = false;  ///< in the progress
+  bool encoded = false;  ///< `bytes` or `absent` says what it is to become
+  bool absent = false;
+  bool present = false;  ///< the old object has it, at `old`
+  byte_range old;
+  part bytes;
+};
+
+/// Memory that encoded cells lie in, one after the other.
+struct write_job::block {
+  explicit block(ledger* accounts) : memory(accounts, memory_use::encoded) {}
+  buffer memory;
+  std::size_t used = 0;
+};
+
+/// A storage object that is being written.
+struct write_job::open_object {
+  explicit open_object(context_state& state);
+
+  enum class phase : std::uint8_t { closed, load, encode, commit, busy };
+  phase what = phase::closed;
+  object_id object = 0;
+  std::string key;  ///< in the store, prefix included
+  touched_object touched;
+  std::vector<touched_cell> cells;
+  std::size_t next = 0;        ///< the first cell that has no worker
+  std::size_t unfinished = 0;  ///< cells that are not encoded
+  bool covered = false;        ///< nothing of the old object is needed
+  bool is_cell = false;        ///< the object is one encoded cell and nothing else
+  unsigned tries = 0;
+  std::uint64_t opening = 0;          ///< no other opened object of this job has the same number
+  std::vector<chunk_extent> located;  ///< of `cells`; only kept for its memory
+
+  /// The object as it was read: waits for the completion, and lends room for the bytes.
+  class old_bytes final : public completion_sink, public read_buffer {
+   public:
+    explicit old_bytes(context_state& state);
+    void complete(std::uint64_t tag, result<read_done> done) override;
+    result<std::span<std::byte>> reserve(std::uint64_t bytes) override;
+    result<read_done> wait();
+    void forget();
+
+   private:
+    context_state& state_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::optional<result<read_done>> arrived_;
+    buffer small_;
+    output_block large_;
+  };
+  old_bytes reader;
+  read_done old;
+  bool existed = false;  ///< `old` holds it
+  index_table indexes;
+
+  std::vector<std::unique_ptr<block>> blocks;
+};
+
+/// What one worker keeps.
+struct write_job::worker_state {
+  explicit worker_state(ledger* accounts) : scratch(accounts), cell(accounts, memory_use::scratch) {}
+
+  worker_scratch scratch;
+  buffer cell;  // a decoded cell that is put together from old and new elements
+  placement where;
+  block* current = nullptr;  // where it encodes to, a block of the object of that opening
+  std::uint64_t current_opening = 0;
+  std::vector<new_cell> new_cells;
+  assembled_object assembled;
+};
+
+}  // namespace penstock::inline v0
