@@ -12,9 +12,9 @@
 namespace penstock::inline v0::cli {
 namespace {
 
-constexpr dtype kFloat16(dtype_kind::floating, 16), kFloat32(dtype_kind::floating, 32);
-constexpr dtype kFloat64(dtype_kind::floating, 64), kBrainFloat(dtype_kind::brain_float, 16);
-constexpr dtype kInt32(dtype_kind::signed_integer, 32), kComplex64(dtype_kind::complex, 64);
+const dtype kFloat16(dtype_kind::floating, 16), kFloat32(dtype_kind::floating, 32);
+const dtype kFloat64(dtype_kind::floating, 64), kBrainFloat(dtype_kind::brain_float, 16);
+const dtype kInt32(dtype_kind::signed_integer, 32), kComplex64(dtype_kind::complex, 64);
 
 template <class T>
 std::string text_of(dtype type, T value) {

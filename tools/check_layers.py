@@ -30,6 +30,7 @@ PUBLIC = {
     "config.h": "base",
     "result.h": "base",
     "dtype.h": "array",
+    "variable.h": "array",
     "shape.h": "array",
     "tensor.h": "array",
     "selection.h": "array",

@@ -19,6 +19,7 @@
 #include <penstock/shape.h>
 #include <penstock/store.h>
 #include <penstock/tensor.h>
+#include <penstock/variable.h>
 
 namespace penstock::inline v0 {
 
@@ -37,6 +38,9 @@ struct read_options {
   unsigned threads = 0;  ///< workers of this read; 0: the context's
   progress_fn progress;  ///< empty: none
   std::chrono::nanoseconds poll_interval{20'000'000};
+  /// Where the elements of variable length put their bytes (<penstock/variable.h>); it must live as long as they are
+  /// looked at. Arrays of such types cannot be read without.
+  std::shared_ptr<item_arena> arena;
 };
 
 struct write_options {
@@ -77,7 +81,7 @@ class PENSTOCK_API array {
   explicit array(std::shared_ptr<const array_state> state) noexcept;
 
   const extents& shape() const noexcept;
-  dtype type() const noexcept;
+  const dtype& type() const noexcept;
   /// Shape of the cells that decode on their own (inner chunks where sharded).
   const extents& chunks() const noexcept;
   /// Shape of the shards, or null.

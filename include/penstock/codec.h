@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,9 +11,14 @@
 
 namespace penstock::inline v0 {
 
+class buffer;          // memory that grows, counted in a ledger (src/base/buffer.h)
 class worker_scratch;  // buffers and codec contexts that one worker keeps (src/codec/worker_scratch.h)
 
-/// One bytes-to-bytes stage of a codec chain (zstd, gzip, blosc, crc32c, ...). Immutable, stateless, single-threaded.
+/// A bound that nobody knows.
+inline constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::max();
+
+/// One stage of a codec chain, from buffer to buffer (zstd, gzip, crc32c, delta, vlen-utf8, ...): the C-order bytes of
+/// an array, or bytes. Immutable, stateless, single-threaded.
 class PENSTOCK_API byte_codec {
  public:
   virtual ~byte_codec() = default;
@@ -22,13 +28,14 @@ class PENSTOCK_API byte_codec {
   /// Name and settings for people: `zstd(level=3)`.
   virtual std::string describe() const = 0;
 
-  /// The most bytes that `encode` may produce from `decoded_bytes`.
+  /// The most bytes that `encode` may produce from `decoded_bytes`; kUnbounded where the number of bytes does not say.
   virtual std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const = 0;
 
   /// Decodes all of `encoded`.
   ///
-  /// \param out  Room for the most bytes that this stage may decode to; more is `corrupt_data`. May be memory of the
-  ///             caller's array, so nothing outside of it is written, whatever `encoded` holds.
+  /// \param out  Room for the most bytes that this stage may decode to; more is `corrupt_data`, and sets
+  ///             `scratch.out_of_room`. May be memory of the caller's array, so nothing outside of it is written,
+  ///             whatever `encoded` holds.
   /// \returns What was decoded: a prefix of `out`, or a part of `encoded` where nothing had to move (a checksum).
   /// \error corrupt_data  One sentence that names what disagrees, values last.
   virtual result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
@@ -37,6 +44,23 @@ class PENSTOCK_API byte_codec {
   /// Encodes all of `decoded` into `out` (at least max_encoded_bytes long); returns the encoded length.
   virtual result<std::uint64_t> encode(std::span<const std::byte> decoded, std::span<std::byte> out,
                                        worker_scratch& scratch) const = 0;
+
+  /// Decodes where no bound is known: into `room`, which grows by need, as far as its ledger allows.
+  ///
+  /// This one decodes again into four times the room as long as `scratch.out_of_room` is set.
+  virtual result<std::span<const std::byte>> decode_growing(std::span<const std::byte> encoded, buffer& room,
+                                                            worker_scratch& scratch) const;
+
+  /// Encodes into `room`, which grows by need. This one reserves max_encoded_bytes; codecs without that bound have
+  /// their own.
+  virtual result<std::span<const std::byte>> encode_growing(std::span<const std::byte> decoded, buffer& room,
+                                                            worker_scratch& scratch) const;
+
+  /// `decode` returns a part of `encoded` and needs no room (a checksum).
+  virtual bool decodes_in_place() const noexcept { return false; }
+
+  /// The work is done by Python, whose lock the calling thread must not hold while it waits for others.
+  virtual bool via_python() const noexcept { return false; }
 };
 
 }  // namespace penstock::inline v0

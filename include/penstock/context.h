@@ -9,8 +9,9 @@
 
 namespace penstock::inline v0 {
 
-class executor;       // where workers run (src/base/executor.h)
-class context_state;  // src/engine/context_state.h
+class executor;         // where workers run (src/base/executor.h)
+class external_codecs;  // codecs beyond the registry (src/codec/codec_chain.h)
+class context_state;    // src/engine/context_state.h
 
 struct context_options {
   unsigned threads = 0;  ///< decoding workers of one read, the calling thread among them; 0: the processor's cores
@@ -18,7 +19,8 @@ struct context_options {
   std::uint64_t memory_limit_bytes = 0;  ///< scratch, encoded bytes and indexes together; 0: 1 GiB. Not the results.
   std::uint64_t output_pool_bytes =
       ~std::uint64_t{0};  ///< idle result memory kept for the next read; ~0: a quarter of the machine's
-  std::shared_ptr<penstock::executor> executor;  ///< null: a pool of threads, started when first needed
+  std::shared_ptr<penstock::executor> executor;   ///< null: a pool of threads, started when first needed
+  std::shared_ptr<const external_codecs> codecs;  ///< null: this library's codecs alone
 };
 
 struct context_usage {

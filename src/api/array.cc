@@ -20,7 +20,8 @@ constexpr unsigned kMaxWorkers = 1024;
 /// Most that is decoded on the calling thread with an interpreter's lock held: well under a millisecond.
 constexpr std::uint64_t kMaxInlineBytes = std::uint64_t{512} << 10;
 
-result<> check_out(const array_state& state, const resolved_basic& which, const tensor_view& out) {
+result<> check_out(const array_state& state, const resolved_basic& which, const tensor_view& out,
+                   const read_options& options) {
   if (out.space != memory_space::host) return error(errc::unsupported, "reads go to host memory only, so far");
   if (!(out.type == state.type))
     return error(errc::invalid_argument,
@@ -28,6 +29,9 @@ result<> check_out(const array_state& state, const resolved_basic& which, const 
   if (!(out.extents == which.shape))
     return error(errc::invalid_argument,
                  fmt::format("out has shape {}, the selection {}", to_string(out.extents), to_string(which.shape)));
+  if (state.type.variable_length() && !options.arena)
+    return error(errc::invalid_argument,
+                 fmt::format("reading elements of variable length ({}) needs read_options::arena", state.type.name()));
   return {};
 }
 
@@ -37,6 +41,7 @@ read_job::settings settings_of(const array_state& state, const read_options& opt
   read_job::settings out;
   out.workers = options.threads == 0 ? state.context->threads() : std::min(options.threads, kMaxWorkers);
   out.io_concurrency = state.context->state().io_concurrency();
+  out.arena = options.arena;
   return out;
 }
 
@@ -81,7 +86,7 @@ array_state::~array_state() {
 array::array(std::shared_ptr<const array_state> state) noexcept : state_(std::move(state)) {}
 
 const extents& array::shape() const noexcept { return state_->shape; }
-dtype array::type() const noexcept { return state_->type; }
+const dtype& array::type() const noexcept { return state_->type; }
 const extents& array::chunks() const noexcept { return state_->chunks; }
 const extents* array::shards() const noexcept { return state_->shards ? &*state_->shards : nullptr; }
 std::span<const std::byte> array::fill_value() const noexcept { return state_->fill_value; }
@@ -111,7 +116,7 @@ result<> array::read(const tensor_view& out, const read_options& options) const 
 }
 
 result<> array::read(const resolved_basic& which, const tensor_view& out, const read_options& options) const {
-  if (auto checked = check_out(*state_, which, out); !checked.ok())
+  if (auto checked = check_out(*state_, which, out, options); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
   if (is_empty(which.shape)) return {};
   const source from = source_of(*state_, which, out.strides, out.data);
@@ -126,7 +131,7 @@ result<> array::read(const resolved_basic& which, const tensor_view& out, const 
 result<ticket> array::read_async(const selection& which, const tensor_view& out, const read_options& options) const {
   auto resolved = resolve_any(*state_, which);
   if (!resolved.ok()) return name_array(std::move(resolved).error(), *state_);
-  if (auto checked = check_out(*state_, *resolved, out); !checked.ok())
+  if (auto checked = check_out(*state_, *resolved, out, options); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
   const source from = source_of(*state_, *resolved, out.strides, out.data);
   auto job = std::make_shared<read_job>(state_->context->state());
@@ -141,7 +146,7 @@ result<ticket> array::read_async(const selection& which, const tensor_view& out,
 
 bool array::runs_inline(const resolved_basic& which) const noexcept {
   const store_traits traits = state_->store->traits();
-  if (traits.blocking || !traits.inline_completion) return false;
+  if (traits.blocking || !traits.inline_completion || state_->layout->chains()[0].via_python()) return false;
   cell_walk walk;
   walk.start(state_->layout->grid(), which.from);
   const std::uint64_t cell_bytes = state_->layout->chains()[0].decoded_bytes();

@@ -40,7 +40,9 @@ std::string child_uri(const std::string& store_uri, std::string_view prefix) {
 
 result<node> make_array(std::shared_ptr<const store> from, const open_options& options,
                         std::shared_ptr<context> context, std::string prefix, std::string uri, zarr_metadata metadata) {
-  PENSTOCK_ASSIGN(const std::shared_ptr<const zarr_layout> layout, zarr_layout::make(metadata));
+  codec_chain_options codecs;
+  codecs.external = context->state().codecs();
+  PENSTOCK_ASSIGN(const std::shared_ptr<const zarr_layout> layout, zarr_layout::make(metadata, codecs));
   auto out = std::make_shared<array_state>();
   out->uid = context->state().next_uid();
   out->caches_indexes = from->traits().versions || options.cache_unversioned_indexes;

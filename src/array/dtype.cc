@@ -1,66 +1,104 @@
 #include <penstock/dtype.h>
 
-#include <charconv>
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <iterator>
+#include <utility>
+
+#include "base/checked.h"
 
 namespace penstock::inline v0 {
 namespace {
 
-struct named_type {
-  std::string_view name;
-  dtype_kind kind;
-  std::uint32_t bits;
-};
+constexpr std::uint64_t kMostItemBytes = std::uint64_t{1} << 28;  // bits fit 32 bits
+constexpr int kMostNesting = 32;
 
-/// Source: Zarr v3 core specification, "Core data types", and the registered extension types.
-constexpr named_type kTypes[] = {
-    {"bool", dtype_kind::boolean, 8},
-    {"int2", dtype_kind::signed_integer, 2},
-    {"int4", dtype_kind::signed_integer, 4},
-    {"int8", dtype_kind::signed_integer, 8},
-    {"int16", dtype_kind::signed_integer, 16},
-    {"int32", dtype_kind::signed_integer, 32},
-    {"int64", dtype_kind::signed_integer, 64},
-    {"uint2", dtype_kind::unsigned_integer, 2},
-    {"uint4", dtype_kind::unsigned_integer, 4},
-    {"uint8", dtype_kind::unsigned_integer, 8},
-    {"uint16", dtype_kind::unsigned_integer, 16},
-    {"uint32", dtype_kind::unsigned_integer, 32},
-    {"uint64", dtype_kind::unsigned_integer, 64},
-    {"float16", dtype_kind::floating, 16},
-    {"float32", dtype_kind::floating, 32},
-    {"float64", dtype_kind::floating, 64},
-    {"bfloat16", dtype_kind::brain_float, 16},
-    {"complex64", dtype_kind::complex, 64},
-    {"complex128", dtype_kind::complex, 128},
-    {"numpy.datetime64", dtype_kind::datetime, 64},
-    {"numpy.timedelta64", dtype_kind::timedelta, 64},
-    {"string", dtype_kind::variable_utf8, 0},
-    {"bytes", dtype_kind::variable_bytes, 0},
-    {"variable_length_bytes", dtype_kind::variable_bytes, 0},
-};
+constexpr std::string_view kUnits[] = {"generic", "Y",  "M",  "W",  "D",  "h",  "m",
+                                       "s",       "ms", "us", "ns", "ps", "fs", "as"};
 
-constexpr bool has_bits(dtype_kind kind) noexcept {
-  return kind != dtype_kind::variable_utf8 && kind != dtype_kind::variable_bytes;
+int nesting(const dtype& type) {
+  int deepest = 0;
+  for (const dtype_field& each : type.fields()) deepest = std::max(deepest, nesting(each.type) + 1);
+  return deepest;
 }
 
-// `r24`: any whole number of bytes.
-bool parse_raw(std::string_view name, std::uint32_t& bits) noexcept {
-  if (name.size() < 2 || name[0] != 'r' || name[1] < '1' || name[1] > '9') return false;
-  const char* const end = name.data() + name.size();
-  const auto parsed = std::from_chars(name.data() + 1, end, bits);
-  return parsed.ec == std::errc() && parsed.ptr == end && bits % 8 == 0;
+error wrong_field(const dtype_field& field, std::string_view why) {
+  return {errc::invalid_argument, fmt::format("a structure's field '{}' {}", field.name, why)};
 }
 
 }  // namespace
 
-result<dtype> dtype::from_name(std::string_view name) {
-  for (const named_type& each : kTypes) {
-    if (each.name == name) return dtype(each.kind, each.bits);
+std::string_view to_string(time_unit unit) noexcept { return kUnits[static_cast<std::size_t>(unit)]; }
+
+result<time_unit> time_unit_from(std::string_view name) {
+  const auto* const at = std::find(std::begin(kUnits), std::end(kUnits), name);
+  if (at != std::end(kUnits)) return static_cast<time_unit>(at - std::begin(kUnits));
+  if (name == "μs" || name == "µs") return time_unit::microsecond;
+  return error(errc::unsupported, fmt::format("there is no unit of time named '{:.80}'", name));
+}
+
+dtype dtype::datetime(time_unit unit, std::uint32_t scale) noexcept {
+  dtype made(dtype_kind::datetime, 64);
+  made.unit_ = unit;
+  made.scale_ = scale;
+  return made;
+}
+
+dtype dtype::timedelta(time_unit unit, std::uint32_t scale) noexcept {
+  dtype made = datetime(unit, scale);
+  made.kind_ = dtype_kind::timedelta;
+  return made;
+}
+
+result<dtype> dtype::structured(std::vector<dtype_field> fields, std::uint32_t item_bytes) {
+  if (fields.empty()) return error(errc::invalid_argument, "a structure has no fields");
+  const bool packed = item_bytes == 0;
+  std::uint64_t end = 0;
+  for (dtype_field& each : fields) {
+    if (each.name.empty()) return wrong_field(each, "has no name");
+    if (each.type.variable_length())
+      return error(errc::unsupported, fmt::format("a structure's field '{}' is of variable length", each.name));
+    if (nesting(each.type) + 1 > kMostNesting)
+      return error(errc::unsupported, fmt::format("structures are nested deeper than {}", kMostNesting));
+    const std::uint64_t bytes = each.bytes();
+    if (packed) {
+      if (end > kMostItemBytes) break;
+      each.offset = static_cast<std::uint32_t>(end);
+      end = bytes > kMostItemBytes ? kMostItemBytes + 1 : end + bytes;
+    } else {
+      if (bytes > item_bytes || each.offset > item_bytes - bytes) return wrong_field(each, "leaves the item");
+      end = item_bytes;
+    }
   }
-  std::uint32_t bits = 0;
-  if (parse_raw(name, bits)) return dtype(dtype_kind::raw, bits);
-  return error(errc::unsupported, "there is no data type named '" + std::string(name) + "'");
+  if (end > kMostItemBytes) return error(errc::unsupported, "a structure is longer than 2^28 bytes");
+  std::stable_sort(fields.begin(), fields.end(),
+                   [](const dtype_field& a, const dtype_field& b) { return a.offset < b.offset; });
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (i + 1 < fields.size() && fields[i + 1].offset - fields[i].offset < fields[i].bytes())
+      return wrong_field(fields[i + 1], "lies within another");
+  }
+  std::vector<std::string_view> names;
+  for (const dtype_field& each : fields) names.push_back(each.name);
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
+    return error(errc::invalid_argument, fmt::format("a structure has two fields named '{}'", *twice));
+
+  dtype made(dtype_kind::structured, static_cast<std::uint32_t>(end * 8));
+  made.fields_ = std::make_shared<const field_list>(std::move(fields));
+  return made;
+}
+
+std::span<const dtype_field> dtype::fields() const noexcept {
+  if (fields_ == nullptr) return {};
+  return *fields_;
+}
+
+const dtype_field* dtype::field(std::string_view name) const noexcept {
+  for (const dtype_field& each : fields()) {
+    if (each.name == name) return &each;
+  }
+  return nullptr;
 }
 
 std::uint32_t dtype::swap_bytes() const noexcept {
@@ -69,77 +107,35 @@ std::uint32_t dtype::swap_bytes() const noexcept {
       return item_bytes() / 2;
     case dtype_kind::fixed_utf32:
       return 4;
-    case dtype_kind::boolean:
-    case dtype_kind::raw:
-    case dtype_kind::fixed_bytes:
-    case dtype_kind::variable_utf8:
-    case dtype_kind::variable_bytes:
-      return 1;
-    default:
-      return item_bytes();
-  }
-}
-
-std::string dtype::name() const {
-  switch (kind_) {
-    case dtype_kind::raw:
-      return "r" + std::to_string(bits_);
-    case dtype_kind::fixed_bytes:
-      return "null_terminated_bytes";
-    case dtype_kind::fixed_utf32:
-      return "fixed_length_utf32";
-    default:
-      break;
-  }
-  for (const named_type& each : kTypes) {
-    if (each.kind == kind_ && (each.bits == bits_ || !has_bits(kind_))) return std::string(each.name);
-  }
-  return "unnamed" + std::to_string(bits_);
-}
-
-std::string dtype::numpy_typestr() const {
-  const std::uint32_t bytes = item_bytes();
-  char letter = 0;
-  switch (kind_) {
-    case dtype_kind::boolean:
-      letter = 'b';
-      break;
     case dtype_kind::signed_integer:
-      letter = 'i';
-      break;
     case dtype_kind::unsigned_integer:
-      letter = 'u';
-      break;
     case dtype_kind::floating:
-      letter = 'f';
-      break;
-    case dtype_kind::complex:
-      letter = 'c';
-      break;
-    case dtype_kind::raw:
-      letter = 'V';
-      break;
-    case dtype_kind::fixed_bytes:
-      letter = 'S';
-      break;
-    case dtype_kind::fixed_utf32:
-      letter = 'U';
-      break;
-    case dtype_kind::datetime:
-      letter = 'M';
-      break;
-    case dtype_kind::timedelta:
-      letter = 'm';
-      break;
     case dtype_kind::brain_float:
-    case dtype_kind::variable_utf8:
-    case dtype_kind::variable_bytes:
-      return {};
+    case dtype_kind::datetime:
+    case dtype_kind::timedelta:
+      return item_bytes();
+    default:
+      return 1;
   }
-  if (bits_ < 8) return {};  // NumPy has no int4
-  const char order = swap_bytes() == 1 ? '|' : __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>';
-  // UTF-32 strings are counted in code units, everything else in bytes.
-  return std::string{order, letter} + std::to_string(kind_ == dtype_kind::fixed_utf32 ? bytes / 4 : bytes);
+}
+
+bool dtype::has_byte_order() const noexcept {
+  if (item_bytes() > 0 && swap_bytes() > 1) return true;
+  const auto all = fields();
+  return std::any_of(all.begin(), all.end(), [](const dtype_field& each) { return each.type.has_byte_order(); });
+}
+
+bool operator==(const dtype& a, const dtype& b) noexcept {
+  if (a.kind_ != b.kind_ || a.bits_ != b.bits_ || a.format_ != b.format_ || a.unit_ != b.unit_ || a.scale_ != b.scale_)
+    return false;
+  return a.fields_ == b.fields_ || (a.fields_ != nullptr && b.fields_ != nullptr && *a.fields_ == *b.fields_);
+}
+
+std::uint64_t dtype_field::bytes() const noexcept {
+  std::uint64_t total = type.item_bytes();
+  bool fits = true;
+  for (const std::uint64_t length : shape) fits = fits && checked_mul(total, length, total);
+  return fits ? total : ~std::uint64_t{0};
 }
 
 }  // namespace penstock::inline v0

@@ -28,7 +28,7 @@ TEST(Dtype, ReadsBackItsName) {
                            "r8",
                            "r24",
                            "string",
-                           "bytes",
+                           "variable_length_bytes",
                            "numpy.datetime64",
                            "numpy.timedelta64"}) {
     const auto type = dtype::from_name(name);
@@ -62,7 +62,7 @@ TEST(Dtype, KnowsItsBytesAndWhatASwapReverses) {
       {{dtype_kind::complex, 128}, 16, 8, "<c16"},  {{dtype_kind::raw, 24}, 3, 1, "|V3"},
       {{dtype_kind::fixed_bytes, 40}, 5, 1, "|S5"}, {{dtype_kind::fixed_utf32, 96}, 12, 4, "<U3"},
       {{dtype_kind::datetime, 64}, 8, 8, "<M8"},    {{dtype_kind::timedelta, 64}, 8, 8, "<m8"},
-      {{dtype_kind::variable_utf8, 0}, 0, 1, ""},   {{dtype_kind::variable_bytes, 0}, 0, 1, ""},
+      {{dtype_kind::variable_utf8, 0}, 16, 1, ""},  {{dtype_kind::variable_bytes, 0}, 16, 1, ""},
   };
   for (const expectation& each : all) {
     EXPECT_EQ(each.type.item_bytes(), each.item_bytes) << each.type.name();

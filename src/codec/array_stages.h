@@ -5,26 +5,33 @@
 #include <string>
 #include <string_view>
 
+#include "codec/byte_codecs.h"
 #include "codec/codec_chain.h"
 
 namespace penstock::inline v0 {
 
-/// The codecs that work on arrays: they cost nothing by themselves, as the one strided copy of a chain does their work.
+/// The codecs that cost nothing at the head of a list, as the one strided copy of a chain does their work.
 inline constexpr std::array<std::string_view, 2> kArrayCodecNames = {"bytes", "transpose"};
 
-/// What the leading array codecs of a list come to.
+/// What the codecs at the head of a list come to.
 struct array_stages {
   dim_vector<std::uint32_t> stored_axes;  ///< the array's dimension that is stored j-th, slowest first
   bool swap = false;                      ///< stored in the other byte order than this machine's
   std::string description;                ///< `transpose(1, 0) | bytes(little)`
   std::size_t used = 0;                   ///< how many codecs of the list these are
+  stage_type output;                      ///< what the next codec gets
 };
 
-/// Reads the array-to-array codecs and the one array-to-bytes codec at the head of `codecs`.
+/// Reads the transposes at the head of `codecs`, and `bytes` behind them where a swap of equal units does its work.
 ///
-/// \error unsupported  A codec by name, a setting by name. \error corrupt_data  No array-to-bytes codec, a wrong order
-/// of
-///                     codecs, a wrong setting.
-result<array_stages> compile_array_stages(std::span<const codec_config> codecs, dtype type, std::size_t rank);
+/// \error corrupt_data  A wrong setting. \error unsupported  A setting by name.
+result<array_stages> compile_array_stages(std::span<const codec_config> codecs, const dtype& type, const extents& cell,
+                                          const codec_chain_options& options);
+
+/// The same codecs behind others: stages of their own. A codec that has nothing to do is null.
+result<compiled_codec> make_transpose_codec(const codec_config& config, const stage_type& input);
+/// With `stored_order_filters` the output stays an array, of items in that byte order.
+result<compiled_codec> make_bytes_codec(const codec_config& config, const stage_type& input,
+                                        const codec_chain_options& options, std::string& description);
 
 }  // namespace penstock::inline v0

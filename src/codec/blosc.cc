@@ -147,6 +147,7 @@ class blosc_codec final : public byte_codec {
       return corrupt("blosc frame has {} bytes, its header alone has {}", encoded.size(), BLOSC_MIN_HEADER_LENGTH);
     }
     const frame_header header(encoded.data());
+    scratch.out_of_room = header.decoded_bytes > out.size();
     PENSTOCK_TRY(check(header, encoded, out.size()));
     if (header.decoded_bytes == 0) return std::span<const std::byte>(out.data(), 0);
     if (header.compressor_format() == BLOSC_ZSTD_FORMAT && !header.is_copy()) {
@@ -213,7 +214,7 @@ class blosc_codec final : public byte_codec {
 
 }  // namespace
 
-result<std::shared_ptr<const byte_codec>> make_blosc_codec(const codec_config& config) {
+result<compiled_codec> make_blosc_codec(const codec_config& config, const stage_type& input) {
   PENSTOCK_ASSIGN(const codec_members members,
                   codec_members::of(config, {"cname", "clevel", "shuffle", "typesize", "blocksize"}));
   PENSTOCK_ASSIGN(const std::size_t compressor, members.choice("cname", kCompressors));
@@ -225,9 +226,10 @@ result<std::shared_ptr<const byte_codec>> make_blosc_codec(const codec_config& c
     PENSTOCK_ASSIGN(item_bytes, members.integer("typesize", 1, std::numeric_limits<std::int32_t>::max()));
   }
   PENSTOCK_ASSIGN(const std::int64_t block_bytes, members.integer("blocksize", 0, BLOSC_MAX_BUFFERSIZE, 0));
-  return std::shared_ptr<const byte_codec>(
+  auto made =
       std::make_shared<blosc_codec>(kCompressors[compressor], static_cast<int>(level), static_cast<int>(shuffle),
-                                    static_cast<std::size_t>(item_bytes), static_cast<std::size_t>(block_bytes)));
+                                    static_cast<std::size_t>(item_bytes), static_cast<std::size_t>(block_bytes));
+  return compressed_stage(std::move(made), input);
 }
 
 }  // namespace penstock::inline v0

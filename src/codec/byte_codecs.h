@@ -6,15 +6,30 @@
 
 #include <penstock/codec.h>
 #include "codec/codec_chain.h"
+#include "codec/stage_type.h"
 
 namespace penstock::inline v0 {
 
-/// The factories that the registry lists, one for each bytes-to-bytes codec.
+/// A codec made for one stage, and what it hands on.
+struct compiled_codec {
+  std::shared_ptr<const byte_codec> codec;
+  stage_type output;
+};
+
+/// Makes a codec from its metadata, for the input that it will get. The registry lists these.
 ///
-/// \error corrupt_data  A setting is absent, or of the wrong kind or range. \error unsupported  An unknown setting.
-/// Source: Zarr v3 codec specifications of the same names.
-using byte_codec_factory = result<std::shared_ptr<const byte_codec>>(const codec_config& config);
-byte_codec_factory make_zstd_codec, make_gzip_codec, make_blosc_codec, make_crc32c_codec;
+/// \error corrupt_data  A setting is absent, or of the wrong kind or range. \error unsupported  An unknown setting, or
+/// an
+///                      input that the codec does not take.
+/// Source: Zarr v3 codec specifications and numcodecs' documentation of the same names.
+using codec_factory = result<compiled_codec>(const codec_config& config, const stage_type& input);
+codec_factory make_zstd_codec, make_gzip_codec, make_blosc_codec, make_crc32c_codec;
+codec_factory make_vlen_utf8_codec, make_vlen_bytes_codec;
+
+/// What a compressor hands on: bytes, of which only the most is known.
+compiled_codec compressed_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input);
+/// What a codec hands on that makes the same number of bytes from all inputs of one size (a checksum).
+compiled_codec sized_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input);
 
 /// a + b, or the largest number where that leaves 64 bits: for bounds, which a buffer of that size never reaches.
 constexpr std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) noexcept {

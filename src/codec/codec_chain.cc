@@ -22,28 +22,28 @@ bool same_strides(const extents& shape, const strides& a, const strides& b) noex
   return true;
 }
 
-// A checksum does not change the length by choice: neither its own encoder's nor another's.
-bool is_checksum(const byte_codec& stage) { return stage.name() == "crc32c"; }
-
 // The most bytes that are taken for what some encoder made from `decoded_bytes`; others may do worse than ours.
-std::uint64_t encoded_limit(const byte_codec& stage, std::uint64_t decoded_bytes) {
-  const std::uint64_t ours = stage.max_encoded_bytes(decoded_bytes);
-  if (is_checksum(stage)) return ours;
+std::uint64_t encoded_limit(const byte_codec& codec, std::uint64_t decoded_bytes) {
+  const std::uint64_t ours = codec.max_encoded_bytes(decoded_bytes);
   return std::max(ours, saturating_add(saturating_add(decoded_bytes, decoded_bytes), 64 * 1024));
+}
+
+void append(std::string& list, std::string_view codec) {
+  if (!list.empty()) list += " | ";
+  list += codec;
 }
 
 }  // namespace
 
-result<codec_chain> codec_chain::compile(std::span<const codec_config> codecs, dtype type, const extents& cell) {
-  if (type.variable_length()) {
-    return error{errc::unsupported, fmt::format("codecs of the variable-length type {} cannot be read", type.name())};
-  }
-  PENSTOCK_ASSIGN(const array_stages head, compile_array_stages(codecs, type, cell.size()));
+result<codec_chain> codec_chain::compile(std::span<const codec_config> codecs, const dtype& type, const extents& cell,
+                                         const codec_chain_options& options) {
+  PENSTOCK_ASSIGN(const array_stages head, compile_array_stages(codecs, type, cell, options));
   codec_chain made;
   made.type_ = type;
   made.cell_ = cell;
-  made.array_stages_ = head.description;
+  made.head_ = made.description_ = head.description;
   made.swap_bytes_ = head.swap ? type.swap_bytes() : 1;
+  made.variable_ = type.variable_length();
 
   PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(cell));
   if (!checked_mul(elements, type.item_bytes(), made.decoded_bytes_) ||
@@ -56,49 +56,73 @@ result<codec_chain> codec_chain::compile(std::span<const codec_config> codecs, d
   made.stored_strides_.resize(cell.size());
   for (std::size_t j = 0; j < cell.size(); ++j) made.stored_strides_[head.stored_axes[j]] = stored[j];
 
-  std::uint64_t limit = made.decoded_bytes_;
-  for (const codec_config& config : codecs.subspan(head.used)) {
-    if (std::find(kArrayCodecNames.begin(), kArrayCodecNames.end(), config.name) != kArrayCodecNames.end()) {
-      return error{errc::corrupt_data,
-                   fmt::format("codec '{}' works on arrays, it follows the array-to-bytes codec 'bytes'", config.name)};
-    }
-    PENSTOCK_ASSIGN(auto stage, make_byte_codec(config, type.item_bytes()));
-    made.stage_limits_.push_back(limit);
-    limit = encoded_limit(*stage, limit);
-    made.fixed_size_ = made.fixed_size_ && is_checksum(*stage);
-    made.stages_.push_back(std::move(stage));
+  stage_type at = head.output;
+  for (const codec_config& config : codecs.subspan(head.used)) PENSTOCK_TRY(made.add(config, options, at));
+  if (at.is_array && (!options.stored_order_filters || at.type.variable_length())) {
+    return error{errc::corrupt_data, fmt::format("the list of {} codecs has no array-to-bytes codec", codecs.size())};
   }
-  made.max_encoded_bytes_ = limit;
+  made.fixed_size_ = at.exact;
+  made.max_encoded_bytes_ = at.bytes();
   made.identity_ = made.stages_.empty() && made.swap_bytes_ == 1 &&
                    same_strides(cell, made.stored_strides_, c_order_strides(cell, type.item_bytes()));
   return made;
+}
+
+result<> codec_chain::add(const codec_config& config, const codec_chain_options& options, stage_type& at) {
+  compiled_codec made;
+  std::string description;
+  if (std::find(kArrayCodecNames.begin(), kArrayCodecNames.end(), config.name) == kArrayCodecNames.end()) {
+    PENSTOCK_ASSIGN(made, make_codec(config, at, options));
+  } else if (!at.is_array) {
+    return error{errc::corrupt_data,
+                 fmt::format("codec '{}' works on arrays, it follows the array-to-bytes codec", config.name)};
+  } else if (config.name == "bytes") {
+    PENSTOCK_ASSIGN(made, make_bytes_codec(config, at, options, description));
+  } else {
+    PENSTOCK_ASSIGN(made, make_transpose_codec(config, at));
+  }
+  append(description_, made.codec ? made.codec->describe() : description);
+  if (made.codec) {
+    if (!made.output.exact) made.output.shape = {encoded_limit(*made.codec, at.bytes())};
+    via_python_ = via_python_ || made.codec->via_python();
+    const bool in_place = made.codec->decodes_in_place();
+    stages_.push_back({std::move(made.codec), at.bytes(), in_place});
+  }
+  at = made.output;
+  return {};
 }
 
 result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_target& target,
                              worker_scratch& scratch) const {
   // The decoded bytes are a block that the target has too, apart from byte order, which is then changed in place.
   const bool same_block = target.covers_cell && same_strides(cell_, target.strides, stored_strides_);
+  if (variable_ && scratch.arena == nullptr) scratch.forget_own_items();
   std::span<const std::byte> current = encoded;
   std::size_t other = 0;  // the stage buffer that `current` does not lie in
   for (std::size_t i = stages_.size(); i-- > 0;) {
-    const byte_codec& stage = *stages_[i];
+    const stage& each = stages_[i];
     std::span<std::byte> out;
     if (i == 0 && same_block) {
       out = {target.data, decoded_bytes_};
-    } else if (!is_checksum(stage)) {
+    } else if (!each.in_place) {
       buffer& room = scratch.stage(i == 0 ? 2 : other);
-      PENSTOCK_ASSIGN(const auto reserved, room.reserve(stage_limits_[i]));
-      out = reserved.first(stage_limits_[i]);
       other ^= 1;
+      if (each.limit == kUnbounded) {
+        auto decoded = each.codec->decode_growing(current, room, scratch);
+        if (!decoded.ok()) return std::move(decoded).error().note("decoding with " + each.codec->describe());
+        current = *decoded;
+        continue;
+      }
+      PENSTOCK_ASSIGN(out, room.reserve(each.limit));
     }
-    auto decoded = stage.decode(current, out, scratch);
-    if (!decoded.ok()) return std::move(decoded).error().note("decoding with " + stage.describe());
+    auto decoded = each.codec->decode(current, out, scratch);
+    if (!decoded.ok()) return std::move(decoded).error().note("decoding with " + each.codec->describe());
     current = *decoded;
   }
   if (current.size() != decoded_bytes_) {
     return error{errc::corrupt_data,
                  fmt::format("chunk decoded to {} bytes, its shape needs {}", current.size(), decoded_bytes_)}
-        .note("decoding with " + (stages_.empty() ? array_stages_ : stages_.front()->describe()));
+        .note("decoding with " + (stages_.empty() ? head_ : stages_.front().codec->describe()));
   }
   if (decoded_bytes_ == 0) return {};
 
@@ -129,50 +153,76 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
   return {};
 }
 
+result<> codec_chain::check_cell(const tensor_view& cell) const {
+  if (cell.extents == cell_ && cell.type == type_ && cell.space == memory_space::host) return {};
+  return error{errc::invalid_argument,
+               fmt::format("a chunk of {} {} cannot be encoded as one of {} {}", cell.type.name(),
+                           to_string(cell.extents), type_.name(), to_string(cell_))};
+}
+
+bool codec_chain::must_gather(const tensor_view& cell) const noexcept {
+  return stages_.empty() || swap_bytes_ > 1 || !same_strides(cell_, cell.strides, stored_strides_);
+}
+
+void codec_chain::gather(const tensor_view& cell, std::byte* to) const noexcept {
+  if (decoded_bytes_ == 0) return;
+  strided_copy(to, stored_strides_, cell.data, cell.strides, cell_, type_.item_bytes(), swap_bytes_);
+}
+
+result<std::span<const std::byte>> codec_chain::encode(const tensor_view& cell, buffer& out,
+                                                       worker_scratch& scratch) const {
+  PENSTOCK_TRY(check_cell(cell));
+  std::span<const std::byte> current(cell.data, decoded_bytes_);
+  if (must_gather(cell)) {
+    PENSTOCK_ASSIGN(const auto gathered, (stages_.empty() ? out : scratch.stage(2)).reserve(decoded_bytes_));
+    gather(cell, gathered.data());
+    current = gathered;
+  }
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    const byte_codec& codec = *stages_[i].codec;
+    auto encoded = codec.encode_growing(current, i + 1 < stages_.size() ? scratch.stage(i % 2) : out, scratch);
+    if (!encoded.ok()) return std::move(encoded).error().note("encoding with " + codec.describe());
+    current = *encoded;
+  }
+  return current;
+}
+
 result<std::uint64_t> codec_chain::encode(const tensor_view& cell, std::span<std::byte> out,
                                           worker_scratch& scratch) const {
-  if (!(cell.extents == cell_) || !(cell.type == type_) || cell.space != memory_space::host) {
-    return error{errc::invalid_argument,
-                 fmt::format("a chunk of {} {} cannot be encoded as one of {} {}", cell.type.name(),
-                             to_string(cell.extents), type_.name(), to_string(cell_))};
-  }
+  PENSTOCK_TRY(check_cell(cell));
   const auto too_small = [&](std::uint64_t needed) {
     return error{errc::invalid_argument,
                  fmt::format("an encoded chunk may need {} bytes, room is for {}", needed, out.size())};
   };
   std::span<const std::byte> current(cell.data, decoded_bytes_);
-  if (stages_.empty() || swap_bytes_ > 1 || !same_strides(cell_, cell.strides, stored_strides_)) {
+  if (must_gather(cell)) {
     std::span<std::byte> gathered = out;
     if (!stages_.empty()) {
       PENSTOCK_ASSIGN(gathered, scratch.stage(2).reserve(decoded_bytes_));
     } else if (out.size() < decoded_bytes_) {
       return too_small(decoded_bytes_);
     }
-    if (decoded_bytes_ > 0) {
-      strided_copy(gathered.data(), stored_strides_, cell.data, cell.strides, cell_, type_.item_bytes(), swap_bytes_);
-    }
+    gather(cell, gathered.data());
     current = gathered.first(decoded_bytes_);
   }
   for (std::size_t i = 0; i < stages_.size(); ++i) {
-    const byte_codec& stage = *stages_[i];
-    const std::uint64_t needed = stage.max_encoded_bytes(current.size());
-    std::span<std::byte> room = out;
-    if (i + 1 < stages_.size()) {
-      PENSTOCK_ASSIGN(room, scratch.stage(i % 2).reserve(needed));
-    } else if (out.size() < needed) {
-      return too_small(needed);
+    const byte_codec& codec = *stages_[i].codec;
+    const std::uint64_t needed = codec.max_encoded_bytes(current.size());
+    const bool last = i + 1 == stages_.size();
+    if (last && needed != kUnbounded) {
+      if (out.size() < needed) return too_small(needed);
+      auto encoded = codec.encode(current, out, scratch);
+      if (!encoded.ok()) return std::move(encoded).error().note("encoding with " + codec.describe());
+      return *encoded;
     }
-    auto encoded = stage.encode(current, room, scratch);
-    if (!encoded.ok()) return std::move(encoded).error().note("encoding with " + stage.describe());
-    current = std::span<const std::byte>(room.data(), *encoded);
+    auto encoded = codec.encode_growing(current, scratch.stage(i % 2), scratch);
+    if (!encoded.ok()) return std::move(encoded).error().note("encoding with " + codec.describe());
+    current = *encoded;
+    if (!last) continue;
+    if (out.size() < current.size()) return too_small(current.size());
+    if (!current.empty()) std::memcpy(out.data(), current.data(), current.size());
   }
   return current.size();
-}
-
-std::string codec_chain::describe() const {
-  std::string text = array_stages_;
-  for (const auto& stage : stages_) text += " | " + stage->describe();
-  return text;
 }
 
 }  // namespace penstock::inline v0

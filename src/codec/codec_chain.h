@@ -15,10 +15,29 @@
 
 namespace penstock::inline v0 {
 
+struct compiled_codec;  // byte_codecs.h
+struct stage_type;      // stage_type.h
+
 /// A codec as metadata writes it.
 struct codec_config {
   std::string name;
   json configuration;  ///< null or an object
+};
+
+/// Codecs beyond this library's registry, such as those that Python offers. Thread-safe.
+class external_codecs {
+ public:
+  virtual ~external_codecs() = default;
+  /// \error unsupported  It has none of that name.
+  virtual result<compiled_codec> make(const codec_config& config, const stage_type& input) const = 0;
+};
+
+/// How a list of codecs is to be understood.
+struct codec_chain_options {
+  const external_codecs* external = nullptr;  ///< asked for what the registry does not have; null: nobody
+  /// Zarr v2: what follows `bytes` (or an object codec) are filters and a compressor in any order. They see the items
+  /// in the byte order that they are stored in, and nothing tells arrays from bytes.
+  bool stored_order_filters = false;
 };
 
 /// Where the wanted part of a decoded cell goes: element i of `in_cell` to data + sum(i[d] * strides[d]).
@@ -29,28 +48,32 @@ struct decode_target {
   bool covers_cell = false;  ///< in_cell is the whole cell
 };
 
-/// A chain of codecs compiled for one element type and one cell shape: array-to-array stages, one array-to-bytes stage,
-/// bytes-to-bytes stages. Immutable and shared; scratch belongs to the worker.
+/// A chain of codecs compiled for one element type and one cell shape. Immutable and shared; scratch belongs to the
+/// worker.
 ///
-/// The array stages cost nothing by themselves: transposes become strides and byte order a flag of the one strided copy
-/// that ends a decode. Where the cell is contiguous in the target, in native order, the last byte stage decodes
-/// straight into it.
+/// Transposes and `bytes` at its head cost nothing by themselves: they become strides and a flag of the one strided
+/// copy that ends a decode. All other codecs are stages, from buffer to buffer. Where the cell is contiguous in the
+/// target, in native order, the last stage decodes straight into it.
 class codec_chain {
  public:
   /// \param cell  The shape that the codecs see: full cells, also at the array's edge.
-  /// \error unsupported  A codec by name, or a combination, or a variable-length type.
+  /// \error unsupported  A codec by name, or a combination.
   /// \error corrupt_data  A configuration that contradicts the codec's specification (message names the codec).
-  static result<codec_chain> compile(std::span<const codec_config> codecs, dtype type, const extents& cell);
+  static result<codec_chain> compile(std::span<const codec_config> codecs, const dtype& type, const extents& cell,
+                                     const codec_chain_options& options = {});
 
-  dtype type() const noexcept { return type_; }
+  const dtype& type() const noexcept { return type_; }
   const extents& cell() const noexcept { return cell_; }
   /// Bytes of one decoded cell.
   std::uint64_t decoded_bytes() const noexcept { return decoded_bytes_; }
   /// A bound on an encoded cell that is worth reading: what `encode` may produce at worst, with room for other
-  /// writers' choices. Longer objects are refused before memory is taken for them.
+  /// writers' choices. Longer objects are refused before memory is taken for them. kUnbounded where the codecs' output
+  /// depends on the content alone; the ledger is the limit then.
   std::uint64_t max_encoded_bytes() const noexcept { return max_encoded_bytes_; }
   /// Every cell encodes to the same number of bytes (no compressor): shard indexes need it.
   bool fixed_size() const noexcept { return fixed_size_; }
+  /// A codec of it is Python's: reads must not be waited for with Python's lock held.
+  bool via_python() const noexcept { return via_python_; }
   /// The encoded bytes are the cell in C order and native byte order: it may be read straight into the target.
   bool is_identity() const noexcept { return identity_; }
 
@@ -66,28 +89,56 @@ class codec_chain {
   result<> decode(std::span<const std::byte> encoded, const decode_target& target, worker_scratch& scratch) const;
 
   /// Encodes a cell; `cell` has the chain's shape and any strides. Returns the encoded length.
+  /// \error invalid_argument  `out` has no room for what a cell may need.
   result<std::uint64_t> encode(const tensor_view& cell, std::span<std::byte> out, worker_scratch& scratch) const;
 
+  /// The same into `out`, which grows by need: for chains of any kind. Returns the encoded bytes, which lie in `out`.
+  result<std::span<const std::byte>> encode(const tensor_view& cell, buffer& out, worker_scratch& scratch) const;
+
   /// `bytes(little) | zstd(level=0) | crc32c`
-  std::string describe() const;
+  const std::string& describe() const noexcept { return description_; }
 
  private:
+  struct stage {
+    std::shared_ptr<const byte_codec> codec;
+    std::uint64_t limit = 0;  // most bytes that it may decode to
+    bool in_place = false;
+  };
+
+  result<> add(const codec_config& config, const codec_chain_options& options, stage_type& at);
+  result<> check_cell(const tensor_view& cell) const;
+  bool must_gather(const tensor_view& cell) const noexcept;
+  void gather(const tensor_view& cell, std::byte* to) const noexcept;
+
   dtype type_;
   extents cell_;
   std::uint64_t decoded_bytes_ = 0;
   std::uint64_t max_encoded_bytes_ = 0;
   bool fixed_size_ = true;
   bool identity_ = false;
+  bool via_python_ = false;
+  bool variable_ = false;
   std::uint32_t swap_bytes_ = 1;  // > 1: stored in the other byte order
   strides stored_strides_;        // bytes between neighbours of each array dimension in the stored order
-  std::string array_stages_;      // for describe()
-  std::vector<std::shared_ptr<const byte_codec>> stages_;  // in encoding order
-  std::vector<std::uint64_t> stage_limits_;                // most bytes that stage i may decode to
+  std::string head_;              // the codecs that are no stages, for errors
+  std::string description_;
+  std::vector<stage> stages_;  // in encoding order
 };
+
+/// Makes a codec from its metadata, for the input that it will get.
+/// \error unsupported  No codec of that name, neither in the registry nor in `options.external`.
+/// \error corrupt_data  It stands in the wrong place of the list.
+result<compiled_codec> make_codec(const codec_config& config, const stage_type& input,
+                                  const codec_chain_options& options = {});
 
 /// Makes a bytes-to-bytes codec from its metadata.
 /// \error unsupported  No codec of that name.
 result<std::shared_ptr<const byte_codec>> make_byte_codec(const codec_config& config, std::uint32_t item_bytes);
+
+/// A filter or compressor of Zarr v2, `{"id": "zlib", "level": 1}`, as the registry knows it: `numcodecs.zlib` with the
+/// configuration `{"level": 1}`.
+/// \error corrupt_data  No object, or without an id.
+result<codec_config> codec_of_v2(const json& value);
 
 /// Names of all codecs that this build reads, sorted; tables in the documents come from here.
 std::vector<std::string> codec_names();

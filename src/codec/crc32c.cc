@@ -119,6 +119,7 @@ class crc32c_codec final : public byte_codec {
  public:
   std::string_view name() const override { return "crc32c"; }
   std::string describe() const override { return "crc32c"; }
+  bool decodes_in_place() const noexcept override { return true; }
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {
     return saturating_add(decoded_bytes, kChecksumBytes);
   }
@@ -178,9 +179,9 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t so_far) noe
   return crc32c_portable(bytes, so_far);
 }
 
-result<std::shared_ptr<const byte_codec>> make_crc32c_codec(const codec_config& config) {
+result<compiled_codec> make_crc32c_codec(const codec_config& config, const stage_type& input) {
   PENSTOCK_TRY(codec_members::of(config, {}));
-  return std::shared_ptr<const byte_codec>(std::make_shared<crc32c_codec>());
+  return sized_stage(std::make_shared<crc32c_codec>(), input);
 }
 
 }  // namespace penstock::inline v0

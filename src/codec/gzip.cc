@@ -38,6 +38,7 @@ class gzip_codec final : public byte_codec {
         case LIBDEFLATE_SUCCESS:
           break;
         case LIBDEFLATE_INSUFFICIENT_SPACE:
+          scratch.out_of_room = true;
           return error{errc::corrupt_data, fmt::format("gzip stream decodes to more than {} bytes", out.size())};
         default:
           return error{errc::corrupt_data,
@@ -67,10 +68,10 @@ class gzip_codec final : public byte_codec {
 
 }  // namespace
 
-result<std::shared_ptr<const byte_codec>> make_gzip_codec(const codec_config& config) {
+result<compiled_codec> make_gzip_codec(const codec_config& config, const stage_type& input) {
   PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"level"}));
   PENSTOCK_ASSIGN(const std::int64_t level, members.integer("level", 0, 9));
-  return std::shared_ptr<const byte_codec>(std::make_shared<gzip_codec>(static_cast<int>(level)));
+  return compressed_stage(std::make_shared<gzip_codec>(static_cast<int>(level)), input);
 }
 
 }  // namespace penstock::inline v0

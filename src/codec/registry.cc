@@ -10,31 +10,104 @@
 namespace penstock::inline v0 {
 namespace {
 
-struct entry {
-  std::string_view name;
-  byte_codec_factory* make;
+/// Where a codec of Zarr v3 may stand. Zarr v2 knows no such order.
+enum class place : std::uint8_t {
+  array,           ///< array to array
+  array_to_bytes,  ///< ends the array codecs
+  bytes,           ///< bytes to bytes
 };
 
-constexpr entry kByteCodecs[] = {
-    {"blosc", make_blosc_codec},
-    {"crc32c", make_crc32c_codec},
-    {"gzip", make_gzip_codec},
-    {"zstd", make_zstd_codec},
+/// `name` is a Zarr v3 name; with "numcodecs." before it (or as a v2 id) it means the same codec, unless the table has
+/// that name too.
+struct entry {
+  std::string_view name;
+  place where;
+  codec_factory* make;
+  bool takes_items = false;  ///< knows elements of variable length
 };
+
+constexpr entry kCodecs[] = {
+    {"blosc", place::bytes, make_blosc_codec},
+    {"crc32c", place::bytes, make_crc32c_codec},
+    {"gzip", place::bytes, make_gzip_codec},
+    {"vlen-bytes", place::array_to_bytes, make_vlen_bytes_codec, true},
+    {"vlen-utf8", place::array_to_bytes, make_vlen_utf8_codec, true},
+    {"zstd", place::bytes, make_zstd_codec},
+};
+
+constexpr std::string_view kNumcodecs = "numcodecs.";
+
+const entry* find(std::string_view name) noexcept {
+  for (const entry& known : kCodecs) {
+    if (known.name == name) return &known;
+  }
+  if (name.substr(0, kNumcodecs.size()) != kNumcodecs) return nullptr;
+  name.remove_prefix(kNumcodecs.size());
+  for (const entry& known : kCodecs) {
+    if (known.name == name) return &known;
+  }
+  return nullptr;
+}
+
+result<compiled_codec> make_known(const entry& known, const codec_config& config, const stage_type& input,
+                                  const codec_chain_options& options) {
+  if (!options.stored_order_filters) {
+    if (known.where == place::bytes && input.is_array) {
+      return error{errc::corrupt_data,
+                   fmt::format("codec '{}' works on bytes, no array-to-bytes codec stands before it", config.name)};
+    }
+    if (known.where != place::bytes && !input.is_array) {
+      return error{errc::corrupt_data,
+                   fmt::format("codec '{}' works on arrays, it follows the array-to-bytes codec", config.name)};
+    }
+  }
+  if (input.is_array && input.type.variable_length() && !known.takes_items) {
+    return error{errc::unsupported, fmt::format("codec '{}' does not take elements of variable length ({})",
+                                                config.name, input.type.name())};
+  }
+  return known.make(config, input);
+}
 
 }  // namespace
 
-result<std::shared_ptr<const byte_codec>> make_byte_codec(const codec_config& config, std::uint32_t) {
-  for (const entry& known : kByteCodecs) {
-    if (known.name == config.name) return known.make(config);
+result<compiled_codec> make_codec(const codec_config& config, const stage_type& input,
+                                  const codec_chain_options& options) {
+  const entry* const known = find(config.name);
+  result<compiled_codec> made =
+      known != nullptr ? make_known(*known, config, input, options)
+                       : error{errc::unsupported,
+                               fmt::format("no codec '{}'; there are {}", config.name, fmt::join(codec_names(), ", "))};
+  if (made.ok() || made.error().code() != errc::unsupported || options.external == nullptr) return made;
+  // What this library cannot do, another may.
+  result<compiled_codec> other = options.external->make(config, input);
+  if (!other.ok() && known != nullptr && other.error().code() == errc::unsupported) return made;
+  return other;
+}
+
+result<std::shared_ptr<const byte_codec>> make_byte_codec(const codec_config& config, std::uint32_t item_bytes) {
+  PENSTOCK_ASSIGN(compiled_codec made,
+                  make_codec(config, stage_type::bytes_of(dtype::raw(item_bytes), kUnbounded, false)));
+  return std::move(made.codec);
+}
+
+result<codec_config> codec_of_v2(const json& value) {
+  const json::object_t* const members = value.as_object();
+  const json* const id = value.find("id");
+  if (members == nullptr || id == nullptr || id->as_string() == nullptr) {
+    return error{errc::corrupt_data, "a codec should be an object with a string 'id'"};
   }
-  return error{errc::unsupported,
-               fmt::format("no codec '{}'; there are {}", config.name, fmt::join(codec_names(), ", "))};
+  codec_config made{std::string(kNumcodecs) + *id->as_string(), {}};
+  json::object_t rest;
+  for (const auto& [name, setting] : *members) {
+    if (name != "id") rest.emplace_back(name, setting);
+  }
+  made.configuration = json(std::move(rest));
+  return made;
 }
 
 std::vector<std::string> codec_names() {
   std::vector<std::string> names(kArrayCodecNames.begin(), kArrayCodecNames.end());
-  for (const entry& known : kByteCodecs) names.emplace_back(known.name);
+  for (const entry& known : kCodecs) names.emplace_back(known.name);
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include <penstock/variable.h>
 #include "base/buffer.h"
 
 namespace penstock::inline v0 {
@@ -27,6 +28,15 @@ class worker_scratch {
   bool timed = false;
   std::optional<std::chrono::steady_clock::time_point> scatter_began;
 
+  /// Set by a codec that refused its input only because `out` was too small for it.
+  bool out_of_room = false;
+
+  /// Where decoded items of variable length put their bytes; the reader sets it. Null: `items` is this worker's own,
+  /// which lasts until the next cell is decoded.
+  item_arena* arena = nullptr;
+  item_arena& items() noexcept { return arena != nullptr ? *arena : own_items_; }
+  void forget_own_items() noexcept { own_items_.clear(); }
+
   /// Library contexts (ZSTD_DCtx, libdeflate decompressor, ...), made at first use and kept. Defined in
   /// library_contexts.h.
   struct contexts;
@@ -34,6 +44,7 @@ class worker_scratch {
 
  private:
   buffer stages_[3];
+  item_arena own_items_;
   std::unique_ptr<contexts> contexts_;
 };
 

@@ -13,8 +13,10 @@ namespace {
 
 error damaged(std::string_view why) { return {errc::corrupt_data, fmt::format("zstd frame is damaged ({})", why)}; }
 
-error library_error(std::size_t code, std::uint64_t room, const std::byte* frame, std::size_t bytes) {
+error library_error(std::size_t code, std::uint64_t room, const std::byte* frame, std::size_t bytes,
+                    worker_scratch& scratch) {
   if (ZSTD_getErrorCode(code) == ZSTD_error_dstSize_tooSmall) {
+    scratch.out_of_room = true;
     const unsigned long long says = ZSTD_getFrameContentSize(frame, bytes);
     if (says != ZSTD_CONTENTSIZE_UNKNOWN && says != ZSTD_CONTENTSIZE_ERROR) {
       return {errc::corrupt_data,
@@ -64,7 +66,7 @@ class zstd_codec final : public byte_codec {
       const std::size_t frame = ZSTD_findFrameCompressedSize(at, left);
       if (ZSTD_isError(frame)) return damaged(ZSTD_getErrorName(frame));
       const std::size_t made = ZSTD_decompressDCtx(context, out.data() + done, out.size() - done, at, frame);
-      if (ZSTD_isError(made)) return library_error(made, out.size() - done, at, frame);
+      if (ZSTD_isError(made)) return library_error(made, out.size() - done, at, frame, scratch);
       done += made;
       at += frame;
       left -= frame;
@@ -93,11 +95,11 @@ class zstd_codec final : public byte_codec {
 
 }  // namespace
 
-result<std::shared_ptr<const byte_codec>> make_zstd_codec(const codec_config& config) {
+result<compiled_codec> make_zstd_codec(const codec_config& config, const stage_type& input) {
   PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"level", "checksum"}));
   PENSTOCK_ASSIGN(const std::int64_t level, members.integer("level", ZSTD_minCLevel(), ZSTD_maxCLevel()));
   PENSTOCK_ASSIGN(const bool checksum, members.boolean("checksum", false));
-  return std::shared_ptr<const byte_codec>(std::make_shared<zstd_codec>(static_cast<int>(level), checksum));
+  return compressed_stage(std::make_shared<zstd_codec>(static_cast<int>(level), checksum), input);
 }
 
 }  // namespace penstock::inline v0

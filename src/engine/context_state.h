@@ -27,6 +27,8 @@ class context_state {
 
   unsigned threads() const noexcept { return threads_; }
   unsigned io_concurrency() const noexcept { return io_concurrency_; }
+  /// Codecs beyond the registry; null: none.
+  const external_codecs* codecs() const noexcept { return options_.codecs.get(); }
 
   ledger& accounts() { return shared_.get().accounts; }
   index_cache& indexes() { return shared_.get().indexes; }

@@ -91,6 +91,8 @@ void read_job::reset() {
   done_bytes_ = absent_cells_ = encoded_bytes_ = 0;
   failed_cells_ = 0;
   sources_.clear();
+  if (with_.failures != nullptr)
+    for (auto& each : workers_) each->scratch.forget_own_items();
   with_ = settings();
   profiler_.reset();
   flights_.clear();  // beside a wait for storage, a buffer's allocation is nothing; idle jobs should hold little

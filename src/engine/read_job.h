@@ -47,6 +47,7 @@ class read_job final : public job, private completion_sink {
     plan_limits limits;
     std::vector<cell_failure>* failures = nullptr;  ///< not null: decode all, keep nothing, report each bad cell here
     std::size_t max_failures = 0;
+    std::shared_ptr<item_arena> arena;       ///< of items of variable length; null: each worker's own, cell by cell
     std::string note;                        ///< added to the error, for reads that end away from their caller
     std::shared_ptr<const void> keep_alive;  ///< released at the end of the read
   };

@@ -68,6 +68,7 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
   place(from, what.cell, where);
   const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
   mine.scratch.timed = profiler_ != nullptr;
+  mine.scratch.arena = with_.arena.get();
   mine.scratch.scatter_began.reset();
   if (with_.failures != nullptr) {
     PENSTOCK_ASSIGN(const std::span<std::byte> room, mine.decoded.reserve(chain.decoded_bytes()));

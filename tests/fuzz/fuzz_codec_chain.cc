@@ -7,7 +7,7 @@ namespace {
 
 using namespace penstock;
 
-constexpr dtype kTypes[] = {{dtype_kind::boolean, 8},         {dtype_kind::unsigned_integer, 16},
+const dtype kTypes[] = {{dtype_kind::boolean, 8},         {dtype_kind::unsigned_integer, 16},
                             {dtype_kind::floating, 32},       {dtype_kind::signed_integer, 64},
                             {dtype_kind::complex, 128},       {dtype_kind::raw, 24},
                             {dtype_kind::fixed_utf32, 32 * 3}};
@@ -56,7 +56,7 @@ axis_range choose_range(fuzz_input& input, std::uint64_t length) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz_input input(data, size);
-  const dtype type = kTypes[input.below(std::size(kTypes))];
+  const dtype& type = kTypes[input.below(std::size(kTypes))];
   const std::size_t item = type.item_bytes(), rank = input.below(5);
   extents cell;
   for (std::size_t d = 0; d < rank; ++d) cell.push_back(input.below(9) + 1);

@@ -12,7 +12,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr dtype kIndexType{dtype_kind::unsigned_integer, 64};
+const dtype kIndexType{dtype_kind::unsigned_integer, 64};
 constexpr std::uint64_t kEntryBytes = 16;
 
 /// What the codecs add to an index, asked of them: for chains of fixed size it does not depend on the data.

@@ -45,20 +45,21 @@ result<> append_spelled_out(const std::vector<codec_config>& codecs, std::size_t
 
 }  // namespace
 
-result<std::shared_ptr<const zarr_layout>> zarr_layout::make(const zarr_metadata& metadata) {
+result<std::shared_ptr<const zarr_layout>> zarr_layout::make(const zarr_metadata& metadata,
+                                                             const codec_chain_options& options) {
   if (metadata.kind != zarr_node_kind::array) {
     return error(errc::invalid_argument, "zarr.json describes a group, not an array");
   }
   std::shared_ptr<zarr_layout> out(new zarr_layout);
   out->keys_ = metadata.keys;
-  result<> levels = out->add_levels(metadata);
+  result<> levels = out->add_levels(metadata, options);
   if (!levels.ok()) return std::move(levels).error().note("compiling the codecs of zarr.json");
   PENSTOCK_ASSIGN(out->grid_, chunk_grid::regular(metadata.shape, out->cell_));
   PENSTOCK_ASSIGN(out->write_grid_, chunk_grid::regular(metadata.shape, metadata.chunk));
   return std::shared_ptr<const zarr_layout>(std::move(out));
 }
 
-result<> zarr_layout::add_levels(const zarr_metadata& metadata) {
+result<> zarr_layout::add_levels(const zarr_metadata& metadata, const codec_chain_options& options) {
   const std::size_t rank = metadata.chunk.size();
   // A transpose before a shard only changes the order in which the shard counts its dimensions. It commutes with the
   // cut into inner chunks, so it moves into their chain, and `place[i]` says which of the array's dimensions the i-th
@@ -115,7 +116,7 @@ result<> zarr_layout::add_levels(const zarr_metadata& metadata) {
 
   PENSTOCK_TRY(append_spelled_out(codecs->chain, rank, chain));
   cell_ = outer;
-  PENSTOCK_ASSIGN(chain_, codec_chain::compile(chain, metadata.type, cell_));
+  PENSTOCK_ASSIGN(chain_, codec_chain::compile(chain, metadata.type, cell_, options));
   if (levels_.empty()) return {};
 
   shards_ = metadata.chunk;

@@ -40,7 +40,8 @@ class zarr_layout final : public chunk_layout {
   /// \error unsupported  A codec by name; anything but transpose before `sharding_indexed`, or but crc32c behind it; an
   ///                     index codec of no fixed size.
   /// \error corrupt_data  A codec's configuration; an inner chunk shape that does not divide its shard's.
-  static result<std::shared_ptr<const zarr_layout>> make(const zarr_metadata& metadata);
+  static result<std::shared_ptr<const zarr_layout>> make(const zarr_metadata& metadata,
+                                                         const codec_chain_options& options = {});
 
   const chunk_grid& grid() const override { return grid_; }
   const chunk_grid& write_grid() const override { return write_grid_; }
@@ -72,7 +73,7 @@ class zarr_layout final : public chunk_layout {
   class locator;
 
   zarr_layout() : assembler_(*this) {}
-  result<> add_levels(const zarr_metadata& metadata);
+  result<> add_levels(const zarr_metadata& metadata, const codec_chain_options& options);
   index_request request_for(const index_key& key, const level& at, std::uint64_t begin,
                             std::uint64_t end) const noexcept;
   const level* level_of(std::uint64_t node) const noexcept;

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <penstock/config.h>
+#include <penstock/result.h>
+
+namespace penstock::inline v0 {
+
+/// An element of a type of variable length, as arrays of such types hold it in memory: where its bytes lie.
+///
+/// variable_utf8: UTF-8; variable_bytes: bytes; `data` may be null where `size` is 0. object: `data` is a PyObject*,
+/// `size` is 0. All zeros are the empty string.
+struct variable_item {
+  const std::byte* data = nullptr;
+  std::uint64_t size = 0;
+
+  std::string_view text() const noexcept { return {reinterpret_cast<const char*>(data), size}; }
+};
+static_assert(sizeof(variable_item) == 16);
+
+/// Owns the bytes of variable items: of a read's result, or of a cell that is to be encoded. Thread-safe.
+///
+/// Blocks never move and live until the arena is cleared or dropped.
+class PENSTOCK_API item_arena {
+ public:
+  item_arena() noexcept = default;
+  item_arena(const item_arena&) = delete;
+
+  /// Uninitialised memory.
+  /// \error resource_exhausted  The system's memory.
+  result<std::span<std::byte>> allocate(std::uint64_t bytes);
+  /// A copy of `bytes`, as an item.
+  result<variable_item> copy(std::span<const std::byte> bytes);
+  /// Keeps something else that items point into.
+  void keep(std::shared_ptr<const void> owner);
+
+  /// Bytes in all.
+  std::uint64_t bytes() const noexcept;
+  /// Forgets all items.
+  void clear() noexcept;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+  std::vector<std::shared_ptr<const void>> kept_;
+  std::span<std::byte> rest_;  // of the last block that small items share
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <penstock/dtype.h>
+
+namespace penstock::inline v0 {
+
+/// The fields of a structure that are no structures themselves, nested ones included; 1 for every other type.
+std::size_t leaf_count(const dtype& type) noexcept;
+
+/// Reverses the bytes of every unit of each item in place, a structure's field by field.
+///
+/// \param leaves  Not empty: which leaves, in order, are reversed (leaf_count of them).
+void swap_items(std::byte* items, std::uint64_t count, const dtype& type, const std::vector<bool>& leaves) noexcept;
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,28 @@
+#include "codec/stage_type.h"
+
+#include <utility>
+
+#include "base/checked.h"
+#include "codec/byte_codecs.h"
+
+namespace penstock::inline v0 {
+
+std::uint64_t stage_type::bytes() const noexcept {
+  std::uint64_t total = is_array ? type.item_bytes() : 1;
+  for (const std::uint64_t length : shape) {
+    if (length == kUnbounded || !checked_mul(total, length, total)) return kUnbounded;
+  }
+  return total;
+}
+
+compiled_codec compressed_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input) {
+  const std::uint64_t most = codec->max_encoded_bytes(input.bytes());
+  return {std::move(codec), stage_type::bytes_of(input.type, most, false)};
+}
+
+compiled_codec sized_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input) {
+  const std::uint64_t most = codec->max_encoded_bytes(input.bytes());
+  return {std::move(codec), stage_type::bytes_of(input.type, most, input.exact)};
+}
+
+}  // namespace penstock::inline v0

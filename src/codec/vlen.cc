@@ -1,0 +1,158 @@
+// vlen-utf8 and vlen-bytes: the number of items, then each item's length and bytes; numbers are little-endian 32 bits.
+// Source: numcodecs documentation, "VLenUTF8" and "VLenBytes"; zarr-extensions codecs/vlen-utf8 and vlen-bytes.
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <limits>
+
+#include "array/utf8.h"
+#include "codec/byte_codecs.h"
+#include "codec/codec_members.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::size_t kNumberBytes = 4;
+
+std::uint32_t load_32(const std::byte* at) noexcept {
+  std::uint32_t value = 0;
+  for (std::size_t i = kNumberBytes; i-- > 0;) value = value << 8 | static_cast<std::uint32_t>(at[i]);
+  return value;
+}
+
+void store_32(std::byte* at, std::uint32_t value) noexcept {
+  for (std::size_t i = 0; i < kNumberBytes; ++i) at[i] = static_cast<std::byte>(value >> (8 * i));
+}
+
+variable_item item_at(std::span<const std::byte> items, std::uint64_t i) noexcept {
+  variable_item item;
+  std::memcpy(&item, items.data() + i * sizeof item, sizeof item);
+  return item;
+}
+
+class vlen_codec final : public byte_codec {
+ public:
+  vlen_codec(std::string_view name, bool text, std::uint64_t items) : name_(name), text_(text), items_(items) {}
+
+  std::string_view name() const override { return name_; }
+  std::string describe() const override { return std::string(name_); }
+  std::uint64_t max_encoded_bytes(std::uint64_t) const override { return kUnbounded; }
+
+  result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
+                                            worker_scratch& scratch) const override {
+    // Divided, not multiplied: the number of items comes from metadata.
+    if (encoded.size() < kNumberBytes || (encoded.size() - kNumberBytes) / kNumberBytes < items_) {
+      return error{errc::corrupt_data, fmt::format("{} data has {} bytes, the lengths alone of {} items have more",
+                                                   name_, encoded.size(), items_)};
+    }
+    if (const std::uint32_t says = load_32(encoded.data()); says != items_) {
+      return error{errc::corrupt_data,
+                   fmt::format("{} data has {} items, the chunk's shape needs {}", name_, says, items_)};
+    }
+    if (out.size() / sizeof(variable_item) < items_) {
+      scratch.out_of_room = true;
+      return error{errc::corrupt_data, fmt::format("{} items need more than {} bytes", name_, out.size())};
+    }
+    PENSTOCK_ASSIGN(const std::span<std::byte> room,
+                    scratch.items().allocate(encoded.size() - kNumberBytes * (items_ + 1)));
+    const std::byte* at = encoded.data() + kNumberBytes;
+    const std::byte* const end = encoded.data() + encoded.size();
+    std::byte* to = room.data();
+    for (std::uint64_t i = 0; i < items_; ++i) {
+      if (static_cast<std::size_t>(end - at) < kNumberBytes) return ends_early(i);
+      const std::uint32_t length = load_32(at);
+      at += kNumberBytes;
+      // The lengths of the items that follow take their place too, so `room` cannot be too small.
+      if (static_cast<std::uint64_t>(end - at) < length + kNumberBytes * (items_ - i - 1)) return ends_early(i);
+      if (length != 0) std::memcpy(to, at, length);
+      if (text_ && !is_utf8({to, length})) {
+        return error{errc::corrupt_data, fmt::format("{} item {} of {} bytes is not UTF-8", name_, i, length)};
+      }
+      const variable_item item{length == 0 ? nullptr : to, length};
+      std::memcpy(out.data() + i * sizeof item, &item, sizeof item);
+      to += length;
+      at += length;
+    }
+    return std::span<const std::byte>(out.data(), items_ * sizeof(variable_item));
+  }
+
+  result<std::uint64_t> encode(std::span<const std::byte> decoded, std::span<std::byte> out,
+                               worker_scratch&) const override {
+    PENSTOCK_ASSIGN(const std::uint64_t bytes, encoded_bytes(decoded));
+    if (out.size() < bytes) {
+      return error{errc::invalid_argument, fmt::format("{} needs {} bytes, room is for {}", name_, bytes, out.size())};
+    }
+    std::byte* to = out.data();
+    store_32(to, static_cast<std::uint32_t>(items_));
+    to += kNumberBytes;
+    for (std::uint64_t i = 0; i < items_; ++i) {
+      const variable_item item = item_at(decoded, i);
+      store_32(to, static_cast<std::uint32_t>(item.size));
+      to += kNumberBytes;
+      if (item.size != 0) std::memcpy(to, item.data, item.size);
+      to += item.size;
+    }
+    return bytes;
+  }
+
+  result<std::span<const std::byte>> encode_growing(std::span<const std::byte> decoded, buffer& room,
+                                                    worker_scratch& scratch) const override {
+    PENSTOCK_ASSIGN(const std::uint64_t bytes, encoded_bytes(decoded));
+    PENSTOCK_ASSIGN(const std::span<std::byte> out, room.reserve(bytes));
+    PENSTOCK_TRY(encode(decoded, out, scratch));
+    return std::span<const std::byte>(out);
+  }
+
+ private:
+  error ends_early(std::uint64_t i) const {
+    return {errc::corrupt_data, fmt::format("{} data ends within item {} of {}", name_, i, items_)};
+  }
+
+  result<std::uint64_t> encoded_bytes(std::span<const std::byte> decoded) const {
+    if (decoded.size() != items_ * sizeof(variable_item)) {
+      return error{errc::invalid_argument,
+                   fmt::format("{} takes {} items, it got {} bytes", name_, items_, decoded.size())};
+    }
+    std::uint64_t bytes = kNumberBytes * (items_ + 1);
+    for (std::uint64_t i = 0; i < items_; ++i) {
+      const std::uint64_t size = item_at(decoded, i).size;
+      if (size > std::numeric_limits<std::uint32_t>::max()) {
+        return error{errc::invalid_argument, fmt::format("{} cannot hold an item of {} bytes", name_, size)};
+      }
+      bytes += size;
+    }
+    return bytes;
+  }
+
+  std::string_view name_;
+  bool text_;
+  std::uint64_t items_;
+};
+
+result<compiled_codec> make(std::string_view name, dtype_kind kind, const codec_config& config,
+                            const stage_type& input) {
+  PENSTOCK_TRY(codec_members::of(config, {}));
+  if (!input.is_array || input.type.kind() != kind) {
+    return error{errc::unsupported, fmt::format("codec '{}' does not take {}", name,
+                                                input.is_array ? input.type.name() : std::string("bytes"))};
+  }
+  const std::uint64_t items = input.bytes() / sizeof(variable_item);
+  if (items > std::numeric_limits<std::uint32_t>::max()) {
+    return error{errc::unsupported, fmt::format("codec '{}' holds less than 2^32 items, a chunk has {}", name, items)};
+  }
+  return compiled_codec{std::make_shared<vlen_codec>(name, kind == dtype_kind::variable_utf8, items),
+                        stage_type::bytes_of(input.type, kUnbounded, false)};
+}
+
+}  // namespace
+
+result<compiled_codec> make_vlen_utf8_codec(const codec_config& config, const stage_type& input) {
+  return make("vlen-utf8", dtype_kind::variable_utf8, config, input);
+}
+
+result<compiled_codec> make_vlen_bytes_codec(const codec_config& config, const stage_type& input) {
+  return make("vlen-bytes", dtype_kind::variable_bytes, config, input);
+}
+
+}  // namespace penstock::inline v0
