@@ -212,18 +212,37 @@ class blosc_codec final : public byte_codec {
   std::size_t item_bytes_, block_bytes_;
 };
 
+// numcodecs counts the shuffles: -1 takes bits for single bytes and bytes for longer items. zarr-python's names too.
+result<std::size_t> numcodecs_shuffle(const codec_members& members, std::int64_t item_bytes) {
+  const json* const written = members.find("shuffle");
+  if (written != nullptr && written->as_string() != nullptr) return members.choice("shuffle", kShuffles);
+  PENSTOCK_ASSIGN(const std::int64_t number, members.integer("shuffle", -1, 2, BLOSC_SHUFFLE));
+  if (number >= 0) return static_cast<std::size_t>(number);
+  return item_bytes == 1 ? BLOSC_BITSHUFFLE : BLOSC_SHUFFLE;
+}
+
 }  // namespace
 
 result<compiled_codec> make_blosc_codec(const codec_config& config, const stage_type& input) {
   PENSTOCK_ASSIGN(const codec_members members,
                   codec_members::of(config, {"cname", "clevel", "shuffle", "typesize", "blocksize"}));
-  PENSTOCK_ASSIGN(const std::size_t compressor, members.choice("cname", kCompressors));
-  PENSTOCK_ASSIGN(const std::int64_t level, members.integer("clevel", 0, 9));
-  PENSTOCK_ASSIGN(const std::size_t shuffle, members.choice("shuffle", kShuffles));
+  const bool defaults = members.numcodecs();
+  const auto absent = [defaults](std::size_t value) { return defaults ? std::optional(value) : std::nullopt; };
+  PENSTOCK_ASSIGN(const std::size_t compressor, members.choice("cname", kCompressors, absent(1)));
+  PENSTOCK_ASSIGN(const std::int64_t level,
+                  members.integer("clevel", 0, 9, defaults ? std::optional<std::int64_t>(5) : std::nullopt));
+  const std::int64_t item_of_array = std::max<std::int64_t>(1, input.type.item_bytes());
+  std::size_t shuffle = BLOSC_NOSHUFFLE;
+  if (defaults) {
+    PENSTOCK_ASSIGN(shuffle, numcodecs_shuffle(members, item_of_array));
+  } else {
+    PENSTOCK_ASSIGN(shuffle, members.choice("shuffle", kShuffles));
+  }
   // Without shuffling the item size is ignored, whatever it is. c-blosc treats items beyond 255 bytes as single bytes.
   std::int64_t item_bytes = 1;
   if (shuffle != BLOSC_NOSHUFFLE) {
-    PENSTOCK_ASSIGN(item_bytes, members.integer("typesize", 1, std::numeric_limits<std::int32_t>::max()));
+    PENSTOCK_ASSIGN(item_bytes, members.integer("typesize", 1, std::numeric_limits<std::int32_t>::max(),
+                                                defaults ? std::optional(item_of_array) : std::nullopt));
   }
   PENSTOCK_ASSIGN(const std::int64_t block_bytes, members.integer("blocksize", 0, BLOSC_MAX_BUFFERSIZE, 0));
   auto made =

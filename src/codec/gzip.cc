@@ -70,7 +70,13 @@ class gzip_codec final : public byte_codec {
 
 result<compiled_codec> make_gzip_codec(const codec_config& config, const stage_type& input) {
   PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"level"}));
-  PENSTOCK_ASSIGN(const std::int64_t level, members.integer("level", 0, 9));
+  std::int64_t level = 0;
+  if (members.numcodecs()) {
+    PENSTOCK_ASSIGN(level, members.integer("level", -1, 9, 1));
+    if (level < 0) level = 6;  // zlib's default
+  } else {
+    PENSTOCK_ASSIGN(level, members.integer("level", 0, 9));
+  }
   return compressed_stage(std::make_shared<gzip_codec>(static_cast<int>(level)), input);
 }
 

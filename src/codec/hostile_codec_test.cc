@@ -70,8 +70,8 @@ TEST(HostileCodec, RefusesOrSurvivesFlippedBits) {
   for (const std::string& text : byte_codec_texts()) {
     const codec_chain chain = byte_chain(text, kSize);
     const bytes cell = smooth_bytes(kSize, 4), encoded = encode_all(chain, cell, scratch);
-    const bool checked = text.find("crc32c") != text.npos || text.find("gzip") != text.npos ||
-                         text.find("\"checksum\":true") != text.npos;
+    const bool checked =
+        text.find("32") != text.npos || text.find("gzip") != text.npos || text.find("\"checksum\":true") != text.npos;
     std::mt19937_64 random(5);
     for (int i = 0; i < 3000; ++i) {
       bytes damaged = encoded;

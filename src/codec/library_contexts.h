@@ -6,6 +6,7 @@
 #include <penstock/result.h>
 #include <zstd.h>
 #include "base/ledger.h"
+#include "codec/library_memory.h"
 #include "codec/worker_scratch.h"
 
 namespace penstock::inline v0 {
@@ -14,7 +15,7 @@ namespace penstock::inline v0 {
 ///
 /// Decoders' states are taken through the ledger. An encoder's size depends on its level and is not.
 struct worker_scratch::contexts {
-  explicit contexts(ledger* accounts) noexcept : accounts_(accounts) {}
+  explicit contexts(ledger* accounts) noexcept : memory_(accounts), accounts_(accounts) {}
   contexts(const contexts&) = delete;
   contexts& operator=(const contexts&) = delete;
   ~contexts();
@@ -26,6 +27,9 @@ struct worker_scratch::contexts {
   /// Of the last level that was asked for.
   result<libdeflate_compressor*> gzip_encoder(int level);
 
+  /// For libraries whose decoders take their tables through functions of the caller.
+  library_memory& memory() noexcept { return memory_; }
+
   /// Where a library takes memory of its own for one call; may be null.
   ledger* accounts() const noexcept { return accounts_; }
 
@@ -33,6 +37,7 @@ struct worker_scratch::contexts {
   result<ZSTD_DCtx*> make_zstd_decoder();
   result<libdeflate_decompressor*> make_gzip_decoder();
 
+  library_memory memory_;
   ledger* accounts_;
   std::size_t taken_ = 0;
   ZSTD_DCtx* zstd_decoder_ = nullptr;

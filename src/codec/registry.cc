@@ -27,11 +27,20 @@ struct entry {
 };
 
 constexpr entry kCodecs[] = {
+    {"adler32", place::bytes, make_adler32_codec},
     {"blosc", place::bytes, make_blosc_codec},
+    {"bz2", place::bytes, make_bz2_codec},
+    {"crc32", place::bytes, make_crc32_codec},
     {"crc32c", place::bytes, make_crc32c_codec},
+    {"fletcher32", place::bytes, make_fletcher32_codec},
     {"gzip", place::bytes, make_gzip_codec},
+    {"jenkins_lookup3", place::bytes, make_jenkins_lookup3_codec},
+    {"lz4", place::bytes, make_lz4_codec},
+    {"lzma", place::bytes, make_lzma_codec},
+    {"shuffle", place::bytes, make_shuffle_codec},
     {"vlen-bytes", place::array_to_bytes, make_vlen_bytes_codec, true},
     {"vlen-utf8", place::array_to_bytes, make_vlen_utf8_codec, true},
+    {"zlib", place::bytes, make_zlib_codec},
     {"zstd", place::bytes, make_zstd_codec},
 };
 

@@ -2,7 +2,9 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
@@ -97,7 +99,15 @@ class zstd_codec final : public byte_codec {
 
 result<compiled_codec> make_zstd_codec(const codec_config& config, const stage_type& input) {
   PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"level", "checksum"}));
-  PENSTOCK_ASSIGN(const std::int64_t level, members.integer("level", ZSTD_minCLevel(), ZSTD_maxCLevel()));
+  std::int64_t level = 0;
+  if (members.numcodecs()) {
+    // numcodecs takes any level and leaves the limits to the library.
+    constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+    PENSTOCK_ASSIGN(level, members.integer("level", -kMost, kMost, 0));
+    level = std::clamp<std::int64_t>(level, ZSTD_minCLevel(), ZSTD_maxCLevel());
+  } else {
+    PENSTOCK_ASSIGN(level, members.integer("level", ZSTD_minCLevel(), ZSTD_maxCLevel()));
+  }
   PENSTOCK_ASSIGN(const bool checksum, members.boolean("checksum", false));
   return compressed_stage(std::make_shared<zstd_codec>(static_cast<int>(level), checksum), input);
 }

@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "codec/byte_codecs.h"
+#include "codec/codec_members.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+using const_bytes = const std::uint8_t* __restrict;
+using bytes_out = std::uint8_t* __restrict;
+
+// One byte of each item after the other: byte j of item i goes to j * items + i. Fixed sizes let the compiler use its
+// interleaving loads and stores.
+template <std::size_t kItem>
+void shuffle_items(const_bytes from, bytes_out to, std::size_t items) {
+  for (std::size_t i = 0; i < items; ++i) {
+    for (std::size_t j = 0; j < kItem; ++j) to[j * items + i] = from[i * kItem + j];
+  }
+}
+template <std::size_t kItem>
+void unshuffle_items(const_bytes from, bytes_out to, std::size_t items) {
+  for (std::size_t i = 0; i < items; ++i) {
+    for (std::size_t j = 0; j < kItem; ++j) to[i * kItem + j] = from[j * items + i];
+  }
+}
+
+// Items of any size, in blocks that stay in the first-level cache.
+constexpr std::size_t kBlockItems = 256;
+
+void shuffle_any(const_bytes from, bytes_out to, std::size_t items, std::size_t item) {
+  for (std::size_t first = 0; first < items; first += kBlockItems) {
+    const std::size_t end = items - first < kBlockItems ? items : first + kBlockItems;
+    for (std::size_t j = 0; j < item; ++j) {
+      for (std::size_t i = first; i < end; ++i) to[j * items + i] = from[i * item + j];
+    }
+  }
+}
+void unshuffle_any(const_bytes from, bytes_out to, std::size_t items, std::size_t item) {
+  for (std::size_t first = 0; first < items; first += kBlockItems) {
+    const std::size_t end = items - first < kBlockItems ? items : first + kBlockItems;
+    for (std::size_t j = 0; j < item; ++j) {
+      for (std::size_t i = first; i < end; ++i) to[i * item + j] = from[j * items + i];
+    }
+  }
+}
+
+class shuffle_codec final : public byte_codec {
+ public:
+  explicit shuffle_codec(std::size_t item_bytes) noexcept : item_bytes_(item_bytes) {}
+
+  std::string_view name() const override { return "shuffle"; }
+  std::string describe() const override { return fmt::format("shuffle(elementsize={})", item_bytes_); }
+  std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override { return decoded_bytes; }
+  bool decodes_in_place() const noexcept override { return item_bytes_ <= 1; }
+
+  result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
+                                            worker_scratch& scratch) const override {
+    if (item_bytes_ <= 1) return encoded;
+    if (encoded.size() % item_bytes_ != 0) {
+      return error{errc::corrupt_data,
+                   fmt::format("shuffled bytes are no multiple of the item's {}: {}", item_bytes_, encoded.size())};
+    }
+    if (encoded.size() > out.size()) {
+      scratch.out_of_room = true;
+      return error{errc::corrupt_data,
+                   fmt::format("{} shuffled bytes decode to more than {}", encoded.size(), out.size())};
+    }
+    const auto* const from = reinterpret_cast<const std::uint8_t*>(encoded.data());
+    auto* const to = reinterpret_cast<std::uint8_t*>(out.data());
+    const std::size_t items = encoded.size() / item_bytes_;
+    switch (item_bytes_) {
+      case 2:
+        unshuffle_items<2>(from, to, items);
+        break;
+      case 4:
+        unshuffle_items<4>(from, to, items);
+        break;
+      case 8:
+        unshuffle_items<8>(from, to, items);
+        break;
+      default:
+        unshuffle_any(from, to, items, item_bytes_);
+    }
+    return std::span<const std::byte>(out.data(), encoded.size());
+  }
+
+  result<std::uint64_t> encode(std::span<const std::byte> decoded, std::span<std::byte> out,
+                               worker_scratch&) const override {
+    if (item_bytes_ <= 1) {
+      if (!decoded.empty()) std::memcpy(out.data(), decoded.data(), decoded.size());
+      return decoded.size();
+    }
+    if (decoded.size() % item_bytes_ != 0) {
+      return error{errc::invalid_argument,
+                   fmt::format("bytes to shuffle are no multiple of the item's {}: {}", item_bytes_, decoded.size())};
+    }
+    const auto* const from = reinterpret_cast<const std::uint8_t*>(decoded.data());
+    auto* const to = reinterpret_cast<std::uint8_t*>(out.data());
+    const std::size_t items = decoded.size() / item_bytes_;
+    switch (item_bytes_) {
+      case 2:
+        shuffle_items<2>(from, to, items);
+        break;
+      case 4:
+        shuffle_items<4>(from, to, items);
+        break;
+      case 8:
+        shuffle_items<8>(from, to, items);
+        break;
+      default:
+        shuffle_any(from, to, items, item_bytes_);
+    }
+    return decoded.size();
+  }
+
+ private:
+  std::size_t item_bytes_;
+};
+
+}  // namespace
+
+result<compiled_codec> make_shuffle_codec(const codec_config& config, const stage_type& input) {
+  PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"elementsize"}));
+  // zarr-python takes the array's item size where none is written; numcodecs has a default, and writes it always.
+  PENSTOCK_ASSIGN(const std::int64_t item_bytes,
+                  members.integer("elementsize", 0, std::int64_t{1} << 20, std::int64_t{input.type.item_bytes()}));
+  return sized_stage(std::make_shared<shuffle_codec>(static_cast<std::size_t>(item_bytes)), input);
+}
+
+}  // namespace penstock::inline v0
