@@ -150,6 +150,9 @@ void bind_stores(nb::module_& m) {
       "file_store",
       [](nb::bytes root) { return store_handle{open_file_store(std::string(root.c_str(), root.size()))}; },
       nb::arg("root"), "A folder of this machine.");
+  m.def(
+      "zip_store", [](nb::bytes path) { return store_handle{open_zip_store(std::string(path.c_str(), path.size()))}; },
+      nb::arg("path"), "A zip archive of this machine.");
   bind_object_store(m);
 }
 

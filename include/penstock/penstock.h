@@ -8,6 +8,7 @@
 #include <penstock/context.h>
 #include <penstock/dtype.h>
 #include <penstock/layout.h>
+#include <penstock/place.h>
 #include <penstock/plan.h>
 #include <penstock/profile.h>
 #include <penstock/result.h>

@@ -142,6 +142,9 @@ def dict_store(values: dict[str, Any]) -> Store:
 def file_store(root: bytes) -> Store:
     """A folder of this machine."""
 
+def zip_store(path: bytes) -> Store:
+    """A zip archive of this machine."""
+
 def object_store(adapter: Any, uri: str, asynchronous: bool) -> Store:
     """A store that Python implements."""
 

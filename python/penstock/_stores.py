@@ -267,6 +267,8 @@ def store_of(target: Any) -> _core.Store | None:
             return _core.file_store(os.fsencode(target.root))
         if name == "zarr.storage._memory.MemoryStore" and isinstance(target._store_dict, dict):
             return _core.dict_store(target._store_dict)
+        if name == "zarr.storage._zip.ZipStore" and target.read_only and target.path is not None:
+            return _core.zip_store(os.fsencode(target.path.absolute()))
         return _core.object_store(_ZarrAdapter(target), str(target), True)
     if kind.__module__.split(".")[0] == "obstore":
         return _core.object_store(_ObstoreAdapter(target), label, False)

@@ -1,9 +1,7 @@
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <filesystem>
-
 #include <penstock/array.h>
+#include <penstock/place.h>
 #include "api/array_state.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
@@ -105,22 +103,10 @@ result<node> open(std::shared_ptr<const store> from, const open_options& options
 }
 
 result<node> open(std::string_view uri, const open_options& options) {
-  constexpr std::string_view kFile = "file://";
-  std::string_view path = uri;
-  if (uri.substr(0, kFile.size()) == kFile) {
-    path.remove_prefix(kFile.size());
-    constexpr std::string_view kLocalhost = "localhost/";
-    if (path.substr(0, kLocalhost.size()) == kLocalhost) path.remove_prefix(kLocalhost.size() - 1);
-  } else if (uri.substr(0, 5) == "file:") {
-    path.remove_prefix(5);
-  } else if (const std::size_t colon = uri.find("://"); colon != std::string_view::npos) {
-    return error(errc::unsupported, fmt::format("no store for '{}:' yet: '{}'", uri.substr(0, colon), uri));
-  }
-  if (path.empty()) return error(errc::invalid_argument, "the path is empty");
-  std::error_code failed;
-  const std::filesystem::path absolute = std::filesystem::absolute(std::string(path), failed);
-  if (failed) return error(errc::io_error, fmt::format("'{}': {}", path, failed.message()));
-  return open(open_file_store(absolute.lexically_normal().string()), options);
+  PENSTOCK_ASSIGN(place at, find_place(uri));
+  open_options within = options;
+  within.path = at.path + "/" + options.path;
+  return open(std::move(at.store), within);
 }
 
 result<array> open_array(std::shared_ptr<const store> from, const open_options& options) {

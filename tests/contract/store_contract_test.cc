@@ -9,6 +9,7 @@
 #include "contract/fault_store.h"
 #include "store/file_store.h"
 #include "store/memory_store.h"
+#include "store/zip_store.h"
 
 namespace penstock::test {
 namespace {
@@ -337,6 +338,29 @@ store_subject durable_file_subject() {
   options.max_open_files = 0;
   return writable_subject(std::make_shared<file_store>(folder->path() / "not/yet/there", options), folder);
 }
+store_subject zip_subject() {
+  auto folder = std::make_shared<temporary_folder>();
+  return writable_subject(std::make_shared<zip_store>(folder->path() / "x.zip"), folder);
+}
+// Every change is a whole archive that others could read: each put has its lock, its directory and its version.
+store_subject flushed_zip_subject() {
+  auto folder = std::make_shared<temporary_folder>();
+  zip_store_options options;
+  options.durable = true;
+  store_subject out = writable_subject(std::make_shared<zip_store>(folder->path() / "x.zip", options), folder);
+  const auto set = out.set;
+  const auto remove = out.remove;
+  store* const to = out.store.get();
+  out.set = [=](const std::string& key, std::string_view text) {
+    set(key, text);
+    ASSERT_TRUE(to->flush().ok());
+  };
+  out.remove = [=](const std::string& key) {
+    remove(key);
+    ASSERT_TRUE(to->flush().ok());
+  };
+  return out;
+}
 store_subject fault_subject(std::shared_ptr<store> inner, fault_script script) {
   return writable_subject(std::make_shared<fault_store>(std::move(inner), std::move(script)));
 }
@@ -372,6 +396,8 @@ const store_case kCases[] = {
     {"memory", [] { return writable_subject(std::make_shared<memory_store>()); }},
     {"file", file_subject},
     {"durable_file", durable_file_subject},
+    {"zip", zip_subject},
+    {"flushed_zip", flushed_zip_subject},
     {"fault", [] { return fault_subject(std::make_shared<memory_store>(), {}); }},
     {"copying", [] { return fault_subject(std::make_shared<memory_store>(), copying()); }},
     {"unversioned", [] { return fault_subject(std::make_shared<memory_store>(), unversioned()); }},

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <penstock/result.h>
+#include <penstock/store.h>
+
+namespace penstock::inline v0 {
+
+/// Where something is: a store, and a '/'-separated path within it (empty: its root).
+struct place {
+  std::shared_ptr<penstock::store> store;
+  std::string path;
+};
+
+/// The place that a URI or a path of this machine names; nothing needs to be there yet.
+///
+/// `file:` and plain paths are folders, except where a file that begins as a zip archive stands on the way: then it is
+/// the store, and the rest the path within it (`data.zip/group/array`). So is a path that ends with `.zip` where
+/// nothing stands yet. `zip:` says that its first file, or its first part that ends with `.zip`, is an archive.
+/// \error unsupported  No store for that scheme. \error invalid_argument  The path is empty.
+PENSTOCK_API result<place> find_place(std::string_view uri);
+
+/// The entries of a zip archive; nothing needs to be there yet. `flush` it after writing.
+PENSTOCK_API std::shared_ptr<store> open_zip_store(std::string path);
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,131 @@
+"""Zip archives: read in place, sniffed, and agreed on by zipfile and zarr-python."""
+
+from __future__ import annotations
+
+import os
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import penstock as ps
+import pytest
+import zarr
+from conftest import same, sharded, write
+
+VALUES = np.random.default_rng(6).integers(-99, 99, (40, 30), dtype="<i4")
+
+
+class OldName(zipfile.ZipInfo):
+    """An entry whose name is written as programs did before they knew Unicode."""
+
+    def _encodeFilenameFlags(self) -> tuple[bytes, int]:
+        return self.filename.encode("cp437"), 0
+
+
+METHODS = {"stored": zipfile.ZIP_STORED, "deflated": zipfile.ZIP_DEFLATED}
+
+
+def archive(path: Path, objects: dict[str, bytes], method: int = zipfile.ZIP_STORED, prefix: str = "") -> Path:
+    with zipfile.ZipFile(path, "w", method) as made:
+        for key, value in objects.items():
+            made.writestr(prefix + key, value)
+    return path
+
+
+@pytest.fixture(scope="module")
+def objects() -> dict[str, bytes]:
+    return write(VALUES, (16, 16), sharded((8, 4)))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_archive_reads_as_its_folder_would(method, objects, tmp_path):
+    path = archive(tmp_path / "x.zip", objects, METHODS[method])
+    array = ps.open(path)
+    assert array.uri == f"zip://{path}"
+    assert same(array[...], VALUES)
+    assert same(array[3:35:4, ::-2], VALUES[3:35:4, ::-2])
+    assert array[-1, -1] == VALUES[-1, -1]
+    assert same(array.read_async().wait(), VALUES)
+
+
+def test_a_zarr_zip_store_is_read(tmp_path):
+    with zarr.storage.ZipStore(tmp_path / "x.zip", mode="w") as store:
+        write(VALUES, (16, 16), sharded((8, 4)), store=store)
+    store = zarr.storage.ZipStore(tmp_path / "x.zip", mode="r")
+    array = ps.open(store)
+    assert array.uri.startswith("zip:")
+    assert same(array[...], VALUES)
+    assert same(ps.open(zarr.open_array(store, mode="r"))[...], VALUES)
+    group = zarr.create_group(zarr.storage.ZipStore(tmp_path / "g.zip", mode="w"))
+    group.create_array("inner/x", data=VALUES, chunks=(16, 16))
+    assert same(ps.open(group, "inner/x")[...], VALUES)  # still open for writing: asked through zarr-python
+    group.store.close()
+    assert same(ps.open(tmp_path / "g.zip", "inner/x")[...], VALUES)
+
+
+def test_names_are_no_promise_and_paths_go_on_in_the_archive(objects, tmp_path, monkeypatch):
+    path = archive(tmp_path / "data.bin", objects, prefix="group/of/x/")
+    for target in (
+        f"{path}/group/of/x",
+        f"zip:{path}/group/of/x",
+        f"zip://{path}/group/of/x",
+        f"file://{path}/group/of/x",
+    ):
+        array = ps.open(target)
+        assert array.uri == f"zip://{path}/group/of/x"
+        assert same(array[...], VALUES)
+    assert same(ps.open(path, "group/of/x")[...], VALUES)
+    monkeypatch.chdir(tmp_path)
+    assert same(ps.open("zip:data.bin", "group/of/x")[...], VALUES)
+    (tmp_path / "folder.zip").mkdir()
+    write(VALUES, (16, 16), store=tmp_path / "folder.zip")
+    assert ps.open("folder.zip").uri == f"file://{tmp_path}/folder.zip"
+    for nothing in ("no.zip", "zip:no.zip", "zip:folder.zip/no", f"{path}/group/none"):
+        with pytest.raises(ps.NotFoundError):
+            ps.open(nothing)
+
+
+def test_an_archive_that_was_replaced_is_read_anew(objects, tmp_path):
+    path = archive(tmp_path / "x.zip", objects)
+    array = ps.open(path)
+    assert same(array[...], VALUES)
+    time.sleep(0.02)
+    archive(path, write(VALUES + 1, (16, 16), sharded((8, 4))))  # rewritten in place
+    assert same(array[...], VALUES + 1)
+    time.sleep(0.02)
+    os.replace(archive(tmp_path / "y.zip", write(VALUES + 2, (16, 16), sharded((8, 4)))), path)
+    assert same(array[...], VALUES + 2)
+    path.unlink()
+    with pytest.raises(ps.StorageError, match="gone"):
+        array[...]
+
+
+def test_damage_is_found(objects, tmp_path):
+    path = archive(tmp_path / "x.zip", objects)
+    raw = bytearray(path.read_bytes())
+    raw[raw.index(objects["c/0/0"]) + 3] ^= 1
+    (tmp_path / "bad.zip").write_bytes(raw)
+    with pytest.raises(ps.CorruptDataError):
+        ps.open(tmp_path / "bad.zip")[...]
+    for cut in (10, len(raw) // 2, len(raw) - 1):
+        (tmp_path / "cut.zip").write_bytes(path.read_bytes()[:cut])
+        with pytest.raises(ps.CorruptDataError, match="no zip archive"):
+            ps.open(tmp_path / "cut.zip")
+
+
+def test_names_beyond_ascii(objects, tmp_path):
+    path = archive(tmp_path / "x.zip", objects, prefix="größe/数据/")
+    assert same(ps.open(path, "größe/数据")[...], VALUES)
+    old = tmp_path / "old.zip"
+    with zipfile.ZipFile(old, "w") as made:
+        for key, value in objects.items():
+            made.writestr(OldName("größe/" + key), value)
+    assert same(ps.open(old, "größe")[...], VALUES)
+
+
+def test_groups_list_what_is_in_the_archive(objects, tmp_path):
+    group = b'{"zarr_format":3,"node_type":"group"}'
+    path = archive(tmp_path / "x.zip", {"zarr.json": group, **{f"a/{key}": value for key, value in objects.items()}})
+    assert list(ps.open(path)) == ["a"]
+    assert same(ps.open(path)["a"][...], VALUES)

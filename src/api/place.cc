@@ -1,0 +1,89 @@
+#include <penstock/place.h>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "store/file_status.h"
+#include "store/file_store.h"
+#include "store/zip_store.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::string_view kArchiveSuffix = ".zip";
+
+bool begins_as_archive(const std::string& path) {
+  const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  char begin[4];
+  if (!file || ::pread(file.get(), begin, sizeof(begin), 0) != sizeof(begin)) return false;
+  const std::string_view text(begin, sizeof(begin));
+  return text == "PK\x03\x04" || text == "PK\x05\x06";
+}
+
+// How much of `path` names a file, rather than folders and what is not there. 0: none does.
+std::size_t file_on_the_way(const std::string& path) {
+  for (std::size_t size = path.size(); size != 0 && size != std::string::npos; size = path.rfind('/', size - 1)) {
+    struct ::stat status{};
+    if (::stat(path.substr(0, size).c_str(), &status) == 0) return S_ISREG(status.st_mode) ? size : 0;
+    if (errno != ENOENT && errno != ENOTDIR) return 0;
+  }
+  return 0;
+}
+
+place in_archive(const std::string& path, std::size_t size) {
+  return {open_zip_store(path.substr(0, size)), path.substr(std::min(size + 1, path.size()))};
+}
+
+// The first part of the path that is named as an archive; all of it where none is.
+std::size_t archive_by_name(const std::string& path) {
+  for (std::size_t at = path.find(kArchiveSuffix); at != std::string::npos; at = path.find(kArchiveSuffix, at + 1)) {
+    const std::size_t end = at + kArchiveSuffix.size();
+    struct ::stat status{};
+    const bool folder = ::stat(path.substr(0, end).c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+    if (!folder && (end == path.size() || path[end] == '/')) return end;
+  }
+  return path.size();
+}
+
+bool take_scheme(std::string_view& uri, std::string_view scheme) {
+  if (uri.substr(0, scheme.size()) != scheme) return false;
+  uri.remove_prefix(scheme.size());
+  if (uri.substr(0, 2) != "//") return true;
+  uri.remove_prefix(2);
+  constexpr std::string_view kLocalhost = "localhost/";
+  if (uri.substr(0, kLocalhost.size()) == kLocalhost) uri.remove_prefix(kLocalhost.size() - 1);
+  return true;
+}
+
+}  // namespace
+
+result<place> find_place(std::string_view uri) {
+  std::string_view given = uri;
+  const bool archive = take_scheme(given, "zip:");
+  if (!archive && !take_scheme(given, "file:")) {
+    if (const std::size_t colon = uri.find("://"); colon != std::string_view::npos)
+      return error(errc::unsupported, fmt::format("no store for '{}:' yet: '{}'", uri.substr(0, colon), uri));
+  }
+  if (given.empty()) return error(errc::invalid_argument, "the path is empty");
+  std::error_code failed;
+  std::string path = std::filesystem::absolute(std::string(given), failed).lexically_normal().string();
+  if (failed) return error(errc::io_error, fmt::format("'{}': {}", given, failed.message()));
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const std::size_t file = file_on_the_way(path);
+  if (archive) return in_archive(path, file != 0 ? file : archive_by_name(path));
+  if (file != 0 && begins_as_archive(path.substr(0, file))) return in_archive(path, file);
+  struct ::stat status{};
+  if (path.ends_with(kArchiveSuffix) && ::stat(path.c_str(), &status) != 0) return in_archive(path, path.size());
+  return place{std::make_shared<file_store>(std::move(path)), ""};
+}
+
+std::shared_ptr<store> open_zip_store(std::string path) { return std::make_shared<zip_store>(std::move(path)); }
+
+}  // namespace penstock::inline v0

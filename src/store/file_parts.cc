@@ -1,0 +1,104 @@
+#include "store/file_parts.h"
+
+#include <fmt/format.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "store/file_status.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// One system call moves less than 2 GiB whatever it is asked for.
+constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;
+
+// Walks parts in batches that one call takes.
+class part_cursor {
+ public:
+  explicit part_cursor(std::span<const part> parts) : parts_(parts) { skip_empty(); }
+  bool done() const noexcept { return at_ == parts_.size(); }
+
+  /// The next parts, at most as many as one call takes.
+  std::span<const ::iovec> next() noexcept {
+    std::size_t count = 0, bytes = 0;
+    for (std::size_t i = at_; i < parts_.size() && count < kMost && bytes < kMaxCallBytes; ++i) {
+      const part rest = i == at_ ? parts_[i].subspan(used_) : parts_[i];
+      if (rest.empty()) continue;
+      const std::size_t length = std::min(rest.size(), kMaxCallBytes - bytes);
+      batch_[count++] = {const_cast<std::byte*>(rest.data()), length};
+      bytes += length;
+    }
+    return {batch_, count};
+  }
+  void advance(std::size_t bytes) noexcept {
+    while (bytes > 0) {
+      const std::size_t step = std::min(bytes, parts_[at_].size() - used_);
+      used_ += step;
+      bytes -= step;
+      skip_empty();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMost = 256;  // beyond it a call's own cost does not show; the limit is 1024
+  void skip_empty() noexcept {
+    while (at_ < parts_.size() && used_ == parts_[at_].size()) {
+      ++at_;
+      used_ = 0;
+    }
+  }
+
+  std::span<const part> parts_;
+  std::size_t at_ = 0, used_ = 0;
+  ::iovec batch_[kMost];
+};
+
+}  // namespace
+
+result<> read_file_at(int file, std::uint64_t offset, std::span<std::byte> room) {
+  std::size_t done = 0;
+  while (done < room.size()) {
+    const ::ssize_t got = ::pread(file, room.data() + done, std::min(room.size() - done, kMaxCallBytes),
+                                  static_cast<::off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return read_failure(errno, "reading");
+    if (got == 0)
+      return error(errc::io_error, fmt::format("the file ends at byte {}, {} were to be read at {}", offset + done,
+                                               room.size(), offset));
+    done += static_cast<std::size_t>(got);
+  }
+  return {};
+}
+
+result<> write_file_at(int file, std::uint64_t offset, std::span<const part> parts) {
+  for (part_cursor left(parts); !left.done();) {
+    const auto batch = left.next();
+    const ::ssize_t wrote = ::pwritev(file, batch.data(), static_cast<int>(batch.size()), static_cast<::off_t>(offset));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return write_failure(errno, "writing");
+    offset += static_cast<std::uint64_t>(wrote);
+    left.advance(static_cast<std::size_t>(wrote));
+  }
+  return {};
+}
+
+result<> sync_file(int file) {
+  while (::fsync(file) != 0)
+    if (errno != EINTR) return write_failure(errno, "syncing the file");
+  return {};
+}
+
+result<> sync_file_bytes(int file) {
+#ifdef __APPLE__
+  return sync_file(file);
+#else
+  while (::fdatasync(file) != 0)
+    if (errno != EINTR) return write_failure(errno, "syncing the file");
+  return {};
+#endif
+}
+
+}  // namespace penstock::inline v0

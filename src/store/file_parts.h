@@ -1,0 +1,21 @@
+#pragma once
+
+#include <penstock/store.h>
+
+#include <cstdint>
+#include <span>
+
+namespace penstock::inline v0 {
+
+/// Fills `room` from `offset` of an open file.
+/// \error io_error  Also where the file ends before.
+result<> read_file_at(int file, std::uint64_t offset, std::span<std::byte> room);
+
+/// Writes all parts one after the other from `offset` on, many of them with one system call.
+result<> write_file_at(int file, std::uint64_t offset, std::span<const part> parts);
+
+/// As `fsync`, or, where only the bytes and the size matter, as `fdatasync`.
+result<> sync_file(int file);
+result<> sync_file_bytes(int file);
+
+}  // namespace penstock::inline v0

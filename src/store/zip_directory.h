@@ -1,0 +1,86 @@
+#pragma once
+
+#include <penstock/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace penstock::inline v0 {
+
+/// How an entry's bytes are kept (APPNOTE 4.4.5). Other numbers are refused when such an entry is read.
+enum class zip_method : std::uint16_t { stored = 0, deflated = 8, zstd = 93 };
+
+/// One entry of an archive, as its central directory describes it. Offsets are those of the file, prefix included.
+struct zip_entry {
+  std::uint64_t header_offset = 0;  ///< of its local header
+  std::uint64_t data_offset = 0;    ///< of its bytes; 0: its local header was not read yet
+  std::uint64_t limit = 0;          ///< its bytes end here at the latest: where the next entry or the directory begins
+  std::uint64_t encoded_bytes = 0;
+  std::uint64_t decoded_bytes = 0;
+  std::uint32_t crc = 0;         ///< CRC-32 of the decoded bytes
+  std::uint32_t dos_time = 0;    ///< date in the upper half
+  std::uint32_t attributes = 0;  ///< external ones
+  std::uint16_t made_by = 0;
+  std::uint16_t flags = 0;
+  zip_method method = zip_method::stored;
+
+  bool encrypted() const noexcept { return (flags & 1U) != 0; }
+};
+
+/// Where an archive's directory lies, from its end record.
+struct zip_end {
+  std::uint64_t directory_offset = 0;
+  std::uint64_t directory_bytes = 0;
+  std::uint64_t entries = 0;
+  std::uint64_t prefix_bytes = 0;  ///< what stands before the archive (a program that unpacks itself, say)
+  std::uint64_t end = 0;           ///< of the archive: its file's size
+  std::string comment;
+};
+
+/// What an archive holds. Folders are left out; of two entries with one name the later one counts.
+struct zip_directory {
+  struct key_hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view key) const noexcept { return std::hash<std::string_view>()(key); }
+  };
+  std::unordered_map<std::string, zip_entry, key_hash, std::equal_to<>> entries;
+  std::uint64_t data_end = 0;         ///< no entry, current or overruled, reaches further
+  bool names_are_their_bytes = true;  ///< false where a name was decoded: such an archive's directory is not rewritten
+};
+
+/// Reads bytes of the file that holds the archive: all of `room`, from `offset`.
+using zip_reader = std::function<result<>(std::uint64_t offset, std::span<std::byte> room)>;
+
+/// Finds the directory of an archive whose file ends at `size_bytes`. The end record's comment reaches exactly there.
+/// \error corrupt_data  There is no end record, or it contradicts itself or the file.
+/// \error unsupported  An archive of several volumes.
+result<zip_end> find_zip_end(const zip_reader& file, std::uint64_t size_bytes);
+
+/// Parses the directory that `end` describes; `bytes` are all of its bytes. Time and memory are those of its size.
+///
+/// Names are UTF-8 where flag 11 says so or they are ASCII, else those of a Unicode path field that matches them, else
+/// code page 437.
+/// \error corrupt_data  A record leaves the directory, entries overlap or leave the file, sizes contradict each other,
+/// or a name is none that a store may use (`..`, an absolute path, NUL). \error unsupported  As `find_zip_end`.
+result<zip_directory> parse_zip_directory(std::span<const std::byte> bytes, const zip_end& end);
+
+/// Where the entry's bytes begin, from the `kZipLocalBytes` at its header's offset.
+/// \error corrupt_data  There is no local header, or the entry's bytes would leave their place.
+result<std::uint64_t> find_zip_data(std::span<const std::byte> local_header, const zip_entry& entry);
+inline constexpr std::size_t kZipLocalBytes = 30;
+/// An end record without a comment; no archive is shorter.
+inline constexpr std::size_t kZipEndBytes = 22;
+
+/// The local header of an entry with that name, its sizes and checksum included.
+std::vector<std::byte> make_zip_local_header(std::string_view name, const zip_entry& entry);
+/// The directory and end records of an archive, to be written at `offset`.
+std::vector<std::byte> make_zip_directory(const zip_directory& directory, std::uint64_t offset,
+                                          std::string_view comment);
+
+}  // namespace penstock::inline v0

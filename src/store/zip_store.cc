@@ -1,0 +1,298 @@
+#include "store/zip_store.h"
+
+#include <fmt/format.h>
+#include <libdeflate.h>
+#include <zstd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "store/byte_extent.h"
+#include "store/file_parts.h"
+#include "store/path_key.h"
+#include "store/zip_archive.h"
+#include "store/zip_writer.h"
+
+namespace penstock::inline v0 {
+
+/// A compressed entry that ranges were read of.
+struct zip_store::decoded_entry {
+  version seen;
+  std::vector<std::byte> bytes;
+};
+
+/// What a process has open.
+struct zip_store::opened {
+  std::mutex mutex;  // of the pointers
+  std::shared_ptr<zip_archive> archive;
+  bool writing = false;
+  std::shared_ptr<const decoded_entry> kept;
+
+  std::mutex write_mutex;  // of the writer, and taken first
+  std::unique_ptr<zip_writer> writer;
+};
+
+namespace {
+
+/// A compressed entry is kept decoded for its ranges up to this size; no shard is longer in sane archives.
+constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{1} << 30;
+
+error damaged(std::string_view what) { return {errc::corrupt_data, fmt::format("the zip entry {}", what)}; }
+
+result<> check_crc(std::span<const std::byte> bytes, const zip_entry& entry) {
+  const std::uint32_t found = bytes.empty() ? 0 : libdeflate_crc32(0, bytes.data(), bytes.size());
+  if (found == entry.crc) return {};
+  return damaged(fmt::format("has the checksum {:08x}, its directory says {:08x}", found, entry.crc));
+}
+
+result<> check_method(const zip_entry& entry) {
+  if (entry.encrypted()) return error(errc::unsupported, "encrypted zip entries are not supported");
+  switch (entry.method) {
+    case zip_method::stored:
+    case zip_method::deflated:
+    case zip_method::zstd:
+      return {};
+  }
+  const char* const names[] = {"", "shrunk",    "", "", "",      "", "imploded", "",
+                               "", "deflate64", "", "", "bzip2", "", "lzma"};
+  const auto number = static_cast<unsigned>(entry.method);
+  const char* const name = number == 95 ? "xz" : number < std::size(names) ? names[number] : "";
+  return error(errc::unsupported, fmt::format("zip entries of compression method {}{}{} are not supported", number,
+                                              *name != '\0' ? ", " : "", name));
+}
+
+// Fills `out`, which has the decoded size, from the entry's encoded bytes.
+result<> decode(const zip_archive& from, std::uint64_t data, const zip_entry& entry, std::span<std::byte> out) {
+  if (entry.method == zip_method::stored) {
+    PENSTOCK_TRY(read_file_at(from.file(), data, out));
+    return check_crc(out, entry);
+  }
+  std::vector<std::byte> encoded(static_cast<std::size_t>(entry.encoded_bytes));  // no more than the file has
+  PENSTOCK_TRY(read_file_at(from.file(), data, encoded));
+  if (entry.method == zip_method::deflated) {
+    struct close {
+      void operator()(libdeflate_decompressor* which) const noexcept { libdeflate_free_decompressor(which); }
+    };
+    const std::unique_ptr<libdeflate_decompressor, close> context(libdeflate_alloc_decompressor());
+    if (!context) return error(errc::resource_exhausted, "no memory for a decompressor");
+    std::size_t made = 0;
+    const auto outcome =
+        libdeflate_deflate_decompress(context.get(), encoded.data(), encoded.size(), out.data(), out.size(), &made);
+    if (outcome != LIBDEFLATE_SUCCESS || made != out.size())
+      return damaged(fmt::format("does not inflate to its {} bytes", out.size()));
+  } else {
+    const std::size_t made = ZSTD_decompress(out.data(), out.size(), encoded.data(), encoded.size());
+    if (ZSTD_isError(made) != 0U || made != out.size())
+      return damaged(fmt::format("does not decompress to its {} bytes", out.size()));
+  }
+  return check_crc(out, entry);
+}
+
+}  // namespace
+
+zip_store::zip_store(std::string path, zip_store_options options)
+    : path_(std::move(path)), options_(options), opened_([] { return std::make_unique<opened>(); }) {}
+
+zip_store::~zip_store() { (void)flush(); }
+
+store_traits zip_store::traits() const {
+  store_traits traits;
+  traits.max_gap_bytes = std::uint64_t{4} << 10;
+  traits.max_length_bytes = std::uint64_t{256} << 10;
+  traits.versions = true;
+  traits.blocking = true;
+  traits.inline_completion = true;
+  traits.lends_bytes = false;
+  return traits;
+}
+
+// The archive that the path names now; null where there is no file.
+result<std::shared_ptr<zip_archive>> zip_store::current() const {
+  opened& state = opened_.get();
+  std::shared_ptr<zip_archive> known;
+  {
+    const std::lock_guard lock(state.mutex);
+    known = state.archive;
+    if (state.writing) return known;  // the file is ours alone
+  }
+  struct ::stat status{};
+  if (::stat(path_.c_str(), &status) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) return read_failure(errno, "looking up the archive");
+    if (!known) return known;
+    return error(errc::io_error, fmt::format("the archive is gone: '{}'", path_));
+  }
+  if (known && known->seen() == version_of(status)) return known;
+  PENSTOCK_ASSIGN(std::shared_ptr<zip_archive> fresh, zip_archive::open(path_));
+  const std::lock_guard lock(state.mutex);
+  if (!state.writing) state.archive = fresh;
+  return state.archive;
+}
+
+// Whether the path still names the archive as it was opened.
+bool zip_store::still(const zip_archive& archive) const {
+  opened& state = opened_.get();
+  {
+    const std::lock_guard lock(state.mutex);
+    if (state.writing) return true;
+  }
+  struct ::stat status{};
+  return ::stat(path_.c_str(), &status) == 0 && version_of(status) == archive.seen();
+}
+
+void zip_store::read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const {
+  auto archive = current();
+  for (const byte_read& one : reads) {
+    if (stop.stop_requested()) {
+      sink.complete(one.tag, error(errc::cancelled, "the read was stopped"));
+    } else if (auto good = check_key(one.key); !good.ok()) {
+      sink.complete(one.tag, std::move(good).error());
+    } else if (!archive.ok()) {
+      sink.complete(one.tag, archive.error().clone());
+    } else if (*archive == nullptr) {
+      sink.complete(one.tag, error(errc::not_found, "no such object: the archive is not there"));
+    } else {
+      auto done = read_one(**archive, one);
+      if (!done.ok() && done.error().code() == errc::corrupt_data && !still(**archive)) {
+        // The file was rewritten in place under our hands: what was read is no one version's.
+        done = version_has_changed();
+      }
+      sink.complete(one.tag, std::move(done));
+    }
+  }
+}
+
+result<read_done> zip_store::read_one(zip_archive& from, const byte_read& wanted) const {
+  zip_entry entry;
+  read_done done;
+  if (!from.find(wanted.key, entry, done.seen)) return error(errc::not_found, "no such object");
+  done.object_size = entry.decoded_bytes;
+  if (!is_expected(wanted, done.seen)) return version_has_changed();
+  PENSTOCK_TRY(check_method(entry));
+  PENSTOCK_ASSIGN(const byte_extent extent, find_extent(wanted, entry.decoded_bytes));
+  if (extent.length == 0 && !wanted.range.whole()) return done;
+  PENSTOCK_ASSIGN(const std::uint64_t data, from.find_data(wanted.key, entry));
+  const bool whole = extent.length == entry.decoded_bytes;
+  if (!whole && entry.method != zip_method::stored) {
+    PENSTOCK_ASSIGN(const auto decoded, decode_kept(from, wanted, done.seen));
+    PENSTOCK_ASSIGN(const std::span<std::byte> room, find_room(wanted, extent.length));
+    std::memcpy(room.data(), decoded->bytes.data() + extent.offset, room.size());
+    done.bytes = room;
+    return done;
+  }
+  PENSTOCK_ASSIGN(const std::span<std::byte> room, find_room(wanted, extent.length));
+  if (whole) {
+    PENSTOCK_TRY(decode(from, data, entry, room));
+  } else {
+    PENSTOCK_TRY(read_file_at(from.file(), data + extent.offset, room));
+  }
+  done.bytes = room;
+  return done;
+}
+
+// All bytes of a compressed entry, from the one that is kept or decoded now.
+result<std::shared_ptr<const zip_store::decoded_entry>> zip_store::decode_kept(zip_archive& from,
+                                                                               const byte_read& wanted,
+                                                                               const version& seen) const {
+  opened& state = opened_.get();
+  {
+    const std::lock_guard lock(state.mutex);
+    if (state.kept && state.kept->seen == seen) return state.kept;
+  }
+  zip_entry entry;
+  version now;
+  if (!from.find(wanted.key, entry, now) || !(now == seen)) return version_has_changed();
+  // Deflate makes at most 1032 bytes of one: sizes in storage drive no allocation. Zstandard knows no such bound.
+  if (entry.method == zip_method::deflated && entry.decoded_bytes / 1032 > entry.encoded_bytes)
+    return damaged(fmt::format("cannot be {} bytes, deflated to {}", entry.decoded_bytes, entry.encoded_bytes));
+  if (entry.decoded_bytes > kMaxKeptBytes) {
+    return error(errc::resource_exhausted,
+                 fmt::format("a part of a compressed zip entry of {} bytes: it would be decoded as a whole",
+                             entry.decoded_bytes));
+  }
+  PENSTOCK_ASSIGN(const std::uint64_t data, from.find_data(wanted.key, entry));
+  auto made = std::make_shared<decoded_entry>();
+  made->seen = seen;
+  made->bytes.resize(static_cast<std::size_t>(entry.decoded_bytes));
+  PENSTOCK_TRY(decode(from, data, entry, made->bytes));
+  const std::lock_guard lock(state.mutex);
+  state.kept = made;
+  return std::shared_ptr<const decoded_entry>(made);
+}
+
+result<zip_writer*> zip_store::begin_writing() {
+  opened& state = opened_.get();
+  if (state.writer) return state.writer.get();
+  std::shared_ptr<zip_archive> known;
+  {
+    const std::lock_guard lock(state.mutex);
+    known = state.archive;
+  }
+  PENSTOCK_ASSIGN(state.writer, zip_writer::begin(path_, std::move(known), options_.durable));
+  const std::lock_guard lock(state.mutex);
+  state.archive = state.writer->archive();
+  state.writing = true;
+  return state.writer.get();
+}
+
+result<version> zip_store::put(std::string_view key, std::span<const part> parts, const write_condition& condition) {
+  PENSTOCK_TRY(check_key(key));
+  if (condition.what == write_condition::kind::must_match && !condition.expected.known())
+    return error(errc::invalid_argument, "a condition names no version to match");
+  const std::lock_guard lock(opened_.get().write_mutex);
+  PENSTOCK_ASSIGN(zip_writer* const writer, begin_writing());
+  return writer->put(key, parts, condition);
+}
+
+result<> zip_store::erase(std::string_view key, const write_condition& condition) {
+  PENSTOCK_TRY(check_key(key));
+  const std::lock_guard lock(opened_.get().write_mutex);
+  if (opened_.get().writer == nullptr) {
+    PENSTOCK_ASSIGN(const std::shared_ptr<zip_archive> archive, current());
+    zip_entry entry;
+    version seen;
+    if (archive == nullptr || !archive->find(key, entry, seen)) return {};  // makes no archive to erase from
+  }
+  PENSTOCK_ASSIGN(zip_writer* const writer, begin_writing());
+  return writer->erase(key, condition);
+}
+
+result<> zip_store::flush() {
+  opened& state = opened_.get();
+  const std::lock_guard writing(state.write_mutex);
+  if (!state.writer) return {};
+  auto done = state.writer->commit();
+  state.writer.reset();  // gives the lock back, and restores the file where the directory could not be written
+  const std::lock_guard lock(state.mutex);
+  state.writing = false;
+  if (!done.ok()) state.archive = nullptr;
+  return done;
+}
+
+result<> zip_store::list(std::string_view prefix, listing what, key_sink& sink) const {
+  PENSTOCK_TRY(check_prefix(prefix));
+  PENSTOCK_ASSIGN(const std::shared_ptr<zip_archive> archive, current());
+  if (!archive) return {};
+  std::vector<std::pair<std::string, std::uint64_t>> found;
+  {
+    std::unordered_set<std::string> folders;
+    const std::shared_lock lock(archive->mutex_);
+    for (const auto& [key, entry] : archive->directory_.entries) {
+      if (std::string_view(key).substr(0, prefix.size()) != prefix) continue;
+      const std::size_t slash = what == listing::children ? key.find('/', prefix.size()) : std::string::npos;
+      if (slash == std::string::npos) {
+        found.emplace_back(key, entry.decoded_bytes);
+      } else if (folders.insert(key.substr(0, slash + 1)).second) {
+        found.emplace_back(key.substr(0, slash + 1), 0);
+      }
+    }
+  }
+  for (const auto& [key, size] : found)
+    if (!sink.key(key, size)) break;
+  return {};
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <penstock/store.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/fork_local.h"
+
+namespace penstock::inline v0 {
+
+class zip_archive;
+class zip_writer;
+
+struct zip_store_options {
+  bool durable = false;  ///< `flush` returns after the device has the archive
+};
+
+/// The entries of a zip archive: key `a/b` is the entry of that name. Thread-safe.
+///
+/// **Reads**: stored entries are read in place, at any range; deflated and zstd ones are decoded as a whole (the last
+/// one is kept for further ranges). Checksums are verified wherever a whole entry was read. Other methods and encrypted
+/// entries are `unsupported` when they are read. The path is looked at with every call: an archive that was replaced or
+/// rewritten is opened anew. A file that is not there, or empty, is an archive of nothing.
+///
+/// **Versions** are the file's as of its opening, and the entry's place, size and checksum: writes of this store leave
+/// the versions of other entries as they are.
+///
+/// **Writes**: `put` appends a stored entry after the archive's present directory, `flush` a directory after that; what
+/// was put is seen by this store at once and by others after the flush. Until the new directory is complete the old one
+/// stays as it is, and a small file beside the archive says where it ends, so that Penstock reads the old state, and
+/// the next writer restores it, whenever the first is killed; other programs find no directory meanwhile. Replaced and
+/// erased entries keep their place in the file (a copy leaves them behind).
+///
+/// From its first put to the flush a writer holds an exclusive `flock` of the archive: another one waits for a while,
+/// then fails with `conflict`.
+class zip_store final : public store {
+ public:
+  explicit zip_store(std::string path, zip_store_options options = {});
+  /// Flushes; a failure has nobody to be told.
+  ~zip_store() override;
+  zip_store(const zip_store&) = delete;
+  zip_store& operator=(const zip_store&) = delete;
+
+  store_traits traits() const override;
+  void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override;
+  /// \error unsupported  The archive has names in another encoding, which a new directory would change.
+  result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition) override;
+  result<> erase(std::string_view key, const write_condition& condition) override;
+  result<> list(std::string_view prefix, listing what, key_sink& sink) const override;
+  result<> flush() override;
+  std::string uri() const override { return "zip://" + path_; }
+
+ private:
+  struct decoded_entry;
+  struct opened;
+
+  result<std::shared_ptr<zip_archive>> current() const;
+  bool still(const zip_archive& archive) const;
+  result<read_done> read_one(zip_archive& from, const byte_read& wanted) const;
+  result<std::shared_ptr<const decoded_entry>> decode_kept(zip_archive& from, const byte_read& wanted,
+                                                           const version& seen) const;
+  result<zip_writer*> begin_writing();
+
+  std::string path_;
+  zip_store_options options_;
+  mutable fork_local<opened> opened_;  // a child opens the file itself, and has not put what its parent did
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "store/zip_archive.h"
+
+namespace penstock::inline v0 {
+
+/// A piece of work on an archive, from the first change to the directory that shows it. One thread at a time.
+///
+/// Holds the archive's lock and its mark; gone without `commit`, it leaves the archive as its mark says.
+class zip_writer {
+ public:
+  /// Opens the archive for writing, creates it where there is none, and restores it where a writer was killed.
+  /// \param known  The archive as it is open here, or null; it is used again where it is still the file's.
+  /// \error conflict  Another writer has been at work for half a minute.
+  static result<std::unique_ptr<zip_writer>> begin(const std::string& path, std::shared_ptr<zip_archive> known,
+                                                   bool durable);
+  ~zip_writer();
+  zip_writer(const zip_writer&) = delete;
+  zip_writer& operator=(const zip_writer&) = delete;
+
+  const std::shared_ptr<zip_archive>& archive() const noexcept { return archive_; }
+
+  result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition);
+  result<> erase(std::string_view key, const write_condition& condition);
+  /// Writes the directory: what was put and erased is the archive's now.
+  result<> commit();
+
+ private:
+  zip_writer(std::string path, bool durable) : mark_(path), path_(std::move(path)), durable_(durable) {}
+  result<> take_lock();
+  result<bool> open_for_writing();
+  result<> start();
+  result<> check(std::string_view key, const write_condition& condition, bool& exists) const;
+  std::uint64_t find_place(std::uint64_t bytes);
+
+  zip_mark mark_;
+  std::string path_;
+  bool durable_;
+  bool locked_ = false, started_ = false;
+  std::shared_ptr<zip_archive> archive_;
+  std::uint64_t file_end_ = 0;
+};
+
+}  // namespace penstock::inline v0
