@@ -22,6 +22,7 @@ void bind_output(nb::module_& m);
 void bind_array(nb::module_& m);
 void bind_group(nb::module_& m);
 void bind_open(nb::module_& m);
+void bind_pipeline(nb::module_& m);
 void bind_cli(nb::module_& m);
 
 /// What a Python `Array` holds.

@@ -16,6 +16,7 @@ NB_MODULE(_core, m) {
   bind_array(m);
   bind_group(m);
   bind_open(m);
+  bind_pipeline(m);
   bind_cli(m);
   m.def("_end", end_interpreter, "Stop the reads of threads that the end of the program would catch within C++.");
 }

@@ -1,6 +1,7 @@
 """The C++ part of the package. Users see it through `penstock`; names with `_` are the package's own."""
 
-from collections.abc import Callable
+from builtins import bytes as _bytes
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,45 @@ class _OutputMemory:
     """Memory of a large result, from a context's pool; goes back to it when dropped."""
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
+
+class _ChunkBatch:
+    """Chunks to be read or written together."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that the chunks decode to."""
+
+    def __len__(self) -> int: ...
+    def read(self, context: Context, store: Store, threads: int) -> _bytes | None:
+        """Read all; a byte for each chunk, 1 where it is missing, or None where none is."""
+
+    def write(
+        self, context: Context, old: Store, to: Store | None, write_empty_chunks: bool, threads: int
+    ) -> list[_bytes | None] | None:
+        """Merge and encode all, and put them into `to`; without it, give them back (None: empty)."""
+
+    def missing(self) -> _bytes | None: ...
+
+class _ChunkTicket:
+    """One chunk's read under way."""
+
+    def __init__(self, batch: _ChunkBatch, store: Store, which: int, context: Context) -> None: ...
+    def on_done(self, then: Callable[[], None]) -> None: ...
+    def finish(self) -> None: ...
+
+class ChunkPipeline:
+    """A chain of codecs, compiled for chunks of one type and shape."""
+
+    def __init__(self, document: str) -> None: ...
+    def batch(self, items: Iterable[Any], memory: Any) -> _ChunkBatch | None: ...
+    @property
+    def chunk_bytes(self) -> int: ...
+    @property
+    def item_bytes(self) -> int: ...
+    @property
+    def sharded(self) -> bool: ...
+    @property
+    def codecs_text(self) -> str: ...
 
 def open_uri(uri: bytes, context: Context, path: bytes, cache_index: bool) -> Array | Group:
     """Open a path or a URI."""

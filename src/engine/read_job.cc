@@ -24,6 +24,8 @@ constexpr std::size_t kBatch = 16;
 constexpr std::uint64_t kMaxFlightBytes = std::uint64_t{32} << 20;
 /// Pieces of plan that are carried out at the same time.
 constexpr std::size_t kMaxPieces = 4;
+/// ... where there are many sources, whose pieces are often a single request.
+constexpr std::size_t kMaxSourcePieces = 64;
 /// A worker's buffers above this size are not kept for the next read.
 constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{8} << 20;
 
@@ -139,7 +141,7 @@ bool read_job::is_exhausted() const noexcept {
 bool read_job::may_plan() const noexcept {
   if (planning_ || current_ != nullptr || indexes_wanted_ != 0 || (exhausted_ && redo_cells_.empty())) return false;
   const auto used = std::count_if(pieces_.begin(), pieces_.end(), [](const auto& each) { return each->in_use; });
-  return static_cast<std::size_t>(used) < kMaxPieces;
+  return static_cast<std::size_t>(used) < (sources_.size() > kMaxPieces ? kMaxSourcePieces : kMaxPieces);
 }
 
 void read_job::run_planner(guard& lock) {
@@ -355,6 +357,7 @@ void read_job::finish_index(guard& lock, std::size_t which, unsigned, result<rea
   --active_;
   --indexes_wanted_;
   if (entry.ok()) {
+    if (!entry->block && request.key.node == 0) note_missing(missing_source_);
     table_.insert(missing_source_, request.key) = std::move(*entry);
   } else if (entry.error().code() == errc::version_changed) {
     if (!table_is_old_) count_redo(missing_keys_[which]);
@@ -388,6 +391,7 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
   } else if (done.error().code() == errc::not_found && op.what == request::data && op.range.whole()) {
     for (std::uint32_t i = 0; i < op.decode_count; ++i)
       fill_cell(from, of.plan.decodes[op.first_decode + i].cell, worker);
+    note_missing(of.plan.source);
   } else if (done.error().code() == errc::not_found || done.error().code() == errc::version_changed) {
     again = true;  // an index named these bytes, and they are gone: plan again from what is there now
     if (from.uid != 0) state_->indexes().drop(from.uid, object.object);

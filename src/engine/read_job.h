@@ -48,6 +48,7 @@ class read_job final : public job, private completion_sink {
     std::vector<cell_failure>* failures = nullptr;  ///< not null: decode all, keep nothing, report each bad cell here
     std::size_t max_failures = 0;
     std::shared_ptr<item_arena> arena;       ///< of items of variable length; null: each worker's own, cell by cell
+    std::span<std::uint8_t> missing;         ///< empty, or one for each source: 1 where its first object is absent
     std::string note;                        ///< added to the error, for reads that end away from their caller
     std::shared_ptr<const void> keep_alive;  ///< released at the end of the read
   };
@@ -110,6 +111,9 @@ class read_job final : public job, private completion_sink {
   result<> decode_cell(const piece& of, const fetch_op& op, const decode_op& what, std::span<const std::byte> bytes,
                        unsigned worker);
   void fill_cell(const source& from, cell_id cell, unsigned worker);
+  void note_missing(std::uint32_t source) const noexcept {
+    if (source < with_.missing.size()) with_.missing[source] = 1;
+  }
   bool count_redo(const std::string& key);
   void fail(error what);
   void fail_cell(std::uint32_t source, cell_id cell, error what);

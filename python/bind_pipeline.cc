@@ -1,0 +1,311 @@
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/chunk_pipeline.h"
+#include "base/checked.h"
+#include "bind.h"
+#include "bind_read.h"
+
+namespace penstock::inline v0::python {
+namespace {
+
+/// Most that is decoded on the calling thread with the interpreter's lock held: well under a millisecond.
+constexpr std::uint64_t kMaxInlineBytes = std::uint64_t{512} << 10;
+constexpr std::chrono::nanoseconds kPoll = std::chrono::milliseconds(40);
+
+struct pipeline_handle {
+  std::shared_ptr<const chunk_pipeline> pipeline;
+};
+
+// Names looked up once; they live as long as the interpreter.
+PyObject* path_name() {
+  static PyObject* const name = PyUnicode_InternFromString("path");
+  return name;
+}
+
+bool looks_for_signals(const read_progress&) noexcept {
+  if (!is_main_thread()) return !interpreter_is_ending();
+  const nb::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() >= 0) return true;
+  stash_exception();
+  return false;
+}
+
+// One dimension of a chunk's selection. False: it is no int and no slice that goes forward.
+bool parse_range(PyObject* item, std::uint64_t length, axis_range& out, bool& drops) {
+  if (PySlice_Check(item)) {
+    Py_ssize_t start = 0, stop = 0, step = 0;
+    if (PySlice_Unpack(item, &start, &stop, &step) < 0) throw nb::python_error();
+    if (step <= 0) return false;
+    const Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(length), &start, &stop, step);
+    out = {start, step, static_cast<std::uint64_t>(count)};
+    drops = false;
+    return true;
+  }
+  if (PyBool_Check(item) != 0 || PyIndex_Check(item) == 0) return false;
+  const Py_ssize_t at = PyNumber_AsSsize_t(item, nullptr);
+  if (at == -1 && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();  // an index array of several dimensions says that it is an index, too
+    return false;
+  }
+  if (at < 0 || static_cast<std::uint64_t>(at) >= length) return false;
+  out = {at, 1, 1};
+  drops = true;
+  return true;
+}
+
+/// A batch as zarr-python hands it to its pipelines, read once: (byte getter, spec, selection within the chunk,
+/// selection within the array in memory, whether a write replaces all that is in the chunk).
+class chunk_batch {
+ public:
+  chunk_batch(std::shared_ptr<const chunk_pipeline> pipeline, exported_buffer memory)
+      : pipeline_(std::move(pipeline)), memory_(std::move(memory)) {}
+  chunk_batch(chunk_batch&&) noexcept = default;
+
+  /// False where an item's selections are not all ints and slices that go forward, one for each dimension.
+  bool add(nb::handle item);
+
+  std::size_t size() const noexcept { return items_.size(); }
+  std::uint64_t bytes() const noexcept { return bytes_; }
+  const chunk_pipeline& pipeline() const noexcept { return *pipeline_; }
+  std::span<const chunk_item> items() const noexcept { return items_; }
+  std::vector<std::uint8_t>& missing() noexcept { return missing_; }
+
+  nb::object read(const context_handle& with, const store_handle& from, unsigned threads);
+  nb::object write(const context_handle& with, const store_handle& from, nb::object to, bool write_empty_chunks,
+                   unsigned threads);
+  nb::object missing_flags() const;
+
+ private:
+  bool add_selection(PyObject* chunk_selection, PyObject* memory_selection, chunk_item& out) const;
+
+  std::shared_ptr<const chunk_pipeline> pipeline_;
+  exported_buffer memory_;
+  std::vector<nb::object> keys_;  // the items' keys lie in these
+  std::vector<chunk_item> items_;
+  std::vector<std::uint8_t> missing_;
+  std::uint64_t bytes_ = 0;
+};
+
+bool chunk_batch::add_selection(PyObject* chunk_selection, PyObject* memory_selection, chunk_item& out) const {
+  const extents& chunk = pipeline_->chunk();
+  const tensor_view& memory = memory_.view();
+  const std::size_t rank = chunk.size();
+  if (PyTuple_Check(chunk_selection) == 0 || static_cast<std::size_t>(PyTuple_Size(chunk_selection)) != rank) {
+    return false;
+  }
+  const bool is_tuple = PyTuple_Check(memory_selection) != 0;
+  const std::size_t ranges = is_tuple ? static_cast<std::size_t>(PyTuple_Size(memory_selection)) : 1;
+  const bool broadcasts = memory.extents.empty();
+  if (!broadcasts && ranges != memory.extents.size()) return false;
+
+  out.part.resize(rank);
+  out.strides.resize(rank);
+  out.at = memory.data;
+  std::size_t axis = 0;
+  for (std::size_t d = 0; d < rank; ++d) {
+    bool drops = false;
+    if (!parse_range(PyTuple_GetItem(chunk_selection, static_cast<Py_ssize_t>(d)), chunk[d], out.part[d], drops)) {
+      return false;
+    }
+    out.strides[d] = 0;
+    if (drops || broadcasts) continue;
+    axis_range place;
+    bool is_int = true;
+    for (; is_int; ++axis) {  // an int in memory has no dimension of the chunk
+      if (axis == ranges) return false;
+      PyObject* const wanted =
+          is_tuple ? PyTuple_GetItem(memory_selection, static_cast<Py_ssize_t>(axis)) : memory_selection;
+      if (!parse_range(wanted, memory.extents[axis], place, is_int)) return false;
+      out.at += place.start * memory.strides[axis];
+    }
+    if (place.count != out.part[d].count) return false;
+    out.strides[d] = place.step * memory.strides[axis - 1];
+  }
+  for (; !broadcasts && axis < ranges; ++axis) {
+    axis_range place;
+    bool is_int = false;
+    PyObject* const wanted =
+        is_tuple ? PyTuple_GetItem(memory_selection, static_cast<Py_ssize_t>(axis)) : memory_selection;
+    if (!parse_range(wanted, memory.extents[axis], place, is_int) || !is_int) return false;
+    out.at += place.start * memory.strides[axis];
+  }
+  return true;
+}
+
+bool chunk_batch::add(nb::handle item) {
+  PyObject* const parts = item.ptr();
+  if (PyTuple_Check(parts) == 0 || PyTuple_Size(parts) != 5) return false;
+  chunk_item made;
+  if (!add_selection(PyTuple_GetItem(parts, 2), PyTuple_GetItem(parts, 3), made)) return false;
+  PyObject* const path = PyObject_GetAttr(PyTuple_GetItem(parts, 0), path_name());
+  if (path == nullptr) throw nb::python_error();
+  keys_.push_back(nb::steal(path));
+  Py_ssize_t size = 0;
+  const char* const text = PyUnicode_AsUTF8AndSize(path, &size);
+  if (text == nullptr) throw nb::python_error();
+  made.key = {text, static_cast<std::size_t>(size)};
+  made.replaces = PyTuple_GetItem(parts, 4) == Py_True;
+  if (!checked_add(bytes_, pipeline_->touched_bytes(made.part), bytes_)) bytes_ = byte_range::kAll;
+  items_.push_back(std::move(made));
+  return true;
+}
+
+nb::object chunk_batch::missing_flags() const {
+  if (std::find(missing_.begin(), missing_.end(), 1) == missing_.end()) return nb::none();
+  return nb::bytes(reinterpret_cast<const char*>(missing_.data()), missing_.size());
+}
+
+// Runs `work` with or without the interpreter's lock, and raises what went wrong.
+template <class Work>
+void call(bool keeps_gil, Work&& work) {
+  result<> outcome;
+  if (keeps_gil) {
+    const gil_is_held held;
+    outcome = work();
+  } else {
+    const without_gil released;
+    outcome = work();
+  }
+  drop_left_references();
+  if (restore_exception()) throw nb::python_error();
+  unwrap(std::move(outcome));
+}
+
+bool never_waits(const store& one) {
+  const store_traits traits = one.traits();
+  return !traits.blocking && traits.inline_completion;
+}
+
+nb::object chunk_batch::read(const context_handle& with, const store_handle& from, unsigned threads) {
+  missing_.assign(items_.size(), 0);
+  read_options options;
+  options.threads = threads;
+  const bool keeps_gil = bytes_ <= kMaxInlineBytes && never_waits(*from.store);
+  if (!keeps_gil) {
+    options.progress = looks_for_signals;
+    options.poll_interval = kPoll;
+  }
+  call(keeps_gil, [&] { return pipeline_->read(*with.context, *from.store, items_, missing_, options); });
+  return missing_flags();
+}
+
+// A new bytes object for each chunk, None where it shall not exist; or None where `to` has taken them all.
+nb::object chunk_batch::write(const context_handle& with, const store_handle& from, nb::object to,
+                              bool write_empty_chunks, unsigned threads) {
+  chunk_pipeline::write_options options;
+  options.threads = threads;
+  options.write_empty_chunks = write_empty_chunks;
+  std::shared_ptr<store> target;
+  if (!to.is_none()) target = std::const_pointer_cast<store>(nb::cast<store_handle&>(to).store);
+  const bool keeps_gil = bytes_ <= kMaxInlineBytes && target == nullptr && never_waits(*from.store);
+  if (!keeps_gil) {
+    options.progress = looks_for_signals;
+    options.poll_interval = kPoll;
+  }
+  std::vector<chunk_written> written;
+  call(keeps_gil, [&] { return pipeline_->write(*with.context, *from.store, target.get(), items_, options, written); });
+  if (target != nullptr) return nb::none();
+  nb::list objects;
+  for (chunk_written& one : written) {
+    if (one.erased) {
+      objects.append(nb::none());
+    } else {
+      objects.append(nb::bytes(reinterpret_cast<const char*>(one.object.data()), one.object.size()));
+      std::vector<std::byte>().swap(one.object);
+    }
+  }
+  return objects;
+}
+
+/// One chunk's read that goes on while an event loop does something else.
+class chunk_ticket {
+ public:
+  chunk_ticket(nb::object batch, nb::object store, std::size_t which, const context_handle& with)
+      : batch_(std::move(batch)), store_(std::move(store)) {
+    auto& from = nb::cast<chunk_batch&>(batch_);
+    if (from.missing().size() != from.size()) from.missing().assign(from.size(), 0);
+    if (which >= from.size()) throw nb::index_error();
+    const auto& where = *nb::cast<store_handle&>(store_).store;
+    const without_gil released;
+    ticket_ =
+        from.pipeline().start(with.context, where, from.items()[which], std::span(from.missing()).subspan(which, 1));
+  }
+  chunk_ticket(chunk_ticket&&) noexcept = default;
+  ~chunk_ticket() {
+    const without_gil released;  // the rest of the read may need the GIL
+    ticket_ = ticket();
+  }
+
+  void on_done(nb::object then) {
+    // The engine may drop its copy on a thread without the GIL.
+    const std::shared_ptr<PyObject> kept(then.release().ptr(), [](PyObject* object) { drop_reference(object); });
+    const without_gil released;
+    ticket_.on_done([kept] {
+      if (!may_enter_python()) return;
+      const nb::gil_scoped_acquire gil;
+      PyObject* const returned = PyObject_CallObject(kept.get(), nullptr);
+      if (returned == nullptr) PyErr_WriteUnraisable(kept.get());
+      Py_XDECREF(returned);
+    });
+  }
+
+  void finish() {
+    result<> outcome;
+    {
+      const without_gil released;
+      outcome = ticket_.wait();
+    }
+    drop_left_references();
+    unwrap(std::move(outcome));
+  }
+
+ private:
+  nb::object batch_, store_;
+  ticket ticket_;
+};
+
+// None: an item's selections are beyond ints and slices, and the caller has to go another way.
+nb::object make_batch(const pipeline_handle& self, nb::handle items, nb::handle memory) {
+  chunk_batch batch(self.pipeline, exported_buffer(memory, self.pipeline->type()));
+  for (const nb::handle item : items)
+    if (!batch.add(item)) return nb::none();
+  return nb::cast(std::move(batch));
+}
+
+}  // namespace
+
+void bind_pipeline(nb::module_& m) {
+  nb::class_<chunk_batch>(m, "_ChunkBatch", "Chunks to be read or written together.")
+      .def_prop_ro("bytes", &chunk_batch::bytes, "Bytes that the chunks decode to.")
+      .def("__len__", &chunk_batch::size)
+      .def("read", &chunk_batch::read, nb::arg("context"), nb::arg("store"), nb::arg("threads"),
+           "Read all; a byte for each chunk, 1 where it is missing, or None where none is.")
+      .def("write", &chunk_batch::write, nb::arg("context"), nb::arg("old"), nb::arg("to").none(),
+           nb::arg("write_empty_chunks"), nb::arg("threads"),
+           "Merge and encode all, and put them into `to`; without it, give them back (None: empty).")
+      .def("missing", &chunk_batch::missing_flags);
+  nb::class_<chunk_ticket>(m, "_ChunkTicket", "One chunk's read under way.")
+      .def(nb::init<nb::object, nb::object, std::size_t, const context_handle&>(), nb::arg("batch"), nb::arg("store"),
+           nb::arg("which"), nb::arg("context"))
+      .def("on_done", &chunk_ticket::on_done, nb::arg("then"))
+      .def("finish", &chunk_ticket::finish);
+  nb::class_<pipeline_handle>(m, "ChunkPipeline", "A chain of codecs, compiled for chunks of one type and shape.")
+      .def(
+          "__init__",
+          [](pipeline_handle* self, nb::str document) {
+            new (self) pipeline_handle{unwrap(chunk_pipeline::compile(document.c_str()))};
+          },
+          nb::arg("document"))
+      .def("batch", make_batch, nb::arg("items"), nb::arg("memory"))
+      .def_prop_ro("chunk_bytes", [](const pipeline_handle& self) { return self.pipeline->chunk_bytes(); })
+      .def_prop_ro("item_bytes", [](const pipeline_handle& self) { return self.pipeline->type().item_bytes(); })
+      .def_prop_ro("sharded", [](const pipeline_handle& self) { return self.pipeline->sharded(); })
+      .def_prop_ro("codecs_text", [](const pipeline_handle& self) { return to_str(self.pipeline->codecs_text()); });
+}
+
+}  // namespace penstock::inline v0::python

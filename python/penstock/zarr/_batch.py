@@ -1,0 +1,221 @@
+"""Batches of chunks, made ready for the engine: which memory each chunk's part goes to or comes from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock.zarr._program import Program, exported
+
+Item = tuple[Any, Any, Any, Any, bool]
+"""As zarr-python makes it: byte getter, spec, selection in the chunk, selection in memory, "replaces all"."""
+
+_GROUP_BYTES = 64 << 20
+
+
+def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
+def _box(selection: Any, shape: tuple[int, ...]) -> tuple[tuple[slice, ...], Any]:
+    """A box of the chunk that holds all of `selection`, and the selection within that box."""
+    whole = tuple(slice(0, length) for length in shape)
+    parts = selection if isinstance(selection, tuple) else (selection,)
+    if len(parts) != len(shape):
+        return whole, selection
+    box: list[slice] = []
+    inner: list[Any] = []
+    for part, length in zip(parts, shape, strict=True):
+        if isinstance(part, slice):
+            start, stop, step = part.indices(length)
+            if step < 1 or stop <= start:
+                return whole, selection
+            box.append(slice(start, stop))
+            inner.append(slice(0, stop - start, step))
+        elif isinstance(part, np.ndarray) and part.dtype.kind in "iu" and part.size:
+            low, high = int(part.min()), int(part.max())
+            if low < 0 or high >= length:
+                return whole, selection
+            box.append(slice(low, high + 1))
+            inner.append(part - low)
+        elif isinstance(part, np.ndarray) and part.dtype.kind == "b" and part.shape == (length,):
+            box.append(slice(0, length))
+            inner.append(part)
+        elif isinstance(part, int | np.integer) and not isinstance(part, bool) and 0 <= part < length:
+            box.append(slice(int(part), int(part) + 1))
+            inner.append(0)
+        else:
+            return whole, selection
+    return tuple(box), tuple(inner)
+
+
+def _lengths(box: tuple[slice, ...]) -> tuple[int, ...]:
+    return tuple(part.stop - part.start for part in box)
+
+
+def _groups(batch: Sequence[Item], chunk_bytes: int) -> Iterator[Sequence[Item]]:
+    """Pieces of a batch whose chunks fit into a temporary array together."""
+    size = max(1, _GROUP_BYTES // max(1, chunk_bytes))
+    for first in range(0, len(batch), size):
+        yield batch[first : first + size]
+
+
+class ReadPiece:
+    """Chunks that one call of the engine reads, and what is left to do then."""
+
+    __slots__ = ("core", "items")
+
+    def __init__(self, core: _core._ChunkBatch, items: Sequence[Item]) -> None:
+        self.core, self.items = core, items
+
+    def finish(self) -> None:
+        """Move what was read to where it belongs."""
+
+
+class _SwappedPiece(ReadPiece):
+    """Memory in the other byte order: read beside it, then copied."""
+
+    __slots__ = ("beside", "memory")
+
+    def __init__(
+        self, core: _core._ChunkBatch, items: Sequence[Item], beside: npt.NDArray[Any], memory: npt.NDArray[Any]
+    ) -> None:
+        super().__init__(core, items)
+        self.beside, self.memory = beside, memory
+
+    def finish(self) -> None:
+        self.memory[...] = self.beside
+
+
+class _IndexedPiece(ReadPiece):
+    """Index arrays: boxes are read, and NumPy picks the elements."""
+
+    __slots__ = ("boxes", "drop_axes", "inner", "memory", "room")
+
+    def __init__(
+        self, program: Program, items: Sequence[Item], memory: npt.NDArray[Any], drop_axes: tuple[int, ...]
+    ) -> None:
+        found = [_box(chunk_selection, spec.shape) for _, spec, chunk_selection, _, _ in items]
+        self.boxes, self.inner = [box for box, _ in found], [inner for _, inner in found]
+        lengths = [_lengths(box) for box in self.boxes]
+        assert program.core is not None
+        assert program.dtype is not None
+        largest = tuple(max(each) for each in zip(*lengths, strict=True))
+        self.room = np.empty((len(items), *largest), _native(program.dtype))
+        wanted = [
+            (item[0], item[1], box, (i, *(slice(0, n) for n in length)), False)
+            for i, (item, box, length) in enumerate(zip(items, self.boxes, lengths, strict=True))
+        ]
+        core = program.core.batch(wanted, exported(self.room))
+        assert core is not None
+        super().__init__(core, items)
+        self.memory, self.drop_axes = memory, drop_axes
+
+    def finish(self) -> None:
+        for i, (item, box, inner) in enumerate(zip(self.items, self.boxes, self.inner, strict=True)):
+            values = self.room[(i, *(slice(0, n) for n in _lengths(box)))][inner]
+            if self.drop_axes:
+                values = values.reshape([n for d, n in enumerate(values.shape) if d not in self.drop_axes])
+            self.memory[item[3]] = values
+
+
+def prepare_read(
+    program: Program, batch: Sequence[Item], memory: npt.NDArray[Any], drop_axes: tuple[int, ...]
+) -> list[ReadPiece]:
+    """The pieces that together read `batch` into `memory`."""
+    assert program.core is not None
+    if not drop_axes:
+        if program.native:
+            core = program.core.batch(batch, exported(memory))
+            if core is not None:
+                return [ReadPiece(core, batch)]
+        else:
+            beside = memory.astype(_native(memory.dtype))
+            core = program.core.batch(batch, exported(beside))
+            if core is not None:
+                return [_SwappedPiece(core, batch, beside, memory)]
+    chunk_bytes = program.core.chunk_bytes
+    return [_IndexedPiece(program, group, memory, drop_axes) for group in _groups(batch, chunk_bytes)]
+
+
+class WritePiece:
+    """Chunks that one call of the engine merges and encodes."""
+
+    __slots__ = ("core", "items")
+
+    def __init__(self, core: _core._ChunkBatch | None, items: Sequence[Item]) -> None:
+        self.core, self.items = core, items
+
+    def ready(self, context: _core.Context, store: _core.Store) -> _core._ChunkBatch:
+        """The batch to be encoded; `store` has the objects as they are now."""
+        assert self.core is not None
+        return self.core
+
+
+class _IndexedWrite(WritePiece):
+    """Index arrays: whole chunks are read, NumPy changes them, and they are written."""
+
+    __slots__ = ("drop_axes", "program", "value")
+
+    def __init__(
+        self, program: Program, items: Sequence[Item], value: npt.NDArray[Any], drop_axes: tuple[int, ...]
+    ) -> None:
+        super().__init__(None, items)
+        self.program, self.value, self.drop_axes = program, value, drop_axes
+
+    def ready(self, context: _core.Context, store: _core.Store) -> _core._ChunkBatch:
+        program = self.program
+        assert program.core is not None
+        assert program.dtype is not None
+        spec = self.items[0][1]
+        whole = tuple(slice(0, n) for n in spec.shape)
+        room = np.empty((len(self.items), *spec.shape), _native(program.dtype))
+        shown = exported(room)
+        every = [(item[0], spec, whole, (i, *whole), True) for i, item in enumerate(self.items)]
+        old = [part for part, item in zip(every, self.items, strict=True) if not item[4]]
+        if len(old) != len(every):
+            fill = spec.fill_value if spec.fill_value is not None else spec.dtype.default_scalar()
+            for i, item in enumerate(self.items):
+                if item[4]:
+                    room[i] = fill
+        if old:
+            reading = program.core.batch(old, shown)
+            assert reading is not None
+            reading.read(context, store, 0)
+        for i, (_, _, chunk_selection, value_selection, _) in enumerate(self.items):
+            if chunk_selection == () or self.value.shape == ():
+                part = self.value
+            else:
+                part = self.value[value_selection]
+                if self.drop_axes:
+                    part = part[tuple(None if d in self.drop_axes else slice(None) for d in range(len(spec.shape)))]
+            room[i][chunk_selection] = part
+        core = program.core.batch(every, shown)
+        assert core is not None
+        return core
+
+
+def prepare_write(
+    program: Program, batch: Sequence[Item], value: npt.NDArray[Any], drop_axes: tuple[int, ...]
+) -> list[WritePiece]:
+    """The pieces that together write `value`, which has the program's dtype apart from byte order."""
+    assert program.core is not None
+    value = value if value.dtype.isnative else value.astype(_native(value.dtype))
+    chunk_bytes = program.core.chunk_bytes
+    pieces: list[WritePiece] = []
+    shown = exported(value)
+    for group in _groups(batch, chunk_bytes):
+        core = None if drop_axes else program.core.batch(group, shown)
+        pieces.append(WritePiece(core, group) if core is not None else _IndexedWrite(program, group, value, drop_axes))
+    return pieces
+
+
+def chunks_bytes(program: Program, count: int) -> int:
+    """Bytes that `count` chunks decode to."""
+    assert program.core is not None
+    return math.prod((program.core.chunk_bytes, count))

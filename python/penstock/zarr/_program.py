@@ -1,0 +1,92 @@
+"""Chunks of a zarr-python array as the engine compiles them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock._errors import Error
+
+
+class Program:
+    """The codecs of an array, compiled for one chunk shape; or the reason why not."""
+
+    __slots__ = ("core", "dtype", "native", "reason")
+
+    def __init__(self, core: _core.ChunkPipeline | None, dtype: np.dtype[Any] | None, reason: str) -> None:
+        self.core, self.dtype, self.reason = core, dtype, reason
+        self.native = dtype is not None and dtype.isnative
+        """The array in memory has the machine's byte order, which is what the engine makes."""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if hasattr(value, "value"):  # an enumeration
+        return value.value
+    raise TypeError(f"{type(value).__name__} is no JSON")
+
+
+def _foreign(codecs: Iterable[Any]) -> str | None:
+    """The first codec whose code is not zarr-python's or numcodecs' own: its name says nothing about its bytes."""
+    for codec in codecs:
+        kind = type(codec)
+        if kind.__module__.split(".")[0] not in ("zarr", "numcodecs") or kind.__module__.startswith("zarr.testing"):
+            return f"codec {kind.__qualname__} is not one of zarr-python's"
+        inner = [*(getattr(codec, "codecs", None) or ()), *(getattr(codec, "index_codecs", None) or ())]
+        found = _foreign(inner) if inner else None
+        if found:
+            return found
+    return None
+
+
+def _document(codecs: tuple[Any, ...], spec: Any) -> dict[str, Any]:
+    """zarr.json of an array that is one chunk."""
+    fill = spec.fill_value if spec.fill_value is not None else spec.dtype.default_scalar()
+    return {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": list(spec.shape),
+        "data_type": spec.dtype.to_json(zarr_format=3),
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(spec.shape)}},
+        "chunk_key_encoding": {"name": "default"},
+        "fill_value": spec.dtype.to_json_scalar(fill, zarr_format=3),
+        "codecs": [codec.to_dict() for codec in codecs],
+    }
+
+
+def compile_program(codecs: tuple[Any, ...], spec: Any) -> Program:
+    """The program for chunks of `spec`; it says why where C++ cannot do them."""
+    dtype: np.dtype[Any] = spec.dtype.to_native_dtype()
+    foreign = _foreign(codecs)
+    if foreign:
+        return Program(None, dtype, foreign)
+    if any(type(codec).__name__ == "V2Codec" for codec in codecs):
+        return Program(None, dtype, "Zarr v2 chunks are not compiled yet")
+    if dtype.hasobject or dtype.kind == "T":
+        return Program(None, dtype, f"items of variable length: {spec.dtype}")
+    try:
+        document = json.dumps(_document(codecs, spec), default=_plain)
+        core = _core.ChunkPipeline(document)
+    except Error as error:
+        return Program(None, dtype, f"{error.code}: {error.message or str(error).splitlines()[0]}")
+    except (TypeError, ValueError, NotImplementedError) as error:
+        return Program(None, dtype, f"its metadata cannot be written as JSON: {error}")
+    if core.item_bytes != dtype.itemsize:
+        return Program(None, dtype, f"NumPy's {dtype} takes {dtype.itemsize} bytes, the engine's {core.item_bytes}")
+    return Program(core, dtype, "")
+
+
+_EXPORTED = frozenset("?bBhHiIlLqQefdFDSUV")
+
+
+def exported(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same memory with a dtype that buffer objects know."""
+    if array.dtype.char in _EXPORTED:
+        return array
+    return array.view(np.dtype((np.void, array.dtype.itemsize)))

@@ -1,0 +1,91 @@
+"""How the engine reaches a zarr-python store."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+from zarr.core.buffer import default_buffer_prototype
+from zarr.storage import LocalStore, MemoryStore
+
+from penstock import _core
+from penstock._stores import _ZarrAdapter
+
+try:
+    from zarr.abc.store import _store_supports_sync_io
+except ImportError:  # before zarr-python 3.4
+
+    def _store_supports_sync_io(store: object) -> bool:
+        complete = all(callable(getattr(store, name, None)) for name in ("get_sync", "set_sync", "delete_sync"))
+        return complete and bool(getattr(store, "_supports_sync_io", True))
+
+
+class _SyncAdapter:
+    """A store's synchronous methods, called on the reading thread."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+        self.prototype = default_buffer_prototype()
+
+    def fetch(self, key: str, offset: int, length: int | None, from_end: bool) -> Any:
+        wanted: Any = None
+        if length is None:
+            wanted = OffsetByteRequest(offset) if offset else None
+        elif from_end:
+            wanted = SuffixByteRequest(length)
+        else:
+            wanted = RangeByteRequest(offset, offset + length)
+        value = self.store.get_sync(key, prototype=self.prototype, byte_range=wanted)
+        return None if value is None else value.as_numpy_array()
+
+    def list(self, prefix: str, children: bool) -> list[str]:
+        raise NotImplementedError("chunks are asked for by name")
+
+
+class _LoopAdapter(_ZarrAdapter):
+    """A store whose coroutines run on the event loop that the read came from."""
+
+    def __init__(self, store: Any, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(store)
+        self._loop = loop
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+
+class Route:
+    """The way to one store. `path` is "native", "sync" or "async"."""
+
+    __slots__ = ("core", "native_writes", "path", "reason", "store", "values")
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+        self.core: _core.Store | None = None
+        self.values: dict[str, Any] | None = None
+        self.native_writes = False
+        self.reason = ""
+        kind = type(store)
+        # Subclasses may do more than their base: they are called.
+        if kind is MemoryStore and type(store._store_dict) is dict:
+            self.path, self.values = "native", store._store_dict
+            self.core = _core.dict_store(self.values)
+        elif kind is LocalStore:
+            self.path, self.native_writes = "native", True
+            self.core = _core.file_store(os.fsencode(store.root))
+        elif _store_supports_sync_io(store):
+            self.path = "sync"
+            self.core = _core.object_store(_SyncAdapter(store), str(store), False)
+            self.reason = f"{kind.__name__} is a Python store: its get_sync, set_sync and delete_sync are called"
+        else:
+            self.path = "async"
+            self.reason = f"{kind.__name__} has no synchronous methods"
+
+    def serves(self, store: Any) -> bool:
+        """This is still the way to `store`."""
+        return store is self.store and (self.values is None or self.values is store._store_dict)
+
+    def on_loop(self, loop: asyncio.AbstractEventLoop) -> _core.Store:
+        """The store for a read that runs beside `loop`."""
+        return _core.object_store(_LoopAdapter(self.store, loop), str(self.store), True)

@@ -1,0 +1,252 @@
+"""zarr-python with our pipeline: the same values, the same keys, the same errors, and nothing falls back unseen."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import penstock.zarr as pz
+import pytest
+import zarr
+from zarr.codecs import BytesCodec, GzipCodec, ShardingCodec, TransposeCodec, ZstdCodec
+from zarr.storage import LocalStore, MemoryStore
+
+fused = pytest.importorskip("zarr.core.codec_pipeline", reason="needs zarr-python 3")
+if not hasattr(fused, "FusedCodecPipeline"):
+    pytest.skip("needs the synchronous pipeline of zarr-python 3.4", allow_module_level=True)
+
+from zarr.testing.store import LatencyStore  # noqa: E402
+
+
+class AsyncOnly(LatencyStore):
+    """A store without synchronous methods."""
+
+    @property
+    def _supports_sync_io(self) -> bool:
+        return False
+
+
+@pytest.fixture(autouse=True)
+def _ours() -> Iterator[None]:
+    with zarr.config.set({"codec_pipeline.path": "penstock.zarr.CodecPipeline"}):
+        pz.stats(reset=True)
+        yield
+
+
+def make_store(kind: str, path: Any) -> Any:
+    if kind == "local":
+        return LocalStore(path)
+    if kind == "memory":
+        return MemoryStore()
+    if kind == "sync":
+        return zarr.storage.LoggingStore(MemoryStore(), log_level="CRITICAL")
+    return AsyncOnly(MemoryStore(), get_latency=0.0, set_latency=0.0)
+
+
+PATHS = {"local": "native", "memory": "native", "sync": "sync", "async": "async"}
+
+SELECTIONS = [
+    ...,
+    (slice(3, 90, 7), slice(None)),
+    (5, slice(2, 60)),
+    (17, 23),
+    (slice(10, 10), slice(None)),
+    (slice(95, None), slice(90, None)),
+]
+
+
+@pytest.mark.parametrize("shards", [None, (50, 50)])
+@pytest.mark.parametrize("kind", PATHS)
+def test_every_selection_is_what_numpy_gives(tmp_path, kind, shards):
+    values = np.random.default_rng(3).normal(size=(103, 97))
+    a = zarr.create_array(make_store(kind, tmp_path), shape=values.shape, chunks=(10, 10), shards=shards, dtype="f8")
+    a[...] = values
+    for key in SELECTIONS:
+        assert np.array_equal(a[key], values[key])
+    rows, columns = [3, 1, 50, 3], [2, 90, 4, 2]
+    assert np.array_equal(a.oindex[rows, columns], values[np.ix_(rows, columns)])
+    assert np.array_equal(a.oindex[5, columns], values[5, columns])
+    assert np.array_equal(a.vindex[rows, columns], values[rows, columns])
+    mask = values > 1.5
+    assert np.array_equal(a.vindex[mask], values[mask])
+    blocks = values[10:30, 20:30] if shards is None else values[50:, :50]
+    assert np.array_equal(a.blocks[1:3, 2] if shards is None else a.blocks[1:, 0], blocks)
+    assert set(pz.stats()["read"]["paths"]) == {PATHS[kind]}
+
+
+@pytest.mark.parametrize("kind", PATHS)
+def test_writes_merge_replace_and_erase(tmp_path, kind):
+    store = make_store(kind, tmp_path)
+    values = np.zeros((30, 31))
+    a = zarr.create_array(store, shape=values.shape, chunks=(8, 8), dtype="f8", compressors=ZstdCodec(level=1))
+    cases: list[tuple[Any, Any]] = [
+        (..., np.random.default_rng(5).normal(size=values.shape)),
+        ((slice(3, 20, 2), slice(5, 9)), 4.0),
+        ((7, slice(None)), np.arange(31.0)),
+        ((slice(0, 8), slice(0, 8)), 0.0),
+    ]
+    for key, value in cases:
+        a[key] = value
+        values[key] = value
+        assert np.array_equal(a[...], values)
+    a.oindex[[1, 20, 5], [3, 30]] = values[np.ix_([1, 20, 5], [3, 30])] = np.arange(6.0).reshape(3, 2)
+    a.vindex[[1, 9], [3, 30]] = values[[1, 9], [3, 30]] = [-1, -2]
+    assert np.array_equal(a[...], values)
+    assert set(pz.stats()["write"]["paths"]) == {PATHS[kind]}
+    with zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}):
+        assert np.array_equal(zarr.open_array(store, mode="r")[...], values)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "i1", "u2", "i8", "f2", "f4", "c8", "c16", "M8[ns]", "S7", "U3"])
+def test_items_of_every_kind(dtype):
+    values = np.arange(1, 61).reshape(6, 10).astype("i8").astype(dtype)
+    a = zarr.create_array(MemoryStore(), shape=values.shape, chunks=(4, 4), dtype=values.dtype)
+    a[...] = values
+    got = a[...]
+    assert got.dtype == values.dtype
+    assert np.array_equal(got, values)
+    assert np.array_equal(a[1:5, 3], values[1:5, 3])
+
+
+@pytest.mark.parametrize("fill", [0.0, -0.0, np.nan, 1.5])
+@pytest.mark.parametrize("keep", [False, True])
+def test_empty_chunks_are_those_that_zarr_python_finds_empty(fill, keep):
+    keys = {}
+    for path in ("penstock.zarr.CodecPipeline", "zarr.core.codec_pipeline.BatchedCodecPipeline"):
+        with zarr.config.set({"codec_pipeline.path": path}):
+            store = MemoryStore()
+            a = zarr.create_array(
+                store, shape=(16,), chunks=(4,), dtype="f8", fill_value=fill, config={"write_empty_chunks": keep}
+            )
+            a[:] = np.array([0.0] * 4 + [-0.0] * 4 + [np.nan] * 4 + [1.5] * 4)
+            a[12:14] = 0.0
+            keys[path] = sorted(store._store_dict)
+    assert len({str(found) for found in keys.values()}) == 1
+
+
+def test_missing_chunks_are_told_from_present_ones():
+    a = zarr.create_array(MemoryStore(), shape=(20,), chunks=(5,), dtype="i4", fill_value=-1)
+    a[5:10] = 3
+    assert a[:].tolist() == [-1] * 5 + [3] * 5 + [-1] * 10
+    strict = zarr.open_array(a.store, config={"read_missing_chunks": False})
+    assert strict[5:10].tolist() == [3] * 5
+    with pytest.raises(zarr.errors.ChunkNotFoundError, match="grid position"):
+        strict[:]
+
+
+@pytest.mark.parametrize(
+    "codecs",
+    [
+        [TransposeCodec(order=(1, 0)), BytesCodec(endian="big"), GzipCodec(level=1)],
+        [ShardingCodec(chunk_shape=(4, 4), codecs=[TransposeCodec(order=(1, 0)), BytesCodec()])],
+        [ShardingCodec(chunk_shape=(8, 8), codecs=[ShardingCodec(chunk_shape=(4, 4))])],
+    ],
+)
+def test_chains_with_transposes_and_nested_shards(codecs):
+    values = np.arange(40 * 33, dtype="i4").reshape(40, 33)
+    a = zarr.create(values.shape, chunks=(16, 16), dtype="i4", store=MemoryStore(), codecs=codecs, zarr_format=3)
+    a[...] = values
+    assert np.array_equal(a[3:30, ::5], values[3:30, ::5])
+    a[5:20, 7] = values[5:20, 7] = -9
+    assert np.array_equal(a[...], values)
+
+
+def test_a_corrupt_chunk_is_a_value_error_that_names_the_key():
+    store = MemoryStore()
+    a = zarr.create_array(store, shape=(10,), chunks=(5,), dtype="i4", compressors=ZstdCodec())
+    a[:] = np.arange(10)
+    store._store_dict["c/1"] = type(store._store_dict["c/1"]).from_bytes(b"nonsense")
+    with pytest.raises(ValueError, match="c/1"):
+        a[:]
+    with pytest.raises(ps.CorruptDataError):
+        a[6:8] = 1
+
+
+def test_a_read_only_store_refuses_writes(tmp_path):
+    zarr.create_array(LocalStore(tmp_path), shape=(10,), chunks=(5,), dtype="i4")
+    a = zarr.open_array(LocalStore(tmp_path, read_only=True), mode="r")
+    with pytest.raises(ValueError, match="read-only"):
+        a[:] = 1
+
+
+def test_threads_share_an_array():
+    values = np.random.default_rng(1).normal(size=(64, 64))
+    a = zarr.create_array(MemoryStore(), shape=values.shape, chunks=(8, 8), dtype="f8")
+    a[...] = values
+    wrong: list[int] = []
+
+    def work(row: int) -> None:
+        for _ in range(20):
+            if not np.array_equal(a[row : row + 9, ::3], values[row : row + 9, ::3]):
+                wrong.append(row)
+            a[row] = values[row]
+
+    threads = [threading.Thread(target=work, args=(row,)) for row in range(0, 48, 8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("kind", PATHS)
+@pytest.mark.parametrize("shards", [None, (50, 50)])
+def test_inside_a_running_event_loop(tmp_path, kind, shards):
+    values = np.random.default_rng(1).normal(size=(100, 100))
+
+    async def work() -> None:
+        made = await zarr.api.asynchronous.create_array(
+            make_store(kind, tmp_path), shape=values.shape, chunks=(25, 25), shards=shards, dtype="f8"
+        )
+        await made.setitem(..., values)
+        parts = await asyncio.gather(*(made.getitem((slice(i, i + 30), 7)) for i in range(0, 70, 10)))
+        for i, part in zip(range(0, 70, 10), parts, strict=True):
+            assert np.array_equal(part, values[i : i + 30, 7])
+
+    asyncio.run(work())
+    a = zarr.create_array(make_store(kind, tmp_path / "b"), shape=(10,), chunks=(5,), dtype="f8")
+
+    async def blocking() -> None:
+        a[:] = np.arange(10)
+        assert a[3] == 3
+
+    asyncio.run(blocking())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+def test_after_a_fork():
+    a = zarr.create_array(MemoryStore(), shape=(400, 400), chunks=(100, 100), dtype="f8")
+    a[...] = 2
+    assert a[...].sum() == 320000
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if a[...].sum() == 320000 and a[1, 1] == 2 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_arrays_can_be_pickled(tmp_path):
+    a = zarr.create_array(LocalStore(tmp_path), shape=(10,), chunks=(5,), dtype="i4")
+    a[:] = np.arange(10)
+    again = pickle.loads(pickle.dumps(a))
+    assert again[:].tolist() == list(range(10))
+
+
+class Custom(GzipCodec):
+    """A user's codec under a name that everybody knows."""
+
+
+def test_a_users_codec_goes_zarr_pythons_way_and_is_seen():
+    a = zarr.create((10,), chunks=(5,), dtype="i4", store=MemoryStore(), codecs=[BytesCodec(), Custom()], zarr_format=3)
+    # What is written is read again by zarr-python's own class; here it is the chain that counts.
+    pipeline = type(a._async_array.codec_pipeline).from_codecs([BytesCodec(), Custom()])
+    object.__setattr__(a._async_array, "codec_pipeline", pipeline)
+    a[:] = np.arange(10)
+    assert a[:].tolist() == list(range(10))
+    assert "Custom" in str(pz.stats()["read"]["reasons"])

@@ -1,0 +1,196 @@
+#include "api/chunk_pipeline.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/chunk_writer.h"
+#include "array/chunk_grid.h"
+#include "base/checked.h"
+#include "codec/codec_chain.h"
+#include "engine/context_state.h"
+#include "engine/read_job.h"
+#include "format/zarr/zarr_layout.h"
+#include "format/zarr/zarr_metadata.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Below this, handing work to another thread costs more than it saves.
+constexpr std::uint64_t kMinParallelBytes = std::uint64_t{512} << 10;
+constexpr unsigned kMaxWorkers = 1024;
+
+/// The layout of an array that is one chunk, whose key is all in the source's prefix.
+class one_chunk_layout final : public chunk_layout {
+ public:
+  explicit one_chunk_layout(std::shared_ptr<const chunk_layout> of) noexcept : of_(std::move(of)) {}
+
+  const chunk_grid& grid() const override { return of_->grid(); }
+  const chunk_grid& write_grid() const override { return of_->write_grid(); }
+  std::span<const codec_chain> chains() const override { return of_->chains(); }
+  result<> locate(std::span<const cell_id> cells, const index_lookup& known, std::span<chunk_extent> out,
+                  std::vector<index_request>& missing) const override {
+    return of_->locate(cells, known, out, missing);
+  }
+  result<index_ptr> parse(const index_request& request, std::span<const std::byte> bytes,
+                          std::uint64_t object_size) const override {
+    return of_->parse(request, bytes, object_size);
+  }
+  void key(object_id, std::string& out) const override { out.clear(); }
+  std::string describe(cell_id cell) const override { return of_->describe(cell); }
+
+ private:
+  std::shared_ptr<const chunk_layout> of_;
+};
+
+// Gives the job back to the context when the read is over, however it ends.
+class borrowed_job {
+ public:
+  explicit borrowed_job(context_state& state) : state_(state), job_(state.take_job()) {}
+  ~borrowed_job() { state_.give_job(std::move(job_)); }
+  borrowed_job(const borrowed_job&) = delete;
+  borrowed_job& operator=(const borrowed_job&) = delete;
+  read_job* operator->() const noexcept { return job_.get(); }
+  const std::shared_ptr<read_job>& shared() const noexcept { return job_; }
+
+ private:
+  context_state& state_;
+  std::shared_ptr<read_job> job_;
+};
+
+unsigned useful_workers(std::uint64_t cells, std::uint64_t bytes, unsigned asked, const context& with) noexcept {
+  if (cells < 2 || bytes < kMinParallelBytes) return 1;
+  return asked == 0 ? with.threads() : std::min(asked, kMaxWorkers);
+}
+
+}  // namespace
+
+// Workers' buffers and codec contexts between writes: making a compressor's state costs more than a small chunk.
+struct chunk_pipeline::idle_workers {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<chunk_writer_memory>> kept;
+};
+
+chunk_pipeline::chunk_pipeline() : idle_([] { return std::make_unique<idle_workers>(); }) {}
+
+result<std::shared_ptr<const chunk_pipeline>> chunk_pipeline::compile(std::string_view document) {
+  PENSTOCK_ASSIGN(zarr_metadata metadata, parse_zarr_metadata(std::as_bytes(std::span(document))));
+  PENSTOCK_ASSIGN(const std::shared_ptr<const zarr_layout> layout, zarr_layout::make(metadata));
+  if (!(metadata.shape == metadata.chunk)) {
+    return error(errc::invalid_argument, fmt::format("a pipeline is for one chunk, not for shape {} in chunks {}",
+                                                     to_string(metadata.shape), to_string(metadata.chunk)));
+  }
+  std::shared_ptr<chunk_pipeline> made(new chunk_pipeline);
+  made->layout_ = std::make_shared<one_chunk_layout>(layout);
+  made->type_ = metadata.type;
+  made->chunk_ = metadata.shape;
+  made->fill_value_ = std::move(metadata.fill_value);
+  made->sharded_ = layout->depth() != 0;
+  made->codecs_text_ = layout->describe_codecs();
+  made->chunk_bytes_ = metadata.type.item_bytes();
+  for (const std::uint64_t length : metadata.shape) made->chunk_bytes_ *= length;  // the layout checked the product
+  return std::shared_ptr<const chunk_pipeline>(std::move(made));
+}
+
+source chunk_pipeline::source_of(const store& from, const chunk_item& item) const noexcept {
+  source out;
+  out.layout = layout_.get();
+  out.store = &from;
+  out.prefix = item.key;
+  out.from = item.part;
+  out.to = item.at;
+  out.to_strides = item.strides;
+  out.fill = fill_value_.data();
+  return out;
+}
+
+std::uint64_t chunk_pipeline::touched_bytes(const strided_box& wanted) const noexcept {
+  cell_walk walk;
+  walk.start(layout_->grid(), wanted);
+  std::uint64_t bytes = 0;
+  return checked_mul(walk.total(), layout_->chains()[0].decoded_bytes(), bytes) ? bytes : byte_range::kAll;
+}
+
+result<> chunk_pipeline::read(penstock::context& with, const store& from, std::span<const chunk_item> items,
+                              std::span<std::uint8_t> missing, const read_options& options) const {
+  if (items.empty()) return {};
+  std::vector<source> sources;
+  sources.reserve(items.size());
+  for (const chunk_item& item : items) sources.push_back(source_of(from, item));
+  context_state& state = with.state();
+  const borrowed_job job(state);
+  read_job::settings settings;
+  settings.workers = options.threads == 0 ? with.threads() : std::min(options.threads, kMaxWorkers);
+  settings.io_concurrency = state.io_concurrency();
+  settings.missing = missing;
+  job->begin(sources, settings);
+  std::function<void()> poll;
+  if (options.progress) {
+    poll = [&job, &options] {
+      if (!options.progress({job->done_bytes(), job->total_bytes()})) job->cancel();
+    };
+  }
+  const unsigned workers = useful_workers(job->total_cells(), job->total_bytes(), settings.workers, with);
+  state.executor().run(job.shared(), workers, poll, options.poll_interval);
+  return job->outcome();
+}
+
+ticket chunk_pipeline::start(const std::shared_ptr<penstock::context>& with, const store& from, const chunk_item& item,
+                             std::span<std::uint8_t> missing) const {
+  const source wanted = source_of(from, item);
+  auto job = std::make_shared<read_job>(with->state());
+  read_job::settings settings;
+  settings.workers = 1;
+  settings.io_concurrency = with->state().io_concurrency();
+  settings.missing = missing;
+  settings.keep_alive = with;
+  job->begin({&wanted, 1}, std::move(settings));
+  with->state().executor().start(job, 1);
+  return ticket(std::move(job));
+}
+
+result<> chunk_pipeline::write(penstock::context& with, const store& from, store* to, std::span<const chunk_item> items,
+                               const write_options& options, std::vector<chunk_written>& out) const {
+  if (sharded_) return error(errc::unsupported, "chunks that are shards cannot be written one by one");
+  out.clear();
+  out.resize(items.size());
+  if (items.empty()) return {};
+
+  const std::uint64_t bytes =
+      chunk_bytes_ > byte_range::kAll / items.size() ? byte_range::kAll : chunk_bytes_ * items.size();
+  const unsigned workers = std::min<unsigned>(useful_workers(items.size(), bytes, options.threads, with),
+                                              static_cast<unsigned>(std::min<std::size_t>(items.size(), kMaxWorkers)));
+  std::vector<std::unique_ptr<chunk_writer_memory>> memories;
+  idle_workers& idle = idle_.get();
+  {
+    const std::lock_guard lock(idle.mutex);
+    while (memories.size() < workers && !idle.kept.empty()) {
+      memories.push_back(std::move(idle.kept.back()));
+      idle.kept.pop_back();
+    }
+  }
+  while (memories.size() < workers) memories.push_back(std::make_unique<chunk_writer_memory>());
+
+  const chunk_write_task task{layout_->chains()[0], fill_value_, from, to, items, options.write_empty_chunks};
+  const auto job = std::make_shared<chunk_writer>(task, out, memories);
+  std::function<void()> poll;
+  if (options.progress) {
+    poll = [&job, &options, bytes] {
+      if (!options.progress({job->done_bytes(), bytes})) job->cancel();
+    };
+  }
+  with.state().executor().run(job, workers, poll, options.poll_interval);
+  result<> outcome = job->outcome();
+  {
+    const std::lock_guard lock(idle.mutex);
+    for (auto& each : memories) {
+      each->shrink();
+      idle.kept.push_back(std::move(each));
+    }
+  }
+  return outcome;
+}
+
+}  // namespace penstock::inline v0

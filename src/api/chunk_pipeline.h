@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <penstock/array.h>
+#include <penstock/context.h>
+#include <penstock/layout.h>
+#include <penstock/plan.h>
+#include <penstock/store.h>
+#include "base/fork_local.h"
+
+namespace penstock::inline v0 {
+
+/// One chunk of a batch: where its object is, which part of the chunk is meant, and where that lies in the caller's
+/// memory.
+struct chunk_item {
+  std::string_view key;       ///< of the chunk's object in the store, whole
+  strided_box part;           ///< elements of the chunk
+  std::byte* at;              ///< where element (0, 0, ...) of `part` lies; only read from by writes
+  penstock::strides strides;  ///< bytes, one for each dimension of the chunk
+  bool replaces = false;      ///< a write needs nothing of what the object holds now
+};
+
+/// What became of one chunk that was written.
+struct chunk_written {
+  bool erased = false;            ///< every element is the fill value: the object shall not exist
+  std::vector<std::byte> object;  ///< the encoded chunk, where no store took it
+};
+
+/// Codecs, an element type and a chunk's shape, compiled once, for those who bring a grid and keys of their own:
+/// another library's arrays.
+///
+/// A batch is any number of chunks of that shape. Immutable and shareable between threads; what changes belongs to the
+/// context and to a fork.
+class chunk_pipeline {
+ public:
+  /// \param document  Metadata of an array that is one chunk: its shape, its codecs, its fill value.
+  /// \error As opening the array.
+  static result<std::shared_ptr<const chunk_pipeline>> compile(std::string_view document);
+
+  dtype type() const noexcept { return type_; }
+  const extents& chunk() const noexcept { return chunk_; }
+  std::span<const std::byte> fill_value() const noexcept { return fill_value_; }
+  std::uint64_t chunk_bytes() const noexcept { return chunk_bytes_; }
+  /// A chunk holds chunks of its own: reads take the parts that they need.
+  bool sharded() const noexcept { return sharded_; }
+  /// The codecs for people.
+  const std::string& codecs_text() const noexcept { return codecs_text_; }
+
+  /// Bytes that all chunks within a chunk decode to which `wanted` touches; saturating.
+  std::uint64_t touched_bytes(const strided_box& wanted) const noexcept;
+
+  /// Reads the parts of all items, which must not overlap in the caller's memory. A missing chunk is the fill value.
+  ///
+  /// \param missing  Empty, or a byte for each item: set to 1 where the store has no such object.
+  /// \error As array::read.
+  result<> read(penstock::context& with, const store& from, std::span<const chunk_item> items,
+                std::span<std::uint8_t> missing, const read_options& options) const;
+
+  /// Starts to read one item on the context's threads. What it points to is borrowed until the ticket is done.
+  ticket start(const std::shared_ptr<penstock::context>& with, const store& from, const chunk_item& item,
+               std::span<std::uint8_t> missing) const;
+
+  struct write_options {
+    unsigned threads = 0;             ///< workers; 0: the context's
+    bool write_empty_chunks = false;  ///< keep chunks that are all fill value
+    progress_fn progress;             ///< as of reads
+    std::chrono::nanoseconds poll_interval{20'000'000};
+  };
+
+  /// Changes the parts of all items: an object that is not replaced is read, decoded, changed and encoded.
+  ///
+  /// \param from  Has the objects as they are.
+  /// \param to    Takes the new ones; null: they come back in `out`.
+  /// \param out   One for each item.
+  /// \error unsupported  Shards.
+  result<> write(penstock::context& with, const store& from, store* to, std::span<const chunk_item> items,
+                 const write_options& options, std::vector<chunk_written>& out) const;
+
+ private:
+  struct idle_workers;
+  chunk_pipeline();
+  source source_of(const store& from, const chunk_item& item) const noexcept;
+
+  std::shared_ptr<const chunk_layout> layout_;
+  dtype type_;
+  extents chunk_;
+  std::vector<std::byte> fill_value_;
+  std::uint64_t chunk_bytes_ = 0;
+  bool sharded_ = false;
+  std::string codecs_text_;
+  mutable fork_local<idle_workers> idle_;
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,216 @@
+#include "api/chunk_writer.h"
+
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "array/strided_copy.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// A worker's buffers above this size are not kept for the next batch.
+constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{8} << 20;
+
+template <class T>
+T load(const std::byte* from) noexcept {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+
+bool is_half_nan(const std::byte* item) noexcept { return (load<std::uint16_t>(item) & 0x7fffU) > 0x7c00U; }
+
+bool is_nan(const std::byte* item, dtype type) noexcept {
+  if (type.kind() == dtype_kind::floating) {
+    if (type.bits() == 16) return is_half_nan(item);
+    return type.bits() == 32 ? std::isnan(load<float>(item)) : std::isnan(load<double>(item));
+  }
+  if (type.kind() != dtype_kind::complex) return false;
+  if (type.bits() == 64) return std::isnan(load<float>(item)) || std::isnan(load<float>(item + 4));
+  return type.bits() == 128 && (std::isnan(load<double>(item)) || std::isnan(load<double>(item + 8)));
+}
+
+bool equal_complex(const std::byte* a, const std::byte* b, dtype type) noexcept {
+  if (type.bits() == 64) return load<float>(a) == load<float>(b) && load<float>(a + 4) == load<float>(b + 4);
+  return type.bits() == 128 && load<double>(a) == load<double>(b) && load<double>(a + 8) == load<double>(b + 8);
+}
+
+class fill_comparison {
+ public:
+  fill_comparison(std::span<const std::byte> fill, dtype type) noexcept
+      : fill_(fill), type_(type), nan_(is_nan(fill.data(), type)), complex_(type.kind() == dtype_kind::complex) {}
+
+  bool operator()(const std::byte* item) const noexcept {
+    if (std::memcmp(item, fill_.data(), fill_.size()) == 0) return true;
+    return (nan_ && is_nan(item, type_)) || (complex_ && equal_complex(item, fill_.data(), type_));
+  }
+
+  bool run(const std::byte* items, std::uint64_t count, std::int64_t step) const noexcept {
+    const auto width = static_cast<std::int64_t>(fill_.size());
+    if (step == width && !nan_ && !complex_) {
+      // Equal to the fill value, and each item to the one before.
+      const auto rest = static_cast<std::size_t>(count - 1) * fill_.size();
+      return (*this)(items) && std::memcmp(items, items + width, rest) == 0;
+    }
+    for (std::uint64_t i = 0; i < count; ++i)
+      if (!(*this)(items + static_cast<std::int64_t>(i) * step)) return false;
+    return true;
+  }
+
+ private:
+  std::span<const std::byte> fill_;
+  dtype type_;
+  bool nan_, complex_;
+};
+
+bool covers(const chunk_item& item, const extents& cell) noexcept {
+  for (std::size_t d = 0; d < cell.size(); ++d) {
+    if (item.part[d].start != 0 || item.part[d].step != 1 || item.part[d].count != cell[d]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_all_fill(const std::byte* data, const strides& steps, const extents& shape, std::span<const std::byte> fill,
+                 dtype type) noexcept {
+  const fill_comparison same(fill, type);
+  for (const std::uint64_t length : shape)
+    if (length == 0) return true;
+  if (shape.empty()) return same(data);
+  const std::size_t last = shape.size() - 1;
+  dim_vector<std::uint64_t> at(last);
+  for (;;) {
+    const std::byte* row = data;
+    for (std::size_t d = 0; d < last; ++d) row += static_cast<std::int64_t>(at[d]) * steps[d];
+    if (!same.run(row, shape[last], steps[last])) return false;
+    std::size_t d = last;
+    while (d > 0 && ++at[d - 1] == shape[d - 1]) at[--d] = 0;
+    if (d == 0) return true;
+  }
+}
+
+void chunk_writer_memory::shrink() noexcept {
+  for (buffer* each : {&old, &cell, &encoded})
+    if (each->capacity() > kMaxKeptBytes) each->free();
+  for (std::size_t i = 0; i < 3; ++i)
+    if (scratch.stage(i).capacity() > kMaxKeptBytes) scratch.stage(i).free();
+  arrived.reset();
+}
+
+job::progress chunk_writer::step(unsigned worker) {
+  const std::size_t which = next_.fetch_add(1, std::memory_order_relaxed);
+  if (which >= task_.items.size()) return open_.load(std::memory_order_acquire) == 0 ? progress::done : progress::idle;
+  if (!stop_.load(std::memory_order_relaxed)) {
+    result<> written = write(which, *memories_[worker]);
+    if (!written.ok()) fail(std::move(written).error());
+  }
+  // Whoever runs the job waits for the workers inside of it, so the waker still stands.
+  if (open_.fetch_sub(1, std::memory_order_acq_rel) == 1) wake();
+  return progress::worked;
+}
+
+result<> chunk_writer::outcome() const {
+  const std::lock_guard lock(mutex_);
+  if (failure_) return failure_->clone();
+  return {};
+}
+
+void chunk_writer::fail(error what) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_.emplace(std::move(what));
+  stop_.store(true, std::memory_order_relaxed);
+}
+
+result<> chunk_writer::merge(const chunk_item& item, chunk_writer_memory& mine) {
+  const codec_chain& chain = task_.chain;
+  const std::uint32_t item_bytes = chain.type().item_bytes();
+  const strides whole = c_order_strides(chain.cell(), item_bytes);
+  PENSTOCK_ASSIGN(const std::span<std::byte> cell, mine.cell.reserve(chain.decoded_bytes()));
+
+  bool found = false;
+  if (!item.replaces) {
+    byte_read wanted;
+    wanted.key = item.key;
+    wanted.buffer = &mine;
+    wanted.max_bytes = chain.max_encoded_bytes();
+    mine.arrived.reset();
+    task_.from.read({&wanted, 1}, mine, {});
+    if (!mine.arrived) return error(errc::internal, "the store says that it completes inside read, and did not");
+    result<read_done> done = std::move(*mine.arrived);
+    mine.arrived.reset();
+    if (done.ok()) {
+      strided_box all(chain.cell().size());
+      for (std::size_t d = 0; d < all.size(); ++d) all[d] = {0, 1, chain.cell()[d]};
+      decode_target target;
+      target.data = cell.data();
+      target.strides = whole;
+      target.in_cell = &all;
+      target.covers_cell = true;
+      auto decoded = chain.decode(done->bytes, target, mine.scratch);
+      if (!decoded.ok()) return std::move(decoded).error().note("decoding what is to be changed");
+      found = true;
+    } else if (done.error().code() != errc::not_found) {
+      return std::move(done).error().note("reading what is to be changed");
+    }
+  }
+  if (!found) strided_fill(cell.data(), whole, chain.cell(), task_.fill.data(), item_bytes);
+
+  std::byte* to = cell.data();
+  strides steps(chain.cell().size());
+  extents counts(chain.cell().size());
+  for (std::size_t d = 0; d < counts.size(); ++d) {
+    const axis_range& range = item.part[d];
+    counts[d] = range.count;
+    if (range.count == 0) return {};
+    steps[d] = range.step * whole[d];
+    to += static_cast<std::int64_t>(range.start) * whole[d];
+  }
+  strided_copy(to, steps, item.at, item.strides, counts, item_bytes, 1);
+  return {};
+}
+
+result<> chunk_writer::write(std::size_t which, chunk_writer_memory& mine) {
+  const chunk_item& item = task_.items[which];
+  const codec_chain& chain = task_.chain;
+  chunk_written& out = (*out_)[which];
+  const auto note = [&](error what) { return std::move(what).note(fmt::format("key '{}'", item.key)); };
+
+  tensor_view cell;
+  cell.type = chain.type();
+  cell.extents = chain.cell();
+  if (covers(item, chain.cell())) {
+    cell.data = item.at;
+    cell.strides = item.strides;
+  } else {
+    if (auto merged = merge(item, mine); !merged.ok()) return note(std::move(merged).error());
+    cell.data = mine.cell.data();
+    cell.strides = c_order_strides(chain.cell(), chain.type().item_bytes());
+  }
+  done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
+  if (!task_.write_empty_chunks && is_all_fill(cell.data, cell.strides, cell.extents, task_.fill, cell.type)) {
+    out.erased = true;
+    if (task_.to == nullptr) return {};
+    auto erased = task_.to->erase(item.key, {});
+    if (!erased.ok()) return note(std::move(erased).error());
+    return {};
+  }
+
+  auto room = mine.encoded.reserve(chain.max_encoded_bytes());
+  if (!room.ok()) return note(std::move(room).error());
+  auto length = chain.encode(cell, *room, mine.scratch);
+  if (!length.ok()) return note(std::move(length).error());
+  const std::span<const std::byte> object(room->data(), static_cast<std::size_t>(*length));
+  if (task_.to == nullptr) {
+    out.object.assign(object.begin(), object.end());
+    return {};
+  }
+  auto stored = task_.to->put(item.key, {&object, 1}, {});
+  if (!stored.ok()) return note(std::move(stored).error());
+  return {};
+}
+
+}  // namespace penstock::inline v0
