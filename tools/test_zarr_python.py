@@ -79,8 +79,8 @@ def requirements() -> Path:
     site = WORK / "site"
     if not (site / "pytest_asyncio").exists():
         pinned = ROOT / "tools" / "requirements" / "zarr-python.txt"
-        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", site]
-        subprocess.run([*install, "-r", pinned], check=True)
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site)]
+        subprocess.run([*install, "-r", str(pinned)], check=True)
     return site
 
 

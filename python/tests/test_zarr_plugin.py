@@ -80,11 +80,14 @@ def test_every_selection_is_what_numpy_gives(tmp_path, kind, shards):
     assert set(pz.stats()["read"]["paths"]) == {PATHS[kind]}
 
 
+@pytest.mark.parametrize("shards", [None, (16, 16)])
 @pytest.mark.parametrize("kind", PATHS)
-def test_writes_merge_replace_and_erase(tmp_path, kind):
+def test_writes_merge_replace_and_erase(tmp_path, kind, shards):
     store = make_store(kind, tmp_path)
     values = np.zeros((30, 31))
-    a = zarr.create_array(store, shape=values.shape, chunks=(8, 8), dtype="f8", compressors=ZstdCodec(level=1))
+    a = zarr.create_array(
+        store, shape=values.shape, chunks=(8, 8), shards=shards, dtype="f8", compressors=ZstdCodec(level=1)
+    )
     cases: list[tuple[Any, Any]] = [
         (..., np.random.default_rng(5).normal(size=values.shape)),
         ((slice(3, 20, 2), slice(5, 9)), 4.0),

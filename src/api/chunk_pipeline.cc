@@ -6,12 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "api/batch_job.h"
 #include "api/chunk_writer.h"
 #include "array/chunk_grid.h"
 #include "base/checked.h"
 #include "codec/codec_chain.h"
 #include "engine/context_state.h"
 #include "engine/read_job.h"
+#include "engine/write_job.h"
 #include "format/zarr/zarr_layout.h"
 #include "format/zarr/zarr_metadata.h"
 
@@ -39,6 +41,7 @@ class one_chunk_layout final : public chunk_layout {
     return of_->parse(request, bytes, object_size);
   }
   void key(object_id, std::string& out) const override { out.clear(); }
+  const object_assembler* assembler() const override { return of_->assembler(); }
   std::string describe(cell_id cell) const override { return of_->describe(cell); }
 
  private:
@@ -58,6 +61,37 @@ class borrowed_job {
  private:
   context_state& state_;
   std::shared_ptr<read_job> job_;
+};
+
+/// Reads from another store, and keeps what is put.
+class keeping_store final : public store {
+ public:
+  keeping_store(const store& from, chunk_written& out) noexcept : from_(from), out_(out) {}
+
+  store_traits traits() const override {
+    store_traits traits = from_.traits();
+    traits.writable = true;
+    return traits;
+  }
+  void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override {
+    from_.read(reads, sink, std::move(stop));
+  }
+  result<version> put(std::string_view, std::span<const penstock::part> parts, const write_condition&) override {
+    out_.erased = false;
+    out_.object.clear();
+    for (const penstock::part& each : parts) out_.object.insert(out_.object.end(), each.begin(), each.end());
+    return version();
+  }
+  result<> erase(std::string_view, const write_condition&) override {
+    out_.erased = true;
+    out_.object.clear();
+    return {};
+  }
+  std::string uri() const override { return from_.uri(); }
+
+ private:
+  const store& from_;
+  chunk_written& out_;
 };
 
 unsigned useful_workers(std::uint64_t cells, std::uint64_t bytes, unsigned asked, const context& with) noexcept {
@@ -153,10 +187,10 @@ ticket chunk_pipeline::start(const std::shared_ptr<penstock::context>& with, con
 
 result<> chunk_pipeline::write(penstock::context& with, const store& from, store* to, std::span<const chunk_item> items,
                                const write_options& options, std::vector<chunk_written>& out) const {
-  if (sharded_) return error(errc::unsupported, "chunks that are shards cannot be written one by one");
   out.clear();
   out.resize(items.size());
   if (items.empty()) return {};
+  if (sharded_) return write_shards(with, from, to, items, options, out);
 
   const std::uint64_t bytes =
       chunk_bytes_ > byte_range::kAll / items.size() ? byte_range::kAll : chunk_bytes_ * items.size();
@@ -173,12 +207,14 @@ result<> chunk_pipeline::write(penstock::context& with, const store& from, store
   }
   while (memories.size() < workers) memories.push_back(std::make_unique<chunk_writer_memory>());
 
-  const chunk_write_task task{layout_->chains()[0], fill_value_, from, to, items, options.write_empty_chunks};
-  const auto job = std::make_shared<chunk_writer>(task, out, memories);
+  const chunk_write_task task{layout_->chains()[0], fill_value_, from, to, options.write_empty_chunks};
+  const auto job = std::make_shared<batch_job>(items.size(), [&](std::size_t item, unsigned worker) {
+    return write_chunk(task, items[item], *memories[worker], out[item]);
+  });
   std::function<void()> poll;
   if (options.progress) {
-    poll = [&job, &options, bytes] {
-      if (!options.progress({job->done_bytes(), bytes})) job->cancel();
+    poll = [this, &job, &options, bytes] {
+      if (!options.progress({job->finished() * chunk_bytes_, bytes})) job->cancel();
     };
   }
   with.state().executor().run(job, workers, poll, options.poll_interval);
@@ -191,6 +227,62 @@ result<> chunk_pipeline::write(penstock::context& with, const store& from, store
     }
   }
   return outcome;
+}
+
+// Partial writes keep the bytes of the chunks in a shard that they do not touch. Many shards are shared out among the
+// workers; few are each written by all of them.
+result<> chunk_pipeline::write_shards(penstock::context& with, const store& from, store* to,
+                                      std::span<const chunk_item> items, const write_options& options,
+                                      std::vector<chunk_written>& out) const {
+  context_state& state = with.state();
+  const unsigned all = options.threads == 0 ? with.threads() : std::min(options.threads, kMaxWorkers);
+  const auto one = [&](std::size_t which, unsigned workers, const std::function<void()>& poll) -> result<> {
+    keeping_store kept(from, out[which]);
+    if (to == nullptr) out[which].erased = true;  // where nothing is put, there is nothing
+    source wanted = source_of(to == nullptr ? static_cast<const store&>(kept) : *to, items[which]);
+    const auto job = state.take_write_job();
+    write_job::settings settings;
+    settings.workers = workers;
+    settings.to = to == nullptr ? &kept : to;
+    settings.write_empty_chunks = options.write_empty_chunks;
+    job->begin(wanted, settings);
+    if (workers == 1 && !poll) {
+      job->set_waker({});  // of the run before
+      while (job->step(0) != job::progress::done) {
+      }
+    } else {
+      state.executor().run(job, useful_workers(job->total_cells(), job->total_bytes(), workers, with), poll,
+                           options.poll_interval);
+    }
+    result<> outcome = job->outcome();
+    state.give_job(job);
+    if (!outcome.ok()) return std::move(outcome).error().note(fmt::format("key '{}'", items[which].key));
+    return {};
+  };
+
+  std::uint64_t bytes = 0;
+  for (const chunk_item& item : items)
+    if (!checked_add(bytes, touched_bytes(item.part), bytes)) bytes = byte_range::kAll;
+  const unsigned workers = useful_workers(items.size(), bytes, all, with);
+  std::function<void()> poll;
+  bool stopped = false;
+  if (workers == 1 || items.size() < std::size_t{2} * workers) {
+    if (options.progress) poll = [&] { stopped = stopped || !options.progress({0, bytes}); };
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      PENSTOCK_TRY(one(i, bytes < kMinParallelBytes ? 1 : all, poll));
+      if (stopped) return error(errc::cancelled, "the write was cancelled");
+    }
+    return {};
+  }
+  const auto job =
+      std::make_shared<batch_job>(items.size(), [&](std::size_t item, unsigned) { return one(item, 1, {}); });
+  if (options.progress) {
+    poll = [&] {
+      if (!options.progress({0, bytes})) job->cancel();
+    };
+  }
+  state.executor().run(job, workers, poll, options.poll_interval);
+  return job->outcome();
 }
 
 }  // namespace penstock::inline v0

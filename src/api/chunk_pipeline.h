@@ -79,13 +79,15 @@ class chunk_pipeline {
   /// \param from  Has the objects as they are.
   /// \param to    Takes the new ones; null: they come back in `out`.
   /// \param out   One for each item.
-  /// \error unsupported  Shards.
+  /// \error As array::write, and as array::read of what is changed in part.
   result<> write(penstock::context& with, const store& from, store* to, std::span<const chunk_item> items,
                  const write_options& options, std::vector<chunk_written>& out) const;
 
  private:
   struct idle_workers;
   chunk_pipeline();
+  result<> write_shards(penstock::context& with, const store& from, store* to, std::span<const chunk_item> items,
+                        const write_options& options, std::vector<chunk_written>& out) const;
   source source_of(const store& from, const chunk_item& item) const noexcept;
 
   std::shared_ptr<const chunk_layout> layout_;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "array/all_equal.h"
 #include "array/strided_copy.h"
 
 namespace penstock::inline v0 {
@@ -101,32 +102,11 @@ void chunk_writer_memory::shrink() noexcept {
   arrived.reset();
 }
 
-job::progress chunk_writer::step(unsigned worker) {
-  const std::size_t which = next_.fetch_add(1, std::memory_order_relaxed);
-  if (which >= task_.items.size()) return open_.load(std::memory_order_acquire) == 0 ? progress::done : progress::idle;
-  if (!stop_.load(std::memory_order_relaxed)) {
-    result<> written = write(which, *memories_[worker]);
-    if (!written.ok()) fail(std::move(written).error());
-  }
-  // Whoever runs the job waits for the workers inside of it, so the waker still stands.
-  if (open_.fetch_sub(1, std::memory_order_acq_rel) == 1) wake();
-  return progress::worked;
-}
+namespace {
 
-result<> chunk_writer::outcome() const {
-  const std::lock_guard lock(mutex_);
-  if (failure_) return failure_->clone();
-  return {};
-}
-
-void chunk_writer::fail(error what) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (!failure_) failure_.emplace(std::move(what));
-  stop_.store(true, std::memory_order_relaxed);
-}
-
-result<> chunk_writer::merge(const chunk_item& item, chunk_writer_memory& mine) {
-  const codec_chain& chain = task_.chain;
+// The chunk as it will be, in `mine.cell`.
+result<> merge(const chunk_write_task& task, const chunk_item& item, chunk_writer_memory& mine) {
+  const codec_chain& chain = task.chain;
   const std::uint32_t item_bytes = chain.type().item_bytes();
   const strides whole = c_order_strides(chain.cell(), item_bytes);
   PENSTOCK_ASSIGN(const std::span<std::byte> cell, mine.cell.reserve(chain.decoded_bytes()));
@@ -138,7 +118,7 @@ result<> chunk_writer::merge(const chunk_item& item, chunk_writer_memory& mine) 
     wanted.buffer = &mine;
     wanted.max_bytes = chain.max_encoded_bytes();
     mine.arrived.reset();
-    task_.from.read({&wanted, 1}, mine, {});
+    task.from.read({&wanted, 1}, mine, {});
     if (!mine.arrived) return error(errc::internal, "the store says that it completes inside read, and did not");
     result<read_done> done = std::move(*mine.arrived);
     mine.arrived.reset();
@@ -157,7 +137,7 @@ result<> chunk_writer::merge(const chunk_item& item, chunk_writer_memory& mine) 
       return std::move(done).error().note("reading what is to be changed");
     }
   }
-  if (!found) strided_fill(cell.data(), whole, chain.cell(), task_.fill.data(), item_bytes);
+  if (!found) strided_fill(cell.data(), whole, chain.cell(), task.fill.data(), item_bytes);
 
   std::byte* to = cell.data();
   strides steps(chain.cell().size());
@@ -173,10 +153,11 @@ result<> chunk_writer::merge(const chunk_item& item, chunk_writer_memory& mine) 
   return {};
 }
 
-result<> chunk_writer::write(std::size_t which, chunk_writer_memory& mine) {
-  const chunk_item& item = task_.items[which];
-  const codec_chain& chain = task_.chain;
-  chunk_written& out = (*out_)[which];
+}  // namespace
+
+result<> write_chunk(const chunk_write_task& task, const chunk_item& item, chunk_writer_memory& mine,
+                     chunk_written& out) {
+  const codec_chain& chain = task.chain;
   const auto note = [&](error what) { return std::move(what).note(fmt::format("key '{}'", item.key)); };
 
   tensor_view cell;
@@ -186,29 +167,26 @@ result<> chunk_writer::write(std::size_t which, chunk_writer_memory& mine) {
     cell.data = item.at;
     cell.strides = item.strides;
   } else {
-    if (auto merged = merge(item, mine); !merged.ok()) return note(std::move(merged).error());
+    if (auto merged = merge(task, item, mine); !merged.ok()) return note(std::move(merged).error());
     cell.data = mine.cell.data();
     cell.strides = c_order_strides(chain.cell(), chain.type().item_bytes());
   }
-  done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
-  if (!task_.write_empty_chunks && is_all_fill(cell.data, cell.strides, cell.extents, task_.fill, cell.type)) {
+  if (!task.write_empty_chunks && is_all_fill(cell.data, cell.strides, cell.extents, task.fill, cell.type)) {
     out.erased = true;
-    if (task_.to == nullptr) return {};
-    auto erased = task_.to->erase(item.key, {});
+    if (task.to == nullptr) return {};
+    auto erased = task.to->erase(item.key, {});
     if (!erased.ok()) return note(std::move(erased).error());
     return {};
   }
 
-  auto room = mine.encoded.reserve(chain.max_encoded_bytes());
-  if (!room.ok()) return note(std::move(room).error());
-  auto length = chain.encode(cell, *room, mine.scratch);
-  if (!length.ok()) return note(std::move(length).error());
-  const std::span<const std::byte> object(room->data(), static_cast<std::size_t>(*length));
-  if (task_.to == nullptr) {
+  auto encoded = chain.encode(cell, mine.encoded, mine.scratch);
+  if (!encoded.ok()) return note(std::move(encoded).error());
+  const std::span<const std::byte> object = *encoded;
+  if (task.to == nullptr) {
     out.object.assign(object.begin(), object.end());
     return {};
   }
-  auto stored = task_.to->put(item.key, {&object, 1}, {});
+  auto stored = task.to->put(item.key, {&object, 1}, {});
   if (!stored.ok()) return note(std::move(stored).error());
   return {};
 }

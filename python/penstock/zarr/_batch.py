@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -118,7 +117,8 @@ class _IndexedPiece(ReadPiece):
 
     def finish(self) -> None:
         for i, (item, box, inner) in enumerate(zip(self.items, self.boxes, self.inner, strict=True)):
-            values = self.room[(i, *(slice(0, n) for n in _lengths(box)))][inner]
+            whole = tuple(slice(0, length) for length in _lengths(box))
+            values = self.room[i][whole][inner]
             if self.drop_axes:
                 values = values.reshape([n for d, n in enumerate(values.shape) if d not in self.drop_axes])
             self.memory[item[3]] = values
@@ -213,9 +213,3 @@ def prepare_write(
         core = None if drop_axes else program.core.batch(group, shown)
         pieces.append(WritePiece(core, group) if core is not None else _IndexedWrite(program, group, value, drop_axes))
     return pieces
-
-
-def chunks_bytes(program: Program, count: int) -> int:
-    """Bytes that `count` chunks decode to."""
-    assert program.core is not None
-    return math.prod((program.core.chunk_bytes, count))

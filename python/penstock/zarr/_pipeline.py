@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from zarr.core import codec_pipeline
 from zarr.core.common import concurrent_map
 from zarr.core.config import config
 from zarr.registry import register_pipeline
@@ -22,10 +23,8 @@ from penstock.zarr._program import Program, compile_program
 from penstock.zarr._route import Route
 from penstock.zarr._settings import count, delegated
 
-try:
-    from zarr.core.codec_pipeline import FusedCodecPipeline as _Base
-except ImportError:  # before zarr-python 3.4
-    from zarr.core.codec_pipeline import BatchedCodecPipeline as _Base
+# Before zarr-python 3.4 there is only the batched one.
+_Base: Any = getattr(codec_pipeline, "FusedCodecPipeline", codec_pipeline.BatchedCodecPipeline)
 
 _INLINE_BYTES = 512 << 10
 """Decoded on the thread that asks, be it an event loop's: well under a millisecond."""
@@ -129,7 +128,8 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         array = memory.as_ndarray_like()
         if not isinstance(array, np.ndarray):
             raise _Refused(f"memory is a {type(array).__name__}")
-        if array.dtype != program.dtype and array.dtype.newbyteorder("=") != program.dtype.newbyteorder("="):
+        wanted: Any = program.dtype
+        if array.dtype != wanted and array.dtype.newbyteorder("=") != wanted.newbyteorder("="):
             raise _Refused(f"memory has dtype {array.dtype}, the chunks {program.dtype}")
         return program, self._route(store), array
 
@@ -200,9 +200,8 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         self, batch: Sequence[Item], value: Any, drop_axes: tuple[int, ...]
     ) -> tuple[Route, list[WritePiece]]:
         program, route, array = self._admit(batch, value)
-        assert program.core is not None
-        if program.core.sharded:
-            raise _Refused("shards are written by zarr-python's sharding codec")
+        if program.write_reason:
+            raise _Refused(program.write_reason)
         return route, prepare_write(program, batch, array, drop_axes)
 
     async def write(self, batch_info: Iterable[Item], value: Any, drop_axes: tuple[int, ...] = ()) -> None:
@@ -304,7 +303,7 @@ def _write_here(route: Route, pieces: Sequence[WritePiece]) -> None:
             batch.write(context, route.core, route.core, keep_empty, 0)
             continue
         threads = 0 if route.path == "native" else 1
-        objects = batch.write(context, route.core, None, keep_empty, threads)
+        objects = batch.write(context, route.core, None, keep_empty, threads) or []
         make = spec.prototype.buffer.from_bytes
         if route.values is not None:
             store._is_open = True

@@ -16,12 +16,14 @@ from penstock._errors import Error
 class Program:
     """The codecs of an array, compiled for one chunk shape; or the reason why not."""
 
-    __slots__ = ("core", "dtype", "native", "reason")
+    __slots__ = ("core", "dtype", "native", "reason", "write_reason")
 
     def __init__(self, core: _core.ChunkPipeline | None, dtype: np.dtype[Any] | None, reason: str) -> None:
         self.core, self.dtype, self.reason = core, dtype, reason
         self.native = dtype is not None and dtype.isnative
         """The array in memory has the machine's byte order, which is what the engine makes."""
+        self.write_reason = reason
+        """Why writes go another way, where they do."""
 
 
 def _plain(value: Any) -> Any:
@@ -42,6 +44,16 @@ def _foreign(codecs: Iterable[Any]) -> str | None:
         found = _foreign(inner) if inner else None
         if found:
             return found
+    return None
+
+
+def _chunk_order(codecs: Iterable[Any]) -> Any:
+    """The order of chunks within shards that a user chose; zarr-python's default is "morton"."""
+    for codec in codecs:
+        order = getattr(codec, "subchunk_write_order", None)
+        inner = _chunk_order(getattr(codec, "codecs", None) or ())
+        if order is not None:
+            return inner if order == "morton" and inner is not None else order
     return None
 
 
@@ -79,7 +91,11 @@ def compile_program(codecs: tuple[Any, ...], spec: Any) -> Program:
         return Program(None, dtype, f"its metadata cannot be written as JSON: {error}")
     if core.item_bytes != dtype.itemsize:
         return Program(None, dtype, f"NumPy's {dtype} takes {dtype.itemsize} bytes, the engine's {core.item_bytes}")
-    return Program(core, dtype, "")
+    program = Program(core, dtype, "")
+    order = _chunk_order(codecs)
+    if order not in (None, "morton"):
+        program.write_reason = f"chunks are to lie in {order} order within their shard"
+    return program
 
 
 _EXPORTED = frozenset("?bBhHiIlLqQefdFDSUV")
