@@ -19,6 +19,7 @@ void bind_errors(nb::module_& m);
 void bind_context(nb::module_& m);
 void bind_stores(nb::module_& m);
 void bind_output(nb::module_& m);
+void bind_dtype(nb::module_& m);
 void bind_array(nb::module_& m);
 void bind_group(nb::module_& m);
 void bind_open(nb::module_& m);
@@ -132,7 +133,14 @@ selection selection_of(nb::handle key);
 
 // --- results (bind_output.cc) ---
 
-nb::object numpy_dtype(dtype type);
+/// The dtype of results, in native byte order: ml_dtypes' where NumPy has none, StringDType for text (NumPy 1: object).
+/// \error unsupported  None has it.
+nb::object numpy_dtype(const dtype& type);
+/// The element type of a NumPy dtype, or what numpy.dtype() takes; byte order does not count. Object dtypes are
+/// `object`.
+dtype dtype_of(nb::handle numpy_type);
+/// The dtype, or a field of it, is in the other byte order than this machine's.
+bool has_swapped_bytes(nb::handle numpy_type);
 /// A new C-order ndarray with memory that nothing has been written to; large ones lie in the context's output pool.
 /// Null: a Python exception is set.
 PyObject* new_ndarray(const std::shared_ptr<penstock::context>& from, PyObject* dtype, std::uint32_t item_bytes,
@@ -141,7 +149,7 @@ PyObject* new_ndarray(const std::shared_ptr<penstock::context>& from, PyObject* 
 class exported_buffer {
  public:
   exported_buffer() noexcept = default;
-  exported_buffer(nb::handle object, dtype type);
+  exported_buffer(nb::handle object, const dtype& type);
   exported_buffer(exported_buffer&& other) noexcept;
   exported_buffer& operator=(exported_buffer&&) = delete;
   ~exported_buffer();

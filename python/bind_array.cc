@@ -1,8 +1,10 @@
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bind.h"
+#include "bind_items.h"
 #include "bind_read.h"
 
 namespace penstock::inline v0::python {
@@ -39,17 +41,17 @@ PyObject* read_key(const array_handle& from, PyObject* key, const request& how) 
       return nullptr;
     }
 
-    std::byte* data = nullptr;
-    const std::uint32_t item_bytes = a.type().item_bytes();
-    nb::object out = nb::steal(new_ndarray(a.context(), from.dtype.ptr(), item_bytes, where->shape, data));
-    if (!out.is_valid()) return nullptr;
-    const tensor_view target = tensor_view::contiguous(data, a.type(), where->shape);
+    read_result made;
+    if (!made.prepare(from, where->shape)) return nullptr;
+    const tensor_view& target = made.view();
 
     if (how.threads == 0 && how.progress.is_none() && a.runs_inline(*where)) {
       result<> outcome;
       {
         const gil_is_held held;
-        outcome = a.read(*where, target);
+        read_options options;
+        options.arena = made.arena();
+        outcome = a.read(*where, target, options);
       }
       drop_left_references();
       if (restore_exception()) return nullptr;
@@ -57,9 +59,11 @@ PyObject* read_key(const array_handle& from, PyObject* key, const request& how) 
         set_error(outcome.error());
         return nullptr;
       }
-    } else if (!read_without_gil(a, *where, target, how.threads, how.progress)) {
+    } else if (!read_without_gil(a, *where, target, how.threads, how.progress, made.arena())) {
       return nullptr;
     }
+    nb::object out = nb::steal(made.take());
+    if (!out.is_valid()) return nullptr;
 
     // NumPy: ints down to nothing give a scalar, an Ellipsis among them a 0-d array.
     if (where->shape.empty() && !has_ellipsis) {
@@ -114,6 +118,15 @@ nb::object read(const array_handle& self, nb::handle key, unsigned threads, nb::
 
 void read_into(const array_handle& self, nb::handle key, nb::handle out, unsigned threads, nb::handle progress) {
   const resolved_basic which = resolve_key(self, key);
+  if (self.array.type().variable_length()) {
+    // Objects and text are made of what was read, then assigned.
+    item_block items(self.array.type(), which.shape);
+    if (!read_without_gil(self.array, which, items.view(), threads, progress, items.arena())) throw nb::python_error();
+    const nb::object made = nb::steal(items.to_ndarray(self.dtype.ptr()));
+    if (!made.is_valid()) throw nb::python_error();
+    out[nb::ellipsis()] = made;
+    return;
+  }
   const exported_buffer target(out, self.array.type());
   if (!read_without_gil(self.array, which, target.view(), threads, progress)) throw nb::python_error();
 }
@@ -178,6 +191,17 @@ nb::bytes fill_value(const array_handle& self) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
+// Of elements of variable length.
+nb::object fill_object(const array_handle& self) {
+  variable_item item;
+  const auto bytes = self.array.fill_value();
+  if (!self.array.type().variable_length() || bytes.size() != sizeof item) return nb::none();
+  std::memcpy(&item, bytes.data(), sizeof item);
+  PyObject* const made = object_of(item, self.array.type());
+  if (made == nullptr) throw nb::python_error();
+  return nb::steal(made);
+}
+
 }  // namespace
 
 array_handle::array_handle(penstock::array from) : array(std::move(from)), dtype(numpy_dtype(array.type())) {}
@@ -195,6 +219,8 @@ void bind_array(nb::module_& m) {
       .def_prop_ro("uri", [](const array_handle& self) { return to_str(self.array.uri()); })
       .def_prop_ro("read_only", [](const array_handle& self) { return self.array.read_only(); })
       .def_prop_ro("_fill_value_bytes", fill_value)
+      .def_prop_ro("_fill_object", fill_object)
+      .def_prop_ro("_has_items", [](const array_handle& self) { return self.array.type().variable_length(); })
       .def_prop_ro("_attributes_json", [](const array_handle& self) { return to_str(self.array.attributes_json()); })
       .def_prop_ro("_codecs_text", [](const array_handle& self) { return to_str(self.array.codecs_text()); })
       .def_prop_ro("_codecs_json", [](const array_handle& self) { return to_str(self.array.codecs_json()); })

@@ -3,13 +3,15 @@
 #include <utility>
 
 #include "bind.h"
+#include "bind_codec.h"
 
 namespace penstock::inline v0::python {
 namespace {
 
 context_handle make_context(unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
-                            std::uint64_t output_pool) {
+                            std::uint64_t output_pool, nb::object codecs) {
   context_options options;
+  if (!codecs.is_none()) options.codecs = python_codecs(std::move(codecs));
   options.threads = threads;
   options.io_concurrency = io_concurrency;
   options.memory_limit_bytes = memory_limit;
@@ -75,10 +77,12 @@ void bind_context(nb::module_& m) {
       .def(
           "__init__",
           [](context_handle* self, unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
-             std::uint64_t output_pool) {
-            new (self) context_handle(make_context(threads, io_concurrency, memory_limit, output_pool));
+             std::uint64_t output_pool, nb::object codecs) {
+            new (self)
+                context_handle(make_context(threads, io_concurrency, memory_limit, output_pool, std::move(codecs)));
           },
-          nb::arg("threads"), nb::arg("io_concurrency"), nb::arg("memory_limit"), nb::arg("output_pool"))
+          nb::arg("threads"), nb::arg("io_concurrency"), nb::arg("memory_limit"), nb::arg("output_pool"),
+          nb::arg("codecs").none() = nb::none())
       .def_prop_ro("threads", [](const context_handle& self) { return self.context->threads(); })
       .def("usage", usage)
       .def("clear",

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "base/checked.h"
@@ -29,14 +31,12 @@ const PyType_Slot kMemorySlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(ge
 struct numpy_names {
   PyObject* empty;
   PyObject* ndarray;
-  PyObject* dtype;
 };
 const numpy_names& numpy() {
   static const numpy_names names = [] {
     const nb::module_ module = nb::module_::import_("numpy");
     return numpy_names{nb::object(module.attr("empty")).release().ptr(),
-                       nb::object(module.attr("ndarray")).release().ptr(),
-                       nb::object(module.attr("dtype")).release().ptr()};
+                       nb::object(module.attr("ndarray")).release().ptr()};
   }();
   return names;
 }
@@ -55,6 +55,17 @@ PyObject* shape_tuple(const extents& shape) noexcept {
   return tuple;
 }
 
+// NumPy exports no memory of times, nor of ml_dtypes' types: such an array is a view of another.
+PyObject* ndarray_over_bytes(PyObject* dtype, PyObject* shape, std::uint64_t bytes, std::byte*& data) {
+  const nb::object memory = nb::handle(numpy().empty)(std::max<std::uint64_t>(bytes, 1), "u1");
+  Py_buffer view;
+  if (PyObject_GetBuffer(memory.ptr(), &view, PyBUF_WRITABLE) < 0) return nullptr;
+  data = static_cast<std::byte*>(view.buf);
+  PyBuffer_Release(&view);
+  PyObject* const args[] = {nullptr, shape, dtype, memory.ptr()};
+  return PyObject_Vectorcall(numpy().ndarray, args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+}
+
 PyObject* pooled_ndarray(const std::shared_ptr<penstock::context>& from, PyObject* dtype, PyObject* shape,
                          std::uint64_t bytes, std::byte*& data) {
   auto taken = from->state().outputs().take(bytes);
@@ -69,12 +80,6 @@ PyObject* pooled_ndarray(const std::shared_ptr<penstock::context>& from, PyObjec
 }
 
 }  // namespace
-
-nb::object numpy_dtype(dtype type) {
-  const std::string name = type.numpy_typestr();
-  if (name.empty()) raise(error(errc::unsupported, "NumPy has no dtype for '" + type.name() + "'"));
-  return nb::handle(numpy().dtype)(name.c_str());
-}
 
 nb::tuple to_tuple(const extents& shape) {
   PyObject* const tuple = shape_tuple(shape);
@@ -103,7 +108,8 @@ PyObject* new_ndarray(const std::shared_ptr<penstock::context>& from, PyObject* 
     Py_buffer view;
     if (PyObject_GetBuffer(made, &view, PyBUF_WRITABLE) < 0) {
       Py_DECREF(made);
-      return nullptr;
+      PyErr_Clear();
+      return ndarray_over_bytes(dtype, sizes.ptr(), bytes, data);
     }
     data = static_cast<std::byte*>(view.buf);
     PyBuffer_Release(&view);  // the array is ours alone: nobody moves its memory
@@ -116,8 +122,15 @@ PyObject* new_ndarray(const std::shared_ptr<penstock::context>& from, PyObject* 
   return nullptr;
 }
 
-exported_buffer::exported_buffer(nb::handle object, dtype type) {
-  if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDED) < 0) throw nb::python_error();
+exported_buffer::exported_buffer(nb::handle object, const dtype& type) {
+  if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDED) < 0) {
+    // NumPy exports no memory of times, nor of ml_dtypes' types, but of the same bytes without a meaning.
+    if (!nb::hasattr(object, "view")) throw nb::python_error();
+    PyErr_Clear();
+    const std::string opaque = "V" + std::to_string(type.item_bytes());
+    const nb::object bytes = object.attr("view")(opaque.c_str());
+    if (PyObject_GetBuffer(bytes.ptr(), &buffer_, PyBUF_STRIDED) < 0) throw nb::python_error();
+  }
   exported_ = true;
   const auto rank = static_cast<std::size_t>(buffer_.ndim);
   if (rank > kMaxRank || buffer_.itemsize != static_cast<Py_ssize_t>(type.item_bytes())) {

@@ -63,11 +63,12 @@ class watcher {
 }  // namespace
 
 bool read_without_gil(const array& from, const resolved_basic& which, const tensor_view& out, unsigned threads,
-                      nb::handle progress) noexcept {
+                      nb::handle progress, std::shared_ptr<item_arena> arena) noexcept {
   try {
     watcher watch(progress);
     read_options options;
     options.threads = threads;
+    options.arena = std::move(arena);
     options.poll_interval = kPoll;
     options.progress = [&watch](const read_progress& now) { return watch(now); };
     result<> outcome;

@@ -47,8 +47,14 @@ class Array(_core.Array):
 
     @property
     def fill_value(self) -> Any:
-        """What elements of chunks that were never written are: a NumPy scalar of the array's dtype."""
-        return np.frombuffer(self._fill_value_bytes, dtype=self.dtype)[0]
+        """What elements of chunks that were never written are: a NumPy scalar of the array's dtype, or str or bytes."""
+        if self._has_items:
+            return self._fill_object
+        made = np.zeros(1, self.dtype)
+        if not self.dtype.itemsize:
+            return made[0]
+        made.view(f"V{self.dtype.itemsize}")[0] = np.void(self._fill_value_bytes)
+        return made[0]
 
     @property
     def attrs(self) -> Mapping[str, Any]:
@@ -129,10 +135,11 @@ class Array(_core.Array):
         target = None if out is None else _convert.as_output(out, self, selection, dtype)
         wanted = self.dtype if target is None and dtype is None else target.dtype if target is not None else dtype
         direct = np.dtype(wanted) == self.dtype and (target is None or target.flags.aligned)
-        if direct and progress is None:
+        if direct and progress is None and not self._has_items:
             scalar = out is None and wants_scalar(self._resolve(selection)[1], selection)
             return start_direct(self, selection, out, target, workers, scalar)
-        _convert.check_cast(self, np.dtype(wanted))
+        if not direct:
+            _convert.check_cast(self, np.dtype(wanted))
         self._resolve(selection)  # what cannot be read is refused here, not by `wait`
         return start_in_thread(self, selection, out, dtype, workers, progress)
 

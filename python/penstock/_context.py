@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from contextvars import ContextVar
 from types import TracebackType
 
-from penstock import _core
+from penstock import _codecs, _core
 from penstock._errors import UnsupportedError, _make
 
 _active: ContextVar[tuple[Context, ...]] = ContextVar("penstock_contexts", default=())
@@ -32,6 +33,8 @@ class Context(_core.Context):
         Bytes of scratch, encoded data and indexes together; None: 1 GiB. Results are not counted.
     output_pool
         Bytes of dropped results that are kept for the next read; None: a quarter of the machine's memory.
+    allow_pickle
+        Decode arrays of pickled objects, which runs whatever program is in the data: only for data that you trust.
     chunk_cache, device_memory_limit
         For later releases: must be None.
     """
@@ -45,6 +48,7 @@ class Context(_core.Context):
         device_memory_limit: int | None = None,
         *,
         output_pool: int | None = None,
+        allow_pickle: bool = False,
     ) -> None:
         if chunk_cache is not None:
             raise _make(UnsupportedError, "this release has no cache of decoded chunks: chunk_cache must be None")
@@ -52,7 +56,11 @@ class Context(_core.Context):
             raise _make(UnsupportedError, "this release reads to host memory only: device_memory_limit must be None")
         keep_default = 2**64 - 1
         super().__init__(
-            threads or 0, io_concurrency or 0, memory_limit or 0, keep_default if output_pool is None else output_pool
+            threads or 0,
+            io_concurrency or 0,
+            memory_limit or 0,
+            keep_default if output_pool is None else output_pool,
+            functools.partial(_codecs.make, allow_pickle=allow_pickle),
         )
 
     def __enter__(self) -> Context:

@@ -51,6 +51,10 @@ class Array:
     @property
     def _fill_value_bytes(self) -> bytes: ...
     @property
+    def _fill_object(self) -> Any: ...
+    @property
+    def _has_items(self) -> bool: ...
+    @property
     def _attributes_json(self) -> str: ...
     @property
     def _codecs_json(self) -> str: ...
@@ -84,7 +88,14 @@ class Group:
 class Context:
     """Threads, caches, pools and limits; penstock.Context derives from it."""
 
-    def __init__(self, threads: int, io_concurrency: int, memory_limit: int, output_pool: int) -> None: ...
+    def __init__(
+        self,
+        threads: int,
+        io_concurrency: int,
+        memory_limit: int,
+        output_pool: int,
+        codecs: Callable[..., Any] | None = None,
+    ) -> None: ...
     @property
     def threads(self) -> int:
         """Decoding workers of one read."""
@@ -187,6 +198,15 @@ def zip_store(path: bytes) -> Store:
 
 def object_store(adapter: Any, uri: str, asynchronous: bool) -> Store:
     """A store that Python implements."""
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """The NumPy dtype of a Zarr v3 data type that needs no configuration."""
+
+def data_type_name(dtype: Any) -> str:
+    """The Zarr v3 name of a NumPy dtype's data type."""
+
+def round_trip_dtype(dtype: Any) -> np.dtype[Any]:
+    """The dtype as the engine knows it: in native byte order."""
 
 def cli_main(argv: list[bytes]) -> int:
     """Run the command line program with these arguments (bytes; the first is its name); returns its exit status."""

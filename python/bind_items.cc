@@ -1,0 +1,157 @@
+#include "bind_items.h"
+
+#include <string>
+#include <utility>
+
+namespace penstock::inline v0::python {
+namespace {
+
+nb::object numpy(const char* name) { return nb::module_::import_("numpy").attr(name); }
+
+// A contiguous array's memory. NumPy exports object arrays too.
+PyObject** objects_in(PyObject* array) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) throw nb::python_error();
+  auto* const at = static_cast<PyObject**>(view.buf);
+  PyBuffer_Release(&view);  // the array is ours alone: nobody moves its memory
+  return at;
+}
+
+[[noreturn]] void wrong_element(PyObject* element, const char* wanted) {
+  const std::string text =
+      std::string("elements must be ") + wanted + ", one is " + nb::type_name(nb::handle(element).type()).c_str();
+  throw nb::type_error(text.c_str());
+}
+
+bool stands_for_nothing(PyObject* element) {
+  if (element == nullptr || element == Py_None) return true;
+  return PyLong_CheckExact(element) != 0 && PyLong_AsLong(element) == 0 && PyErr_Occurred() == nullptr;
+}
+
+variable_item text_item(PyObject* element) {
+  if (stands_for_nothing(element)) return {};
+  if (PyUnicode_Check(element) == 0) wrong_element(element, "str");
+  Py_ssize_t size = 0;
+  const char* const text = PyUnicode_AsUTF8AndSize(element, &size);
+  if (text == nullptr) throw nb::python_error();
+  if (size == 0) return {};
+  return {reinterpret_cast<const std::byte*>(text), static_cast<std::uint64_t>(size)};
+}
+
+variable_item bytes_item(PyObject* element, item_arena& arena) {
+  if (stands_for_nothing(element)) return {};
+  if (PyBytes_Check(element) != 0) {
+    const Py_ssize_t size = PyBytes_Size(element);
+    if (size == 0) return {};
+    return {reinterpret_cast<const std::byte*>(PyBytes_AsString(element)), static_cast<std::uint64_t>(size)};
+  }
+  Py_buffer view;
+  if (PyUnicode_Check(element) != 0 || PyObject_GetBuffer(element, &view, PyBUF_SIMPLE) < 0) {
+    PyErr_Clear();
+    wrong_element(element, "bytes");
+  }
+  auto copied = arena.copy({static_cast<const std::byte*>(view.buf), static_cast<std::size_t>(view.len)});
+  PyBuffer_Release(&view);
+  return unwrap(std::move(copied));
+}
+
+}  // namespace
+
+item_block::item_block(const dtype& type, const extents& shape)
+    : type_(type), shape_(shape), arena_(std::make_shared<item_arena>()) {
+  items_.resize(static_cast<std::size_t>(unwrap(element_count(shape))));
+}
+
+item_block::item_block(const dtype& type, nb::handle values) : type_(type), arena_(std::make_shared<item_arena>()) {
+  // A copy of the references: nobody else drops what the items point into while the engine works without the GIL.
+  nb::object owned = numpy("array")(values, nb::arg("dtype") = "O", nb::arg("order") = "C", nb::arg("copy") = true);
+  for (const nb::handle size : nb::object(owned.attr("shape"))) shape_.push_back(nb::cast<std::uint64_t>(size));
+  items_.resize(static_cast<std::size_t>(unwrap(element_count(shape_))));
+  PyObject** const objects = items_.empty() ? nullptr : objects_in(owned.ptr());
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    if (type.kind() == dtype_kind::variable_utf8) {
+      items_[i] = text_item(objects[i]);
+    } else if (type.kind() == dtype_kind::variable_bytes) {
+      items_[i] = bytes_item(objects[i], *arena_);
+    } else {
+      items_[i] = {reinterpret_cast<const std::byte*>(objects[i]), 0};
+    }
+  }
+  arena_->keep(std::shared_ptr<const void>(owned.release().ptr(), drop_reference));
+}
+
+PyObject* object_of(const variable_item& item, const dtype& type) noexcept {
+  const auto size = static_cast<Py_ssize_t>(item.size);
+  const auto* const text = reinterpret_cast<const char*>(item.data);
+  if (type.kind() == dtype_kind::variable_utf8) return PyUnicode_DecodeUTF8(text == nullptr ? "" : text, size, nullptr);
+  if (type.kind() == dtype_kind::variable_bytes) return PyBytes_FromStringAndSize(text == nullptr ? "" : text, size);
+  auto* const object = item.data == nullptr ? Py_None : reinterpret_cast<PyObject*>(const_cast<std::byte*>(item.data));
+  Py_INCREF(object);
+  return object;
+}
+
+PyObject* objects_of(std::span<const variable_item> items, const dtype& type, const extents& shape) noexcept {
+  try {
+    nb::object made = numpy("empty")(to_tuple(shape), "O");
+    PyObject** const objects = items.empty() ? nullptr : objects_in(made.ptr());
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      PyObject* const element = object_of(items[i], type);
+      if (element == nullptr) return nullptr;
+      PyObject* const before = std::exchange(objects[i], element);
+      Py_XDECREF(before);
+    }
+    return made.release().ptr();
+  } catch (nb::python_error& failed) {
+    failed.restore();
+  } catch (const std::exception& failed) {
+    PyErr_SetString(PyExc_MemoryError, failed.what());
+  }
+  return nullptr;
+}
+
+PyObject* item_block::to_ndarray(PyObject* dtype) const noexcept {
+  nb::object made = nb::steal(objects_of(items_, type_, shape_));
+  if (!made.is_valid()) return nullptr;
+  try {
+    if (nb::cast<std::string_view>(nb::handle(dtype).attr("char")) == "O") return made.release().ptr();
+    return nb::object(made.attr("astype")(nb::handle(dtype))).release().ptr();
+  } catch (nb::python_error& failed) {
+    failed.restore();
+  } catch (const std::exception& failed) {
+    PyErr_SetString(PyExc_MemoryError, failed.what());
+  }
+  return nullptr;
+}
+
+bool read_result::prepare(const array_handle& from, const extents& shape) noexcept {
+  const dtype& type = from.array.type();
+  if (!type.variable_length()) {
+    std::byte* data = nullptr;
+    array_ = nb::steal(new_ndarray(from.array.context(), from.dtype.ptr(), type.item_bytes(), shape, data));
+    if (!array_.is_valid()) return false;
+    view_ = tensor_view::contiguous(data, type, shape);
+    return true;
+  }
+  try {
+    items_ = std::make_unique<item_block>(type, shape);
+    dtype_ = from.dtype;
+    view_ = items_->view();
+    return true;
+  } catch (nb::python_error& failed) {
+    failed.restore();
+  } catch (const std::exception& failed) {
+    PyErr_SetString(PyExc_MemoryError, failed.what());
+  }
+  return false;
+}
+
+PyObject* read_result::take() noexcept {
+  if (items_) {
+    PyObject* const made = items_->to_ndarray(dtype_.ptr());
+    items_.reset();
+    return made;
+  }
+  return array_.release().ptr();
+}
+
+}  // namespace penstock::inline v0::python
