@@ -72,7 +72,9 @@ result<> run(const array_state& state, const source& from, const write_options& 
   }
   state.context->state().executor().run(job.shared(), useful_workers(*job.shared(), settings.workers), poll,
                                         options.poll_interval);
-  return job->outcome();
+  auto done = job->outcome();
+  auto flushed = settings.to->flush();  // also after a failure: what was put is complete, object by object
+  return done.ok() ? std::move(flushed) : std::move(done);
 }
 
 }  // namespace

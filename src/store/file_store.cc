@@ -53,7 +53,8 @@ result<> read_fully(int file, std::span<std::byte> room, const std::uint64_t* of
 file_store::file_store(std::string root, file_store_options options)
     : root_(std::move(root)),
       options_(options),
-      files_([most = open_file_limit(options.max_open_files)] { return std::make_unique<open_file_cache>(most); }) {
+      files_([most = open_file_limit(options.max_open_files)] { return std::make_unique<open_file_cache>(most); }),
+      swept_([] { return std::make_unique<swept_folders>(); }) {
   if (root_.empty()) root_ = ".";
   while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
 }

@@ -8,6 +8,7 @@
 
 #include "base/fork_local.h"
 #include "store/open_file_cache.h"
+#include "store/stray_files.h"
 
 namespace penstock::inline v0 {
 
@@ -41,7 +42,8 @@ class file_store final : public store {
   store_traits traits() const override;
   void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override;
 
-  /// Writes a new file beside the object and renames it: readers see the old bytes or the new ones. Makes folders.
+  /// Writes a new file beside the object and renames it: readers see the old bytes or the new ones. Makes folders. The
+  /// first put into a folder removes what writers left there who were killed.
   ///
   /// `must_be_absent` holds against every writer (the rename refuses to replace). `must_match` holds against writers
   /// that use Penstock, in any process: it compares and renames under an exclusive `flock` of the object's folder,
@@ -65,6 +67,7 @@ class file_store final : public store {
   std::string root_;
   file_store_options options_;
   mutable fork_local<open_file_cache> files_;
+  fork_local<swept_folders> swept_;
   mutable std::atomic<bool> root_was_there_{false};
 };
 

@@ -3,6 +3,7 @@
 #include "store/file_store.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -293,6 +294,42 @@ TEST_F(FileStore, LeavesNoTemporaryFilesBehind) {
   auto names = names_in(root_ / "a");
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, (std::vector<std::string>{"folder", "k", "n"}));
+}
+
+TEST_F(FileStore, TheNextWriterRemovesWhatAKilledOneLeft) {
+  put("a/k", "0123");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // The system kills it while it writes.
+    const ::rlimit small{1 << 20, 1 << 20};
+    ::signal(SIGXFSZ, SIG_DFL);
+    ::setrlimit(RLIMIT_CORE, &small);
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    file_store mine(root_.string());
+    const bytes data(2 << 20);
+    const part whole(data);
+    (void)mine.put("a/k", {&whole, 1}, {});
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_EQ(names_in(root_ / "a").size(), 2u) << "the killed writer left its file";
+  // Those of living writers stay, whether their process is known here or only their lock is.
+  write(root_ / "a" / (".penstock-tmp-" + std::to_string(::getppid()) + "-1"), "lives");
+  const fs::path locked = root_ / "a" / ".penstock-tmp-2147483000-1";
+  write(locked, "another container's");
+  const int lock = ::open(locked.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  write(root_ / "a/.penstock-tmp-zip-x.zip", "no file of a writer");
+  file_store next(root_.string());
+  ASSERT_TRUE(next.put("a/n", {}, {}).ok());
+  auto names = names_in(root_ / "a");
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{".penstock-tmp-" + std::to_string(::getppid()) + "-1",
+                                             ".penstock-tmp-2147483000-1", ".penstock-tmp-zip-x.zip", "k", "n"}));
+  EXPECT_EQ(text("a/k"), "0123");
+  ::close(lock);
 }
 
 TEST_F(FileStore, FailedWritesLeaveTheObjectAsItWas) {

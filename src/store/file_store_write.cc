@@ -16,22 +16,15 @@
 #include <vector>
 
 #include "store/byte_extent.h"
+#include "store/file_parts.h"
 #include "store/file_store.h"
 #include "store/path_key.h"
+#include "store/stray_files.h"
 
 namespace penstock::inline v0 {
 namespace {
 
-/// Files under way begin like this; listings leave them out.
-constexpr std::string_view kTemporaryPrefix = ".penstock-tmp-";
-
 std::string_view name_of(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
-
-result<> sync(int file, std::string_view doing) {
-  while (::fsync(file) != 0)
-    if (errno != EINTR) return write_failure(errno, doing);
-  return {};
-}
 
 result<descriptor> open_folder(const char* path) {
   descriptor folder(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -51,7 +44,7 @@ result<> make_folders(const std::string& path, bool durable) {
       PENSTOCK_ASSIGN(const descriptor above, open_folder(slash == std::string::npos ? "."
                                                           : slash == 0               ? "/"
                                                                                      : now.substr(0, slash).c_str()));
-      PENSTOCK_TRY(sync(above.get(), "syncing the folder"));
+      PENSTOCK_TRY(sync_file(above.get()));
       continue;
     }
     const std::size_t slash = now.find_last_not_of('/', now.rfind('/'));
@@ -107,10 +100,12 @@ class temporary_file {
     auto salt = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) ^
                 reinterpret_cast<std::uintptr_t>(&out);
     for (int attempt = 0; attempt < 100; ++attempt, salt = salt * 6364136223846793005U + 1442695040888963407U) {
-      std::string name = fmt::format("{}{}-{:016x}", kTemporaryPrefix, ::getpid(), salt);
+      std::string name = temporary_name(salt);
       out.file_ = descriptor(::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
       if (out.file_) {
         out.name_ = std::move(name);
+        // Says that its writer lives, to whoever looks for files left behind. Goes with the descriptor.
+        (void)::flock(out.file_.get(), LOCK_EX | LOCK_NB);
         return out;
       }
       if (errno != EEXIST && errno != EINTR) break;
@@ -119,16 +114,8 @@ class temporary_file {
   }
 
   result<> write(std::span<const part> parts, bool durable) {
-    constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;
-    for (part rest : parts) {
-      while (!rest.empty()) {
-        const ::ssize_t wrote = ::write(file_.get(), rest.data(), std::min(rest.size(), kMaxCallBytes));
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote < 0) return write_failure(errno, "writing");
-        rest = rest.subspan(static_cast<std::size_t>(wrote));
-      }
-    }
-    if (durable) return sync(file_.get(), "syncing the file");
+    PENSTOCK_TRY(write_file_at(file_.get(), 0, parts));
+    if (durable) return sync_file(file_.get());
     // File servers report failed writes when a descriptor is closed; this one is still needed, so a copy is.
     const int copy = ::dup(file_.get());
     if (copy < 0 || (::close(copy) != 0 && errno != EINTR)) return write_failure(errno, "writing");
@@ -200,14 +187,18 @@ result<version> file_store::put(std::string_view key, std::span<const part> part
   PENSTOCK_TRY(path.assign(root_, key));
   const std::string above(path.view().substr(0, path.view().size() - name.size()));
 
+  const bool durable = options_.durable || condition.durable;
+  const bool first_time = swept_.get().first_time(above);
   descriptor folder(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) {
     if (errno != ENOENT) return write_failure(errno, "opening the folder");
-    PENSTOCK_TRY(make_folders(above.substr(0, above.find_last_not_of('/') + 1), options_.durable));
+    PENSTOCK_TRY(make_folders(above.substr(0, above.find_last_not_of('/') + 1), durable));
     PENSTOCK_ASSIGN(folder, open_folder(above.c_str()));
+  } else if (first_time) {
+    remove_stray_files(folder.get());
   }
   PENSTOCK_ASSIGN(temporary_file file, temporary_file::make(folder.get()));
-  PENSTOCK_TRY(file.write(parts, options_.durable));
+  PENSTOCK_TRY(file.write(parts, durable));
 
   version seen;
   {
@@ -218,7 +209,7 @@ result<version> file_store::put(std::string_view key, std::span<const part> part
     PENSTOCK_TRY(file.rename_to(name, condition.what != write_condition::kind::must_be_absent));
     PENSTOCK_ASSIGN(seen, file.seen());
   }
-  if (options_.durable) PENSTOCK_TRY(sync(folder.get(), "syncing the folder"));
+  if (durable) PENSTOCK_TRY(sync_file(folder.get()));
   root_was_there_.store(true, std::memory_order_relaxed);
   return seen;
 }
@@ -242,7 +233,7 @@ result<> file_store::erase(std::string_view key, const write_condition& conditio
     PENSTOCK_TRY(check_condition(condition, &present));
     if (::unlinkat(folder.get(), name.c_str(), 0) != 0 && errno != ENOENT) return write_failure(errno, "erasing");
   }
-  if (options_.durable) return sync(folder.get(), "syncing the folder");
+  if (options_.durable || condition.durable) return sync_file(folder.get());
   return {};
 }
 

@@ -8,11 +8,10 @@
 #include <charconv>
 
 #include "store/file_parts.h"
+#include "store/stray_files.h"
 
 namespace penstock::inline v0 {
 namespace {
-
-constexpr std::string_view kMarkPrefix = ".penstock-tmp-zip-";  // a name that listings of folders leave out
 
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -130,7 +129,7 @@ result<std::uint64_t> zip_archive::find_data(std::string_view key, const zip_ent
 }
 
 zip_mark::zip_mark(const std::string& archive_path)
-    : path_(fmt::format("{}/{}{}", folder_of(archive_path), kMarkPrefix,
+    : path_(fmt::format("{}/{}zip-{}", folder_of(archive_path), kTemporaryPrefix,
                         std::string_view(archive_path).substr(archive_path.rfind('/') + 1))) {}
 
 bool zip_mark::read(const struct ::stat& archive, std::uint64_t& end) const {

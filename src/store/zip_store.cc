@@ -107,6 +107,7 @@ store_traits zip_store::traits() const {
   traits.blocking = true;
   traits.inline_completion = true;
   traits.lends_bytes = false;
+  traits.writable = true;
   return traits;
 }
 

@@ -120,10 +120,10 @@ zip_writer::~zip_writer() {
   ::flock(archive_->file(), LOCK_UN);
 }
 
-result<> zip_writer::check(std::string_view key, const write_condition& condition, bool& exists) const {
+result<> zip_writer::check(std::string_view key, const write_condition& condition) const {
   zip_entry present;
   version seen;
-  exists = archive_->find(key, present, seen);
+  const bool exists = archive_->find(key, present, seen);
   return check_condition(condition, exists ? &seen : nullptr);
 }
 
@@ -137,8 +137,8 @@ std::uint64_t zip_writer::find_place(std::uint64_t bytes) {
 }
 
 result<version> zip_writer::put(std::string_view key, std::span<const part> parts, const write_condition& condition) {
-  bool exists = false;
-  PENSTOCK_TRY(check(key, condition, exists));
+  PENSTOCK_TRY(check(key, condition));
+  durable_ = durable_ || condition.durable;
   if (key.size() > 0xffff) return error(errc::invalid_argument, "a zip entry's name has at most 65535 bytes");
   zip_entry entry;
   for (const part& each : parts) {
@@ -173,11 +173,10 @@ result<version> zip_writer::put(std::string_view key, std::span<const part> part
 }
 
 result<> zip_writer::erase(std::string_view key, const write_condition& condition) {
-  bool exists = false;
   zip_entry present;
   version seen;
-  exists = archive_->find(key, present, seen);
-  if (!exists) return {};
+  if (!archive_->find(key, present, seen)) return {};
+  durable_ = durable_ || condition.durable;
   PENSTOCK_TRY(check_condition(condition, &seen));
   const std::unique_lock lock(archive_->mutex_);
   archive_->directory_.entries.erase(archive_->directory_.entries.find(key));

@@ -34,7 +34,7 @@ class zip_writer {
   result<> take_lock();
   result<bool> open_for_writing();
   result<> start();
-  result<> check(std::string_view key, const write_condition& condition, bool& exists) const;
+  result<> check(std::string_view key, const write_condition& condition) const;
   std::uint64_t find_place(std::uint64_t bytes);
 
   zip_mark mark_;
