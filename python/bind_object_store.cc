@@ -61,8 +61,33 @@ class exported {
   bool ok_;
 };
 
+std::uint64_t hash_text(std::string_view text, std::uint64_t seed) noexcept {
+  std::uint64_t out = 0xCBF29CE484222325U ^ seed;
+  for (const char each : text) out = (out ^ static_cast<unsigned char>(each)) * 0x100000001B3U;
+  return out ^ (out >> 32);
+}
+
+// The version that a store's own word for it (an entity tag) stands for; it keeps the word. None: not known.
+result<version> version_of_token(PyObject* token) {
+  if (token == Py_None) return version();
+  Py_ssize_t size = 0;
+  const char* const text = PyUnicode_AsUTF8AndSize(token, &size);
+  if (text == nullptr) return take_python_error();
+  auto kept = std::make_shared<const std::string>(text, static_cast<std::size_t>(size));
+  version out;
+  out.word[0] = hash_text(*kept, 0);
+  out.word[1] = hash_text(*kept, 0x9E3779B97F4A7C15U) | 1U;
+  out.word[2] = kept->size();
+  out.pin = std::move(kept);
+  return out;
+}
+nb::object token_of(const version* seen) {
+  if (seen == nullptr || !seen->known() || !seen->pin) return nb::none();
+  return to_str(*static_cast<const std::string*>(seen->pin.get()));
+}
+
 // What a Python store answered to `wanted`: the bytes of the range alone, or None. The GIL is held.
-result<read_done> answer(PyObject* given, const byte_read& wanted) {
+result<read_done> answer_bytes(PyObject* given, const byte_read& wanted) {
   if (given == Py_None) return error(errc::not_found, "no such key");
   const exported view(given);
   if (!view.ok()) return take_python_error();
@@ -77,12 +102,24 @@ result<read_done> answer(PyObject* given, const byte_read& wanted) {
   return done;
 }
 
+// As `answer_bytes`, where stores with versions answer (bytes, version), or False where it is not the expected one.
+result<read_done> answer(PyObject* given, const byte_read& wanted) {
+  if (given == Py_False) return error(errc::version_changed, "the object is no longer the one that was expected");
+  if (PyTuple_CheckExact(given) == 0) return answer_bytes(given, wanted);
+  if (PyTuple_Size(given) != 2) return error(errc::internal, "a store's adapter answered with an odd tuple");
+  PENSTOCK_ASSIGN(version seen, version_of_token(PyTuple_GetItem(given, 1)));
+  PENSTOCK_ASSIGN(read_done done, answer_bytes(PyTuple_GetItem(given, 0), wanted));
+  done.seen = std::move(seen);
+  return done;
+}
+
 result<read_done> ended() { return error(errc::cancelled, "the read was stopped"); }
 
 nb::tuple request_tuple(const byte_read& wanted) {
   nb::object length = nb::none();
   if (!wanted.range.whole()) length = nb::int_(wanted.range.length);
-  return nb::make_tuple(to_str(wanted.key), wanted.range.offset, length, wanted.range.from_end);
+  return nb::make_tuple(to_str(wanted.key), wanted.range.offset, length, wanted.range.from_end,
+                        token_of(wanted.expected));
 }
 
 /// The requests of one call that Python answers later. Every one completes once: what Python forgets is `cancelled`.
@@ -145,21 +182,27 @@ struct pending_handle {
   std::shared_ptr<pending_reads> reads;
 };
 
+/// What an adapter can do.
+struct abilities {
+  bool asynchronous = false, writable = false, versions = false;
+};
+
 /// A store that Python implements, behind an adapter of penstock/_stores.py.
 class object_store final : public store {
  public:
-  object_store(nb::object adapter, std::string uri, bool asynchronous) noexcept
-      : adapter_(adapter.release().ptr()), uri_(std::move(uri)), asynchronous_(asynchronous) {}
+  object_store(nb::object adapter, std::string uri, const abilities& can) noexcept
+      : adapter_(adapter.release().ptr()), uri_(std::move(uri)), can_(can) {}
   ~object_store() override { drop_reference(adapter_); }
 
   store_traits traits() const override {
     store_traits traits;
     traits.max_gap_bytes = std::uint64_t{64} << 10;  // a call into Python costs more than these bytes
     traits.max_length_bytes = std::uint64_t{8} << 20;
-    traits.versions = false;
+    traits.versions = can_.versions;
     traits.blocking = true;
-    traits.inline_completion = !asynchronous_;
+    traits.inline_completion = !can_.asynchronous;
     traits.lends_bytes = true;
+    traits.writable = can_.writable;
     return traits;
   }
 
@@ -168,9 +211,42 @@ class object_store final : public store {
       for (const byte_read& one : reads) sink.complete(one.tag, ended());
       return;
     }
-    if (asynchronous_) return submit(reads, sink, std::move(stop));
+    if (can_.asynchronous) return submit(reads, sink, std::move(stop));
     for (const byte_read& one : reads) {
       sink.complete(one.tag, stop.stop_requested() || !may_enter_python() ? ended() : fetch(one));
+    }
+  }
+
+  result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition) override {
+    if (!can_.writable) return store::put(key, parts, condition);
+    if (!may_enter_python()) return std::move(ended()).error();
+    const nb::gil_scoped_acquire gil;
+    try {
+      const nb::object value = bytes_of(parts);
+      const nb::object token = token_of(&condition.expected);
+      if (condition.what == write_condition::kind::must_match && token.is_none())
+        return error(errc::invalid_argument, "a condition names no version to match");
+      const nb::object given = nb::handle(adapter_).attr("store")(
+          to_str(key), value, condition.what == write_condition::kind::must_be_absent, token);
+      if (given.ptr() == Py_False) return error(errc::version_changed, "the object is no longer what it was to be");
+      return version_of_token(given.ptr());
+    } catch (nb::python_error& failed) {
+      failed.restore();
+      return take_python_error();
+    }
+  }
+
+  result<> erase(std::string_view key, const write_condition&) override {
+    // No store of ours erases on condition: what was put meanwhile would be lost, as with any of them.
+    if (!can_.writable) return store::erase(key, {});
+    if (!may_enter_python()) return std::move(ended()).error();
+    const nb::gil_scoped_acquire gil;
+    try {
+      nb::handle(adapter_).attr("remove")(to_str(key));
+      return {};
+    } catch (nb::python_error& failed) {
+      failed.restore();
+      return take_python_error();
     }
   }
 
@@ -222,10 +298,23 @@ class object_store final : public store {
 
   PyObject* adapter_;
   std::string uri_;
-  bool asynchronous_;
+  abilities can_;
 };
 
 }  // namespace
+
+nb::object bytes_of(std::span<const part> parts) {
+  std::size_t size = 0;
+  for (const part& each : parts) size += each.size();
+  nb::object out = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+  if (!out.is_valid()) throw nb::python_error();
+  char* to = PyBytes_AsString(out.ptr());
+  for (const part& each : parts) {
+    if (!each.empty()) std::memcpy(to, each.data(), each.size());
+    to += each.size();
+  }
+  return out;
+}
 
 result<read_done> deliver(std::span<const std::byte> object, const byte_read& wanted, lending how, PyObject* owner) {
   const std::uint64_t size = object.size();
@@ -266,7 +355,9 @@ void bind_object_store(nb::module_& m) {
   m.def(
       "object_store",
       [](nb::object adapter, const char* uri, bool asynchronous) {
-        return store_handle{std::make_shared<object_store>(adapter, uri, asynchronous)};
+        const abilities can{asynchronous, nb::cast<bool>(adapter.attr("writable")),
+                            nb::cast<bool>(adapter.attr("versions"))};
+        return store_handle{std::make_shared<object_store>(adapter, uri, can)};
       },
       nb::arg("adapter"), nb::arg("uri"), nb::arg("asynchronous"), "A store that Python implements.");
 }

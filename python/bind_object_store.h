@@ -19,6 +19,9 @@ result<read_done> deliver(std::span<const std::byte> object, const byte_read& wa
 /// The same from the memory of a buffer object.
 result<read_done> deliver_buffer(PyObject* object, const byte_read& wanted, lending how);
 
+/// A `bytes` of all parts. The GIL is held; throws where there is no memory.
+nb::object bytes_of(std::span<const part> parts);
+
 void bind_object_store(nb::module_& m);
 
 }  // namespace penstock::inline v0::python

@@ -1,11 +1,18 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "bind.h"
 #include "bind_object_store.h"
+#include "engine/blocking_read.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -19,10 +26,17 @@ std::span<const std::byte> as_span(const void* data, Py_ssize_t size) noexcept {
 /// `bytes` cannot change, so their address names their contents for as long as a version holds on to them; so does a
 /// zarr `Buffer`, which stores replace and never write to. Other buffer objects may change under us: their bytes are
 /// copied while the GIL is held, and have no version.
+///
+/// What is put is stored as `bytes`, or as what `wrap` makes of them (a zarr `Buffer`); comparing versions and
+/// replacing is one step under the GIL.
 class dict_store final : public store {
  public:
-  explicit dict_store(nb::object values) noexcept : values_(values.release().ptr()) {}
-  ~dict_store() override { drop_reference(values_); }
+  dict_store(nb::object values, nb::object wrap, bool writable) noexcept
+      : values_(values.release().ptr()), wrap_(wrap.release().ptr()), writable_(writable) {}
+  ~dict_store() override {
+    drop_reference(values_);
+    drop_reference(wrap_);
+  }
 
   store_traits traits() const override {
     store_traits traits;
@@ -30,6 +44,7 @@ class dict_store final : public store {
     traits.blocking = false;
     traits.inline_completion = true;
     traits.lends_bytes = true;
+    traits.writable = writable_;
     return traits;
   }
 
@@ -72,14 +87,64 @@ class dict_store final : public store {
     return {};
   }
 
+  result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition) override {
+    if (!writable_) return store::put(key, parts, condition);
+    if (!may_enter_python()) return error(errc::cancelled, "the interpreter is ending");
+    if (condition.what == write_condition::kind::must_match && !condition.expected.known())
+      return error(errc::invalid_argument, "a condition names no version to match");
+    const nb::gil_scoped_acquire gil;
+    try {
+      nb::object value = bytes_of(parts);
+      if (wrap_ != Py_None) value = nb::handle(wrap_)(value);
+      const nb::str name = to_str(key);
+      PENSTOCK_TRY(check(name, condition));
+      if (PyObject_SetItem(values_, name.ptr(), value.ptr()) != 0) throw nb::python_error();
+      return version_of(value.ptr(), nullptr);
+    } catch (nb::python_error& failed) {
+      failed.restore();
+      return take_python_error();
+    }
+  }
+
+  result<> erase(std::string_view key, const write_condition& condition) override {
+    if (!writable_) return store::erase(key, condition);
+    if (!may_enter_python()) return error(errc::cancelled, "the interpreter is ending");
+    const nb::gil_scoped_acquire gil;
+    const nb::str name = to_str(key);
+    if (PyDict_GetItemWithError(values_, name.ptr()) == nullptr) {
+      if (PyErr_Occurred() != nullptr) return take_python_error();
+      return {};
+    }
+    PENSTOCK_TRY(check(name, condition));
+    if (PyObject_DelItem(values_, name.ptr()) != 0) return take_python_error();
+    return {};
+  }
+
   std::string uri() const override { return "memory:"; }
 
  private:
   static result<read_done> read_one_of(PyObject* value, const byte_read& wanted);
+  static version version_of(PyObject* value, const version* expected);
   result<read_done> read_one(const byte_read& wanted) const;
+  // The GIL is held from here to the change.
+  result<> check(const nb::str& name, const write_condition& condition) const;
 
   PyObject* values_;
+  PyObject* wrap_;
+  bool writable_;
 };
+
+result<> dict_store::check(const nb::str& name, const write_condition& condition) const {
+  if (condition.what == write_condition::kind::none) return {};
+  PyObject* const present = PyDict_GetItemWithError(values_, name.ptr());
+  if (present == nullptr && PyErr_Occurred() != nullptr) return take_python_error();
+  if (condition.what == write_condition::kind::must_be_absent) {
+    if (present == nullptr) return {};
+    return error(errc::version_changed, "the key exists, it was to be created");
+  }
+  if (present != nullptr && condition.expected.word[0] == reinterpret_cast<std::uintptr_t>(present)) return {};
+  return error(errc::version_changed, "the value of this key was replaced");
+}
 
 result<read_done> dict_store::read_one(const byte_read& wanted) const {
   PyObject* const key = PyUnicode_DecodeUTF8(wanted.key.data(), static_cast<Py_ssize_t>(wanted.key.size()), nullptr);
@@ -96,7 +161,7 @@ result<read_done> dict_store::read_one(const byte_read& wanted) const {
   return done;
 }
 
-version version_of(PyObject* value, const version* expected) {
+version dict_store::version_of(PyObject* value, const version* expected) {
   version seen;
   seen.word[0] = reinterpret_cast<std::uintptr_t>(value);
   seen.word[1] = 1;
@@ -138,14 +203,109 @@ result<read_done> dict_store::read_one_of(PyObject* value, const byte_read& want
   return deliver_buffer(value, wanted, lending::copy);
 }
 
+// --- what tests and tools do with a store itself ---
+
+nb::object bytes_read(const blocking_read& from) {
+  return nb::bytes(reinterpret_cast<const char*>(from.bytes.data()), from.bytes.size());
+}
+
+// Null where the object is absent.
+std::optional<blocking_read> read_object(store& from, const std::string& key) {
+  return call_engine([&]() -> result<std::optional<blocking_read>> {
+    auto found = read_and_wait(from, key, {}, byte_range::kAll - 1);
+    if (found.ok()) return std::optional(std::move(found).value());
+    if (found.error().code() == errc::not_found) return std::optional<blocking_read>();
+    return std::move(found).error();
+  });
+}
+
+nb::object get_one(const store_handle& self, nb::str key) {
+  const auto found = read_object(*self.store, key.c_str());
+  return found ? bytes_read(*found) : nb::none();
+}
+
+result<version> put_bytes(store& to, const std::string& key, const nb::bytes& value, const write_condition& condition) {
+  const part whole(static_cast<const std::byte*>(value.data()), value.size());
+  return to.put(key, {&whole, 1}, condition);
+}
+
+bool put_one(const store_handle& self, nb::str key, nb::bytes value, bool absent) {
+  write_condition condition;
+  if (absent) condition.what = write_condition::kind::must_be_absent;
+  return call_engine([&, name = std::string(key.c_str())]() -> result<bool> {
+    const auto done = put_bytes(*self.store, name, value, condition);
+    if (!done.ok() && done.error().code() == errc::version_changed) return false;
+    if (!done.ok()) return done.error().clone();
+    return true;
+  });
+}
+
+// Where a store has no versions, what others write meanwhile is lost.
+int swap_one(const store_handle& self, nb::str key, nb::callable change) {
+  const std::string name(key.c_str());
+  for (int attempt = 1;; ++attempt) {
+    const auto found = read_object(*self.store, name);
+    const nb::bytes value = nb::cast<nb::bytes>(change(found ? bytes_read(*found) : nb::none()));
+    write_condition condition;
+    if (!found) {
+      condition.what = write_condition::kind::must_be_absent;
+    } else if (found->seen.known()) {
+      condition.what = write_condition::kind::must_match;
+      condition.expected = found->seen;
+    }
+    const bool done = call_engine([&]() -> result<bool> {
+      const auto put = put_bytes(*self.store, name, value, condition);
+      if (!put.ok() && put.error().code() == errc::version_changed) return false;
+      if (!put.ok()) return put.error().clone();
+      return true;
+    });
+    if (done) return attempt;
+  }
+}
+
+std::vector<std::string> list_keys(const store_handle& self, nb::str prefix, bool children) {
+  struct : key_sink {
+    bool key(std::string_view key, std::uint64_t) override {
+      keys.emplace_back(key);
+      return true;
+    }
+    std::vector<std::string> keys;
+  } sink;
+  call_engine([&, name = std::string(prefix.c_str())] {
+    return self.store->list(name, children ? listing::children : listing::objects, sink);
+  });
+  std::sort(sink.keys.begin(), sink.keys.end());
+  return std::move(sink.keys);
+}
+
 }  // namespace
 
 void bind_stores(nb::module_& m) {
   nb::class_<store_handle>(m, "Store", "A store as the engine sees it.")
-      .def_prop_ro("uri", [](const store_handle& self) { return to_str(self.store->uri()); });
+      .def_prop_ro("uri", [](const store_handle& self) { return to_str(self.store->uri()); })
+      .def_prop_ro("writable", [](const store_handle& self) { return self.store->traits().writable; })
+      .def("put", &put_one, nb::arg("key"), nb::arg("value"), nb::arg("absent") = false,
+           "Replace or create an object; False where it was to be absent and is not.")
+      .def("swap", &swap_one, nb::arg("key"), nb::arg("change"),
+           "Replace an object by what `change(bytes or None)` makes of it, again where somebody else was faster; says "
+           "how "
+           "often that was tried.")
+      .def(
+          "erase",
+          [](const store_handle& self, nb::str key) {
+            call_engine([&self, name = std::string(key.c_str())] { return self.store->erase(name, {}); });
+          },
+          nb::arg("key"), "Remove an object; an absent one is no error.")
+      .def("get", &get_one, nb::arg("key"), "All bytes of an object, or None.")
+      .def("list", &list_keys, nb::arg("prefix"), nb::arg("children") = false, "Keys below a prefix, sorted.")
+      .def("flush", [](const store_handle& self) { call_engine([&] { return self.store->flush(); }); });
   m.def(
-      "dict_store", [](nb::dict values) { return store_handle{std::make_shared<dict_store>(nb::object(values))}; },
-      nb::arg("values"), "The values of a dict; the dict is not copied.");
+      "dict_store",
+      [](nb::dict values, nb::object wrap, bool writable) {
+        return store_handle{std::make_shared<dict_store>(nb::object(values), wrap, writable)};
+      },
+      nb::arg("values"), nb::arg("wrap").none() = nb::none(), nb::arg("writable") = true,
+      "The values of a dict; the dict is not copied. `wrap` makes of bytes what is stored.");
   m.def(
       "file_store",
       [](nb::bytes root) { return store_handle{open_file_store(std::string(root.c_str(), root.size()))}; },

@@ -114,6 +114,24 @@ class Store:
 
     @property
     def uri(self) -> str: ...
+    @property
+    def writable(self) -> bool: ...
+    def put(self, key: str, value: bytes, absent: bool = False) -> bool:
+        """Replace or create an object; False where it was to be absent and is not."""
+
+    def swap(self, key: str, change: Callable[[bytes | None], bytes]) -> int:
+        """Replace an object by what `change(bytes or None)` makes of it; says how often that was tried."""
+
+    def erase(self, key: str) -> None:
+        """Remove an object; an absent one is no error."""
+
+    def get(self, key: str) -> bytes | None:
+        """All bytes of an object, or None."""
+
+    def list(self, prefix: str, children: bool = False) -> list[str]:
+        """Keys below a prefix, sorted."""
+
+    def flush(self) -> None: ...
 
 class _Ticket:
     """A read under way. Dropping it cancels the read and waits for its workers."""
@@ -187,8 +205,8 @@ def open_uri(uri: bytes, context: Context, path: bytes, cache_index: bool) -> Ar
 def open_store(store: Store, context: Context, path: bytes, cache_index: bool) -> Array | Group:
     """Open within a store."""
 
-def dict_store(values: dict[str, Any]) -> Store:
-    """The values of a dict; the dict is not copied."""
+def dict_store(values: dict[str, Any], wrap: Callable[[bytes], Any] | None = None, writable: bool = True) -> Store:
+    """The values of a dict; the dict is not copied. `wrap` makes of bytes what is stored."""
 
 def file_store(root: bytes) -> Store:
     """A folder of this machine."""

@@ -12,7 +12,7 @@ from penstock._array import Array
 from penstock._context import Context, current_context
 from penstock._errors import InvalidArgumentError, ReadOnlyError, UnsupportedError, _make
 from penstock._group import Group, wrap
-from penstock._stores import store_of
+from penstock._stores import remote_store, store_of
 
 
 def open(
@@ -42,7 +42,7 @@ def open(
         the next. Only for data that does not change: otherwise an index lives for one read. Files and dicts have
         versions and need no such promise.
     storage_options
-        For remote URIs of later releases.
+        For URIs that fsspec or obstore serve ("memory://x", "s3://bucket/x"): theirs.
 
     Raises
     ------
@@ -53,10 +53,10 @@ def open(
     """
     if mode != "r":
         raise _make(ReadOnlyError, f"this release only reads: mode must be 'r', it is {mode!r}")
-    if storage_options:
-        raise _make(UnsupportedError, "storage_options are for remote URIs, which this release does not open")
     context = current_context() if context is None else context
     inner = os.fsencode(path)
+    if isinstance(target, str):
+        target = remote_store(target, storage_options) or target
     if isinstance(target, str | os.PathLike):
         return wrap(_core.open_uri(os.fsencode(target), context, inner, cache_index))
     if isinstance(target, bytes | bytearray | memoryview | io.IOBase):

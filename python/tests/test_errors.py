@@ -188,8 +188,7 @@ def test_a_shape_larger_than_memory_is_refused_before_it_is_allocated():
 @pytest.mark.parametrize(
     ("target", "kind"),
     [
-        ("s3://bucket/x.zarr", ps.UnsupportedError),
-        ("https://example.org/x.zarr", ps.UnsupportedError),
+        ("gopher://bucket/x.zarr", ps.UnsupportedError),
         (b"PK\x03\x04", ps.UnsupportedError),
         (7, ps.InvalidArgumentError),
         (None, ps.InvalidArgumentError),
