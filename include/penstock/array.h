@@ -104,6 +104,10 @@ class PENSTOCK_API array {
   /// \error out_of_range, invalid_argument  As NumPy.
   result<extents> result_shape(const selection& which) const;
 
+  /// Resolves any selection, once: what it gives serves any number of reads of this array.
+  /// \error out_of_range, invalid_argument  As NumPy.
+  result<resolved_selection> select(const selection& which) const;
+
   /// Reads `which` into `out`.
   ///
   /// Chunks that were never written appear as the fill value; a failed read never does.
@@ -117,16 +121,20 @@ class PENSTOCK_API array {
 
   /// Reads a selection that was resolved against this array's shape before.
   result<> read(const resolved_basic& which, const tensor_view& out, const read_options& options = {}) const;
+  result<> read(const resolved_selection& which, const tensor_view& out, const read_options& options = {}) const;
 
   /// Reads everything.
   result<> read(const tensor_view& out, const read_options& options = {}) const;
 
   /// Starts a read on the context's threads. `out` is borrowed until the ticket is done.
   result<ticket> read_async(const selection& which, const tensor_view& out, const read_options& options = {}) const;
+  result<ticket> read_async(const resolved_selection& which, const tensor_view& out,
+                            const read_options& options = {}) const;
 
   /// True where `read` would finish on the calling thread without waiting for storage: a small read of a store that
   /// does not block. Bindings keep their interpreter's lock then.
   bool runs_inline(const resolved_basic& which) const noexcept;
+  bool runs_inline(const resolved_selection& which) const noexcept;
 
   /// Writes `value` to `which`.
   ///

@@ -12,6 +12,8 @@
 
 namespace penstock::inline v0 {
 
+class indexed_selection;  // src/plan/indexed_selection.h
+
 /// One array that a plan reads from, and where its selection goes. One array is one source; shards and batches are
 /// many.
 struct source {
@@ -23,6 +25,10 @@ struct source {
   strides to_strides;               ///< bytes, one for each dimension of the array
   const std::byte* fill = nullptr;  ///< one item
   std::uint64_t uid = 0;            ///< names the open array in caches; 0: keep nothing
+
+  /// What a box cannot say: index lists, points, a mask. Null: `from` says it. Else `from` is empty, and `to_strides`
+  /// are as `indexed_selection::places_axes` says. Borrowed.
+  const indexed_selection* indexed = nullptr;
 };
 
 /// A storage object that the plan touches.

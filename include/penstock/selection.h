@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -46,8 +48,11 @@ struct coordinate_selection {
   extents shape;                   ///< shape of the result; its product is that length
 };
 struct mask_selection {
-  extents shape;           ///< equal to the array's
-  std::vector<bool> mask;  ///< C order
+  extents shape;                     ///< equal to the array's
+  std::vector<std::uint64_t> words;  ///< C order: element i is bit i % 64 of word i / 64
+
+  /// Packs one byte for each element; 0 is false.
+  PENSTOCK_API static mask_selection pack(const extents& shape, std::span<const std::uint8_t> bytes);
 };
 struct block_selection {
   std::vector<block_item> items;  ///< in units of the chunk grid that the array reports as `chunks`
@@ -63,6 +68,14 @@ struct resolved_basic {
   extents shape;     ///< shape of the result, ints dropped and new axes added
   dim_vector<std::int8_t>
       axis;  ///< for each dimension of the array its axis in the result, or -1 where an int dropped it
+};
+
+class indexed_selection;  // src/plan/indexed_selection.h
+
+/// Any selection resolved against one array (`array::select`), so that the work on its index lists is done once.
+struct resolved_selection : resolved_basic {
+  /// What a box cannot say; null: `from` and `axis` say it all. Else only `shape` has a meaning.
+  std::shared_ptr<const indexed_selection> indexed;
 };
 
 /// Resolves ints, slices, Ellipsis and newaxis with NumPy's semantics.

@@ -157,8 +157,8 @@ class PENSTOCK_API store {
   /// Names what stands below `prefix` (empty, or a folder's name with its final '/'), in no order.
   virtual result<> list(std::string_view prefix, listing what, key_sink& sink) const;
   /// Makes what was put and erased visible to everybody else who reads this storage. Most stores do so with each put
-  /// and have nothing left to do; one that is a single file (zip) writes its directory here. Whoever wrote calls it once
-  /// at the end of a piece of work; a store that goes away flushes what it can.
+  /// and have nothing left to do; one that is a single file (zip) writes its directory here. Whoever wrote calls it
+  /// once at the end of a piece of work; a store that goes away flushes what it can.
   virtual result<> flush();
 
   /// What a user would recognise: `file:///data/x.zarr`, `memory:`.

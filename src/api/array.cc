@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "api/array_state.h"
 #include "api/read_source.h"
 #include "array/chunk_grid.h"
+#include "base/checked.h"
 #include "codec/codec_chain.h"
 #include "engine/read_job.h"
+#include "plan/indexed_selection.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -101,56 +104,108 @@ const std::string& array::uri() const noexcept { return state_->uri; }
 const std::shared_ptr<penstock::context>& array::context() const noexcept { return state_->context; }
 
 result<extents> array::result_shape(const selection& which) const {
-  PENSTOCK_ASSIGN(const resolved_basic resolved, resolve_any(*state_, which));
+  PENSTOCK_ASSIGN(const resolved_selection resolved, select(which));
   return resolved.shape;
 }
 
-result<> array::read(const selection& which, const tensor_view& out, const read_options& options) const {
+result<resolved_selection> array::select(const selection& which) const {
   auto resolved = resolve_any(*state_, which);
   if (!resolved.ok()) return name_array(std::move(resolved).error(), *state_);
-  return read(*resolved, out, options);
+  return resolved;
+}
+
+result<> array::read(const selection& which, const tensor_view& out, const read_options& options) const {
+  if (const auto* const basic = std::get_if<basic_selection>(&which)) {
+    auto resolved = resolve(*basic, state_->shape);
+    if (!resolved.ok()) return name_array(std::move(resolved).error(), *state_);
+    return read(*resolved, out, options);
+  }
+  PENSTOCK_ASSIGN(const resolved_selection resolved, select(which));
+  return read(resolved, out, options);
 }
 
 result<> array::read(const tensor_view& out, const read_options& options) const {
   return read(selection(basic_selection()), out, options);
 }
 
+namespace {
+
+// Reads a source on the calling thread and, where it is worth it, others.
+result<> read_source(const array_state& state, const source& from, const read_options& options) {
+  const borrowed_job job(state.context->state());
+  const read_job::settings settings = settings_of(state, options);
+  job->begin({&from, 1}, settings);
+  auto done = run(state, job, useful_workers(*job, settings.workers), options);
+  if (!done.ok()) return name_array(std::move(done).error(), state);
+  return {};
+}
+
+}  // namespace
+
 result<> array::read(const resolved_basic& which, const tensor_view& out, const read_options& options) const {
   if (auto checked = check_out(*state_, which, out, options); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
   if (is_empty(which.shape)) return {};
-  const source from = source_of(*state_, which, out.strides, out.data);
-  const borrowed_job job(state_->context->state());
-  const read_job::settings settings = settings_of(*state_, options);
-  job->begin({&from, 1}, settings);
-  auto done = run(*state_, job, useful_workers(*job, settings.workers), options);
-  if (!done.ok()) return name_array(std::move(done).error(), *state_);
-  return {};
+  return read_source(*state_, source_of(*state_, which, out.strides, out.data), options);
+}
+
+result<> array::read(const resolved_selection& which, const tensor_view& out, const read_options& options) const {
+  if (!which.indexed) return read(static_cast<const resolved_basic&>(which), out, options);
+  if (auto checked = check_out(*state_, which, out, options); !checked.ok())
+    return name_array(std::move(checked).error(), *state_);
+  if (is_empty(which.shape)) return {};
+  return read_source(*state_, source_of(*state_, which, out.strides, out.data), options);
 }
 
 result<ticket> array::read_async(const selection& which, const tensor_view& out, const read_options& options) const {
-  auto resolved = resolve_any(*state_, which);
-  if (!resolved.ok()) return name_array(std::move(resolved).error(), *state_);
-  if (auto checked = check_out(*state_, *resolved, out, options); !checked.ok())
+  PENSTOCK_ASSIGN(const resolved_selection resolved, select(which));
+  return read_async(resolved, out, options);
+}
+
+result<ticket> array::read_async(const resolved_selection& which, const tensor_view& out,
+                                 const read_options& options) const {
+  if (auto checked = check_out(*state_, which, out, options); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
-  const source from = source_of(*state_, *resolved, out.strides, out.data);
+  const source from = source_of(*state_, which, out.strides, out.data);
   auto job = std::make_shared<read_job>(state_->context->state());
   read_job::settings settings = settings_of(*state_, options);
   const unsigned workers = settings.workers;
   settings.keep_alive = state_;
+  if (which.indexed)
+    settings.keep_alive =
+        std::make_shared<const std::pair<decltype(state_), decltype(which.indexed)>>(state_, which.indexed);
   settings.note = "array '" + state_->uri + "'";
-  job->begin({&from, is_empty(resolved->shape) ? 0U : 1U}, std::move(settings));
+  job->begin({&from, is_empty(which.shape) ? 0U : 1U}, std::move(settings));
   state_->context->state().executor().start(job, useful_workers(*job, workers));
   return ticket(std::move(job));
 }
 
+namespace {
+
+// Cells that a read may touch and still run inline.
+std::uint64_t inline_cells(const array_state& state) noexcept {
+  const store_traits traits = state.store->traits();
+  if (traits.blocking || !traits.inline_completion || state.layout->chains()[0].via_python()) return 0;
+  const std::uint64_t cell_bytes = state.layout->chains()[0].decoded_bytes();
+  return cell_bytes == 0 ? kMaxInlineBytes : kMaxInlineBytes / cell_bytes;
+}
+
+}  // namespace
+
 bool array::runs_inline(const resolved_basic& which) const noexcept {
-  const store_traits traits = state_->store->traits();
-  if (traits.blocking || !traits.inline_completion || state_->layout->chains()[0].via_python()) return false;
+  const std::uint64_t most = inline_cells(*state_);
+  if (most == 0) return false;
   cell_walk walk;
   walk.start(state_->layout->grid(), which.from);
-  const std::uint64_t cell_bytes = state_->layout->chains()[0].decoded_bytes();
-  return walk.total() == 0 || cell_bytes <= kMaxInlineBytes / walk.total();
+  return walk.total() <= most;
+}
+
+bool array::runs_inline(const resolved_selection& which) const noexcept {
+  if (!which.indexed) return runs_inline(static_cast<const resolved_basic&>(which));
+  std::uint64_t bytes = state_->type.item_bytes();
+  for (const std::uint64_t size : which.shape)
+    if (!checked_mul(bytes, size, bytes)) return false;
+  return bytes <= kMaxInlineBytes && which.indexed->cells() <= inline_cells(*state_);
 }
 
 result<array::check_report> array::check(const read_options& options, std::size_t max_failures) const {

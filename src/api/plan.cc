@@ -11,6 +11,7 @@
 #include "engine/blocking_read.h"
 #include "engine/index_cache.h"
 #include "engine/index_io.h"
+#include "plan/indexed_selection.h"
 #include "plan/plan_text.h"
 #include "plan/planner.h"
 
@@ -31,12 +32,14 @@ struct planned {
   plan_totals totals;
   std::uint64_t total_cells = 0;
   bool complete = true;
+  std::string selects;  // where it is no box
   std::string text;
 };
 
 result<planned> make_plan(const array_state& state, const selection& which, std::size_t max_lines) {
-  PENSTOCK_ASSIGN(const resolved_basic resolved, resolve_any(state, which));
+  PENSTOCK_ASSIGN(const resolved_selection resolved, resolve_any(state, which));
   planned out;
+  if (resolved.indexed) out.selects = resolved.indexed->describe();
   if (is_empty(resolved.shape)) return out;
   const source from = source_of(state, resolved, c_order_strides(resolved.shape, state.type.item_bytes()), nullptr);
   planner plans;
@@ -93,6 +96,7 @@ result<std::string> array::plan(const selection& which, std::size_t max_lines) c
   const plan_totals& sums = made->totals;
   std::string out =
       fmt::format("plan for '{}': {} of {} cells\n", state_->uri, made->total_cells, state_->layout->grid().cells());
+  if (!made->selects.empty()) out += fmt::format("selects {}\n", made->selects);
   if (!made->complete) out += fmt::format("sums of the first {} cells:\n", sums.cells);
   out += fmt::format("{} index reads, {} requests", sums.index_requests, sums.requests);
   if (sums.requests > sums.whole_objects) out += fmt::format(", {} bytes", sums.fetched_bytes);
@@ -112,6 +116,7 @@ result<std::string> array::plan_json(const selection& which) const {
   if (!made.ok()) return std::move(made).error().note("array '" + state_->uri + "'");
   const plan_totals& sums = made->totals;
   return json(json::object_t{{"uri", state_->uri},
+                             {"selects", made->selects},
                              {"cells", made->total_cells},
                              {"complete", made->complete},
                              {"index_requests", sums.index_requests},

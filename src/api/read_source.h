@@ -6,12 +6,14 @@
 
 namespace penstock::inline v0 {
 
-/// Resolves what reads take: basic and block selections.
-/// \error unsupported  The other kinds.
-result<resolved_basic> resolve_any(const array_state& state, const selection& which);
+/// Resolves any selection against an array.
+result<resolved_selection> resolve_any(const array_state& state, const selection& which);
 
 /// The plan's source for a selection; strides are those of the result, `to` may be null for a plan that is not run.
 source source_of(const array_state& state, const resolved_basic& which, const strides& result_strides, std::byte* to);
+/// The same; `which.indexed` is borrowed.
+source source_of(const array_state& state, const resolved_selection& which, const strides& result_strides,
+                 std::byte* to);
 
 inline bool is_empty(const extents& shape) noexcept {
   for (const std::uint64_t each : shape)

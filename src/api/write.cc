@@ -86,6 +86,8 @@ bool array::read_only() const noexcept {
 result<> array::write(const selection& which, const tensor_view& value, const write_options& options) const {
   auto resolved = resolve_any(*state_, which);
   if (!resolved.ok()) return name_array(std::move(resolved).error(), *state_);
+  if (resolved->indexed)
+    return name_array(error(errc::unsupported, "writes take boxes so far: basic and block selections"), *state_);
   return write(*resolved, value, options);
 }
 

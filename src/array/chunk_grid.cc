@@ -129,6 +129,44 @@ void chunk_grid::coordinates(chunk_id id, dim_vector<std::uint64_t>& out) const 
   }
 }
 
+namespace {
+
+// The part of one dimension; false where nothing of the range falls into the cell.
+inline bool intersect_one(const grid_axis& axis, std::uint64_t cell, const axis_range& range, axis_range& in_cell,
+                          std::uint64_t& in_result, bool& covers) noexcept {
+  const std::uint64_t begin = axis.origin(cell);
+  const std::uint64_t length = axis.codec_length(cell);
+  const std::uint64_t end = begin + std::min(length, axis.extent() - begin);
+  const auto start = static_cast<std::uint64_t>(range.start);
+  const std::uint64_t step = magnitude(range.step);
+  // [first, last) are the numbers of the elements that fall into [begin, end).
+  std::uint64_t first = 0, last = 0;
+  if (range.step > 0) {
+    first = start >= begin ? 0 : divide_up(begin - start, step);
+    last = start >= end ? 0 : divide_up(end - start, step);
+  } else {
+    first = start < end ? 0 : divide_up(start - (end - 1), step);
+    last = start < begin ? 0 : divide(start - begin, step) + 1;
+  }
+  last = std::min(last, range.count);
+  if (first >= last) return false;
+  const std::uint64_t count = last - first;
+  in_cell.start = range.at(first) - static_cast<std::int64_t>(begin);
+  in_cell.step = count == 1 ? 1 : range.step;  // a single element has no direction
+  in_cell.count = count;
+  in_result = first;
+  covers = covers && count == length && in_cell.step == 1;
+  return true;
+}
+
+}  // namespace
+
+bool intersect(const grid_axis& axis, std::uint64_t cell, const axis_range& range, axis_range& in_cell,
+               std::uint64_t& in_result) noexcept {
+  bool covers = true;
+  return intersect_one(axis, cell, range, in_cell, in_result, covers);
+}
+
 bool intersect(const chunk_grid& grid, const dim_vector<std::uint64_t>& coordinates, const strided_box& selection,
                cell_region& out) noexcept {
   const std::size_t rank = grid.rank();
@@ -136,31 +174,8 @@ bool intersect(const chunk_grid& grid, const dim_vector<std::uint64_t>& coordina
   out.in_result.resize(rank);
   out.covers_cell = true;
   for (std::size_t d = 0; d < rank; ++d) {
-    const grid_axis& axis = grid.axis(d);
-    const axis_range& range = selection[d];
-    const std::uint64_t begin = axis.origin(coordinates[d]);
-    const std::uint64_t length = axis.codec_length(coordinates[d]);
-    const std::uint64_t end = begin + std::min(length, axis.extent() - begin);
-    const auto start = static_cast<std::uint64_t>(range.start);
-    const std::uint64_t step = magnitude(range.step);
-    // [first, last) are the numbers of the elements that fall into [begin, end).
-    std::uint64_t first = 0, last = 0;
-    if (range.step > 0) {
-      first = start >= begin ? 0 : divide_up(begin - start, step);
-      last = start >= end ? 0 : divide_up(end - start, step);
-    } else {
-      first = start < end ? 0 : divide_up(start - (end - 1), step);
-      last = start < begin ? 0 : divide(start - begin, step) + 1;
-    }
-    last = std::min(last, range.count);
-    if (first >= last) return false;
-    const std::uint64_t count = last - first;
-    axis_range& in_cell = out.in_cell[d];
-    in_cell.start = range.at(first) - static_cast<std::int64_t>(begin);
-    in_cell.step = count == 1 ? 1 : range.step;  // a single element has no direction
-    in_cell.count = count;
-    out.in_result[d] = first;
-    out.covers_cell = out.covers_cell && count == length && in_cell.step == 1;
+    if (!intersect_one(grid.axis(d), coordinates[d], selection[d], out.in_cell[d], out.in_result[d], out.covers_cell))
+      return false;
   }
   return true;
 }

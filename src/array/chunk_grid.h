@@ -72,6 +72,10 @@ struct cell_region {
 bool intersect(const chunk_grid& grid, const dim_vector<std::uint64_t>& coordinates, const strided_box& selection,
                cell_region& out) noexcept;
 
+/// The same along one dimension. `in_result` is the number of the range's first element that falls into the cell.
+bool intersect(const grid_axis& axis, std::uint64_t cell, const axis_range& range, axis_range& in_cell,
+               std::uint64_t& in_result) noexcept;
+
 /// Walks the cells that a strided box touches, in C order, without listing them.
 ///
 /// A step longer than a cell skips cells that it does not touch. The walk is lazy: 10^9 cells cost nothing to begin.

@@ -5,15 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "array/bit_mask.h"
+#include "array/selection_checks.h"
+#include "base/checked.h"
+
 namespace penstock::inline v0 {
 namespace {
 
 constexpr std::int64_t kMostPositive = std::numeric_limits<std::int64_t>::max();
-
-error bounds_error(std::int64_t index, std::size_t axis, std::uint64_t size) {
-  return error(errc::out_of_range,
-               fmt::format("index {} is out of bounds for axis {} with size {}", index, axis, size));
-}
 
 error rank_error(std::size_t rank, std::size_t items) {
   return error(errc::out_of_range,
@@ -75,6 +74,11 @@ result<index_list> wrap_all(const index_list& positions, std::size_t axis, std::
 }
 
 }  // namespace
+
+error bounds_error(std::int64_t index, std::size_t axis, std::uint64_t size) {
+  return error(errc::out_of_range,
+               fmt::format("index {} is out of bounds for axis {} with size {}", index, axis, size));
+}
 
 result<resolved_basic> resolve(const basic_selection& which, const extents& shape) {
   PENSTOCK_TRY(check_sizes(shape));
@@ -155,7 +159,7 @@ result<resolved_orthogonal> resolve(const orthogonal_selection& which, const ext
   return out;
 }
 
-result<coordinate_selection> resolve(const coordinate_selection& which, const extents& shape) {
+result<std::uint64_t> check_points(const coordinate_selection& which, const extents& shape) {
   PENSTOCK_TRY(check_sizes(shape));
   if (which.points.size() > shape.size()) return rank_error(shape.size(), which.points.size());
   if (which.points.size() < shape.size()) {
@@ -164,21 +168,28 @@ result<coordinate_selection> resolve(const coordinate_selection& which, const ex
                              which.points.size()));
   }
   PENSTOCK_ASSIGN(const std::uint64_t count, element_count(which.shape));
-  coordinate_selection out;
-  out.shape = which.shape;
-  out.points.reserve(which.points.size());
   for (std::size_t d = 0; d < which.points.size(); ++d) {
     if (which.points[d].size() != count) {
       return error(errc::invalid_argument, fmt::format("axis {} has {} coordinates, the result's shape {} needs {}", d,
                                                        which.points[d].size(), to_string(which.shape), count));
     }
+  }
+  return count;
+}
+
+result<coordinate_selection> resolve(const coordinate_selection& which, const extents& shape) {
+  PENSTOCK_TRY(check_points(which, shape));
+  coordinate_selection out;
+  out.shape = which.shape;
+  out.points.reserve(which.points.size());
+  for (std::size_t d = 0; d < which.points.size(); ++d) {
     PENSTOCK_ASSIGN(index_list positions, wrap_all(which.points[d], d, shape[d]));
     out.points.push_back(std::move(positions));
   }
   return out;
 }
 
-result<coordinate_selection> resolve(const mask_selection& which, const extents& shape) {
+result<> check_mask(const mask_selection& which, const extents& shape) {
   PENSTOCK_TRY(check_sizes(shape));
   const std::size_t rank = shape.size();
   if (which.shape.size() != rank) {
@@ -196,40 +207,59 @@ result<coordinate_selection> resolve(const mask_selection& which, const extents&
     }
   }
   PENSTOCK_ASSIGN(const std::uint64_t count, element_count(shape));
-  if (which.mask.size() != count) {
-    return error(errc::invalid_argument, fmt::format("the mask has {} elements, its shape {} needs {}",
-                                                     which.mask.size(), to_string(shape), count));
+  if (which.words.size() != ceil_div(count, 64)) {
+    return error(errc::invalid_argument, fmt::format("the mask has {} words of 64 elements, its shape {} needs {}",
+                                                     which.words.size(), to_string(shape), ceil_div(count, 64)));
   }
+  return {};
+}
+
+mask_selection mask_selection::pack(const extents& shape, std::span<const std::uint8_t> bytes) {
+  mask_selection out;
+  out.shape = shape;
+  out.words.resize(static_cast<std::size_t>(ceil_div(bytes.size(), 64)));
+  std::size_t i = 0;
+  for (; i + 8 <= bytes.size(); i += 8) {
+    std::uint64_t eight = 0;
+    for (int k = 0; k < 8; ++k) eight |= std::uint64_t{bytes[i + static_cast<std::size_t>(k)]} << 8 * k;
+    constexpr std::uint64_t kLow = 0x7f7f7f7f7f7f7f7f;
+    eight = ((((eight & kLow) + kLow) | eight) & ~kLow) >> 7;  // each byte 0 or 1
+    out.words[i / 64] |= (eight * 0x0102040810204080) >> 56 << i % 64;
+  }
+  for (; i < bytes.size(); ++i) out.words[i / 64] |= std::uint64_t{bytes[i] != 0} << i % 64;
+  return out;
+}
+
+result<coordinate_selection> resolve(const mask_selection& which, const extents& shape) {
+  PENSTOCK_TRY(check_mask(which, shape));
+  const std::size_t rank = shape.size();
+  PENSTOCK_ASSIGN(const std::uint64_t count, element_count(shape));
+  const bit_mask mask(which.words, count);
   coordinate_selection out;
   out.points.resize(rank);
-  const auto chosen = static_cast<std::size_t>(std::count(which.mask.begin(), which.mask.end(), true));
-  for (index_list& each : out.points) each.reserve(chosen);
-  dim_vector<std::uint64_t> at(rank, 0);
-  for (const bool wanted : which.mask) {
-    if (wanted) {
-      for (std::size_t d = 0; d < rank; ++d) out.points[d].push_back(static_cast<std::int64_t>(at[d]));
-    }
-    for (std::size_t d = rank; d-- > 0;) {
-      if (++at[d] < shape[d]) break;
-      at[d] = 0;
-    }
+  for (index_list& each : out.points) each.reserve(static_cast<std::size_t>(mask.ones()));
+  for (std::uint64_t i = mask.next_one(0, count); i < count; i = mask.next_one(i + 1, count)) {
+    std::uint64_t rest = i;
+    for (std::size_t d = rank; d-- > 0; rest /= shape[d])
+      out.points[d].push_back(static_cast<std::int64_t>(rest % shape[d]));
   }
-  out.shape = extents{chosen};
+  out.shape = extents{mask.ones()};
   return out;
 }
 
 result<resolved_basic> resolve(const block_selection& which, const extents& shape, const extents& chunks) {
   PENSTOCK_TRY(check_sizes(shape));
-  const std::size_t rank = shape.size();
-  if (chunks.size() != rank) {
-    return error(errc::invalid_argument, fmt::format("chunk shape {} and array shape {} have unequal ranks",
-                                                     to_string(chunks), to_string(shape)));
-  }
+  PENSTOCK_ASSIGN(const chunk_grid grid, chunk_grid::regular(shape, chunks));
+  return resolve(which, grid);
+}
+
+result<resolved_basic> resolve(const block_selection& which, const chunk_grid& grid) {
+  const std::size_t rank = grid.rank();
   if (which.items.size() > rank) return rank_error(rank, which.items.size());
   resolved_basic out;
   for (std::size_t d = 0; d < rank; ++d) {
-    if (chunks[d] == 0) return error(errc::invalid_argument, "chunk shape " + to_string(chunks) + " has a length of 0");
-    const std::uint64_t blocks = shape[d] / chunks[d] + (shape[d] % chunks[d] != 0);
+    const grid_axis& axis = grid.axis(d);
+    const std::uint64_t blocks = axis.cells();
     axis_range of_blocks = whole(blocks);
     if (d < which.items.size()) {
       if (const auto* const index = std::get_if<std::int64_t>(&which.items[d])) {
@@ -250,10 +280,10 @@ result<resolved_basic> resolve(const block_selection& which, const extents& shap
     }
     axis_range kept{0, 1, 0};
     if (of_blocks.count != 0) {
-      const auto first = static_cast<std::uint64_t>(of_blocks.start) * chunks[d];
-      const std::uint64_t last = static_cast<std::uint64_t>(of_blocks.start) + of_blocks.count;  // < 2^63
-      const std::uint64_t end = last == blocks ? shape[d] : last * chunks[d];
-      kept = {static_cast<std::int64_t>(first), 1, end - first};
+      const auto first = static_cast<std::uint64_t>(of_blocks.start);
+      const std::uint64_t last = first + of_blocks.count - 1;
+      const std::uint64_t begin = axis.origin(first);
+      kept = {static_cast<std::int64_t>(begin), 1, axis.origin(last) + axis.valid_length(last) - begin};
     }
     out.from.push_back(kept);
     out.axis.push_back(static_cast<std::int8_t>(d));

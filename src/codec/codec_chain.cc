@@ -137,6 +137,13 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
   }
   const std::byte* from = current.data();
   if (scratch.timed) scratch.scatter_began = std::chrono::steady_clock::now();
+  if (target.indexed != nullptr) {
+    // The copy only reads from the cell.
+    indexed_scatter({target.data, target.strides, const_cast<std::byte*>(from), stored_strides_, cell_,
+                     type_.item_bytes()},
+                    *target.indexed, swap_bytes_);
+    return {};
+  }
   if (target.covers_cell) {
     strided_copy(target.data, target.strides, from, stored_strides_, cell_, type_.item_bytes(), swap_bytes_);
     return {};

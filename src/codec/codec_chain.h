@@ -10,6 +10,7 @@
 #include <penstock/dtype.h>
 #include <penstock/tensor.h>
 #include "array/chunk_grid.h"
+#include "array/indexed_copy.h"
 #include "base/json.h"
 #include "codec/worker_scratch.h"
 
@@ -46,6 +47,8 @@ struct decode_target {
   penstock::strides strides;  ///< bytes, one for each dimension of the cell
   const strided_box* in_cell = nullptr;
   bool covers_cell = false;  ///< in_cell is the whole cell
+  /// Not null: the wanted elements are no box but these, and `strides` are those that the region asks for.
+  const indexed_region* indexed = nullptr;
 };
 
 /// A chain of codecs compiled for one element type and one cell shape. Immutable and shared; scratch belongs to the

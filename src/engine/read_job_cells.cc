@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "array/strided_copy.h"
 #include "engine/index_io.h"
 #include "engine/read_job.h"
 #include "engine/read_job_parts.h"
@@ -88,8 +87,7 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
   profiler_->record(
       {stage::decode, worker, read_number_, what.cell, begin_ns, middle_ns, bytes.size(), chain.decoded_bytes()});
   if (mine.scratch.scatter_began) {
-    std::uint64_t wanted = chain.type().item_bytes();
-    for (const std::uint64_t count : where.counts) wanted *= count;
+    const std::uint64_t wanted = chain.type().item_bytes() * wanted_elements(where);
     profiler_->record(
         {stage::scatter, worker, read_number_, what.cell, middle_ns, end_ns, chain.decoded_bytes(), wanted});
   }
@@ -103,7 +101,7 @@ void read_job::fill_cell(const source& from, cell_id cell, unsigned worker) {
   done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
   if (from.to == nullptr || !place(from, cell, where)) return;
   const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
-  strided_fill(where.target.data, where.target.strides, where.counts, from.fill, chain.type().item_bytes());
+  fill(from, where, chain);
   timed(stage::fill, worker, begin_ns, cell, 0, chain.decoded_bytes());
 }
 

@@ -13,10 +13,17 @@ struct placement {
   decode_target target;     ///< `in_cell` points into `region`
   std::int64_t offset = 0;  ///< of the first wanted element from `source.to`, in bytes
   extents counts;           ///< wanted elements along each dimension
+
+  // Where the wanted part is no box, `target.indexed` points here, and of the above only `target` has a meaning.
+  indexed_region indexed;
+  dim_vector<index_run> ranges;  // of the dimensions that are ranges beside lists
 };
 
 /// Computes the placement of `cell`; false where the selection does not touch it.
 bool place(const source& from, cell_id cell, placement& out) noexcept;
+
+/// Fills in the rest of a placement from its `region`, where the wanted part is a box after all.
+void place_box(const source& from, placement& out) noexcept;
 
 /// The wanted part is all of the cell and lies in the target exactly as `chain` stores it, so that the last byte stage
 /// may decode (or the store may read) straight into it.
@@ -25,6 +32,12 @@ bool lands_contiguously(const placement& where, const extents& cell, std::uint32
 /// Every element of the cell that lies inside the array is wanted: a write of it needs no old bytes. What the codec's
 /// shape has beyond the array's edge does not count.
 bool is_whole_cell(const source& from, cell_id cell, const placement& where);
+
+/// Writes the fill value to the wanted elements.
+void fill(const source& from, const placement& where, const codec_chain& chain) noexcept;
+
+/// Wanted elements, duplicates included.
+std::uint64_t wanted_elements(const placement& where) noexcept;
 
 /// The reverse of a decode's scatter: copies the wanted elements from the caller's memory (`from.to`, which is only
 /// read) into a decoded cell, `cell_items`: C order, the chain's shape, native byte order. Where the selection names

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "codec/codec_chain.h"
+#include "plan/indexed_selection.h"
 #include "plan/placement.h"
 
 namespace penstock::inline v0 {
@@ -40,16 +41,29 @@ void planner::start(std::span<const source> sources, const plan_limits& limits) 
   total_cells_ = total_bytes_ = 0;
   for (const source& each : sources_) {
     cell_walk counting;
-    counting.start(each.layout->grid(), each.from);
+    if (each.indexed == nullptr) counting.start(each.layout->grid(), each.from);
+    const std::uint64_t cells = each.indexed == nullptr ? counting.total() : each.indexed->cells();
     const auto chains = each.layout->chains();
     std::uint64_t bytes = 0;
-    if (chains.empty() || !checked_mul(counting.total(), chains[0].decoded_bytes(), bytes)) bytes = kMax;
-    if (!checked_add(total_cells_, counting.total(), total_cells_)) total_cells_ = kMax;
+    if (chains.empty() || !checked_mul(cells, chains[0].decoded_bytes(), bytes)) bytes = kMax;
+    if (!checked_add(total_cells_, cells, total_cells_)) total_cells_ = kMax;
     if (!checked_add(total_bytes_, bytes, total_bytes_)) total_bytes_ = kMax;
   }
   walk_source_ = 0;
   walk_ = cell_walk();
-  if (!sources_.empty()) walk_.start(sources_[0].layout->grid(), sources_[0].from);
+  walked_ = 0;
+  if (!sources_.empty()) start_walk();
+}
+
+void planner::start_walk() {
+  const source& from = sources_[walk_source_];
+  walked_ = 0;
+  if (from.indexed == nullptr) walk_.start(from.layout->grid(), from.from);
+}
+
+bool planner::walk_is_done() const noexcept {
+  const indexed_selection* const indexed = sources_[walk_source_].indexed;
+  return indexed == nullptr ? walk_.done() : walked_ == indexed->cells();
 }
 
 void planner::enter_source(std::uint32_t which) {
@@ -71,12 +85,17 @@ bool planner::gather() {
       redo_.pop_back();
     }
   } else {
-    while (walk_source_ < sources_.size() && walk_.done()) {
-      if (++walk_source_ < sources_.size())
-        walk_.start(sources_[walk_source_].layout->grid(), sources_[walk_source_].from);
+    while (walk_source_ < sources_.size() && walk_is_done()) {
+      if (++walk_source_ < sources_.size()) start_walk();
     }
     if (walk_source_ >= sources_.size()) return false;
     enter_source(walk_source_);
+    if (const indexed_selection* const indexed = sources_[source_].indexed) {
+      while (walked_ != indexed->cells() && cells_.size() < limits_.max_cells)
+        cells_.push_back(indexed->cell(walked_++));
+      batch_ = cells_.size();
+      return true;
+    }
     const chunk_grid& grid = sources_[source_].layout->grid();
     while (!walk_.done() && cells_.size() < limits_.max_cells) {
       cells_.push_back(grid.id(walk_.coordinates()));

@@ -57,6 +57,8 @@ class planner {
   };
 
   bool gather();
+  void start_walk();
+  bool walk_is_done() const noexcept;
   void enter_source(std::uint32_t which);
   void build(plan_indexes& known, read_plan& plan);
   void add_fetches(read_plan& plan, std::uint32_t object, std::span<const placed> cells, std::uint32_t first_fill,
@@ -67,6 +69,7 @@ class planner {
   plan_limits store_limits_;  // of the current source's store
   std::uint32_t walk_source_ = 0;
   cell_walk walk_;
+  std::uint64_t walked_ = 0;  // cells of an indexed source that are behind
   std::vector<redo_cell> redo_;
 
   std::uint32_t source_ = 0;  // of the cells in cells_

@@ -12,11 +12,11 @@
 namespace penstock::test {
 namespace {
 
-std::string describe(const model_options& options, const basic_selection& which) {
+std::string describe(const model_options& options, const selection& which) {
   return "shape " + to_string(options.shape) + " chunks " + to_string(options.chunks) +
          (options.shards ? " shards " + to_string(*options.shards) : "") +
          (options.inner_shards ? " inner " + to_string(*options.inner_shards) : "") + " " + options.dtype + " [" +
-         to_string(which) + "] seed " + std::to_string(options.seed);
+         to_text(which) + "] seed " + std::to_string(options.seed);
 }
 
 std::shared_ptr<context> context_with(unsigned threads, std::shared_ptr<executor> executor = nullptr) {
@@ -27,9 +27,9 @@ std::shared_ptr<context> context_with(unsigned threads, std::shared_ptr<executor
 }
 
 // Reads into a target with a gap between elements along the last axis, so that every path of the scatter is taken.
-std::vector<std::byte> read_bytes(const array& from, const basic_selection& which, const read_options& options,
+std::vector<std::byte> read_bytes(const array& from, const selection& which, const read_options& options,
                                   bool strided) {
-  const auto resolved = resolve(which, from.shape());
+  const auto resolved = from.select(which);
   EXPECT_TRUE(resolved.ok()) << resolved.error().to_string();
   std::uint64_t count = 1;
   for (const std::uint64_t each : resolved->shape) count *= each;
@@ -38,7 +38,7 @@ std::vector<std::byte> read_bytes(const array& from, const basic_selection& whic
   std::vector<std::byte> memory(count * item * spread, std::byte{0xEE});
   tensor_view out = tensor_view::contiguous(memory.data(), from.type(), resolved->shape);
   for (std::int64_t& each : out.strides) each *= static_cast<std::int64_t>(spread);
-  const auto done = from.read(selection(which), out, options);
+  const auto done = from.read(which, out, options);
   EXPECT_TRUE(done.ok()) << done.error().to_string();
   std::vector<std::byte> values(count * item);
   for (std::uint64_t i = 0; i < count; ++i)
@@ -63,11 +63,12 @@ TEST_P(ReadParity, EveryEngineReadsWhatTheModelHolds) {
       where.path = "a";
       const auto opened = open_array(store, where);
       ASSERT_TRUE(opened.ok()) << opened.error().to_string();
-      for (int i = 0; i < 4; ++i) {
-        const basic_selection which = i == 0 ? basic_selection() : random_selection(random, options.shape);
-        const auto resolved = resolve(which, options.shape);
-        ASSERT_TRUE(resolved.ok()) << describe(options, which) << resolved.error().to_string();
-        ASSERT_EQ(read_bytes(*opened, which, {}, i % 2 == 1), model.select(*resolved)) << describe(options, which);
+      for (int i = 0; i < 8; ++i) {
+        const extents& blocks = options.shards ? *options.shards : options.chunks;
+        const selection which = i == 0  ? basic_selection()
+                                : i < 4 ? random_selection(random, options.shape)
+                                        : random_any_selection(random, options.shape, blocks);
+        ASSERT_EQ(read_bytes(*opened, which, {}, i % 2 == 1), model.select(which)) << describe(options, which);
       }
       ASSERT_FALSE(seeded->stuck());
     }
@@ -106,8 +107,11 @@ TEST(ReadParity, APlanIsMadeForEverySelection) {
     write_model(*store, "", options);
     const auto opened = open_array(store);
     ASSERT_TRUE(opened.ok());
-    const auto text = opened->plan(random_selection(random, options.shape));
-    ASSERT_TRUE(text.ok()) << text.error().to_string();
+    const extents& blocks = options.shards ? *options.shards : options.chunks;
+    for (int i = 0; i < 4; ++i) {
+      const auto text = opened->plan(random_any_selection(random, options.shape, blocks));
+      ASSERT_TRUE(text.ok()) << text.error().to_string();
+    }
   }
 }
 

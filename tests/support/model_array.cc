@@ -25,37 +25,9 @@ std::string list(const extents& shape) {
   return out + "]";
 }
 
-// Calls `each` with every coordinate below `shape`, in C order.
-void for_each(const extents& shape, const std::function<void(const extents&)>& each) {
-  for (const std::uint64_t size : shape)
-    if (size == 0) return;
-  extents at(shape.size());
-  for (;;) {
-    each(at);
-    std::size_t d = shape.size();
-    while (d-- > 0) {
-      if (++at[d] < shape[d]) break;
-      at[d] = 0;
-    }
-    if (d == static_cast<std::size_t>(-1)) return;
-  }
-}
-
-std::uint64_t flat(const extents& at, const extents& shape) {
-  std::uint64_t out = 0;
-  for (std::size_t d = 0; d < shape.size(); ++d) out = out * shape[d] + at[d];
-  return out;
-}
-
 extents divide_up(const extents& a, const extents& b) {
   extents out = a;
   for (std::size_t d = 0; d < a.size(); ++d) out[d] = (a[d] + b[d] - 1) / b[d];
-  return out;
-}
-
-std::uint64_t product(const extents& shape) {
-  std::uint64_t out = 1;
-  for (const std::uint64_t each : shape) out *= each;
   return out;
 }
 
@@ -80,14 +52,15 @@ class writer {
   std::optional<bytes> chunk(const extents& origin) {
     const extents& shape = model_.options.shape;
     if (std::uniform_real_distribution<>(0, 1)(random_) < model_.options.missing) return std::nullopt;
-    bytes raw(product(model_.options.chunks) * model_.item_bytes);
-    for_each(model_.options.chunks, [&](const extents& at) {
+    bytes raw(element_product(model_.options.chunks) * model_.item_bytes);
+    for_each_position(model_.options.chunks, [&](const extents& at) {
       extents where = at;
       bool inside = true;
       for (std::size_t d = 0; d < at.size(); ++d) inside = (where[d] += origin[d]) < shape[d] && inside;
-      std::byte* item = raw.data() + flat(at, model_.options.chunks) * model_.item_bytes;
+      std::byte* item = raw.data() + flat_number(at, model_.options.chunks) * model_.item_bytes;
       for (std::uint32_t i = 0; i < model_.item_bytes; ++i) item[i] = static_cast<std::byte>(random_() % 7);
-      if (inside) std::memcpy(model_.values.data() + flat(where, shape) * model_.item_bytes, item, model_.item_bytes);
+      if (inside)
+        std::memcpy(model_.values.data() + flat_number(where, shape) * model_.item_bytes, item, model_.item_bytes);
     });
     bytes out(chain_->max_encoded_bytes());
     const auto used = chain_->encode(tensor_view::contiguous(raw.data(), type_, model_.options.chunks), out, scratch_);
@@ -102,10 +75,10 @@ class writer {
     const extents entries = divide_up(shape, inner);
     std::vector<std::uint64_t> index;
     bytes data;
-    const std::uint64_t index_bytes = product(entries) * 16 + 4;
+    const std::uint64_t index_bytes = element_product(entries) * 16 + 4;
     const std::uint64_t first = model_.options.index_at_start ? index_bytes : 0;
     bool any = false;
-    for_each(entries, [&](const extents& at) {
+    for_each_position(entries, [&](const extents& at) {
       extents where = origin;
       for (std::size_t d = 0; d < at.size(); ++d) where[d] += at[d] * inner[d];
       const auto encoded = entry(where);
@@ -174,7 +147,7 @@ model_array write_model(penstock::store& to, const std::string& prefix, const mo
   model_array out;
   out.options = options;
   out.item_bytes = dtype::from_name(options.dtype)->item_bytes();
-  out.values.resize(product(options.shape) * out.item_bytes);
+  out.values.resize(element_product(options.shape) * out.item_bytes);
 
   std::string codecs = options.codecs;
   const extents* outer = &options.chunks;
@@ -189,7 +162,7 @@ model_array write_model(penstock::store& to, const std::string& prefix, const mo
       list(options.shape), options.dtype, list(*outer), zero_of(options.dtype), codecs);
 
   writer write(out, options.seed);
-  for_each(divide_up(options.shape, *outer), [&](const extents& at) {
+  for_each_position(divide_up(options.shape, *outer), [&](const extents& at) {
     extents origin = at;
     std::string key = prefix + "c";
     for (std::size_t d = 0; d < at.size(); ++d) {
@@ -210,10 +183,10 @@ std::vector<std::byte> model_array::select(const resolved_basic& which) const {
   extents counts(which.from.size());
   for (std::size_t d = 0; d < counts.size(); ++d) counts[d] = which.from[d].count;
   std::vector<std::byte> out;
-  for_each(counts, [&](const extents& at) {
+  for_each_position(counts, [&](const extents& at) {
     extents where(at.size());
     for (std::size_t d = 0; d < at.size(); ++d) where[d] = static_cast<std::uint64_t>(which.from[d].at(at[d]));
-    const std::byte* item = values.data() + flat(where, options.shape) * item_bytes;
+    const std::byte* item = values.data() + flat_number(where, options.shape) * item_bytes;
     out.insert(out.end(), item, item + item_bytes);
   });
   return out;
@@ -223,12 +196,31 @@ void model_array::assign(const resolved_basic& which, const std::vector<std::byt
   extents counts(which.from.size());
   for (std::size_t d = 0; d < counts.size(); ++d) counts[d] = which.from[d].count;
   const std::byte* item = items.data();
-  for_each(counts, [&](const extents& at) {
+  for_each_position(counts, [&](const extents& at) {
     extents where(at.size());
     for (std::size_t d = 0; d < at.size(); ++d) where[d] = static_cast<std::uint64_t>(which.from[d].at(at[d]));
-    std::memcpy(values.data() + flat(where, options.shape) * item_bytes, item, item_bytes);
+    std::memcpy(values.data() + flat_number(where, options.shape) * item_bytes, item, item_bytes);
     item += item_bytes;
   });
+}
+
+std::vector<std::byte> model_array::select(const selection& which) const {
+  std::vector<std::byte> out;
+  for (const std::uint64_t each :
+       selected_elements(which, options.shape, options.shards ? *options.shards : options.chunks)) {
+    const std::byte* item = values.data() + each * item_bytes;
+    out.insert(out.end(), item, item + item_bytes);
+  }
+  return out;
+}
+
+void model_array::assign(const selection& which, const std::vector<std::byte>& items) {
+  const std::byte* item = items.data();
+  for (const std::uint64_t each :
+       selected_elements(which, options.shape, options.shards ? *options.shards : options.chunks)) {
+    std::memcpy(values.data() + each * item_bytes, item, item_bytes);
+    item += item_bytes;
+  }
 }
 
 model_options random_model(std::mt19937_64& random) {
@@ -264,38 +256,6 @@ model_options random_model(std::mt19937_64& random) {
   out.index_at_start = pick(2) == 0;
   out.missing = pick(3) == 0 ? 0.4 : 0;
   out.seed = random();
-  return out;
-}
-
-basic_selection random_selection(std::mt19937_64& random, const extents& shape) {
-  const auto pick = [&](std::uint64_t below) { return random() % below; };
-  basic_selection out;
-  std::size_t next = 0;
-  const std::size_t used = shape.size() == 0 ? 0 : pick(shape.size() + 1);
-  bool dotted = false;
-  for (std::size_t i = 0; i < used; ++i) {
-    if (pick(8) == 0) out.items.emplace_back(newaxis);
-    if (!dotted && pick(6) == 0) {
-      out.items.emplace_back(ellipsis);
-      dotted = true;
-      next = shape.size() - (used - i);
-    }
-    const auto size = static_cast<std::int64_t>(shape[next++]);
-    if (size > 0 && pick(4) == 0) {
-      out.items.emplace_back(static_cast<std::int64_t>(pick(static_cast<std::uint64_t>(2 * size))) - size);
-      continue;
-    }
-    const auto bound = [&]() -> std::optional<std::int64_t> {
-      if (pick(3) == 0) return std::nullopt;
-      return static_cast<std::int64_t>(pick(static_cast<std::uint64_t>(3 * size + 3))) - size - 1;
-    };
-    std::optional<std::int64_t> step;
-    if (pick(2) == 0) {
-      step = static_cast<std::int64_t>(pick(9)) - 4;
-      if (*step == 0) step = 5;
-    }
-    out.items.emplace_back(slice{bound(), bound(), step});
-  }
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include <penstock/selection.h>
 #include <penstock/shape.h>
 #include <penstock/store.h>
+#include "support/random_selection.h"
 
 namespace penstock::test {
 
@@ -37,8 +38,10 @@ struct model_array {
 
   /// The selected values in C order, element by element.
   std::vector<std::byte> select(const resolved_basic& which) const;
+  std::vector<std::byte> select(const selection& which) const;
   /// The inverse: `items` in C order become the selected values.
   void assign(const resolved_basic& which, const std::vector<std::byte>& items);
+  void assign(const selection& which, const std::vector<std::byte>& items);
 };
 
 /// Writes zarr.json and all objects below `prefix` ("" or "a/") of `to`.
@@ -46,8 +49,5 @@ model_array write_model(penstock::store& to, const std::string& prefix, const mo
 
 /// Writes one random array: rank 0 to 4, small primes, any of the layouts.
 model_options random_model(std::mt19937_64& random);
-
-/// A random basic selection for `shape`: ints, slices of any step, Ellipsis, newaxis.
-basic_selection random_selection(std::mt19937_64& random, const extents& shape);
 
 }  // namespace penstock::test

@@ -1,0 +1,255 @@
+// Orthogonal selections: each dimension a range or a list, and every combination of them.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "array/selection_checks.h"
+#include "base/checked.h"
+#include "plan/cell_lists.h"
+#include "plan/indexed_selection.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+
+/// Two positions in a row are a run where they are neighbours; with another distance it takes three.
+constexpr std::size_t kMinStepped = 3;
+
+/// One dimension: which of its cells are touched, and what of each.
+struct selected_axis {
+  axis_range range;  // used where `cells` has no runs
+  bool is_list = false;
+  bool is_dense = false;         // a range that touches every cell from `first_cell` on
+  std::uint64_t first_cell = 0;  // dense ranges
+  std::uint64_t cell_count = 0;  // touched
+  cell_groups cells;             // not for dense ranges; `begin` counts runs
+  std::vector<index_run> runs;
+  std::uint64_t positions = 0;
+
+  std::uint64_t cell(std::uint64_t i) const noexcept { return is_dense ? first_cell + i : cells.cells[i]; }
+};
+
+/// A list that is evenly spaced is a range.
+bool as_range(const index_list& list, axis_range& out) noexcept {
+  if (list.empty()) {
+    out = {0, 1, 0};
+    return true;
+  }
+  const std::int64_t step = list.size() == 1 ? 1 : list[1] - list[0];
+  if (step == 0) return false;
+  for (std::size_t i = 2; i < list.size(); ++i)
+    if (list[i] - list[i - 1] != step) return false;
+  out = {list[0], step, list.size()};
+  return true;
+}
+
+template <class Point>
+void append_runs(const std::vector<Point>& points, std::size_t begin, std::size_t end, std::vector<index_run>& runs) {
+  const auto position = [&](std::size_t i) { return static_cast<std::int64_t>(points[i].in_cell); };
+  for (std::size_t i = begin; i < end;) {
+    std::size_t next = i + 1;
+    std::int64_t step = 1;
+    if (next < end && points[next].in_result == points[i].in_result + 1 && position(next) != position(i)) {
+      step = position(next) - position(i);
+      while (next < end && points[next].in_result == points[next - 1].in_result + 1 &&
+             position(next) - position(next - 1) == step)
+        ++next;
+      if (next - i < kMinStepped && step != 1) {
+        next = i + 1;
+        step = 1;
+      }
+    }
+    runs.push_back({position(i), step, points[i].in_result, next - i});
+    i = next;
+  }
+}
+
+template <class Point>
+void group_list(const index_list& list, const grid_axis& axis, selected_axis& out) {
+  const axis_split split(axis);
+  std::vector<std::uint64_t> cell(list.size()), in_cell(list.size());
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const auto [c, within] = split(static_cast<std::uint64_t>(list[i]));
+    cell[i] = c;
+    in_cell[i] = within;
+  }
+  std::vector<Point> points;
+  out.cells = group_by_cell(cell, in_cell, axis.cells(), points);
+  for (std::size_t i = 0; i < out.cells.cells.size(); ++i) {
+    const std::size_t begin = out.cells.begin[i], end = out.cells.begin[i + 1];
+    out.cells.begin[i] = out.runs.size();
+    append_runs(points, begin, end, out.runs);
+  }
+  out.cells.begin.back() = out.runs.size();
+}
+
+selected_axis select_list(const index_list& list, const grid_axis& axis) {
+  selected_axis out;
+  out.is_list = true;
+  out.positions = list.size();
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  if (list.size() <= kMost && axis.extent() <= kMost) {
+    group_list<cell_point>(list, axis, out);
+  } else {
+    group_list<wide_point>(list, axis, out);
+  }
+  out.cell_count = out.cells.cells.size();
+  return out;
+}
+
+selected_axis select_range(const axis_range& range, const grid_axis& axis) {
+  selected_axis out;
+  out.range = range;
+  out.positions = range.count;
+  if (range.count == 0) return out;
+  const std::int64_t ends[2] = {range.at(0), range.at(range.count - 1)};
+  const std::uint64_t first = axis.cell_of(static_cast<std::uint64_t>(std::min(ends[0], ends[1])));
+  const std::uint64_t last = axis.cell_of(static_cast<std::uint64_t>(std::max(ends[0], ends[1])));
+  const std::uint64_t step =
+      range.step < 0 ? ~static_cast<std::uint64_t>(range.step) + 1 : static_cast<std::uint64_t>(range.step);
+  if (step == 1 || range.count == 1 || (axis.is_uniform() && step <= axis.codec_length(0))) {
+    out.is_dense = true;
+    out.first_cell = first;
+    out.cell_count = last - first + 1;
+    return out;
+  }
+  // Long steps leave cells out: no more are listed than there are positions, or edges.
+  if (axis.is_uniform()) {
+    out.cells.cells.reserve(static_cast<std::size_t>(range.count));
+    for (std::uint64_t i = 0; i < range.count; ++i)
+      out.cells.cells.push_back(axis.cell_of(static_cast<std::uint64_t>(range.at(i))));
+    if (range.step < 0) std::reverse(out.cells.cells.begin(), out.cells.cells.end());
+  } else {
+    axis_range part;
+    std::uint64_t in_result = 0;
+    for (std::uint64_t cell = first; cell <= last; ++cell)
+      if (intersect(axis, cell, range, part, in_result)) out.cells.cells.push_back(cell);
+  }
+  out.cell_count = out.cells.cells.size();
+  return out;
+}
+
+class axis_selection final : public indexed_selection {
+ public:
+  axis_selection(const chunk_grid& grid, std::vector<selected_axis> axes) : axes_(std::move(axes)) {
+    cells_ = 1;
+    for (std::size_t d = 0; d < axes_.size(); ++d) {
+      if (!checked_mul(cells_, axes_[d].cell_count, cells_)) cells_ = kMax;
+      grid_cells_.push_back(grid.axis(d).cells());
+    }
+  }
+
+  std::uint64_t cells() const noexcept override { return cells_; }
+
+  cell_id cell(std::uint64_t i) const noexcept override {
+    cell_id id = 0, scale = 1;
+    for (std::size_t d = axes_.size(); d-- > 0;) {
+      const std::uint64_t rest = i / axes_[d].cell_count;
+      id += axes_[d].cell(i - rest * axes_[d].cell_count) * scale;
+      scale *= grid_cells_[d];
+      i = rest;
+    }
+    return id;
+  }
+
+  bool place(const source& from, cell_id cell, placement& out) const noexcept override {
+    const chunk_grid& grid = from.layout->grid();
+    const std::size_t rank = axes_.size();
+    dim_vector<std::uint64_t> coordinates;
+    grid.coordinates(cell, coordinates);
+    out.region.in_cell.resize(rank);
+    out.region.in_result.resize(rank);
+    out.region.covers_cell = true;
+    out.indexed.axes.resize(rank, run_list{});
+    out.ranges.resize(rank, index_run{});
+    bool is_box = true;
+    for (std::size_t d = 0; d < rank; ++d) {
+      const selected_axis& axis = axes_[d];
+      axis_range& in_cell = out.region.in_cell[d];
+      std::uint64_t& in_result = out.region.in_result[d];
+      if (!axis.is_list) {
+        if (!intersect(grid.axis(d), coordinates[d], axis.range, in_cell, in_result)) return false;
+        out.ranges[d] = {in_cell.start, in_cell.step, in_result, in_cell.count};
+        out.indexed.axes[d] = {&out.ranges[d], 1};
+      } else {
+        const std::size_t at = axis.cells.find(coordinates[d]);
+        if (at == axis.cells.cells.size()) return false;
+        const std::size_t begin = axis.cells.begin[at];
+        const index_run& run = axis.runs[begin];
+        out.indexed.axes[d] = {&run, axis.cells.begin[at + 1] - begin};
+        in_cell = {run.start, run.step, run.count};
+        in_result = run.result;
+        is_box = is_box && out.indexed.axes[d].size == 1;
+      }
+      out.region.covers_cell =
+          out.region.covers_cell && in_cell.step == 1 && in_cell.count == grid.axis(d).codec_length(coordinates[d]);
+    }
+    if (is_box) {
+      place_box(from, out);
+      return true;
+    }
+    out.indexed.what = indexed_region::kind::axes;
+    out.indexed.points = {};
+    out.indexed.runs = {};
+    out.offset = 0;
+    out.counts.clear();
+    out.target.data = from.to;
+    out.target.strides = from.to_strides;
+    out.target.in_cell = nullptr;
+    out.target.covers_cell = false;
+    out.target.indexed = &out.indexed;
+    return true;
+  }
+
+  bool places_axes() const noexcept override { return true; }
+
+  std::string describe() const override {
+    std::string out;
+    for (const selected_axis& axis : axes_)
+      out += fmt::format("{}{}{}", out.empty() ? "" : " x ", axis.positions, axis.is_list ? " listed" : "");
+    return out + " positions";
+  }
+
+ private:
+  std::vector<selected_axis> axes_;
+  dim_vector<std::uint64_t> grid_cells_;
+  std::uint64_t cells_ = 0;
+};
+
+}  // namespace
+
+result<resolved_selection> select(const orthogonal_selection& which, const chunk_grid& grid) {
+  extents shape;
+  for (std::size_t d = 0; d < grid.rank(); ++d) shape.push_back(grid.axis(d).extent());
+  PENSTOCK_ASSIGN(const resolved_orthogonal resolved, resolve(which, shape));
+  resolved_selection out;
+  out.shape = resolved.shape;
+  out.axis = resolved.axis;
+  out.from.resize(grid.rank());
+  bool is_box = true;
+  for (std::size_t d = 0; d < grid.rank(); ++d) {
+    const auto* const range = std::get_if<axis_range>(&resolved.from[d]);
+    if (range != nullptr) {
+      out.from[d] = *range;
+    } else {
+      is_box = as_range(std::get<index_list>(resolved.from[d]), out.from[d]) && is_box;
+    }
+  }
+  if (is_box) return out;
+  std::vector<selected_axis> axes;
+  for (std::size_t d = 0; d < grid.rank(); ++d) {
+    axis_range range;
+    const auto* const list = std::get_if<index_list>(&resolved.from[d]);
+    axes.push_back(list != nullptr && !as_range(*list, range) ? select_list(*list, grid.axis(d))
+                                                              : select_range(out.from[d], grid.axis(d)));
+  }
+  out.from.clear();
+  out.indexed = std::make_shared<axis_selection>(grid, std::move(axes));
+  return out;
+}
+
+}  // namespace penstock::inline v0

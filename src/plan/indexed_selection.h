@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <penstock/plan.h>
+#include <penstock/result.h>
+#include <penstock/selection.h>
+#include "array/chunk_grid.h"
+#include "plan/placement.h"
+
+namespace penstock::inline v0 {
+
+/// A selection that is no box, resolved against a grid: which cells it touches, and what of each. Immutable; shared by
+/// the workers of a read.
+class indexed_selection {
+ public:
+  virtual ~indexed_selection() = default;
+
+  /// Touched cells, saturating.
+  virtual std::uint64_t cells() const noexcept = 0;
+  /// The i-th of them (i < cells()), ascending: each cell is named once.
+  virtual cell_id cell(std::uint64_t i) const noexcept = 0;
+  /// The wanted part of a cell; false where there is none. `out` may point into this object.
+  virtual bool place(const source& from, cell_id cell, placement& out) const noexcept = 0;
+  /// The source's strides are one for each dimension of the array; otherwise one for each of the result.
+  virtual bool places_axes() const noexcept = 0;
+  /// `3 x 1000 positions`, `1000000 points`: for the text of a plan.
+  virtual std::string describe() const = 0;
+};
+
+/// Resolve a selection against an array whose cells are `grid`'s. Lists that are evenly spaced become ranges, and
+/// where nothing else is left, `indexed` is null.
+///
+/// Takes time and memory linear in the listed positions; no lists are made of what slices select.
+/// \error out_of_range, invalid_argument  As NumPy.
+result<resolved_selection> select(const orthogonal_selection& which, const chunk_grid& grid);
+result<resolved_selection> select(const coordinate_selection& which, const chunk_grid& grid);
+result<resolved_selection> select(const mask_selection& which, const chunk_grid& grid);
+
+}  // namespace penstock::inline v0
