@@ -1,4 +1,7 @@
 #include <array>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "bind.h"
@@ -75,6 +78,20 @@ errc code_of(PyObject* exception) noexcept {
   return errc::io_error;
 }
 
+// Python code of ours raises errors that the engine could have made.
+std::optional<error> own_error(nb::handle exception) noexcept {
+  if (std::string_view(nb::type_name(exception.type()).c_str()).substr(0, 17) != "penstock._errors.") return {};
+  try {
+    const std::string code = nb::str(exception.attr("code")).c_str();
+    for (const class_name& one : kClasses) {
+      if (to_string(one.code) == code) return error(one.code, nb::str(exception.attr("message")).c_str());
+    }
+  } catch (const std::exception&) {
+    PyErr_Clear();
+  }
+  return {};
+}
+
 // PyErr_GetRaisedException came with 3.12.
 PyObject* raised_exception() noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -137,6 +154,10 @@ bool restore_exception() noexcept {
 error take_python_error() noexcept {
   PyObject* raised = raised_exception();
   if (raised == nullptr) return {errc::internal, "a Python call failed without an exception"};
+  if (auto own = own_error(raised)) {
+    Py_DECREF(raised);
+    return std::move(*own);
+  }
   error failure(code_of(raised), text_of(raised));
   if (PyErr_GivenExceptionMatches(raised, PyExc_Exception) != 0) {
     Py_DECREF(raised);
