@@ -1,0 +1,70 @@
+// The first bytes choose codec and shape; the rest is decoded as a hostile chunk of items, and items made of it are
+// encoded and decoded again.
+
+#include "codec_fuzz.h"
+
+#include <penstock/variable.h>
+
+namespace {
+
+using namespace penstock;
+
+std::vector<variable_item> decode(const codec_chain& chain, std::span<const std::byte> encoded, worker_scratch& scratch,
+                                  bool& ok) {
+  const auto copy = std::make_unique<std::byte[]>(encoded.size());
+  if (!encoded.empty()) std::memcpy(copy.get(), encoded.data(), encoded.size());
+  std::vector<variable_item> items(chain.decoded_bytes() / sizeof(variable_item));
+  decode_target target;
+  target.data = reinterpret_cast<std::byte*>(items.data());
+  target.strides = c_order_strides(chain.cell(), sizeof(variable_item));
+  target.covers_cell = true;
+  const auto done = chain.decode({copy.get(), encoded.size()}, target, scratch);
+  ok = done.ok();
+  require(ok || done.error().code() == errc::corrupt_data || done.error().code() == errc::resource_exhausted);
+  return items;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz_input input(data, size);
+  const bool text = input.below(2) == 0;
+  const extents cell = {input.below(5) + 1, input.below(4)};
+  std::vector<codec_config> codecs;
+  if (input.below(2) == 0) {
+    codecs.push_back({"transpose", json(json::object_t{{"order", json::array_t{std::int64_t{1}, std::int64_t{0}}}})});
+  }
+  codecs.push_back({text ? "vlen-utf8" : "vlen-bytes", {}});
+  if (input.below(3) == 0) codecs.push_back({"zstd", json(json::object_t{{"level", std::int64_t{1}}})});
+  const codec_chain chain =
+      codec_chain::compile(codecs, text ? dtype::variable_utf8() : dtype::variable_bytes(), cell).value();
+
+  ledger accounts(std::uint64_t{64} << 20, 0);
+  worker_scratch scratch(&accounts);
+  item_arena arena;
+  scratch.arena = &arena;
+  const std::span<const std::byte> rest = input.rest();
+  bool ok = false;
+  const auto hostile = decode(chain, rest, scratch, ok);
+  if (ok) {
+    for (const variable_item& item : hostile) {
+      std::vector<std::byte> read(item.data, item.data + item.size);  // every byte is ours to read
+    }
+  }
+
+  // Items of plain letters are text too.
+  std::vector<std::byte> letters(rest.begin(), rest.end());
+  for (std::byte& each : letters) each &= std::byte{0x7f};
+  std::vector<variable_item> items(chain.decoded_bytes() / sizeof(variable_item));
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::size_t begin = letters.size() * i / items.size(), end = letters.size() * (i + 1) / items.size();
+    items[i] = {letters.data() + begin, end - begin};
+  }
+  buffer room(&accounts);
+  const auto made = chain.encode(tensor_view::contiguous(items.data(), chain.type(), cell), room, scratch);
+  require(made.ok());
+  const auto back = decode(chain, *made, scratch, ok);
+  require(ok);
+  for (std::size_t i = 0; i < items.size(); ++i) require(back[i].text() == items[i].text());
+  return 0;
+}
