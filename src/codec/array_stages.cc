@@ -233,8 +233,9 @@ result<compiled_codec> make_bytes_codec(const codec_config& config, const stage_
     output = stage_type::bytes_of(input.type, input.bytes(), input.exact);
   }
   std::shared_ptr<const byte_codec> codec;
-  if (order.swaps(input.type) || !order.leaves.empty())
-    codec = std::make_shared<swap_codec>(input.type, std::move(order));
+  // Codecs before it may have made items of a byte order of their own.
+  const bool swaps = order.leaves.empty() && order.big != input.big_endian && input.type.has_byte_order();
+  if (swaps || !order.leaves.empty()) codec = std::make_shared<swap_codec>(input.type, std::move(order));
   return compiled_codec{std::move(codec), output};
 }
 

@@ -28,16 +28,25 @@ struct entry {
 
 constexpr entry kCodecs[] = {
     {"adler32", place::bytes, make_adler32_codec},
+    {"astype", place::array, make_astype_codec},
+    {"bitround", place::array, make_bitround_codec},
     {"blosc", place::bytes, make_blosc_codec},
     {"bz2", place::bytes, make_bz2_codec},
     {"crc32", place::bytes, make_crc32_codec},
     {"crc32c", place::bytes, make_crc32c_codec},
+    {"delta", place::array, make_delta_codec},
+    {"fixedscaleoffset", place::array, make_fixedscaleoffset_codec},
     {"fletcher32", place::bytes, make_fletcher32_codec},
     {"gzip", place::bytes, make_gzip_codec},
     {"jenkins_lookup3", place::bytes, make_jenkins_lookup3_codec},
     {"lz4", place::bytes, make_lz4_codec},
     {"lzma", place::bytes, make_lzma_codec},
+    {"numcodecs.packbits", place::array, make_numcodecs_packbits_codec},
+    {"packbits", place::array_to_bytes, make_packbits_codec},
+    {"quantize", place::array, make_quantize_codec},
+    {"reshape", place::array, make_reshape_codec},
     {"shuffle", place::bytes, make_shuffle_codec},
+    {"squeeze", place::array, make_squeeze_codec},
     {"vlen-bytes", place::array_to_bytes, make_vlen_bytes_codec, true},
     {"vlen-utf8", place::array_to_bytes, make_vlen_utf8_codec, true},
     {"zlib", place::bytes, make_zlib_codec},
@@ -116,7 +125,9 @@ result<codec_config> codec_of_v2(const json& value) {
 
 std::vector<std::string> codec_names() {
   std::vector<std::string> names(kArrayCodecNames.begin(), kArrayCodecNames.end());
-  for (const entry& known : kCodecs) names.emplace_back(known.name);
+  for (const entry& known : kCodecs) {
+    if (known.name.substr(0, kNumcodecs.size()) != kNumcodecs) names.emplace_back(known.name);
+  }
   std::sort(names.begin(), names.end());
   return names;
 }

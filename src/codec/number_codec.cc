@@ -1,0 +1,86 @@
+#include "codec/number_codec.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "base/checked.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr bool kNativeBig = std::endian::native == std::endian::big;
+
+result<stored_number> stored(const numpy_type& type, std::string_view setting) {
+  const std::optional<number> kind = number_of(type.type);
+  if (!kind) {
+    return error{errc::unsupported, fmt::format("'{}' is {}, which has no arithmetic here", setting, type.type.name())};
+  }
+  return stored_number{*kind, type.big_endian != kNativeBig && item_bytes(*kind) > 1};
+}
+
+}  // namespace
+
+std::uint64_t number_codec::max_encoded_bytes(std::uint64_t decoded_bytes) const {
+  const std::uint64_t from = item_bytes(decoded_.kind), to = item_bytes(encoded_.kind);
+  if (from == to) return decoded_bytes;
+  std::uint64_t bytes = 0;
+  return checked_mul(decoded_bytes / from, to, bytes) ? bytes : kUnbounded;
+}
+
+result<std::span<const std::byte>> number_codec::decode(std::span<const std::byte> encoded, std::span<std::byte> out,
+                                                        worker_scratch& scratch) const {
+  const std::uint64_t item = item_bytes(encoded_.kind), count = encoded.size() / item;
+  if (count * item != encoded.size()) {
+    return error{errc::corrupt_data,
+                 fmt::format("{} items of {} bytes do not fill {} bytes", count, item, encoded.size())};
+  }
+  if (count > out.size() / item_bytes(decoded_.kind)) {
+    scratch.out_of_room = true;
+    return error{errc::corrupt_data, fmt::format("{} items of {} bytes do not fit into {} bytes", count,
+                                                 item_bytes(decoded_.kind), out.size())};
+  }
+  PENSTOCK_TRY(decode_numbers(encoded, out.data()));
+  return std::span<const std::byte>(out.data(), count * item_bytes(decoded_.kind));
+}
+
+result<std::uint64_t> number_codec::encode(std::span<const std::byte> decoded, std::span<std::byte> out,
+                                           worker_scratch&) const {
+  const std::uint64_t item = item_bytes(decoded_.kind), count = decoded.size() / item;
+  if (count * item != decoded.size()) {
+    return error{errc::invalid_argument,
+                 fmt::format("{} items of {} bytes do not fill {} bytes", count, item, decoded.size())};
+  }
+  PENSTOCK_TRY(encode_numbers(decoded, out.data()));
+  return count * item_bytes(encoded_.kind);
+}
+
+result<number_types> number_types::of(const codec_members& members, const stage_type& input, std::string_view decoded,
+                                      std::string_view encoded) {
+  number_types made;
+  PENSTOCK_ASSIGN(made.decoded, members.item_type(decoded, numpy_type{input.type, input.big_endian}));
+  PENSTOCK_ASSIGN(made.encoded, members.item_type(encoded, made.decoded));
+  PENSTOCK_ASSIGN(made.decoded_number, stored(made.decoded, decoded));
+  PENSTOCK_ASSIGN(made.encoded_number, stored(made.encoded, encoded));
+  return made;
+}
+
+result<compiled_codec> filter_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input,
+                                    const dtype& decoded, const numpy_type& encoded) {
+  const std::uint64_t bytes = input.bytes(), item = decoded.item_bytes();
+  if (input.exact && bytes != kUnbounded && bytes % item != 0) {
+    return error{errc::corrupt_data, fmt::format("codec '{}': items of {} bytes do not fill the {} bytes it gets",
+                                                 codec->name(), item, bytes)};
+  }
+  stage_type output = input;
+  output.type = encoded.type;
+  output.big_endian = encoded.big_endian;
+  if (!input.is_array) {
+    output.shape = {codec->max_encoded_bytes(bytes)};
+  } else if (input.type.item_bytes() != item) {
+    output.shape = {bytes == kUnbounded ? kUnbounded : bytes / item};
+  }
+  return compiled_codec{std::move(codec), std::move(output)};
+}
+
+}  // namespace penstock::inline v0
