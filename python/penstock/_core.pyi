@@ -1,7 +1,7 @@
 """The C++ part of the package. Users see it through `penstock`; names with `_` are the package's own."""
 
 from builtins import bytes as _bytes
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -225,6 +225,18 @@ def data_type_name(dtype: Any) -> str:
 
 def round_trip_dtype(dtype: Any) -> np.dtype[Any]:
     """The dtype as the engine knows it: in native byte order."""
+
+def decode_chain(codecs: str, dtype: str, shape: Sequence[int], encoded: bytes) -> tuple[bytes, Any]:
+    """Decode a chunk: its items in C order and native byte order, and their numpy.dtype."""
+
+def encode_chain(codecs: str, dtype: str, shape: Sequence[int], items: bytes) -> bytes:
+    """Encode a chunk's items, which lie in C order and native byte order."""
+
+def describe_chain(codecs: str, dtype: str, shape: Sequence[int]) -> str:
+    """Codecs and settings for people."""
+
+def codec_names() -> list[str]:
+    """All codecs that need no Python, sorted."""
 
 def cli_main(argv: list[bytes]) -> int:
     """Run the command line program with these arguments (bytes; the first is its name); returns its exit status."""
