@@ -154,6 +154,21 @@ class PENSTOCK_API array {
   /// Writes a selection that was resolved against this array's shape before.
   result<> write(const resolved_basic& which, const tensor_view& value, const write_options& options = {}) const;
 
+  /// Gives the array another shape and returns it as it is then; this one stays what it was.
+  ///
+  /// The metadata is written first, then the objects that have no element any more are erased. Objects at the edge keep
+  /// what they hold beyond it, as with zarr-python: it shows again when the array grows.
+  result<array> resize(const extents& shape) const;
+
+  /// Adds `value` at the end of `axis` and returns the array as it is then.
+  ///
+  /// The end is that of the array as it is stored, whoever appended meanwhile. Rows are written before the metadata
+  /// names them, shard by shard as `write` does: readers see all of them or none. Appenders of all processes take turns
+  /// where the store has versions (an object `.penstock-append` stands beside the metadata meanwhile).
+  /// \param value  As many dimensions as the array, equal in all but `axis`.
+  /// \error conflict  The array was resized meanwhile, or another appender never ends.
+  result<array> append(const tensor_view& value, std::size_t axis, const write_options& options = {}) const;
+
   /// The read plan as text: requests, coalescing, decodes and fills; at most `max_lines` operations are written out.
   /// Reads the indexes that it needs, and nothing else.
   result<std::string> plan(const selection& which, std::size_t max_lines = 64) const;

@@ -1,5 +1,3 @@
-// What changes an array: write, resize, append.
-
 #include <penstock/array.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "api/array_state.h"
+#include "api/metadata_edit.h"
 #include "api/read_source.h"
 #include "engine/write_job.h"
 
@@ -16,13 +15,6 @@ namespace {
 /// Below this, handing work to another thread costs more than it saves.
 constexpr std::uint64_t kMinParallelBytes = std::uint64_t{256} << 10;
 constexpr unsigned kMaxWorkers = 1024;
-
-error name_array(error what, const array_state& state) { return std::move(what).note("array '" + state.uri + "'"); }
-
-// An open array keeps its store as something to read. Whether it can be written to is the store's to say.
-store& writable(const array_state& state) noexcept {
-  return const_cast<store&>(*state.store);  // NOLINT(cppcoreguidelines-pro-type-const-cast)
-}
 
 result<> check_value(const array_state& state, const extents& shape, const tensor_view& value) {
   if (state.layout->assembler() == nullptr)
@@ -60,7 +52,7 @@ result<> run(const array_state& state, const source& from, const write_options& 
   const borrowed_job job(state.context->state());
   write_job::settings settings;
   settings.workers = options.threads == 0 ? state.context->threads() : std::min(options.threads, kMaxWorkers);
-  settings.to = &writable(state);
+  settings.to = &writable_store(state);
   settings.durable = options.durable;
   settings.write_empty_chunks = options.write_empty_chunks;
   job->begin(from, settings);
@@ -73,7 +65,8 @@ result<> run(const array_state& state, const source& from, const write_options& 
   state.context->state().executor().run(job.shared(), useful_workers(*job.shared(), settings.workers), poll,
                                         options.poll_interval);
   auto done = job->outcome();
-  auto flushed = settings.to->flush();  // also after a failure: what was put is complete, object by object
+  // What was written before a failure is to be seen too.
+  auto flushed = settings.to->flush();
   return done.ok() ? std::move(flushed) : std::move(done);
 }
 

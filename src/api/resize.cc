@@ -1,0 +1,161 @@
+#include <penstock/array.h>
+
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "api/array_state.h"
+#include "api/metadata_edit.h"
+#include "array/chunk_grid.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Metadata that others change as often as that between being read and being put.
+constexpr int kMaxTries = 20;
+/// Above this, listing what there is costs less than erasing what might be.
+constexpr std::uint64_t kMaxBlindErases = 1024;
+
+/// Objects of the old grid that have no element of the new array.
+class outside {
+ public:
+  outside(const chunk_grid& old, const extents& shape) : old_(old) {
+    for (std::size_t d = 0; d < old.rank(); ++d) {
+      const std::uint64_t extent = std::min(shape[d], old.axis(d).extent());
+      keep_.push_back(extent == 0 ? 0 : old.axis(d).cell_of(extent - 1) + 1);
+    }
+  }
+
+  bool holds(const dim_vector<std::uint64_t>& at) const noexcept {
+    for (std::size_t d = 0; d < keep_.size(); ++d)
+      if (at[d] >= keep_[d]) return true;
+    return false;
+  }
+  std::uint64_t count() const noexcept {
+    std::uint64_t kept = 1;
+    for (const std::uint64_t each : keep_) kept *= each;
+    return old_.cells() - kept;
+  }
+
+  /// Calls `each` with every object; the first dimension that is outside decides where it is counted.
+  template <class Each>
+  result<> for_each(Each&& each) const {
+    const std::size_t rank = keep_.size();
+    for (std::size_t first = 0; first < rank; ++first) {
+      dim_vector<std::uint64_t> begin(rank, 0), end(rank);
+      for (std::size_t d = 0; d < rank; ++d) end[d] = d < first ? keep_[d] : old_.axis(d).cells();
+      begin[first] = keep_[first];
+      bool any = true;
+      for (std::size_t d = 0; d < rank; ++d) any = any && begin[d] < end[d];
+      for (dim_vector<std::uint64_t> at = begin; any;) {
+        PENSTOCK_TRY(each(old_.id(at)));
+        std::size_t d = rank;
+        while (d-- > 0) {
+          if (++at[d] < end[d]) break;
+          at[d] = begin[d];
+        }
+        any = d != static_cast<std::size_t>(-1);
+      }
+    }
+    return {};
+  }
+
+ private:
+  const chunk_grid& old_;
+  dim_vector<std::uint64_t> keep_;
+};
+
+/// Keys of objects that are outside, found by listing: the numbers at a key's end say which object it would be, and the
+/// layout whether it is.
+class outside_keys final : public key_sink {
+ public:
+  outside_keys(const array_state& state, const outside& which) : state_(state), which_(which) {}
+
+  bool key(std::string_view key, std::uint64_t) override {
+    const chunk_grid& grid = state_.layout->write_grid();
+    dim_vector<std::uint64_t> at(grid.rank());
+    std::string_view rest = key;
+    for (std::size_t d = grid.rank(); d-- > 0;) {
+      std::size_t digits = rest.size();
+      while (digits > 0 && rest[digits - 1] >= '0' && rest[digits - 1] <= '9') --digits;
+      const auto [end, failed] = std::from_chars(rest.data() + digits, rest.data() + rest.size(), at[d]);
+      if (failed != std::errc() || at[d] >= grid.axis(d).cells()) return true;
+      rest = rest.substr(0, digits == 0 ? 0 : digits - 1);
+    }
+    if (!which_.holds(at)) return true;
+    state_.layout->key(grid.id(at), name_);
+    if (key.substr(state_.prefix.size()) == name_) found.emplace_back(key);
+    return true;
+  }
+
+  std::vector<std::string> found;
+
+ private:
+  const array_state& state_;
+  const outside& which_;
+  std::string name_;
+};
+
+result<> erase_outside(const array_state& old, const extents& shape) {
+  const outside which(old.layout->write_grid(), shape);
+  if (which.count() == 0) return {};
+  store& to = writable_store(old);
+  if (which.count() > kMaxBlindErases) {
+    outside_keys keys(old, which);
+    auto listed = to.list(old.prefix, listing::objects, keys);
+    if (listed.ok()) {
+      for (const std::string& each : keys.found) {
+        auto erased = to.erase(each, {});
+        if (!erased.ok()) return std::move(erased).error().note(fmt::format("erasing '{}'", each));
+      }
+      return {};
+    }
+    if (listed.error().code() != errc::unsupported) return listed;
+  }
+  std::string key;
+  return which.for_each([&](object_id object) -> result<> {
+    old.layout->key(object, key);
+    key.insert(0, old.prefix);
+    auto erased = to.erase(key, {});
+    if (!erased.ok()) return std::move(erased).error().note(fmt::format("erasing '{}'", key));
+    return {};
+  });
+}
+
+result<array> resize_stored(const array& from, const extents& shape) {
+  const array_state& state = from.state();
+  if (state.layout->assembler() == nullptr)
+    return error(errc::read_only, fmt::format("arrays of format {} are only read", state.format));
+  if (shape.size() != state.shape.size())
+    return error(errc::invalid_argument, fmt::format("an array of {} dimensions cannot get the shape {}",
+                                                     state.shape.size(), to_string(shape)));
+  for (int attempt = 0;; ++attempt) {
+    PENSTOCK_ASSIGN(stored_metadata metadata, read_stored_metadata(state));
+    PENSTOCK_ASSIGN(const extents old_shape, shape_of(metadata));
+    if (old_shape.size() != shape.size()) return error(errc::conflict, "another array stands there by now");
+    PENSTOCK_ASSIGN(const array before, old_shape == state.shape ? result<array>(from) : open_as(state, metadata));
+    set_shape(metadata, shape);
+    PENSTOCK_ASSIGN(array after, open_as(state, metadata));  // refuses what cannot be opened again
+    auto put = put_stored_metadata(state, metadata, false);
+    if (!put.ok()) {
+      if (put.error().code() == errc::version_changed && attempt < kMaxTries) continue;
+      return std::move(put).error();
+    }
+    // Readers of the old shape may still be under way; what they miss is what was given up.
+    PENSTOCK_TRY(erase_outside(before.state(), shape));
+    PENSTOCK_TRY(writable_store(state).flush());
+    return open_again(state);
+  }
+}
+
+}  // namespace
+
+result<array> array::resize(const extents& shape) const {
+  auto done = resize_stored(*this, shape);
+  if (!done.ok()) return name_array(std::move(done).error(), *state_);
+  return done;
+}
+
+}  // namespace penstock::inline v0
