@@ -6,6 +6,7 @@
 #include "bind.h"
 #include "bind_items.h"
 #include "bind_read.h"
+#include "bind_write.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -100,6 +101,7 @@ Py_ssize_t length(PyObject* self) {
 }
 
 const PyType_Slot kSlots[] = {{Py_mp_subscript, reinterpret_cast<void*>(get_item)},
+                              {Py_mp_ass_subscript, reinterpret_cast<void*>(set_item)},
                               {Py_mp_length, reinterpret_cast<void*>(length)},
                               {0, nullptr}};
 
@@ -133,7 +135,7 @@ void read_into(const array_handle& self, nb::handle key, nb::handle out, unsigne
 
 ticket_handle start_read(const array_handle& self, nb::handle key, nb::object out, unsigned threads) {
   const selection which = selection_of(key);
-  const array& a = self.array;
+  const array a = self.array;  // another thread may resize the Array meanwhile
   if (out.is_none()) {
     const extents shape = unwrap(a.result_shape(which));
     std::byte* data = nullptr;
@@ -161,8 +163,8 @@ nb::tuple ranges_of(const array_handle& self, nb::handle key) {
 
 nb::str plan(const array_handle& self, nb::handle key, std::size_t max_lines, bool as_json) {
   const selection which = selection_of(key);
-  const std::string shown =
-      call_engine([&] { return as_json ? self.array.plan_json(which) : self.array.plan(which, max_lines); });
+  const array a = self.array;
+  const std::string shown = call_engine([&] { return as_json ? a.plan_json(which) : a.plan(which, max_lines); });
   return to_str(shown);
 }
 
@@ -208,8 +210,9 @@ array_handle::array_handle(penstock::array from) : array(std::move(from)), dtype
 
 void bind_array(nb::module_& m) {
   bind_ticket(m);
-  nb::class_<array_handle>(m, "Array", nb::type_slots(kSlots), "An open array; penstock.Array derives from it.")
-      .def(nb::init<const array_handle&>(), nb::arg("from_"))
+  nb::class_<array_handle> type(m, "Array", nb::type_slots(kSlots), "An open array; penstock.Array derives from it.");
+  bind_write(type);
+  type.def(nb::init<const array_handle&>(), nb::arg("from_"))
       .def_prop_ro("shape", [](const array_handle& self) { return to_tuple(self.array.shape()); })
       .def_prop_ro("dtype", [](const array_handle& self) { return self.dtype; })
       .def_prop_ro("chunks", [](const array_handle& self) { return to_tuple(self.array.chunks()); })

@@ -62,25 +62,16 @@ class watcher {
 
 }  // namespace
 
-bool read_without_gil(const array& from, const resolved_basic& which, const tensor_view& out, unsigned threads,
-                      nb::handle progress, std::shared_ptr<item_arena> arena) noexcept {
+bool watch_without_gil(nb::handle progress, std::uint64_t bytes,
+                       const std::function<result<>(const progress_fn&, std::chrono::nanoseconds)>& work) noexcept {
   try {
     watcher watch(progress);
-    read_options options;
-    options.threads = threads;
-    options.arena = std::move(arena);
-    options.poll_interval = kPoll;
-    options.progress = [&watch](const read_progress& now) { return watch(now); };
     result<> outcome;
     {
       const without_gil released;
-      outcome = from.read(which, out, options);
+      outcome = work([&watch](const read_progress& now) { return watch(now); }, kPoll);
     }
-    if (outcome.ok()) {
-      std::uint64_t bytes = out.type.item_bytes();
-      for (const std::uint64_t size : out.extents) bytes *= size;
-      watch.finish(bytes);
-    }
+    if (outcome.ok()) watch.finish(bytes);
     drop_left_references();
     if (restore_exception()) return false;
     if (outcome.ok()) return true;
@@ -89,6 +80,20 @@ bool read_without_gil(const array& from, const resolved_basic& which, const tens
     PyErr_SetString(PyExc_MemoryError, failed.what());
   }
   return false;
+}
+
+// By value: another thread may resize the Array meanwhile.
+bool read_without_gil(array from, const resolved_basic& which, const tensor_view& out, unsigned threads,
+                      nb::handle progress) noexcept {
+  std::uint64_t bytes = out.type.item_bytes();
+  for (const std::uint64_t size : out.extents) bytes *= size;
+  return watch_without_gil(progress, bytes, [&](const progress_fn& call, std::chrono::nanoseconds interval) {
+    read_options options;
+    options.threads = threads;
+    options.poll_interval = interval;
+    options.progress = call;
+    return from.read(which, out, options);
+  });
 }
 
 ticket_handle::~ticket_handle() {

@@ -2,17 +2,26 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 
 #include "bind.h"
 
 namespace penstock::inline v0::python {
 
+/// Calls `work` with the GIL released. `work` passes on what it is given: a function to call between cells, and how
+/// often, which looks for Ctrl-C where this is the main thread and calls `progress` (None: none) with (bytes done,
+/// bytes in all) about ten times a second and once at the end; `bytes` is what all is where nobody said so.
+///
+/// False: a Python exception is set.
+bool watch_without_gil(nb::handle progress, std::uint64_t bytes,
+                       const std::function<result<>(const progress_fn&, std::chrono::nanoseconds)>& work) noexcept;
+
 /// Reads with the GIL released, looks for Ctrl-C meanwhile where this is the main thread, and calls `progress` (None:
 /// none) with (bytes done, bytes in all) about ten times a second and once at the end.
 ///
 /// False: a Python exception is set.
-bool read_without_gil(const array& from, const resolved_basic& which, const tensor_view& out, unsigned threads,
-                      nb::handle progress, std::shared_ptr<item_arena> arena = nullptr) noexcept;
+bool read_without_gil(array from, const resolved_basic& which, const tensor_view& out, unsigned threads,
+                      nb::handle progress) noexcept;
 
 /// A read that goes on while Python does something else.
 class ticket_handle {

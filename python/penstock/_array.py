@@ -14,13 +14,14 @@ import numpy.typing as npt
 from penstock import _convert, _core
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
 from penstock._job import Job, start_direct, start_in_thread
+from penstock._writing import Writes
 
 BasicItem = SupportsIndex | slice | EllipsisType | None
 Selection = BasicItem | tuple[BasicItem, ...]
 Progress = Callable[[int, int], bool | None]
 
 
-class Array(_core.Array):
+class Array(_core.Array, Writes):
     """An open array: immutable, shareable between threads. Made by `penstock.open`.
 
     `a[...]` takes ints, slices with any step, Ellipsis and None, with NumPy's semantics, and gives a new ndarray (a

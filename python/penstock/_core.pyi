@@ -15,6 +15,7 @@ class Array:
 
     def __init__(self, from_: Array) -> None: ...
     def __getitem__(self, key: Any, /) -> Any: ...
+    def __setitem__(self, key: Any, value: Any, /) -> None: ...
     def __len__(self, /) -> int: ...
     @property
     def shape(self) -> tuple[int, ...]:
@@ -46,7 +47,7 @@ class Array:
 
     @property
     def read_only(self) -> bool:
-        """True: this release only reads."""
+        """The format or the store can only be read."""
 
     @property
     def _fill_value_bytes(self) -> bytes: ...
@@ -65,6 +66,25 @@ class Array:
     def _start_read(self, key: Any, out: Any, threads: int) -> _Ticket: ...
     def _resolve(self, key: Any) -> tuple[tuple[Range, ...], tuple[int, ...]]: ...
     def _plan(self, key: Any, max_lines: int, as_json: bool) -> str: ...
+    def _write(
+        self,
+        key: Any,
+        value: Any,
+        threads: int,
+        progress: Callable[[int, int], Any] | None,
+        durable: bool,
+        write_empty_chunks: bool,
+    ) -> None: ...
+    def _resize(self, shape: tuple[int, ...]) -> None: ...
+    def _append(
+        self,
+        value: Any,
+        axis: int,
+        threads: int,
+        progress: Callable[[int, int], Any] | None,
+        durable: bool,
+        write_empty_chunks: bool,
+    ) -> None: ...
 
 class Group:
     """An open group; penstock.Group derives from it."""

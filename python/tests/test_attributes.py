@@ -30,7 +30,7 @@ def test_an_array_says_what_its_metadata_says(tmp_path):
     assert dict(a.attrs) == {"unit": "K", "levels": [1, 2]}
     assert a.dimension_names == ("y", None)
     assert a.format == "zarr3"
-    assert a.read_only is True
+    assert a.read_only is False
     assert a.uri == f"file://{path}"
     assert len(a) == 12
     assert repr(a) == f"<penstock.Array 'file://{path}' shape=(12, 5) dtype=float32 chunks=(3, 2) shards=(6, 4)>"

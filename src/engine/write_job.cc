@@ -340,15 +340,6 @@ part slice_of(part object, const byte_range& range) noexcept {
   return object.subspan(static_cast<std::size_t>(range.offset), length);
 }
 
-/// Every element of the array that the cell holds is in the placement.
-bool replaces_all(const chunk_grid& grid, cell_id cell, const cell_region& region) noexcept {
-  dim_vector<std::uint64_t> at;
-  grid.coordinates(cell, at);
-  for (std::size_t d = 0; d < at.size(); ++d)
-    if (region.in_cell[d].count != grid.axis(d).valid_length(at[d])) return false;
-  return true;
-}
-
 }  // namespace
 
 // Fills in the cells that the walk found, and whether the old object is needed.
@@ -366,7 +357,7 @@ result<> write_job::list_cells(open_object& of) {
     each = touched_cell();
     each.cell = of.touched.cells[i];
     if (!place(from_, each.cell, where)) return error(errc::internal, "a cell that the selection does not touch");
-    each.whole = where.region.covers_cell || replaces_all(layout.grid(), each.cell, where.region);
+    each.whole = is_whole_cell(from_, each.cell, where);
     whole = whole && each.whole;
   }
   of.covered = whole;

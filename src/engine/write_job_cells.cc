@@ -12,18 +12,6 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Copies the wanted elements from the caller's memory into a cell in C order.
-void gather_box(const placement& where, std::byte* cell_items, const codec_chain& chain) noexcept {
-  const extents& shape = chain.cell();
-  strides steps = c_order_strides(shape, chain.type().item_bytes());
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    const axis_range& wanted = where.region.in_cell[d];
-    cell_items += wanted.start * steps[d];
-    steps[d] *= wanted.step;
-  }
-  strided_copy(cell_items, steps, where.target.data, where.target.strides, where.counts, chain.type().item_bytes(), 1);
-}
-
 bool fills_codec_shape(const placement& where, const extents& cell) noexcept {
   for (std::size_t d = 0; d < cell.size(); ++d)
     if (where.counts[d] != cell[d]) return false;
@@ -65,7 +53,7 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
     } else if (!fills_codec_shape(mine.where, chain.cell())) {
       strided_fill(room.data(), c_order, chain.cell(), from_.fill, item_bytes);
     }
-    gather_box(mine.where, room.data(), chain);
+    gather(from_, mine.where, room.data(), chain);
     view.data = room.data();
     view.strides = c_order;
   }

@@ -1,0 +1,226 @@
+#include "bind_write.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind_read.h"
+
+namespace penstock::inline v0::python {
+namespace {
+
+struct request {
+  unsigned threads = 0;
+  nb::handle progress = nb::handle(Py_None);
+  bool durable = false;
+  bool write_empty_chunks = false;
+};
+
+// Names looked up once; they live as long as the interpreter.
+struct names {
+  PyObject* ndarray;
+  PyObject* as_value;
+  PyObject* dtype;
+};
+const names& known() {
+  static const names all = [] {
+    const nb::module_ numpy = nb::module_::import_("numpy");
+    const nb::module_ writing = nb::module_::import_("penstock._writing");
+    return names{nb::object(numpy.attr("ndarray")).release().ptr(),
+                 nb::object(writing.attr("as_value")).release().ptr(), PyUnicode_InternFromString("dtype")};
+  }();
+  return all;
+}
+
+// Memory of an ndarray, read-only or not, for as long as the object lives.
+class exported_value {
+ public:
+  exported_value() noexcept = default;
+  exported_value(const exported_value&) = delete;
+  ~exported_value() {
+    if (exported_) PyBuffer_Release(&buffer_);
+  }
+
+  // False where the object's memory is no block of such items; no Python exception is set.
+  bool open(PyObject* object, const dtype& type) noexcept {
+    if (PyObject_GetBuffer(object, &buffer_, PyBUF_STRIDED_RO) < 0) {
+      PyErr_Clear();
+      return false;
+    }
+    exported_ = true;
+    const auto rank = static_cast<std::size_t>(buffer_.ndim);
+    if (rank > kMaxRank || buffer_.itemsize != static_cast<Py_ssize_t>(type.item_bytes())) return false;
+    view_.data = static_cast<std::byte*>(buffer_.buf);
+    view_.type = type;
+    for (std::size_t d = 0; d < rank; ++d) {
+      view_.extents.push_back(static_cast<std::uint64_t>(buffer_.shape[d]));
+      view_.strides.push_back(buffer_.strides[d]);
+    }
+    return true;
+  }
+  const tensor_view& view() const noexcept { return view_; }
+
+ private:
+  Py_buffer buffer_{};
+  bool exported_ = false;
+  tensor_view view_;
+};
+
+// An ndarray of this very dtype, and not of a subclass that means something else.
+bool is_native(const array_handle& to, PyObject* value) noexcept {
+  if (Py_TYPE(value) != reinterpret_cast<PyTypeObject*>(known().ndarray)) return false;
+  PyObject* const type = PyObject_GetAttr(value, known().dtype);
+  if (type == nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  const bool same = type == to.dtype.ptr();  // NumPy has one object for each of its own
+  Py_DECREF(type);
+  return same;
+}
+
+// Opens `value` as items of the array, with the shape that is asked for; converts and repeats it where it differs.
+// False: a Python exception is set. `converted` keeps what was made.
+bool open_value(const array_handle& to, PyObject* value, const extents& shape, exported_value& out,
+                nb::object& converted) {
+  if (is_native(to, value) && out.open(value, to.array.type()) && out.view().extents == shape) return true;
+  const nb::tuple sizes = to_tuple(shape);
+  PyObject* const args[] = {nullptr, value, to.dtype.ptr(), sizes.ptr()};
+  PyObject* const made = PyObject_Vectorcall(known().as_value, args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  if (made == nullptr) return false;
+  converted = nb::steal(made);
+  return true;
+}
+
+// Writes with the GIL held where that waits for nothing, else without.
+bool write_resolved(const array_handle& to, const resolved_basic& where, const tensor_view& value, const request& how) {
+  write_options options;
+  options.threads = how.threads;
+  options.durable = how.durable;
+  options.write_empty_chunks = how.write_empty_chunks;
+  const array a = to.array;  // another thread may resize this Array meanwhile
+  if (how.threads == 0 && how.progress.is_none() && a.runs_inline(where)) {
+    result<> outcome;
+    {
+      const gil_is_held held;
+      outcome = a.write(where, value, options);
+    }
+    drop_left_references();
+    if (restore_exception()) return false;
+    if (!outcome.ok()) {
+      set_error(outcome.error());
+      return false;
+    }
+    return true;
+  }
+  std::uint64_t bytes = value.type.item_bytes();
+  for (const std::uint64_t size : value.extents) bytes *= size;
+  return watch_without_gil(how.progress, bytes, [&](const progress_fn& progress, std::chrono::nanoseconds interval) {
+    options.progress = progress;
+    options.poll_interval = interval;
+    return a.write(where, value, options);
+  });
+}
+
+bool write_value(const array_handle& to, const resolved_basic& where, PyObject* value, const request& how) {
+  exported_value direct;
+  nb::object converted;
+  if (!open_value(to, value, where.shape, direct, converted)) return false;
+  if (!converted.is_valid()) return write_resolved(to, where, direct.view(), how);
+  exported_value made;
+  if (!made.open(converted.ptr(), to.array.type()) || !(made.view().extents == where.shape)) {
+    set_error(error(errc::internal, "a converted value has no memory of the array's dtype"));
+    return false;
+  }
+  return write_resolved(to, where, made.view(), how);
+}
+
+// A Python exception is set where it returns false.
+bool write_key(const array_handle& to, PyObject* key, PyObject* value, const request& how) noexcept {
+  try {
+    basic_selection which;
+    bool has_ellipsis = false;
+    if (!parse_key(key, which.items, has_ellipsis)) return false;
+    auto where = resolve(which, to.array.shape());
+    if (!where.ok()) {
+      set_error(std::move(where).error().note("array '" + to.array.uri() + "'"));
+      return false;
+    }
+    return write_value(to, *where, value, how);
+  } catch (nb::python_error& failed) {
+    failed.restore();
+  } catch (const std::exception& failed) {
+    PyErr_SetString(PyExc_MemoryError, failed.what());
+  }
+  return false;
+}
+
+void write(const array_handle& self, nb::handle key, nb::handle value, unsigned threads, nb::handle progress,
+           bool durable, bool write_empty_chunks) {
+  if (!write_key(self, key.ptr(), value.ptr(), {threads, progress, durable, write_empty_chunks}))
+    throw nb::python_error();
+}
+
+extents extents_of(const nb::tuple& sizes) {
+  if (sizes.size() > kMaxRank) raise(error(errc::invalid_argument, "a shape has at most 32 dimensions"));
+  extents out;
+  for (const nb::handle size : sizes) out.push_back(nb::cast<std::uint64_t>(size));
+  return out;
+}
+
+void resize(array_handle& self, const nb::tuple& shape) {
+  const array before = self.array;
+  const extents wanted = extents_of(shape);
+  self.array = call_engine([&] { return before.resize(wanted); });
+}
+
+void append(array_handle& self, nb::handle value, std::size_t axis, unsigned threads, nb::handle progress, bool durable,
+            bool write_empty_chunks) {
+  exported_value rows;
+  if (!rows.open(value.ptr(), self.array.type()))
+    raise(error(errc::invalid_argument, "what is appended should be an ndarray of the array's dtype"));
+  const array before = self.array;
+  std::optional<array> after;
+  std::uint64_t bytes = rows.view().type.item_bytes();
+  for (const std::uint64_t size : rows.view().extents) bytes *= size;
+  const bool done =
+      watch_without_gil(progress, bytes, [&](const progress_fn& call, std::chrono::nanoseconds interval) -> result<> {
+        write_options options;
+        options.threads = threads;
+        options.durable = durable;
+        options.write_empty_chunks = write_empty_chunks;
+        options.progress = call;
+        options.poll_interval = interval;
+        auto longer = before.append(rows.view(), axis, options);
+        if (!longer.ok()) return std::move(longer).error();
+        after.emplace(std::move(longer).value());
+        return {};
+      });
+  if (after) self.array = *after;
+  if (!done) throw nb::python_error();
+}
+
+}  // namespace
+
+int set_item(PyObject* self, PyObject* key, PyObject* value) {
+  if (!nb::inst_ready(self)) {
+    PyErr_SetString(PyExc_TypeError, "this Array was never opened: use penstock.open");
+    return -1;
+  }
+  if (value == nullptr) {
+    PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted");
+    return -1;
+  }
+  return write_key(*nb::inst_ptr<array_handle>(self), key, value, {}) ? 0 : -1;
+}
+
+void bind_write(nb::class_<array_handle>& type) {
+  type.def("_write", write, nb::arg("key").none(), nb::arg("value").none(), nb::arg("threads"),
+           nb::arg("progress").none(), nb::arg("durable"), nb::arg("write_empty_chunks"))
+      .def("_resize", resize, nb::arg("shape"))
+      .def("_append", append, nb::arg("value"), nb::arg("axis"), nb::arg("threads"), nb::arg("progress").none(),
+           nb::arg("durable"), nb::arg("write_empty_chunks"));
+}
+
+}  // namespace penstock::inline v0::python

@@ -1,0 +1,244 @@
+"""What changes arrays: `a[...] = x`, `write`, `resize`, `append`, and an appender that buffers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+
+if TYPE_CHECKING:
+    from penstock import _core
+
+    _Base = _core.Array
+else:
+    _Base = object
+
+Progress = Callable[[int, int], bool | None]
+
+
+def as_value(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """`value` as an ndarray of that dtype and shape: cast as NumPy's assignment does, repeated where it broadcasts."""
+    items = value if isinstance(value, np.ndarray) else np.asarray(value, dtype=dtype)
+    if items.dtype != dtype:
+        items = items.astype(dtype)
+    if items.shape != shape:
+        # As NumPy: leading dimensions of length 1 are no obstacle.
+        while items.ndim > len(shape) and items.shape[0] == 1:
+            items = items[0]
+        try:
+            items = np.broadcast_to(items, shape)
+        except ValueError:
+            raise _make(
+                InvalidArgumentError, f"could not broadcast a value of shape {np.shape(value)} into shape {shape}"
+            ) from None
+    return _with_buffer(np.asarray(items))
+
+
+def _with_buffer(items: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    # Dates and dtypes that are not NumPy's own have no buffer; their bytes have.
+    if items.dtype.kind in "mM" or items.dtype.num >= _FIRST_FOREIGN:
+        return items.view(f"V{items.dtype.itemsize}")
+    return items
+
+
+_FIRST_FOREIGN = 256  # numbers of dtypes that other packages registered begin here
+
+
+class Writes(_Base):
+    """The part of `Array` that changes what is stored."""
+
+    __slots__ = ()
+
+    def write(
+        self,
+        selection: Any,
+        value: Any,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        durable: bool = False,
+        write_empty_chunks: bool = False,
+    ) -> None:
+        """Write `value` to `selection` (what `[]` takes), as `a[selection] = value` does.
+
+        Each storage object (a chunk, or a shard) appears at once with all that this write changes in it, and only if
+        nobody else changed it since it was read; otherwise it is done again. So writers of different chunks of one
+        shard, threads or processes, lose nothing. Untouched chunks of a shard keep their encoded bytes.
+
+        Parameters
+        ----------
+        value
+            Anything that NumPy would assign: it is cast to the array's dtype and broadcast.
+        threads
+            Encoding workers of this write; None: the context's.
+        progress
+            Called with (bytes done, bytes in all), about ten times a second and at the end. Returning False stops
+            the write between two objects (`CancelledError`); an exception stops it and goes on to the caller.
+        durable
+            Return only when the device has every object, where the store can tell.
+        write_empty_chunks
+            Also store chunks that hold nothing but the fill value, bit for bit; else they are left out.
+
+        Raises
+        ------
+        ReadOnlyError
+            The store, or the format, can only be read.
+        ConflictError
+            An object kept changing while it was written.
+
+        After an error every object has its old value or its new one; the notes name the first that was not written,
+        and say how many were.
+        """
+        self._write(selection, value, _check_threads(threads), progress, durable, write_empty_chunks)
+
+    def set_basic_selection(self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
+        """Write to ints, slices, Ellipsis and None. As in zarr-python."""
+        _check_fields(fields)
+        self._write(selection, value, 0, None, False, False)
+
+    def resize(self, new_shape: SupportsIndex | Iterable[SupportsIndex]) -> None:
+        """Give the array another shape, in storage and in this object.
+
+        The metadata is written first, then the chunks that lie wholly outside are erased; chunks at the edge keep what
+        they hold beyond it, as with zarr-python. Other objects that stand for this array keep the shape they had.
+        """
+        self._resize(_check_shape(new_shape))
+
+    def append(
+        self,
+        data: npt.ArrayLike,
+        axis: int = 0,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        durable: bool = False,
+        write_empty_chunks: bool = False,
+    ) -> tuple[int, ...]:
+        """Add `data` at the end of `axis`; gives the new shape, which this object has from then on.
+
+        The end is that of the array as it is stored, whoever appended meanwhile. Rows are written before the metadata
+        names them, shard by shard: readers see all of them or none, whatever happens to the writer. A last shard that
+        they fill in part is read and put together anew by the next call: `appender` gathers rows and avoids that.
+        Appenders of all processes take turns.
+        """
+        items = np.asarray(data)
+        axis = operator.index(axis)
+        if not -len(self.shape) <= axis < len(self.shape):
+            raise _make(InvalidArgumentError, f"axis {axis} is out of bounds for array of dimension {len(self.shape)}")
+        axis %= len(self.shape)
+        items = _with_buffer(np.asarray(items.astype(self.dtype, copy=False)))
+        self._append(items, axis, _check_threads(threads), progress, durable, write_empty_chunks)
+        return self.shape
+
+    def appender(self, axis: int = 0, *, durable: bool = False) -> Appender:
+        """An object that gathers appended rows until they fill a row of shards.
+
+        >>> with a.appender() as w:
+        ...     for rows in source:
+        ...         w.append(rows)
+
+        At most one row of shards is held back (and one is written); the rest is written when the block ends.
+        """
+        return Appender(self, axis, durable)
+
+
+class Appender:
+    """Appends rows shard by shard. Made by `Array.appender`."""
+
+    def __init__(self, array: Writes, axis: int, durable: bool) -> None:
+        if not -len(array.shape) <= axis < len(array.shape):
+            raise _make(InvalidArgumentError, f"axis {axis} is out of bounds for array of dimension {len(array.shape)}")
+        self._array = array
+        self._axis = axis % len(array.shape)
+        self._durable = durable
+        self._unit = (array.shards or array.chunks)[self._axis]
+        self._held: list[npt.NDArray[Any]] = []
+        self._rows = 0
+        self._closed = False
+
+    @property
+    def held(self) -> int:
+        """Rows that are not written yet."""
+        return self._rows
+
+    def append(self, rows: npt.ArrayLike) -> None:
+        """Take rows; whole shards of them are written at once. What is held back is a copy."""
+        if self._closed:
+            raise _make(InvalidArgumentError, "this appender is closed")
+        items = np.asarray(rows).astype(self._array.dtype, copy=False)
+        shape = self._array.shape
+        if items.ndim != len(shape) or any(
+            items.shape[d] != shape[d] for d in range(len(shape)) if d != self._axis
+        ):
+            raise _make(
+                InvalidArgumentError,
+                f"a value of shape {items.shape} cannot be appended along axis {self._axis} to {shape}",
+            )
+        while items.shape[self._axis] > 0:
+            # Up to the end of the shard that the array's end lies in.
+            wanted = self._unit - (shape[self._axis] + self._rows) % self._unit
+            piece, items = self._split(items, wanted)
+            if not self._held and piece.shape[self._axis] == wanted:
+                self._write(piece)
+            else:
+                self._held.append(piece.copy())
+                self._rows += piece.shape[self._axis]
+                if piece.shape[self._axis] == wanted:
+                    self.flush()
+            shape = self._array.shape
+
+    def _split(self, items: npt.NDArray[Any], count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        before = (slice(None),) * self._axis
+        return items[(*before, slice(0, count))], items[(*before, slice(count, None))]
+
+    def _write(self, rows: npt.NDArray[Any]) -> None:
+        self._array.append(rows, self._axis, durable=self._durable)
+
+    def flush(self) -> None:
+        """Write what is held back. The shard that it fills in part is read again by the next write."""
+        if not self._held:
+            return
+        rows = self._held[0] if len(self._held) == 1 else np.concatenate(self._held, axis=self._axis)
+        self._write(rows)
+        self._held.clear()
+        self._rows = 0
+
+    def close(self) -> None:
+        """Write what is held back and take no more."""
+        if not self._closed:
+            self.flush()
+            self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _check_fields(fields: Any) -> None:
+    if fields is not None:
+        raise _make(UnsupportedError, "writes to fields of structured items wait for a later release")
+
+
+def _check_threads(threads: int | None) -> int:
+    if threads is None:
+        return 0
+    if threads < 1:
+        raise _make(InvalidArgumentError, f"threads must be at least 1, it is {threads}")
+    return threads
+
+
+def _check_shape(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
+    sizes = (operator.index(shape),) if isinstance(shape, SupportsIndex) else tuple(operator.index(n) for n in shape)
+    if any(n < 0 for n in sizes):
+        raise _make(InvalidArgumentError, f"sizes must not be negative: {sizes}")
+    return sizes

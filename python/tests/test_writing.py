@@ -1,0 +1,234 @@
+"""`a[...] = x` and its like: equal to NumPy, read back by zarr-python too."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+import penstock as ps
+
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "plain": {"chunks": (5, 4)},
+    "sharded": {"chunks": (5, 2), "shards": (10, 6)},
+    "uncompressed": {"chunks": (4, 4), "compressors": None},
+}
+
+
+def _make(folder: Path, *, shape: Any = (23, 17), dtype: str = "int32", layout: str = "sharded") -> Any:
+    return zarr.create_array(str(folder / "a.zarr"), shape=shape, dtype=dtype, **LAYOUTS[layout])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_assignment_is_numpys(tmp_path: Path, layout: str) -> None:
+    z = _make(tmp_path, layout=layout)
+    a = ps.open(tmp_path / "a.zarr")
+    n = np.zeros(a.shape, a.dtype)
+    rng = np.random.default_rng(3)
+    keys = [np.s_[...], np.s_[3], np.s_[:, 5], np.s_[2:20:3, ::-2], np.s_[-1, -1], np.s_[7:7], np.s_[1, None, 2:9]]
+    for key in keys:
+        x = rng.integers(-99, 99, n[key].shape)
+        a[key] = x
+        n[key] = x
+        assert np.array_equal(a[...], n), key
+        assert np.array_equal(z[...], n), key
+
+
+def test_values_are_cast_and_repeated_as_numpy_does(tmp_path: Path) -> None:
+    _make(tmp_path)
+    a = ps.open(tmp_path / "a.zarr")
+    n = np.zeros(a.shape, a.dtype)
+    for key, value in [
+        (np.s_[...], 7),
+        (np.s_[2:5], np.arange(17)),
+        (np.s_[:, 3], np.arange(23)),
+        (np.s_[4:6, 1:3], [[1], [2]]),
+        (np.s_[0], np.arange(17.0) + 0.9),
+        (np.s_[1], np.arange(17, dtype=">i2")),
+        (np.s_[1, 1], np.int64(3)),
+        (np.s_[8:10], np.arange(34).reshape(1, 1, 2, 17)),
+        (np.s_[10:20], np.asfortranarray(np.arange(170).reshape(10, 17))),
+        (np.s_[20], np.arange(34)[::-2]),
+    ]:
+        a[key] = value
+        n[key] = value
+        assert np.array_equal(a[...], n), key
+    with pytest.raises(ValueError, match="broadcast"):
+        a[2:5] = np.zeros((2, 17))
+    with pytest.raises(IndexError):
+        a[23] = 0
+    with pytest.raises(TypeError):
+        del a[3]
+    assert np.array_equal(a[...], n)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "float64", "complex128"])
+def test_dtypes(tmp_path: Path, dtype: str) -> None:
+    z = _make(tmp_path, dtype=dtype)
+    a = ps.open(z)
+    n = np.zeros(a.shape, dtype)
+    n[3:12, 2:9] = np.arange(63).reshape(9, 7) % 5
+    a[...] = n
+    a[1, 1] = n[1, 1] = 1
+    assert np.array_equal(z[...], n)
+    assert np.array_equal(a[...], n)
+
+
+def test_a_chunk_of_fill_value_is_left_out_bit_for_bit(tmp_path: Path) -> None:
+    z = zarr.create_array(str(tmp_path / "a.zarr"), shape=(8,), chunks=(4,), dtype="float64", fill_value=0.0)
+    a = ps.open(tmp_path / "a.zarr")
+    a[...] = 0.0
+    assert z.nchunks_initialized == 0
+    a[0] = -0.0
+    assert z.nchunks_initialized == 1
+    assert np.signbit(a[0])
+    a[0] = 0.0
+    assert z.nchunks_initialized == 0
+    a.write(np.s_[:4], 0.0, write_empty_chunks=True)
+    assert z.nchunks_initialized == 1
+
+    z = zarr.create_array(str(tmp_path / "b.zarr"), shape=(8,), chunks=(4,), dtype="float64", fill_value="NaN")
+    b = ps.open(tmp_path / "b.zarr")
+    b[2:6] = 1
+    b[...] = np.nan
+    assert z.nchunks_initialized == 0
+
+
+def test_write_with_options(tmp_path: Path) -> None:
+    _make(tmp_path, shape=(1000, 100))
+    a = ps.open(tmp_path / "a.zarr")
+    x = np.arange(100_000, dtype="int32").reshape(a.shape)
+    calls: list[tuple[int, int]] = []
+    a.write(..., x, threads=2, durable=True, progress=lambda done, total: calls.append((done, total)))
+    assert calls[-1][0] == calls[-1][1] > 0
+    assert np.array_equal(a[...], x)
+    with pytest.raises(ps.InvalidArgumentError):
+        a.write(..., x, threads=0)
+
+
+def test_a_cancelled_write_says_how_far_it_came(tmp_path: Path) -> None:
+    z = zarr.create_array(str(tmp_path / "a.zarr"), shape=(4_000_000,), chunks=(1000,), dtype="int32")
+    a = ps.open(z)
+    with pytest.raises(ps.CancelledError) as failed:
+        a.write(..., np.arange(4_000_000, dtype="int32"), progress=lambda done, total: False)
+    assert "of 4000 objects were written before" in "\n".join(failed.value.__notes__)
+
+
+def test_set_basic_selection(tmp_path: Path) -> None:
+    z = _make(tmp_path)
+    a = ps.open(z)
+    a.set_basic_selection(np.s_[2:4, ::3], 5)
+    assert np.array_equal(z[2:4, ::3], np.full((2, 6), 5))
+    with pytest.raises(ps.UnsupportedError):
+        a.set_basic_selection(..., 5, fields="x")
+
+
+def test_a_dict_is_written_to() -> None:
+    store: dict[str, Any] = {}
+    zarr.create_array(zarr.storage.MemoryStore(store), shape=(10,), chunks=(3,), dtype="int32")
+    a = ps.open({key: value.to_bytes() for key, value in store.items()})
+    if a.read_only:
+        pytest.skip("dicts are only read")
+    a[2:8] = np.arange(6)
+    assert np.array_equal(a[...], [0, 0, 0, 1, 2, 3, 4, 5, 0, 0])
+
+
+def test_resize(tmp_path: Path) -> None:
+    z = _make(tmp_path, layout="plain")
+    a = ps.open(tmp_path / "a.zarr")
+    other = ps.open(tmp_path / "a.zarr")
+    n = np.arange(23 * 17, dtype="int32").reshape(23, 17)
+    a[...] = n
+    a.resize((30, 3))
+    assert a.shape == (30, 3)
+    assert other.shape == (23, 17)  # what was open stays what it was
+    again = zarr.open_array(str(tmp_path / "a.zarr"))
+    assert again.shape == (30, 3)
+    assert again.metadata.codecs == z.metadata.codecs
+    assert np.array_equal(a[:23], n[:, :3])
+    assert not a[23:].any()
+    a.resize((4, 4))
+    assert np.array_equal(a[...], n[:4, :4])  # what the edge's chunks held beyond it
+    assert again.nchunks_initialized == 1
+    with pytest.raises(ps.InvalidArgumentError):
+        a.resize((4,))
+    with pytest.raises(ps.InvalidArgumentError):
+        a.resize((-1, 4))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_append(tmp_path: Path, axis: int) -> None:
+    _make(tmp_path)
+    a = ps.open(tmp_path / "a.zarr")
+    other = ps.open(tmp_path / "a.zarr")
+    n = np.arange(23 * 17, dtype="int32").reshape(23, 17)
+    a[...] = n
+    for k in range(3):
+        shape = list(n.shape)
+        shape[axis] = 4 * k
+        rows = np.full(shape, k)
+        n = np.concatenate([n, rows.astype("int32")], axis)
+        assert (a if k % 2 else other).append(rows, axis) == n.shape  # each knows where the end is
+    assert np.array_equal(zarr.open_array(str(tmp_path / "a.zarr"))[...], n)
+    assert sorted(os.listdir(tmp_path / "a.zarr")) == ["c", "zarr.json"]
+    with pytest.raises(ValueError, match="cannot be appended"):
+        a.append(np.zeros((3, 3, 3)))
+
+
+def test_an_appender_writes_whole_shards(tmp_path: Path) -> None:
+    zarr.create_array(str(tmp_path / "a.zarr"), shape=(3, 4), dtype="int32", chunks=(2, 4), shards=(10, 4))
+    a = ps.open(tmp_path / "a.zarr")
+    rng = np.random.default_rng(1)
+    n = np.zeros((3, 4), "int32")
+    with a.appender() as w:
+        for _ in range(40):
+            rows = rng.integers(0, 99, (int(rng.integers(0, 25)), 4))
+            w.append(rows)
+            n = np.concatenate([n, rows.astype("int32")])
+            assert w.held < 10
+            assert a.shape[0] % 10 in (0, 3)
+            assert a.shape[0] + w.held == n.shape[0]
+    assert np.array_equal(a[...], n)
+    with pytest.raises(ps.InvalidArgumentError):
+        w.append(n)
+
+
+def test_a_resize_under_reads_of_other_threads(tmp_path: Path) -> None:
+    _make(tmp_path, shape=(1000, 17))
+    a = ps.open(tmp_path / "a.zarr")
+    a[...] = 5
+    stop = threading.Event()
+    failed: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            while not stop.is_set():
+                x = a[:500]
+                assert (x == 5).all()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for t in threads:
+        t.start()
+    for k in range(40):
+        a.resize((500 + k, 17))
+    stop.set()
+    for t in threads:
+        t.join()
+    assert not failed
+
+
+def test_a_read_only_store_is_refused(tmp_path: Path) -> None:
+    _make(tmp_path)
+    if os.geteuid() == 0:
+        pytest.skip("root may write everything")
+    os.chmod(tmp_path / "a.zarr", 0o555)
+    a = ps.open(tmp_path / "a.zarr")
+    with pytest.raises(ps.PermissionDeniedError):
+        a[...] = 1
