@@ -106,6 +106,7 @@ void write_job::reset() {
     each->current = nullptr;
     each->current_opening = 0;
     if (each->cell.capacity() > kMaxKeptBytes) each->cell.free();
+    if (each->encoded.capacity() > kMaxKeptBytes) each->encoded.free();
     for (std::size_t i = 0; i < 3; ++i)
       if (each->scratch.stage(i).capacity() > kMaxKeptBytes) each->scratch.stage(i).free();
   }

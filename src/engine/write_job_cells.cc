@@ -1,7 +1,10 @@
 // What a write_job does with one cell, and with an object whose cells are encoded. Called without the job's lock.
 
+#include <cstring>
+
 #include <fmt/format.h>
 
+#include <penstock/variable.h>
 #include "array/all_equal.h"
 #include "array/strided_copy.h"
 #include "codec/codec_chain.h"
@@ -11,6 +14,37 @@
 
 namespace penstock::inline v0 {
 namespace {
+
+/// Room that is set aside for a cell before it is encoded; where it might need more, it is encoded elsewhere first.
+constexpr std::uint64_t kMaxRoomBytes = std::uint64_t{256} << 20;
+
+// Items of variable length are equal where their bytes are.
+bool all_items_equal(const tensor_view& cell, const std::byte* fill) noexcept {
+  variable_item wanted;
+  std::memcpy(&wanted, fill, sizeof wanted);
+  dim_vector<std::uint64_t> at(cell.extents.size(), 0);
+  const std::byte* from = cell.data;
+  for (;;) {
+    variable_item item;
+    std::memcpy(&item, from, sizeof item);
+    if (item.text() != wanted.text()) return false;
+    std::size_t d = at.size();
+    while (d-- > 0) {
+      from += cell.strides[d];
+      if (++at[d] < cell.extents[d]) break;
+      from -= cell.strides[d] * static_cast<std::int64_t>(at[d]);
+      at[d] = 0;
+    }
+    if (d == static_cast<std::size_t>(-1)) return true;
+  }
+}
+
+bool is_fill(const tensor_view& cell, const std::byte* fill) noexcept {
+  if (!cell.type.variable_length())
+    return all_equal(cell.data, cell.strides, cell.extents, fill, cell.type.item_bytes());
+  // Only Python can tell whether two of its objects are equal.
+  return cell.type.kind() != dtype_kind::object && all_items_equal(cell, fill);
+}
 
 bool fills_codec_shape(const placement& where, const extents& cell) noexcept {
   for (std::size_t d = 0; d < cell.size(); ++d)
@@ -48,6 +82,7 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
       const part old = cell.old.whole() ? of.old.bytes
                                         : of.old.bytes.subspan(static_cast<std::size_t>(cell.old.offset),
                                                                static_cast<std::size_t>(cell.old.length));
+      mine.scratch.forget_own_items();  // of the cell before
       auto decoded = chain.decode(old, target, mine.scratch);
       if (!decoded.ok()) return std::move(decoded).error().note("decoding what is to be changed");
     } else if (!fills_codec_shape(mine.where, chain.cell())) {
@@ -59,7 +94,7 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
   }
 
   cell.encoded = true;
-  cell.absent = !with_.write_empty_chunks && all_equal(view.data, view.strides, chain.cell(), from_.fill, item_bytes);
+  cell.absent = !with_.write_empty_chunks && is_fill(view, from_.fill);
   cell.bytes = {};
   if (cell.absent) return {};
   const auto decoded_bytes = static_cast<std::size_t>(chain.decoded_bytes());
@@ -72,10 +107,17 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
     cell.bytes = {view.data, decoded_bytes};  // the caller's memory is what is to be written
     return {};
   }
-  PENSTOCK_ASSIGN(room, room_for(of, chain.max_encoded_bytes(), worker));
-  PENSTOCK_ASSIGN(const std::uint64_t used, chain.encode(view, room, mine.scratch));
-  cell.bytes = room.first(static_cast<std::size_t>(used));
-  mine.current->used += static_cast<std::size_t>(used);
+  if (chain.max_encoded_bytes() > kMaxRoomBytes) {
+    PENSTOCK_ASSIGN(const part encoded, chain.encode(view, mine.encoded, mine.scratch));
+    PENSTOCK_ASSIGN(room, room_for(of, encoded.size(), worker));
+    if (!encoded.empty()) std::memcpy(room.data(), encoded.data(), encoded.size());
+    cell.bytes = room;
+  } else {
+    PENSTOCK_ASSIGN(room, room_for(of, chain.max_encoded_bytes(), worker));
+    PENSTOCK_ASSIGN(const std::uint64_t used, chain.encode(view, room, mine.scratch));
+    cell.bytes = room.first(static_cast<std::size_t>(used));
+  }
+  mine.current->used += cell.bytes.size();
   return {};
 }
 

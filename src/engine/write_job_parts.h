@@ -85,10 +85,12 @@ struct write_job::open_object {
 
 /// What one worker keeps.
 struct write_job::worker_state {
-  explicit worker_state(ledger* accounts) : scratch(accounts), cell(accounts, memory_use::scratch) {}
+  explicit worker_state(ledger* accounts)
+      : scratch(accounts), cell(accounts, memory_use::scratch), encoded(accounts, memory_use::encoded) {}
 
   worker_scratch scratch;
-  buffer cell;  // a decoded cell that is put together from old and new elements
+  buffer encoded;  // of chains that need nobody knows how much room
+  buffer cell;     // a decoded cell that is put together from old and new elements
   placement where;
   block* current = nullptr;  // where it encodes to, a block of the object of that opening
   std::uint64_t current_opening = 0;
