@@ -142,8 +142,8 @@ class PENSTOCK_API array {
   /// it since it was read: two writers of different chunks of one shard lose nothing. An object whose elements are all
   /// replaced is not read before. Chunks that hold nothing but the fill value are left out (`write_empty_chunks`), bit
   /// for bit; an object with no chunk left is erased.
-  /// \param value  Shape equal to result_shape(which), dtype equal to the array's; strides in bytes, any sign, and 0
-  /// for
+  /// Where `which` names an element twice, the later value stays.
+  /// \param value  Shape equal to result_shape(which), dtype equal to the array's; strides in bytes: any sign, and 0 for
   ///               a value that is repeated. Borrowed until this returns.
   /// \error read_only  The store or the format cannot be written to.
   /// \error conflict   An object kept changing while it was written.
@@ -153,6 +153,7 @@ class PENSTOCK_API array {
 
   /// Writes a selection that was resolved against this array's shape before.
   result<> write(const resolved_basic& which, const tensor_view& value, const write_options& options = {}) const;
+  result<> write(const resolved_selection& which, const tensor_view& value, const write_options& options = {}) const;
 
   /// Gives the array another shape and returns it as it is then; this one stays what it was.
   ///

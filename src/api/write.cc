@@ -67,7 +67,9 @@ result<> run(const array_state& state, const source& from, const write_options& 
   auto done = job->outcome();
   // What was written before a failure is to be seen too.
   auto flushed = settings.to->flush();
-  return done.ok() ? std::move(flushed) : std::move(done);
+  if (done.ok()) done = std::move(flushed);
+  if (!done.ok()) return name_array(std::move(done).error(), state);
+  return {};
 }
 
 }  // namespace
@@ -77,21 +79,28 @@ bool array::read_only() const noexcept {
 }
 
 result<> array::write(const selection& which, const tensor_view& value, const write_options& options) const {
-  auto resolved = resolve_any(*state_, which);
-  if (!resolved.ok()) return name_array(std::move(resolved).error(), *state_);
-  if (resolved->indexed)
-    return name_array(error(errc::unsupported, "writes take boxes so far: basic and block selections"), *state_);
-  return write(*resolved, value, options);
+  if (const auto* const basic = std::get_if<basic_selection>(&which)) {
+    auto resolved = resolve(*basic, state_->shape);
+    if (!resolved.ok()) return name_array(std::move(resolved).error(), *state_);
+    return write(*resolved, value, options);
+  }
+  PENSTOCK_ASSIGN(const resolved_selection resolved, select(which));
+  return write(resolved, value, options);
 }
 
 result<> array::write(const resolved_basic& which, const tensor_view& value, const write_options& options) const {
   if (auto checked = check_value(*state_, which.shape, value); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
   if (is_empty(which.shape)) return {};
-  const source from = source_of(*state_, which, value.strides, value.data);
-  auto done = run(*state_, from, options);
-  if (!done.ok()) return name_array(std::move(done).error(), *state_);
-  return {};
+  return run(*state_, source_of(*state_, which, value.strides, value.data), options);
+}
+
+result<> array::write(const resolved_selection& which, const tensor_view& value, const write_options& options) const {
+  if (!which.indexed) return write(static_cast<const resolved_basic&>(which), value, options);
+  if (auto checked = check_value(*state_, which.shape, value); !checked.ok())
+    return name_array(std::move(checked).error(), *state_);
+  if (is_empty(which.shape)) return {};
+  return run(*state_, source_of(*state_, which, value.strides, value.data), options);
 }
 
 }  // namespace penstock::inline v0

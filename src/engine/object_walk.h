@@ -15,7 +15,8 @@ struct touched_object {
   std::uint64_t valid_cells = 0;  ///< cells of the object that hold elements of the array
 };
 
-/// Goes through the storage objects that a source's selection touches, lazily, and lists the cells of each.
+/// Goes through the storage objects that a source's selection touches, lazily, and lists the cells of each. Only for
+/// index lists and points in shards are all cells listed first.
 class object_walk {
  public:
   /// `from` is borrowed until the walk is over.
@@ -28,7 +29,19 @@ class object_walk {
   std::uint64_t total_cells() const noexcept { return total_cells_; }
 
  private:
+  bool next_indexed(touched_object& out);
+  object_id object_of(cell_id cell, dim_vector<std::uint64_t>& at) const noexcept;
+  // Cells of the object at these coordinates that hold elements of the array.
+  std::uint64_t valid_cells(const dim_vector<std::uint64_t>& at) const noexcept;
+
   const source* from_ = nullptr;
+  // Of indexed selections: their cells, object by object; empty where each cell is an object.
+  struct placed_cell {
+    object_id object;
+    cell_id cell;
+  };
+  std::vector<placed_cell> order_;
+  std::uint64_t next_ = 0;
   cell_walk objects_, cells_;
   strided_box within_;
   cell_region region_;

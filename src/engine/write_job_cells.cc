@@ -47,6 +47,7 @@ bool is_fill(const tensor_view& cell, const std::byte* fill) noexcept {
 }
 
 bool fills_codec_shape(const placement& where, const extents& cell) noexcept {
+  if (where.target.indexed != nullptr) return false;
   for (std::size_t d = 0; d < cell.size(); ++d)
     if (where.counts[d] != cell[d]) return false;
   return true;
@@ -64,7 +65,7 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
   tensor_view view{mine.where.target.data, chain.type(), chain.cell(), mine.where.target.strides, memory_space::host};
   bool in_room = false;  // the cell lies where its encoded bytes are to lie
   std::span<std::byte> room;
-  if (!mine.where.region.covers_cell) {
+  if (!mine.where.target.covers_cell) {
     if (chain.is_identity()) {
       PENSTOCK_ASSIGN(room, room_for(of, chain.decoded_bytes(), worker));
       in_room = true;

@@ -86,7 +86,7 @@ struct write_job::open_object {
 /// What one worker keeps.
 struct write_job::worker_state {
   explicit worker_state(ledger* accounts)
-      : scratch(accounts), cell(accounts, memory_use::scratch), encoded(accounts, memory_use::encoded) {}
+      : scratch(accounts), encoded(accounts, memory_use::encoded), cell(accounts, memory_use::scratch) {}
 
   worker_scratch scratch;
   buffer encoded;  // of chains that need nobody knows how much room

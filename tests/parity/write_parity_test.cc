@@ -120,6 +120,93 @@ TEST_P(WriteParity, WhatEveryEngineWritesIsWhatTheModelHolds) {
   }
 }
 
+index_list random_positions(std::mt19937_64& random, std::uint64_t size, std::size_t most) {
+  index_list out;
+  if (size == 0) return out;
+  for (std::size_t i = 1 + random() % most; i-- > 0;)
+    out.push_back(static_cast<std::int64_t>(random() % (2 * size)) - static_cast<std::int64_t>(size));
+  return out;
+}
+
+// Index lists, points and masks, with duplicates: what a write leaves is what the reads of single elements find, and
+// the last of two values for one element stays.
+TEST_P(WriteParity, ListsPointsAndMasksAreWrittenAsElementByElement) {
+  std::mt19937_64 random(GetParam() + 100);
+  const auto pool_context = context_with(3);
+  for (int round = 0; round < 40; ++round) {
+    const model_options options = random_model(random);
+    const std::size_t rank = options.shape.size();
+    const auto store = make_memory_store();
+    model_array model = write_model(*store, "a/", options);
+    open_options where;
+    where.context = round % 2 == 0 ? pool_context : context_with(1);
+    where.path = "a";
+    const array opened = open_array(store, where).value();
+    const auto set = [&](const std::vector<std::int64_t>& at, const std::byte* item) {
+      basic_selection one;
+      for (const std::int64_t each : at) one.items.emplace_back(each);
+      model.assign(*resolve(one, options.shape), std::vector<std::byte>(item, item + model.item_bytes));
+    };
+    for (int i = 0; i < 4; ++i) {
+      selection which;
+      std::vector<std::vector<std::int64_t>> elements;  // in C order of the result
+      if (i == 0) {
+        orthogonal_selection lists;
+        std::vector<index_list> each(rank);
+        elements.emplace_back();
+        for (std::size_t d = 0; d < rank; ++d) {
+          each[d] = random_positions(random, options.shape[d], 5);
+          lists.items.emplace_back(each[d]);
+          std::vector<std::vector<std::int64_t>> longer;
+          for (const auto& before : elements)
+            for (const std::int64_t position : each[d]) {
+              longer.push_back(before);
+              longer.back().push_back(position);
+            }
+          elements = std::move(longer);
+        }
+        which = lists;
+      } else if (i == 1) {
+        mask_selection mask;
+        mask.shape = options.shape;
+        const std::uint64_t count = product(options.shape);
+        for (std::uint64_t k = 0; k < count; ++k) {
+          mask.mask.push_back(random() % 3 == 0);
+          if (!mask.mask.back()) continue;
+          std::vector<std::int64_t> at(rank);
+          std::uint64_t rest = k;
+          for (std::size_t d = rank; d-- > 0; rest /= options.shape[d])
+            at[d] = static_cast<std::int64_t>(rest % options.shape[d]);
+          elements.push_back(at);
+        }
+        which = mask;
+      } else {
+        coordinate_selection points;
+        const std::size_t count = product(options.shape) == 0 ? 0 : 1 + random() % 60;
+        points.points.resize(rank);
+        elements.resize(count, std::vector<std::int64_t>(rank));
+        for (std::size_t d = 0; d < rank; ++d)
+          for (std::size_t k = 0; k < count; ++k) {
+            const std::int64_t position = random_positions(random, options.shape[d], 1)[0];
+            points.points[d].push_back(position);
+            elements[k][d] = position;
+          }
+        points.shape = extents{count};
+        which = points;
+      }
+      const auto shape = opened.result_shape(which);
+      if (!shape.ok()) continue;  // a rank that this kind of selection does not take
+      ASSERT_EQ(product(*shape), elements.size());
+      std::vector<std::byte> items(elements.size() * model.item_bytes);
+      for (std::byte& each : items) each = static_cast<std::byte>(random() % 2);
+      const auto done = opened.write(which, tensor_view::contiguous(items.data(), opened.type(), *shape));
+      ASSERT_TRUE(done.ok()) << done.error().to_string();
+      for (std::size_t k = 0; k < elements.size(); ++k) set(elements[k], items.data() + k * model.item_bytes);
+      ASSERT_EQ(read_all(store, model.values.size()), model.values) << describe(options, {}) << " kind " << i;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, WriteParity, testing::Range<std::uint64_t>(0, 8));
 
 }  // namespace
