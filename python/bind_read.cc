@@ -84,12 +84,13 @@ bool watch_without_gil(nb::handle progress, std::uint64_t bytes,
 
 // By value: another thread may resize the Array meanwhile.
 bool read_without_gil(array from, const resolved_basic& which, const tensor_view& out, unsigned threads,
-                      nb::handle progress) noexcept {
+                      nb::handle progress, std::shared_ptr<item_arena> arena) noexcept {
   std::uint64_t bytes = out.type.item_bytes();
   for (const std::uint64_t size : out.extents) bytes *= size;
   return watch_without_gil(progress, bytes, [&](const progress_fn& call, std::chrono::nanoseconds interval) {
     read_options options;
     options.threads = threads;
+    options.arena = arena;
     options.poll_interval = interval;
     options.progress = call;
     return from.read(which, out, options);

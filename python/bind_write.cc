@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "bind_items.h"
 #include "bind_read.h"
 
 namespace penstock::inline v0::python {
@@ -84,7 +85,9 @@ bool is_native(const array_handle& to, PyObject* value) noexcept {
 // False: a Python exception is set. `converted` keeps what was made.
 bool open_value(const array_handle& to, PyObject* value, const extents& shape, exported_value& out,
                 nb::object& converted) {
-  if (is_native(to, value) && out.open(value, to.array.type()) && out.view().extents == shape) return true;
+  if (!to.array.type().variable_length() && is_native(to, value) && out.open(value, to.array.type()) &&
+      out.view().extents == shape)
+    return true;
   const nb::tuple sizes = to_tuple(shape);
   PyObject* const args[] = {nullptr, value, to.dtype.ptr(), sizes.ptr()};
   PyObject* const made = PyObject_Vectorcall(known().as_value, args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
@@ -93,12 +96,23 @@ bool open_value(const array_handle& to, PyObject* value, const extents& shape, e
   return true;
 }
 
+write_options options_of(const request& how) {
+  write_options out;
+  out.threads = how.threads;
+  out.durable = how.durable;
+  out.write_empty_chunks = how.write_empty_chunks;
+  return out;
+}
+
+std::uint64_t bytes_of(const tensor_view& value) noexcept {
+  std::uint64_t bytes = value.type.item_bytes();
+  for (const std::uint64_t size : value.extents) bytes *= size;
+  return bytes;
+}
+
 // Writes with the GIL held where that waits for nothing, else without.
 bool write_resolved(const array_handle& to, const resolved_basic& where, const tensor_view& value, const request& how) {
-  write_options options;
-  options.threads = how.threads;
-  options.durable = how.durable;
-  options.write_empty_chunks = how.write_empty_chunks;
+  write_options options = options_of(how);
   const array a = to.array;  // another thread may resize this Array meanwhile
   if (how.threads == 0 && how.progress.is_none() && a.runs_inline(where)) {
     result<> outcome;
@@ -114,13 +128,12 @@ bool write_resolved(const array_handle& to, const resolved_basic& where, const t
     }
     return true;
   }
-  std::uint64_t bytes = value.type.item_bytes();
-  for (const std::uint64_t size : value.extents) bytes *= size;
-  return watch_without_gil(how.progress, bytes, [&](const progress_fn& progress, std::chrono::nanoseconds interval) {
-    options.progress = progress;
-    options.poll_interval = interval;
-    return a.write(where, value, options);
-  });
+  return watch_without_gil(how.progress, bytes_of(value),
+                           [&](const progress_fn& progress, std::chrono::nanoseconds interval) {
+                             options.progress = progress;
+                             options.poll_interval = interval;
+                             return a.write(where, value, options);
+                           });
 }
 
 bool write_value(const array_handle& to, const resolved_basic& where, PyObject* value, const request& how) {
@@ -128,6 +141,10 @@ bool write_value(const array_handle& to, const resolved_basic& where, PyObject* 
   nb::object converted;
   if (!open_value(to, value, where.shape, direct, converted)) return false;
   if (!converted.is_valid()) return write_resolved(to, where, direct.view(), how);
+  if (to.array.type().variable_length()) {
+    item_block items(to.array.type(), converted);
+    return write_resolved(to, where, items.view(), how);
+  }
   exported_value made;
   if (!made.open(converted.ptr(), to.array.type()) || !(made.view().extents == where.shape)) {
     set_error(error(errc::internal, "a converted value has no memory of the array's dtype"));
@@ -175,30 +192,35 @@ void resize(array_handle& self, const nb::tuple& shape) {
   self.array = call_engine([&] { return before.resize(wanted); });
 }
 
-void append(array_handle& self, nb::handle value, std::size_t axis, unsigned threads, nb::handle progress, bool durable,
-            bool write_empty_chunks) {
-  exported_value rows;
-  if (!rows.open(value.ptr(), self.array.type()))
-    raise(error(errc::invalid_argument, "what is appended should be an ndarray of the array's dtype"));
+void append_rows(array_handle& self, const tensor_view& rows, std::size_t axis, const request& how) {
   const array before = self.array;
   std::optional<array> after;
-  std::uint64_t bytes = rows.view().type.item_bytes();
-  for (const std::uint64_t size : rows.view().extents) bytes *= size;
-  const bool done =
-      watch_without_gil(progress, bytes, [&](const progress_fn& call, std::chrono::nanoseconds interval) -> result<> {
-        write_options options;
-        options.threads = threads;
-        options.durable = durable;
-        options.write_empty_chunks = write_empty_chunks;
-        options.progress = call;
-        options.poll_interval = interval;
-        auto longer = before.append(rows.view(), axis, options);
-        if (!longer.ok()) return std::move(longer).error();
-        after.emplace(std::move(longer).value());
-        return {};
-      });
+  const bool done = watch_without_gil(how.progress, bytes_of(rows),
+                                      [&](const progress_fn& call, std::chrono::nanoseconds interval) -> result<> {
+                                        write_options options = options_of(how);
+                                        options.progress = call;
+                                        options.poll_interval = interval;
+                                        auto longer = before.append(rows, axis, options);
+                                        if (!longer.ok()) return std::move(longer).error();
+                                        after.emplace(std::move(longer).value());
+                                        return {};
+                                      });
   if (after) self.array = *after;
   if (!done) throw nb::python_error();
+}
+
+void append(array_handle& self, nb::handle value, std::size_t axis, unsigned threads, nb::handle progress, bool durable,
+            bool write_empty_chunks) {
+  const request how{threads, progress, durable, write_empty_chunks};
+  const dtype type = self.array.type();
+  if (type.variable_length()) {
+    item_block items(type, value);
+    return append_rows(self, items.view(), axis, how);
+  }
+  exported_value rows;
+  if (!rows.open(value.ptr(), type))
+    raise(error(errc::invalid_argument, "what is appended should be an ndarray of the array's dtype"));
+  append_rows(self, rows.view(), axis, how);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ Selection = BasicItem | tuple[BasicItem, ...]
 Progress = Callable[[int, int], bool | None]
 
 
-class Array(_core.Array, Writes):
+class Array(Writes, _core.Array):
     """An open array: immutable, shareable between threads. Made by `penstock.open`.
 
     `a[...]` takes ints, slices with any step, Ellipsis and None, with NumPy's semantics, and gives a new ndarray (a

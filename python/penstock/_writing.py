@@ -41,7 +41,9 @@ def as_value(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.ND
 
 
 def _with_buffer(items: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    # Dates and dtypes that are not NumPy's own have no buffer; their bytes have.
+    # Dates and dtypes that are not NumPy's own have no buffer; their bytes have. Objects and text become items.
+    if items.dtype.kind in "OT":
+        return items
     if items.dtype.kind in "mM" or items.dtype.num >= _FIRST_FOREIGN:
         return items.view(f"V{items.dtype.itemsize}")
     return items
@@ -173,9 +175,7 @@ class Appender:
             raise _make(InvalidArgumentError, "this appender is closed")
         items = np.asarray(rows).astype(self._array.dtype, copy=False)
         shape = self._array.shape
-        if items.ndim != len(shape) or any(
-            items.shape[d] != shape[d] for d in range(len(shape)) if d != self._axis
-        ):
+        if items.ndim != len(shape) or any(items.shape[d] != shape[d] for d in range(len(shape)) if d != self._axis):
             raise _make(
                 InvalidArgumentError,
                 f"a value of shape {items.shape} cannot be appended along axis {self._axis} to {shape}",

@@ -14,6 +14,7 @@ COMMON = set(dir(type("Empty", (), {}))) | {
     "__getstate__",
     "__firstlineno__",
     "__static_attributes__",
+    "__delitem__",  # comes with the slot of __setitem__, and refuses
 }
 MODULE = {"__doc__", "__file__", "__loader__", "__name__", "__package__", "__spec__"}
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import penstock as ps
 import pytest
 import zarr
-
-import penstock as ps
 
 LAYOUTS: dict[str, dict[str, Any]] = {
     "plain": {"chunks": (5, 4)},
@@ -100,9 +99,9 @@ def test_a_chunk_of_fill_value_is_left_out_bit_for_bit(tmp_path: Path) -> None:
 
 
 def test_write_with_options(tmp_path: Path) -> None:
-    _make(tmp_path, shape=(1000, 100))
+    _make(tmp_path, shape=(100, 50))
     a = ps.open(tmp_path / "a.zarr")
-    x = np.arange(100_000, dtype="int32").reshape(a.shape)
+    x = np.arange(5_000, dtype="int32").reshape(a.shape)
     calls: list[tuple[int, int]] = []
     a.write(..., x, threads=2, durable=True, progress=lambda done, total: calls.append((done, total)))
     assert calls[-1][0] == calls[-1][1] > 0
@@ -116,7 +115,7 @@ def test_a_cancelled_write_says_how_far_it_came(tmp_path: Path) -> None:
     a = ps.open(z)
     with pytest.raises(ps.CancelledError) as failed:
         a.write(..., np.arange(4_000_000, dtype="int32"), progress=lambda done, total: False)
-    assert "of 4000 objects were written before" in "\n".join(failed.value.__notes__)
+    assert "of 4000 objects were written before" in str(failed.value)
 
 
 def test_set_basic_selection(tmp_path: Path) -> None:

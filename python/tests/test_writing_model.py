@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import penstock as ps
 import zarr
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-
-import penstock as ps
 
 CODECS: list[dict[str, Any]] = [
     {"compressors": None},

@@ -167,19 +167,18 @@ TEST_P(WriteParity, ListsPointsAndMasksAreWrittenAsElementByElement) {
         }
         which = lists;
       } else if (i == 1) {
-        mask_selection mask;
-        mask.shape = options.shape;
         const std::uint64_t count = product(options.shape);
+        std::vector<std::uint8_t> mask(count);
         for (std::uint64_t k = 0; k < count; ++k) {
-          mask.mask.push_back(random() % 3 == 0);
-          if (!mask.mask.back()) continue;
+          mask[k] = random() % 3 == 0 ? 1 : 0;
+          if (mask[k] == 0) continue;
           std::vector<std::int64_t> at(rank);
           std::uint64_t rest = k;
           for (std::size_t d = rank; d-- > 0; rest /= options.shape[d])
             at[d] = static_cast<std::int64_t>(rest % options.shape[d]);
           elements.push_back(at);
         }
-        which = mask;
+        which = mask_selection::pack(options.shape, mask);
       } else {
         coordinate_selection points;
         const std::size_t count = product(options.shape) == 0 ? 0 : 1 + random() % 60;
