@@ -27,6 +27,10 @@ test: ## all tests, under sanitizers too; STAGES="lint unit python asan tsan" ch
 	@tools/setup.sh core test
 	@$(python) tools/run_tests.py --jobs $(jobs) $(STAGES)
 
+test-zarr-python: build ## zarr-python's own tests with our pipeline, compared with its own (minutes); ARGS= go to the runner
+	@tools/setup.sh core test
+	@$(python) tools/test_zarr_python.py $(ARGS)
+
 demo: build ## write, read and compare the benchmark array; pictures in build/demo
 	@tools/setup.sh demo
 	@.venv/bin/penstock demo --output build/demo $(ARGS)
@@ -72,4 +76,4 @@ wheel: ## a self-contained wheel in build/dist
 clean: ## remove build/ and the compiled module; keeps .venv
 	@rm -rf build python/penstock/_core*.so
 
-.PHONY: help build test demo bench check format tidy fuzz wheel clean
+.PHONY: help build test test-zarr-python demo bench check format tidy fuzz wheel clean

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/chunk_pipeline.h"
+#include "api/open_described.h"
 #include "base/checked.h"
 #include "bind.h"
 #include "bind_read.h"
@@ -186,7 +187,9 @@ nb::object chunk_batch::read(const context_handle& with, const store_handle& fro
   read_options options;
   options.threads = threads;
   const bool keeps_gil = bytes_ <= kMaxInlineBytes && never_waits(*from.store);
-  if (!keeps_gil) {
+  if (keeps_gil) {
+    options.threads = 1;  // another thread would wait for the lock
+  } else {
     options.progress = looks_for_signals;
     options.poll_interval = kPoll;
   }
@@ -203,7 +206,9 @@ nb::object chunk_batch::write(const context_handle& with, const store_handle& fr
   std::shared_ptr<store> target;
   if (!to.is_none()) target = std::const_pointer_cast<store>(nb::cast<store_handle&>(to).store);
   const bool keeps_gil = bytes_ <= kMaxInlineBytes && target == nullptr && never_waits(*from.store);
-  if (!keeps_gil) {
+  if (keeps_gil) {
+    options.threads = 1;
+  } else {
     options.progress = looks_for_signals;
     options.poll_interval = kPoll;
   }
@@ -269,6 +274,50 @@ class chunk_ticket {
   ticket ticket_;
 };
 
+bool is_plain(PyObject* item) {
+  if (Py_TYPE(item) == &PyLong_Type || item == Py_Ellipsis) return true;
+  if (PySlice_Check(item) == 0) return false;
+  Py_ssize_t start = 0, stop = 0, step = 0;
+  if (PySlice_Unpack(item, &start, &stop, &step) == 0) return step > 0;
+  PyErr_Clear();
+  return false;
+}
+
+// Whether zarr-python takes `key` for a plain one: what it refuses, or takes otherwise, is left to it.
+bool is_plain_key(PyObject* key) {
+  if (PyTuple_Check(key) == 0) return is_plain(key);
+  const Py_ssize_t count = PyTuple_Size(key);
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (!is_plain(PyTuple_GetItem(key, i))) return false;
+  return true;
+}
+
+nb::object read_plain(const array_handle& from, nb::handle key, bool scalar, unsigned threads) {
+  const nb::object refused = nb::borrow(Py_NotImplemented);
+  if (!is_plain_key(key.ptr())) return refused;
+  basic_selection which;
+  bool has_ellipsis = false;
+  if (!parse_key(key.ptr(), which.items, has_ellipsis)) {
+    PyErr_Clear();
+    return refused;
+  }
+  const array& a = from.array;
+  const auto where = resolve(which, a.shape());
+  if (!where.ok()) return refused;
+  std::byte* data = nullptr;
+  const nb::object out =
+      nb::steal(new_ndarray(a.context(), from.dtype.ptr(), a.type().item_bytes(), where->shape, data));
+  if (!out.is_valid()) throw nb::python_error();
+  const tensor_view target = tensor_view::contiguous(data, a.type(), where->shape);
+  if (a.runs_inline(*where)) {
+    call(true, [&] { return a.read(*where, target); });
+  } else if (!read_without_gil(a, *where, target, threads, nb::none())) {
+    throw nb::python_error();
+  }
+  if (where->shape.empty() && (scalar || has_ellipsis || a.shape().empty())) return out[nb::make_tuple()];
+  return out;
+}
+
 // None: an item's selections are beyond ints and slices, and the caller has to go another way.
 nb::object make_batch(const pipeline_handle& self, nb::handle items, nb::handle memory) {
   chunk_batch batch(self.pipeline, exported_buffer(memory, self.pipeline->type()));
@@ -280,6 +329,22 @@ nb::object make_batch(const pipeline_handle& self, nb::handle items, nb::handle 
 }  // namespace
 
 void bind_pipeline(nb::module_& m) {
+  m.def(
+      "open_described",
+      [](const store_handle& from, const context_handle& with, nb::bytes path, nb::dict documents) {
+        open_options options;
+        options.context = with.context;
+        options.path = std::string(path.c_str(), path.size());
+        std::vector<std::pair<std::string, std::string>> texts;
+        for (const auto& [name, text] : documents)
+          texts.emplace_back(nb::cast<nb::str>(name).c_str(), nb::cast<nb::str>(text).c_str());
+        return array_handle(call_engine([&] { return open_described(from.store, options, texts); }));
+      },
+      nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("documents"),
+      "Open an array whose metadata documents are given, by name and text; nothing is read.");
+  m.def("read_plain", read_plain, nb::arg("array"), nb::arg("key").none(), nb::arg("scalar"), nb::arg("threads"),
+        "array[key] for ints, slices that go forward and an Ellipsis, as zarr-python's selections; NotImplemented for "
+        "every other key and where the selection is refused. Without dimensions: a scalar, or an ndarray.");
   nb::class_<chunk_batch>(m, "_ChunkBatch", "Chunks to be read or written together.")
       .def_prop_ro("bytes", &chunk_batch::bytes, "Bytes that the chunks decode to.")
       .def("__len__", &chunk_batch::size)

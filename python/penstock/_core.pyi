@@ -219,6 +219,12 @@ class ChunkPipeline:
     @property
     def codecs_text(self) -> str: ...
 
+def open_described(store: Store, context: Context, path: _bytes, documents: dict[str, str]) -> Array:
+    """Open an array whose metadata documents are given, by name and text; nothing is read."""
+
+def read_plain(array: Array, key: Any, scalar: bool, threads: int) -> Any:
+    """array[key] for ints, slices that go forward and an Ellipsis, as zarr-python's selections."""
+
 def open_uri(uri: bytes, context: Context, path: bytes, cache_index: bool) -> Array | Group:
     """Open a path or a URI."""
 

@@ -16,7 +16,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Below this, handing work to another thread costs more than it saves.
+/// Up to this, handing work to another thread costs more than it saves.
 constexpr std::uint64_t kMinParallelBytes = std::uint64_t{512} << 10;
 /// As many as a context may have threads.
 constexpr unsigned kMaxWorkers = 1024;
@@ -49,7 +49,7 @@ read_job::settings settings_of(const array_state& state, const read_options& opt
 }
 
 unsigned useful_workers(const read_job& job, unsigned workers) noexcept {
-  return job.total_cells() < 2 || job.total_bytes() < kMinParallelBytes ? 1 : workers;
+  return job.total_cells() < 2 || job.total_bytes() <= kMinParallelBytes ? 1 : workers;
 }
 
 // Gives the job back to the context when the read is over, however it ends.

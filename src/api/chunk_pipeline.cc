@@ -20,7 +20,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Below this, handing work to another thread costs more than it saves.
+/// Up to this, handing work to another thread costs more than it saves.
 constexpr std::uint64_t kMinParallelBytes = std::uint64_t{512} << 10;
 constexpr unsigned kMaxWorkers = 1024;
 
@@ -95,7 +95,7 @@ class keeping_store final : public store {
 };
 
 unsigned useful_workers(std::uint64_t cells, std::uint64_t bytes, unsigned asked, const context& with) noexcept {
-  if (cells < 2 || bytes < kMinParallelBytes) return 1;
+  if (cells < 2 || bytes <= kMinParallelBytes) return 1;
   return asked == 0 ? with.threads() : std::min(asked, kMaxWorkers);
 }
 
@@ -269,7 +269,7 @@ result<> chunk_pipeline::write_shards(penstock::context& with, const store& from
   if (workers == 1 || items.size() < std::size_t{2} * workers) {
     if (options.progress) poll = [&] { stopped = stopped || !options.progress({0, bytes}); };
     for (std::size_t i = 0; i < items.size(); ++i) {
-      PENSTOCK_TRY(one(i, bytes < kMinParallelBytes ? 1 : all, poll));
+      PENSTOCK_TRY(one(i, bytes <= kMinParallelBytes ? 1 : all, poll));
       if (stopped) return error(errc::cancelled, "the write was cancelled");
     }
     return {};

@@ -1,6 +1,7 @@
 #include "store/file_status.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <time.h>  // NOLINT: the coarse clock is the system's, not C++'s
 #include <unistd.h>
 
@@ -36,11 +37,34 @@ version version_of(const struct ::stat& status) noexcept {
   return out;
 }
 
+#ifdef CLOCK_REALTIME_COARSE
+namespace {
+
+/// Longer than any tick.
+constexpr std::int64_t kMostAhead = 20'000'000;
+
+// Only who sets it makes a file's modification later than its status change.
+bool is_stamped(const struct ::stat& status) noexcept {
+  const std::int64_t seconds = status.st_mtim.tv_sec - status.st_ctim.tv_sec;
+  if (seconds < 0 || seconds > 1) return false;
+  const std::int64_t ahead = seconds * std::int64_t{1'000'000'000} + (status.st_mtim.tv_nsec - status.st_ctim.tv_nsec);
+  return ahead > 0 && ahead <= kMostAhead;
+}
+
+}  // namespace
+#endif
+
+void stamp_file(int file) noexcept {
+  struct ::timespec times[2] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};
+  if (::clock_gettime(CLOCK_REALTIME, &times[1]) == 0) ::futimens(file, times);
+}
+
 bool may_be_indistinct(const struct ::stat& status) noexcept {
 #ifdef CLOCK_REALTIME_COARSE
   constexpr std::int64_t kLongestTick = 10'000'000;
   struct ::timespec now{};
   if (::clock_gettime(CLOCK_REALTIME_COARSE, &now) != 0) return false;
+  if (is_stamped(status)) return false;
   if (status.st_ctim.tv_sec - now.tv_sec > 1 || now.tv_sec - status.st_ctim.tv_sec > 1) return false;
   const std::int64_t ahead =
       (status.st_ctim.tv_sec - now.tv_sec) * std::int64_t{1'000'000'000} + (status.st_ctim.tv_nsec - now.tv_nsec);

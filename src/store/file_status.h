@@ -25,6 +25,10 @@ void wait_until_distinct(const struct ::stat& status) noexcept;
 /// Whether it would wait.
 bool may_be_indistinct(const struct ::stat& status) noexcept;
 
+/// Gives an open file the time of now to the nanosecond, finer than the filesystem's own clock: nobody has to wait for
+/// a tick to tell it from its successor. Without effect where that cannot be had.
+void stamp_file(int file) noexcept;
+
 /// `doing` and what the system says of `code`, as an error of reading or of writing.
 ///
 /// Reading: ENOENT and ENOTDIR are `not_found`. Writing: a folder that is not there is an `io_error`.

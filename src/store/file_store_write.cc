@@ -144,6 +144,8 @@ class temporary_file {
     return {};
   }
 
+  void stamp() const noexcept { stamp_file(file_.get()); }
+
   result<version> seen() const {
     struct ::stat status{};
     if (::fstat(file_.get(), &status) != 0) return write_failure(errno, "looking up the object");
@@ -199,6 +201,7 @@ result<version> file_store::put(std::string_view key, std::span<const part> part
   }
   PENSTOCK_ASSIGN(temporary_file file, temporary_file::make(folder.get()));
   PENSTOCK_TRY(file.write(parts, durable));
+  file.stamp();
 
   version seen;
   {

@@ -6,7 +6,23 @@
 >>> print(penstock.zarr.explain(a))
 """
 
+from penstock.zarr._enable import Enabled, disable, enable
+from penstock.zarr._explain import Explanation, explain
 from penstock.zarr._pipeline import CodecPipeline
 from penstock.zarr._settings import stats
+from penstock.zarr._wrap import Array, Group, open_array, open_group, wrap
 
-__all__ = ["CodecPipeline", "stats"]
+__all__ = [
+    "Array",
+    "CodecPipeline",
+    "Enabled",
+    "Explanation",
+    "Group",
+    "disable",
+    "enable",
+    "explain",
+    "open_array",
+    "open_group",
+    "stats",
+    "wrap",
+]

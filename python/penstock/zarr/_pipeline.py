@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from zarr.abc.store import Store
 from zarr.core import codec_pipeline
 from zarr.core.common import concurrent_map
 from zarr.core.config import config
@@ -66,6 +67,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
     _penstock_programs: list[tuple[Any, Program]] | None = None
     _penstock_route: Route | None = None
     _penstock_zarr: Any = None
+    _penstock_default: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if not name.startswith("_penstock_")}
@@ -113,6 +115,26 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             object.__setattr__(self, "_penstock_zarr", _Base(**values))
         return self._penstock_zarr
 
+    @property
+    def _zarrs_default(self) -> Any:
+        """zarr-python's default pipeline of the same codecs."""
+        if self._penstock_default is None:
+            made = codec_pipeline.BatchedCodecPipeline(
+                array_array_codecs=self.array_array_codecs,
+                array_bytes_codec=self.array_bytes_codec,
+                bytes_bytes_codecs=self.bytes_bytes_codecs,
+                batch_size=self.batch_size,
+            )
+            object.__setattr__(self, "_penstock_default", made)
+        return self._penstock_default
+
+    def _other(self, batch: Sequence[Item]) -> Any:
+        """The pipeline for what is refused here. Stand-ins for stores get what they would get by default."""
+        getter = batch[0][0]
+        if type(getter) is StorePath and not issubclass(type(getter.store), Store):
+            return self._zarrs_default
+        return self._zarr
+
     def _admit(self, batch: Sequence[Item], memory: Any) -> tuple[Program, Route, npt.NDArray[Any]]:
         """What will serve the batch; raises `_Refused`."""
         getter, spec = batch[0][:2]
@@ -122,6 +144,8 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         for item in batch:
             if item[1] is not spec or item[0].store is not store:
                 raise _Refused("the chunks differ in shape or store")
+        if not issubclass(type(store), Store):
+            raise _Refused(f"{type(store).__name__} is no zarr.abc.store.Store")
         program = self._program(spec)
         if program.core is None:
             raise _Refused(program.reason)
@@ -144,7 +168,9 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             pieces = prepare_read(program, batch, memory, drop_axes)
         except _Refused as refused:
             delegated("read", str(refused))
-            return await self._zarr.read(batch, out, drop_axes)  # type: ignore[no-any-return]
+            if direct.on:
+                return self._zarr.read_sync(batch, out, drop_axes)  # type: ignore[no-any-return]
+            return await self._other(batch).read(batch, out, drop_axes)  # type: ignore[no-any-return]
         count("read", route.path, route.reason)
         if route.path == "async":
             return await self._read_async(route, program, pieces)
@@ -212,7 +238,10 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             route, pieces = self._prepare_write(batch, value, drop_axes)
         except _Refused as refused:
             delegated("write", str(refused))
-            await self._zarr.write(batch, value, drop_axes)
+            if direct.on:
+                self._zarr.write_sync(batch, value, drop_axes)
+            else:
+                await self._other(batch).write(batch, value, drop_axes)
             return
         count("write", route.path, route.reason)
         if route.path == "async":

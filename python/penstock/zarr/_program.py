@@ -34,14 +34,14 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is no JSON")
 
 
-def _foreign(codecs: Iterable[Any]) -> str | None:
+def foreign_codec(codecs: Iterable[Any]) -> str | None:
     """The first codec whose code is not zarr-python's or numcodecs' own: its name says nothing about its bytes."""
     for codec in codecs:
         kind = type(codec)
         if kind.__module__.split(".")[0] not in ("zarr", "numcodecs") or kind.__module__.startswith("zarr.testing"):
             return f"codec {kind.__qualname__} is not one of zarr-python's"
         inner = [*(getattr(codec, "codecs", None) or ()), *(getattr(codec, "index_codecs", None) or ())]
-        found = _foreign(inner) if inner else None
+        found = foreign_codec(inner) if inner else None
         if found:
             return found
     return None
@@ -75,7 +75,7 @@ def _document(codecs: tuple[Any, ...], spec: Any) -> dict[str, Any]:
 def compile_program(codecs: tuple[Any, ...], spec: Any) -> Program:
     """The program for chunks of `spec`; it says why where C++ cannot do them."""
     dtype: np.dtype[Any] = spec.dtype.to_native_dtype()
-    foreign = _foreign(codecs)
+    foreign = foreign_codec(codecs)
     if foreign:
         return Program(None, dtype, foreign)
     if any(type(codec).__name__ == "V2Codec" for codec in codecs):

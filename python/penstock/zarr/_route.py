@@ -6,12 +6,10 @@ import asyncio
 import os
 from typing import Any
 
-from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
-from zarr.core.buffer import default_buffer_prototype
-from zarr.storage import LocalStore, MemoryStore
+from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 from penstock import _core
-from penstock._stores import _ZarrAdapter
+from penstock._adapters import ZarrAdapter, ZarrSyncAdapter
 
 try:
     from zarr.abc.store import _store_supports_sync_io
@@ -22,29 +20,7 @@ except ImportError:  # before zarr-python 3.4
         return complete and bool(getattr(store, "_supports_sync_io", True))
 
 
-class _SyncAdapter:
-    """A store's synchronous methods, called on the reading thread."""
-
-    def __init__(self, store: Any) -> None:
-        self.store = store
-        self.prototype = default_buffer_prototype()
-
-    def fetch(self, key: str, offset: int, length: int | None, from_end: bool) -> Any:
-        wanted: Any = None
-        if length is None:
-            wanted = OffsetByteRequest(offset) if offset else None
-        elif from_end:
-            wanted = SuffixByteRequest(length)
-        else:
-            wanted = RangeByteRequest(offset, offset + length)
-        value = self.store.get_sync(key, prototype=self.prototype, byte_range=wanted)
-        return None if value is None else value.as_numpy_array()
-
-    def list(self, prefix: str, children: bool) -> list[str]:
-        raise NotImplementedError("chunks are asked for by name")
-
-
-class _LoopAdapter(_ZarrAdapter):
+class _LoopAdapter(ZarrAdapter):
     """A store whose coroutines run on the event loop that the read came from."""
 
     def __init__(self, store: Any, loop: asyncio.AbstractEventLoop) -> None:
@@ -74,9 +50,12 @@ class Route:
         elif kind is LocalStore:
             self.path, self.native_writes = "native", True
             self.core = _core.file_store(os.fsencode(store.root))
+        elif kind is ZipStore and store.read_only and store.path is not None:
+            self.path = "native"
+            self.core = _core.zip_store(os.fsencode(store.path.absolute()))
         elif _store_supports_sync_io(store):
             self.path = "sync"
-            self.core = _core.object_store(_SyncAdapter(store), str(store), False)
+            self.core = _core.object_store(ZarrSyncAdapter(store), str(store), False)
             self.reason = f"{kind.__name__} is a Python store: its get_sync, set_sync and delete_sync are called"
         else:
             self.path = "async"

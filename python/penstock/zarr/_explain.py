@@ -1,0 +1,99 @@
+"""Which way an array's reads and writes go, and why."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from zarr.core.array_spec import ArraySpec
+from zarr.core.buffer import default_buffer_prototype
+
+from penstock.zarr._pipeline import CodecPipeline
+from penstock.zarr._wrap import Array
+
+_WAYS = {
+    "native": "the engine fetches, decodes and scatters; one call for all chunks",
+    "sync": "the engine decodes and scatters; the store's synchronous methods are called",
+    "async": "the store's coroutines are gathered; the engine decodes and scatters off the event loop",
+    "array": "the engine reads on the calling thread, past zarr-python",
+    "zarr": "zarr-python's own code",
+}
+
+
+@dataclass(frozen=True)
+class Way:
+    """How one kind of operation goes: `path` as in `stats`, and why no faster one."""
+
+    operation: str
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What `explain` found; `str` of it is for people."""
+
+    array: str
+    store: str
+    codecs: str
+    ways: tuple[Way, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [self.array, f"  store:  {self.store}", f"  codecs: {self.codecs}"]
+        for way in self.ways:
+            lines.append(f"  {way.operation}: {way.path}: {_WAYS[way.path]}")
+            if way.reason:
+                lines.append(f"    because {way.reason}")
+        return "\n".join(lines)
+
+
+def explain(array: Any) -> Explanation:
+    """Say for each kind of operation on `array` which path it takes, and why no faster one.
+
+    >>> print(penstock.zarr.explain(zarr.open_array("x.zarr")))
+    """
+    inner = getattr(array, "_async_array", array)
+    pipeline, metadata, store = inner.codec_pipeline, inner.metadata, inner.store_path.store
+    shown = f"{type(array).__name__} '{inner.store_path}'"
+    store_shown = f"{type(store).__name__}"
+    if not isinstance(pipeline, CodecPipeline):
+        reason = (
+            f"its pipeline is {type(pipeline).__name__}: call penstock.zarr.enable() before opening, or "
+            "penstock.zarr.wrap(array)"
+        )
+        ways = tuple(Way(operation, "zarr", reason) for operation in ("reads", "writes"))
+        return Explanation(shown, store_shown, " | ".join(type(codec).__name__ for codec in pipeline), ways)
+
+    grid = inner._chunk_grid
+    regular = grid.is_regular
+    spec = ArraySpec(
+        shape=grid.chunk_shape if regular else (1,) * len(metadata.shape),
+        dtype=metadata.dtype,
+        fill_value=metadata.fill_value,
+        config=inner.config,
+        prototype=default_buffer_prototype(),
+    )
+    program, route = pipeline._program(spec), pipeline._route(store)
+    codecs = " | ".join(type(codec).__name__ for codec in pipeline)
+    if program.core is not None:
+        codecs = program.core.codecs_text
+    store_shown += f" ({route.path}{': ' + route.reason if route.reason else ''})"
+
+    found: list[Way] = []
+    if isinstance(array, Array):
+        engine = array._penstock_engine()
+        if engine.array is not None:
+            found.append(Way("ints and slices, read", "array", ""))
+        else:
+            found.append(Way("ints and slices, read", "zarr" if program.core is None else route.path, engine.reason))
+        loop = "on the calling thread" if engine.drives else "on zarr-python's event loop"
+        names = (f"other reads, {loop}", f"writes, {loop}")
+    else:
+        names = ("reads", "writes")
+    for name, reason in zip(names, (program.reason, program.write_reason), strict=True):
+        found.append(Way(name, "zarr" if reason else route.path, reason or route.reason))
+    return Explanation(shown, store_shown, codecs, tuple(found))

@@ -1,0 +1,305 @@
+"""zarr-python's `Array` without its event loop.
+
+Selections of ints and slices are read by the engine at once. Every other selection runs zarr-python's own method, whose
+coroutine is driven on the calling thread: with our pipeline, a synchronous store and synchronous codecs it never waits.
+So exceptions, casts and shapes are zarr-python's, because they are made by its code.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Coroutine
+from types import FunctionType
+from typing import Any
+
+import zarr
+import zarr.core.array as zarr_array
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.config import config
+
+from penstock import _core
+from penstock._context import current_context
+from penstock._errors import Error, InternalError, _make
+from penstock.zarr._pipeline import CodecPipeline, direct
+from penstock.zarr._program import foreign_codec
+from penstock.zarr._route import Route
+from penstock.zarr._settings import count
+
+_Array: Any = zarr.Array
+_PLAIN_BUFFERS = ("zarr.buffer.cpu.Buffer", "zarr.buffer.cpu.NDBuffer")
+
+
+def _drive(coroutine: Coroutine[Any, Any, Any], loop: Any = None, timeout: float | None = None) -> Any:
+    """Run a coroutine that never waits for anything, here."""
+    before, direct.on = direct.on, True
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    finally:
+        direct.on = before
+    coroutine.close()
+    raise _make(InternalError, "a read or write without an event loop wanted to wait for one")
+
+
+def _plain_buffers() -> bool:
+    """Arrays are made in host memory, as long as nobody configured other buffers."""
+    values = config.config
+    return (values.get("buffer"), values.get("ndbuffer")) == _PLAIN_BUFFERS
+
+
+class _Engine:
+    """One array as the engine sees it, for as long as its metadata and its store stay what they are."""
+
+    __slots__ = ("array", "drives", "metadata", "reason", "route", "threads")
+
+    def __init__(self, async_array: Any) -> None:
+        self.metadata = async_array.metadata
+        pipeline, store = async_array.codec_pipeline, async_array.store_path.store
+        self.route = Route(store)
+        self.array: _core.Array | None = None
+        self.threads = 0 if self.route.path == "native" else 1
+        self.drives = (
+            self.route.path != "async"
+            and isinstance(pipeline, CodecPipeline)
+            and getattr(pipeline, "sync_transform", None) is not None
+        )
+        self.reason = self._open(async_array)
+
+    def serves(self, async_array: Any) -> bool:
+        return async_array.metadata is self.metadata and self.route.serves(async_array.store_path.store)
+
+    def _open(self, async_array: Any) -> str:
+        """Open the array; why not, where it cannot be."""
+        metadata = self.metadata
+        if self.route.core is None:
+            return self.route.reason
+        if metadata.zarr_format == 2:
+            codecs = [*(metadata.filters or ()), *filter(None, [metadata.compressor])]
+            order = metadata.order
+        else:
+            codecs, order = list(metadata.codecs), async_array.config.order
+        foreign = foreign_codec(codecs)
+        if foreign:
+            return foreign
+        if order != "C":
+            return "its arrays in memory have Fortran order"
+        if not async_array.config.read_missing_chunks:
+            return "missing chunks are to be errors"
+        dtype = metadata.dtype.to_native_dtype()
+        if dtype.hasobject or dtype.kind == "T":
+            return f"items of variable length: {metadata.dtype}"
+        try:
+            documents = {
+                name: value.to_bytes().decode()
+                for name, value in metadata.to_buffer_dict(default_buffer_prototype()).items()
+            }
+            path = os.fsencode(async_array.store_path.path)
+            self.array = _core.open_described(self.route.core, current_context(), path, documents)
+        except Error as error:
+            return f"{error.code}: {error.message or str(error).splitlines()[0]}"
+        except Exception as error:  # zarr-python refuses to write it down
+            return f"its metadata cannot be written as JSON: {error}"
+        if self.array.dtype != dtype:
+            reason = f"its arrays in memory have dtype {dtype}, the engine makes {self.array.dtype}"
+            self.array = None
+            return reason
+        return ""
+
+
+def _without_loop(method: Any) -> Any:
+    """The method with `sync` exchanged for `_drive`."""
+    made = FunctionType(
+        method.__code__,
+        {**method.__globals__, "sync": _drive},
+        method.__name__,
+        method.__defaults__,
+        method.__closure__,
+    )
+    made.__kwdefaults__ = method.__kwdefaults__
+    return made
+
+
+def _selection_method(name: str) -> Callable[..., Any]:
+    theirs = getattr(zarr.Array, name)
+    ours = _without_loop(theirs)
+
+    def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+        return (ours if self._penstock_engine().drives else theirs)(self, *args, **kwargs)
+
+    method.__name__, method.__qualname__ = name, f"Array.{name}"
+    method.__doc__ = theirs.__doc__
+    return method
+
+
+class Array(_Array):  # type: ignore[misc]
+    """A `zarr.Array` that reads and writes on the calling thread, where its store and codecs are synchronous.
+
+    Made by `penstock.zarr.wrap`, `open_array` and `open_group`. All of zarr-python's methods are there; results and
+    exceptions are the same.
+    """
+
+    def _penstock_engine(self) -> _Engine:
+        kept: _Engine | None = self.__dict__.get("_penstock")
+        if kept is not None and kept.serves(self._async_array):
+            return kept
+        made = _Engine(self._async_array)
+        self.__dict__["_penstock"] = made
+        return made
+
+    def __getitem__(self, selection: Any) -> Any:
+        engine = self._penstock_engine()
+        if engine.array is not None and _plain_buffers():
+            found = _core.read_plain(engine.array, selection, False, engine.threads)
+            if found is not NotImplemented:
+                count("read", "array")
+                return found
+        return super().__getitem__(selection)
+
+    def get_basic_selection(
+        self, selection: Any = ..., *, out: Any = None, prototype: Any = None, fields: Any = None
+    ) -> Any:
+        if out is None and prototype is None and fields is None:
+            engine = self._penstock_engine()
+            if engine.array is not None and _plain_buffers():
+                found = _core.read_plain(engine.array, selection, True, engine.threads)
+                if found is not NotImplemented:
+                    count("read", "array")
+                    return found
+        return _basic(self, selection, out=out, prototype=prototype, fields=fields)
+
+    get_basic_selection.__doc__ = zarr.Array.get_basic_selection.__doc__
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_penstock"}
+
+    def with_config(self, config: Any) -> Any:
+        return wrap(super().with_config(config))
+
+    def update_attributes(self, new_attributes: Any) -> Any:
+        return wrap(super().update_attributes(new_attributes))
+
+
+_basic = _selection_method("get_basic_selection")
+for _name in (
+    "set_basic_selection",
+    "get_orthogonal_selection",
+    "set_orthogonal_selection",
+    "get_coordinate_selection",
+    "set_coordinate_selection",
+    "get_mask_selection",
+    "set_mask_selection",
+    "get_block_selection",
+    "set_block_selection",
+):
+    setattr(Array, _name, _selection_method(_name))
+Array.__module__ = "penstock.zarr"
+
+
+def _with_our_pipeline(async_array: Any) -> Any:
+    """The same asynchronous array with our pipeline."""
+    if isinstance(async_array.codec_pipeline, CodecPipeline):
+        return async_array
+    made = copy.copy(async_array)
+    with config.set({"codec_pipeline.path": "penstock.zarr.CodecPipeline"}):
+        pipeline = zarr_array.create_codec_pipeline(metadata=made.metadata, store=made.store_path.store)
+    object.__setattr__(made, "codec_pipeline", pipeline)
+    return made
+
+
+def wrap(array: Any) -> Array:
+    """`array`, a `zarr.Array`, as one that reads and writes without zarr-python's event loop.
+
+    >>> a = penstock.zarr.wrap(zarr.open_array("x.zarr"))
+    """
+    if isinstance(array, Array):
+        return array
+    return Array(_with_our_pipeline(array._async_array))
+
+
+class Group(zarr.Group):
+    """A `zarr.Group` whose arrays are `penstock.zarr.Array`."""
+
+    def __getitem__(self, path: str) -> Any:
+        return wrap_node(super().__getitem__(path))
+
+    def get(self, path: str, default: Any = None) -> Any:
+        return wrap_node(super().get(path, default))
+
+    def members(self, *args: Any, **kwargs: Any) -> Any:
+        return tuple((name, wrap_node(node)) for name, node in super().members(*args, **kwargs))
+
+    def arrays(self) -> Any:
+        for name, node in super().arrays():
+            yield name, wrap(node)
+
+    def array_values(self) -> Any:
+        for node in super().array_values():
+            yield wrap(node)
+
+    def groups(self) -> Any:
+        for name, node in super().groups():
+            yield name, wrap_node(node)
+
+    def group_values(self) -> Any:
+        for node in super().group_values():
+            yield wrap_node(node)
+
+
+def _made_by(name: str) -> Callable[..., Any]:
+    theirs = getattr(zarr.Group, name)
+
+    def method(self: Group, *args: Any, **kwargs: Any) -> Any:
+        return wrap_node(theirs(self, *args, **kwargs))
+
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Group.{name}", theirs.__doc__
+    return method
+
+
+for _name in (
+    "array",
+    "create",
+    "create_array",
+    "create_dataset",
+    "create_group",
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "require_array",
+    "require_dataset",
+    "require_group",
+    "zeros",
+    "zeros_like",
+):
+    if hasattr(zarr.Group, _name):
+        setattr(Group, _name, _made_by(_name))
+Group.__module__ = "penstock.zarr"
+
+
+def wrap_node(node: Any) -> Any:
+    """An array or a group of zarr-python as ours; everything else as it is."""
+    if isinstance(node, zarr.Array):
+        return wrap(node)
+    if isinstance(node, zarr.Group) and not isinstance(node, Group):
+        return Group(node._async_group)
+    return node
+
+
+def open_array(*args: Any, **kwargs: Any) -> Array:
+    """What `zarr.open_array` opens, as `penstock.zarr.Array`."""
+    from penstock.zarr._enable import originals
+
+    return wrap(originals.open_array(*args, **kwargs))
+
+
+def open_group(*args: Any, **kwargs: Any) -> Group:
+    """What `zarr.open_group` opens; its arrays are `penstock.zarr.Array`."""
+    from penstock.zarr._enable import originals
+
+    made = wrap_node(originals.open_group(*args, **kwargs))
+    assert isinstance(made, Group)
+    return made

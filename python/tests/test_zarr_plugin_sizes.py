@@ -1,0 +1,24 @@
+"""Sizes at which reads and writes begin to use other threads: nobody may wait there for the interpreter's lock."""
+
+from __future__ import annotations
+
+import numpy as np
+import penstock as ps
+import penstock.zarr as pz
+import pytest
+import zarr
+from zarr.storage import MemoryStore
+
+
+@pytest.mark.parametrize("bytes_off", [-4096, 0, 4096])
+@pytest.mark.parametrize("shards", [None, (2048,)])
+def test_arrays_around_the_limit_of_what_is_done_at_once(bytes_off, shards):
+    items = ((512 << 10) + bytes_off) // 4
+    values = np.arange(items, dtype="i4")
+    with pz.enable():
+        store = MemoryStore()
+        a = zarr.create_array(store, shape=values.shape, chunks=(1024,), shards=shards, dtype="i4")
+        a[:] = values
+        assert np.array_equal(a[:], values)
+        assert np.array_equal(pz.wrap(a)[:], values)
+    assert np.array_equal(ps.open(store)[:], values)

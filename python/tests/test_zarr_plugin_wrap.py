@@ -1,0 +1,307 @@
+"""`wrap`: zarr-python's arrays past its event loop; every result, dtype and exception as zarr-python's own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import threading
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import penstock.zarr as pz
+import pytest
+import zarr
+from zarr.codecs import ZstdCodec
+from zarr.core.buffer import default_buffer_prototype
+from zarr.storage import LocalStore, LoggingStore, MemoryStore
+
+if not hasattr(zarr.core.codec_pipeline, "FusedCodecPipeline"):
+    pytest.skip("needs the synchronous pipeline of zarr-python 3.4", allow_module_level=True)
+
+VALUES = np.random.default_rng(11).normal(size=(53, 41))
+
+
+def pair(store: Any, **options: Any) -> tuple[Any, Any]:
+    """An array of zarr-python's own, and the same through `wrap`."""
+    theirs = zarr.create_array(store, shape=VALUES.shape, chunks=(10, 10), dtype="f8", overwrite=True, **options)
+    theirs[...] = VALUES
+    return theirs, pz.wrap(theirs)
+
+
+def outcome(call: Any) -> Any:
+    try:
+        return call()
+    except Exception as error:
+        return type(error), str(error)
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray | np.generic):
+        flags = isinstance(a, np.generic) or (a.flags.c_contiguous == b.flags.c_contiguous)
+        return type(a) is type(b) and a.dtype == b.dtype and a.shape == b.shape and flags and a.tobytes() == b.tobytes()
+    return bool(a == b)
+
+
+KEYS: list[Any] = [
+    ...,
+    (),
+    3,
+    -1,
+    53,
+    (2, 3),
+    (2, 3, 4),
+    (..., 3),
+    (2, ...),
+    (..., ...),
+    (2, 3, ...),
+    slice(3, 40, 7),
+    slice(None, None, -1),
+    slice(5, 2),
+    (slice(None), 40),
+    (slice(None), 41),
+    (slice(1, 9, 0), 1),
+    None,
+    True,
+    1.5,
+    "x",
+    np.int64(3),
+    np.array(3),
+    [1, 2],
+    ([1, 2], [3, 4]),
+    ([1, 2], slice(3, 5)),
+    VALUES > 1,
+    np.array([True] * 53),
+    (slice(-100, 100), slice(7, 8)),
+]
+
+
+@pytest.mark.parametrize("shards", [None, (20, 20)])
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: type(key).__name__ if isinstance(key, np.ndarray) else str(key))
+def test_brackets_give_what_zarr_python_gives(key, shards):
+    theirs, ours = pair(MemoryStore(), shards=shards)
+    assert same(outcome(lambda: ours[key]), outcome(lambda: theirs[key]))
+
+
+@pytest.mark.parametrize(
+    ("method", "selection"),
+    [
+        ("get_basic_selection", 3),
+        ("get_basic_selection", (2, 3)),
+        ("get_basic_selection", (slice(1, 30, 4), -1)),
+        ("get_orthogonal_selection", ([1, 5, 5], slice(3, 8))),
+        ("get_orthogonal_selection", (7, [1, 2])),
+        ("get_orthogonal_selection", ([60], [1])),
+        ("get_coordinate_selection", ([1, 5], [3, 8])),
+        ("get_coordinate_selection", ([1, 500], [3, 8])),
+        ("get_mask_selection", VALUES > 0.5),
+        ("get_mask_selection", [True]),
+        ("get_block_selection", (1, slice(0, 2))),
+        ("get_block_selection", 9),
+    ],
+)
+def test_methods_give_what_zarr_python_gives(method, selection):
+    theirs, ours = pair(MemoryStore())
+    assert same(outcome(lambda: getattr(ours, method)(selection)), outcome(lambda: getattr(theirs, method)(selection)))
+
+
+@pytest.mark.parametrize("shards", [None, (20, 20)])
+@pytest.mark.parametrize("kind", ["memory", "local", "sync"])
+def test_writes_do_what_zarr_python_does(tmp_path, kind, shards):
+    stores = {
+        "memory": MemoryStore,
+        "local": lambda: LocalStore(tmp_path),
+        "sync": lambda: LoggingStore(MemoryStore(), log_level="CRITICAL"),
+    }
+    _, ours = pair(stores[kind](), shards=shards)
+    theirs, _ = pair(MemoryStore(), shards=shards)
+    changes: list[Any] = [
+        lambda a: a.__setitem__((slice(3, 9), 4), 7.5),
+        lambda a: a.__setitem__(slice(2, 40, 3), np.arange(41.0)),
+        lambda a: a.__setitem__(([1, 2], [3, 4]), [5, 6]),
+        lambda a: a.set_orthogonal_selection(([1, 9], slice(None)), 2),
+        lambda a: a.set_coordinate_selection(([1, 50], [3, 40]), [8, 9]),
+        lambda a: a.set_mask_selection(VALUES > 1, 0),
+        lambda a: a.set_block_selection((1, 1), -3),
+        lambda a: a.__setitem__(..., np.zeros((3, 3))),
+        lambda a: a.__setitem__(99, 1),
+        lambda a: a.__setitem__(..., 0),
+    ]
+    for change in changes:
+        got, want = (outcome(lambda a=a, change=change: change(a)) for a in (ours, theirs))
+        # zarr-python speaks of the inner chunk where it writes shards in parts.
+        assert got == want or (shards is not None and got[0] is want[0])
+        assert np.array_equal(ours[...], theirs[...])
+
+
+def test_other_buffers_out_and_fields_go_zarr_pythons_way():
+    _, ours = pair(MemoryStore())
+    prototype = default_buffer_prototype()
+    out = prototype.nd_buffer.create(shape=(53,), dtype=np.dtype("f8"))
+    ours.get_basic_selection((slice(None), 3), out=out)
+    assert np.array_equal(out.as_numpy_array(), VALUES[:, 3])
+    assert np.array_equal(ours.get_basic_selection(3, prototype=prototype), VALUES[3])
+    fields = np.zeros(5, dtype=[("a", "i4"), ("b", "f8")])
+    fields["a"] = np.arange(5)
+    made = zarr.create_array(MemoryStore(), shape=(5,), chunks=(2,), dtype=fields.dtype)
+    made[...] = fields
+    wrapped = pz.wrap(made)
+    assert same(outcome(lambda: wrapped["a"]), outcome(lambda: made["a"]))
+    assert same(wrapped[1:3], made[1:3])
+    of = [outcome(lambda a=a: a.get_basic_selection(slice(0, 3), fields="b")) for a in (wrapped, made)]
+    assert same(*of)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", ">i4", "f2", "c16", "M8[s]", "S5", "U4"])
+def test_every_dtype_is_what_zarr_python_gives(dtype):
+    values = np.arange(20).astype("i8").astype(dtype)
+    for zarr_format in (2, 3):
+        made = zarr.create_array(MemoryStore(), shape=(20,), chunks=(6,), dtype=values.dtype, zarr_format=zarr_format)
+        made[...] = values
+        assert same(pz.wrap(made)[3:17:2], made[3:17:2])
+        assert same(pz.wrap(made)[3], made[3])
+
+
+def test_zero_dimensions_and_empty_arrays():
+    scalar = zarr.create_array(MemoryStore(), shape=(), dtype="i4")
+    scalar[...] = 5
+    empty = zarr.create_array(MemoryStore(), shape=(0, 3), chunks=(1, 3), dtype="i4")
+    for made, keys in ((scalar, [..., (), 0]), (empty, [..., slice(0, 0), 0, (slice(None), 1)])):
+        for key in keys:
+            assert same(outcome(lambda m=made, k=key: pz.wrap(m)[k]), outcome(lambda m=made, k=key: m[k]))
+
+
+def test_missing_chunks_and_fortran_order_follow_the_config():
+    made = zarr.create_array(MemoryStore(), shape=(4, 6), chunks=(2, 3), dtype="i4", fill_value=3)
+    strict = pz.wrap(zarr.open_array(made.store, config={"read_missing_chunks": False}))
+    with pytest.raises(zarr.errors.ChunkNotFoundError):
+        strict[...]
+    fortran = pz.wrap(zarr.open_array(made.store, config={"order": "F"}))
+    assert fortran[...].flags.f_contiguous
+    assert "Fortran" in str(pz.explain(fortran))
+
+
+def test_it_stays_whole_when_the_array_changes():
+    _, ours = pair(MemoryStore())
+    ours.resize((60, 41))
+    assert ours.shape == (60, 41)
+    assert ours[55, 0] == 0
+    ours.append(np.ones((2, 41)))
+    assert ours[61].tolist() == [1.0] * 41
+    ours.attrs["unit"] = "m"
+    assert dict(ours.attrs) == {"unit": "m"}
+    assert isinstance(ours.update_attributes({"a": 1}), pz.Array)
+    assert np.array_equal(ours[:53], VALUES)
+
+
+def test_no_event_loop_is_used(monkeypatch):
+    _, ours = pair(MemoryStore(), compressors=ZstdCodec())
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("an event loop was asked for")
+
+    monkeypatch.setattr("zarr.core.array.sync", refuse)
+    monkeypatch.setattr(asyncio, "to_thread", refuse)
+    assert np.array_equal(ours[3:20, 5], VALUES[3:20, 5])
+    assert np.array_equal(ours.oindex[[1, 2], [3]], VALUES[[1, 2]][:, [3]])
+    assert np.array_equal(ours.vindex[[1, 2], [3, 4]], VALUES[[1, 2], [3, 4]])
+    assert np.array_equal(ours.blocks[0, 1], VALUES[:10, 10:20])
+    ours[2:4] = 1
+    ours.vindex[[1, 2], [3, 4]] = 5
+    assert ours[2, 4] == 5
+
+
+def test_inside_a_running_loop_in_threads_and_after_a_fork():
+    _, ours = pair(MemoryStore())
+
+    async def work() -> Any:
+        return ours[3:5], ours.oindex[[1], [2]]
+
+    assert np.array_equal(asyncio.run(work())[0], VALUES[3:5])
+    wrong: list[int] = []
+
+    def read(row: int) -> None:
+        wrong.extend(row for _ in range(50) if not np.array_equal(ours[row], VALUES[row]))
+
+    threads = [threading.Thread(target=read, args=(row,)) for row in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    if hasattr(os, "fork"):
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if np.array_equal(ours[...], VALUES) and ours.oindex[[1], [2]][0, 0] == VALUES[1, 2] else 1)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+test_inside_a_running_loop_in_threads_and_after_a_fork = pytest.mark.filterwarnings(
+    "ignore:This process.*multi-threaded:DeprecationWarning"
+)(test_inside_a_running_loop_in_threads_and_after_a_fork)
+
+
+def test_pickles_and_ps_open(tmp_path):
+    _, ours = pair(LocalStore(tmp_path))
+    again = pickle.loads(pickle.dumps(ours))
+    assert isinstance(again, pz.Array)
+    assert np.array_equal(again[...], VALUES)
+    assert np.array_equal(ps.open(ours)[...], VALUES)
+
+
+def test_bypass_makes_zarr_open_return_it(tmp_path):
+    original = zarr.open
+    with pz.enable(bypass=True):
+        group = zarr.open_group(str(tmp_path), mode="w")
+        made = group.create_array("a", shape=(10,), chunks=(5,), dtype="i4")
+        assert isinstance(group, pz.Group)
+        made[:] = 3
+        for opened in (
+            zarr.open(str(tmp_path), path="a", mode="r"),
+            zarr.open_array(str(tmp_path), path="a"),
+            zarr.open_group(str(tmp_path))["a"],
+            dict(zarr.open_group(str(tmp_path)).members())["a"],
+            zarr.create_array({}, shape=(2,), dtype="i4"),
+        ):
+            assert type(opened) is pz.Array
+    assert zarr.open is original
+    assert type(zarr.open(str(tmp_path), path="a", mode="r")) is zarr.Array
+    assert isinstance(pz.open_array(str(tmp_path), path="a"), pz.Array)
+    assert isinstance(pz.open_group(str(tmp_path))["a"], pz.Array)
+
+
+def test_enable_and_disable():
+    before = zarr.config.get("codec_pipeline.path")
+    with pz.enable(strict=True):
+        assert zarr.config.get("codec_pipeline.path") == "penstock.zarr.CodecPipeline"
+        made = zarr.create_array({}, shape=(4,), dtype="i4")
+        made[:] = 1
+        text = zarr.create_array({}, shape=(4,), dtype="i4", chunks=(2,), serializer=OddCodec())
+        with pytest.raises(ps.UnsupportedError, match=r"strict.*OddCodec"):
+            text[:] = 1
+    assert zarr.config.get("codec_pipeline.path") == before
+    pz.enable()
+    pz.disable()
+    assert zarr.config.get("codec_pipeline.path") == before
+    with pytest.raises(ps.UnsupportedError):
+        pz.enable(device="cuda")
+
+
+class OddCodec(zarr.codecs.BytesCodec):
+    """A user's codec."""
+
+
+def test_explain_says_why(tmp_path):
+    theirs, ours = pair(LocalStore(tmp_path))
+    assert "call penstock.zarr.enable()" in str(pz.explain(theirs))
+    found = pz.explain(ours).to_dict()
+    assert [way["path"] for way in found["ways"]] == ["array", "native", "native"]
+    assert "zstd" in found["codecs"]
+    with pz.enable():
+        odd = zarr.create_array({}, shape=(4,), dtype="i4", chunks=(2,), serializer=OddCodec())
+        assert "OddCodec is not one of zarr-python's" in str(pz.explain(odd))
+        pz.stats(reset=True)
+        odd[:] = 3
+        assert odd[1] == 3
+    assert pz.stats()["write"] == {"paths": {"zarr": 1}, "reasons": {"codec OddCodec is not one of zarr-python's": 1}}
