@@ -113,7 +113,8 @@ PyObject* item_block::to_ndarray(PyObject* dtype) const noexcept {
   nb::object made = nb::steal(objects_of(items_, type_, shape_));
   if (!made.is_valid()) return nullptr;
   try {
-    if (nb::cast<std::string_view>(nb::handle(dtype).attr("char")) == "O") return made.release().ptr();
+    const nb::object character = nb::handle(dtype).attr("char");
+    if (PyUnicode_CompareWithASCIIString(character.ptr(), "O") == 0) return made.release().ptr();
     return nb::object(made.attr("astype")(nb::handle(dtype))).release().ptr();
   } catch (nb::python_error& failed) {
     failed.restore();

@@ -53,7 +53,7 @@ def as_output(out: Any, array: Array, selection: Selection, dtype: npt.DTypeLike
 
 def check_cast(array: Array, dtype: np.dtype[Any], kind: type[InvalidArgumentError] = InvalidArgumentError) -> None:
     """Refuse what NumPy's "same_kind" casting refuses, and text, which it would cut."""
-    if array._has_items and dtype.kind in "OT":
+    if dtype == array.dtype or (array._has_items and dtype.kind in "OT"):
         return
     if dtype.kind in "SUT" or not np.can_cast(array.dtype, dtype, "same_kind"):
         message = f"{array.dtype} cannot be cast to {dtype} by NumPy's 'same_kind' casting; read, then use astype"

@@ -12,13 +12,12 @@ import numcodecs
 import numcodecs.abc
 import numcodecs.registry
 import numpy as np
+import penstock as ps
 import pytest
 import zarr
 import zarr.registry
 from zarr.abc.codec import ArrayArrayCodec, BytesBytesCodec
 from zarr.codecs import numcodecs as zarr_numcodecs
-
-import penstock as ps
 
 DATA = np.random.default_rng(1).normal(size=(20, 30)).cumsum(0)
 
@@ -230,7 +229,7 @@ def test_reads_with_many_threads_and_callers():
 def test_a_codec_that_fails_is_a_corrupt_chunk_with_its_name():
     a = ps.open(with_codec("penstock_test_failing"))
     with pytest.raises(
-        ps.CorruptDataError, match="codec 'penstock_test_failing' cannot decode this: .*no, not this one"
+        ps.CorruptDataError, match=r"codec 'penstock_test_failing' cannot decode this: .*no, not this one"
     ) as failed:
         a[...]
     assert any("via Python" in note for note in failed.value.notes)
