@@ -1,3 +1,5 @@
+#include <penstock/place.h>
+
 #include "bind.h"
 
 #include <string>
@@ -16,8 +18,11 @@ nb::list keys(const group_handle& self) {
   return names;
 }
 
-open_options options_of(const context_handle& with, nb::bytes path, bool cache_index) {
+open_options options_of(const context_handle& with, nb::bytes path, bool cache_index, nb::object consolidated) {
   open_options options;
+  if (!consolidated.is_none()) {
+    options.use_consolidated = nb::cast<bool>(consolidated) ? consolidation::required : consolidation::never;
+  }
   options.context = with.context;
   options.path = std::string(path.c_str(), path.size());
   options.cache_unversioned_indexes = cache_index;
@@ -32,6 +37,7 @@ void bind_group(nb::module_& m) {
       .def_prop_ro("uri", [](const group_handle& self) { return to_str(self.group.uri()); })
       .def_prop_ro("format", [](const group_handle& self) { return to_str(self.group.format()); })
       .def_prop_ro("_attributes_json", [](const group_handle& self) { return to_str(self.group.attributes_json()); })
+      .def_prop_ro("consolidated", [](const group_handle& self) { return self.group.consolidated(); })
       .def("keys", keys, "Names of the direct children, sorted.")
       .def(
           "_open",
@@ -45,20 +51,22 @@ void bind_group(nb::module_& m) {
 void bind_open(nb::module_& m) {
   // Paths come as bytes: a file's name need not be UTF-8.
   m.def(
-      "open_uri",
-      [](nb::bytes uri, const context_handle& with, nb::bytes path, bool cache_index) {
-        const std::string target(uri.c_str(), uri.size());
-        const open_options options = options_of(with, path, cache_index);
-        return cast(call_engine([&] { return open(target, options); }));
+      "find_place",
+      [](nb::bytes uri) {
+        const std::string text(uri.c_str(), uri.size());
+        place found = call_engine([&] { return find_place(text); });
+        return nb::make_tuple(store_handle{std::move(found.store)}, nb::bytes(found.path.data(), found.path.size()));
       },
-      nb::arg("uri"), nb::arg("context"), nb::arg("path"), nb::arg("cache_index"), "Open a path or a URI.");
+      nb::arg("uri"), "The store that a path or a URI names, and the path within it.");
   m.def(
       "open_store",
-      [](const store_handle& from, const context_handle& with, nb::bytes path, bool cache_index) {
-        const open_options options = options_of(with, path, cache_index);
+      [](const store_handle& from, const context_handle& with, nb::bytes path, bool cache_index,
+         nb::object consolidated) {
+        const open_options options = options_of(with, path, cache_index, consolidated);
         return cast(call_engine([&] { return open(from.store, options); }));
       },
-      nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("cache_index"), "Open within a store.");
+      nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("cache_index"), nb::arg("consolidated").none(),
+      "Open within a store.");
 }
 
 }  // namespace penstock::inline v0::python

@@ -41,6 +41,7 @@ PUBLIC = {
     "context.h": "engine",
     "profile.h": "engine",
     "array.h": "api",
+    "create.h": "api",
     "place.h": "api",
     "penstock.h": "api",
 }

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <penstock/context.h>
@@ -88,11 +89,13 @@ class PENSTOCK_API array {
   const extents* shards() const noexcept;
   /// One item in native byte order.
   std::span<const std::byte> fill_value() const noexcept;
+  /// The fill value as the metadata writes it: JSON; `null` where it is not defined (Zarr v2), and reads as zeros.
+  const std::string& fill_value_json() const noexcept;
   /// A JSON object.
   const std::string& attributes_json() const noexcept;
   /// Empty where the array names none; an unnamed dimension is nullopt.
   const std::vector<std::optional<std::string>>& dimension_names() const noexcept;
-  const std::string& format() const noexcept;       ///< `zarr3`
+  const std::string& format() const noexcept;       ///< `zarr2`, `zarr3`
   const std::string& codecs_json() const noexcept;  ///< the codec list as the metadata writes it
   const std::string& codecs_text() const noexcept;  ///< the same for people
   const std::string& uri() const noexcept;
@@ -176,6 +179,13 @@ class PENSTOCK_API array {
   /// The plan's sums as a JSON object: objects, requests, bytes, cells, direct, scattered, filled.
   result<std::string> plan_json(const selection& which) const;
 
+  /// Replaces all attributes, in storage, by a JSON object; returns the array as it is then.
+  /// \error invalid_argument  No JSON object. \error conflict  The document kept changing.
+  result<array> set_attributes(std::string_view attributes_json) const;
+  /// Sets the members of a JSON object among the stored attributes and removes those named: what others wrote to other
+  /// members meanwhile stays.
+  result<array> update_attributes(std::string_view set_json, std::span<const std::string> removed = {}) const;
+
   /// One bad cell found by `check`.
   struct check_failure {
     std::string cell;
@@ -203,6 +213,11 @@ class PENSTOCK_API group {
   const std::string& format() const noexcept;
   /// Names of the direct children, sorted.
   result<std::vector<std::string>> keys() const;
+  /// Whether its children come from consolidated metadata.
+  bool consolidated() const noexcept;
+  /// As array::set_attributes and array::update_attributes.
+  result<group> set_attributes(std::string_view attributes_json) const;
+  result<group> update_attributes(std::string_view set_json, std::span<const std::string> removed = {}) const;
 
   const group_state& state() const noexcept { return *state_; }
 
@@ -212,10 +227,19 @@ class PENSTOCK_API group {
 
 using node = std::variant<array, group>;
 
+/// Whether a group's consolidated metadata is used: the documents of all nodes below it, in one place.
+///
+/// It is a copy, and may be older than what it copies. automatic: names and nodes come from it where there is one, a
+/// path that it does not have is looked for in storage, and once something is written through an open group, nothing of
+/// that tree is taken from it any more. required: opening fails without one, and there is nothing but what it has.
+/// never: storage is asked.
+enum class consolidation : std::uint8_t { automatic, required, never };
+
 struct open_options {
   std::shared_ptr<penstock::context> context;  ///< null: a context of its own
   std::string path;                            ///< within the store, '/'-separated; empty: the root
   bool cache_unversioned_indexes = false;      ///< keep shard indexes of stores that have no versions
+  consolidation use_consolidated = consolidation::automatic;
 };
 
 /// Opens an array or a group at a path or a `file:` URI.

@@ -1,4 +1,4 @@
-"""Penstock reads chunked N-d arrays at the machine's speed.
+"""Penstock reads and writes chunked N-d arrays at the machine's speed.
 
 >>> import penstock as ps
 >>> a = ps.open("data.zarr")      # an Array or a Group
@@ -9,6 +9,7 @@
 from penstock._array import Array
 from penstock._context import Context, current_context
 from penstock._core import __version__
+from penstock._create import consolidate_metadata, create_array, create_group, load, open_group, save
 from penstock._errors import (
     CancelledError,
     ConflictError,
@@ -28,7 +29,7 @@ from penstock._errors import (
 )
 from penstock._group import Group
 from penstock._job import Job
-from penstock._open import open, open_array, open_group
+from penstock._open import open, open_array
 from penstock._profile import Profile, profile
 from penstock._stores import Store
 
@@ -55,9 +56,14 @@ __all__ = [
     "Store",
     "UnsupportedError",
     "__version__",
+    "consolidate_metadata",
+    "create_array",
+    "create_group",
     "current_context",
+    "load",
     "open",
     "open_array",
     "open_group",
     "profile",
+    "save",
 ]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from types import EllipsisType, MappingProxyType
+from types import EllipsisType
 from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock import _convert, _core
+from penstock._attributes import Attributes
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
 from penstock._job import Job, start_direct, start_in_thread
 from penstock._writing import Writes
@@ -48,7 +49,12 @@ class Array(Writes, _core.Array):
 
     @property
     def fill_value(self) -> Any:
-        """What elements of chunks that were never written are: a NumPy scalar of the array's dtype, or str or bytes."""
+        """What elements of chunks that were never written are: a NumPy scalar of the array's dtype, or str or bytes.
+
+        None where the metadata defines none (Zarr v2): such elements are zeros then.
+        """
+        if self._fill_value_json == "null":
+            return None
         if self._has_items:
             return self._fill_object
         made = np.zeros(1, self.dtype)
@@ -58,9 +64,13 @@ class Array(Writes, _core.Array):
         return made[0]
 
     @property
-    def attrs(self) -> Mapping[str, Any]:
-        """The attributes, as a mapping that cannot be changed."""
-        return MappingProxyType(json.loads(self._attributes_json))
+    def attrs(self) -> Attributes:
+        """The attributes: a mapping whose changes are written at once."""
+        return Attributes(self)
+
+    @attrs.setter
+    def attrs(self, attributes: Mapping[str, Any]) -> None:
+        self.attrs.put(attributes)
 
     @property
     def codecs(self) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ class Array:
 
     @property
     def format(self) -> str:
-        """`zarr3`."""
+        """`zarr2`, `zarr3`."""
 
     @property
     def uri(self) -> str:
@@ -55,6 +55,8 @@ class Array:
     def _fill_object(self) -> Any: ...
     @property
     def _has_items(self) -> bool: ...
+    @property
+    def _fill_value_json(self) -> str: ...
     @property
     def _attributes_json(self) -> str: ...
     @property
@@ -96,7 +98,11 @@ class Group:
 
     @property
     def format(self) -> str:
-        """`zarr3`."""
+        """`zarr2`, `zarr3`."""
+
+    @property
+    def consolidated(self) -> bool:
+        """Whether its children come from consolidated metadata."""
 
     @property
     def _attributes_json(self) -> str: ...
@@ -225,11 +231,30 @@ def open_described(store: Store, context: Context, path: _bytes, documents: dict
 def read_plain(array: Array, key: Any, scalar: bool, threads: int) -> Any:
     """array[key] for ints, slices that go forward and an Ellipsis, as zarr-python's selections."""
 
-def open_uri(uri: bytes, context: Context, path: bytes, cache_index: bool) -> Array | Group:
-    """Open a path or a URI."""
+def find_place(uri: bytes) -> tuple[Store, bytes]:
+    """The store that a path or a URI names, and the path within it."""
 
-def open_store(store: Store, context: Context, path: bytes, cache_index: bool) -> Array | Group:
+def open_store(
+    store: Store, context: Context, path: bytes, cache_index: bool, consolidated: bool | None
+) -> Array | Group:
     """Open within a store."""
+
+def create_array(in_: Store | Group, context: Context, path: bytes, options: dict[str, Any]) -> Array:
+    """Write the metadata of a new array, in a store or below a group, and open it."""
+
+def create_group(
+    in_: Store | Group, context: Context, path: bytes, zarr_format: int, overwrite: bool, attributes: str | None
+) -> Group:
+    """Write the metadata of a new group, in a store or below a group, and open it."""
+
+def consolidate_metadata(store: Store, context: Context, path: bytes) -> Group:
+    """Copy the metadata of a tree into its root."""
+
+def erase(parent: Group, path: bytes) -> None:
+    """Erase a node below a group."""
+
+def set_attributes(node: Array | Group, set: str, removed: list[str] | None) -> None:
+    """Replace all attributes (removed: None), or set some and remove some."""
 
 def dict_store(values: dict[str, Any], wrap: Callable[[bytes], Any] | None = None, writable: bool = True) -> Store:
     """The values of a dict; the dict is not copied. `wrap` makes of bytes what is stored."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from penstock import _core
 from penstock._array import Array, _picklable_uri, _reopen
-from penstock._errors import NotFoundError
+from penstock._attributes import Attributes
+from penstock._errors import InvalidArgumentError, NotFoundError, _make
 
 
 def wrap(node: _core.Array | _core.Group) -> Array | Group:
@@ -24,15 +23,51 @@ class Group(_core.Group):
     # `uri`, `format` and `keys` are _core's.
 
     @property
-    def attrs(self) -> Mapping[str, Any]:
-        """The attributes, as a mapping that cannot be changed."""
-        return MappingProxyType(json.loads(self._attributes_json))
+    def attrs(self) -> Attributes:
+        """The attributes: a mapping whose changes are written at once."""
+        return Attributes(self)
+
+    @attrs.setter
+    def attrs(self, attributes: Mapping[str, Any]) -> None:
+        self.attrs.put(attributes)
 
     def __getitem__(self, path: str) -> Array | Group:
         """The child of that name, or of that path. Raises `NotFoundError` (a KeyError)."""
         if not isinstance(path, str):
             raise TypeError(f"a group's children have names, not {type(path).__name__}")
         return wrap(self._open(os.fsencode(path)))
+
+    def __setitem__(self, path: str, data: Any) -> None:
+        """Write an array of that name, in place of what stands there."""
+        self.create_array(path, data=data, overwrite=True)
+
+    def __delitem__(self, path: str) -> None:
+        """Erase the child of that name, or of that path, and everything in it."""
+        if not isinstance(path, str):
+            raise TypeError(f"a group's children have names, not {type(path).__name__}")
+        _core.erase(self, os.fsencode(path))
+
+    def create_array(self, name: str, **options: Any) -> Array:
+        """Make a new array below this group and open it: see `penstock.create_array`."""
+        from penstock._create import create_array
+
+        return create_array(self, name, **options)
+
+    def create_group(self, name: str, *, attributes: Mapping[str, Any] | None = None, overwrite: bool = False) -> Group:
+        """Make a new group below this one and open it: see `penstock.create_group`."""
+        from penstock._create import create_group
+
+        return create_group(self, name, attributes=attributes, overwrite=overwrite)
+
+    def require_group(self, name: str, **options: Any) -> Group:
+        """The group of that name, made where it is missing."""
+        try:
+            node = self[name]
+        except NotFoundError:
+            return self.create_group(name, **options)
+        if not isinstance(node, Group):
+            raise _make(InvalidArgumentError, f"'{node.uri}' is an array, not a group")
+        return node
 
     def __contains__(self, path: object) -> bool:
         if not isinstance(path, str) or not path.strip("/"):
@@ -49,10 +84,22 @@ class Group(_core.Group):
     def __len__(self) -> int:
         return len(self.keys())
 
-    def members(self) -> Iterator[tuple[str, Array | Group]]:
-        """(name, child) of every direct child."""
+    def members(self, max_depth: int | None = 0) -> Iterator[tuple[str, Array | Group]]:
+        """(path, node) of every direct child, and of what is up to `max_depth` levels below them (None: all)."""
         for name in self.keys():
-            yield name, self[name]
+            node = self[name]
+            yield name, node
+            if isinstance(node, Group) and (max_depth is None or max_depth > 0):
+                deeper = None if max_depth is None else max_depth - 1
+                yield from ((f"{name}/{path}", below) for path, below in node.members(deeper))
+
+    def array_keys(self) -> Iterator[str]:
+        """Names of the direct children that are arrays."""
+        return (name for name, _ in self.arrays())
+
+    def group_keys(self) -> Iterator[str]:
+        """Names of the direct children that are groups."""
+        return (name for name, _ in self.groups())
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
         """(name, array) of the direct children that are arrays."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from penstock import _core
 from penstock._array import Array
 from penstock._context import Context, current_context
-from penstock._errors import InvalidArgumentError, ReadOnlyError, UnsupportedError, _make
+from penstock._errors import InvalidArgumentError, _make
 from penstock._group import Group, wrap
-from penstock._stores import remote_store, store_of
+from penstock._place import place_of
 
 
 def open(
@@ -23,6 +21,7 @@ def open(
     context: Context | None = None,
     cache_index: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    use_consolidated: bool | None = None,
 ) -> Array | Group:
     """Open an array or a group. The format is read from the data, never guessed from the name alone.
 
@@ -34,7 +33,7 @@ def open(
     path
         Within it, '/'-separated.
     mode
-        "r": this release reads.
+        "r", "r+", "a": it must be there. Whether it can be written to is the store's to say.
     context
         Threads, caches and limits; None: the current one.
     cache_index
@@ -43,6 +42,8 @@ def open(
         versions and need no such promise.
     storage_options
         For URIs that fsspec or obstore serve ("memory://x", "s3://bucket/x"): theirs.
+    use_consolidated
+        Of groups: see `open_group`.
 
     Raises
     ------
@@ -51,30 +52,13 @@ def open(
     UnsupportedError, CorruptDataError
         The metadata, by member.
     """
-    if mode != "r":
-        raise _make(ReadOnlyError, f"this release only reads: mode must be 'r', it is {mode!r}")
-    context = current_context() if context is None else context
-    inner = os.fsencode(path)
-    if isinstance(target, str):
-        target = remote_store(target, storage_options) or target
-    if isinstance(target, str | os.PathLike):
-        return wrap(_core.open_uri(os.fsencode(target), context, inner, cache_index))
-    if isinstance(target, bytes | bytearray | memoryview | io.IOBase):
-        message = "this release has no format that is one file: open a path, a dict or a store"
-        raise _make(UnsupportedError, f"{message}, not {type(target).__name__}")
-
-    # zarr-python's arrays, groups and store paths know where they are.
-    place = getattr(target, "store_path", target)
-    if hasattr(place, "store") and isinstance(getattr(place, "path", None), str):
-        inner = b"/".join(part for part in (os.fsencode(place.path), inner) if part)
-        target = place.store
-    store = store_of(target)
-    if store is None:
+    if mode not in ("r", "r+", "a"):
         raise _make(
-            InvalidArgumentError,
-            f"cannot open {type(target).__name__}: it is no path, no dict, and has no get(key)",
+            InvalidArgumentError, f"mode must be r, r+ or a, it is {mode!r}: create_array and create_group make new"
         )
-    return wrap(_core.open_store(store, context, inner, cache_index))
+    context = current_context() if context is None else context
+    store, inner = place_of(target, path, storage_options)
+    return wrap(_core.open_store(store, context, inner, cache_index, use_consolidated))
 
 
 def open_array(target: Any, path: str = "", **options: Any) -> Array:
@@ -82,12 +66,4 @@ def open_array(target: Any, path: str = "", **options: Any) -> Array:
     node = open(target, path, **options)
     if not isinstance(node, Array):
         raise _make(InvalidArgumentError, f"'{node.uri}' is a group, not an array")
-    return node
-
-
-def open_group(target: Any, path: str = "", **options: Any) -> Group:
-    """As `open`, and raises `InvalidArgumentError` where an array is found."""
-    node = open(target, path, **options)
-    if not isinstance(node, Group):
-        raise _make(InvalidArgumentError, f"'{node.uri}' is an array, not a group")
     return node

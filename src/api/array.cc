@@ -86,6 +86,13 @@ array_state::~array_state() {
   if (context && caches_indexes) context->state().indexes().drop_all(uid);
 }
 
+std::shared_ptr<const array_state> array_state::with_attributes(std::string text) const {
+  auto out = std::make_shared<array_state>(*this);
+  out->uid = context->state().next_uid();
+  out->attributes_json = std::move(text);
+  return out;
+}
+
 array::array(std::shared_ptr<const array_state> state) noexcept : state_(std::move(state)) {}
 
 const extents& array::shape() const noexcept { return state_->shape; }
@@ -93,6 +100,7 @@ const dtype& array::type() const noexcept { return state_->type; }
 const extents& array::chunks() const noexcept { return state_->chunks; }
 const extents* array::shards() const noexcept { return state_->shards ? &*state_->shards : nullptr; }
 std::span<const std::byte> array::fill_value() const noexcept { return state_->fill_value; }
+const std::string& array::fill_value_json() const noexcept { return state_->fill_value_json; }
 const std::string& array::attributes_json() const noexcept { return state_->attributes_json; }
 const std::vector<std::optional<std::string>>& array::dimension_names() const noexcept {
   return state_->dimension_names;

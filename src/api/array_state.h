@@ -11,10 +11,16 @@
 
 namespace penstock::inline v0 {
 
+class zarr_consolidated;
+
 /// What an open array is made of. Immutable; what changes lives in the context.
 class array_state {
  public:
+  array_state() = default;
+  array_state(const array_state&) = default;
   ~array_state();
+  /// A copy with other attributes, and an identity of its own in the index cache.
+  std::shared_ptr<const array_state> with_attributes(std::string text) const;
 
   std::shared_ptr<penstock::context> context;
   std::shared_ptr<const penstock::store> store;
@@ -27,6 +33,8 @@ class array_state {
   std::optional<extents> shards;
   dtype type;
   std::vector<std::byte> fill_value;
+  std::shared_ptr<const std::string> fill_text;  // what a variable_item in it points to
+  std::string fill_value_json;                   // as the metadata has it; "null": not defined
   std::string attributes_json, codecs_json, codecs_text, format, uri;
   std::vector<std::optional<std::string>> dimension_names;
 };
@@ -38,6 +46,10 @@ class group_state {
   std::string prefix;
   bool cache_unversioned_indexes = false;
   std::string attributes_json, format, uri;
+  // The documents of a group above, or of this one; null: storage is asked.
+  std::shared_ptr<const zarr_consolidated> consolidated;
+  std::string consolidated_path;  // of this group within it
+  consolidation use_consolidated = consolidation::automatic;
 };
 
 }  // namespace penstock::inline v0

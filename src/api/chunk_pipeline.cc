@@ -112,9 +112,9 @@ chunk_pipeline::chunk_pipeline() : idle_([] { return std::make_unique<idle_worke
 result<std::shared_ptr<const chunk_pipeline>> chunk_pipeline::compile(std::string_view document) {
   PENSTOCK_ASSIGN(zarr_metadata metadata, parse_zarr_metadata(std::as_bytes(std::span(document))));
   PENSTOCK_ASSIGN(const std::shared_ptr<const zarr_layout> layout, zarr_layout::make(metadata));
-  if (!(metadata.shape == metadata.chunk)) {
+  if (!(metadata.shape == metadata.grid.chunk)) {
     return error(errc::invalid_argument, fmt::format("a pipeline is for one chunk, not for shape {} in chunks {}",
-                                                     to_string(metadata.shape), to_string(metadata.chunk)));
+                                                     to_string(metadata.shape), to_string(metadata.grid.chunk)));
   }
   std::shared_ptr<chunk_pipeline> made(new chunk_pipeline);
   made->layout_ = std::make_shared<one_chunk_layout>(layout);

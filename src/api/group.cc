@@ -3,7 +3,8 @@
 
 #include <penstock/array.h>
 #include "api/array_state.h"
-#include "format/zarr/zarr_metadata.h"
+#include "format/zarr/zarr_consolidated.h"
+#include "format/zarr/zarr_v2.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -23,18 +24,19 @@ class folder_names final : public key_sink {
   std::size_t prefix_length_;
 };
 
-// Whether an object of exactly this name exists.
-class one_key final : public key_sink {
+// Whether a document that makes a folder a node is there.
+class node_document final : public key_sink {
  public:
-  explicit one_key(std::string_view wanted) noexcept : wanted_(wanted) {}
+  explicit node_document(std::size_t prefix_length) noexcept : prefix_length_(prefix_length) {}
   bool key(std::string_view key, std::uint64_t) override {
-    found = found || key == wanted_;
+    const std::string_view name = key.substr(std::min(prefix_length_, key.size()));
+    found = found || name == kZarrKey || name == kZarrayKey || name == kZgroupKey;
     return !found;
   }
   bool found = false;
 
  private:
-  std::string_view wanted_;
+  std::size_t prefix_length_;
 };
 
 }  // namespace
@@ -44,15 +46,17 @@ const std::string& group::attributes_json() const noexcept { return state_->attr
 const std::string& group::uri() const noexcept { return state_->uri; }
 const std::string& group::format() const noexcept { return state_->format; }
 
+bool group::consolidated() const noexcept { return state_->consolidated != nullptr && !state_->consolidated->stale(); }
+
 result<std::vector<std::string>> group::keys() const {
+  if (consolidated()) return state_->consolidated->children(state_->consolidated_path);
   folder_names folders(state_->prefix.size());
   auto listed = state_->store->list(state_->prefix, listing::children, folders);
   if (!listed.ok()) return std::move(listed).error().note("group '" + state_->uri + "'");
   std::vector<std::string> out;
   for (std::string& name : folders.names) {
     const std::string folder = state_->prefix + name + "/";
-    const std::string document = folder + std::string(kZarrKey);
-    one_key look(document);
+    node_document look(folder.size());
     auto looked = state_->store->list(folder, listing::children, look);
     if (!looked.ok()) return std::move(looked).error().note("group '" + state_->uri + "'");
     if (look.found) out.push_back(std::move(name));

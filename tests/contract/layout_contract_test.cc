@@ -45,7 +45,11 @@ bytes write_shard(const shard_kind& kind, std::uint64_t seed) {
 layout_case zarr_case(std::string name, unsigned depth, const shard_kind* kind, std::string_view shape,
                       std::string_view chunk, std::string_view codecs, std::string_view keys = "\"default\"") {
   std::string text = R"({"zarr_format": 3, "node_type": "array", "data_type": "uint8", "fill_value": 7, "shape": )";
-  text.append(shape).append(R"(, "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": )").append(chunk);
+  const bool regular = chunk.substr(0, 2) != "[[";
+  text.append(shape).append(
+      regular ? R"(, "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": )"
+              : R"(, "chunk_grid": {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": )");
+  text.append(chunk);
   text.append(R"(}}, "chunk_key_encoding": )").append(keys).append(R"(, "codecs": )").append(codecs).append("}");
   layout_case out;
   out.name = std::move(name);
@@ -83,6 +87,7 @@ const shard_kind kAroundChecked{3, 0, &kOnlyChecked, false, 0};
 const layout_case kCases[] = {
     zarr_case("zarr_chunks", 0, nullptr, "[7, 11]", "[2, 3]", "[\"bytes\"]"),
     zarr_case("zarr_chunks_v2_keys", 0, nullptr, "[111, 12]", "[10, 1]", "[\"bytes\"]", "\"v2\""),
+    zarr_case("zarr_rectilinear", 0, nullptr, "[7, 11]", "[[1, 4, 2, 9], [[3, 3], 5]]", "[\"bytes\"]"),
     zarr_case("zarr_shards", 1, &kSix, "[7, 19]", "[4, 6]",
               "[" SHARD("[2, 2]", "\"bytes\"", LITTLE ", \"crc32c\"", "end") "]"),
     zarr_case("zarr_shards_index_at_start", 1, &kSixBig, "[7, 19]", "[4, 6]",

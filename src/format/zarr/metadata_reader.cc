@@ -102,4 +102,13 @@ result<> only_members(const json& configuration, std::string_view path, std::ini
   return {};
 }
 
+error of_document(error from, std::string_view document) {
+  constexpr std::string_view kUsual = "zarr.json:";
+  const std::string_view message = from.message();
+  if (message.substr(0, kUsual.size()) != kUsual) return from;
+  error out(from.code(), fmt::format("{}:{}", document, message.substr(kUsual.size())));
+  for (const std::string& note : from.notes()) out.note(note);
+  return out;
+}
+
 }  // namespace penstock::inline v0

@@ -40,4 +40,7 @@ result<codec_config> read_named(const json& value, std::string_view path);
 /// \error unsupported  Names the first member of `configuration` that is not among `known`. Null has no members.
 result<> only_members(const json& configuration, std::string_view path, std::initializer_list<std::string_view> known);
 
+/// The same error about another document: `.zarray: member ...`.
+error of_document(error from, std::string_view document);
+
 }  // namespace penstock::inline v0

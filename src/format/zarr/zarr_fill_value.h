@@ -4,26 +4,49 @@
 #include <penstock/result.h>
 
 #include <cstddef>
-#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "base/json.h"
+#include "format/zarr/small_float.h"
 
 namespace penstock::inline v0 {
 
-/// Parses a `fill_value` into one item: `type.item_bytes()` bytes in native order.
+/// One item in memory: native byte order.
+struct zarr_fill {
+  std::vector<std::byte> item;              ///< `type.item_bytes()` bytes
+  std::shared_ptr<const std::string> text;  ///< what a variable_item points to; null where it is empty
+};
+
+/// Parses a `fill_value` of a zarr.json.
 ///
 /// Takes true and false (and 0 and 1, which zarrita wrote); integers, exact to 64 bits; numbers, `"NaN"`, `"Infinity"`,
-/// `"-Infinity"` and bit patterns such as `"0x7fc00001"` for floats; `[re, im]` of those for complex. A number that is
-/// too large for its float type becomes infinite, as in NumPy; rounding is to nearest, ties to even.
+/// `"-Infinity"` and bit patterns such as `"0x7fc00001"` for floats; `[re, im]` of those for complex; integers and
+/// `"NaT"` for times; base64 or a list of byte values for bytes of any kind; text for strings; an object with the
+/// fields of a structure, or its bytes in base64. A number that is too large for its float type becomes infinite, as in
+/// NumPy; rounding is to nearest, ties to even.
 /// \error corrupt_data  No value of that type. \error unsupported  A type that has no fill values here.
-/// Source: Zarr v3 core specification, "Fill value".
-result<std::vector<std::byte>> parse_fill_value(const json& value, dtype type);
+/// Source: Zarr v3 core specification, "Fill value"; zarr-extensions, data-types; zarr-python 3.4, zarr.core.dtype.
+result<zarr_fill> parse_fill_value(const json& value, const dtype& type);
 
-/// Whether arrays of this type can be read: bool, int8 to uint64, float16 to float64, complex64 and complex128.
-bool zarr_type_is_readable(dtype type) noexcept;
+/// Parses a `fill_value` of a .zarray.
+///
+/// As above, and null: zeros. Structures are base64 of an item as it is stored. 0 is the empty value of bytes and
+/// structures.
+/// \param endian  Of `zarr_v2_type`.
+/// Source: Zarr v2 specification, "Fill value encoding".
+result<zarr_fill> parse_v2_fill_value(const json& value, const dtype& type, const json& endian);
 
-/// IEEE 754 binary16 nearest to `value`, ties to even, rounded once.
-std::uint16_t half_from_double(double value) noexcept;
+/// The member `fill_value` for an item of that type, exact: a NaN that is not the usual one is a bit pattern.
+/// \error unsupported  A type that has no fill values.
+result<json> write_fill_value(std::span<const std::byte> item, const dtype& type);
+
+/// The same for a .zarray, whose only NaN is `"NaN"`.
+result<json> write_v2_fill_value(std::span<const std::byte> item, const dtype& type, const json& endian);
+
+/// Which leaves of a structure, or whether a plain item, must be reversed between memory and storage.
+std::vector<bool> swapped_leaves(const dtype& type, const json& endian);
 
 }  // namespace penstock::inline v0

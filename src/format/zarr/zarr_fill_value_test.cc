@@ -6,6 +6,10 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "format/zarr/zarr_data_type.h"
 
 namespace penstock {
 namespace {
@@ -15,7 +19,8 @@ dtype type_of(std::string_view name) { return std::move(dtype::from_name(name)).
 result<std::vector<std::byte>> parsed(std::string_view type, std::string_view text) {
   result<json> value = json::parse(text);
   EXPECT_TRUE(value.ok()) << text;
-  return parse_fill_value(*value, type_of(type));
+  PENSTOCK_ASSIGN(zarr_fill fill, parse_fill_value(*value, type_of(type)));
+  return std::move(fill.item);
 }
 
 /// The item's bits, most significant first.
@@ -142,6 +147,124 @@ TEST(FillValue, TakesComplexAsAPairOfFloats) {
   for (const char* text : {"[1]", "[1, 2, 3]", "1", "\"NaN\"", "[1, null]", "[[1], 2]"}) {
     EXPECT_EQ(hex("complex64", text), "corrupt_data") << text;
   }
+}
+
+dtype typed(std::string_view text) {
+  result<json> value = json::parse(text);
+  EXPECT_TRUE(value.ok()) << text;
+  result<dtype> type = parse_data_type(*value);
+  EXPECT_TRUE(type.ok()) << type.error().to_string();
+  return *type;
+}
+
+/// What is written for the value that was parsed.
+std::string rewritten(const dtype& type, std::string_view text) {
+  result<json> value = json::parse(text);
+  EXPECT_TRUE(value.ok()) << text;
+  result<zarr_fill> fill = parse_fill_value(*value, type);
+  if (!fill.ok()) return std::string(to_string(fill.error().code()));
+  EXPECT_EQ(fill->item.size(), type.item_bytes());
+  result<json> written = write_fill_value(fill->item, type);
+  return written.ok() ? written->dump() : std::string(to_string(written.error().code()));
+}
+
+TEST(FillValue, IsWrittenExactly) {
+  for (const auto& [type, text] : std::vector<std::pair<const char*, const char*>>{
+           {"bool", "true"},
+           {"int8", "-128"},
+           {"int64", "-9223372036854775808"},
+           {"int64", "9007199254740993"},
+           {"uint64", "18446744073709551615"},
+           {"int4", "-8"},
+           {"uint2", "3"},
+           {"float32", "\"NaN\""},
+           {"float32", "\"0x7fc00001\""},
+           {"float32", "\"0xffc00000\""},
+           {"float64", "\"0x7ff8000000000123\""},
+           {"float64", "0.1"},
+           {"float64", "-0.0"},
+           {"float16", "\"-Infinity\""},
+           {"float16", "65504.0"},
+           {"bfloat16", "1.5"},
+           {"bfloat16", "\"NaN\""},
+           {"float8_e4m3fn", "\"0x7f\""},
+           {"float8_e5m2", "\"0x3c\""},
+           {"float4_e2m1fn", "\"0x0f\""},
+           {"float6_e3m2fn", "\"0x3f\""},
+           {"complex64", "[1.5,\"NaN\"]"},
+           {"complex128", "[\"-Infinity\",\"0x7ff8000000000001\"]"},
+           {"string", "\"h\u00e9 \xe4\xb8\x96\""},
+           {"string", "\"\""},
+           {"bytes", "\"AQID\""},
+       }) {
+    result<json> same = json::parse(text);
+    ASSERT_TRUE(same.ok());
+    EXPECT_EQ(rewritten(type_of(type), text), same->dump()) << type;
+  }
+}
+
+TEST(FillValue, TakesTimesStringsBytesAndStructures) {
+  const dtype time = typed(R"({"name": "numpy.datetime64", "configuration": {"unit": "ns", "scale_factor": 10}})");
+  EXPECT_EQ(rewritten(time, "\"NaT\""), "-9223372036854775808");
+  EXPECT_EQ(rewritten(time, "12345"), "12345");
+  EXPECT_EQ(rewritten(time, "1.5"), "corrupt_data");
+  const dtype text = typed(R"({"name": "fixed_length_utf32", "configuration": {"length_bytes": 12}})");
+  EXPECT_EQ(rewritten(text, "\"a\xf0\x9f\x9a\x80\""), "\"a\xf0\x9f\x9a\x80\"");
+  EXPECT_EQ(rewritten(text, "\"abcd\""), "corrupt_data");
+  const dtype bytes = typed(R"({"name": "null_terminated_bytes", "configuration": {"length_bytes": 4}})");
+  EXPECT_EQ(rewritten(bytes, "\"YWI=\""), "\"YWI=\"");
+  EXPECT_EQ(rewritten(bytes, "\"YWJjZGU=\""), "corrupt_data");
+  const dtype raw = typed("\"r24\"");
+  EXPECT_EQ(rewritten(raw, "[1, 2, 3]"), "\"AQID\"");
+  EXPECT_EQ(rewritten(raw, "[1, 2]"), "corrupt_data");
+  EXPECT_EQ(rewritten(raw, "[1, 2, 256]"), "corrupt_data");
+  const dtype structure = typed(R"({"name": "struct", "configuration": {"fields": [
+      {"name": "x", "data_type": "float32"}, {"name": "n", "data_type": "int16"}]}})");
+  EXPECT_EQ(rewritten(structure, R"({"n": -2, "x": "NaN"})"), R"({"x":"NaN","n":-2})");
+  EXPECT_EQ(rewritten(structure, "\"AADAPwEA\""), R"({"x":1.5,"n":1})");
+  EXPECT_EQ(rewritten(structure, R"({"x": 0})"), "corrupt_data");
+  EXPECT_EQ(rewritten(structure, R"({"x": 0, "n": 0, "z": 1})"), "corrupt_data");
+}
+
+TEST(FillValue, SmallFloatsRoundToNearestAndKnowTheirLimits) {
+  EXPECT_EQ(hex("bfloat16", "1.00390625"), "3f80");  // a tie, to even
+  EXPECT_EQ(hex("bfloat16", "1.01171875"), "3f82");  // a tie, to even
+  EXPECT_EQ(hex("bfloat16", "1e39"), "7f80");
+  EXPECT_EQ(hex("float8_e4m3fn", "448"), "7e");
+  EXPECT_EQ(hex("float8_e4m3fn", "1e9"), "7f");  // it has no infinity
+  EXPECT_EQ(hex("float8_e4m3fn", "\"Infinity\""), "corrupt_data");
+  EXPECT_EQ(hex("float8_e5m2", "1e9"), "7c");
+  EXPECT_EQ(hex("float8_e4m3fnuz", "\"NaN\""), "80");
+  EXPECT_EQ(hex("float8_e8m0fnu", "4"), "81");
+  EXPECT_EQ(hex("float4_e2m1fn", "-6"), "0f");
+  EXPECT_EQ(hex("float4_e2m1fn", "\"NaN\""), "corrupt_data");
+  EXPECT_EQ(hex("float4_e2m1fn", "\"0xf\""), "0f");
+  EXPECT_EQ(hex("float4_e2m1fn", "\"0x1f\""), "corrupt_data");
+  for (unsigned bits = 0; bits < 256; ++bits) {
+    for (const float_format format : {float_format::float8_e3m4, float_format::float8_e4m3, float_format::float8_e5m2,
+                                      float_format::float8_e4m3fn, float_format::float8_e8m0fnu}) {
+      const double value = double_from_bits(bits, format, 8);
+      if (std::isnan(value)) continue;
+      ASSERT_EQ(bits_from_double(value, format, 8), bits);
+    }
+  }
+}
+
+TEST(FillValue, OfVersion2IsBase64InStoredOrderOrNull) {
+  result<json> described = json::parse(R"([["a", "<u2"], ["b", ">i4"], ["c", "|S3"]])");
+  result<zarr_v2_type> type = parse_v2_dtype(*described);
+  ASSERT_TRUE(type.ok()) << type.error().to_string();
+  result<zarr_fill> fill = parse_v2_fill_value(json("AQAAAAACeHkA"), type->type, type->endian);
+  ASSERT_TRUE(fill.ok()) << fill.error().to_string();
+  EXPECT_EQ(write_fill_value(fill->item, type->type)->dump(), R"({"a":1,"b":2,"c":"eHk="})");
+  EXPECT_EQ(write_v2_fill_value(fill->item, type->type, type->endian)->dump(), "\"AQAAAAACeHkA\"");
+  EXPECT_EQ(write_v2_dtype(type->type, type->endian)->dump(), R"([["a","<u2"],["b",">i4"],["c","|S3"]])");
+  for (const json& zero : {json(), json(std::int64_t{0})}) {
+    fill = parse_v2_fill_value(zero, type->type, type->endian);
+    ASSERT_TRUE(fill.ok());
+    EXPECT_EQ(fill->item, std::vector<std::byte>(9));
+  }
+  EXPECT_EQ(parse_v2_fill_value(json("AQAAAAAC"), type->type, type->endian).error().code(), errc::corrupt_data);
 }
 
 TEST(FillValue, ErrorsNameTheValueAndTheType) {

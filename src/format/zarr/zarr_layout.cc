@@ -15,6 +15,8 @@ namespace {
 
 /// More than a document can nest (the JSON parser stops at 128 levels, a shard takes three).
 constexpr std::size_t kMaxDepth = 64;
+/// Each has a compiled chain. Files of daily data have four lengths of a month.
+constexpr std::size_t kMaxCellShapes = 4096;
 
 std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) noexcept {
   std::uint64_t sum = 0;
@@ -46,7 +48,9 @@ result<> append_spelled_out(const std::vector<codec_config>& codecs, std::size_t
 }  // namespace
 
 result<std::shared_ptr<const zarr_layout>> zarr_layout::make(const zarr_metadata& metadata,
-                                                             const codec_chain_options& options) {
+                                                             const codec_chain_options& given) {
+  codec_chain_options options = given;
+  options.stored_order_filters = metadata.zarr_format == 2;
   if (metadata.kind != zarr_node_kind::array) {
     return error(errc::invalid_argument, "zarr.json describes a group, not an array");
   }
@@ -54,13 +58,23 @@ result<std::shared_ptr<const zarr_layout>> zarr_layout::make(const zarr_metadata
   out->keys_ = metadata.keys;
   result<> levels = out->add_levels(metadata, options);
   if (!levels.ok()) return std::move(levels).error().note("compiling the codecs of zarr.json");
-  PENSTOCK_ASSIGN(out->grid_, chunk_grid::regular(metadata.shape, out->cell_));
-  PENSTOCK_ASSIGN(out->write_grid_, chunk_grid::regular(metadata.shape, metadata.chunk));
+  PENSTOCK_ASSIGN(out->write_grid_, object_grid(metadata.grid, metadata.shape));
+  if (metadata.grid.regular()) {
+    PENSTOCK_ASSIGN(out->grid_, chunk_grid::regular(metadata.shape, out->cell_));
+  } else {
+    out->grid_ = out->write_grid_;
+    result<> compiled = out->add_cell_shapes(metadata, options);
+    if (!compiled.ok()) return std::move(compiled).error().note("compiling the codecs of zarr.json");
+  }
   return std::shared_ptr<const zarr_layout>(std::move(out));
 }
 
 result<> zarr_layout::add_levels(const zarr_metadata& metadata, const codec_chain_options& options) {
-  const std::size_t rank = metadata.chunk.size();
+  const extents& object = metadata.grid.chunk;
+  const std::size_t rank = object.size();
+  if (metadata.codecs.shard != nullptr && !metadata.grid.regular()) {
+    return error(errc::unsupported, "codec 'sharding_indexed' in a 'rectilinear' chunk grid is not readable");
+  }
   // A transpose before a shard only changes the order in which the shard counts its dimensions. It commutes with the
   // cut into inner chunks, so it moves into their chain, and `place[i]` says which of the array's dimensions the i-th
   // is.
@@ -68,7 +82,7 @@ result<> zarr_layout::add_levels(const zarr_metadata& metadata, const codec_chai
   for (std::size_t i = 0; i < rank; ++i) place[i] = i;
   std::vector<codec_config> chain;
 
-  extents outer = metadata.chunk;
+  extents outer = object;
   const zarr_codecs* codecs = &metadata.codecs;
   for (; codecs->shard != nullptr; codecs = &codecs->shard->codecs) {
     const zarr_shard& shard = *codecs->shard;
@@ -116,33 +130,89 @@ result<> zarr_layout::add_levels(const zarr_metadata& metadata, const codec_chai
 
   PENSTOCK_TRY(append_spelled_out(codecs->chain, rank, chain));
   cell_ = outer;
-  PENSTOCK_ASSIGN(chain_, codec_chain::compile(chain, metadata.type, cell_, options));
+  PENSTOCK_ASSIGN(codec_chain compiled, codec_chain::compile(chain, metadata.type, cell_, options));
+  chains_.push_back(std::move(compiled));
   if (levels_.empty()) return {};
 
-  shards_ = metadata.chunk;
+  shards_ = object;
   std::uint64_t shards = 1;  // of the level, within one object
   std::uint64_t node = 0;
   for (std::size_t k = 0; k < levels_.size(); ++k) {
     level& at = levels_[k];
     at.first_node = node;
-    const extents& shard = k == 0 ? metadata.chunk : levels_[k - 1].chunk;
+    const extents& shard = k == 0 ? object : levels_[k - 1].chunk;
     at.shard_cells = at.entry_cells = dim_vector<std::uint64_t>(rank);
     for (std::size_t d = 0; d < rank; ++d) {
       at.shard_cells[d] = shard[d] / cell_[d];
       at.entry_cells[d] = at.chunk[d] / cell_[d];
     }
     if (!checked_add(node, shards, node) || !checked_mul(shards, at.index.entries(), shards)) {
-      return error(errc::unsupported, fmt::format("one shard {} holds more than 2^64 chunks {}",
-                                                  to_string(metadata.chunk), to_string(cell_)));
+      return error(errc::unsupported,
+                   fmt::format("one shard {} holds more than 2^64 chunks {}", to_string(object), to_string(cell_)));
     }
   }
-  std::uint64_t entry_bytes = chain_.max_encoded_bytes();
+  std::uint64_t entry_bytes = chains_[0].max_encoded_bytes();
   for (auto at = levels_.rbegin(); at != levels_.rend(); ++at) {
     at->max_shard_bytes =
         saturating_add(saturating_mul(at->index.entries(), entry_bytes), at->index.least_shard_bytes());
     entry_bytes = at->max_shard_bytes;
   }
   return {};
+}
+
+result<> zarr_layout::add_cell_shapes(const zarr_metadata& metadata, const codec_chain_options& options) {
+  const std::size_t rank = grid_.rank();
+  std::vector<std::vector<std::uint64_t>> lengths(rank);  // the different ones of each dimension
+  cell_classes_.resize(rank);
+  std::uint64_t shapes = 1;
+  for (std::size_t d = 0; d < rank; ++d) {
+    const grid_axis& axis = grid_.axis(d);
+    if (axis.is_uniform()) {
+      lengths[d].push_back(metadata.grid.chunk[d]);
+    } else {
+      for (std::uint64_t i = 0; i < axis.cells(); ++i) lengths[d].push_back(axis.codec_length(i));
+      std::sort(lengths[d].begin(), lengths[d].end(), std::greater<>());  // sums assume that chain 0 is the largest
+      lengths[d].erase(std::unique(lengths[d].begin(), lengths[d].end()), lengths[d].end());
+      for (std::uint64_t i = 0; i < axis.cells(); ++i) {
+        const auto found =
+            std::lower_bound(lengths[d].begin(), lengths[d].end(), axis.codec_length(i), std::greater<>());
+        cell_classes_[d].push_back(static_cast<std::uint32_t>(found - lengths[d].begin()));
+      }
+    }
+    if (!checked_mul(shapes, lengths[d].size(), shapes) || shapes > kMaxCellShapes) {
+      return error(errc::unsupported,
+                   fmt::format("a 'rectilinear' chunk grid with more than {} different chunk shapes", kMaxCellShapes));
+    }
+  }
+  if (grid_.cells() == 0) return {};
+
+  std::vector<codec_config> chain;
+  PENSTOCK_TRY(append_spelled_out(metadata.codecs.chain, rank, chain));
+  chains_.clear();
+  class_strides_.resize(rank);
+  std::uint64_t stride = 1;
+  for (std::size_t d = rank; d-- > 0;) {
+    class_strides_[d] = static_cast<std::uint32_t>(stride);
+    stride *= lengths[d].size();
+  }
+  for (std::uint64_t number = 0; number < shapes; ++number) {
+    extents cell(rank);
+    for (std::size_t d = 0; d < rank; ++d) cell[d] = lengths[d][number / class_strides_[d] % lengths[d].size()];
+    PENSTOCK_ASSIGN(codec_chain compiled, codec_chain::compile(chain, metadata.type, cell, options));
+    chains_.push_back(std::move(compiled));
+  }
+  return {};
+}
+
+std::uint16_t zarr_layout::chain_of(cell_id cell) const {
+  if (chains_.size() == 1) return 0;
+  dim_vector<std::uint64_t> at;
+  grid_.coordinates(cell, at);
+  std::uint32_t number = 0;
+  for (std::size_t d = 0; d < at.size(); ++d) {
+    if (!cell_classes_[d].empty()) number += cell_classes_[d][at[d]] * class_strides_[d];
+  }
+  return static_cast<std::uint16_t>(number);
 }
 
 index_request zarr_layout::request_for(const index_key& key, const level& at, std::uint64_t begin,
@@ -183,7 +253,7 @@ class zarr_layout::locator {
       return {};
     }
     if (found.offset > end_ - begin_ || found.length > end_ - begin_ - found.offset) return leaves_shard(cell, found);
-    if (found.length > layout_.chain_.max_encoded_bytes()) return too_long(cell, found);
+    if (found.length > layout_.chains_[0].max_encoded_bytes()) return too_long(cell, found);
     out = {presence::present, 0, object_, {begin_ + found.offset, found.length, false}};
     return {};
   }
@@ -297,7 +367,7 @@ class zarr_layout::locator {
   }
   error too_long(cell_id cell, const shard_index::entry& found) const {
     return error(errc::corrupt_data, fmt::format("shard index gives {} bytes to a chunk whose codecs make at most {}",
-                                                 found.length, layout_.chain_.max_encoded_bytes()))
+                                                 found.length, layout_.chains_[0].max_encoded_bytes()))
         .note("locating " + layout_.describe(cell));
   }
 
@@ -321,7 +391,7 @@ result<> zarr_layout::locate(std::span<const cell_id> cells, const index_lookup&
                              std::vector<index_request>& missing) const {
   assert(out.size() >= cells.size());
   if (levels_.empty()) {
-    for (std::size_t i = 0; i < cells.size(); ++i) out[i] = {presence::unknown, 0, cells[i], {}};
+    for (std::size_t i = 0; i < cells.size(); ++i) out[i] = {presence::unknown, chain_of(cells[i]), cells[i], {}};
     return {};
   }
   locator find(*this, known, missing);
@@ -369,7 +439,7 @@ std::string zarr_layout::describe_codecs() const {
   for (const level& at : levels_) {
     out += fmt::format("sharding_indexed({}, index: {}) > ", to_string(at.chunk), at.index.describe());
   }
-  return out + chain_.describe();
+  return out + chains_[0].describe();
 }
 
 }  // namespace penstock::inline v0

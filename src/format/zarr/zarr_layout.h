@@ -18,7 +18,7 @@
 
 namespace penstock::inline v0 {
 
-/// Where the chunks of a Zarr v3 array are: each in an object of its own, or within shards, nested to any depth.
+/// Where the chunks of a Zarr array are: each in an object of its own, or within shards, nested to any depth.
 ///
 /// Cells are the innermost chunks; objects are the chunks of the outermost grid, numbered in C order. An inner shard is
 /// a node of its object's index: node 0 is the object's own index, then come all shards of the second level, in order,
@@ -45,7 +45,7 @@ class zarr_layout final : public chunk_layout {
 
   const chunk_grid& grid() const override { return grid_; }
   const chunk_grid& write_grid() const override { return write_grid_; }
-  std::span<const codec_chain> chains() const override { return {&chain_, 1}; }
+  std::span<const codec_chain> chains() const override { return chains_; }
 
   /// Also refuses a chunk that an index makes longer than its codecs could (`codec_chain::max_encoded_bytes`).
   result<> locate(std::span<const cell_id> cells, const index_lookup& known, std::span<chunk_extent> out,
@@ -74,12 +74,17 @@ class zarr_layout final : public chunk_layout {
 
   zarr_layout() : assembler_(*this) {}
   result<> add_levels(const zarr_metadata& metadata, const codec_chain_options& options);
+  /// A chain for each shape that the cells of a rectilinear grid have.
+  result<> add_cell_shapes(const zarr_metadata& metadata, const codec_chain_options& options);
+  std::uint16_t chain_of(cell_id cell) const;
   index_request request_for(const index_key& key, const level& at, std::uint64_t begin,
                             std::uint64_t end) const noexcept;
   const level* level_of(std::uint64_t node) const noexcept;
 
   chunk_grid grid_, write_grid_;
-  codec_chain chain_;
+  std::vector<codec_chain> chains_;                       // one, or one for each shape of cells
+  std::vector<std::vector<std::uint32_t>> cell_classes_;  // rectilinear: which of its lengths each cell has
+  dim_vector<std::uint32_t> class_strides_;               // ... and how they make the number of a chain
   extents cell_;
   std::optional<extents> shards_;
   std::vector<level> levels_;

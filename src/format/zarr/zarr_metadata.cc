@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "format/zarr/metadata_reader.h"
+#include "format/zarr/zarr_data_type.h"
 #include "format/zarr/zarr_fill_value.h"
 
 namespace penstock::inline v0 {
@@ -34,39 +35,10 @@ result<> check_format(const json& document) {
   PENSTOCK_ASSIGN(const json* format, required_member(document, "", "zarr_format"));
   std::int64_t number = 0;
   if (!format->get(number)) return wrong_member(*format, "zarr_format", "the integer 3");
-  if (number == 2) return zarr_v2_refused(kZarrKey);
   if (number != 3) {
     return error(errc::unsupported, fmt::format("zarr.json: zarr_format {} is not readable, only 3 is", number));
   }
   return {};
-}
-
-result<dtype> read_type(const json& value) {
-  PENSTOCK_ASSIGN(const codec_config named, read_named(value, "data_type"));
-  // No type that can be read has settings; one that has them is another type under a known name.
-  const json::object_t* settings = named.configuration.as_object();
-  result<dtype> type = dtype::from_name(named.name);
-  if (!type.ok() || !zarr_type_is_readable(*type) || (settings != nullptr && !settings->empty())) {
-    return error(errc::unsupported, fmt::format("zarr.json: data type {} is not readable",
-                                                brief(settings != nullptr ? value : json(named.name))));
-  }
-  return *type;
-}
-
-result<extents> read_grid(const json& value, std::size_t rank) {
-  PENSTOCK_ASSIGN(const codec_config grid, read_named(value, "chunk_grid"));
-  if (grid.name != "regular") {
-    return error(errc::unsupported,
-                 fmt::format("zarr.json: chunk grid '{:.80}' is not readable, only 'regular' is", grid.name));
-  }
-  PENSTOCK_TRY(only_members(grid.configuration, "chunk_grid.configuration", {"chunk_shape"}));
-  PENSTOCK_ASSIGN(const json* shape, required_member(grid.configuration, "chunk_grid.configuration", "chunk_shape"));
-  PENSTOCK_ASSIGN(const extents chunk, read_extents(*shape, "chunk_grid.configuration.chunk_shape", 1));
-  if (chunk.size() != rank) {
-    return error(errc::corrupt_data,
-                 fmt::format("zarr.json: chunk_shape has {} dimensions, shape has {}", chunk.size(), rank));
-  }
-  return chunk;
 }
 
 result<zarr_key_encoding> read_keys(const json& value) {
@@ -124,8 +96,32 @@ result<> check_transformers(const json* value) {
   return error(errc::unsupported, fmt::format("zarr.json: storage transformer '{:.80}' is not readable", first.name));
 }
 
-/// NumPy and strides count bytes in 63 bits; an array beyond that cannot be indexed anywhere.
-result<> check_size(const extents& shape, dtype type) {
+result<> read_array(const json& document, zarr_metadata& out) {
+  PENSTOCK_ASSIGN(const json* shape, required_member(document, "", "shape"));
+  PENSTOCK_ASSIGN(out.shape, read_extents(*shape, "shape", 0));
+  PENSTOCK_ASSIGN(const json* type, required_member(document, "", "data_type"));
+  PENSTOCK_ASSIGN(out.type, parse_data_type(*type));
+  PENSTOCK_TRY(check_array_size(out.shape, out.type));
+  PENSTOCK_ASSIGN(const json* grid, required_member(document, "", "chunk_grid"));
+  PENSTOCK_ASSIGN(out.grid, parse_zarr_grid(*grid, out.shape));
+  PENSTOCK_ASSIGN(const json* keys, required_member(document, "", "chunk_key_encoding"));
+  PENSTOCK_ASSIGN(out.keys, read_keys(*keys));
+  PENSTOCK_ASSIGN(const json* fill, required_member(document, "", "fill_value"));
+  PENSTOCK_ASSIGN(zarr_fill item, parse_fill_value(*fill, out.type));
+  out.fill_value = std::move(item.item);
+  out.fill_text = std::move(item.text);
+  out.fill_json = *fill;
+  PENSTOCK_TRY(check_transformers(document.find("storage_transformers")));
+  PENSTOCK_ASSIGN(const json* codecs, required_member(document, "", "codecs"));
+  PENSTOCK_ASSIGN(out.codecs, parse_zarr_codecs(*codecs, "codecs"));
+  out.codecs_json = *codecs;
+  PENSTOCK_ASSIGN(out.dimension_names, read_names(document.find("dimension_names"), out.shape.size()));
+  return {};
+}
+
+}  // namespace
+
+result<> check_array_size(const extents& shape, const dtype& type) {
   std::uint64_t bytes = type.item_bytes();
   bool empty = false;
   for (const std::uint64_t length : shape) empty = empty || length == 0;
@@ -140,36 +136,13 @@ result<> check_size(const extents& shape, dtype type) {
   return {};
 }
 
-result<> read_array(const json& document, zarr_metadata& out) {
-  PENSTOCK_ASSIGN(const json* shape, required_member(document, "", "shape"));
-  PENSTOCK_ASSIGN(out.shape, read_extents(*shape, "shape", 0));
-  PENSTOCK_ASSIGN(const json* type, required_member(document, "", "data_type"));
-  PENSTOCK_ASSIGN(out.type, read_type(*type));
-  PENSTOCK_TRY(check_size(out.shape, out.type));
-  PENSTOCK_ASSIGN(const json* grid, required_member(document, "", "chunk_grid"));
-  PENSTOCK_ASSIGN(out.chunk, read_grid(*grid, out.shape.size()));
-  PENSTOCK_ASSIGN(const json* keys, required_member(document, "", "chunk_key_encoding"));
-  PENSTOCK_ASSIGN(out.keys, read_keys(*keys));
-  PENSTOCK_ASSIGN(const json* fill, required_member(document, "", "fill_value"));
-  PENSTOCK_ASSIGN(out.fill_value, parse_fill_value(*fill, out.type));
-  PENSTOCK_TRY(check_transformers(document.find("storage_transformers")));
-  PENSTOCK_ASSIGN(const json* codecs, required_member(document, "", "codecs"));
-  PENSTOCK_ASSIGN(out.codecs, parse_zarr_codecs(*codecs, "codecs"));
-  out.codecs_json = *codecs;
-  PENSTOCK_ASSIGN(out.dimension_names, read_names(document.find("dimension_names"), out.shape.size()));
-  return {};
-}
-
-}  // namespace
-
-error zarr_v2_refused(std::string_view key) {
-  return {errc::unsupported, fmt::format("Zarr v2 is not readable yet: found '{}'", key)};
-}
-
 result<zarr_metadata> parse_zarr_metadata(std::span<const std::byte> document) {
   result<json> parsed = json::parse({reinterpret_cast<const char*>(document.data()), document.size()});
   if (!parsed.ok()) return std::move(parsed).error().note("parsing zarr.json");
-  const json& root = *parsed;
+  return parse_zarr_metadata(*parsed);
+}
+
+result<zarr_metadata> parse_zarr_metadata(const json& root) {
   const json::object_t* members = root.as_object();
   if (members == nullptr) {
     return error(errc::corrupt_data, fmt::format("zarr.json is a JSON {}, needs an object", root.kind_name()));

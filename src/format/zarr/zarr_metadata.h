@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "base/json.h"
 #include "format/zarr/zarr_codecs.h"
+#include "format/zarr/zarr_grid.h"
 
 namespace penstock::inline v0 {
 
@@ -25,24 +27,32 @@ struct zarr_key_encoding {
   char separator = '/';
 };
 
-/// What a zarr.json (version 3) says. A group has only its attributes.
+/// What the documents of a node say, of either version of the format. A group has only its attributes.
 struct zarr_metadata {
+  int zarr_format = 3;
   zarr_node_kind kind = zarr_node_kind::group;
   json attributes = json::object_t{};  ///< always an object
 
   extents shape;
   dtype type;
-  extents chunk;  ///< of the chunk grid: the shard where the array is sharded
+  zarr_grid grid;  ///< of the objects: the shards where the array is sharded
   zarr_key_encoding keys;
-  std::vector<std::byte> fill_value;  ///< one item, native byte order
+  std::vector<std::byte> fill_value;             ///< one item, native byte order
+  std::shared_ptr<const std::string> fill_text;  ///< what a variable_item in it points to
+  json fill_json;                                ///< as it stands in the document; null: not defined (version 2)
   zarr_codecs codecs;
   json codecs_json;                                         ///< the list as it stands in the document
   std::vector<std::optional<std::string>> dimension_names;  ///< empty, or one for each dimension
+
+  // Version 2 only.
+  json endian;           ///< see zarr_v2_type
+  bool f_order = false;  ///< chunks are stored in Fortran order
+  json filters = {};     ///< a list or null
+  json compressor = {};  ///< an object or null
 };
 
-/// The document that makes a folder a Zarr v3 node, and those that make it a Zarr v2 node.
+/// The document that makes a folder a Zarr v3 node.
 inline constexpr std::string_view kZarrKey = "zarr.json";
-inline constexpr std::string_view kZarrV2Keys[] = {".zarray", ".zgroup"};
 
 /// Parses zarr.json.
 ///
@@ -52,8 +62,10 @@ inline constexpr std::string_view kZarrV2Keys[] = {".zarray", ".zgroup"};
 /// \error unsupported   A data type, chunk grid, key encoding, storage transformer, or version of the format, by name.
 /// Source: Zarr core specification, version 3.1.
 result<zarr_metadata> parse_zarr_metadata(std::span<const std::byte> document);
+/// The same of a parsed document.
+result<zarr_metadata> parse_zarr_metadata(const json& document);
 
-/// The refusal of a Zarr v2 node, found by `key`.
-error zarr_v2_refused(std::string_view key);
+/// NumPy and strides count bytes in 63 bits: `unsupported` where an array has more.
+result<> check_array_size(const extents& shape, const dtype& type);
 
 }  // namespace penstock::inline v0

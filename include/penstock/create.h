@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <penstock/array.h>
+#include <penstock/context.h>
+#include <penstock/dtype.h>
+#include <penstock/result.h>
+#include <penstock/shape.h>
+#include <penstock/store.h>
+
+namespace penstock::inline v0 {
+
+/// A new array. What is left empty is chosen.
+struct create_options {
+  std::shared_ptr<penstock::context> context;  ///< null: one of its own
+  std::string path;                            ///< within the store, '/'-separated; empty: the root
+  int zarr_format = 3;                         ///< 2 or 3
+  bool overwrite = false;                      ///< erase the node that stands there, and all below it
+  std::string attributes_json;                 ///< an object; empty: none
+
+  extents shape;
+  dtype type;
+  /// The data type as JSON, in place of `type`: a v3 name or object, or NumPy's type string or list of fields, whose
+  /// byte order is how items are stored.
+  std::string dtype_json;
+  std::optional<extents> chunks;                          ///< nothing: about 1 MiB each
+  std::vector<std::vector<std::uint64_t>> chunk_lengths;  ///< a rectilinear grid; an empty list: all as in `chunks`
+  std::optional<extents> shards;                          ///< multiples of the chunks; version 3
+  bool auto_shards = false;  ///< shards of about 256 MiB, where the array has more than one chunk
+  /// "auto" (or empty), or JSON. Version 3: the list of codecs, within shards where there are any; each a name or an
+  /// object; where no codec makes bytes of arrays, one that does is put in. Version 2: `{"filters": list or null,
+  /// "compressor": object or null}`, each of which may be missing.
+  std::string codecs_json;
+  std::string fill_value_json;                              ///< as the metadata writes it
+  std::vector<std::byte> fill_value;                        ///< one item in native byte order, in place of the JSON
+  bool fill_is_undefined = false;                           ///< version 2: null
+  std::vector<std::optional<std::string>> dimension_names;  ///< version 3; empty: none
+  char order = 'C';                                         ///< of the elements in a chunk: 'C' or 'F'
+  bool v2_keys = false;                                     ///< version 3: `0/3` in place of `c/0/3`
+  char separator = 0;  ///< of the numbers in keys; 0: '/', and '.' where keys are as in version 2
+};
+
+/// Writes the metadata of a new array and opens it. Groups that miss on the way to it are made.
+///
+/// Nothing is written where the metadata is wrong. With `overwrite` the old metadata goes first, then what it named.
+/// \error invalid_argument  A member that makes no sense, by name; something stands there already.
+/// \error unsupported  A data type or a codec, by name.
+PENSTOCK_API result<array> create_array(std::shared_ptr<store> in, const create_options& options);
+/// Below an open group, in its format. Its consolidated metadata is not used any more.
+PENSTOCK_API result<array> create_array(const group& parent, const create_options& options);
+
+struct create_group_options {
+  std::shared_ptr<penstock::context> context;  ///< null: one of its own
+  std::string path;                            ///< within the store, or below the parent
+  int zarr_format = 3;
+  bool overwrite = false;
+  std::string attributes_json;  ///< an object; empty: none
+};
+
+/// Writes the metadata of a new group and opens it; as create_array.
+PENSTOCK_API result<group> create_group(std::shared_ptr<store> in, const create_group_options& options);
+PENSTOCK_API result<group> create_group(const group& parent, const create_group_options& options);
+
+/// Erases the node at `path` below a group and everything in it: the metadata first. \error not_found  No such node.
+PENSTOCK_API result<> erase(const group& parent, std::string_view path);
+
+/// Copies the metadata of all nodes below the group at `path` into one document there (version 2: .zmetadata; version
+/// 3: the member `consolidated_metadata`), and opens the group with it.
+PENSTOCK_API result<group> consolidate_metadata(std::shared_ptr<store> in, const open_options& options = {});
+
+}  // namespace penstock::inline v0

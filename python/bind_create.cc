@@ -1,0 +1,168 @@
+#include <penstock/create.h>
+
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind.h"
+
+namespace penstock::inline v0::python {
+namespace {
+
+std::string text_of(nb::handle value) {
+  Py_ssize_t size = 0;
+  const char* const text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
+  if (text == nullptr) throw nb::python_error();
+  return {text, static_cast<std::size_t>(size)};
+}
+
+std::string bytes_of(const nb::bytes& value) { return {value.c_str(), value.size()}; }
+
+std::vector<std::uint64_t> lengths_of(nb::handle value) {
+  std::vector<std::uint64_t> out;
+  for (const nb::handle each : nb::borrow<nb::object>(value)) out.push_back(nb::cast<std::uint64_t>(each));
+  return out;
+}
+
+extents extents_of(nb::handle value, const char* name) {
+  const std::vector<std::uint64_t> lengths = lengths_of(value);
+  if (lengths.size() > kMaxRank) {
+    raise(error(errc::unsupported, std::string(name) + " has more than " + std::to_string(kMaxRank) + " dimensions"));
+  }
+  return extents(std::span<const std::uint64_t>(lengths));
+}
+
+/// The members that Python gives, all of them named as those of create_options.
+create_options options_of(const context_handle& with, const nb::bytes& path, const nb::dict& given) {
+  create_options out;
+  out.context = with.context;
+  out.path = bytes_of(path);
+  const auto find = [&](const char* name) -> nb::object {
+    return given.contains(name) ? nb::object(given[name]) : nb::none();
+  };
+  const auto text = [&](const char* name, std::string& to) {
+    if (const nb::object value = find(name); !value.is_none()) to = text_of(value);
+  };
+  out.zarr_format = nb::cast<int>(find("zarr_format"));
+  out.overwrite = nb::cast<bool>(find("overwrite"));
+  out.shape = extents_of(find("shape"), "shape");
+  text("dtype", out.dtype_json);
+  text("attributes", out.attributes_json);
+  text("codecs", out.codecs_json);
+  text("fill_value", out.fill_value_json);
+  if (const nb::object item = find("fill_bytes"); !item.is_none()) {
+    const std::string bytes = bytes_of(nb::cast<nb::bytes>(item));
+    out.fill_value.resize(bytes.size());
+    std::memcpy(out.fill_value.data(), bytes.data(), bytes.size());
+  }
+  if (const nb::object chunks = find("chunks"); !chunks.is_none()) out.chunks = extents_of(chunks, "chunks");
+  if (const nb::object lengths = find("chunk_lengths"); !lengths.is_none()) {
+    for (const nb::handle each : lengths) out.chunk_lengths.push_back(lengths_of(each));
+  }
+  if (const nb::object shards = find("shards"); !shards.is_none()) {
+    if (nb::isinstance<nb::str>(shards)) {
+      out.auto_shards = true;
+    } else {
+      out.shards = extents_of(shards, "shards");
+    }
+  }
+  if (const nb::object names = find("dimension_names"); !names.is_none()) {
+    for (const nb::handle each : names) {
+      out.dimension_names.push_back(each.is_none() ? std::nullopt : std::optional<std::string>(text_of(each)));
+    }
+  }
+  std::string order = "C", separator;
+  text("order", order);
+  text("separator", separator);
+  out.order = order.size() == 1 ? order[0] : '?';
+  if (separator.size() > 1) raise(error(errc::invalid_argument, "the separator must be '.' or '/'"));
+  if (!separator.empty()) out.separator = separator[0];
+  if (const nb::object keys = find("v2_keys"); !keys.is_none()) out.v2_keys = nb::cast<bool>(keys);
+  return out;
+}
+
+array_handle create(const nb::object& in, const context_handle& with, nb::bytes path, const nb::dict& given) {
+  const create_options options = options_of(with, path, given);
+  if (nb::isinstance<group_handle>(in)) {
+    const group parent = nb::cast<const group_handle&>(in).group;
+    return array_handle(call_engine([&] { return create_array(parent, options); }));
+  }
+  const std::shared_ptr<store> to = nb::cast<const store_handle&>(in).store;
+  return array_handle(call_engine([&] { return create_array(to, options); }));
+}
+
+group_handle create_a_group(const nb::object& in, const context_handle& with, nb::bytes path, int zarr_format,
+                            bool overwrite, nb::object attributes) {
+  create_group_options options;
+  options.context = with.context;
+  options.path = bytes_of(path);
+  options.zarr_format = zarr_format;
+  options.overwrite = overwrite;
+  if (!attributes.is_none()) options.attributes_json = text_of(attributes);
+  if (nb::isinstance<group_handle>(in)) {
+    const group parent = nb::cast<const group_handle&>(in).group;
+    return {call_engine([&] { return create_group(parent, options); })};
+  }
+  const std::shared_ptr<store> to = nb::cast<const store_handle&>(in).store;
+  return {call_engine([&] { return create_group(to, options); })};
+}
+
+group_handle consolidate(const store_handle& in, const context_handle& with, nb::bytes path) {
+  open_options options;
+  options.context = with.context;
+  options.path = bytes_of(path);
+  return {call_engine([&] { return consolidate_metadata(in.store, options); })};
+}
+
+std::vector<std::string> names_of(const nb::list& names) {
+  std::vector<std::string> out;
+  for (const nb::handle each : names) out.push_back(text_of(each));
+  return out;
+}
+
+// By value: another thread may be using the node.
+template <class Handle, class Node>
+void edit_attributes(Handle& self, Node Handle::* member, nb::handle set, nb::object removed) {
+  const Node before = self.*member;
+  const std::string text = text_of(set);
+  if (removed.is_none()) {
+    self.*member = call_engine([&] { return before.set_attributes(text); });
+    return;
+  }
+  const std::vector<std::string> names = names_of(nb::cast<nb::list>(removed));
+  self.*member = call_engine([&] { return before.update_attributes(text, names); });
+}
+
+}  // namespace
+
+void bind_create(nb::module_& m) {
+  m.def("create_array", create, nb::arg("in_"), nb::arg("context"), nb::arg("path"), nb::arg("options"),
+        "Write the metadata of a new array, in a store or below a group, and open it.");
+  m.def("create_group", create_a_group, nb::arg("in_"), nb::arg("context"), nb::arg("path"), nb::arg("zarr_format"),
+        nb::arg("overwrite"), nb::arg("attributes").none(),
+        "Write the metadata of a new group, in a store or below a group, and open it.");
+  m.def("consolidate_metadata", consolidate, nb::arg("store"), nb::arg("context"), nb::arg("path"),
+        "Copy the metadata of a tree into its root.");
+  m.def(
+      "erase",
+      [](const group_handle& parent, nb::bytes path) {
+        const std::string name = bytes_of(path);
+        call_engine([&] { return erase(parent.group, name); });
+      },
+      nb::arg("parent"), nb::arg("path"), "Erase a node below a group.");
+  m.def(
+      "set_attributes",
+      [](nb::object node, nb::handle set, nb::object removed) {
+        if (nb::isinstance<group_handle>(node)) {
+          edit_attributes(nb::cast<group_handle&>(node), &group_handle::group, set, removed);
+        } else {
+          edit_attributes(nb::cast<array_handle&>(node), &array_handle::array, set, removed);
+        }
+      },
+      nb::arg("node"), nb::arg("set"), nb::arg("removed").none(),
+      "Replace all attributes (removed: None), or set some and remove some.");
+}
+
+}  // namespace penstock::inline v0::python

@@ -1,0 +1,333 @@
+"""New arrays and groups, and what changes whole nodes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock._array import Array
+from penstock._attributes import to_json
+from penstock._context import Context, current_context
+from penstock._data_types import codec_json, dtype_json, fill_options, native_dtype
+from penstock._errors import InvalidArgumentError, NotFoundError, _make
+from penstock._place import place_of
+
+if TYPE_CHECKING:
+    from penstock._group import Group
+
+AUTO = "auto"
+
+
+def create_array(
+    target: Any,
+    path: str = "",
+    *,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = None,
+    chunks: Any = AUTO,
+    shards: Any = None,
+    codecs: Any = AUTO,
+    fill_value: Any = None,
+    zarr_format: int = 3,
+    attributes: Mapping[str, Any] | None = None,
+    dimension_names: Iterable[str | None] | None = None,
+    overwrite: bool = False,
+    data: npt.ArrayLike | None = None,
+    name: str | None = None,
+    filters: Any = AUTO,
+    serializer: Any = AUTO,
+    compressors: Any = AUTO,
+    order: str = "C",
+    chunk_key_encoding: Any = None,
+    dimension_separator: str | None = None,
+    context: Context | None = None,
+) -> Array:
+    """Make a new array and open it. Groups that miss on the way to it are made; nothing is written before all is right.
+
+    Parameters
+    ----------
+    target
+        What `penstock.open` takes: a path or URI, a dict, a store. Inside of it `path` (or `name`).
+    shape, dtype
+        As NumPy's; `data` gives them where they are left out. Beside NumPy's types: `str` and `bytes` (of variable
+        length), names such as "bfloat16" and "int4", Zarr v3 JSON.
+    chunks
+        Lengths, one for all dimensions or one for each; "auto": about 1 MiB. A list of lengths for a dimension makes a
+        rectilinear grid.
+    shards
+        Lengths, multiples of the chunks'; "auto": about 256 MiB; None: each chunk is an object.
+    codecs
+        "auto" (zstd, with a shuffle for floats and times), or a list of names, JSON objects or codec objects of zarr or
+        numcodecs; within shards where there are any. The codec that makes bytes of arrays is put in where it misses.
+        `filters`, `serializer` and `compressors` say the same in parts, as in zarr-python.
+    fill_value
+        None: zeros, the empty string, NaT.
+    order
+        Of the elements within a chunk. Version 3 has a transpose for "F".
+    chunk_key_encoding
+        {"name": "default" or "v2", "separator": "/" or "."}, or what zarr-python has for it.
+    overwrite
+        Erase the array or group that stands there, and all below it. A folder without one is never erased.
+    data
+        Written to the new array.
+
+    Raises
+    ------
+    InvalidArgumentError
+        A member makes no sense (named), or something stands there already. Also a ValueError.
+    """
+    from penstock._group import Group
+
+    values = None if data is None else np.asarray(data)
+    if values is not None:
+        shape = values.shape if shape is None else shape
+        dtype = values.dtype if dtype is None else dtype
+    if shape is None or dtype is None:
+        raise _make(InvalidArgumentError, "shape and dtype are needed where no data is given")
+    if path and name:
+        raise _make(InvalidArgumentError, "path and name are the same thing: give one of them")
+    if isinstance(target, Group):
+        zarr_format = 2 if target.format == "zarr2" else 3
+    lengths = _lengths(shape, "shape")
+    described = dtype_json(dtype, zarr_format)
+    options: dict[str, Any] = {
+        "shape": lengths,
+        "dtype": json.dumps(described),
+        "zarr_format": zarr_format,
+        "overwrite": bool(overwrite),
+        "attributes": None if attributes is None else to_json(dict(attributes)),
+        "dimension_names": None if dimension_names is None else list(dimension_names),
+        "shards": _shards(shards, len(lengths)),
+        "order": order,
+        **_chunks(chunks, len(lengths)),
+        **fill_options(fill_value, described),
+        **_codecs(codecs, filters, serializer, compressors, zarr_format),
+        **_keys(chunk_key_encoding, dimension_separator),
+    }
+    context = current_context() if context is None else context
+    inner = path or name or ""
+    if isinstance(target, Group):
+        made = Array(_core.create_array(target, context, os.fsencode(inner), options))
+    else:
+        store, inside = place_of(target, inner)
+        made = Array(_core.create_array(store, context, inside, options))
+    if values is not None and made.size:
+        native = native_dtype(described)
+        place: Any = made
+        place[...] = values if native is None or native == values.dtype else values.astype(native, casting="same_kind")
+    return made
+
+
+def create_group(
+    target: Any,
+    path: str = "",
+    *,
+    attributes: Mapping[str, Any] | None = None,
+    zarr_format: int = 3,
+    overwrite: bool = False,
+    context: Context | None = None,
+) -> Group:
+    """Make a new group and open it; as `create_array`."""
+    from penstock._group import Group
+
+    context = current_context() if context is None else context
+    text = None if attributes is None else to_json(dict(attributes))
+    if isinstance(target, Group):
+        made = _core.create_group(target, context, os.fsencode(path), zarr_format, overwrite, text)
+        return Group(made)
+    store, inside = place_of(target, path)
+    return Group(_core.create_group(store, context, inside, zarr_format, overwrite, text))
+
+
+def consolidate_metadata(target: Any, path: str = "", *, context: Context | None = None) -> Group:
+    """Copy the metadata of all nodes of a tree into the group at its root and open it with that copy.
+
+    Opening the tree then takes one request. The copy is not kept up to date: consolidate again after changes.
+    """
+    from penstock._group import Group
+
+    store, inside = place_of(target, path)
+    context = current_context() if context is None else context
+    return Group(_core.consolidate_metadata(store, context, inside))
+
+
+def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **arrays: Any) -> None:
+    """Write one array, or several below a group: `save(uri, x)`, `save(uri, a=x, b=y)`. Replaces what stands there."""
+    if (data is None) == (not arrays):
+        raise _make(InvalidArgumentError, "give one array, or arrays by name")
+    if data is not None:
+        create_array(target, path, data=data, overwrite=True)
+        return
+    group = create_group(target, path, overwrite=True)
+    for name, values in arrays.items():
+        create_array(group, name, data=values)
+
+
+def load(target: Any, path: str = "") -> Any:
+    """Read everything: an array as ndarray, a group as a dict of its children's values by name."""
+    from penstock._open import open
+
+    return _values(open(target, path))
+
+
+def _values(node: Any) -> Any:
+    if isinstance(node, Array):
+        return node[...]
+    return {name: _values(child) for name, child in node.members()}
+
+
+def open_group(
+    target: Any,
+    path: str = "",
+    *,
+    mode: str = "r",
+    attributes: Mapping[str, Any] | None = None,
+    zarr_format: int = 3,
+    use_consolidated: bool | None = None,
+    context: Context | None = None,
+    **options: Any,
+) -> Group:
+    """Open a group, or make one.
+
+    Parameters
+    ----------
+    mode
+        "r", "r+": it must be there. "a": made where nothing is. "w": made anew, what stood there is erased. "w-": made,
+        nothing may stand there.
+    use_consolidated
+        None: the copy of all metadata in the group is used where there is one; what it lacks is looked for in storage.
+        True: there must be one, and nothing else counts. False: storage alone. After a write through an open group its
+        copy is not used any more, whatever was asked for.
+    """
+    from penstock._group import Group
+    from penstock._open import open
+
+    if mode not in ("r", "r+", "a", "w", "w-", "x"):
+        raise _make(InvalidArgumentError, f"mode must be r, r+, a, w or w-, it is {mode!r}")
+    if mode in ("r", "r+", "a"):
+        try:
+            node = open(target, path, context=context, use_consolidated=use_consolidated, **options)
+        except NotFoundError:
+            if mode != "a" or use_consolidated:
+                raise
+        else:
+            if not isinstance(node, Group):
+                raise _make(InvalidArgumentError, f"'{node.uri}' is an array, not a group")
+            return node
+    return create_group(
+        target, path, attributes=attributes, zarr_format=zarr_format, overwrite=mode == "w", context=context
+    )
+
+
+def _lengths(value: Any, name: str) -> list[int]:
+    try:
+        return [int(value.__index__())] if hasattr(value, "__index__") else [_whole(each) for each in value]
+    except (TypeError, AttributeError) as error:
+        raise _make(InvalidArgumentError, f"{name} must be an int or ints, it is {value!r}") from error
+
+
+def _whole(value: Any) -> int:
+    number = int(value.__index__())
+    if number < 0:
+        raise _make(InvalidArgumentError, f"lengths cannot be negative: {number}")
+    return number
+
+
+def _chunks(chunks: Any, rank: int) -> dict[str, Any]:
+    if chunks is None or chunks is True or (isinstance(chunks, str) and chunks == AUTO):
+        return {}
+    if hasattr(chunks, "__index__"):
+        return {"chunks": [_whole(chunks)] * rank}
+    parts = list(chunks)
+    if all(hasattr(part, "__index__") for part in parts):
+        return {"chunks": [_whole(part) for part in parts]}
+    lengths = [_edges(part) for part in parts]
+    return {"chunk_lengths": lengths, "chunks": [max(each, default=1) for each in lengths]}
+
+
+def _edges(part: Any) -> list[int]:
+    """The lengths of one dimension's chunks; a pair within it is a length and how often it comes."""
+    if hasattr(part, "__index__"):
+        return [_whole(part)]
+    out: list[int] = []
+    for each in part:
+        if hasattr(each, "__index__"):
+            out.append(_whole(each))
+        else:
+            length, count = each
+            out.extend([_whole(length)] * _whole(count))
+    return out
+
+
+def _shards(shards: Any, rank: int) -> Any:
+    if shards is None or (isinstance(shards, str) and shards == AUTO):
+        return shards
+    lengths = _lengths(shards, "shards")
+    return lengths * rank if hasattr(shards, "__index__") else lengths
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == AUTO
+
+
+def _as_list(value: Any, zarr_format: int) -> list[Any]:
+    if value is None:
+        return []
+    if isinstance(value, str | Mapping) or hasattr(value, "to_dict") or hasattr(value, "get_config"):
+        value = [value]
+    return [codec_json(codec, zarr_format) for codec in value]
+
+
+def _codecs(codecs: Any, filters: Any, serializer: Any, compressors: Any, zarr_format: int) -> dict[str, Any]:
+    in_parts = not (_is_auto(filters) and _is_auto(serializer) and _is_auto(compressors))
+    if in_parts and not _is_auto(codecs):
+        raise _make(InvalidArgumentError, "give codecs, or filters, serializer and compressors")
+    if zarr_format == 2:
+        return {"codecs": _v2_codecs(codecs, filters, compressors)}
+    if not in_parts:
+        return {} if _is_auto(codecs) else {"codecs": json.dumps(_as_list(codecs, 3))}
+    chain = [] if _is_auto(filters) else _as_list(filters, 3)
+    chain += [] if _is_auto(serializer) else _as_list(serializer, 3)
+    chain += [codec_json("zstd", 3)] if _is_auto(compressors) else _as_list(compressors, 3)
+    return {"codecs": json.dumps([_with_settings(codec) for codec in chain])}
+
+
+def _with_settings(codec: dict[str, Any]) -> dict[str, Any]:
+    if codec == {"name": "zstd"}:
+        return {"name": "zstd", "configuration": {"level": 0, "checksum": False}}
+    return codec
+
+
+def _v2_codecs(codecs: Any, filters: Any, compressors: Any) -> str | None:
+    chosen: dict[str, Any] = {}
+    if not _is_auto(codecs):
+        listed = _as_list(codecs, 2)
+        chosen = {"filters": listed[:-1] or None, "compressor": listed[-1] if listed else None}
+    if not _is_auto(filters):
+        chosen["filters"] = _as_list(filters, 2) or None
+    if not _is_auto(compressors):
+        listed = _as_list(compressors, 2)
+        if len(listed) > 1:
+            raise _make(InvalidArgumentError, f"compressors: zarr_format 2 has one, {len(listed)} are given")
+        chosen["compressor"] = listed[0] if listed else None
+    return json.dumps(chosen) if chosen else None
+
+
+def _keys(encoding: Any, separator: str | None) -> dict[str, Any]:
+    if encoding is None:
+        return {} if separator is None else {"separator": separator}
+    if hasattr(encoding, "to_dict"):
+        encoding = encoding.to_dict()
+    if isinstance(encoding, str):
+        encoding = {"name": encoding}
+    name = encoding.get("name")
+    if name not in ("default", "v2"):
+        raise _make(InvalidArgumentError, f"chunk_key_encoding must be 'default' or 'v2', it is {name!r}")
+    settings = encoding.get("configuration") or encoding
+    return {"v2_keys": name == "v2", "separator": settings.get("separator", separator)}

@@ -1,0 +1,38 @@
+"""Where something is: a store and a path within it."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from penstock import _core
+from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock._stores import remote_store, store_of
+
+
+def place_of(target: Any, path: str, storage_options: Mapping[str, Any] | None = None) -> tuple[_core.Store, bytes]:
+    """The store that `target` is or is in, and the path within it of `path` below `target`."""
+    inner = os.fsencode(path)
+    if isinstance(target, str):
+        target = remote_store(target, storage_options) or target
+    if isinstance(target, str | os.PathLike):
+        store, outer = _core.find_place(os.fsencode(target))
+        return store, b"/".join(part for part in (outer, inner) if part)
+    if isinstance(target, bytes | bytearray | memoryview | io.IOBase):
+        message = "this release has no format that is one file: open a path, a dict or a store"
+        raise _make(UnsupportedError, f"{message}, not {type(target).__name__}")
+
+    # zarr-python's arrays, groups and store paths know where they are.
+    place = getattr(target, "store_path", target)
+    if hasattr(place, "store") and isinstance(getattr(place, "path", None), str):
+        inner = b"/".join(part for part in (os.fsencode(place.path), inner) if part)
+        target = place.store
+    found = store_of(target)
+    if found is None:
+        raise _make(
+            InvalidArgumentError,
+            f"cannot open {type(target).__name__}: it is no path, no dict, and has no get(key)",
+        )
+    return found, inner

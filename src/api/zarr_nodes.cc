@@ -1,0 +1,148 @@
+#include "api/zarr_nodes.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "api/array_state.h"
+#include "engine/blocking_read.h"
+#include "engine/index_io.h"
+#include "format/zarr/zarr_layout.h"
+#include "format/zarr/zarr_v2.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+result<node> make_array(node_place at, zarr_metadata metadata) {
+  codec_chain_options codecs;
+  codecs.external = at.context->state().codecs();
+  PENSTOCK_ASSIGN(const std::shared_ptr<const zarr_layout> layout, zarr_layout::make(metadata, codecs));
+  auto out = std::make_shared<array_state>();
+  out->uid = at.context->state().next_uid();
+  out->caches_indexes = at.from->traits().versions || at.cache_unversioned_indexes;
+  out->context = std::move(at.context);
+  out->store = std::move(at.from);
+  out->layout = layout;
+  out->prefix = std::move(at.prefix);
+  out->shape = metadata.shape;
+  out->chunks = layout->chunks();
+  out->shards = layout->shards();
+  out->type = metadata.type;
+  out->fill_value = std::move(metadata.fill_value);
+  out->fill_text = std::move(metadata.fill_text);
+  out->fill_value_json = metadata.fill_json.dump();
+  out->attributes_json = metadata.attributes.dump();
+  out->codecs_json = metadata.codecs_json.dump();
+  out->codecs_text = layout->describe_codecs();
+  out->format = metadata.zarr_format == 2 ? "zarr2" : "zarr3";
+  out->uri = std::move(at.uri);
+  out->dimension_names = std::move(metadata.dimension_names);
+  return node(array(std::move(out)));
+}
+
+node make_group(node_place at, const zarr_metadata& metadata) {
+  auto out = std::make_shared<group_state>();
+  out->context = std::move(at.context);
+  out->store = std::move(at.from);
+  out->prefix = std::move(at.prefix);
+  out->cache_unversioned_indexes = at.cache_unversioned_indexes;
+  out->attributes_json = metadata.attributes.dump();
+  out->format = metadata.zarr_format == 2 ? "zarr2" : "zarr3";
+  out->uri = std::move(at.uri);
+  out->consolidated = std::move(at.consolidated);
+  out->consolidated_path = std::move(at.consolidated_path);
+  out->use_consolidated = at.use_consolidated;
+  return node(group(std::move(out)));
+}
+
+result<std::optional<zarr_node>> find_v3(const store& from, const std::string& prefix, consolidation use) {
+  PENSTOCK_ASSIGN(std::optional<stored_document> found, read_document(from, prefix + std::string(kZarrKey)));
+  if (!found) return std::optional<zarr_node>();
+  zarr_node out;
+  PENSTOCK_ASSIGN(out.metadata, parse_zarr_metadata(*found->content));
+  if (out.metadata.kind == zarr_node_kind::group && use != consolidation::never) {
+    auto copies = zarr_consolidated::from_v3(std::move(found->content));
+    // What cannot be used need not be: it is a copy.
+    const bool pass = !copies.ok() && use == consolidation::automatic && copies.error().code() == errc::unsupported;
+    if (!pass) {
+      PENSTOCK_ASSIGN(out.consolidated, std::move(copies));
+    }
+  }
+  return std::optional<zarr_node>(std::move(out));
+}
+
+result<std::optional<zarr_node>> find_v2(const store& from, const std::string& prefix, consolidation use) {
+  zarr_node out;
+  PENSTOCK_ASSIGN(const std::optional<stored_document> zarray, read_document(from, prefix + std::string(kZarrayKey)));
+  const auto attributes = [&] { return read_document(from, prefix + std::string(kZattrsKey)); };
+  if (zarray) {
+    PENSTOCK_ASSIGN(const std::optional<stored_document> zattrs, attributes());
+    PENSTOCK_ASSIGN(out.metadata, parse_zarr_v2_array(*zarray->content, zattrs ? zattrs->content.get() : nullptr));
+    return std::optional<zarr_node>(std::move(out));
+  }
+  PENSTOCK_ASSIGN(const std::optional<stored_document> zgroup, read_document(from, prefix + std::string(kZgroupKey)));
+  if (use != consolidation::never) {
+    PENSTOCK_ASSIGN(std::optional<stored_document> all, read_document(from, prefix + std::string(kZmetadataKey)));
+    if (all) {
+      PENSTOCK_ASSIGN(out.consolidated, zarr_consolidated::from_v2(std::move(all->content)));
+    }
+  }
+  if (out.consolidated != nullptr && out.consolidated->contains("")) {
+    PENSTOCK_ASSIGN(out.metadata, out.consolidated->parse(""));
+    return std::optional<zarr_node>(std::move(out));
+  }
+  if (!zgroup) return std::optional<zarr_node>();
+  PENSTOCK_ASSIGN(const std::optional<stored_document> zattrs, attributes());
+  PENSTOCK_ASSIGN(out.metadata, parse_zarr_v2_group(*zgroup->content, zattrs ? zattrs->content.get() : nullptr));
+  return std::optional<zarr_node>(std::move(out));
+}
+
+}  // namespace
+
+std::string prefix_of(std::string_view path) {
+  std::string out;
+  while (!path.empty()) {
+    const std::size_t slash = path.find('/');
+    const std::string_view name = path.substr(0, slash);
+    if (!name.empty()) out.append(name).push_back('/');
+    path = slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
+  }
+  return out;
+}
+
+std::string child_uri(const std::string& store_uri, std::string_view prefix) {
+  std::string out = store_uri;
+  if (prefix.empty()) return out;
+  if (!out.empty() && out.back() != '/') out.push_back('/');
+  out.append(prefix.substr(0, prefix.size() - 1));
+  return out;
+}
+
+result<std::optional<stored_document>> read_document(const store& from, const std::string& key) {
+  auto read = read_and_wait(from, key, {}, kMaxMetadataBytes);
+  if (!read.ok()) {
+    if (read.error().code() == errc::not_found) return std::optional<stored_document>();
+    return std::move(read).error().note(read_note(key, {}));
+  }
+  auto parsed = json::parse({reinterpret_cast<const char*>(read->bytes.data()), read->bytes.size()});
+  if (!parsed.ok()) {
+    const std::size_t slash = key.rfind('/');
+    return std::move(parsed).error().note("parsing " + key.substr(slash == std::string::npos ? 0 : slash + 1));
+  }
+  return std::optional<stored_document>({std::make_shared<const json>(std::move(*parsed)), read->seen});
+}
+
+result<std::optional<zarr_node>> find_zarr_node(const store& from, const std::string& prefix, consolidation use,
+                                                int prefer) {
+  PENSTOCK_ASSIGN(std::optional<zarr_node> first,
+                  prefer == 2 ? find_v2(from, prefix, use) : find_v3(from, prefix, use));
+  if (first) return first;
+  return prefer == 2 ? find_v3(from, prefix, use) : find_v2(from, prefix, use);
+}
+
+result<node> make_node(node_place at, zarr_metadata metadata) {
+  if (metadata.kind == zarr_node_kind::group) return make_group(std::move(at), metadata);
+  return make_array(std::move(at), std::move(metadata));
+}
+
+}  // namespace penstock::inline v0

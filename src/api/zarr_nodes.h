@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <penstock/array.h>
+#include "base/json.h"
+#include "format/zarr/zarr_consolidated.h"
+#include "format/zarr/zarr_metadata.h"
+
+namespace penstock::inline v0 {
+
+/// No metadata document is longer; attributes of real arrays stay far below.
+inline constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{256} << 20;
+
+/// `a//b/` and `/a/b` as `a/b/`; empty stays empty.
+std::string prefix_of(std::string_view path);
+
+/// The URI of what stands at `prefix` of a store.
+std::string child_uri(const std::string& store_uri, std::string_view prefix);
+
+/// A document of a store, parsed, and the version that it has.
+struct stored_document {
+  std::shared_ptr<const json> content;
+  version seen;
+};
+
+/// Reads and parses a document; nothing where it is absent. \error As the store's, and corrupt_data; noted.
+result<std::optional<stored_document>> read_document(const store& from, const std::string& key);
+
+/// What stands at a place: its documents, and with a group those of the tree below it.
+struct zarr_node {
+  zarr_metadata metadata;
+  std::shared_ptr<const zarr_consolidated> consolidated;
+};
+
+/// Looks for a node at `prefix` (empty, or ends with '/'): zarr.json first, then version 2's documents; nothing where
+/// none is there. `prefer` 2 turns that around.
+result<std::optional<zarr_node>> find_zarr_node(const store& from, const std::string& prefix, consolidation use,
+                                                int prefer = 3);
+
+/// What an open node needs beside its metadata.
+struct node_place {
+  std::shared_ptr<penstock::context> context;
+  std::shared_ptr<const store> from;
+  std::string prefix;
+  std::string uri;
+  bool cache_unversioned_indexes = false;
+  consolidation use_consolidated = consolidation::automatic;
+  std::shared_ptr<const zarr_consolidated> consolidated;
+  std::string consolidated_path;
+};
+
+/// An open array or group.
+result<node> make_node(node_place at, zarr_metadata metadata);
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <penstock/dtype.h>
+
+#include <cstdint>
+
+namespace penstock::inline v0 {
+
+/// Floating-point numbers of 16 bits and fewer, for single values (fill values).
+/// Source: IEEE 754; ml_dtypes' descriptions of its types; OCP Microscaling Formats.
+
+/// The bits of `bits` width nearest to `value`, ties to even, rounded once. Beyond the largest number: infinity, or
+/// NaN, or (formats with neither) the largest number, as in ml_dtypes.
+/// \param bits  16 for ieee and bfloat16; otherwise what the format has.
+std::uint64_t bits_from_double(double value, float_format format, unsigned bits) noexcept;
+
+/// The number that these bits are.
+double double_from_bits(std::uint64_t pattern, float_format format, unsigned bits) noexcept;
+
+/// The usual quiet NaN; 0 where the format has none.
+std::uint64_t usual_nan(float_format format, unsigned bits) noexcept;
+
+/// Whether the format has infinities.
+bool has_infinity(float_format format) noexcept;
+
+/// Whether the format has a NaN.
+bool has_nan(float_format format) noexcept;
+
+/// IEEE 754 binary16 nearest to `value`, ties to even, rounded once.
+std::uint16_t half_from_double(double value) noexcept;
+
+}  // namespace penstock::inline v0

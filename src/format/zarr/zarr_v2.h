@@ -1,0 +1,32 @@
+#pragma once
+
+#include <penstock/result.h>
+
+#include <string_view>
+
+#include "base/json.h"
+#include "format/zarr/zarr_metadata.h"
+
+namespace penstock::inline v0 {
+
+/// The documents of a Zarr v2 node: the first or the second makes it one, the third may be missing. The last stands
+/// in a group and holds all documents of the tree below it.
+inline constexpr std::string_view kZarrayKey = ".zarray";
+inline constexpr std::string_view kZgroupKey = ".zgroup";
+inline constexpr std::string_view kZattrsKey = ".zattrs";
+inline constexpr std::string_view kZmetadataKey = ".zmetadata";
+
+/// Parses a .zarray and its .zattrs (null: there is none). Members that are not known are passed over, as the format
+/// says.
+///
+/// The chain is that of version 3: transpose (order F), bytes (the byte order of `dtype`; not for `|O`), the filters
+/// and the compressor under their names with `numcodecs.` before them. It is compiled with `stored_order_filters`.
+/// `|O` with the filter vlen-utf8 or vlen-bytes is text or bytes of variable length, otherwise `object`.
+/// \error corrupt_data, unsupported  As parse_zarr_metadata.
+/// Source: Zarr v2 specification.
+result<zarr_metadata> parse_zarr_v2_array(const json& zarray, const json* zattrs);
+
+/// Parses a .zgroup and its .zattrs (null: there is none).
+result<zarr_metadata> parse_zarr_v2_group(const json& zgroup, const json* zattrs);
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <penstock/result.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "format/zarr/zarr_metadata.h"
+
+namespace penstock::inline v0 {
+
+/// A document of a node: its key within the node's folder, and what it says.
+struct zarr_document {
+  std::string key;
+  json content;
+};
+
+/// The documents that say what `metadata` says; the one that makes the node comes last.
+///
+/// Version 3: zarr.json. Version 2: .zattrs, then .zarray or .zgroup. Written are `codecs_json` (3), `filters` and
+/// `compressor` (2); `codecs` is not looked at.
+/// \error unsupported  A data type or a chunk grid that the version of the format does not have.
+result<std::vector<zarr_document>> write_zarr_documents(const zarr_metadata& metadata);
+
+/// As zarr-python writes them: indented by two, with a final newline left out.
+std::string document_text(const json& content);
+
+/// `document` with `value` as its member `name`, at its old place or at the end.
+json with_member(const json& document, std::string_view name, json value);
+
+}  // namespace penstock::inline v0
