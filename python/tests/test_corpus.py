@@ -11,12 +11,20 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+import zarr
 
 ROOT = Path(__file__).resolve().parents[2]
 SELECTION = ROOT / "tests" / "data" / "zarr_corpus"
 # The whole corpus lies beside the checkout where there is one.
 CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus"))
-MALFORMED = ("sharing_too_small_data_file", "test_deprecated_no_codecs")
+MALFORMED = (
+    "sharing_too_small_data_file",
+    "test_deprecated_no_codecs",
+    "array_attrs.zarr",
+    "v3/fixed_length_utf32.zarr",
+)
+# What nobody but its author reads, or what needs a library that is not here.
+NOT_READ = ("'zarrs.gdeflate'", "'n5_default'", "imagecodecs_tiff", '"optional"', "'zfp'", "'numcodecs.zfpy'")
 
 
 def records(path: Path) -> list[dict[str, Any]]:
@@ -26,6 +34,13 @@ def records(path: Path) -> list[dict[str, Any]]:
 def digest(values: np.ndarray) -> str:
     little = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<")))
     return hashlib.sha256(little.tobytes()).hexdigest()
+
+
+def described(dtype: Any) -> np.dtype[Any]:
+    """A dtype from a record: its name, or its fields."""
+    if isinstance(dtype, str):
+        return np.dtype(dtype)
+    return np.dtype([(name, described(inner), *shape) for name, inner, *shape in dtype])
 
 
 @pytest.mark.parametrize("record", records(SELECTION / "oracle.jsonl"), ids=lambda record: record["path"])
@@ -38,7 +53,11 @@ def test_an_array_of_the_selection_reads_as_known(record):
     array = ps.open(SELECTION / record["path"])
     values = array[...]
     assert list(values.shape) == record["shape"]
-    assert values.dtype == np.dtype(record["dtype"]).newbyteorder("=")
+    if "values" in record:
+        assert [x.decode("latin1") if isinstance(x, bytes) else x for x in values.ravel().tolist()] == record["values"]
+        return
+    wanted = described(record["dtype"])
+    assert values.dtype == wanted.newbyteorder("=")
     assert digest(values) == record["sha256"]
     # The same through the strided path.
     flipped = array[tuple(slice(None, None, -1) for _ in array.shape)]
@@ -46,42 +65,49 @@ def test_an_array_of_the_selection_reads_as_known(record):
 
 
 def test_the_selection_is_there():
-    assert len(records(SELECTION / "oracle.jsonl")) > 90
+    assert len(records(SELECTION / "oracle.jsonl")) > 180
+
+
+def agrees(record: dict[str, Any], path: Path, values: np.ndarray) -> bool | None:
+    """Whether the values are those that the record knows; None where it knows none."""
+    if "json" in record:
+        # Long lists are cut there.
+        return json.dumps(values.ravel().tolist(), ensure_ascii=False, separators=(",", ":")).startswith(record["json"])
+    if values.dtype.kind in "OT":
+        try:
+            return bool((values == zarr.open_array(path, mode="r")[...]).all())
+        except (TypeError, ValueError):  # json2 and some fill values, which it does not read
+            return None
+    return digest(values) == record["sha256"] if "sha256" in record else None
 
 
 @pytest.mark.skipif(not (CORPUS / "oracle.jsonl").exists(), reason=f"the whole corpus is not at {CORPUS}")
+@pytest.mark.filterwarnings("ignore")
 def test_the_whole_corpus_reads_as_known_or_is_refused_by_name():
-    same = 0
+    same = {"zarr2": 0, "zarr3": 0}
+    wrong = []
     for record in records(CORPUS / "oracle.jsonl"):
         path = CORPUS / record["path"]
-        if not record["path"].startswith("zarr/") or not (path / "zarr.json").exists():
+        if not record["path"].startswith("zarr/"):
             continue
+        malformed = any(name in record["path"] for name in MALFORMED)
         try:
             node = ps.open(path)
             if isinstance(node, ps.Group):
                 continue
             values = node[...]
         except ps.UnsupportedError as error:
-            if "'" not in error.message and '"' not in error.message:
-                pytest.fail(f"does not name what it refuses: {error}")
+            if not any(name in error.message for name in NOT_READ):
+                wrong.append((record["path"], str(error)))
             continue
-        except ps.CorruptDataError:
-            assert any(name in record["path"] for name in MALFORMED), record["path"]
+        except ps.CorruptDataError as error:
+            if not malformed:
+                wrong.append((record["path"], str(error)))
             continue
-        assert not any(name in record["path"] for name in MALFORMED), record["path"]
-        if "sha256" in record:
-            assert digest(values) == record["sha256"], record["path"]
-            same += 1
-    assert same >= 120
-
-
-@pytest.mark.skipif(not (CORPUS / "zarr").exists(), reason=f"the whole corpus is not at {CORPUS}")
-def test_zarr_version_2_is_refused_in_words():
-    seen = 0
-    for metadata in (CORPUS / "zarr").rglob(".zarray"):
-        if (metadata.parent / "zarr.json").exists():
-            continue
-        with pytest.raises(ps.UnsupportedError, match=r"\.zarray"):
-            ps.open(metadata.parent)
-        seen += 1
-    assert seen > 100
+        known = agrees(record, path, values)
+        if malformed or known is False:
+            wrong.append((record["path"], "reads as other values"))
+        same[node.format] += known is True
+    assert not wrong
+    assert same["zarr2"] >= 130
+    assert same["zarr3"] >= 150
