@@ -127,12 +127,6 @@ auto call_engine(Work&& work) {
   return unwrap(std::move(outcome));
 }
 
-// --- selections (bind_selection.cc) ---
-
-/// Reads what stands between the brackets. False: a Python exception is set.
-bool parse_key(PyObject* key, std::vector<basic_item>& items, bool& has_ellipsis) noexcept;
-selection selection_of(nb::handle key);
-
 // --- results (bind_output.cc) ---
 
 /// The dtype of results, in native byte order: ml_dtypes' where NumPy has none, StringDType for text (NumPy 1: object).

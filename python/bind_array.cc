@@ -6,6 +6,7 @@
 #include "bind.h"
 #include "bind_items.h"
 #include "bind_read.h"
+#include "bind_selection.h"
 #include "bind_write.h"
 
 namespace penstock::inline v0::python {
@@ -28,53 +29,66 @@ struct request {
   nb::handle progress = nb::handle(Py_None);
 };
 
+// Reads into a new ndarray; a scalar where `scalar` is set and there are no dimensions. Null: a Python exception is
+// set.
+template <class Resolved>
+PyObject* read_resolved(const array_handle& from, const Resolved& where, const request& how, bool scalar) {
+  read_result made;
+  if (!made.prepare(from, where.shape)) return nullptr;
+  const tensor_view& target = made.view();
+
+  if (how.threads == 0 && how.progress.is_none() && from.array.runs_inline(where)) {
+    result<> outcome;
+    {
+      const gil_is_held held;
+      read_options options;
+      options.arena = made.arena();
+      outcome = from.array.read(where, target, options);
+    }
+    drop_left_references();
+    if (restore_exception()) return nullptr;
+    if (!outcome.ok()) {
+      set_error(outcome.error());
+      return nullptr;
+    }
+  } else if (!read_without_gil(from.array, where, target, how.threads, how.progress, made.arena())) {
+    return nullptr;
+  }
+  nb::object out = nb::steal(made.take());
+  if (!out.is_valid()) return nullptr;
+
+  if (where.shape.empty() && scalar) {
+    PyObject* const nothing = PyTuple_New(0);
+    if (nothing == nullptr) return nullptr;
+    PyObject* const item = PyObject_GetItem(out.ptr(), nothing);
+    Py_DECREF(nothing);
+    return item;
+  }
+  return out.release().ptr();
+}
+
 // What `a[key]` is. Null: a Python exception is set.
-PyObject* read_key(const array_handle& from, PyObject* key, const request& how) noexcept {
+PyObject* read_key(PyObject* self, PyObject* key, const request& how) noexcept {
   try {
+    const array_handle& from = *nb::inst_ptr<array_handle>(self);
     borrowed_selection borrowed;
     bool has_ellipsis = false;
-    if (!parse_key(key, borrowed.which.items, has_ellipsis)) return nullptr;
-
-    const array& a = from.array;
-    auto where = resolve(borrowed.which, a.shape());
-    if (!where.ok()) {
-      set_error(std::move(where).error().note("array '" + a.uri() + "'"));
-      return nullptr;
-    }
-
-    read_result made;
-    if (!made.prepare(from, where->shape)) return nullptr;
-    const tensor_view& target = made.view();
-
-    if (how.threads == 0 && how.progress.is_none() && a.runs_inline(*where)) {
-      result<> outcome;
-      {
-        const gil_is_held held;
-        read_options options;
-        options.arena = made.arena();
-        outcome = a.read(*where, target, options);
-      }
-      drop_left_references();
-      if (restore_exception()) return nullptr;
-      if (!outcome.ok()) {
-        set_error(outcome.error());
+    switch (parse_key(key, borrowed.which.items, has_ellipsis)) {
+      case parsed_key::basic:
+        break;
+      case parsed_key::other:
+        if (as_selection(key) != nullptr) return read_resolved(from, resolved_of(from, key), how, false);
+        return read_fancy(self, key, how.threads, how.progress).release().ptr();
+      case parsed_key::failed:
         return nullptr;
-      }
-    } else if (!read_without_gil(a, *where, target, how.threads, how.progress, made.arena())) {
+    }
+    auto where = resolve(borrowed.which, from.array.shape());
+    if (!where.ok()) {
+      set_error(std::move(where).error().note("array '" + from.array.uri() + "'"));
       return nullptr;
     }
-    nb::object out = nb::steal(made.take());
-    if (!out.is_valid()) return nullptr;
-
     // NumPy: ints down to nothing give a scalar, an Ellipsis among them a 0-d array.
-    if (where->shape.empty() && !has_ellipsis) {
-      PyObject* const nothing = PyTuple_New(0);
-      if (nothing == nullptr) return nullptr;
-      PyObject* const scalar = PyObject_GetItem(out.ptr(), nothing);
-      Py_DECREF(nothing);
-      return scalar;
-    }
-    return out.release().ptr();
+    return read_resolved(from, *where, how, !has_ellipsis);
   } catch (nb::python_error& failed) {
     failed.restore();
   } catch (const std::exception& failed) {
@@ -88,7 +102,7 @@ PyObject* get_item(PyObject* self, PyObject* key) {
     PyErr_SetString(PyExc_TypeError, "this Array was never opened: use penstock.open");
     return nullptr;
   }
-  return read_key(*nb::inst_ptr<array_handle>(self), key, {});
+  return read_key(self, key, {});
 }
 
 Py_ssize_t length(PyObject* self) {
@@ -105,21 +119,14 @@ const PyType_Slot kSlots[] = {{Py_mp_subscript, reinterpret_cast<void*>(get_item
                               {Py_mp_length, reinterpret_cast<void*>(length)},
                               {0, nullptr}};
 
-resolved_basic resolve_key(const array_handle& self, nb::handle key) {
-  const selection which = selection_of(key);
-  auto where = resolve(std::get<basic_selection>(which), self.array.shape());
-  if (!where.ok()) raise(std::move(where).error().note("array '" + self.array.uri() + "'"));
-  return std::move(where).value();
-}
-
-nb::object read(const array_handle& self, nb::handle key, unsigned threads, nb::handle progress) {
-  PyObject* const made = read_key(self, key.ptr(), {threads, progress});
+nb::object read(nb::handle self, nb::handle key, unsigned threads, nb::handle progress) {
+  PyObject* const made = read_key(self.ptr(), key.ptr(), {threads, progress});
   if (made == nullptr) throw nb::python_error();
   return nb::steal(made);
 }
 
 void read_into(const array_handle& self, nb::handle key, nb::handle out, unsigned threads, nb::handle progress) {
-  const resolved_basic which = resolve_key(self, key);
+  const resolved_selection which = resolve_key(self, key);
   if (self.array.type().variable_length()) {
     // Objects and text are made of what was read, then assigned.
     item_block items(self.array.type(), which.shape);
@@ -134,12 +141,11 @@ void read_into(const array_handle& self, nb::handle key, nb::handle out, unsigne
 }
 
 ticket_handle start_read(const array_handle& self, nb::handle key, nb::object out, unsigned threads) {
-  const selection which = selection_of(key);
   const array a = self.array;  // another thread may resize the Array meanwhile
+  const resolved_selection which = resolve_key(self, key);
   if (out.is_none()) {
-    const extents shape = unwrap(a.result_shape(which));
     std::byte* data = nullptr;
-    PyObject* const made = new_ndarray(a.context(), self.dtype.ptr(), a.type().item_bytes(), shape, data);
+    PyObject* const made = new_ndarray(a.context(), self.dtype.ptr(), a.type().item_bytes(), which.shape, data);
     if (made == nullptr) throw nb::python_error();
     out = nb::steal(made);
   }
@@ -150,19 +156,22 @@ ticket_handle start_read(const array_handle& self, nb::handle key, nb::object ou
   return {std::move(started), std::move(out), std::move(target)};
 }
 
-// For each dimension (start, step, count, axis of the result or -1), and the result's shape.
+// For each dimension (start, step, count, axis of the result or -1), or None where the selection is no box; and the
+// result's shape.
 nb::tuple ranges_of(const array_handle& self, nb::handle key) {
-  const resolved_basic where = resolve_key(self, key);
+  const resolved_selection where = resolve_key(self, key);
+  const nb::tuple shape = to_tuple(where.shape);
+  if (where.indexed) return nb::make_tuple(nb::none(), shape);
   nb::list ranges;
   for (std::size_t d = 0; d < where.from.size(); ++d) {
     const axis_range& range = where.from[d];
     ranges.append(nb::make_tuple(range.start, range.step, range.count, static_cast<int>(where.axis[d])));
   }
-  return nb::make_tuple(nb::tuple(ranges), to_tuple(where.shape));
+  return nb::make_tuple(nb::tuple(ranges), shape);
 }
 
 nb::str plan(const array_handle& self, nb::handle key, std::size_t max_lines, bool as_json) {
-  const selection which = selection_of(key);
+  const resolved_selection which = resolve_key(self, key);
   const array a = self.array;
   const std::string shown = call_engine([&] { return as_json ? a.plan_json(which) : a.plan(which, max_lines); });
   return to_str(shown);
@@ -210,6 +219,7 @@ array_handle::array_handle(penstock::array from) : array(std::move(from)), dtype
 
 void bind_array(nb::module_& m) {
   bind_ticket(m);
+  bind_selection(m);
   nb::class_<array_handle> type(m, "Array", nb::type_slots(kSlots), "An open array; penstock.Array derives from it.");
   bind_write(type);
   type.def(nb::init<const array_handle&>(), nb::arg("from_"))
@@ -233,6 +243,10 @@ void bind_array(nb::module_& m) {
            nb::arg("progress").none())
       .def("_start_read", start_read, nb::arg("key").none(), nb::arg("out").none(), nb::arg("threads"))
       .def("_resolve", ranges_of, nb::arg("key").none())
+      .def("_orthogonal", orthogonal_of, nb::arg("items"))
+      .def("_points", points_of, nb::arg("lists"), nb::arg("shape"))
+      .def("_mask", mask_of, nb::arg("mask"))
+      .def("_blocks", blocks_of, nb::arg("items"))
       .def("_plan", plan, nb::arg("key").none(), nb::arg("max_lines"), nb::arg("as_json"));
 }
 

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "bind.h"
 #include "bind_read.h"
+#include "bind_selection.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -297,7 +298,7 @@ nb::object read_plain(const array_handle& from, nb::handle key, bool scalar, uns
   if (!is_plain_key(key.ptr())) return refused;
   basic_selection which;
   bool has_ellipsis = false;
-  if (!parse_key(key.ptr(), which.items, has_ellipsis)) {
+  if (parse_key(key.ptr(), which.items, has_ellipsis) != parsed_key::basic) {
     PyErr_Clear();
     return refused;
   }

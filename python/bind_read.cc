@@ -82,9 +82,11 @@ bool watch_without_gil(nb::handle progress, std::uint64_t bytes,
   return false;
 }
 
-// By value: another thread may resize the Array meanwhile.
-bool read_without_gil(array from, const resolved_basic& which, const tensor_view& out, unsigned threads,
-                      nb::handle progress, std::shared_ptr<item_arena> arena) noexcept {
+namespace {
+
+template <class Resolved>
+bool read_watched(const array& from, const Resolved& which, const tensor_view& out, unsigned threads,
+                  nb::handle progress, const std::shared_ptr<item_arena>& arena) noexcept {
   std::uint64_t bytes = out.type.item_bytes();
   for (const std::uint64_t size : out.extents) bytes *= size;
   return watch_without_gil(progress, bytes, [&](const progress_fn& call, std::chrono::nanoseconds interval) {
@@ -95,6 +97,19 @@ bool read_without_gil(array from, const resolved_basic& which, const tensor_view
     options.progress = call;
     return from.read(which, out, options);
   });
+}
+
+}  // namespace
+
+// By value: another thread may resize the Array meanwhile.
+bool read_without_gil(array from, const resolved_basic& which, const tensor_view& out, unsigned threads,
+                      nb::handle progress, std::shared_ptr<item_arena> arena) noexcept {
+  return read_watched(from, which, out, threads, progress, arena);
+}
+
+bool read_without_gil(array from, const resolved_selection& which, const tensor_view& out, unsigned threads,
+                      nb::handle progress, std::shared_ptr<item_arena> arena) noexcept {
+  return read_watched(from, which, out, threads, progress, arena);
 }
 
 ticket_handle::~ticket_handle() {

@@ -22,6 +22,8 @@ bool watch_without_gil(nb::handle progress, std::uint64_t bytes,
 /// False: a Python exception is set.
 bool read_without_gil(array from, const resolved_basic& which, const tensor_view& out, unsigned threads,
                       nb::handle progress, std::shared_ptr<item_arena> arena = nullptr) noexcept;
+bool read_without_gil(array from, const resolved_selection& which, const tensor_view& out, unsigned threads,
+                      nb::handle progress, std::shared_ptr<item_arena> arena = nullptr) noexcept;
 
 /// A read that goes on while Python does something else.
 class ticket_handle {

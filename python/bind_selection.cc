@@ -1,13 +1,12 @@
 #include <limits>
 
-#include "bind.h"
+#include <cstring>
+#include <string_view>
+
+#include "bind_selection.h"
 
 namespace penstock::inline v0::python {
 namespace {
-
-constexpr const char* kNotAnIndex =
-    "only integers, slices (`:`), ellipsis (`...`) and numpy.newaxis (`None`) are valid indices here; "
-    "lists, index arrays and masks wait for oindex and vindex, which this release does not have";
 
 void refuse(const char* why) noexcept { set_error(error(errc::out_of_range, why)); }
 
@@ -29,78 +28,210 @@ bool parse_slice(PyObject* item, std::vector<basic_item>& items) {
   return true;
 }
 
-bool parse_item(PyObject* item, std::vector<basic_item>& items, bool& has_ellipsis) {
+parsed_key parse_item(PyObject* item, std::vector<basic_item>& items, bool& has_ellipsis) {
   PyTypeObject* const type = Py_TYPE(item);
   if (type == &PyLong_Type) {
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(item, &overflow);
     if (overflow != 0) {
       refuse("cannot fit 'int' into an index-sized integer");
-      return false;
+      return parsed_key::failed;
     }
     items.emplace_back(std::int64_t{value});
-    return true;
+    return parsed_key::basic;
   }
-  if (type == &PySlice_Type) return parse_slice(item, items);
+  if (type == &PySlice_Type) return parse_slice(item, items) ? parsed_key::basic : parsed_key::failed;
   if (item == Py_Ellipsis) {
     if (has_ellipsis) {
       refuse("an index can only have a single ellipsis ('...')");
-      return false;
+      return parsed_key::failed;
     }
     has_ellipsis = true;
     items.emplace_back(ellipsis);
-    return true;
+    return parsed_key::basic;
   }
   if (item == Py_None) {
     items.emplace_back(newaxis);
-    return true;
+    return parsed_key::basic;
   }
-  if (type == &PyBool_Type) {
-    refuse("a bool is a mask to NumPy, not an index: masks wait for vindex, which this release does not have");
-    return false;
-  }
+  if (type == &PyBool_Type) return parsed_key::other;  // a mask to NumPy
   // NumPy integers, 0-d integer arrays, and whatever else says that it is an index.
   PyObject* const number = PyIndex_Check(item) != 0 ? PyNumber_Index(item) : nullptr;
   if (number == nullptr) {
-    if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) == 0) return false;
+    if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) == 0) return parsed_key::failed;
     PyErr_Clear();
-    refuse(kNotAnIndex);
-    return false;
+    return parsed_key::other;
   }
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
   Py_DECREF(number);
   if (overflow != 0) {
     refuse("cannot fit 'int' into an index-sized integer");
-    return false;
+    return parsed_key::failed;
   }
   items.emplace_back(std::int64_t{value});
-  return true;
+  return parsed_key::basic;
 }
 
 }  // namespace
 
-bool parse_key(PyObject* key, std::vector<basic_item>& items, bool& has_ellipsis) noexcept {
+parsed_key parse_key(PyObject* key, std::vector<basic_item>& items, bool& has_ellipsis) noexcept {
   try {
     items.clear();
     has_ellipsis = false;
     if (Py_TYPE(key) != &PyTuple_Type && PyTuple_Check(key) == 0) return parse_item(key, items, has_ellipsis);
     const Py_ssize_t count = PyTuple_Size(key);
     for (Py_ssize_t i = 0; i < count; ++i) {
-      if (!parse_item(PyTuple_GetItem(key, i), items, has_ellipsis)) return false;
+      const parsed_key found = parse_item(PyTuple_GetItem(key, i), items, has_ellipsis);
+      if (found != parsed_key::basic) return found;
     }
-    return true;
+    return parsed_key::basic;
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
-    return false;
+    return parsed_key::failed;
   }
 }
 
-selection selection_of(nb::handle key) {
+const selection_handle* as_selection(nb::handle key) noexcept {
+  return nb::isinstance<selection_handle>(key) ? nb::inst_ptr<selection_handle>(key) : nullptr;
+}
+
+resolved_selection resolve_key(const array_handle& self, nb::handle key) {
   basic_selection which;
   bool has_ellipsis = false;
-  if (!parse_key(key.ptr(), which.items, has_ellipsis)) throw nb::python_error();
-  return which;
+  switch (parse_key(key.ptr(), which.items, has_ellipsis)) {
+    case parsed_key::basic:
+      return unwrap(self.array.select(which));
+    case parsed_key::failed:
+      throw nb::python_error();
+    case parsed_key::other:
+      break;
+  }
+  return resolved_of(self, key);
+}
+
+const resolved_selection& resolved_of(const array_handle& self, nb::handle key) {
+  const selection_handle* const made = as_selection(key);
+  if (made == nullptr) {
+    raise(error(errc::out_of_range,
+                "only integers, slices (`:`), ellipsis (`...`) and numpy.newaxis (`None`) are valid "
+                "indices here; oindex and vindex take lists, index arrays and masks"));
+  }
+  if (!(made->array_shape == self.array.shape())) {
+    raise(error(errc::invalid_argument, "the selection was made for an array of shape " + to_string(made->array_shape) +
+                                            ", this one has " + to_string(self.array.shape())));
+  }
+  return made->resolved;
+}
+
+nb::object read_fancy(nb::handle self, nb::handle key, unsigned threads, nb::handle progress) {
+  return self.attr("_read_fancy")(key, threads, progress);
+}
+
+namespace {
+
+// The memory of a C-order array of items of `item_bytes`, for as long as the object lives.
+class exported_items {
+ public:
+  exported_items(nb::handle object, std::string_view formats, Py_ssize_t item_bytes) {
+    if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) throw nb::python_error();
+    const std::string_view format = buffer_.format == nullptr ? "B" : buffer_.format;
+    if (format.size() == 1 && formats.find(format[0]) != std::string_view::npos && buffer_.itemsize == item_bytes)
+      return;
+    PyBuffer_Release(&buffer_);
+    raise(error(errc::internal, "an index array of an unexpected type"));
+  }
+  exported_items(const exported_items&) = delete;
+  ~exported_items() { PyBuffer_Release(&buffer_); }
+
+  const void* data() const noexcept { return buffer_.buf; }
+  std::size_t size() const noexcept { return static_cast<std::size_t>(buffer_.len / buffer_.itemsize); }
+  extents shape() const {
+    extents out;
+    if (static_cast<std::size_t>(buffer_.ndim) > kMaxRank)
+      raise(error(errc::out_of_range, "an index array of more than 32 dimensions"));
+    for (int d = 0; d < buffer_.ndim; ++d) out.push_back(static_cast<std::uint64_t>(buffer_.shape[d]));
+    return out;
+  }
+
+ private:
+  Py_buffer buffer_{};
+};
+
+index_list list_of(nb::handle array) {
+  const exported_items items(array, "lq", 8);
+  index_list out(items.size());
+  if (!out.empty()) std::memcpy(out.data(), items.data(), out.size() * 8);
+  return out;
+}
+
+// An int or a slice; false where it is neither.
+template <class Item>
+bool append_basic(nb::handle from, std::vector<Item>& items) {
+  std::vector<basic_item> one;
+  bool has_ellipsis = false;
+  switch (parse_key(from.ptr(), one, has_ellipsis)) {
+    case parsed_key::failed:
+      throw nb::python_error();
+    case parsed_key::other:
+      return false;
+    case parsed_key::basic:
+      break;
+  }
+  if (one.size() != 1) return false;
+  if (const auto* index = std::get_if<std::int64_t>(&one[0])) {
+    items.emplace_back(*index);
+  } else if (const auto* range = std::get_if<slice>(&one[0])) {
+    items.emplace_back(*range);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+selection_handle resolved(const array_handle& self, const selection& which) {
+  const array a = self.array;  // another thread may resize the Array meanwhile
+  return {call_engine([&] { return a.select(which); }), a.shape()};
+}
+
+}  // namespace
+
+selection_handle orthogonal_of(const array_handle& self, const nb::tuple& items) {
+  orthogonal_selection which;
+  for (const nb::handle item : items)
+    if (!append_basic(item, which.items)) which.items.emplace_back(list_of(item));
+  return resolved(self, which);
+}
+
+selection_handle points_of(const array_handle& self, const nb::tuple& lists, const nb::tuple& shape) {
+  coordinate_selection which;
+  if (shape.size() > kMaxRank) raise(error(errc::out_of_range, "index arrays of more than 32 dimensions"));
+  for (const nb::handle size : shape) which.shape.push_back(nb::cast<std::uint64_t>(size));
+  for (const nb::handle list : lists) which.points.push_back(list_of(list));
+  return resolved(self, which);
+}
+
+selection_handle mask_of(const array_handle& self, nb::handle mask) {
+  const exported_items items(mask, "?", 1);
+  const extents shape = items.shape();
+  const std::span bytes(static_cast<const std::uint8_t*>(items.data()), items.size());
+  const array a = self.array;
+  return {call_engine([&] { return a.select(mask_selection::pack(shape, bytes)); }), a.shape()};
+}
+
+selection_handle blocks_of(const array_handle& self, const nb::tuple& items) {
+  block_selection which;
+  for (const nb::handle item : items) {
+    if (!append_basic(item, which.items))
+      raise(error(errc::out_of_range, "blocks take ints and slices of step 1, one for each dimension at most"));
+  }
+  return resolved(self, which);
+}
+
+void bind_selection(nb::module_& m) {
+  nb::class_<selection_handle>(m, "_Selection",
+                               "A selection resolved against an array: it may be read again and again.")
+      .def_prop_ro("shape", [](const selection_handle& self) { return to_tuple(self.resolved.shape); });
 }
 
 }  // namespace penstock::inline v0::python

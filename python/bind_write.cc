@@ -7,6 +7,7 @@
 
 #include "bind_items.h"
 #include "bind_read.h"
+#include "bind_selection.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -111,7 +112,8 @@ std::uint64_t bytes_of(const tensor_view& value) noexcept {
 }
 
 // Writes with the GIL held where that waits for nothing, else without.
-bool write_resolved(const array_handle& to, const resolved_basic& where, const tensor_view& value, const request& how) {
+template <class Resolved>
+bool write_resolved(const array_handle& to, const Resolved& where, const tensor_view& value, const request& how) {
   write_options options = options_of(how);
   const array a = to.array;  // another thread may resize this Array meanwhile
   if (how.threads == 0 && how.progress.is_none() && a.runs_inline(where)) {
@@ -136,7 +138,8 @@ bool write_resolved(const array_handle& to, const resolved_basic& where, const t
                            });
 }
 
-bool write_value(const array_handle& to, const resolved_basic& where, PyObject* value, const request& how) {
+template <class Resolved>
+bool write_value(const array_handle& to, const Resolved& where, PyObject* value, const request& how) {
   exported_value direct;
   nb::object converted;
   if (!open_value(to, value, where.shape, direct, converted)) return false;
@@ -154,11 +157,22 @@ bool write_value(const array_handle& to, const resolved_basic& where, PyObject* 
 }
 
 // A Python exception is set where it returns false.
-bool write_key(const array_handle& to, PyObject* key, PyObject* value, const request& how) noexcept {
+bool write_key(PyObject* self, PyObject* key, PyObject* value, const request& how) noexcept {
   try {
+    const array_handle& to = *nb::inst_ptr<array_handle>(self);
     basic_selection which;
     bool has_ellipsis = false;
-    if (!parse_key(key, which.items, has_ellipsis)) return false;
+    switch (parse_key(key, which.items, has_ellipsis)) {
+      case parsed_key::basic:
+        break;
+      case parsed_key::other:
+        if (as_selection(key) != nullptr) return write_value(to, resolved_of(to, key), value, how);
+        nb::handle(self).attr("_write_fancy")(nb::handle(key), nb::handle(value), how.threads, how.progress,
+                                              how.durable, how.write_empty_chunks);
+        return true;
+      case parsed_key::failed:
+        return false;
+    }
     auto where = resolve(which, to.array.shape());
     if (!where.ok()) {
       set_error(std::move(where).error().note("array '" + to.array.uri() + "'"));
@@ -173,9 +187,9 @@ bool write_key(const array_handle& to, PyObject* key, PyObject* value, const req
   return false;
 }
 
-void write(const array_handle& self, nb::handle key, nb::handle value, unsigned threads, nb::handle progress,
-           bool durable, bool write_empty_chunks) {
-  if (!write_key(self, key.ptr(), value.ptr(), {threads, progress, durable, write_empty_chunks}))
+void write(nb::handle self, nb::handle key, nb::handle value, unsigned threads, nb::handle progress, bool durable,
+           bool write_empty_chunks) {
+  if (!write_key(self.ptr(), key.ptr(), value.ptr(), {threads, progress, durable, write_empty_chunks}))
     throw nb::python_error();
 }
 
@@ -234,7 +248,7 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted");
     return -1;
   }
-  return write_key(*nb::inst_ptr<array_handle>(self), key, value, {}) ? 0 : -1;
+  return write_key(self, key, value, {}) ? 0 : -1;
 }
 
 void bind_write(nb::class_<array_handle>& type) {

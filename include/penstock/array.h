@@ -176,8 +176,10 @@ class PENSTOCK_API array {
   /// The read plan as text: requests, coalescing, decodes and fills; at most `max_lines` operations are written out.
   /// Reads the indexes that it needs, and nothing else.
   result<std::string> plan(const selection& which, std::size_t max_lines = 64) const;
+  result<std::string> plan(const resolved_selection& which, std::size_t max_lines = 64) const;
   /// The plan's sums as a JSON object: objects, requests, bytes, cells, direct, scattered, filled.
   result<std::string> plan_json(const selection& which) const;
+  result<std::string> plan_json(const resolved_selection& which) const;
 
   /// Replaces all attributes, in storage, by a JSON object; returns the array as it is then.
   /// \error invalid_argument  No JSON object. \error conflict  The document kept changing.

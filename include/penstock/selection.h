@@ -55,7 +55,7 @@ struct mask_selection {
   PENSTOCK_API static mask_selection pack(const extents& shape, std::span<const std::uint8_t> bytes);
 };
 struct block_selection {
-  std::vector<block_item> items;  ///< in units of the chunk grid that the array reports as `chunks`
+  std::vector<block_item> items;  ///< in units of storage objects: chunks, or shards where the array is sharded
 };
 
 /// Which elements of an array are meant: a value, free of any array. The five kinds are zarr-python's.

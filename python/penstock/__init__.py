@@ -28,6 +28,8 @@ from penstock._errors import (
     UnsupportedError,
 )
 from penstock._group import Group
+from penstock._indexing import block_index as blocks
+from penstock._indexing import oindex, vindex
 from penstock._job import Job
 from penstock._open import open, open_array
 from penstock._profile import Profile, profile
@@ -56,14 +58,17 @@ __all__ = [
     "Store",
     "UnsupportedError",
     "__version__",
+    "blocks",
     "consolidate_metadata",
     "create_array",
     "create_group",
     "current_context",
     "load",
+    "oindex",
     "open",
     "open_array",
     "open_group",
     "profile",
     "save",
+    "vindex",
 ]

@@ -14,20 +14,25 @@ import numpy.typing as npt
 from penstock import _convert, _core
 from penstock._attributes import Attributes
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock._indexing import Reads, check_fields, take_fields
 from penstock._job import Job, start_direct, start_in_thread
 from penstock._writing import Writes
 
 BasicItem = SupportsIndex | slice | EllipsisType | None
-Selection = BasicItem | tuple[BasicItem, ...]
+Selection = Any
+"""Items like `BasicItem` or a tuple of them, lists, masks, names of fields, `penstock.oindex[...]` and its like."""
 Progress = Callable[[int, int], bool | None]
 
 
-class Array(Writes, _core.Array):
+class Array(Reads, Writes, _core.Array):
     """An open array: immutable, shareable between threads. Made by `penstock.open`.
 
     `a[...]` takes ints, slices with any step, Ellipsis and None, with NumPy's semantics, and gives a new ndarray (a
-    NumPy scalar where ints select one element). Chunks that were never written are the fill value; a failed read is
-    an exception. Small reads of stores that do not block keep the GIL, all others release it; Ctrl-C stops a read.
+    NumPy scalar where ints select one element); also a mask, lists of positions, and names of fields. As in
+    zarr-python, lists for all dimensions are points (`vindex`), and one list among slices is orthogonal (`oindex`,
+    which is what NumPy means too, unless an int stands apart from the list). Chunks that were never written are the
+    fill value; a failed read is an exception. Small reads of stores that do not block keep the GIL, all others release
+    it; Ctrl-C stops a read.
     """
 
     # `shape`, `dtype`, `chunks`, `shards`, `dimension_names`, `format`, `uri`, `read_only` and `[]` are _core's.
@@ -88,7 +93,7 @@ class Array(Writes, _core.Array):
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> Any:
-        """Read `selection` (what `[]` takes; `numpy.s_` helps) and return it.
+        """Read `selection` and return it: what `[]` takes (`numpy.s_` helps), or `penstock.oindex[...]` and its like.
 
         Parameters
         ----------
@@ -99,7 +104,7 @@ class Array(Writes, _core.Array):
             For later releases: None or "cpu", and None.
         dtype
             Of the result. Values are cast as NumPy's "same_kind" casting allows, piece by piece: the memory beside
-            the result stays below some 32 MiB, or one chunk.
+            the result stays below some 32 MiB, or one chunk. (Lists, points and masks: at once.)
         threads
             Decoding workers of this read; None: the context's.
         progress
@@ -119,10 +124,18 @@ class Array(Writes, _core.Array):
         if out is None:
             if native:
                 return self._read(selection, workers, progress)
+            selection, fields = self._prepare(selection)
+            if fields is not None:
+                return _convert.cast_fields(self, selection, fields, dtype, workers, progress)
             _convert.check_cast(self, np.dtype(dtype))
             target = np.empty(self._resolve(selection)[1], dtype)
             _convert.read_by_slabs(self, selection, target, workers, progress)
             return target[()] if wants_scalar(target.shape, selection) else target
+        selection, fields = self._prepare(selection)
+        if fields is not None:
+            made = take_fields(self._read(selection, workers, progress), fields, check_fields(self, fields))
+            _convert.copy_out(out, made)
+            return out
         target = _convert.as_output(out, self, selection, dtype)
         if target.dtype == self.dtype and target.flags.aligned:
             self._read_into(selection, target, workers, progress)
@@ -143,6 +156,12 @@ class Array(Writes, _core.Array):
         """Start what `read` does on other threads and return a `Job`. `out` belongs to the job until it is done."""
         _check_device(device, stream)
         workers = _check_threads(threads)
+        asked = selection
+        selection, fields = self._prepare(selection)
+        if fields is not None:
+            check_fields(self, fields)
+            self._resolve(selection)
+            return start_in_thread(self, asked, out, dtype, workers, progress)
         target = None if out is None else _convert.as_output(out, self, selection, dtype)
         wanted = self.dtype if target is None and dtype is None else target.dtype if target is not None else dtype
         direct = np.dtype(wanted) == self.dtype and (target is None or target.flags.aligned)
@@ -156,7 +175,7 @@ class Array(Writes, _core.Array):
 
     def plan(self, selection: Selection = ..., *, max_lines: int = 64) -> str:
         """How `selection` would be read, as text: requests, decodes, fills. Reads the indexes that it needs."""
-        return self._plan(selection, max_lines, False)
+        return self._plan(self._prepare(selection)[0], max_lines, False)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
@@ -192,6 +211,8 @@ def _reopen(uri: str) -> Any:
 
 def wants_scalar(shape: tuple[int, ...], selection: Selection) -> bool:
     """NumPy: ints down to nothing give a scalar, an Ellipsis among them a 0-d array."""
+    if isinstance(selection, _core._Selection):
+        return False
     items = selection if isinstance(selection, tuple) else (selection,)
     return not shape and not any(item is ... for item in items)
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._errors import CancelledError, InvalidArgumentError, OutputError, _make
+from penstock._indexing import check_fields, take_fields
 
 if TYPE_CHECKING:
     from penstock._array import Array, Progress, Selection
@@ -58,6 +59,23 @@ def check_cast(array: Array, dtype: np.dtype[Any], kind: type[InvalidArgumentErr
     if dtype.kind in "SUT" or not np.can_cast(array.dtype, dtype, "same_kind"):
         message = f"{array.dtype} cannot be cast to {dtype} by NumPy's 'same_kind' casting; read, then use astype"
         raise _make(kind, message, f"array '{array.uri}'")
+
+
+def cast_fields(
+    array: Array, selection: Any, fields: Any, dtype: npt.DTypeLike | None, threads: int, progress: Progress | None
+) -> Any:
+    """Some fields of items, as another dtype."""
+    made = take_fields(array._read(selection, threads, progress), fields, check_fields(array, fields))
+    if not np.can_cast(made.dtype, np.dtype(dtype), "same_kind"):
+        raise _make(InvalidArgumentError, f"{made.dtype} cannot be cast to {np.dtype(dtype)}", f"array '{array.uri}'")
+    return made.astype(dtype)
+
+
+def copy_out(out: Any, made: Any) -> None:
+    """Put what was read into `out`, where it cannot be read there."""
+    if np.shape(out) != np.shape(made):
+        raise _make(OutputError, f"out has shape {np.shape(out)}, the selection {np.shape(made)}")
+    np.copyto(out, made, casting="same_kind")
 
 
 def slab_steps(ranges: tuple[Range, ...], chunks: tuple[int, ...], itemsize: int, limit: int) -> list[int]:
@@ -121,6 +139,9 @@ def read_by_slabs(
 ) -> None:
     """Read into `target`, whatever its dtype, with NumPy's "same_kind" casting."""
     ranges, shape = array._resolve(selection)
+    if ranges is None:
+        np.copyto(target, array._read(selection, threads, progress), casting="same_kind")
+        return
     total = math.prod(shape) * array.dtype.itemsize
     if total == 0:
         return

@@ -136,10 +136,10 @@ def test_ints_down_to_nothing_give_a_scalar_and_an_ellipsis_a_0d_array():
     assert opened_zero[0][()] == zero[()]
 
 
-@pytest.mark.parametrize("key", [[0, 1], np.array([0, 1]), np.array([True] * 13), True, np.True_, "x", 1.0, ([0], 1)])
-def test_what_is_no_basic_index_is_refused_in_words(key):
+@pytest.mark.parametrize("key", [True, np.True_, "x", 1.0, (0, 1.5), {}])
+def test_what_is_no_index_is_refused_in_words(key):
     _, opened = arrays(2)
-    with pytest.raises(IndexError, match=r"vindex|oindex") as caught:
+    with pytest.raises(IndexError, match=r"vindex|fields") as caught:
         opened[0][key]
     assert isinstance(caught.value, ps.Error)
 

@@ -159,6 +159,8 @@ result<> array::read(const resolved_basic& which, const tensor_view& out, const 
 
 result<> array::read(const resolved_selection& which, const tensor_view& out, const read_options& options) const {
   if (!which.indexed) return read(static_cast<const resolved_basic&>(which), out, options);
+  if (auto checked = check_selection(*state_, which); !checked.ok())
+    return name_array(std::move(checked).error(), *state_);
   if (auto checked = check_out(*state_, which, out, options); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
   if (is_empty(which.shape)) return {};
@@ -172,6 +174,8 @@ result<ticket> array::read_async(const selection& which, const tensor_view& out,
 
 result<ticket> array::read_async(const resolved_selection& which, const tensor_view& out,
                                  const read_options& options) const {
+  if (auto checked = check_selection(*state_, which); !checked.ok())
+    return name_array(std::move(checked).error(), *state_);
   if (auto checked = check_out(*state_, which, out, options); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
   const source from = source_of(*state_, which, out.strides, out.data);

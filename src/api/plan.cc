@@ -36,8 +36,8 @@ struct planned {
   std::string text;
 };
 
-result<planned> make_plan(const array_state& state, const selection& which, std::size_t max_lines) {
-  PENSTOCK_ASSIGN(const resolved_selection resolved, resolve_any(state, which));
+result<planned> make_plan(const array_state& state, const resolved_selection& resolved, std::size_t max_lines) {
+  PENSTOCK_TRY(check_selection(state, resolved));
   planned out;
   if (resolved.indexed) out.selects = resolved.indexed->describe();
   if (is_empty(resolved.shape)) return out;
@@ -91,6 +91,16 @@ result<planned> make_plan(const array_state& state, const selection& which, std:
 }  // namespace
 
 result<std::string> array::plan(const selection& which, std::size_t max_lines) const {
+  PENSTOCK_ASSIGN(const resolved_selection resolved, select(which));
+  return plan(resolved, max_lines);
+}
+
+result<std::string> array::plan_json(const selection& which) const {
+  PENSTOCK_ASSIGN(const resolved_selection resolved, select(which));
+  return plan_json(resolved);
+}
+
+result<std::string> array::plan(const resolved_selection& which, std::size_t max_lines) const {
   auto made = make_plan(*state_, which, max_lines);
   if (!made.ok()) return std::move(made).error().note("array '" + state_->uri + "'");
   const plan_totals& sums = made->totals;
@@ -111,7 +121,7 @@ result<std::string> array::plan(const selection& which, std::size_t max_lines) c
   return out;
 }
 
-result<std::string> array::plan_json(const selection& which) const {
+result<std::string> array::plan_json(const resolved_selection& which) const {
   auto made = make_plan(*state_, which, 0);
   if (!made.ok()) return std::move(made).error().note("array '" + state_->uri + "'");
   const plan_totals& sums = made->totals;

@@ -51,6 +51,11 @@ result<resolved_selection> resolve_any(const array_state& state, const selection
   return std::visit(resolver{state}, which);
 }
 
+result<> check_selection(const array_state& state, const resolved_selection& which) {
+  if (!which.indexed || which.indexed->grid() == state.layout->grid()) return {};
+  return error(errc::invalid_argument, "the selection was made for an array of another shape or other chunks");
+}
+
 source source_of(const array_state& state, const resolved_basic& which, const strides& result_strides, std::byte* to) {
   source out = plain_source(state, to);
   out.from = which.from;

@@ -9,6 +9,9 @@ namespace penstock::inline v0 {
 /// Resolves any selection against an array.
 result<resolved_selection> resolve_any(const array_state& state, const selection& which);
 
+/// Refuses a selection that was resolved against an array with other chunks.
+result<> check_selection(const array_state& state, const resolved_selection& which);
+
 /// The plan's source for a selection; strides are those of the result, `to` may be null for a plan that is not run.
 source source_of(const array_state& state, const resolved_basic& which, const strides& result_strides, std::byte* to);
 /// The same; `which.indexed` is borrowed.

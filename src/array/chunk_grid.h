@@ -31,6 +31,8 @@ class grid_axis {
   /// The cell that holds element `index` (< extent).
   std::uint64_t cell_of(std::uint64_t index) const noexcept;
 
+  friend bool operator==(const grid_axis&, const grid_axis&) = default;
+
  private:
   std::uint64_t extent_ = 0, cell_ = 1, cells_ = 0;
   std::vector<std::uint64_t> edges_;
@@ -55,6 +57,8 @@ class chunk_grid {
   chunk_id id(const dim_vector<std::uint64_t>& coordinates) const noexcept;
   /// The inverse of id.
   void coordinates(chunk_id id, dim_vector<std::uint64_t>& out) const noexcept;
+
+  friend bool operator==(const chunk_grid&, const chunk_grid&) = default;
 
  private:
   std::vector<grid_axis> axes_;

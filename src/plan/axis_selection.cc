@@ -135,7 +135,8 @@ selected_axis select_range(const axis_range& range, const grid_axis& axis) {
 
 class axis_selection final : public indexed_selection {
  public:
-  axis_selection(const chunk_grid& grid, std::vector<selected_axis> axes) : axes_(std::move(axes)) {
+  axis_selection(const chunk_grid& grid, std::vector<selected_axis> axes)
+      : indexed_selection(grid), axes_(std::move(axes)) {
     cells_ = 1;
     for (std::size_t d = 0; d < axes_.size(); ++d) {
       if (!checked_mul(cells_, axes_[d].cell_count, cells_)) cells_ = kMax;
@@ -157,10 +158,9 @@ class axis_selection final : public indexed_selection {
   }
 
   bool place(const source& from, cell_id cell, placement& out) const noexcept override {
-    const chunk_grid& grid = from.layout->grid();
     const std::size_t rank = axes_.size();
     dim_vector<std::uint64_t> coordinates;
-    grid.coordinates(cell, coordinates);
+    grid().coordinates(cell, coordinates);
     out.region.in_cell.resize(rank);
     out.region.in_result.resize(rank);
     out.region.covers_cell = true;
@@ -172,7 +172,7 @@ class axis_selection final : public indexed_selection {
       axis_range& in_cell = out.region.in_cell[d];
       std::uint64_t& in_result = out.region.in_result[d];
       if (!axis.is_list) {
-        if (!intersect(grid.axis(d), coordinates[d], axis.range, in_cell, in_result)) return false;
+        if (!intersect(grid().axis(d), coordinates[d], axis.range, in_cell, in_result)) return false;
         out.ranges[d] = {in_cell.start, in_cell.step, in_result, in_cell.count};
         out.indexed.axes[d] = {&out.ranges[d], 1};
       } else {
@@ -186,7 +186,7 @@ class axis_selection final : public indexed_selection {
         is_box = is_box && out.indexed.axes[d].size == 1;
       }
       out.region.covers_cell =
-          out.region.covers_cell && in_cell.step == 1 && in_cell.count == grid.axis(d).codec_length(coordinates[d]);
+          out.region.covers_cell && in_cell.step == 1 && in_cell.count == grid().axis(d).codec_length(coordinates[d]);
     }
     if (is_box) {
       place_box(from, out);
@@ -197,6 +197,7 @@ class axis_selection final : public indexed_selection {
     out.indexed.runs = {};
     out.offset = 0;
     out.counts.clear();
+    out.region.covers_cell = false;
     out.target.data = from.to;
     out.target.strides = from.to_strides;
     out.target.in_cell = nullptr;

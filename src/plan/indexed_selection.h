@@ -17,6 +17,8 @@ class indexed_selection {
  public:
   virtual ~indexed_selection() = default;
 
+  /// The grid that it was resolved against, and the only one that it may be read with.
+  const chunk_grid& grid() const noexcept { return grid_; }
   /// Touched cells, saturating.
   virtual std::uint64_t cells() const noexcept = 0;
   /// The i-th of them (i < cells()), ascending: each cell is named once.
@@ -27,6 +29,12 @@ class indexed_selection {
   virtual bool places_axes() const noexcept = 0;
   /// `3 x 1000 positions`, `1000000 points`: for the text of a plan.
   virtual std::string describe() const = 0;
+
+ protected:
+  explicit indexed_selection(const chunk_grid& grid) : grid_(grid) {}
+
+ private:
+  chunk_grid grid_;
 };
 
 /// Resolve a selection against an array whose cells are `grid`'s. Lists that are evenly spaced become ranges, and

@@ -17,7 +17,7 @@ namespace {
 class set_bits final : public indexed_selection {
  public:
   set_bits(const chunk_grid& grid, const extents& shape, bit_mask mask)
-      : mask_(std::move(mask)), shape_{mask_.ones()}, row_strides_(shape.size()) {
+      : indexed_selection(grid), mask_(std::move(mask)), shape_{mask_.ones()}, row_strides_(shape.size()) {
     std::uint64_t stride = 1;
     for (std::size_t d = shape.size(); d-- > 0; stride *= shape[d]) row_strides_[d] = stride;
     find_cells(grid, shape);
@@ -28,10 +28,9 @@ class set_bits final : public indexed_selection {
 
   bool place(const source& from, cell_id cell, placement& out) const noexcept override {
     if (!std::binary_search(touched_.begin(), touched_.end(), cell)) return false;
-    const chunk_grid& grid = from.layout->grid();
-    const std::size_t rank = grid.rank();
+    const std::size_t rank = grid().rank();
     dim_vector<std::uint64_t> coordinates;
-    grid.coordinates(cell, coordinates);
+    grid().coordinates(cell, coordinates);
     indexed_region& region = out.indexed;
     region.what = indexed_region::kind::mask;
     region.axes.clear();
@@ -45,7 +44,7 @@ class set_bits final : public indexed_selection {
     std::uint64_t volume = 1, last = 0;
     bool is_cut = false;
     for (std::size_t d = 0; d < rank; ++d) {
-      const grid_axis& axis = grid.axis(d);
+      const grid_axis& axis = grid().axis(d);
       region.mask_counts[d] = axis.valid_length(coordinates[d]);
       region.mask_origin += axis.origin(coordinates[d]) * row_strides_[d];
       last += (region.mask_counts[d] - 1) * row_strides_[d];

@@ -258,6 +258,7 @@ TEST(Placement, EverySelectionScattersFillsAndGathersWhatThePlainWayDoes) {
       ASSERT_EQ(placed, distinct != 0) << test::to_text(which);
       if (!placed) continue;
       ++touched;
+      ASSERT_EQ(where.region.covers_cell, where.target.covers_cell);
       ASSERT_EQ(is_whole_cell(from, cell, where), distinct == inside) << test::to_text(which);
       const auto used = chain.encode(tensor_view::contiguous(items.data(), type, chunk), encoded, scratch);
       ASSERT_TRUE(used.ok());

@@ -19,9 +19,14 @@ constexpr std::size_t kMinRunLength = 4;
 
 class point_selection final : public indexed_selection {
  public:
-  point_selection(extents shape, cell_groups groups, std::vector<cell_point> points, std::vector<point_run> runs,
-                  std::uint64_t count)
-      : shape_(shape), groups_(std::move(groups)), points_(std::move(points)), runs_(std::move(runs)), count_(count) {}
+  point_selection(const chunk_grid& grid, const extents& shape, cell_groups groups, std::vector<cell_point> points,
+                  std::vector<point_run> runs, std::uint64_t count)
+      : indexed_selection(grid),
+        shape_(shape),
+        groups_(std::move(groups)),
+        points_(std::move(points)),
+        runs_(std::move(runs)),
+        count_(count) {}
 
   std::uint64_t cells() const noexcept override { return groups_.cells.size(); }
   cell_id cell(std::uint64_t i) const noexcept override { return groups_.cells[static_cast<std::size_t>(i)]; }
@@ -59,13 +64,12 @@ class point_selection final : public indexed_selection {
 
  private:
   // One run that is the whole cell, or the cell of a one-dimensional array: a box.
-  static bool place_run(const source& from, cell_id cell, const point_run& run, placement& out) noexcept {
-    const chunk_grid& grid = from.layout->grid();
-    const std::size_t rank = grid.rank();
+  bool place_run(const source& from, cell_id cell, const point_run& run, placement& out) const noexcept {
+    const std::size_t rank = grid().rank();
     dim_vector<std::uint64_t> coordinates;
-    grid.coordinates(cell, coordinates);
+    grid().coordinates(cell, coordinates);
     std::uint64_t volume = 1;
-    for (std::size_t d = 0; d < rank; ++d) volume *= grid.axis(d).codec_length(coordinates[d]);
+    for (std::size_t d = 0; d < rank; ++d) volume *= grid().axis(d).codec_length(coordinates[d]);
     const bool whole = run.count == volume;
     if (!whole && rank != 1) return false;
     out.region.in_cell.resize(rank);
@@ -73,7 +77,7 @@ class point_selection final : public indexed_selection {
     out.counts.resize(rank);
     std::int64_t stride = from.to_strides[0];
     for (std::size_t d = rank; d-- > 0;) {
-      const std::uint64_t length = whole ? grid.axis(d).codec_length(coordinates[d]) : run.count;
+      const std::uint64_t length = whole ? grid().axis(d).codec_length(coordinates[d]) : run.count;
       out.region.in_cell[d] = {whole ? 0 : static_cast<std::int64_t>(run.in_cell), 1, length};
       out.counts[d] = length;
       out.target.strides[d] = stride;
@@ -169,8 +173,8 @@ result<resolved_selection> select(const coordinate_selection& which, const chunk
     groups = group_by_cell(cell, in_cell, grid.cells(), wide);
     runs = runs_of(wide, groups);
   }
-  out.indexed =
-      std::make_shared<point_selection>(which.shape, std::move(groups), std::move(points), std::move(runs), count);
+  out.indexed = std::make_shared<point_selection>(grid, which.shape, std::move(groups), std::move(points),
+                                                  std::move(runs), count);
   return out;
 }
 

@@ -9,6 +9,7 @@
 
 #include "array/chunk_grid.h"
 #include "codec/codec_chain.h"
+#include "plan/indexed_selection.h"
 #include "plan/planner.h"
 
 namespace {
@@ -103,6 +104,54 @@ class known_indexes final : public plan_indexes {
   std::map<object_id, index_entry> entries;
 };
 
+// Lists, points or a mask; where it is made of points, every one of them lies in the cell that is planned for it.
+result<resolved_selection> indexed(input& in, const chunk_grid& grid, std::uint64_t kind) {
+  const auto position = [&](std::size_t d) {
+    const auto size = static_cast<std::int64_t>(grid.axis(d).extent());
+    return static_cast<std::int64_t>(in.below(static_cast<std::uint64_t>(2 * size))) - size;
+  };
+  if (kind == 1) {
+    orthogonal_selection which;
+    for (std::size_t d = 0; d < grid.rank(); ++d) {
+      if (in.below(3) == 0) {
+        which.items.emplace_back(slice{position(d), {}, static_cast<std::int64_t>(1 + in.below(5))});
+        continue;
+      }
+      index_list list;
+      for (std::uint64_t count = in.below(9); count != 0; --count) list.push_back(position(d));
+      which.items.emplace_back(std::move(list));
+    }
+    auto made = select(which, grid);
+    require(made.ok());
+    bool empty = false;
+    for (const std::uint64_t each : made->shape) empty = empty || each == 0;
+    if (empty) return error(errc::invalid_argument, "nothing to plan");
+    return made;
+  }
+  if (kind == 2) {
+    coordinate_selection which;
+    which.shape = {1 + in.below(12)};
+    which.points.resize(grid.rank());
+    for (std::size_t d = 0; d < grid.rank(); ++d)
+      for (std::uint64_t i = 0; i < which.shape[0]; ++i) which.points[d].push_back(position(d));
+    auto made = select(which, grid);
+    require(made.ok());
+    return made;
+  }
+  mask_selection which;
+  std::uint64_t elements = 1;
+  for (std::size_t d = 0; d < grid.rank(); ++d) {
+    which.shape.push_back(grid.axis(d).extent());
+    elements *= grid.axis(d).extent();
+  }
+  which.words.resize((elements + 63) / 64);
+  for (std::uint64_t& word : which.words)
+    for (int byte = 0; byte < 8; ++byte) word = word << 8 | in.below(256);
+  auto made = select(which, grid);
+  require(made.ok());
+  return made;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -131,17 +180,25 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   source.store = &store;
   source.from = from;
   source.to_strides.resize(rank, 1);
+  resolved_selection listed;
+  if (const std::uint64_t kind = in.below(4); kind != 0) {
+    auto made = indexed(in, layout.grid(), kind);
+    if (made.ok()) listed = std::move(*made);
+    if (listed.indexed) {
+      source.from.clear();
+      source.indexed = listed.indexed.get();
+      source.to_strides.resize(source.indexed->places_axes() ? rank : listed.shape.size(), 1);
+    }
+  }
   plan_limits limits;
   limits.max_cells = 1 + in.below(40);
   limits.max_index_bytes = 64 * (1 + in.below(4));
 
   std::map<cell_id, int> wanted;
-  for (cell_id cell = 0; cell < layout.grid().cells(); ++cell) {
-    dim_vector<std::uint64_t> at;
-    layout.grid().coordinates(cell, at);
-    cell_region region;
-    if (intersect(layout.grid(), at, from, region)) wanted[cell] = 1;
-  }
+  placement where;
+  for (cell_id cell = 0; cell < layout.grid().cells(); ++cell)
+    if (place(source, cell, where)) wanted[cell] = 1;
+  if (listed.indexed) require(listed.indexed->cells() == wanted.size());
 
   planner plans;
   plans.start({&source, 1}, limits);
