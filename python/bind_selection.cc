@@ -1,9 +1,12 @@
 #include <limits>
+#include <memory>
 
 #include <cstring>
 #include <string_view>
 
+#include "api/array_state.h"
 #include "bind_selection.h"
+#include "plan/indexed_selection.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -204,11 +207,22 @@ selection_handle orthogonal_of(const array_handle& self, const nb::tuple& items)
 }
 
 selection_handle points_of(const array_handle& self, const nb::tuple& lists, const nb::tuple& shape) {
-  coordinate_selection which;
+  // The lists stay where they are: a million points are no small copy.
+  std::vector<std::unique_ptr<exported_items>> exported;
+  coordinate_view which;
   if (shape.size() > kMaxRank) raise(error(errc::out_of_range, "index arrays of more than 32 dimensions"));
   for (const nb::handle size : shape) which.shape.push_back(nb::cast<std::uint64_t>(size));
-  for (const nb::handle list : lists) which.points.push_back(list_of(list));
-  return resolved(self, which);
+  for (const nb::handle list : lists) {
+    exported.push_back(std::make_unique<exported_items>(list, "lq", 8));
+    which.points.emplace_back(static_cast<const std::int64_t*>(exported.back()->data()), exported.back()->size());
+  }
+  const array a = self.array;  // another thread may resize the Array meanwhile
+  return {call_engine([&]() -> result<resolved_selection> {
+            auto made = select(which, a.state().layout->grid());
+            if (!made.ok()) return std::move(made).error().note("array '" + a.uri() + "'");
+            return made;
+          }),
+          a.shape()};
 }
 
 selection_handle mask_of(const array_handle& self, nb::handle mask) {

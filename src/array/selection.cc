@@ -159,26 +159,28 @@ result<resolved_orthogonal> resolve(const orthogonal_selection& which, const ext
   return out;
 }
 
-result<std::uint64_t> check_points(const coordinate_selection& which, const extents& shape) {
+result<std::uint64_t> check_points(std::span<const std::span<const std::int64_t>> points, const extents& result_shape,
+                                   const extents& shape) {
   PENSTOCK_TRY(check_sizes(shape));
-  if (which.points.size() > shape.size()) return rank_error(shape.size(), which.points.size());
-  if (which.points.size() < shape.size()) {
+  if (points.size() > shape.size()) return rank_error(shape.size(), points.size());
+  if (points.size() < shape.size()) {
     return error(errc::out_of_range,
                  fmt::format("too few indices for array: array is {}-dimensional, but {} were indexed", shape.size(),
-                             which.points.size()));
+                             points.size()));
   }
-  PENSTOCK_ASSIGN(const std::uint64_t count, element_count(which.shape));
-  for (std::size_t d = 0; d < which.points.size(); ++d) {
-    if (which.points[d].size() != count) {
+  PENSTOCK_ASSIGN(const std::uint64_t count, element_count(result_shape));
+  for (std::size_t d = 0; d < points.size(); ++d) {
+    if (points[d].size() != count) {
       return error(errc::invalid_argument, fmt::format("axis {} has {} coordinates, the result's shape {} needs {}", d,
-                                                       which.points[d].size(), to_string(which.shape), count));
+                                                       points[d].size(), to_string(result_shape), count));
     }
   }
   return count;
 }
 
 result<coordinate_selection> resolve(const coordinate_selection& which, const extents& shape) {
-  PENSTOCK_TRY(check_points(which, shape));
+  const std::vector<std::span<const std::int64_t>> lists(which.points.begin(), which.points.end());
+  PENSTOCK_TRY(check_points(lists, which.shape, shape));
   coordinate_selection out;
   out.shape = which.shape;
   out.points.reserve(which.points.size());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include <penstock/result.h>
 #include <penstock/selection.h>
@@ -11,9 +12,10 @@ namespace penstock::inline v0 {
 /// `index 7 is out of bounds for axis 0 with size 5`, NumPy's IndexError.
 error bounds_error(std::int64_t index, std::size_t axis, std::uint64_t size);
 
-/// The number of points, where there is one list for each dimension and each has that many. Positions are not looked
-/// at.
-result<std::uint64_t> check_points(const coordinate_selection& which, const extents& shape);
+/// The number of points, where there is one list for each dimension and each has that many: as many as a result of
+/// `result_shape` has elements. Positions are not looked at.
+result<std::uint64_t> check_points(std::span<const std::span<const std::int64_t>> points, const extents& result_shape,
+                                   const extents& shape);
 
 /// The mask has the array's shape and a bit for each element.
 result<> check_mask(const mask_selection& which, const extents& shape);

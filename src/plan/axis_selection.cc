@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "plan/cell_lists.h"
 #include "plan/indexed_selection.h"
+#include "plan/placement.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -78,7 +79,7 @@ void group_list(const index_list& list, const grid_axis& axis, selected_axis& ou
     in_cell[i] = within;
   }
   std::vector<Point> points;
-  out.cells = group_by_cell(cell, in_cell, axis.cells(), points);
+  out.cells = group_by_cell<Point, std::uint64_t>(cell, in_cell, axis.cells(), points);
   for (std::size_t i = 0; i < out.cells.cells.size(); ++i) {
     const std::size_t begin = out.cells.begin[i], end = out.cells.begin[i + 1];
     out.cells.begin[i] = out.runs.size();

@@ -17,7 +17,8 @@ Point make_point(std::uint64_t in_cell, std::uint64_t in_result) noexcept {
   return {static_cast<number>(in_cell), static_cast<number>(in_result)};
 }
 
-cell_groups groups_of_sorted(const std::vector<std::uint64_t>& cell) {
+template <class Number>
+cell_groups groups_of_sorted(std::span<const Number> cell) {
   cell_groups out;
   for (std::size_t i = 0; i < cell.size(); ++i) {
     if (i != 0 && cell[i] == cell[i - 1]) continue;
@@ -29,12 +30,12 @@ cell_groups groups_of_sorted(const std::vector<std::uint64_t>& cell) {
 }
 
 // One pass, with a counter for each cell.
-template <class Point>
-cell_groups count_cells(const std::vector<std::uint64_t>& cell, const std::vector<std::uint64_t>& in_cell,
-                        std::uint64_t cell_count, std::vector<Point>& points) {
+template <class Point, class Number>
+cell_groups count_cells(std::span<const Number> cell, std::span<const Number> in_cell, std::uint64_t cell_count,
+                        std::vector<Point>& points) {
   cell_groups out;
   std::vector<std::size_t> at(static_cast<std::size_t>(cell_count), 0);
-  for (const std::uint64_t each : cell) ++at[each];
+  for (const Number each : cell) ++at[each];
   std::size_t before = 0;
   for (std::size_t c = 0; c < at.size(); ++c) {
     const std::size_t count = at[c];
@@ -50,15 +51,15 @@ cell_groups count_cells(const std::vector<std::uint64_t>& cell, const std::vecto
 }
 
 // Sorts by the digits of the cells' numbers, from the lowest. `cell` comes out sorted.
-template <class Point>
-void sort_by_digits(std::vector<std::uint64_t>& cell, std::uint64_t cell_count, std::vector<Point>& points) {
-  std::vector<std::uint64_t> next_cell(cell.size());
+template <class Point, class Number>
+void sort_by_digits(std::vector<Number>& cell, std::uint64_t cell_count, std::vector<Point>& points) {
+  std::vector<Number> next_cell(cell.size());
   std::vector<Point> next_points(points.size());
   const auto bits = static_cast<unsigned>(std::bit_width(cell_count - 1));
   for (unsigned shift = 0; shift < bits; shift += kDigitBits) {
     constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
     std::vector<std::size_t> at(kDigits, 0);
-    for (const std::uint64_t each : cell) ++at[each >> shift & (kDigits - 1)];
+    for (const Number each : cell) ++at[each >> shift & (kDigits - 1)];
     std::size_t before = 0;
     for (std::size_t& each : at) {
       const std::size_t count = each;
@@ -89,28 +90,26 @@ axis_split::axis_split(const grid_axis& axis) noexcept : axis_(axis) {
   if (length > 1 && length <= kMost) reciprocal_ = ~std::uint64_t{0} / length + 1;
 }
 
-template <class Point>
-cell_groups group_by_cell(std::vector<std::uint64_t>& cell, std::vector<std::uint64_t>& in_cell,
-                          std::uint64_t cell_count, std::vector<Point>& points) {
+template <class Point, class Number>
+cell_groups group_by_cell(std::span<const Number> cell, std::span<const Number> in_cell, std::uint64_t cell_count,
+                          std::vector<Point>& points) {
   const std::size_t count = cell.size();
   points.resize(count);
   const bool sorted = std::is_sorted(cell.begin(), cell.end());
-  cell_groups out;
-  if (!sorted && cell_count <= std::max<std::uint64_t>(kMaxCounted, 2 * std::uint64_t{count})) {
-    out = count_cells(cell, in_cell, cell_count, points);
-  } else {
-    for (std::size_t i = 0; i < count; ++i) points[i] = make_point<Point>(in_cell[i], i);
-    if (!sorted) sort_by_digits(cell, cell_count, points);
-    out = groups_of_sorted(cell);
-  }
-  cell = {};
-  in_cell = {};
-  return out;
+  if (!sorted && cell_count <= std::max<std::uint64_t>(kMaxCounted, 2 * std::uint64_t{count}))
+    return count_cells(cell, in_cell, cell_count, points);
+  for (std::size_t i = 0; i < count; ++i) points[i] = make_point<Point>(in_cell[i], i);
+  if (sorted) return groups_of_sorted(cell);
+  std::vector<Number> keys(cell.begin(), cell.end());
+  sort_by_digits(keys, cell_count, points);
+  return groups_of_sorted(std::span<const Number>(keys));
 }
 
-template cell_groups group_by_cell<cell_point>(std::vector<std::uint64_t>&, std::vector<std::uint64_t>&, std::uint64_t,
-                                               std::vector<cell_point>&);
-template cell_groups group_by_cell<wide_point>(std::vector<std::uint64_t>&, std::vector<std::uint64_t>&, std::uint64_t,
-                                               std::vector<wide_point>&);
+template cell_groups group_by_cell(std::span<const std::uint32_t>, std::span<const std::uint32_t>, std::uint64_t,
+                                   std::vector<cell_point>&);
+template cell_groups group_by_cell(std::span<const std::uint64_t>, std::span<const std::uint64_t>, std::uint64_t,
+                                   std::vector<cell_point>&);
+template cell_groups group_by_cell(std::span<const std::uint64_t>, std::span<const std::uint64_t>, std::uint64_t,
+                                   std::vector<wide_point>&);
 
 }  // namespace penstock::inline v0

@@ -47,14 +47,10 @@ class axis_split {
 };
 
 /// Groups elements by cell, in linear time: element i of the result is number `in_cell[i]` of cell `cell[i]`. The
-/// points come out in the order of `begin`; both inputs are used up. `Point` is cell_point or wide_point.
-template <class Point>
-cell_groups group_by_cell(std::vector<std::uint64_t>& cell, std::vector<std::uint64_t>& in_cell,
-                          std::uint64_t cell_count, std::vector<Point>& points);
-
-extern template cell_groups group_by_cell<cell_point>(std::vector<std::uint64_t>&, std::vector<std::uint64_t>&,
-                                                      std::uint64_t, std::vector<cell_point>&);
-extern template cell_groups group_by_cell<wide_point>(std::vector<std::uint64_t>&, std::vector<std::uint64_t>&,
-                                                      std::uint64_t, std::vector<wide_point>&);
+/// points come out in the order of `begin`. `Point` is cell_point or wide_point, `Number` std::uint32_t or
+/// std::uint64_t.
+template <class Point, class Number>
+cell_groups group_by_cell(std::span<const Number> cell, std::span<const Number> in_cell, std::uint64_t cell_count,
+                          std::vector<Point>& points);
 
 }  // namespace penstock::inline v0

@@ -1,15 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <penstock/plan.h>
 #include <penstock/result.h>
 #include <penstock/selection.h>
 #include "array/chunk_grid.h"
-#include "plan/placement.h"
 
 namespace penstock::inline v0 {
+
+struct placement;  // plan/placement.h
 
 /// A selection that is no box, resolved against a grid: which cells it touches, and what of each. Immutable; shared by
 /// the workers of a read.
@@ -37,6 +40,12 @@ class indexed_selection {
   chunk_grid grid_;
 };
 
+/// A coordinate selection that borrows its lists.
+struct coordinate_view {
+  std::vector<std::span<const std::int64_t>> points;
+  extents shape;
+};
+
 /// Resolve a selection against an array whose cells are `grid`'s. Lists that are evenly spaced become ranges, and
 /// where nothing else is left, `indexed` is null.
 ///
@@ -44,6 +53,7 @@ class indexed_selection {
 /// \error out_of_range, invalid_argument  As NumPy.
 result<resolved_selection> select(const orthogonal_selection& which, const chunk_grid& grid);
 result<resolved_selection> select(const coordinate_selection& which, const chunk_grid& grid);
+result<resolved_selection> select(const coordinate_view& which, const chunk_grid& grid);
 result<resolved_selection> select(const mask_selection& which, const chunk_grid& grid);
 
 }  // namespace penstock::inline v0

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "plan/cell_lists.h"
 #include "plan/indexed_selection.h"
+#include "plan/placement.h"
 
 namespace penstock::inline v0 {
 namespace {

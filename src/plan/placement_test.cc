@@ -301,20 +301,19 @@ TEST(Placement, EverySelectionScattersFillsAndGathersWhatThePlainWayDoes) {
 }
 
 // Groups by the plain way, and compares.
-template <class Point>
+template <class Point, class Number = std::uint64_t>
 void check_groups(std::uint64_t cells, std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::vector<std::uint64_t> cell(count), in_cell(count);
+  std::vector<Number> cell_of(count), number_of(count);
   for (std::size_t i = 0; i < count; ++i) {
-    cell[i] = random() % cells;
-    in_cell[i] = random() % 1000;
+    cell_of[i] = static_cast<Number>(random() % cells);
+    number_of[i] = static_cast<Number>(random() % 1000);
   }
-  const auto cell_of = cell, number_of = in_cell;
   std::vector<std::size_t> order(count);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cell_of[a] < cell_of[b]; });
   std::vector<Point> points;
-  const cell_groups groups = group_by_cell(cell, in_cell, cells, points);
+  const cell_groups groups = group_by_cell<Point, Number>(cell_of, number_of, cells, points);
   std::size_t group = 0;
   for (std::size_t i = 0; i < count; ++i) {
     while (groups.begin[group + 1] <= i) ++group;
@@ -331,7 +330,9 @@ TEST(CellGroups, AreSortedAndKeepTheOrderOfTheResult) {
     check_groups<cell_point>(cells, 5000, cells);
     check_groups<wide_point>(cells, 5000, cells + 1);
   }
-  check_groups<cell_point>(9, 1, 1);
+  check_groups<cell_point, std::uint32_t>(9, 1, 1);
+  check_groups<cell_point, std::uint32_t>(1000, 5000, 2);
+  check_groups<cell_point, std::uint32_t>(1 << 30, 5000, 3);
 }
 
 TEST(AxisSplit, DividesAsTheGridDoes) {

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "array/selection_checks.h"
 #include "base/checked.h"
 #include "plan/cell_lists.h"
 #include "plan/indexed_selection.h"
+#include "plan/placement.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -127,54 +129,95 @@ bool has_long_runs(const std::vector<cell_point>& points) noexcept {
   return points.size() >= kMinRunLength * (runs + 1);
 }
 
-}  // namespace
+/// Points are split into cells this many at a time, one dimension after the other, while they are in the cache.
+constexpr std::size_t kBlock = 2048;
 
-result<resolved_selection> select(const coordinate_selection& which, const chunk_grid& grid) {
-  const std::size_t rank = grid.rank();
-  extents shape;
-  for (std::size_t d = 0; d < rank; ++d) shape.push_back(grid.axis(d).extent());
-  PENSTOCK_ASSIGN(const std::uint64_t count, check_points(which, shape));
-  const auto points_count = static_cast<std::size_t>(count);
-  std::vector<std::uint64_t> cell(points_count, 0), in_cell(points_count, 0);
-  std::uint64_t volume = 1;  // of the largest cell; saturating
-  for (std::size_t d = 0; d < rank; ++d) {
+/// The most elements that a cell has; saturating.
+std::uint64_t largest_cell(const chunk_grid& grid) noexcept {
+  std::uint64_t volume = 1;
+  for (std::size_t d = 0; d < grid.rank(); ++d) {
     const grid_axis& axis = grid.axis(d);
     std::uint64_t longest = axis.cells() == 0 ? 0 : axis.codec_length(0);
     if (!axis.is_uniform())
       for (std::uint64_t c = 1; c < axis.cells(); ++c) longest = std::max(longest, axis.codec_length(c));
     if (!checked_mul(volume, longest, volume)) volume = std::numeric_limits<std::uint64_t>::max();
-    const axis_split split(axis);
-    const auto length = static_cast<std::int64_t>(axis.extent());
-    const bool uniform = axis.is_uniform();
-    const std::int64_t* const list = which.points[d].data();
-    for (std::size_t i = 0; i < points_count; ++i) {
-      const std::int64_t at = list[i] < 0 ? list[i] + length : list[i];
-      if (at < 0 || at >= length) return bounds_error(list[i], d, axis.extent());
-      const auto [c, within] = split(static_cast<std::uint64_t>(at));
-      cell[i] = cell[i] * axis.cells() + c;
-      in_cell[i] = in_cell[i] * (uniform ? longest : axis.codec_length(c)) + within;
+  }
+  return volume;
+}
+
+// Finds each point's cell and its number in it.
+template <class Number>
+result<> split_points(const coordinate_view& which, const chunk_grid& grid, std::size_t count, Number* cell,
+                      Number* in_cell) {
+  std::vector<axis_split> splits;
+  for (std::size_t d = 0; d < grid.rank(); ++d) splits.emplace_back(grid.axis(d));
+  for (std::size_t begin = 0; begin < count; begin += kBlock) {
+    const std::size_t end = std::min(count, begin + kBlock);
+    std::fill(cell + begin, cell + end, Number{0});
+    std::fill(in_cell + begin, in_cell + end, Number{0});
+    for (std::size_t d = 0; d < grid.rank(); ++d) {
+      const grid_axis& axis = grid.axis(d);
+      const axis_split& split = splits[d];
+      const auto length = static_cast<std::int64_t>(axis.extent());
+      const bool uniform = axis.is_uniform();
+      const std::uint64_t cells = axis.cells(), cell_length = uniform && cells != 0 ? axis.codec_length(0) : 0;
+      const std::int64_t* const list = which.points[d].data();
+      for (std::size_t i = begin; i < end; ++i) {
+        const std::int64_t at = list[i] < 0 ? list[i] + length : list[i];
+        if (at < 0 || at >= length) return bounds_error(list[i], d, axis.extent());
+        const auto [c, within] = split(static_cast<std::uint64_t>(at));
+        cell[i] = static_cast<Number>(cell[i] * cells + c);
+        in_cell[i] = static_cast<Number>(in_cell[i] * (uniform ? cell_length : axis.codec_length(c)) + within);
+      }
     }
   }
+  return {};
+}
 
+template <class Number, class Point>
+result<cell_groups> group_points(const coordinate_view& which, const chunk_grid& grid, std::size_t count,
+                                 std::vector<Point>& points) {
+  // Not zeroed first: for a million points fresh pages cost more than all else.
+  const std::unique_ptr<Number[]> cell(new Number[count]), in_cell(new Number[count]);
+  PENSTOCK_TRY(split_points(which, grid, count, cell.get(), in_cell.get()));
+  return group_by_cell<Point, Number>(std::span<const Number>(cell.get(), count),
+                                      std::span<const Number>(in_cell.get(), count), grid.cells(), points);
+}
+
+}  // namespace
+
+result<resolved_selection> select(const coordinate_selection& which, const chunk_grid& grid) {
+  return select(coordinate_view{{which.points.begin(), which.points.end()}, which.shape}, grid);
+}
+
+result<resolved_selection> select(const coordinate_view& which, const chunk_grid& grid) {
+  extents shape;
+  for (std::size_t d = 0; d < grid.rank(); ++d) shape.push_back(grid.axis(d).extent());
+  PENSTOCK_ASSIGN(const std::uint64_t points_count, check_points(which.points, which.shape, shape));
+  const auto count = static_cast<std::size_t>(points_count);
   resolved_selection out;
   out.shape = which.shape;
   std::vector<cell_point> points;
   std::vector<point_run> runs;
   cell_groups groups;
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
-  if (count <= kMost && volume <= kMost) {
-    groups = group_by_cell(cell, in_cell, grid.cells(), points);
+  if (points_count <= kMost && largest_cell(grid) <= kMost) {
+    if (grid.cells() <= kMost) {
+      PENSTOCK_ASSIGN(groups, group_points<std::uint32_t>(which, grid, count, points));
+    } else {
+      PENSTOCK_ASSIGN(groups, group_points<std::uint64_t>(which, grid, count, points));
+    }
     if (has_long_runs(points)) {
       runs = runs_of(points, groups);
       points = {};
     }
   } else {
     std::vector<wide_point> wide;
-    groups = group_by_cell(cell, in_cell, grid.cells(), wide);
+    PENSTOCK_ASSIGN(groups, group_points<std::uint64_t>(which, grid, count, wide));
     runs = runs_of(wide, groups);
   }
   out.indexed = std::make_shared<point_selection>(grid, which.shape, std::move(groups), std::move(points),
-                                                  std::move(runs), count);
+                                                  std::move(runs), points_count);
   return out;
 }
 

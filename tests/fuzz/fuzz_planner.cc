@@ -10,6 +10,7 @@
 #include "array/chunk_grid.h"
 #include "codec/codec_chain.h"
 #include "plan/indexed_selection.h"
+#include "plan/placement.h"
 #include "plan/planner.h"
 
 namespace {
