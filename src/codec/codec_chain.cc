@@ -139,9 +139,9 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
   if (scratch.timed) scratch.scatter_began = std::chrono::steady_clock::now();
   if (target.indexed != nullptr) {
     // The copy only reads from the cell.
-    indexed_scatter({target.data, target.strides, const_cast<std::byte*>(from), stored_strides_, cell_,
-                     type_.item_bytes()},
-                    *target.indexed, swap_bytes_);
+    indexed_scatter(
+        {target.data, target.strides, const_cast<std::byte*>(from), stored_strides_, cell_, type_.item_bytes()},
+        *target.indexed, swap_bytes_);
     return {};
   }
   if (target.covers_cell) {

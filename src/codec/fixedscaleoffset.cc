@@ -27,26 +27,6 @@ T rounded(T value) noexcept {
   return std::rint(value);
 }
 
-// x is T; sums and products of half are those of float, rounded each.
-template <class T>
-using wide = std::conditional_t<std::is_same_v<T, half>, float, T>;
-template <class T>
-wide<T> narrow(wide<T> value) noexcept {
-  if constexpr (std::is_same_v<T, half>) {
-    return static_cast<float>(half(static_cast<double>(value)));
-  } else {
-    return value;
-  }
-}
-template <class T>
-T put(wide<T> value) noexcept {
-  if constexpr (std::is_same_v<T, half>) {
-    return half(static_cast<double>(value));
-  } else {
-    return value;
-  }
-}
-
 class fixedscaleoffset_codec final : public number_codec {
  public:
   fixedscaleoffset_codec(const number_types& types, setting offset, setting scale)

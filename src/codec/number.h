@@ -102,6 +102,26 @@ void store(std::byte* items, std::size_t i, T value) noexcept {
   __builtin_memcpy(items + i * sizeof(T), &value, sizeof(T));
 }
 
+/// What T computes in: sums and products of half are those of float, each rounded by `narrow`.
+template <class T>
+using wide = std::conditional_t<std::is_same_v<T, half>, float, T>;
+template <class T>
+wide<T> narrow(wide<T> value) noexcept {
+  if constexpr (std::is_same_v<T, half>) {
+    return static_cast<float>(half(static_cast<double>(value)));
+  } else {
+    return value;
+  }
+}
+template <class T>
+T put(wide<T> value) noexcept {
+  if constexpr (std::is_same_v<T, half>) {
+    return half(static_cast<double>(value));
+  } else {
+    return value;
+  }
+}
+
 /// Casts `count` native items as NumPy's astype does, at any address; the ranges must not overlap unless the kinds are
 /// the same.
 using cast_function = void (*)(const std::byte* from, std::byte* to, std::size_t count) noexcept;

@@ -11,15 +11,15 @@ namespace {
 
 constexpr bool kNativeBig = std::endian::native == std::endian::big;
 
-result<stored_number> stored(const numpy_type& type, std::string_view setting) {
+}  // namespace
+
+result<stored_number> stored_number_of(const numpy_type& type, std::string_view setting) {
   const std::optional<number> kind = number_of(type.type);
   if (!kind) {
     return error{errc::unsupported, fmt::format("'{}' is {}, which has no arithmetic here", setting, type.type.name())};
   }
   return stored_number{*kind, type.big_endian != kNativeBig && item_bytes(*kind) > 1};
 }
-
-}  // namespace
 
 std::uint64_t number_codec::max_encoded_bytes(std::uint64_t decoded_bytes) const {
   const std::uint64_t from = item_bytes(decoded_.kind), to = item_bytes(encoded_.kind);
@@ -60,8 +60,8 @@ result<number_types> number_types::of(const codec_members& members, const stage_
   number_types made;
   PENSTOCK_ASSIGN(made.decoded, members.item_type(decoded, numpy_type{input.type, input.big_endian}));
   PENSTOCK_ASSIGN(made.encoded, members.item_type(encoded, made.decoded));
-  PENSTOCK_ASSIGN(made.decoded_number, stored(made.decoded, decoded));
-  PENSTOCK_ASSIGN(made.encoded_number, stored(made.encoded, encoded));
+  PENSTOCK_ASSIGN(made.decoded_number, stored_number_of(made.decoded, decoded));
+  PENSTOCK_ASSIGN(made.encoded_number, stored_number_of(made.encoded, encoded));
   return made;
 }
 

@@ -38,6 +38,10 @@ struct number_types {
                                  std::string_view encoded);
 };
 
+/// \param setting  For the error's text.
+/// \error unsupported  A type without arithmetic here.
+result<stored_number> stored_number_of(const numpy_type& type, std::string_view setting);
+
 /// What a filter hands on that makes items of `encoded` from the input's bytes, taken as items of `decoded`.
 /// \error corrupt_data  The bytes are no whole number of those.
 result<compiled_codec> filter_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input,

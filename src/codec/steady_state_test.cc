@@ -73,6 +73,18 @@ TEST(SteadyState, DecodesWithoutAnAllocation) {
     chains.push_back("[\"bytes\"," + text + "]");
     chains.push_back("[\"bytes\"," + text + ",\"crc32c\"," + byte_codec_texts()[0] + "]");
   }
+  const std::string little = R"({"name":"bytes","configuration":{"endian":"little"}})";
+  for (
+      const std::string& text :
+      {R"({"name":"numcodecs.delta","configuration":{"dtype":"|u1","astype":">i2"}},)" + little,
+       R"({"name":"numcodecs.astype","configuration":{"encode_dtype":"<f4","decode_dtype":"|u1"}},)" + little,
+       R"({"name":"numcodecs.fixedscaleoffset","configuration":{"offset":0,"scale":1,"dtype":"|u1","astype":">i4"}},)" +
+           little + R"(,{"name":"numcodecs.shuffle"},{"name":"numcodecs.lz4"})",
+       R"({"name":"cast_value","configuration":{"data_type":"float64"}},{"name":"scale_offset","configuration":{"offset":1}},)" +
+           little,
+       std::string(R"({"name":"reshape","configuration":{"shape":[-1]}},"packbits")")}) {
+    chains.push_back("[" + text + "]");
+  }
   const std::uint64_t side = 64;
   for (const std::string& text : chains) {
     ledger accounts(std::uint64_t{1} << 30, 0);

@@ -8,9 +8,9 @@ namespace {
 using namespace penstock;
 
 const dtype kTypes[] = {{dtype_kind::boolean, 8},         {dtype_kind::unsigned_integer, 16},
-                            {dtype_kind::floating, 32},       {dtype_kind::signed_integer, 64},
-                            {dtype_kind::complex, 128},       {dtype_kind::raw, 24},
-                            {dtype_kind::fixed_utf32, 32 * 3}};
+                        {dtype_kind::floating, 32},       {dtype_kind::signed_integer, 64},
+                        {dtype_kind::complex, 128},       {dtype_kind::raw, 24},
+                        {dtype_kind::fixed_utf32, 32 * 3}};
 
 codec_config choose_byte_codec(std::uint32_t which) {
   switch (which) {

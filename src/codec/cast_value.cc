@@ -1,0 +1,304 @@
+// The registered extension codec: values to the nearest value of another type, by a rule for ties and one for what is
+// out of range, and a table for values that go elsewhere.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "codec/number_codec.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+enum class rounding : std::uint8_t { nearest_even, towards_zero, towards_positive, towards_negative, nearest_away };
+constexpr std::string_view kRoundings[] = {"nearest-even", "towards-zero", "towards-positive", "towards-negative",
+                                           "nearest-away"};
+enum class beyond : std::uint8_t { error, clamp, wrap };
+constexpr std::string_view kBeyonds[] = {"error", "clamp", "wrap"};
+
+// Holds every number of T exactly. x86's long double has 64 bits; others have more.
+template <class T>
+using exact = std::conditional_t<std::is_integral_v<T> && sizeof(T) == 8, long double, double>;
+
+struct mapped_value {
+  long double from = 0, to = 0;
+};
+
+struct cast_rules {
+  rounding round = rounding::nearest_even;
+  beyond out_of_range = beyond::error;
+  std::vector<mapped_value> values;
+};
+
+template <class Wide>
+Wide round_whole(Wide value, rounding rule) noexcept {
+  switch (rule) {
+    case rounding::nearest_even:
+      return std::rint(value);
+    case rounding::towards_zero:
+      return std::trunc(value);
+    case rounding::towards_positive:
+      return std::ceil(value);
+    case rounding::towards_negative:
+      return std::floor(value);
+    case rounding::nearest_away:
+      break;
+  }
+  return std::round(value);
+}
+
+// To an integer. False: nothing that the rules allow.
+template <class To, class Wide>
+bool to_integer(Wide value, const cast_rules& rules, To& out) noexcept {
+  if (!std::isfinite(value)) return false;
+  const Wide whole = round_whole(value, rules.round);
+  // Powers of two: exact in every type.
+  const Wide end = std::ldexp(Wide{1}, std::numeric_limits<To>::digits);
+  const Wide begin = std::is_signed_v<To> ? -end : Wide{0};
+  if (whole >= begin && whole < end) {
+    out = static_cast<To>(whole);
+    return true;
+  }
+  switch (rules.out_of_range) {
+    case beyond::error:
+      return false;
+    case beyond::clamp:
+      out = whole < begin ? std::numeric_limits<To>::min() : std::numeric_limits<To>::max();
+      return true;
+    case beyond::wrap:
+      break;
+  }
+  const Wide modulus = std::ldexp(Wide{1}, static_cast<int>(8 * sizeof(To)));
+  Wide rest = std::fmod(whole, modulus);
+  if (rest < 0) rest += modulus;
+  out = static_cast<To>(static_cast<std::make_unsigned_t<To>>(rest));
+  return true;
+}
+
+// Numbers of a floating type as floats of at least that width, and their neighbours.
+template <class To>
+struct floating {
+  static To nearest(long double value) noexcept { return static_cast<To>(value); }
+  static To nearest(double value) noexcept { return static_cast<To>(value); }
+  static long double value(To of) noexcept { return of; }
+  static To next(To of, bool up) noexcept {
+    return std::nextafter(of, up ? std::numeric_limits<To>::infinity() : -std::numeric_limits<To>::infinity());
+  }
+};
+template <>
+struct floating<half> {
+  // Integers of 64 bits are rounded here first, but where that matters they are beyond binary16.
+  static half nearest(long double value) noexcept { return half(static_cast<double>(value)); }
+  static half nearest(double value) noexcept { return half(value); }
+  static long double value(half of) noexcept { return static_cast<double>(of); }
+  static half next(half of, bool up) noexcept {
+    const bool negative = (of.bits & 0x8000) != 0;
+    if ((of.bits & 0x7fff) == 0) {
+      of.bits = up ? 0x0001 : 0x8001;
+    } else {
+      of.bits = static_cast<std::uint16_t>(of.bits + (negative == up ? -1 : 1));
+    }
+    return of;
+  }
+};
+
+template <class To, class Wide>
+bool to_floating(Wide value, const cast_rules& rules, To& out) noexcept {
+  using target = floating<To>;
+  out = target::nearest(value);
+  if (!std::isfinite(value)) return true;
+  if (std::isfinite(target::value(out))) {
+    const long double made = target::value(out), wanted = value;
+    if (made != wanted) {
+      switch (rules.round) {
+        case rounding::nearest_even:
+          break;
+        case rounding::towards_zero:
+          if (std::abs(made) > std::abs(wanted)) out = target::next(out, wanted < 0);
+          break;
+        case rounding::towards_positive:
+          if (made < wanted) out = target::next(out, true);
+          break;
+        case rounding::towards_negative:
+          if (made > wanted) out = target::next(out, false);
+          break;
+        case rounding::nearest_away: {
+          const To other = target::next(out, made < wanted);
+          const bool tie = std::abs(wanted - made) == std::abs(target::value(other) - wanted);
+          if (tie && std::abs(target::value(other)) > std::abs(made)) out = other;
+          break;
+        }
+      }
+    }
+  }
+  return std::isfinite(target::value(out)) || rules.out_of_range == beyond::clamp;
+}
+
+// False: an item that the rules do not allow.
+template <class From, class To>
+bool cast_values(const std::byte* from, std::byte* to, std::size_t count, const cast_rules& rules) noexcept {
+  bool good = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    auto value = static_cast<exact<From>>(load<From>(from, i));
+    To made{};
+    bool mapped = false;
+    for (const mapped_value& each : rules.values) {
+      if (static_cast<long double>(value) == each.from || (std::isnan(value) && std::isnan(each.from))) {
+        if constexpr (std::is_integral_v<To>) {
+          made = static_cast<To>(each.to);
+        } else {
+          made = floating<To>::nearest(each.to);
+        }
+        mapped = true;
+        break;
+      }
+    }
+    if (!mapped) {
+      if constexpr (std::is_integral_v<To>) {
+        good = to_integer(value, rules, made) && good;
+      } else {
+        good = to_floating(value, rules, made) && good;
+      }
+    }
+    store<To>(to, i, made);
+  }
+  return good;
+}
+
+using value_cast = bool (*)(const std::byte*, std::byte*, std::size_t, const cast_rules&) noexcept;
+
+value_cast value_cast_of(number from, number to) {
+  return visit_number(from, [&]<class From>(number_tag<From>) {
+    return visit_number(to, [&]<class To>(number_tag<To>) -> value_cast {
+      if constexpr (std::is_same_v<From, truth> || std::is_same_v<To, truth>) {
+        return nullptr;
+      } else {
+        return cast_values<From, To>;
+      }
+    });
+  });
+}
+
+class cast_value_codec final : public number_codec {
+ public:
+  cast_value_codec(stored_number decoded, stored_number encoded, cast_rules encode, cast_rules decode,
+                   std::string description)
+      : number_codec(decoded, encoded),
+        encode_(std::move(encode)),
+        decode_(std::move(decode)),
+        description_(std::move(description)) {}
+
+  std::string_view name() const override { return "cast_value"; }
+  std::string describe() const override { return description_; }
+
+ private:
+  result<> decode_numbers(std::span<const std::byte> encoded, std::byte* out) const override {
+    return run(encoded, encoded_, decoded_, out, decode_, errc::corrupt_data);
+  }
+  result<> encode_numbers(std::span<const std::byte> decoded, std::byte* out) const override {
+    return run(decoded, decoded_, encoded_, out, encode_, errc::invalid_argument);
+  }
+
+  static result<> run(std::span<const std::byte> in, stored_number from, stored_number to, std::byte* out,
+                      const cast_rules& rules, errc code) {
+    const value_cast cast = value_cast_of(from.kind, to.kind);
+    bool good = true;
+    transform_numbers(in, from, from.kind, to.kind, to, out,
+                      [&](const std::byte* source, std::byte* target, std::size_t count) {
+                        good = cast(source, target, count, rules) && good;
+                      });
+    if (good) return {};
+    return error{code, fmt::format("{} does not hold every value of {} that is to be cast", to_string(to.kind),
+                                   to_string(from.kind))};
+  }
+
+  cast_rules encode_, decode_;
+  std::string description_;
+};
+
+result<long double> mapped_number(const json& value, number type) {
+  std::int64_t whole = 0;
+  std::uint64_t natural = 0;
+  double real = 0;
+  std::optional<long double> made;
+  if (value.get(whole)) {
+    made = whole;
+  } else if (value.get(natural)) {
+    made = natural;
+  } else if (value.get(real)) {
+    made = real;
+  } else if (const std::string* const text = value.as_string()) {
+    if (*text == "NaN") made = std::numeric_limits<long double>::quiet_NaN();
+    if (*text == "Infinity") made = std::numeric_limits<long double>::infinity();
+    if (*text == "-Infinity") made = -std::numeric_limits<long double>::infinity();
+  }
+  const bool holds = made && (is_float(type) || visit_number(type, [&]<class T>(number_tag<T>) {
+                                if constexpr (std::is_integral_v<T>) {
+                                  return *made == std::trunc(*made) && *made >= std::numeric_limits<T>::min() &&
+                                         *made <= static_cast<long double>(std::numeric_limits<T>::max());
+                                }
+                                return false;
+                              }));
+  if (holds) return *made;
+  return error{errc::corrupt_data, fmt::format("codec 'cast_value': scalar_map has {}, which {} does not hold",
+                                               value.dump(), to_string(type))};
+}
+
+result<std::vector<mapped_value>> read_map(const json* map, std::string_view direction, number from, number to) {
+  std::vector<mapped_value> made;
+  const json* const list = map == nullptr ? nullptr : map->find(direction);
+  if (list == nullptr || list->is_null()) return made;
+  const auto wrong = [&] {
+    return error{errc::corrupt_data, fmt::format("codec 'cast_value': scalar_map's '{}' should list pairs, is {}",
+                                                 direction, list->dump())};
+  };
+  if (list->as_array() == nullptr) return wrong();
+  for (const json& pair : *list->as_array()) {
+    if (pair.as_array() == nullptr || pair.as_array()->size() != 2) return wrong();
+    mapped_value value;
+    PENSTOCK_ASSIGN(value.from, mapped_number((*pair.as_array())[0], from));
+    PENSTOCK_ASSIGN(value.to, mapped_number((*pair.as_array())[1], to));
+    made.push_back(value);
+  }
+  return made;
+}
+
+}  // namespace
+
+result<compiled_codec> make_cast_value_codec(const codec_config& config, const stage_type& input) {
+  PENSTOCK_ASSIGN(const codec_members members,
+                  codec_members::of(config, {"data_type", "rounding", "out_of_range", "scalar_map"}));
+  const json* const name = members.find("data_type");
+  if (name == nullptr || name->as_string() == nullptr) {
+    return error{errc::corrupt_data, "codec 'cast_value' needs the setting 'data_type'"};
+  }
+  auto type = dtype::from_name(*name->as_string());
+  if (!type.ok()) return std::move(type).error().note("codec 'cast_value'");
+  const numpy_type target{*type, input.big_endian};
+  PENSTOCK_ASSIGN(const stored_number decoded, stored_number_of({input.type, input.big_endian}, "cast_value"));
+  PENSTOCK_ASSIGN(const stored_number encoded, stored_number_of(target, "data_type"));
+  if (decoded.kind == number::boolean || encoded.kind == number::boolean) {
+    return error{errc::unsupported, "codec 'cast_value' does not take booleans"};
+  }
+  cast_rules rules;
+  PENSTOCK_ASSIGN(const std::size_t round, members.choice("rounding", kRoundings, std::size_t{0}));
+  PENSTOCK_ASSIGN(const std::size_t out_of_range, members.choice("out_of_range", kBeyonds, std::size_t{0}));
+  rules.round = static_cast<rounding>(round);
+  rules.out_of_range = static_cast<beyond>(out_of_range);
+  if (rules.out_of_range == beyond::wrap && is_float(encoded.kind)) {
+    return error{errc::corrupt_data, fmt::format("codec 'cast_value': only integers wrap, not {}", type->name())};
+  }
+  cast_rules back = rules;
+  const json* const map = members.find("scalar_map");
+  PENSTOCK_ASSIGN(rules.values, read_map(map, "encode", decoded.kind, encoded.kind));
+  PENSTOCK_ASSIGN(back.values, read_map(map, "decode", encoded.kind, decoded.kind));
+  auto codec = std::make_shared<cast_value_codec>(decoded, encoded, std::move(rules), std::move(back),
+                                                  fmt::format("cast_value({}, rounding={}, out_of_range={})",
+                                                              type->name(), kRoundings[round], kBeyonds[out_of_range]));
+  return filter_stage(std::move(codec), input, input.type, target);
+}
+
+}  // namespace penstock::inline v0
