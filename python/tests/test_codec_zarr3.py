@@ -6,14 +6,13 @@ import warnings
 from typing import Any
 
 import numpy as np
+import penstock as ps
 import pytest
 import zarr
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from zarr.codecs import numcodecs as v3
-
-import penstock as ps
 from penstock import testing
+from zarr.codecs import numcodecs as v3
 
 cast_value_rs = pytest.importorskip("cast_value_rs")
 scale_offset = pytest.importorskip("zarr.codecs.scale_offset")
@@ -30,7 +29,21 @@ def interesting(dtype: str) -> np.ndarray[Any, Any]:
         values = [info.min, info.min + 1, 0, 1, 2, 3, 127, info.max // 2, info.max // 3, info.max - 1, info.max]
         return np.array(values, dtype)
     halves = np.arange(-6, 7) / 2
-    rest = [0.1, 1 / 3, -1 / 3, 100.4999, 126.5, 127.49, 1 + 2**-11, 1 + 2**-24, 1 + 2**-10, 2049.0, -2051.0, 1e-7, -6e-8]
+    rest = [
+        0.1,
+        1 / 3,
+        -1 / 3,
+        100.4999,
+        126.5,
+        127.49,
+        1 + 2**-11,
+        1 + 2**-24,
+        1 + 2**-10,
+        2049.0,
+        -2051.0,
+        1e-7,
+        -6e-8,
+    ]
     return np.concatenate([halves, rest]).astype(dtype)
 
 
@@ -77,19 +90,18 @@ def test_scale_offset_of_integers_is_exact_or_an_error(dtype):
         codecs = [{"name": "scale_offset", "configuration": {"offset": offset, "scale": scale}}, BYTES]
         for value in array:
             one = np.array([value], dtype)
-            try:
-                expected = scale_offset._encode(one, kind(offset), kind(scale))
-            except ValueError:
+            exact, info = (int(value) - offset) * scale, np.iinfo(dtype)
+            if not info.min <= exact <= info.max:
                 with pytest.raises(ps.InvalidArgumentError):
                     testing.encode(one, codecs)
             else:
+                expected = scale_offset._encode(one, kind(offset), kind(scale))
                 assert testing.encode(one, codecs) == expected.tobytes()
-            try:
-                expected = scale_offset._decode(one, kind(offset), kind(scale), scale_repr=scale)
-            except ValueError:
+            if int(value) % scale != 0 or not info.min <= int(value) // scale + offset <= info.max:
                 with pytest.raises(ps.CorruptDataError):
                     testing.decode(one.tobytes(), codecs, dtype, (1,))
             else:
+                expected = scale_offset._decode(one, kind(offset), kind(scale), scale_repr=scale)
                 assert testing.decode(one.tobytes(), codecs, dtype, (1,)).tobytes() == expected.tobytes()
 
 
@@ -158,5 +170,8 @@ def test_chains_that_zarr_python_wrote_read(filters, compressors, shape, chunks,
             filters=filters,
             compressors=compressors,
         )
-        written[:] = array
+        try:
+            written[:] = array
+        except ValueError:  # a shuffle of bytes that its items do not divide
+            assume(False)
     np.testing.assert_array_equal(ps.open(values)[:], array)

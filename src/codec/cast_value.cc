@@ -71,16 +71,17 @@ bool to_integer(Wide value, const cast_rules& rules, To& out) noexcept {
     case beyond::wrap:
       break;
   }
+  // The remainder is exact; less than nothing wraps as an integer does.
   const Wide modulus = std::ldexp(Wide{1}, static_cast<int>(8 * sizeof(To)));
-  Wide rest = std::fmod(whole, modulus);
-  if (rest < 0) rest += modulus;
-  out = static_cast<To>(static_cast<std::make_unsigned_t<To>>(rest));
+  const auto rest = static_cast<std::uint64_t>(std::fmod(std::abs(whole), modulus));
+  out = static_cast<To>(whole < 0 ? 0 - rest : rest);
   return true;
 }
 
 // Numbers of a floating type as floats of at least that width, and their neighbours.
 template <class To>
 struct floating {
+  static constexpr int kMaxExponent = std::numeric_limits<To>::max_exponent;
   static To nearest(long double value) noexcept { return static_cast<To>(value); }
   static To nearest(double value) noexcept { return static_cast<To>(value); }
   static long double value(To of) noexcept { return of; }
@@ -90,6 +91,7 @@ struct floating {
 };
 template <>
 struct floating<half> {
+  static constexpr int kMaxExponent = 16;
   // Integers of 64 bits are rounded here first, but where that matters they are beyond binary16.
   static half nearest(long double value) noexcept { return half(static_cast<double>(value)); }
   static half nearest(double value) noexcept { return half(value); }
@@ -134,7 +136,15 @@ bool to_floating(Wide value, const cast_rules& rules, To& out) noexcept {
       }
     }
   }
-  return std::isfinite(target::value(out)) || rules.out_of_range == beyond::clamp;
+  if (std::isfinite(target::value(out))) return true;
+  // Less than the power of two that would come next is rounded down where the rule says so.
+  const bool down = rules.round == rounding::towards_zero ||
+                    rules.round == (value > 0 ? rounding::towards_negative : rounding::towards_positive);
+  if (down && std::abs(static_cast<long double>(value)) < std::ldexp(1.0L, target::kMaxExponent)) {
+    out = target::next(out, value < 0);
+    return true;
+  }
+  return rules.out_of_range == beyond::clamp;
 }
 
 // False: an item that the rules do not allow.
