@@ -142,7 +142,7 @@ def test_checksums_say_what_they_found(codec):
         testing.decode(chunk, [codec], "u1", (100,))
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 8, 12, 16, 31])
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 8, 12, 16, 24, 31])
 @pytest.mark.parametrize("count", [1, 15, 16, 17, 300, 4099])
 def test_shuffle_is_the_same_bytes(size, count):
     check([{"id": "shuffle", "elementsize": size}], items("u1", max(size, 1) * count), equal_bytes=True)

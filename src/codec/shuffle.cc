@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstring>
 
 #include "codec/byte_codecs.h"
@@ -46,6 +47,61 @@ void unshuffle_any(const_bytes from, bytes_out to, std::size_t items, std::size_
   }
 }
 
+// Eight bytes of eight items at a time: a transpose in eight words, for items that are made of such words.
+struct byte_square {
+  std::uint64_t rows[8];
+
+  template <unsigned kShift>
+  void exchange(std::uint64_t mask) noexcept {
+    constexpr unsigned kStep = kShift / 8;
+    for (unsigned i = 0; i < 8; ++i) {
+      if ((i & kStep) != 0) continue;
+      const std::uint64_t moved = (rows[i] >> kShift ^ rows[i + kStep]) & mask;
+      rows[i] ^= moved << kShift;
+      rows[i + kStep] ^= moved;
+    }
+  }
+  void transpose() noexcept {
+    exchange<32>(0x00000000ffffffff);
+    exchange<16>(0x0000ffff0000ffff);
+    exchange<8>(0x00ff00ff00ff00ff);
+  }
+};
+constexpr std::size_t kSquare = 8;
+
+bool has_squares(std::size_t item) noexcept {
+  return std::endian::native == std::endian::little && item % kSquare == 0;
+}
+
+void shuffle_squares(const_bytes from, bytes_out to, std::size_t items, std::size_t item) {
+  const std::size_t whole = items - items % kSquare;
+  byte_square square;
+  for (std::size_t first = 0; first < whole; first += kSquare) {
+    for (std::size_t j = 0; j < item; j += kSquare) {
+      for (std::size_t k = 0; k < kSquare; ++k) std::memcpy(&square.rows[k], from + (first + k) * item + j, kSquare);
+      square.transpose();
+      for (std::size_t k = 0; k < kSquare; ++k) std::memcpy(to + (j + k) * items + first, &square.rows[k], kSquare);
+    }
+  }
+  for (std::size_t i = whole; i < items; ++i) {
+    for (std::size_t j = 0; j < item; ++j) to[j * items + i] = from[i * item + j];
+  }
+}
+void unshuffle_squares(const_bytes from, bytes_out to, std::size_t items, std::size_t item) {
+  const std::size_t whole = items - items % kSquare;
+  byte_square square;
+  for (std::size_t first = 0; first < whole; first += kSquare) {
+    for (std::size_t j = 0; j < item; j += kSquare) {
+      for (std::size_t k = 0; k < kSquare; ++k) std::memcpy(&square.rows[k], from + (j + k) * items + first, kSquare);
+      square.transpose();
+      for (std::size_t k = 0; k < kSquare; ++k) std::memcpy(to + (first + k) * item + j, &square.rows[k], kSquare);
+    }
+  }
+  for (std::size_t i = whole; i < items; ++i) {
+    for (std::size_t j = 0; j < item; ++j) to[i * item + j] = from[j * items + i];
+  }
+}
+
 class shuffle_codec final : public byte_codec {
  public:
   explicit shuffle_codec(std::size_t item_bytes) noexcept : item_bytes_(item_bytes) {}
@@ -81,7 +137,11 @@ class shuffle_codec final : public byte_codec {
         unshuffle_items<8>(from, to, items);
         break;
       default:
-        unshuffle_any(from, to, items, item_bytes_);
+        if (has_squares(item_bytes_)) {
+          unshuffle_squares(from, to, items, item_bytes_);
+        } else {
+          unshuffle_any(from, to, items, item_bytes_);
+        }
     }
     return std::span<const std::byte>(out.data(), encoded.size());
   }
@@ -106,11 +166,12 @@ class shuffle_codec final : public byte_codec {
       case 4:
         shuffle_items<4>(from, to, items);
         break;
-      case 8:
-        shuffle_items<8>(from, to, items);
-        break;
       default:
-        shuffle_any(from, to, items, item_bytes_);
+        if (has_squares(item_bytes_)) {
+          shuffle_squares(from, to, items, item_bytes_);
+        } else {
+          shuffle_any(from, to, items, item_bytes_);
+        }
     }
     return decoded.size();
   }
