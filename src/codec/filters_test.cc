@@ -127,6 +127,43 @@ TEST(Reshape, ChangesWhatTheNextTransposeSees) {
       compile(R"(["squeeze",{"name":"transpose","configuration":{"order":[1,0]}},"bytes"])", "uint8", {2, 1, 4}).ok());
 }
 
+const std::string kN5 =
+    R"([{"name":"n5_default","configuration":{"codecs":[{"name":"transpose","configuration":{"order":[1,0]}},{"name":"bytes","configuration":{"endian":"big"}}]}}])";
+
+TEST(N5Default, WritesTheBlocksShapeAndItsFirstDimensionFastest) {
+  worker_scratch scratch;
+  const codec_chain chain = compile(kN5, "int16", {2, 3}).value();
+  const bytes items = bytes_of<std::int16_t>({1, 2, 3, 4, 5, 6});
+  const bytes stored = hex({0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 3, 0, 1, 0, 4, 0, 2, 0, 5, 0, 3, 0, 6});
+  EXPECT_TRUE(chain.fixed_size());
+  EXPECT_EQ(encode_all(chain, items, scratch), stored);
+  bytes out(items.size());
+  ASSERT_TRUE(decode_all(chain, stored, out, scratch).ok());
+  EXPECT_EQ(out, items);
+}
+
+TEST(N5Default, ReadsBlocksThatEndAtTheArraysEdge) {
+  worker_scratch scratch;
+  const codec_chain chain = compile(kN5, "int16", {2, 3}).value();
+  bytes out(12, std::byte{0xa5});
+  const bytes cut = hex({0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 1, 0, 1, 0, 4});
+  ASSERT_TRUE(decode_all(chain, cut, out, scratch).ok());
+  EXPECT_EQ(out, bytes_of<std::int16_t>({1, 0, 0, 4, 0, 0}));
+}
+
+TEST(N5Default, RefusesOtherModesShapesAndCodecs) {
+  worker_scratch scratch;
+  const codec_chain chain = compile(kN5, "int16", {2, 3}).value();
+  bytes out(12);
+  for (const bytes& stored :
+       {hex({0, 1, 0, 2, 0, 0, 0, 2, 0, 0, 0, 1, 0, 1, 0, 4}), hex({0, 0, 0, 1, 0, 0, 0, 2, 0, 1}),
+        hex({0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 1, 0, 1, 0, 4, 0, 5}), hex({0, 0, 0, 2, 0}),
+        hex({0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 1, 0, 1, 0})}) {
+    EXPECT_FALSE(decode_all(chain, stored, out, scratch).ok());
+  }
+  EXPECT_FALSE(compile(R"([{"name":"n5_default","configuration":{"codecs":["bytes"]}}])", "uint8", {2, 3}).ok());
+}
+
 TEST(ScaleOffset, RefusesWhatTheTypeDoesNotHold) {
   worker_scratch scratch;
   const codec_chain chain =

@@ -27,6 +27,12 @@ struct worker_scratch::contexts {
   /// Of the last level that was asked for.
   result<libdeflate_compressor*> gzip_encoder(int level);
 
+  /// For a chain within a codec, whose stages must not meet those of the chain around it.
+  worker_scratch& nested() {
+    if (nested_ == nullptr) nested_ = std::make_unique<worker_scratch>(accounts_);
+    return *nested_;
+  }
+
   /// For libraries whose decoders take their tables through functions of the caller.
   library_memory& memory() noexcept { return memory_; }
 
@@ -38,6 +44,7 @@ struct worker_scratch::contexts {
   result<libdeflate_decompressor*> make_gzip_decoder();
 
   library_memory memory_;
+  std::unique_ptr<worker_scratch> nested_;
   ledger* accounts_;
   std::size_t taken_ = 0;
   ZSTD_DCtx* zstd_decoder_ = nullptr;

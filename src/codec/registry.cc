@@ -42,6 +42,7 @@ constexpr entry kCodecs[] = {
     {"jenkins_lookup3", place::bytes, make_jenkins_lookup3_codec},
     {"lz4", place::bytes, make_lz4_codec},
     {"lzma", place::bytes, make_lzma_codec},
+    {"n5_default", place::array_to_bytes, make_n5_default_codec},
     {"numcodecs.packbits", place::array, make_numcodecs_packbits_codec},
     {"packbits", place::array_to_bytes, make_packbits_codec},
     {"quantize", place::array, make_quantize_codec},
