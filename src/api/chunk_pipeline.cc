@@ -121,6 +121,7 @@ result<std::shared_ptr<const chunk_pipeline>> chunk_pipeline::compile(std::strin
   made->type_ = metadata.type;
   made->chunk_ = metadata.shape;
   made->fill_value_ = std::move(metadata.fill_value);
+  made->fill_text_ = std::move(metadata.fill_text);
   made->sharded_ = layout->depth() != 0;
   made->codecs_text_ = layout->describe_codecs();
   made->chunk_bytes_ = metadata.type.item_bytes();

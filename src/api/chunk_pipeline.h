@@ -94,6 +94,7 @@ class chunk_pipeline {
   dtype type_;
   extents chunk_;
   std::vector<std::byte> fill_value_;
+  std::shared_ptr<const std::string> fill_text_;  // what a variable_item in it points to
   std::uint64_t chunk_bytes_ = 0;
   bool sharded_ = false;
   std::string codecs_text_;
