@@ -319,6 +319,40 @@ nb::object read_plain(const array_handle& from, nb::handle key, bool scalar, uns
   return out;
 }
 
+// False: the key is beyond ints, slices that go forward and an Ellipsis, or the value has another shape; nothing was
+// written.
+bool write_plain(const array_handle& to, nb::handle key, nb::handle value, bool write_empty_chunks) {
+  if (!is_plain_key(key.ptr())) return false;
+  basic_selection which;
+  bool has_ellipsis = false;
+  if (!parse_key(key.ptr(), which.items, has_ellipsis)) {
+    PyErr_Clear();
+    return false;
+  }
+  const array& a = to.array;
+  const auto where = resolve(which, a.shape());
+  if (!where.ok()) return false;
+  const exported_buffer memory(value, a.type());
+  tensor_view view = memory.view();
+  if (view.extents.empty()) {
+    view.extents = where->shape;
+    view.strides = strides(where->shape.size());
+  } else if (!(view.extents == where->shape)) {
+    return false;
+  }
+  write_options options;
+  options.write_empty_chunks = write_empty_chunks;
+  const bool keeps_gil = a.runs_inline(*where);
+  if (keeps_gil) {
+    options.threads = 1;
+  } else {
+    options.progress = looks_for_signals;
+    options.poll_interval = kPoll;
+  }
+  call(keeps_gil, [&] { return a.write(*where, view, options); });
+  return true;
+}
+
 // None: an item's selections are beyond ints and slices, and the caller has to go another way.
 nb::object make_batch(const pipeline_handle& self, nb::handle items, nb::handle memory) {
   chunk_batch batch(self.pipeline, exported_buffer(memory, self.pipeline->type()));
@@ -346,6 +380,9 @@ void bind_pipeline(nb::module_& m) {
   m.def("read_plain", read_plain, nb::arg("array"), nb::arg("key").none(), nb::arg("scalar"), nb::arg("threads"),
         "array[key] for ints, slices that go forward and an Ellipsis, as zarr-python's selections; NotImplemented for "
         "every other key and where the selection is refused. Without dimensions: a scalar, or an ndarray.");
+  m.def("write_plain", write_plain, nb::arg("array"), nb::arg("key").none(), nb::arg("value"),
+        nb::arg("write_empty_chunks"),
+        "array[key] = value for the keys of read_plain; False where it is for zarr-python to do, or to refuse.");
   nb::class_<chunk_batch>(m, "_ChunkBatch", "Chunks to be read or written together.")
       .def_prop_ro("bytes", &chunk_batch::bytes, "Bytes that the chunks decode to.")
       .def("__len__", &chunk_batch::size)

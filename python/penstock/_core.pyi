@@ -241,6 +241,9 @@ def open_described(store: Store, context: Context, path: _bytes, documents: dict
 def read_plain(array: Array, key: Any, scalar: bool, threads: int) -> Any:
     """array[key] for ints, slices that go forward and an Ellipsis, as zarr-python's selections."""
 
+def write_plain(array: Array, key: Any, value: Any, write_empty_chunks: bool) -> bool:
+    """array[key] = value for the keys of read_plain; False where it is for zarr-python to do, or to refuse."""
+
 def find_place(uri: bytes) -> tuple[Store, bytes]:
     """The store that a path or a URI names, and the path within it."""
 

@@ -117,6 +117,28 @@ def test_items_of_every_kind(dtype):
     assert np.array_equal(a[1:5, 3], values[1:5, 3])
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["<i4", ">f8", "u1"])
+@pytest.mark.parametrize("compressor", [None, "zstd", "blosc", "gzip", "zlib"])
+def test_chunks_of_zarr_v2(order, dtype, compressor):
+    numcodecs = pytest.importorskip("numcodecs")
+    values = np.arange(13 * 9).reshape(13, 9).astype(dtype)
+    chosen = None if compressor is None else numcodecs.get_codec({"id": compressor})
+    a = zarr.create_array(
+        MemoryStore(), shape=(13, 9), chunks=(5, 4), dtype=values.dtype, zarr_format=2, order=order, compressors=chosen
+    )
+    a[...] = values
+    a[3:6, 2] = values[3:6, 2] = 7
+    assert a[...].dtype == values.dtype
+    assert np.array_equal(a[...], values)
+    assert set(pz.stats()["read"]["paths"]) == {"native"}
+    with zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}):
+        theirs = zarr.open_array(a.store, mode="r+")
+        assert np.array_equal(theirs[...], values)
+        theirs[...] = values + 1
+    assert np.array_equal(a[...], values + 1)
+
+
 @pytest.mark.parametrize("fill", [0.0, -0.0, np.nan, 1.5])
 @pytest.mark.parametrize("keep", [False, True])
 def test_empty_chunks_are_those_that_zarr_python_finds_empty(fill, keep):

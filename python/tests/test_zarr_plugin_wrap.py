@@ -135,6 +135,29 @@ def test_writes_do_what_zarr_python_does(tmp_path, kind, shards):
         assert np.array_equal(ours[...], theirs[...])
 
 
+@pytest.mark.parametrize("kind", ["memory", "local"])
+def test_plain_writes_go_past_zarr_python(tmp_path, kind):
+    _, ours = pair(MemoryStore() if kind == "memory" else LocalStore(tmp_path), shards=(20, 20))
+    pz.stats(reset=True)
+    ours[3:9, 4] = 7.5
+    ours[...] = VALUES
+    ours[2] = VALUES[0]
+    assert pz.stats()["write"]["paths"] == {"array": 3}
+    ours[1:3] = VALUES[:1]  # a shape that zarr-python takes or refuses
+    want = VALUES.copy()
+    want[2] = VALUES[0]
+    want[1:3] = VALUES[:1]
+    with zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}):
+        assert np.array_equal(zarr.open_array(ours.store, mode="r")[...], want)
+
+
+def test_a_read_only_array_refuses_as_zarr_python_does(tmp_path):
+    pair(LocalStore(tmp_path))
+    made = zarr.open_array(LocalStore(tmp_path, read_only=True), mode="r")
+    want = outcome(lambda: made.__setitem__(3, 1))
+    assert outcome(lambda: pz.wrap(made).__setitem__(3, 1)) == want
+
+
 def test_other_buffers_out_and_fields_go_zarr_pythons_way():
     _, ours = pair(MemoryStore())
     prototype = default_buffer_prototype()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -40,18 +41,19 @@ def foreign_codec(codecs: Iterable[Any]) -> str | None:
         kind = type(codec)
         if kind.__module__.split(".")[0] not in ("zarr", "numcodecs") or kind.__module__.startswith("zarr.testing"):
             return f"codec {kind.__qualname__} is not one of zarr-python's"
-        inner = [*(getattr(codec, "codecs", None) or ()), *(getattr(codec, "index_codecs", None) or ())]
+        inner = [each for name in ("codecs", "index_codecs", "filters") for each in getattr(codec, name, None) or ()]
+        inner += filter(None, [getattr(codec, "compressor", None)])  # of Zarr v2
         found = foreign_codec(inner) if inner else None
         if found:
             return found
     return None
 
 
-def _chunk_order(codecs: Iterable[Any]) -> Any:
+def chunk_order(codecs: Iterable[Any]) -> Any:
     """The order of chunks within shards that a user chose; zarr-python's default is "morton"."""
     for codec in codecs:
         order = getattr(codec, "subchunk_write_order", None)
-        inner = _chunk_order(getattr(codec, "codecs", None) or ())
+        inner = chunk_order(getattr(codec, "codecs", None) or ())
         if order is not None:
             return inner if order == "morton" and inner is not None else order
     return None
@@ -68,8 +70,22 @@ def _document(codecs: tuple[Any, ...], spec: Any) -> dict[str, Any]:
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(spec.shape)}},
         "chunk_key_encoding": {"name": "default"},
         "fill_value": spec.dtype.to_json_scalar(fill, zarr_format=3),
-        "codecs": [codec.to_dict() for codec in codecs],
+        "codecs": [codec if isinstance(codec, dict) else codec.to_dict() for codec in codecs],
     }
+
+
+def _v2_codecs(codec: Any, spec: Any) -> tuple[dict[str, Any], ...]:
+    """The codecs of a Zarr v2 chunk as version 3 spells them."""
+    found: list[dict[str, Any]] = []
+    if spec.order == "F" and len(spec.shape) > 1:
+        found.append({"name": "transpose", "configuration": {"order": list(range(len(spec.shape)))[::-1]}})
+    dtype = spec.dtype.to_native_dtype()
+    endian = "big" if dtype.byteorder == ">" or (dtype.byteorder == "=" and sys.byteorder == "big") else "little"
+    found.append({"name": "bytes", "configuration": {"endian": endian}})
+    if codec.compressor is not None:
+        settings = dict(codec.compressor.get_config())
+        found.append({"name": f"numcodecs.{settings.pop('id')}", "configuration": settings})
+    return tuple(found)
 
 
 def compile_program(codecs: tuple[Any, ...], spec: Any) -> Program:
@@ -78,12 +94,13 @@ def compile_program(codecs: tuple[Any, ...], spec: Any) -> Program:
     foreign = foreign_codec(codecs)
     if foreign:
         return Program(None, dtype, foreign)
-    if any(type(codec).__name__ == "V2Codec" for codec in codecs):
-        return Program(None, dtype, "Zarr v2 chunks are not compiled yet")
+    v2 = codecs[0] if len(codecs) == 1 and type(codecs[0]).__name__ == "V2Codec" else None
+    if v2 is not None and v2.filters:
+        return Program(None, dtype, "it has filters of Zarr v2")
     if dtype.hasobject or dtype.kind == "T":
         return Program(None, dtype, f"items of variable length: {spec.dtype}")
     try:
-        document = json.dumps(_document(codecs, spec), default=_plain)
+        document = json.dumps(_document(codecs if v2 is None else _v2_codecs(v2, spec), spec), default=_plain)
         core = _core.ChunkPipeline(document)
     except Error as error:
         return Program(None, dtype, f"{error.code}: {error.message or str(error).splitlines()[0]}")
@@ -92,17 +109,17 @@ def compile_program(codecs: tuple[Any, ...], spec: Any) -> Program:
     if core.item_bytes != dtype.itemsize:
         return Program(None, dtype, f"NumPy's {dtype} takes {dtype.itemsize} bytes, the engine's {core.item_bytes}")
     program = Program(core, dtype, "")
-    order = _chunk_order(codecs)
+    order = chunk_order(codecs)
     if order not in (None, "morton"):
         program.write_reason = f"chunks are to lie in {order} order within their shard"
     return program
 
 
-_EXPORTED = frozenset("?bBhHiIlLqQefdFDSUV")
+EXPORTED = frozenset("?bBhHiIlLqQefdFDSUV")
 
 
 def exported(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The same memory with a dtype that buffer objects know."""
-    if array.dtype.char in _EXPORTED:
+    if array.dtype.char in EXPORTED:
         return array
     return array.view(np.dtype((np.void, array.dtype.itemsize)))

@@ -6,6 +6,7 @@ import asyncio
 import os
 from typing import Any
 
+from zarr.core.buffer import cpu
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 from penstock import _core
@@ -46,7 +47,7 @@ class Route:
         # Subclasses may do more than their base: they are called.
         if kind is MemoryStore and type(store._store_dict) is dict:
             self.path, self.values = "native", store._store_dict
-            self.core = _core.dict_store(self.values)
+            self.core = _core.dict_store(self.values, cpu.Buffer.from_bytes, not store.read_only)
         elif kind is LocalStore:
             self.path, self.native_writes = "native", True
             self.core = _core.file_store(os.fsencode(store.root))

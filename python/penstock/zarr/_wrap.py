@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine
 from types import FunctionType
 from typing import Any
 
+import numpy as np
 import zarr
 import zarr.core.array as zarr_array
 from zarr.core.buffer import default_buffer_prototype
@@ -22,11 +23,12 @@ from penstock import _core
 from penstock._context import current_context
 from penstock._errors import Error, InternalError, _make
 from penstock.zarr._pipeline import CodecPipeline, direct
-from penstock.zarr._program import foreign_codec
+from penstock.zarr._program import EXPORTED, chunk_order, foreign_codec
 from penstock.zarr._route import Route
 from penstock.zarr._settings import count
 
 _Array: Any = zarr.Array
+_NUMBERS = frozenset((int, float))
 _PLAIN_BUFFERS = ("zarr.buffer.cpu.Buffer", "zarr.buffer.cpu.NDBuffer")
 
 
@@ -52,7 +54,7 @@ def _plain_buffers() -> bool:
 class _Engine:
     """One array as the engine sees it, for as long as its metadata and its store stay what they are."""
 
-    __slots__ = ("array", "drives", "metadata", "reason", "route", "threads")
+    __slots__ = ("array", "drives", "dtype", "keeps_empty", "metadata", "reason", "route", "threads", "writes")
 
     def __init__(self, async_array: Any) -> None:
         self.metadata = async_array.metadata
@@ -65,7 +67,23 @@ class _Engine:
             and isinstance(pipeline, CodecPipeline)
             and getattr(pipeline, "sync_transform", None) is not None
         )
+        self.dtype: np.dtype[Any] = self.metadata.dtype.to_native_dtype()
+        self.keeps_empty = async_array.config.write_empty_chunks
         self.reason = self._open(async_array)
+        self.writes = self._may_write(async_array)
+
+    def _may_write(self, async_array: Any) -> bool:
+        """Plain writes need nothing of zarr-python."""
+        pipeline, store = async_array.codec_pipeline, async_array.store_path.store
+        return (
+            self.array is not None
+            and (self.route.values is not None or self.route.native_writes)
+            and not store.read_only
+            and getattr(self.metadata, "_stored_document", None) is None
+            and self.dtype.char in EXPORTED
+            and isinstance(pipeline, CodecPipeline)
+            and chunk_order(tuple(pipeline)) in (None, "morton")
+        )
 
     def serves(self, async_array: Any) -> bool:
         return async_array.metadata is self.metadata and self.route.serves(async_array.store_path.store)
@@ -87,7 +105,7 @@ class _Engine:
             return "its arrays in memory have Fortran order"
         if not async_array.config.read_missing_chunks:
             return "missing chunks are to be errors"
-        dtype = metadata.dtype.to_native_dtype()
+        dtype = self.dtype
         if dtype.hasobject or dtype.kind == "T":
             return f"items of variable length: {metadata.dtype}"
         try:
@@ -156,6 +174,31 @@ class Array(_Array):  # type: ignore[misc]
                 count("read", "array")
                 return found
         return super().__getitem__(selection)
+
+    def __setitem__(self, selection: Any, value: Any) -> None:
+        if not self._penstock_write(selection, value):
+            super().__setitem__(selection, value)
+
+    def _penstock_write(self, selection: Any, value: Any) -> bool:
+        """Write where nothing is left to zarr-python: a plain selection, and a value of its very shape and dtype."""
+        engine = self._penstock_engine()
+        if not engine.writes or not _plain_buffers():
+            return False
+        if type(value) is np.ndarray:
+            if value.dtype != engine.dtype:
+                return False
+        elif type(value) in _NUMBERS and engine.dtype.kind in "iufc":
+            try:
+                value = np.asarray(value, dtype=engine.dtype)
+            except (TypeError, ValueError, OverflowError):
+                return False
+        else:
+            return False
+        assert engine.array is not None
+        written = _core.write_plain(engine.array, selection, value, engine.keeps_empty)
+        if written:
+            count("write", "array")
+        return written
 
     def get_basic_selection(
         self, selection: Any = ..., *, out: Any = None, prototype: Any = None, fields: Any = None

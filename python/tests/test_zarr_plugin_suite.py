@@ -1,0 +1,65 @@
+"""zarr-python's own behaviour suite for codec pipelines, in the small: `make test-zarr-python` runs all of its tests.
+
+Its classes are in the installed package where it carries them; otherwise they come from an unpacked source
+distribution (build/zarr-python, made by `make test-zarr-python`), and without one the test is skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import penstock
+import penstock.zarr
+import pytest
+import zarr
+
+ROOT = Path(__file__).parents[2]
+UNPACKED = ROOT / "build" / "zarr-python" / f"zarr-{zarr.__version__}"
+
+
+def test_zarr_pythons_pipeline_suite_passes(tmp_path):
+    if not (UNPACKED / "tests" / "test_codec_pipeline_suite.py").exists():
+        pytest.skip(f"{UNPACKED} does not exist: run `make test-zarr-python`")
+    plain = tmp_path / "pytest.ini"  # its own settings ask for plugins
+    plain.write_text("[pytest]\n")
+    arguments = ["-q", "-p", "no:cacheprovider", "-c", str(plain), "--rootdir", str(UNPACKED)]
+    arguments += [str(UNPACKED / "tests" / "test_codec_pipeline_suite.py"), "-k", "TestBatchedPipeline"]
+    code = (
+        "import sys, pytest, penstock.zarr\n"
+        "from tests import test_codec_pipeline_suite as suite\n"
+        "suite.TestBatchedPipeline.pipeline_path = 'penstock.zarr.CodecPipeline'\n"
+        "sys.exit(pytest.main(sys.argv[1:]))\n"
+    )
+    path = os.pathsep.join([str(UNPACKED), str(Path(penstock.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=UNPACKED,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=250,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+
+
+def test_strategies_of_zarr_python_round_trip():
+    """Arrays that zarr-python's own hypothesis strategies make, written and read through our pipeline."""
+    strategies = pytest.importorskip("zarr.testing.strategies", reason="zarr.testing needs hypothesis")
+    import hypothesis
+    import numpy as np
+    from hypothesis import strategies as st
+
+    @hypothesis.settings(max_examples=40, deadline=None)
+    @hypothesis.given(st.data())
+    def check(data: st.DataObject) -> None:
+        with zarr.config.set({"codec_pipeline.path": "penstock.zarr.CodecPipeline"}):
+            values = data.draw(strategies.numpy_arrays())
+            array = data.draw(strategies.arrays(arrays=st.just(values)))
+            got = np.asarray(array[...])
+            assert got.dtype == values.dtype
+            np.testing.assert_array_equal(got, values)
+
+    check()
