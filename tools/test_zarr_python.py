@@ -33,6 +33,7 @@ TESTS = [
 # What is not about arrays but about the insides of zarr-python's own code; by a part of the name.
 INTERNAL = {
     "test_sharding_partial_shard_read__index_chunk_slice_fails": "replaces a private function of zarr-python's codec",
+    "test_bulk_decode_engagement_and_correctness": "counts calls of a private function of zarr-python's codec",
     "test_shard_write_num_gets": "counts calls of `get`; the store's `get_sync` is called here",
     "test_encoded_subchunk_write_order[morton]": "where a shard's chunks lie: in the order of the index here",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -182,15 +183,25 @@ def test_chains_with_transposes_and_nested_shards(codecs):
     assert np.array_equal(a[...], values)
 
 
-def test_a_corrupt_chunk_is_a_value_error_that_names_the_key():
+@pytest.mark.parametrize("wrap", [False, True])
+@pytest.mark.parametrize("shards", [None, (10,)])
+def test_a_corrupt_chunk_is_zarr_pythons_error_with_ours_as_its_cause(wrap, shards):
     store = MemoryStore()
-    a = zarr.create_array(store, shape=(10,), chunks=(5,), dtype="i4", compressors=ZstdCodec())
-    a[:] = np.arange(10)
-    store._store_dict["c/1"] = type(store._store_dict["c/1"]).from_bytes(b"nonsense")
-    with pytest.raises(ValueError, match="c/1"):
-        a[:]
-    with pytest.raises(ps.CorruptDataError):
-        a[6:8] = 1
+    a = zarr.create_array(store, shape=(20,), chunks=(5,), shards=shards, dtype="i4", compressors=ZstdCodec())
+    a[:] = np.arange(20)
+    for key in list(store._store_dict):
+        if key.startswith("c/1"):
+            store._store_dict[key] = type(store._store_dict[key]).from_bytes(b"nonsense")
+    with zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.FusedCodecPipeline"}):
+        theirs = zarr.open_array(store)
+        with pytest.raises(Exception) as wanted:  # noqa: PT011
+            theirs[:]
+    ours = pz.wrap(a) if wrap else a
+    for call in (lambda: ours[:], lambda: ours.__setitem__(slice(6, 12), np.arange(6, dtype="i4"))):
+        with pytest.raises(wanted.type, match=re.escape(str(wanted.value))) as failed:
+            call()
+        assert isinstance(failed.value.__cause__, ps.CorruptDataError)
+        assert "c/1" in str(failed.value.__cause__)
 
 
 def test_a_read_only_store_refuses_writes(tmp_path):

@@ -19,6 +19,7 @@ from zarr.storage import StorePath
 
 from penstock import _core
 from penstock._context import current_context
+from penstock._errors import CorruptDataError
 from penstock.zarr._batch import Item, ReadPiece, WritePiece, prepare_read, prepare_write
 from penstock.zarr._program import Program, compile_program
 from penstock.zarr._route import Route
@@ -157,6 +158,20 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             raise _Refused(f"memory has dtype {array.dtype}, the chunks {program.dtype}")
         return program, self._route(store), array
 
+    async def _raise_theirs(self, batch: Sequence[Item], ours: CorruptDataError) -> None:
+        """Raise what zarr-python's own code says of the chunks that the engine found corrupt, if it minds them."""
+        for getter, spec, *_ in batch:
+            room = spec.prototype.nd_buffer.create(shape=spec.shape, dtype=spec.dtype.to_native_dtype())
+            whole = tuple(slice(0, length) for length in spec.shape)
+            items = [(getter, spec, whole, whole, True)]
+            try:
+                if direct.on:
+                    self._zarr.read_sync(items, room)
+                else:
+                    await self._zarr.read(items, room)
+            except Exception as theirs:
+                raise theirs from ours
+
     # --- reads ---
 
     async def read(self, batch_info: Iterable[Item], out: Any, drop_axes: tuple[int, ...] = ()) -> tuple[Any, ...]:
@@ -172,11 +187,15 @@ class CodecPipeline(_Base):  # type: ignore[misc]
                 return self._zarr.read_sync(batch, out, drop_axes)  # type: ignore[no-any-return]
             return await self._other(batch).read(batch, out, drop_axes)  # type: ignore[no-any-return]
         count("read", route.path, route.reason)
-        if route.path == "async":
-            return await self._read_async(route, program, pieces)
-        if direct.on or (route.path == "native" and sum(piece.core.bytes for piece in pieces) <= _INLINE_BYTES):
-            return self._read_here(route, pieces)
-        return await asyncio.to_thread(self._read_here, route, pieces)
+        try:
+            if route.path == "async":
+                return await self._read_async(route, program, pieces)
+            if direct.on or (route.path == "native" and sum(piece.core.bytes for piece in pieces) <= _INLINE_BYTES):
+                return self._read_here(route, pieces)
+            return await asyncio.to_thread(self._read_here, route, pieces)
+        except CorruptDataError as ours:
+            await self._raise_theirs(batch, ours)
+            raise
 
     def read_sync(
         self, batch_info: Iterable[Item], out: Any, drop_axes: tuple[int, ...] = (), max_workers: int = 1
@@ -244,12 +263,16 @@ class CodecPipeline(_Base):  # type: ignore[misc]
                 await self._other(batch).write(batch, value, drop_axes)
             return
         count("write", route.path, route.reason)
-        if route.path == "async":
-            await _write_async(pieces)
-        elif direct.on or (route.path == "native" and _decoded(pieces) <= _INLINE_BYTES):
-            _write_here(route, pieces)
-        else:
-            await asyncio.to_thread(_write_here, route, pieces)
+        try:
+            if route.path == "async":
+                await _write_async(pieces)
+            elif direct.on or (route.path == "native" and _decoded(pieces) <= _INLINE_BYTES):
+                _write_here(route, pieces)
+            else:
+                await asyncio.to_thread(_write_here, route, pieces)
+        except CorruptDataError as ours:
+            await self._raise_theirs(batch, ours)
+            raise
 
     def write_sync(
         self, batch_info: Iterable[Item], value: Any, drop_axes: tuple[int, ...] = (), max_workers: int = 1

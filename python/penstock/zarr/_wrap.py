@@ -8,6 +8,7 @@ So exceptions, casts and shapes are zarr-python's, because they are made by its 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import os
 from collections.abc import Callable, Coroutine
 from types import FunctionType
@@ -15,13 +16,14 @@ from typing import Any
 
 import numpy as np
 import zarr
-import zarr.core.array as zarr_array
+from zarr.abc.store import Store
+from zarr.core.array_spec import ArraySpec
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.config import config
 
 from penstock import _core
 from penstock._context import current_context
-from penstock._errors import Error, InternalError, _make
+from penstock._errors import CorruptDataError, Error, InternalError, StorageError, _make
 from penstock.zarr._pipeline import CodecPipeline, direct
 from penstock.zarr._program import EXPORTED, chunk_order, foreign_codec
 from penstock.zarr._route import Route
@@ -64,6 +66,7 @@ class _Engine:
         self.threads = 0 if self.route.path == "native" else 1
         self.drives = (
             self.route.path != "async"
+            and issubclass(type(store), Store)
             and isinstance(pipeline, CodecPipeline)
             and getattr(pipeline, "sync_transform", None) is not None
         )
@@ -93,6 +96,8 @@ class _Engine:
         metadata = self.metadata
         if self.route.core is None:
             return self.route.reason
+        if not issubclass(type(self.route.store), Store):
+            return f"{type(self.route.store).__name__} is no zarr.abc.store.Store"
         if metadata.zarr_format == 2:
             codecs = [*(metadata.filters or ()), *filter(None, [metadata.compressor])]
             order = metadata.order
@@ -151,6 +156,17 @@ def _selection_method(name: str) -> Callable[..., Any]:
     return method
 
 
+def _read_plain(engine: _Engine, selection: Any, scalar: bool) -> Any:
+    assert engine.array is not None
+    try:
+        found = _core.read_plain(engine.array, selection, scalar, engine.threads)
+    except (CorruptDataError, StorageError):
+        return NotImplemented  # the pipeline finds it too, and says it in zarr-python's words
+    if found is not NotImplemented:
+        count("read", "array")
+    return found
+
+
 class Array(_Array):  # type: ignore[misc]
     """A `zarr.Array` that reads and writes on the calling thread, where its store and codecs are synchronous.
 
@@ -169,9 +185,8 @@ class Array(_Array):  # type: ignore[misc]
     def __getitem__(self, selection: Any) -> Any:
         engine = self._penstock_engine()
         if engine.array is not None and _plain_buffers():
-            found = _core.read_plain(engine.array, selection, False, engine.threads)
+            found = _read_plain(engine, selection, False)
             if found is not NotImplemented:
-                count("read", "array")
                 return found
         return super().__getitem__(selection)
 
@@ -195,7 +210,10 @@ class Array(_Array):  # type: ignore[misc]
         else:
             return False
         assert engine.array is not None
-        written = _core.write_plain(engine.array, selection, value, engine.keeps_empty)
+        try:
+            written = _core.write_plain(engine.array, selection, value, engine.keeps_empty)
+        except (CorruptDataError, StorageError):
+            return False  # the pipeline finds it too, and says it in zarr-python's words
         if written:
             count("write", "array")
         return written
@@ -206,9 +224,8 @@ class Array(_Array):  # type: ignore[misc]
         if out is None and prototype is None and fields is None:
             engine = self._penstock_engine()
             if engine.array is not None and _plain_buffers():
-                found = _core.read_plain(engine.array, selection, True, engine.threads)
+                found = _read_plain(engine, selection, True)
                 if found is not NotImplemented:
-                    count("read", "array")
                     return found
         return _basic(self, selection, out=out, prototype=prototype, fields=fields)
 
@@ -245,8 +262,26 @@ def _with_our_pipeline(async_array: Any) -> Any:
     if isinstance(async_array.codec_pipeline, CodecPipeline):
         return async_array
     made = copy.copy(async_array)
-    with config.set({"codec_pipeline.path": "penstock.zarr.CodecPipeline"}):
-        pipeline = zarr_array.create_codec_pipeline(metadata=made.metadata, store=made.store_path.store)
+    theirs, metadata, grid = made.codec_pipeline, made.metadata, made._chunk_grid
+    values = {
+        "array_array_codecs": theirs.array_array_codecs,
+        "array_bytes_codec": theirs.array_bytes_codec,
+        "bytes_bytes_codecs": theirs.bytes_bytes_codecs,
+        "batch_size": theirs.batch_size,
+        "codecs": tuple(theirs),
+        "sync_transform": None,
+    }
+    # Not by `from_codecs`: what it warns of was said when the array was opened.
+    wanted = {field.name for field in dataclasses.fields(CodecPipeline)}
+    spec = ArraySpec(
+        shape=grid.chunk_shape if grid.is_regular else (1,) * len(metadata.shape),
+        dtype=metadata.dtype,
+        fill_value=metadata.fill_value,
+        config=made.config,
+        prototype=default_buffer_prototype(),
+    )
+    pipeline = CodecPipeline(**{name: value for name, value in values.items() if name in wanted})
+    pipeline = pipeline.evolve_from_array_spec(spec)
     object.__setattr__(made, "codec_pipeline", pipeline)
     return made
 
