@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import warnings
@@ -174,6 +175,42 @@ def test_array_codecs_of_numcodecs_read_as_in_zarr_python(codec, wanted, dtype):
     out = np.full(data.shape, -1, dtype, order="F")
     a.read(out=out)
     np.testing.assert_array_equal(out, expected[...])
+
+
+REVERSIBLE = [(dtype, {}) for dtype in ("i1", "u1", "i2", "u2", "i4", "i8", "f4", "f8")]
+LOSSY = [
+    (dtype, limit)
+    for dtype in ("f4", "f8")
+    for limit in (
+        {"mode": "fixed_precision", "precision": 30},
+        {"mode": "fixed_rate", "rate": 64},
+        {"mode": "fixed_accuracy", "tolerance": 1e-4},
+    )
+]
+
+
+@pytest.mark.parametrize(("dtype", "limit"), REVERSIBLE + LOSSY)
+def test_zfp_of_zarr_3(dtype, limit):
+    """No header: the type is the array's, small integers are promoted as zfp's own functions do."""
+    import zfpy
+
+    values = np.linspace(0, 100, 24).reshape(4, 6).astype(dtype)
+    keys = stored(values, compressors=None)
+    text = keys["zarr.json"].decode()
+    metadata = json.loads(text)
+    metadata["chunk_grid"]["configuration"]["chunk_shape"] = [4, 6]
+    metadata["codecs"] = [{"name": "zfp", "configuration": limit or {"mode": "reversible"}}]
+    wide = values
+    if values.dtype.itemsize < 4:
+        bits = 8 * values.dtype.itemsize
+        wide = (values.astype("i4") - (1 << bits - 1 if values.dtype.kind == "u" else 0)) << (31 - bits)
+    options = {name: value for name, value in limit.items() if name != "mode"}
+    chunk = zfpy.compress_numpy(wide, write_header=False, **options)
+    a = ps.open({"zarr.json": json.dumps(metadata).encode(), "c/0/0": chunk})
+    assert "zfp(" in a._codecs_text
+    np.testing.assert_allclose(a[...].astype("f8"), values.astype("f8"), atol=1e-3)
+    if not limit:
+        np.testing.assert_array_equal(a[...], values)
 
 
 def test_plans_say_that_python_decodes():
