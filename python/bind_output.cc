@@ -57,6 +57,9 @@ PyObject* shape_tuple(const extents& shape) noexcept {
 
 // NumPy exports no memory of times, nor of ml_dtypes' types: such an array is a view of another.
 PyObject* ndarray_over_bytes(PyObject* dtype, PyObject* shape, std::uint64_t bytes, std::byte*& data) {
+  if (nb::cast<bool>(nb::handle(dtype).attr("hasobject"))) {
+    raise(error(errc::unsupported, "elements of variable length have no memory that the engine may write to"));
+  }
   const nb::object memory = nb::handle(numpy().empty)(std::max<std::uint64_t>(bytes, 1), "u1");
   Py_buffer view;
   if (PyObject_GetBuffer(memory.ptr(), &view, PyBUF_WRITABLE) < 0) return nullptr;
@@ -123,6 +126,10 @@ PyObject* new_ndarray(const std::shared_ptr<penstock::context>& from, PyObject* 
 }
 
 exported_buffer::exported_buffer(nb::handle object, const dtype& type) {
+  // NumPy's strings take 16 bytes too, and are no items of ours.
+  if (type.variable_length()) {
+    raise(error(errc::unsupported, "elements of variable length have no memory that the engine may look at"));
+  }
   if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDED) < 0) {
     // NumPy exports no memory of times, nor of ml_dtypes' types, but of the same bytes without a meaning.
     if (!nb::hasattr(object, "view")) throw nb::python_error();
