@@ -280,6 +280,11 @@ class _Index:
         array = self._array
         return array._get(_KINDS[self._kind](array, rest), None, fields)
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        fields, rest = split_fields(key)
+        array = self._array
+        array._set(_KINDS[self._kind](array, rest), value, fields)  # type: ignore[attr-defined]
+
     def __repr__(self) -> str:
         return f"{self._array!r}.{self._kind}"
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock import _core, _indexing
+from penstock._errors import InvalidArgumentError, _make
+from penstock._indexing import Fields
 
 if TYPE_CHECKING:
-    from penstock import _core
-
     _Base = _core.Array
 else:
     _Base = object
@@ -99,10 +99,68 @@ class Writes(_Base):
         """
         self._write(selection, value, _check_threads(threads), progress, durable, write_empty_chunks)
 
-    def set_basic_selection(self, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
+    def set_basic_selection(
+        self, selection: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None
+    ) -> None:
         """Write to ints, slices, Ellipsis and None. As in zarr-python."""
-        _check_fields(fields)
-        self._write(selection, value, 0, None, False, False)
+        self._set(selection, value, fields)
+
+    def set_orthogonal_selection(
+        self, selection: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None
+    ) -> None:
+        """Write what `oindex[selection] = value` does. As in zarr-python."""
+        self._set(_indexing.orthogonal(self, selection), value, fields)
+
+    def set_coordinate_selection(
+        self, selection: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None
+    ) -> None:
+        """Write single elements: one list of positions for each dimension. As in zarr-python.
+
+        Of two values for one element the later one stays.
+        """
+        self._set(_indexing.coordinates(self, selection), value, fields)
+
+    def set_mask_selection(self, mask: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None) -> None:
+        """Write the elements where a boolean array of the array's shape is true, in C order. As in zarr-python."""
+        self._set(_indexing.masked(self, mask), value, fields)
+
+    def set_block_selection(
+        self, selection: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None
+    ) -> None:
+        """Write whole chunks (shards where the array is sharded). As in zarr-python."""
+        self._set(_indexing.blocks(self, selection), value, fields)
+
+    def _set(
+        self,
+        selection: Any,
+        value: Any,
+        fields: Fields | None,
+        threads: int = 0,
+        progress: Progress | None = None,
+        durable: bool = False,
+        write_empty_chunks: bool = False,
+    ) -> None:
+        if _indexing.check_fields(self, fields) is not None:
+            # The other fields keep what they have; somebody else's write between this read and the write is lost.
+            items = np.asarray(self._read(selection, 0, None))
+            items[fields if isinstance(fields, str) else list(fields or ())] = value
+            value = items
+        self._write(selection, value, threads, progress, durable, write_empty_chunks)
+
+    def _write_fancy(
+        self,
+        key: Any,
+        value: Any,
+        threads: int,
+        progress: Progress | None,
+        durable: bool,
+        write_empty_chunks: bool,
+    ) -> None:
+        # Keys that C++ leaves to Python: lists, masks, names of fields.
+        selection, fields = self._prepare(key)  # type: ignore[attr-defined]
+        if selection is key and fields is None and not isinstance(key, _core._Selection):
+            _indexing.fancy(self, key)  # says what is wrong with it
+        self._set(selection, value, fields, threads, progress, durable, write_empty_chunks)
 
     def resize(self, new_shape: SupportsIndex | Iterable[SupportsIndex]) -> None:
         """Give the array another shape, in storage and in this object.
@@ -222,11 +280,6 @@ class Appender:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _check_fields(fields: Any) -> None:
-    if fields is not None:
-        raise _make(UnsupportedError, "writes to fields of structured items wait for a later release")
 
 
 def _check_threads(threads: int | None) -> int:

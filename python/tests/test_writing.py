@@ -123,8 +123,84 @@ def test_set_basic_selection(tmp_path: Path) -> None:
     a = ps.open(z)
     a.set_basic_selection(np.s_[2:4, ::3], 5)
     assert np.array_equal(z[2:4, ::3], np.full((2, 6), 5))
-    with pytest.raises(ps.UnsupportedError):
+    with pytest.raises(IndexError, match="field"):
         a.set_basic_selection(..., 5, fields="x")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_other_selections_are_written(tmp_path: Path, layout: str) -> None:
+    z = _make(tmp_path, layout=layout)
+    a = ps.open(tmp_path / "a.zarr")
+    n = np.zeros(a.shape, a.dtype)
+    rng = np.random.default_rng(8)
+
+    def check(what: str) -> None:
+        assert np.array_equal(a[...], n), what
+        assert np.array_equal(z[...], n), what
+
+    for _ in range(12):
+        rows, columns = rng.integers(-23, 23, 9), rng.integers(0, 17, 5)
+        x = rng.integers(1, 99, (9, 5))
+        a.oindex[rows, columns] = x
+        n[np.ix_(rows, columns)] = x
+        check("oindex")
+        a.set_orthogonal_selection((rows[:3], slice(None, None, 4)), 7)
+        n[rows[:3], ::4] = 7
+        check("orthogonal")
+
+        points = rng.integers(0, 17, (2, 60))
+        x = rng.integers(1, 99, 60)
+        a.vindex[points[0], points[1]] = x
+        n[points[0], points[1]] = x
+        check("vindex, the later of two values stays")
+        a.set_coordinate_selection((points[0, :4], points[1, :4]), -1)
+        n[points[0, :4], points[1, :4]] = -1
+        check("coordinates")
+
+        mask = rng.random(n.shape) < 0.2
+        a.vindex[mask] = 3
+        n[mask] = 3
+        a.set_mask_selection(~mask, np.arange((~mask).sum()))
+        n[~mask] = np.arange((~mask).sum())
+        check("mask")
+
+    unit = a.shards or a.chunks
+    a.blocks[1, 0] = 5
+    n[unit[0] : 2 * unit[0], : unit[1]] = 5
+    a.set_block_selection(slice(0, 1), 6)
+    n[: unit[0]] = 6
+    check("blocks")
+    a[[3, 1, 3], :] = np.arange(3)[:, None]
+    n[[3, 1, 3], :] = np.arange(3)[:, None]
+    a.write(ps.oindex[[0, 2], 1], [8, 9])
+    n[[0, 2], 1] = [8, 9]
+    check("brackets")
+    with pytest.raises(IndexError):
+        a.oindex[[23], 0] = 1
+    with pytest.raises(ValueError, match="broadcast"):
+        a.vindex[[1, 2], [3, 4]] = [1, 2, 3]
+    check("refused")
+
+
+def test_fields_are_written(tmp_path: Path) -> None:
+    dtype = np.dtype([("x", "<i4"), ("y", "<f8")])
+    try:
+        z = zarr.create_array(
+            str(tmp_path / "a.zarr"), shape=(20,), chunks=(6,), dtype=dtype, zarr_format=3, compressors=None
+        )
+        a = ps.open(tmp_path / "a.zarr")
+    except (ps.UnsupportedError, ValueError) as error:
+        pytest.skip(str(error))
+    n = np.zeros(20, dtype)
+    a[...] = n
+    a["x"] = np.arange(20)
+    n["x"] = np.arange(20)
+    a["y", 3:9] = 2.5
+    n["y"][3:9] = 2.5
+    a.set_coordinate_selection(([1, 4],), [7, 8], fields="x")
+    n["x"][[1, 4]] = [7, 8]
+    assert np.array_equal(a[...], n)
+    assert np.array_equal(z[...], n)
 
 
 def test_a_dict_is_written_to() -> None:

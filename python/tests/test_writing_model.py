@@ -68,6 +68,28 @@ class Writing(RuleBasedStateMachine):
         self.a.write(key, x, write_empty_chunks=empty)
         self.n[key] = x
 
+    @rule(data=st.data(), kind=st.sampled_from(["oindex", "vindex", "mask"]), value=st.integers(-9, 9))
+    def write_elements(self, data: st.DataObject, kind: str, value: int) -> None:
+        """Write lists, points or a mask, with duplicates."""
+        if not self.n.size:
+            return
+        if kind == "mask":
+            mask = np.random.default_rng(data.draw(st.integers(0, 99))).random(self.n.shape) < 0.3
+            self.a.vindex[mask] = value
+            self.n[mask] = value
+            return
+        count = data.draw(st.integers(1, 8))
+        lists = [
+            data.draw(st.lists(st.integers(-size, size - 1), min_size=count, max_size=count)) for size in self.n.shape
+        ]
+        if kind == "oindex":
+            x = np.arange(count * count).reshape(count, count) + value
+            self.a.oindex[lists[0], lists[1]] = x
+            self.n[np.ix_(*lists)] = x
+        else:
+            self.a.vindex[lists[0], lists[1]] = np.arange(count) + value
+            self.n[lists[0], lists[1]] = np.arange(count) + value
+
     @rule(value=st.integers(-9, 9))
     def overwrite(self, value: int) -> None:
         """Write everything, with zarr-python."""
