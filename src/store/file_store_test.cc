@@ -301,9 +301,9 @@ TEST_F(FileStore, TheNextWriterRemovesWhatAKilledOneLeft) {
   const pid_t child = ::fork();
   if (child == 0) {
     // The system kills it while it writes.
-    const ::rlimit small{1 << 20, 1 << 20};
+    const ::rlimit small{1 << 20, 1 << 20}, none{0, 0};
     ::signal(SIGXFSZ, SIG_DFL);
-    ::setrlimit(RLIMIT_CORE, &small);
+    ::setrlimit(RLIMIT_CORE, &none);
     ::setrlimit(RLIMIT_FSIZE, &small);
     file_store mine(root_.string());
     const bytes data(2 << 20);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <libdeflate.h>
 #include <sys/file.h>
-#include <time.h>  // NOLINT: futimens is POSIX's, not C++'s
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,13 +31,6 @@ std::uint32_t dos_time_now() {
   const auto date = static_cast<std::uint32_t>((parts.tm_year - 80) << 9 | (parts.tm_mon + 1) << 5 | parts.tm_mday);
   const auto time = static_cast<std::uint32_t>(parts.tm_hour << 11 | parts.tm_min << 5 | parts.tm_sec / 2);
   return date << 16 | time;
-}
-
-// Two changes within a tick of the filesystem's clock must not look alike: the stamp gets the fine clock's time.
-void stamp(int file) noexcept {
-  struct ::timespec times[2] = {};
-  times[0].tv_nsec = UTIME_OMIT;
-  if (::clock_gettime(CLOCK_REALTIME, &times[1]) == 0) ::futimens(file, times);
 }
 
 }  // namespace
@@ -199,7 +191,7 @@ result<> zip_writer::commit() {
   const std::uint64_t end = begin + bytes.size();
   // Also where nothing is to be cut: a failed put may have left bytes there.
   if (::ftruncate(to.file(), static_cast<::off_t>(end)) != 0) return write_failure(errno, "cutting the archive");
-  stamp(to.file());
+  stamp_file(to.file());
   if (durable_) PENSTOCK_TRY(sync_file(to.file()));
   mark_.remove();
   struct ::stat status{};
