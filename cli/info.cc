@@ -33,20 +33,24 @@ json array_json(const array& a) {
     names = std::move(list);
   }
   const grid_counts counts = count_grid(a);
-  return json::object_t{{"kind", "array"},
-                        {"uri", a.uri()},
-                        {"format", a.format()},
-                        {"dtype", a.type().name()},
-                        {"shape", to_json(a.shape())},
-                        {"chunks", to_json(a.chunks())},
-                        {"shards", a.shards() != nullptr ? to_json(*a.shards()) : json()},
-                        {"cells", number(counts.cells)},
-                        {"objects", number(counts.objects)},
-                        {"decoded_bytes", number(decoded_bytes(a))},
-                        {"fill_value", fill_json(a)},
-                        {"codecs", parsed(a.codecs_json())},
-                        {"dimension_names", std::move(names)},
-                        {"attributes", parsed(a.attributes_json())}};
+  json::object_t document{{"kind", "array"},
+                          {"uri", a.uri()},
+                          {"format", a.format()},
+                          {"dtype", a.type().name()},
+                          {"shape", to_json(a.shape())},
+                          {"chunks", to_json(a.chunks())},
+                          {"shards", a.shards() != nullptr ? to_json(*a.shards()) : json()},
+                          {"cells", number(counts.cells)},
+                          {"objects", number(counts.objects)},
+                          {"decoded_bytes", number(decoded_bytes(a))},
+                          {"fill_value", fill_json(a)},
+                          {"codecs", parsed(a.codecs_json())},
+                          {"dimension_names", std::move(names)},
+                          {"attributes", parsed(a.attributes_json())}};
+  // Only where one length for each dimension does not say it.
+  if (json lengths = chunk_lengths_json(a); lengths.as_array() != nullptr)
+    document.insert(document.end(), {"chunk_lengths", std::move(lengths)});
+  return document;
 }
 
 std::string attributes_text(const std::string& document) {
@@ -67,7 +71,10 @@ std::string array_text(const array& a) {
   line("format", a.format());
   line("dtype", a.type().name());
   line("shape", to_string(a.shape()));
-  line("chunks", fmt::format("{}, {:.0f} of them", to_string(a.chunks()), counts.cells));
+  const json lengths = chunk_lengths_json(a);
+  std::string chunks = lengths.as_array() != nullptr ? lengths.dump() : to_string(a.chunks());
+  if (chunks.size() > 200) chunks = fmt::format("of several lengths, at most {}", to_string(a.chunks()));
+  line("chunks", fmt::format("{}, {:.0f} of them", chunks, counts.cells));
   if (a.shards() != nullptr) line("shards", fmt::format("{}, {:.0f} of them", to_string(*a.shards()), counts.objects));
   line("decoded", bytes_text(decoded_bytes(a)));
   if (!a.type().variable_length() && !a.fill_value().empty()) {
@@ -127,13 +134,7 @@ struct tree {
   }
 };
 
-int info(const session& speak, const std::string& uri) {
-  auto found = open_node(uri);
-  if (!found.ok()) return speak.fail(found.error());
-  if (const auto* a = std::get_if<array>(&*found)) {
-    return speak.as_json ? speak.print_document(array_json(*a)) : speak.print(array_text(*a));
-  }
-  const group& g = std::get<group>(*found);
+int describe_group(const session& speak, const group& g, bool with_head) {
   tree children;
   children.describe(g, "", 0);
   int status = kOk;
@@ -141,13 +142,34 @@ int info(const session& speak, const std::string& uri) {
     status = speak.print_document(json::object_t{{"kind", "group"},
                                                  {"uri", g.uri()},
                                                  {"format", g.format()},
+                                                 {"consolidated", g.consolidated()},
                                                  {"attributes", parsed(g.attributes_json())},
                                                  {"children", std::move(children.documents)}});
+  } else if (with_head) {
+    status = speak.print(fmt::format("{:<11} {}\n{:<11} {}{}\n{}{}", "group", g.uri(), "format", g.format(),
+                                     g.consolidated() ? ", consolidated" : "", attributes_text(g.attributes_json()),
+                                     children.text));
   } else {
-    status = speak.print(fmt::format("{:<11} {}\n{:<11} {}\n{}{}", "group", g.uri(), "format", g.format(),
-                                     attributes_text(g.attributes_json()), children.text));
+    status = speak.print(fmt::format("{}\n{}", g.uri(), children.text));
   }
   return status == kOk && !children.complete ? kFailed : status;
+}
+
+int info(const session& speak, const std::string& uri) {
+  auto found = open_node(uri);
+  if (!found.ok()) return speak.fail(found.error());
+  if (const auto* g = std::get_if<group>(&*found)) return describe_group(speak, *g, true);
+  const array& a = std::get<array>(*found);
+  return speak.as_json ? speak.print_document(array_json(a)) : speak.print(array_text(a));
+}
+
+int show_tree(const session& speak, const std::string& uri) {
+  auto found = open_node(uri);
+  if (!found.ok()) return speak.fail(found.error());
+  if (const auto* g = std::get_if<group>(&*found)) return describe_group(speak, *g, false);
+  const array& a = std::get<array>(*found);
+  if (speak.as_json) return speak.print_document(array_json(a));
+  return speak.print(fmt::format("{}  {} {}\n", a.uri(), a.type().name(), to_string(a.shape())));
 }
 
 }  // namespace
@@ -159,6 +181,15 @@ void add_info(CLI::App& program, bool& as_json, action& chosen) {
   verb->add_flag("--json", as_json, "Print one JSON document");
   verb->footer("Examples:\n  penstock info data.zarr\n  penstock info data.zarr/t2m --json");
   verb->callback([uri, &chosen] { chosen = [uri](const session& speak) { return info(speak, *uri); }; });
+}
+
+void add_tree(CLI::App& program, bool& as_json, action& chosen) {
+  auto uri = std::make_shared<std::string>();
+  CLI::App* verb = program.add_subcommand("tree", "Show what is in a group: names, types and shapes");
+  verb->add_option("URI", *uri, "A path, or a file: or zip: URI")->required();
+  verb->add_flag("--json", as_json, "Print one JSON document");
+  verb->footer("Examples:\n  penstock tree data.zarr\n  penstock tree archive.zip --json");
+  verb->callback([uri, &chosen] { chosen = [uri](const session& speak) { return show_tree(speak, *uri); }; });
 }
 
 }  // namespace penstock::inline v0::cli

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include "api/array_state.h"
+#include "array/chunk_grid.h"
 #include "verbs.h"
 
 namespace penstock::inline v0::cli {
@@ -24,17 +26,31 @@ result<array> open_one(const std::string& uri, unsigned threads) {
 }
 
 grid_counts count_grid(const array& a) {
-  const extents& shape = a.shape();
-  const extents& object = a.shards() != nullptr ? *a.shards() : a.chunks();
-  grid_counts counts;
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    const auto blocks = [&](std::uint64_t size) {
-      return size == 0 ? 0.0 : static_cast<double>(shape[d] / size + (shape[d] % size != 0 ? 1 : 0));
-    };
-    counts.cells *= blocks(a.chunks()[d]);
-    counts.objects *= blocks(object[d]);
+  const auto cells_of = [](const chunk_grid& grid) {
+    double cells = 1;
+    for (std::size_t d = 0; d < grid.rank(); ++d) cells *= static_cast<double>(grid.axis(d).cells());
+    return cells;
+  };
+  const chunk_layout& layout = *a.state().layout;
+  return {cells_of(layout.grid()), cells_of(layout.write_grid())};
+}
+
+json chunk_lengths_json(const array& a) {
+  const chunk_grid& grid = a.state().layout->grid();
+  bool regular = true;
+  json::array_t axes;
+  for (std::size_t d = 0; d < grid.rank(); ++d) {
+    const grid_axis& axis = grid.axis(d);
+    json::array_t lengths;
+    if (axis.is_uniform()) {
+      axes.emplace_back(a.chunks()[d]);
+      continue;
+    }
+    regular = false;
+    for (std::uint64_t i = 0; i < axis.cells(); ++i) lengths.emplace_back(axis.codec_length(i));
+    axes.emplace_back(std::move(lengths));
   }
-  return counts;
+  return regular ? json() : json(std::move(axes));
 }
 
 }  // namespace penstock::inline v0::cli

@@ -16,6 +16,7 @@ constexpr const char* kExamples = R"(Examples:
   penstock plan data.zarr '0:10, ::2'
   penstock read data.zarr '..., -1' -o last.npy
   penstock check data.zarr
+  penstock copy data.zarr new.zarr --chunks 64,64 --codec zstd
   penstock COMMAND --help
 
 Exit status: 0 done, 1 failed, 2 wrong usage.)";
@@ -38,6 +39,8 @@ int run_verb(int argc, const char* const* argv) {
   add_plan(program, as_json, chosen);
   add_read(program, as_json, chosen);
   add_check(program, as_json, chosen);
+  add_tree(program, as_json, chosen);
+  add_copy(program, as_json, chosen);
   add_bench(program);
   add_demo(program);
   try {

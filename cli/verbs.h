@@ -22,6 +22,8 @@ void add_info(CLI::App& program, bool& as_json, action& chosen);
 void add_plan(CLI::App& program, bool& as_json, action& chosen);
 void add_read(CLI::App& program, bool& as_json, action& chosen);
 void add_check(CLI::App& program, bool& as_json, action& chosen);
+void add_tree(CLI::App& program, bool& as_json, action& chosen);
+void add_copy(CLI::App& program, bool& as_json, action& chosen);
 void add_bench(CLI::App& program);
 void add_demo(CLI::App& program);
 
@@ -39,5 +41,7 @@ struct grid_counts {
   double cells = 1, objects = 1;
 };
 grid_counts count_grid(const array& a);
+/// For each dimension its chunk length, or the list of them; null where all chunks are of one shape.
+json chunk_lengths_json(const array& a);
 
 }  // namespace penstock::inline v0::cli

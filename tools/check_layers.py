@@ -43,6 +43,7 @@ PUBLIC = {
     "array.h": "api",
     "create.h": "api",
     "place.h": "api",
+    "copy.h": "api",
     "penstock.h": "api",
 }
 

@@ -6,6 +6,7 @@
 #include <penstock/array.h>
 #include <penstock/codec.h>
 #include <penstock/context.h>
+#include <penstock/copy.h>
 #include <penstock/create.h>
 #include <penstock/dtype.h>
 #include <penstock/layout.h>

@@ -8,6 +8,7 @@
 
 from penstock._array import Array
 from penstock._context import Context, current_context
+from penstock._copy import copy
 from penstock._core import __version__
 from penstock._create import consolidate_metadata, create_array, create_group, load, open_group, save
 from penstock._errors import (
@@ -60,6 +61,7 @@ __all__ = [
     "__version__",
     "blocks",
     "consolidate_metadata",
+    "copy",
     "create_array",
     "create_group",
     "current_context",

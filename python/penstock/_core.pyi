@@ -302,6 +302,9 @@ def describe_chain(codecs: str, dtype: str, shape: Sequence[int]) -> str:
 def codec_names() -> list[str]:
     """All codecs that need no Python, sorted."""
 
+def copy(source: Array | Group, store: Store, path: bytes, options: dict[str, Any]) -> dict[str, int]:
+    """Copy an array or a group."""
+
 def cli_main(argv: list[bytes]) -> int:
     """Run the command line program with these arguments (bytes; the first is its name); returns its exit status."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 import zipfile
 from pathlib import Path
@@ -129,3 +131,47 @@ def test_groups_list_what_is_in_the_archive(objects, tmp_path):
     path = archive(tmp_path / "x.zip", {"zarr.json": group, **{f"a/{key}": value for key, value in objects.items()}})
     assert list(ps.open(path)) == ["a"]
     assert same(ps.open(path)["a"][...], VALUES)
+
+
+def test_arrays_are_made_and_written_in_archives(tmp_path):
+    path = tmp_path / "x.zip"
+    array = ps.create_array(path, "group/a", shape=(40, 30), dtype="i4", chunks=(8, 4), shards=(16, 16))
+    array[...] = VALUES
+    with zarr.storage.ZipStore(path, mode="r") as store:
+        assert same(zarr.open_array(store, path="group/a", mode="r")[...], VALUES)
+    want = VALUES.copy()
+    want[3:5, ::7] = 9
+    array[3:5, ::7] = 9
+    assert same(ps.open(f"{path}/group/a")[...], want)
+    assert zipfile.ZipFile(path).testzip() is None
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.zip"]
+    other = ps.open(path, "group/a", mode="r+")
+    other[0] = 1
+    array[1] = 2
+    want[0], want[1] = 1, 2
+    assert same(ps.open(path, "group/a")[...], want)
+
+
+def test_many_small_writes_into_an_archive_stay_small(tmp_path):
+    path = tmp_path / "x.zip"
+    array = ps.create_array(path, shape=(2000,), dtype="u1", chunks=(10,))
+    for i in range(0, 2000, 10):
+        array[i : i + 10] = np.arange(10, dtype="u1") + 1
+    assert same(ps.open(path)[...], np.tile(np.arange(10, dtype="u1") + 1, 200))
+    assert path.stat().st_size < 100_000
+
+
+def test_writers_of_one_archive_take_turns(tmp_path):
+    path = tmp_path / "x.zip"
+    ps.create_array(path, shape=(8, 100), dtype="i4", chunks=(1, 10), shards=(8, 50))
+    code = """
+import sys, penstock as ps
+array = ps.open(sys.argv[1], mode="r+")
+for column in range(0, 100, 10):
+    array[int(sys.argv[2]), column : column + 10] = int(sys.argv[2]) + 1
+"""
+    children = [subprocess.Popen([sys.executable, "-c", code, str(path), str(row)]) for row in range(4)]
+    assert [child.wait() for child in children] == [0] * 4
+    want = np.zeros((8, 100), "i4")
+    want[:4] = np.arange(1, 5)[:, None]
+    assert same(ps.open(path)[...], want)

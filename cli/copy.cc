@@ -1,0 +1,143 @@
+#include <CLI/CLI.hpp>
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include <penstock/copy.h>
+#include "interrupt.h"
+#include "progress.h"
+#include "run.h"
+#include "verbs.h"
+
+namespace penstock::inline v0::cli {
+namespace {
+
+struct copy_arguments {
+  std::string from, to, chunks, shards, codec;
+  int zarr_format = 0;
+  unsigned threads = 0;
+  bool overwrite = false, resume = false, durable = false;
+};
+
+/// `64,64`, `(64, 64)` or `64x64`.
+result<extents> parse_lengths(const std::string& option, std::string_view text) {
+  const auto wrong = [&] {
+    return error(errc::invalid_argument, fmt::format("{} takes lengths, such as 64,64: '{}'", option, text));
+  };
+  extents out;
+  std::string_view left = text;
+  while (!left.empty()) {
+    const char first = left.front();
+    if (first == ' ' || first == '(' || first == ')' || first == '[' || first == ']') {
+      left.remove_prefix(1);
+      continue;
+    }
+    std::uint64_t length = 0;
+    const auto [end, failed] = std::from_chars(left.data(), left.data() + left.size(), length);
+    if (failed != std::errc() || length == 0 || out.size() == kMaxRank) return wrong();
+    out.push_back(length);
+    left.remove_prefix(static_cast<std::size_t>(end - left.data()));
+    while (!left.empty() && (left.front() == ' ' || left.front() == ')' || left.front() == ']')) left.remove_prefix(1);
+    if (left.empty()) break;
+    if (left.front() != ',' && left.front() != 'x') return wrong();
+    left.remove_prefix(1);
+  }
+  if (out.empty()) return wrong();
+  return out;
+}
+
+/// A JSON document as it is; `zstd` or `delta,zstd` as a list of names; `none` as no codec.
+std::string codecs_json(const std::string& text) {
+  if (text.empty() || text == "auto" || text.front() == '[' || text.front() == '{') return text;
+  json::array_t names;
+  for (std::size_t at = 0; text != "none" && at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    names.emplace_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return json(std::move(names)).dump();
+}
+
+result<copy_options> options_of(const copy_arguments& given) {
+  copy_options out;
+  if (!given.chunks.empty()) {
+    PENSTOCK_ASSIGN(out.chunks, parse_lengths("--chunks", given.chunks));
+  }
+  out.auto_shards = given.shards == "auto";
+  out.no_shards = given.shards == "none";
+  if (!given.shards.empty() && !out.auto_shards && !out.no_shards) {
+    PENSTOCK_ASSIGN(out.shards, parse_lengths("--shards", given.shards));
+  }
+  out.codecs_json = codecs_json(given.codec);
+  out.zarr_format = given.zarr_format;
+  out.threads = given.threads;
+  out.overwrite = given.overwrite;
+  out.resume = given.resume;
+  out.durable = given.durable;
+  return out;
+}
+
+int copy_all(const session& speak, const copy_arguments& given) {
+  auto options = options_of(given);
+  if (!options.ok()) return speak.refuse(options.error().message());
+  auto from = open_node(given.from, given.threads);
+  if (!from.ok()) return speak.fail(from.error());
+  auto to = find_place(given.to);
+  if (!to.ok()) return speak.fail(to.error());
+  auto report = [&] {
+    progress_line line("copying");
+    options->progress = [&line](const copy_progress& now) { return line.update({now.done_bytes, now.total_bytes}); };
+    const stoppable copying;
+    return copy(*from, *to, *options);
+  }();
+  if (!report.ok()) return speak.fail(report.error());
+  if (speak.as_json) {
+    return speak.print_document(json::object_t{{"source", given.from},
+                                               {"destination", given.to},
+                                               {"groups", report->groups},
+                                               {"arrays", report->arrays},
+                                               {"objects_copied", report->objects_copied},
+                                               {"objects_written", report->objects_written},
+                                               {"objects_skipped", report->objects_skipped},
+                                               {"bytes", report->bytes}});
+  }
+  std::string text = fmt::format("{}: {} array{}", given.to, report->arrays, report->arrays == 1 ? "" : "s");
+  if (report->groups != 0) text += fmt::format(" in {} group{}", report->groups, report->groups == 1 ? "" : "s");
+  if (report->objects_copied != 0) text += fmt::format(", {} objects copied as they are", report->objects_copied);
+  if (report->objects_written != 0) text += fmt::format(", {} objects encoded anew", report->objects_written);
+  if (report->objects_skipped != 0) text += fmt::format(", {} were there", report->objects_skipped);
+  return speak.print(text + fmt::format(", {}\n", bytes_text(static_cast<double>(report->bytes))));
+}
+
+}  // namespace
+
+void add_copy(CLI::App& program, bool& as_json, action& chosen) {
+  auto given = std::make_shared<copy_arguments>();
+  CLI::App* verb = program.add_subcommand("copy", "Copy an array, or a group and all that is in it");
+  verb->add_option("SRC", given->from, "A path, or a file: or zip: URI")->required();
+  verb->add_option("DST", given->to, "A path, or a file: or zip: URI")->required();
+  verb->add_option("--chunks", given->chunks, "Lengths of the new chunks, such as 64,64; the source's without it");
+  verb->add_option("--shards", given->shards, "Lengths of the new shards, 'auto' or 'none'");
+  verb->add_option("--codec", given->codec, "The new codecs: names (zstd, or delta,zstd), JSON, 'auto' or 'none'");
+  verb->add_option("--zarr-format", given->zarr_format, "2 or 3; the source's without it")
+      ->check(CLI::IsMember({2, 3}));
+  CLI::Option* overwrite =
+      verb->add_flag("--overwrite", given->overwrite, "Erase what stands at the destination first");
+  verb->add_flag("--resume", given->resume, "Go on with a copy that was interrupted: what is there stays")
+      ->excludes(overwrite);
+  verb->add_flag("--durable", given->durable, "End only when the device has everything");
+  verb->add_option("--threads", given->threads, "Threads that copy; the processor's cores without it")
+      ->check(CLI::Range(1, 4096).description(""));
+  verb->add_flag("--json", as_json, "Print one JSON document");
+  verb->footer(
+      "Arrays that keep chunks, shards, codecs and format are copied byte for byte; others are decoded and encoded\n"
+      "anew, a few objects at a time.\n\n"
+      "Examples:\n"
+      "  penstock copy data.zarr backup.zip\n"
+      "  penstock copy data.zarr new.zarr --chunks 64,64 --shards auto --codec zstd\n"
+      "  penstock copy old.zarr new.zarr --zarr-format 3 --resume");
+  verb->callback([given, &chosen] { chosen = [given](const session& speak) { return copy_all(speak, *given); }; });
+}
+
+}  // namespace penstock::inline v0::cli

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <penstock/array.h>
+#include <penstock/context.h>
+#include <penstock/place.h>
+#include <penstock/result.h>
+#include <penstock/shape.h>
+
+namespace penstock::inline v0 {
+
+/// How far a copy is: of the array that is under way.
+struct copy_progress {
+  std::string path;               ///< within what is copied; empty: its root
+  std::uint64_t done_bytes = 0;   ///< decoded bytes, or stored ones where objects are copied as they are
+  std::uint64_t total_bytes = 0;  ///< 0: not known
+};
+
+struct copy_options {
+  unsigned threads = 0;           ///< 0: the source's context's
+  std::optional<extents> chunks;  ///< of arrays of this rank; nothing: the source's
+  std::optional<extents> shards;  ///< nothing: the source's, or none where chunks are given
+  bool auto_shards = false;       ///< about 256 MiB each
+  bool no_shards = false;
+  std::string codecs_json;  ///< as in create_options; empty: the source's
+  int zarr_format = 0;      ///< 0: the source's
+  bool overwrite = false;   ///< erase what stands at the destination
+  bool resume = false;      ///< go on with a copy that was interrupted
+  bool durable = false;     ///< return only when the device has everything
+  /// Called on one of the copying threads at a time; false stops the copy (`cancelled`).
+  std::function<bool(const copy_progress&)> progress;
+};
+
+struct copy_report {
+  std::uint64_t groups = 0, arrays = 0;
+  std::uint64_t objects_copied = 0;   ///< as they are, without decoding
+  std::uint64_t objects_written = 0;  ///< encoded anew; those of nothing but the fill value are not
+  std::uint64_t objects_skipped = 0;  ///< were there already
+  std::uint64_t bytes = 0;            ///< of the objects that were copied, decoded bytes of those encoded anew
+};
+
+/// Copies an array, or a group and everything in it.
+///
+/// Where an array keeps its chunks, shards, codecs and format, its metadata and its objects are copied byte for byte;
+/// otherwise it is read and written in pieces of a few objects of the destination. Memory: a few pieces, or objects,
+/// for each thread. Metadata is written first, so that a copy which was interrupted can go on: with `resume`, whatever
+/// object is there already (of the same size, where the store says) is not copied again. What stands at the destination
+/// must then have the same metadata.
+/// \error invalid_argument  Something stands at the destination, or another array than the copy would make.
+PENSTOCK_API result<copy_report> copy(const node& from, const place& to, const copy_options& options = {});
+
+}  // namespace penstock::inline v0

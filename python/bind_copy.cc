@@ -1,0 +1,82 @@
+#include <penstock/copy.h>
+
+#include <string>
+#include <utility>
+
+#include "bind.h"
+
+namespace penstock::inline v0::python {
+namespace {
+
+extents extents_of(nb::handle lengths) {
+  extents out;
+  for (const nb::handle each : nb::borrow<nb::object>(lengths)) {
+    if (out.size() == kMaxRank) raise(error(errc::unsupported, "lengths for more than 32 dimensions"));
+    out.push_back(nb::cast<std::uint64_t>(each));
+  }
+  return out;
+}
+
+// Runs on whichever thread of the copy has news; signals are for the main thread to see.
+bool go_on(const nb::object& progress, const copy_progress& now) noexcept {
+  if (!may_enter_python()) return false;
+  const nb::gil_scoped_acquire gil;
+  try {
+    if (is_main_thread() && PyErr_CheckSignals() != 0) {
+      stash_exception();
+      return false;
+    }
+    return progress.is_none() || !progress(to_str(now.path), now.done_bytes, now.total_bytes).is(nb::handle(Py_False));
+  } catch (nb::python_error& failed) {
+    failed.restore();
+    stash_exception();
+    return false;
+  }
+}
+
+nb::dict copy_node(const node& from, const store_handle& to, const nb::bytes& path, const nb::dict& given) {
+  copy_options options;
+  const auto find = [&](const char* name) -> nb::object {
+    return given.contains(name) ? nb::object(given[name]) : nb::none();
+  };
+  const auto flag = [&](const char* name) { return !find(name).is_none() && nb::cast<bool>(find(name)); };
+  if (const nb::object chunks = find("chunks"); !chunks.is_none()) options.chunks = extents_of(chunks);
+  if (const nb::object shards = find("shards"); !shards.is_none()) options.shards = extents_of(shards);
+  if (const nb::object codecs = find("codecs"); !codecs.is_none())
+    options.codecs_json = nb::cast<nb::str>(codecs).c_str();
+  if (const nb::object format = find("zarr_format"); !format.is_none()) options.zarr_format = nb::cast<int>(format);
+  if (const nb::object threads = find("threads"); !threads.is_none()) options.threads = nb::cast<unsigned>(threads);
+  options.auto_shards = flag("auto_shards");
+  options.no_shards = flag("no_shards");
+  options.overwrite = flag("overwrite");
+  options.resume = flag("resume");
+  options.durable = flag("durable");
+  const nb::object progress = find("progress");
+  options.progress = [&progress](const copy_progress& now) { return go_on(progress, now); };
+  const place target{to.store, std::string(path.c_str(), path.size())};
+  const copy_report report = call_engine([&] { return copy(from, target, options); });
+  nb::dict out;
+  out["groups"] = report.groups;
+  out["arrays"] = report.arrays;
+  out["objects_copied"] = report.objects_copied;
+  out["objects_written"] = report.objects_written;
+  out["objects_skipped"] = report.objects_skipped;
+  out["bytes"] = report.bytes;
+  return out;
+}
+
+}  // namespace
+
+void bind_copy(nb::module_& m) {
+  m.def(
+      "copy",
+      [](const array_handle& from, const store_handle& to, nb::bytes path, nb::dict options) {
+        return copy_node(node(from.array), to, path, options);
+      },
+      nb::arg("source"), nb::arg("store"), nb::arg("path"), nb::arg("options"), "Copy an array or a group.");
+  m.def("copy", [](const group_handle& from, const store_handle& to, nb::bytes path, nb::dict options) {
+    return copy_node(node(from.group), to, path, options);
+  });
+}
+
+}  // namespace penstock::inline v0::python

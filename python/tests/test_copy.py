@@ -1,0 +1,244 @@
+"""`penstock.copy`: all of it arrives, in the layout asked for, in memory that does not grow, and again after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+import zarr
+from conftest import same, sharded, write
+
+VALUES = np.random.default_rng(9).integers(-99, 99, (50, 70), dtype="<i4")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    write(VALUES, (20, 30), sharded((10, 10)), store=tmp_path / "source.zarr", attributes={"a": 1})
+    return tmp_path / "source.zarr"
+
+
+def files(path: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file()}
+
+
+def test_a_copy_without_changes_is_the_same_byte_for_byte(source, tmp_path):
+    made = ps.copy(source, tmp_path / "copy.zarr")
+    assert same(made[...], VALUES)
+    assert files(tmp_path / "copy.zarr") == files(source)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"chunks": (7, 9)},
+        {"chunks": (10, 10), "shards": (30, 30)},
+        {"chunks": (5, 70), "shards": "auto"},
+        {"shards": False},
+        {"codecs": ["gzip"]},
+        {"codecs": "auto", "chunks": (50, 70)},
+        {"zarr_format": 2},
+        {"zarr_format": 2, "chunks": (13, 17)},
+    ],
+    ids=str,
+)
+def test_copies_in_another_layout_hold_the_same_elements(options, source, tmp_path):
+    if options.get("zarr_format") == 2:
+        options = {"shards": False, **options}
+    made = ps.copy(source, tmp_path / "copy.zarr", **options)
+    assert same(made[...], VALUES)
+    assert made.attrs["a"] == 1
+    assert same(zarr.open_array(tmp_path / "copy.zarr", mode="r")[...], VALUES)
+    if isinstance(options.get("chunks"), tuple):
+        assert made.chunks == options["chunks"]
+    if isinstance(options.get("shards"), tuple):
+        assert made.shards == options["shards"]
+    if options.get("shards") is False or ("shards" not in options and "chunks" in options):
+        assert made.shards is None
+    if "codecs" in options and options["codecs"] == ["gzip"]:
+        assert made.shards == (20, 30)
+        assert "gzip" in json.dumps(made.codecs) if not isinstance(made.codecs, str) else "gzip" in made.codecs
+
+
+@pytest.mark.parametrize("data_type", ["?", "<f8", "<c16", "S5", "<U3", "datetime64[s]"])
+def test_types_go_from_version_2_to_3_and_back(data_type, tmp_path):
+    values = (np.arange(30).reshape(5, 6) % 7).astype("i8").astype(data_type)
+    with zarr.config.set({"default_zarr_format": 2}):
+        old = zarr.create_array(tmp_path / "v2", data=values, chunks=(2, 3), zarr_format=2)
+    assert old.metadata.zarr_format == 2
+    new = ps.copy(tmp_path / "v2", tmp_path / "v3", zarr_format=3)
+    assert new.format == "zarr3"
+    assert same(new[...], values)
+    back = ps.copy(tmp_path / "v3", tmp_path / "back", zarr_format=2)
+    assert back.format == "zarr2"
+    assert same(back[...], values)
+
+
+def test_text_is_copied_into_other_chunks(tmp_path):
+    values = np.array([f"{i} ä" * (i % 4) for i in range(40)], dtype=object)
+    array = zarr.create_array(tmp_path / "s", shape=(40,), chunks=(7,), dtype="string")
+    array[:] = values
+    made = ps.copy(tmp_path / "s", tmp_path / "t", chunks=(11,))
+    assert list(made[...]) == list(values)
+
+
+def test_groups_are_copied_with_all_that_is_in_them(tmp_path):
+    root = zarr.create_group(tmp_path / "g", attributes={"who": "root"})
+    root.create_array("a", data=VALUES, chunks=(20, 30))
+    root.create_group("in/ner", attributes={"who": "inner"}).create_array("b", data=VALUES[0], chunks=(9,))
+    made = ps.copy(tmp_path / "g", tmp_path / "h")
+    assert sorted(made.keys()) == ["a", "in"]
+    assert made.attrs["who"] == "root"
+    assert made["in"]["ner"].attrs["who"] == "inner"
+    assert same(made["a"][...], VALUES)
+    assert same(made["in/ner/b"][...], VALUES[0])
+    again = ps.copy(made, {}, codecs=["gzip"])
+    assert same(again["in/ner/b"][...], VALUES[0])
+
+
+def test_consolidated_groups_stay_so(tmp_path):
+    root = zarr.create_group(tmp_path / "g")
+    root.create_array("a", data=VALUES, chunks=(20, 30))
+    zarr.consolidate_metadata(tmp_path / "g")
+    ps.copy(tmp_path / "g", tmp_path / "h", codecs=["gzip"])
+    assert zarr.open_consolidated(tmp_path / "h")["a"].shape == VALUES.shape
+
+
+def test_into_and_out_of_every_kind_of_store(source, tmp_path):
+    memory: dict[str, bytes] = {}
+    ps.copy(source, memory)
+    ps.copy(memory, tmp_path / "x.zip")
+    store = zarr.storage.MemoryStore()
+    ps.copy(tmp_path / "x.zip", store, "below/here")
+    ps.copy(ps.open(store)["below/here"], "memory://copied")
+    assert same(ps.open("memory://copied")[...], VALUES)
+    assert same(zarr.open_array(store, path="below/here", mode="r")[...], VALUES)
+    with zarr.storage.ZipStore(tmp_path / "x.zip", mode="r") as archive:
+        assert same(zarr.open_array(archive, mode="r")[...], VALUES)
+
+
+def test_what_stands_there_is_kept_unless_it_is_to_go(source, tmp_path):
+    ps.copy(source, tmp_path / "copy.zarr")
+    with pytest.raises(ps.InvalidArgumentError, match="something stands"):
+        ps.copy(source, tmp_path / "copy.zarr")
+    write(VALUES[:3, :3] + 5, (1, 1), store=tmp_path / "other.zarr")
+    ps.copy(tmp_path / "other.zarr", tmp_path / "copy.zarr", overwrite=True)
+    assert files(tmp_path / "copy.zarr") == files(tmp_path / "other.zarr")
+    with pytest.raises(ps.InvalidArgumentError, match="itself"):
+        ps.copy(source, source, overwrite=True)
+    with pytest.raises(ps.InvalidArgumentError, match="itself"):
+        ps.copy(source, source, "below", overwrite=True)
+    assert same(ps.open(source)[...], VALUES)
+
+
+@pytest.mark.parametrize("options", [{}, {"chunks": (7, 9)}], ids=["objects", "elements"])
+def test_an_interrupted_copy_goes_on(options, source, tmp_path):
+    target: dict[str, bytes] = {}
+    calls = []
+
+    def stop(path: str, done: int, total: int) -> bool:
+        calls.append((path, done, total))
+        return False
+
+    with pytest.raises(ps.CancelledError):
+        ps.copy(source, target, progress=stop, threads=1, **options)
+    assert calls
+    before = dict(target)
+    with pytest.raises(ps.InvalidArgumentError):
+        ps.copy(source, target, **options)
+    made = ps.copy(source, target, resume=True, **options)
+    assert same(made[...], VALUES)
+    assert all(target[key] is value for key, value in before.items()), "what was there was written again"
+    with pytest.raises(ps.InvalidArgumentError, match="differs"):
+        ps.copy(source, target, resume=True, chunks=(3, 3))
+
+
+def test_a_killed_copy_goes_on(tmp_path):
+    values = np.arange(400 * 2000, dtype="<i8").reshape(400, 2000)
+    write(values, (10, 200), store=tmp_path / "source")
+    code = "import sys, penstock as ps; ps.copy(sys.argv[1], sys.argv[2], chunks=(5, 100))"
+    for delay in (0.25, 0.4):
+        child = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "source"), str(tmp_path / "copy")])
+        time.sleep(delay)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        made = ps.copy(tmp_path / "source", tmp_path / "copy", chunks=(5, 100), resume=True)
+        assert same(made[...], values)
+        assert not list((tmp_path / "copy").rglob(".penstock-tmp-*"))
+
+        shutil.rmtree(tmp_path / "copy")
+
+
+def test_progress_reaches_its_total(source):
+    seen: list[tuple[int, int]] = []
+    ps.copy(source, {}, chunks=(7, 9), progress=lambda path, done, total: seen.append((done, total)), threads=1)
+    assert seen[-1] == (VALUES.nbytes, VALUES.nbytes)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_memory_does_not_grow_with_the_array(tmp_path):
+    code = """
+import resource, sys, penstock as ps
+ps.copy(sys.argv[1], sys.argv[2], chunks=(256, 256), threads=2)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+    array = zarr.create_array(tmp_path / "x", shape=(8192, 16384), chunks=(512, 512), dtype="i4", compressors=None)
+    block = np.random.default_rng(1).integers(0, 9, (512, 16384), dtype="i4")
+    for row in range(0, 8192, 512):
+        array[row : row + 512] = block  # 512 MB in all
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "x", tmp_path / "y"], capture_output=True, check=True)
+    assert int(done.stdout) < 350_000, "kilobytes"
+    assert same(ps.open(tmp_path / "y")[-5:, -5:], block[-5:, -5:])
+
+
+def test_stores_that_are_only_read_are_refused(source):
+    with pytest.raises(ps.ReadOnlyError):
+        ps.copy(source, zarr.storage.MemoryStore({}, read_only=True))
+
+
+def run(*arguments: Any) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    command = [sys.executable, "-m", "penstock", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_the_verb_copies(source, tmp_path):
+    done = run("copy", source, tmp_path / "y.zarr", "--chunks", "7,9", "--codec", "gzip", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report["arrays"] == 1
+    assert report["objects_written"] == 64
+    assert same(ps.open(tmp_path / "y.zarr")[...], VALUES)
+    done = run("copy", source, tmp_path / "y.zarr")
+    assert done.returncode == 1
+    assert "something stands at" in done.stderr
+    done = run("copy", source, tmp_path / "y.zarr", "--overwrite")
+    assert done.returncode == 0
+    assert "copied as they are" in done.stdout
+    assert run("copy", source, tmp_path / "y.zarr", "--resume").stdout.count("were there") == 1
+    for wrong in (["--chunks", "7,x"], ["--zarr-format", "4"], ["--overwrite", "--resume"], ["--shards", "-1"]):
+        assert run("copy", source, tmp_path / "z.zarr", *wrong).returncode == 2, wrong
+    assert run("copy", tmp_path / "nothing", tmp_path / "z.zarr").returncode == 1
+
+
+def test_the_verb_shows_a_tree(tmp_path):
+    root = zarr.create_group(tmp_path / "g")
+    root.create_array("a", data=VALUES, chunks=(20, 30))
+    root.create_group("inner").create_array("b", data=VALUES[0], chunks=(9,))
+    done = run("tree", tmp_path / "g")
+    assert done.returncode == 0
+    assert [line.split()[:2] for line in done.stdout.splitlines()[1:]] == [
+        ["├──", "a"],
+        ["└──", "inner/"],
+        ["└──", "b"],
+    ]
+    assert json.loads(run("tree", tmp_path / "g", "--json").stdout)["children"][0]["name"] == "a"

@@ -1,0 +1,273 @@
+// Arrays whose storage changes: read and written in pieces that are whole objects of the destination.
+
+#include <fmt/format.h>
+#include <penstock/create.h>
+#include <penstock/variable.h>
+
+#include <algorithm>
+#include <memory>
+#include <unordered_set>
+
+#include "api/array_state.h"
+#include "api/copy_work.h"
+#include "array/chunk_grid.h"
+#include "base/checked.h"
+#include "base/json.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// A piece grows to the source's chunks, so that they are decoded once, but not beyond this.
+constexpr std::uint64_t kMaxPieceBytes = std::uint64_t{64} << 20;
+
+// The codecs within shards, where there are any: create_options says shards in another way.
+result<std::string> inner_codecs(const std::string& text) {
+  PENSTOCK_ASSIGN(const json codecs, json::parse(text));
+  if (const json::array_t* list = codecs.as_array()) {
+    for (const json& each : *list) {
+      const json* const name = each.find("name");
+      if (name == nullptr || name->as_string() == nullptr || *name->as_string() != "sharding_indexed") continue;
+      const json* const configuration = each.find("configuration");
+      const json* const inner = configuration != nullptr ? configuration->find("codecs") : nullptr;
+      if (inner != nullptr) return inner->dump();
+    }
+  }
+  return text;
+}
+
+// What a codec is made with where only its name is given.
+json default_settings(const std::string& name, const dtype& type) {
+  const std::int64_t automatic = 0;
+  if (name == "zstd") return json::object_t{{"level", automatic}, {"checksum", false}};
+  if (name == "gzip") return json::object_t{{"level", std::int64_t{5}}};
+  if (name == "blosc") {
+    return json::object_t{{"cname", "lz4"},
+                          {"clevel", std::int64_t{5}},
+                          {"shuffle", "shuffle"},
+                          {"typesize", static_cast<std::int64_t>(type.item_bytes())},
+                          {"blocksize", automatic}};
+  }
+  return json();
+}
+
+json with_settings(const json& codec, const dtype& type) {
+  const json* const named = codec.find("name");
+  const std::string* const name = codec.as_string() != nullptr ? codec.as_string()
+                                  : named != nullptr           ? named->as_string()
+                                                               : nullptr;
+  if (name == nullptr || codec.find("configuration") != nullptr) return codec;
+  json settings = default_settings(*name, type);
+  if (settings.as_object() == nullptr) return codec;
+  return json::object_t{{"name", *name}, {"configuration", std::move(settings)}};
+}
+
+// Version 2 has filters and one compressor: the last of a list of names.
+json in_version_2(const json::array_t& names) {
+  json::array_t filters;
+  for (const json& each : names) {
+    const std::string* const name = each.as_string();
+    json::object_t codec{{"id", name != nullptr ? json(*name) : each}};
+    if (name != nullptr && *name == "zstd") codec.insert(codec.end(), {"level", json(std::int64_t{0})});
+    if (name != nullptr && *name == "gzip") codec.insert(codec.end(), {"level", json(std::int64_t{5})});
+    filters.push_back(name != nullptr ? json(std::move(codec)) : each);
+  }
+  json compressor;
+  if (!filters.empty()) {
+    compressor = std::move(filters.back());
+    filters.pop_back();
+  }
+  json listed = filters.empty() ? json() : json(std::move(filters));
+  return json::object_t{{"filters", std::move(listed)}, {"compressor", std::move(compressor)}};
+}
+
+result<std::string> complete_codecs(const std::string& text, const dtype& type, int zarr_format) {
+  if (text.empty() || text == "auto") return text;
+  auto given = json::parse(text);
+  if (!given.ok()) return error(errc::invalid_argument, fmt::format("codecs are no JSON: {}", given.error().message()));
+  const json::array_t* const list = given->as_array();
+  if (list == nullptr) return text;
+  if (zarr_format == 2) return in_version_2(*list).dump();
+  json::array_t out;
+  for (const json& each : *list) out.push_back(with_settings(each, type));
+  return json(std::move(out)).dump();
+}
+
+result<create_options> options_for(const array_copy& what) {
+  const array_state& state = what.from.state();
+  const copy_options& wanted = what.options;
+  create_options out;
+  out.context = state.context;
+  out.path = what.prefix;
+  const int source_format = state.format == "zarr2" ? 2 : 3;
+  out.zarr_format = wanted.zarr_format != 0 ? wanted.zarr_format : source_format;
+  out.attributes_json = state.attributes_json;
+  out.shape = state.shape;
+  out.type = state.type;
+  const auto check_rank = [&](const char* name, const extents& given) -> result<> {
+    if (given.size() == state.shape.size()) return {};
+    return error(errc::invalid_argument, fmt::format("{} {} are for {} dimensions, the array has {}", name,
+                                                     to_string(given), given.size(), state.shape.size()));
+  };
+  out.chunks = wanted.chunks ? *wanted.chunks : state.chunks;
+  PENSTOCK_TRY(check_rank("chunks", *out.chunks));
+  out.auto_shards = wanted.auto_shards;
+  if (wanted.shards) {
+    PENSTOCK_TRY(check_rank("shards", *wanted.shards));
+    out.shards = wanted.shards;
+  } else if (!wanted.no_shards && !wanted.auto_shards && !wanted.chunks && state.shards && out.zarr_format == 3) {
+    out.shards = state.shards;
+  }
+  if (!wanted.codecs_json.empty()) {
+    PENSTOCK_ASSIGN(out.codecs_json, complete_codecs(wanted.codecs_json, out.type, out.zarr_format));
+  } else if (out.zarr_format == source_format) {
+    PENSTOCK_ASSIGN(out.codecs_json, inner_codecs(state.codecs_json));
+  }
+  if (what.from.fill_value_json() == "null") {
+    out.fill_is_undefined = out.zarr_format == 2;
+  } else if (state.type.variable_length()) {
+    out.fill_value_json = what.from.fill_value_json();
+  } else {
+    out.fill_value = state.fill_value;
+  }
+  if (out.zarr_format == 3) out.dimension_names = state.dimension_names;
+  return out;
+}
+
+// Whether an array is the one that the copy would have made.
+bool is_same(const array& made, const create_options& wanted) {
+  const array_state& state = made.state();
+  if (!(state.shape == wanted.shape) || !(state.type == wanted.type)) return false;
+  if (!(state.chunks == *wanted.chunks)) return false;
+  if (wanted.shards && !(state.shards && *state.shards == *wanted.shards)) return false;
+  return state.format == (wanted.zarr_format == 2 ? "zarr2" : "zarr3");
+}
+
+result<array> make_destination(const array_copy& what) {
+  PENSTOCK_ASSIGN(create_options wanted, options_for(what));
+  if (what.options.resume) {
+    open_options where;
+    where.context = wanted.context;
+    where.path = wanted.path;
+    where.use_consolidated = consolidation::never;
+    auto there = open_array(std::shared_ptr<const store>(what.to), where);
+    if (there.ok() && is_same(*there, wanted)) return there;
+    if (there.ok()) {
+      return error(
+          errc::invalid_argument,
+          fmt::format("'{}' differs from what the copy makes: it is not the one that was interrupted", there->uri()));
+    }
+    if (there.error().code() != errc::not_found) return there;
+  }
+  return create_array(what.to, wanted);
+}
+
+class key_set final : public key_sink {
+ public:
+  bool key(std::string_view key, std::uint64_t) override {
+    keys.emplace(key);
+    return true;
+  }
+  std::unordered_set<std::string> keys;
+};
+
+// Whole objects of the destination, more of them where the source's chunks are longer.
+chunk_grid make_pieces(const array_state& from, const array_state& to, result<>& failed) {
+  const extents& object = to.shards ? *to.shards : to.chunks;
+  extents piece = object;
+  const auto bytes_of = [&](const extents& of) {
+    std::uint64_t bytes = from.type.item_bytes();
+    for (std::size_t d = 0; d < of.size(); ++d)
+      if (!checked_mul(bytes, std::min(of[d], std::max<std::uint64_t>(from.shape[d], 1)), bytes))
+        return ~std::uint64_t{0};
+    return bytes;
+  };
+  for (std::size_t d = piece.size(); d-- > 0;) {
+    extents longer = piece;
+    longer[d] = object[d] * std::max<std::uint64_t>(1, ceil_div(from.chunks[d], object[d]));
+    if (bytes_of(longer) <= kMaxPieceBytes) piece = longer;
+  }
+  // Small objects are taken several at a time.
+  for (std::size_t d = piece.size(); d-- > 0;) {
+    while (piece[d] < from.shape[d] && bytes_of(piece) < kMaxPieceBytes / 8) {
+      extents longer = piece;
+      if (!checked_mul(piece[d], 2, longer[d]) || bytes_of(longer) > kMaxPieceBytes / 4) break;
+      piece = longer;
+    }
+  }
+  auto made = chunk_grid::regular(from.shape, piece);
+  if (made.ok()) return std::move(made).value();
+  failed = std::move(made).error();
+  return {};
+}
+
+}  // namespace
+
+result<> array_copy::copy_elements() const {
+  const array_state& source = from.state();
+  if (source.type.kind() == dtype_kind::object) {
+    return error(errc::unsupported, "arrays of Python objects are copied as they are stored only")
+        .note(fmt::format("array '{}'", source.uri));
+  }
+  PENSTOCK_ASSIGN(const array target, make_destination(*this));
+  result<> failed;
+  const chunk_grid pieces = make_pieces(source, target.state(), failed);
+  PENSTOCK_TRY(std::move(failed));
+  std::uint64_t elements = 0;
+  PENSTOCK_ASSIGN(elements, element_count(source.shape));
+  if (elements == 0) return {};
+  key_set there;
+  if (options.resume) PENSTOCK_TRY(to->list(prefix, listing::objects, there));
+
+  const chunk_layout& layout = *target.state().layout;
+  const std::size_t rank = source.shape.size();
+  const std::uint64_t item_bytes = source.type.item_bytes();
+  copy_work work(options, threads(), path, elements * item_bytes);
+  std::atomic<std::uint64_t> written{0}, skipped{0};
+  auto done = work.run(static_cast<std::size_t>(pieces.cells()), [&](std::size_t i, std::uint64_t& bytes) -> result<> {
+    dim_vector<std::uint64_t> at(rank);
+    pieces.coordinates(i, at);
+    resolved_basic which;
+    which.shape = extents(rank);
+    which.axis = dim_vector<std::int8_t>(rank);
+    which.from = strided_box(rank);
+    bytes = item_bytes;
+    for (std::size_t d = 0; d < rank; ++d) {
+      which.shape[d] = pieces.axis(d).valid_length(at[d]);
+      which.axis[d] = static_cast<std::int8_t>(d);
+      which.from[d] = {static_cast<std::int64_t>(pieces.axis(d).origin(at[d])), 1, which.shape[d]};
+      bytes *= which.shape[d];
+    }
+    std::uint64_t objects = 0, present = 0;
+    cell_walk walk;
+    std::string key;
+    for (walk.start(layout.write_grid(), which.from); !walk.done(); walk.next()) {
+      ++objects;
+      if (!options.resume) continue;
+      layout.key(layout.write_grid().id(walk.coordinates()), key);
+      present += there.keys.contains(prefix + key);
+    }
+    if (objects == present && options.resume) {
+      skipped += objects;
+      return {};
+    }
+    const std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)]);
+    if (!memory) return error(errc::resource_exhausted, fmt::format("no memory for a piece of {} bytes", bytes));
+    const tensor_view view = tensor_view::contiguous(memory.get(), source.type, which.shape);
+    read_options reading;
+    reading.threads = 1;
+    if (source.type.variable_length()) reading.arena = std::make_shared<item_arena>();
+    PENSTOCK_TRY(from.read(which, view, reading));
+    write_options writing;
+    writing.threads = 1;
+    writing.durable = options.durable;
+    PENSTOCK_TRY(target.write(which, view, writing));
+    written += objects;
+    return {};
+  });
+  report.objects_written += written;
+  report.objects_skipped += skipped;
+  report.bytes += work.done_bytes();
+  return done;
+}
+
+}  // namespace penstock::inline v0
