@@ -325,7 +325,7 @@ bool write_plain(const array_handle& to, nb::handle key, nb::handle value, bool 
   if (!is_plain_key(key.ptr())) return false;
   basic_selection which;
   bool has_ellipsis = false;
-  if (!parse_key(key.ptr(), which.items, has_ellipsis)) {
+  if (parse_key(key.ptr(), which.items, has_ellipsis) != parsed_key::basic) {
     PyErr_Clear();
     return false;
   }
