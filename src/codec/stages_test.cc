@@ -275,7 +275,8 @@ TEST(Stages, KnowTheCodecsOfZarr2) {
 TEST(Stages, RefuseAnOutputThatIsTooSmallForItems) {
   const codec_chain chain = chain_of(R"(["vlen-bytes"])", dtype::variable_bytes(), {1});
   worker_scratch scratch;
-  auto items = items_of({"abcdef"});
+  const std::vector<std::string> texts = {"abcdef"};
+  auto items = items_of(texts);
   bytes out(13);
   const tensor_view view = tensor_view::contiguous(items.data(), chain.type(), chain.cell());
   EXPECT_EQ(chain.encode(view, std::span(out), scratch).error().code(), errc::invalid_argument);
