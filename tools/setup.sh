@@ -86,10 +86,10 @@ for set in "$@"; do
   fi
 done
 
-# Peers of the benchmark do not exist for every interpreter: each is optional.
-if [[ " $* " == *" bench "* ]] && changed peers tools/requirements/peers.txt; then
+# Peers, of the benchmark and of the interoperability tests, do not exist for every interpreter: each is optional.
+if [[ " $* " == *" bench "* || " $* " == *" test "* ]] && changed peers tools/requirements/peers.txt; then
   grep -v '^#' tools/requirements/peers.txt | while read -r peer; do
-    pip install "$peer" || echo "Left out of the benchmark: $peer (not available for this interpreter)"
+    pip install "$peer" || echo "Left out: $peer (not available for this interpreter)"
   done
   finished peers tools/requirements/peers.txt
 fi
