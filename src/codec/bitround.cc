@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -125,7 +126,10 @@ result<unsigned> fraction_bits(const dtype& type, bool numcodecs) {
 result<compiled_codec> make_bitround_codec(const codec_config& config, const stage_type& input) {
   PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"keepbits"}));
   PENSTOCK_ASSIGN(const unsigned fraction, fraction_bits(input.type, members.numcodecs()));
-  PENSTOCK_ASSIGN(const std::int64_t keep, members.integer("keepbits", 0, fraction == 0 ? 64 : fraction));
+  // numcodecs refuses more bits than there are; others write them, and keep all.
+  const bool strict = fraction != 0 && members.numcodecs();
+  PENSTOCK_ASSIGN(std::int64_t keep, members.integer("keepbits", 0, strict ? fraction : 64));
+  if (fraction != 0) keep = std::min<std::int64_t>(keep, fraction);
   const std::uint32_t word = input.type.swap_bytes();
   auto codec =
       std::make_shared<bitround_codec>(static_cast<unsigned>(keep), fraction, word, input.big_endian != kNativeBig);
