@@ -43,20 +43,22 @@ namespace {
 /// Longer than any tick.
 constexpr std::int64_t kMostAhead = 20'000'000;
 
-// Only who sets it makes a file's modification later than its status change.
+// Writing sets both times to the same value. Apart, the modification is of an earlier tick (and the file was renamed
+// since) or was set to the nanosecond: the next write gives it another one. Further apart it was restored from
+// elsewhere, and may be once more.
 bool is_stamped(const struct ::stat& status) noexcept {
   const std::int64_t seconds = status.st_mtim.tv_sec - status.st_ctim.tv_sec;
-  if (seconds < 0 || seconds > 1) return false;
+  if (seconds < -1 || seconds > 1) return false;
   const std::int64_t ahead = seconds * std::int64_t{1'000'000'000} + (status.st_mtim.tv_nsec - status.st_ctim.tv_nsec);
-  return ahead > 0 && ahead <= kMostAhead;
+  return ahead != 0 && ahead <= kMostAhead;
 }
 
 }  // namespace
 #endif
 
-void stamp_file(int file) noexcept {
+bool stamp_file(int file) noexcept {
   struct ::timespec times[2] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};
-  if (::clock_gettime(CLOCK_REALTIME, &times[1]) == 0) ::futimens(file, times);
+  return ::clock_gettime(CLOCK_REALTIME, &times[1]) == 0 && ::futimens(file, times) == 0;
 }
 
 bool may_be_indistinct(const struct ::stat& status) noexcept {

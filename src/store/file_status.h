@@ -26,8 +26,8 @@ void wait_until_distinct(const struct ::stat& status) noexcept;
 bool may_be_indistinct(const struct ::stat& status) noexcept;
 
 /// Gives an open file the time of now to the nanosecond, finer than the filesystem's own clock: nobody has to wait for
-/// a tick to tell it from its successor. Without effect where that cannot be had.
-void stamp_file(int file) noexcept;
+/// a tick to tell it from its predecessor or its successor. False where that cannot be had.
+bool stamp_file(int file) noexcept;
 
 /// `doing` and what the system says of `code`, as an error of reading or of writing.
 ///

@@ -20,10 +20,10 @@ struct file_store_options {
 /// The files below a folder: key `a/b` is the file `<root>/a/b`. Thread-safe; between processes too.
 ///
 /// **Versions** are device, inode, size, mtime and ctime of the path at the time of the read: they see a replaced file,
-/// one rewritten in place, and a folder swapped above it. Where the filesystem's clock is coarse, a file changed within
-/// its present tick is opened for ranged reads, replaced and erased only in the next one, or two of its versions could
-/// be equal. What no version can see is a rewrite in place during the read itself: a writer should replace files
-/// (rename), as this store does.
+/// one rewritten in place, and a folder swapped above it. `put` stamps files to the nanosecond. Where the filesystem's
+/// clock is coarse, a file that somebody else changed within its present tick is opened for ranged reads and erased
+/// only in the next one, or two of its versions could be equal. What no version can see is a rewrite in place during
+/// the read itself: a writer should replace files (rename), as this store does.
 ///
 /// **Ranged reads** keep files open; a warm one is one `stat` and one `pread` and allocates nothing. Neighbouring
 /// requests of one call for the same key share the `stat`, hence also see the same version. **Whole objects** (chunk

@@ -144,7 +144,7 @@ class temporary_file {
     return {};
   }
 
-  void stamp() const noexcept { stamp_file(file_.get()); }
+  bool stamp() const noexcept { return stamp_file(file_.get()); }
 
   result<version> seen() const {
     struct ::stat status{};
@@ -160,16 +160,16 @@ class temporary_file {
   descriptor file_;
 };
 
-// Whether there is an object of that name, and its version. It may be replaced or erased once this returned: its
-// successor's version will be another one.
-result<bool> find_version(int folder, const std::string& name, version& out) {
+// Whether there is an object of that name, and its version. It may be erased once this returned, and replaced by a file
+// with any stamp if `distinct`: its successor's version will be another one.
+result<bool> find_version(int folder, const std::string& name, bool distinct, version& out) {
   struct ::stat status{};
   if (::fstatat(folder, name.c_str(), &status, 0) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) return false;
     return write_failure(errno, "looking up the object");
   }
   if (!S_ISREG(status.st_mode)) return false;
-  wait_until_distinct(status);
+  if (distinct) wait_until_distinct(status);
   out = version_of(status);
   return true;
 }
@@ -201,14 +201,16 @@ result<version> file_store::put(std::string_view key, std::span<const part> part
   }
   PENSTOCK_ASSIGN(temporary_file file, temporary_file::make(folder.get()));
   PENSTOCK_TRY(file.write(parts, durable));
-  file.stamp();
+  const bool stamped = file.stamp();
 
   version seen;
   {
     PENSTOCK_ASSIGN(const folder_lock lock, folder_lock::take(folder.get(), condition));
-    version present;
-    PENSTOCK_ASSIGN(const bool exists, find_version(folder.get(), name, present));
-    PENSTOCK_TRY(check_condition(condition, exists ? &present : nullptr));
+    if (condition.what != write_condition::kind::none || !stamped) {
+      version present;
+      PENSTOCK_ASSIGN(const bool exists, find_version(folder.get(), name, !stamped, present));
+      PENSTOCK_TRY(check_condition(condition, exists ? &present : nullptr));
+    }
     PENSTOCK_TRY(file.rename_to(name, condition.what != write_condition::kind::must_be_absent));
     PENSTOCK_ASSIGN(seen, file.seen());
   }
@@ -231,7 +233,7 @@ result<> file_store::erase(std::string_view key, const write_condition& conditio
   {
     PENSTOCK_ASSIGN(const folder_lock lock, folder_lock::take(folder.get(), condition));
     version present;
-    PENSTOCK_ASSIGN(const bool exists, find_version(folder.get(), name, present));
+    PENSTOCK_ASSIGN(const bool exists, find_version(folder.get(), name, true, present));
     if (!exists) return {};
     PENSTOCK_TRY(check_condition(condition, &present));
     if (::unlinkat(folder.get(), name.c_str(), 0) != 0 && errno != ENOENT) return write_failure(errno, "erasing");
