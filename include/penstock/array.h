@@ -146,7 +146,8 @@ class PENSTOCK_API array {
   /// replaced is not read before. Chunks that hold nothing but the fill value are left out (`write_empty_chunks`), bit
   /// for bit; an object with no chunk left is erased.
   /// Where `which` names an element twice, the later value stays.
-  /// \param value  Shape equal to result_shape(which), dtype equal to the array's; strides in bytes: any sign, and 0 for
+  /// \param value  Shape equal to result_shape(which), dtype equal to the array's; strides in bytes: any sign, and 0
+  /// for
   ///               a value that is repeated. Borrowed until this returns.
   /// \error read_only  The store or the format cannot be written to.
   /// \error conflict   An object kept changing while it was written.
