@@ -134,7 +134,8 @@ exported_buffer::exported_buffer(nb::handle object, const dtype& type) {
     // NumPy exports no memory of times, nor of ml_dtypes' types, but of the same bytes without a meaning.
     if (!nb::hasattr(object, "view")) throw nb::python_error();
     PyErr_Clear();
-    const std::string opaque = "V" + std::to_string(type.item_bytes());
+    std::string opaque = std::to_string(type.item_bytes());
+    opaque.insert(opaque.begin(), 'V');
     const nb::object bytes = object.attr("view")(opaque.c_str());
     if (PyObject_GetBuffer(bytes.ptr(), &buffer_, PyBUF_STRIDED) < 0) throw nb::python_error();
   }

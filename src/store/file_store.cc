@@ -55,7 +55,7 @@ file_store::file_store(std::string root, file_store_options options)
       options_(options),
       files_([most = open_file_limit(options.max_open_files)] { return std::make_unique<open_file_cache>(most); }),
       swept_([] { return std::make_unique<swept_folders>(); }) {
-  if (root_.empty()) root_ = ".";
+  if (root_.empty()) root_.push_back('.');
   while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
 }
 

@@ -21,7 +21,7 @@ void require(const auto& outcome) {
 
 std::string list(const extents& shape) {
   std::string out = "[";
-  for (std::size_t d = 0; d < shape.size(); ++d) out += (d ? "," : "") + std::to_string(shape[d]);
+  for (std::size_t d = 0; d < shape.size(); ++d) out += fmt::format("{}{}", d ? "," : "", shape[d]);
   return out + "]";
 }
 
@@ -167,7 +167,7 @@ model_array write_model(penstock::store& to, const std::string& prefix, const mo
     std::string key = prefix + "c";
     for (std::size_t d = 0; d < at.size(); ++d) {
       origin[d] *= (*outer)[d];
-      key += "/" + std::to_string(at[d]);
+      key += fmt::format("/{}", at[d]);
     }
     if (const auto object = write.object(origin)) {
       const part whole(*object);
