@@ -319,7 +319,7 @@ def test_explain_says_why(tmp_path):
     theirs, ours = pair(LocalStore(tmp_path))
     assert "call penstock.zarr.enable()" in str(pz.explain(theirs))
     found = pz.explain(ours).to_dict()
-    assert [way["path"] for way in found["ways"]] == ["array", "native", "native"]
+    assert [way["path"] for way in found["ways"]] == ["array", "array", "native", "native"]
     assert "zstd" in found["codecs"]
     with pz.enable():
         odd = zarr.create_array({}, shape=(4,), dtype="i4", chunks=(2,), serializer=OddCodec())
@@ -328,3 +328,42 @@ def test_explain_says_why(tmp_path):
         odd[:] = 3
         assert odd[1] == 3
     assert pz.stats()["write"] == {"paths": {"zarr": 1}, "reasons": {"codec OddCodec is not one of zarr-python's": 1}}
+
+
+FANCY: list[Any] = [
+    ("orthogonal", ([3, 1, 1, -1], slice(2, 30, 3)), True),
+    ("orthogonal", (np.array([True, False] * 26 + [True]), [40, 0]), True),
+    ("orthogonal", ([5, 2], 7), True),
+    ("orthogonal", (..., [7, 3, 9]), True),
+    ("orthogonal", (slice(None, None, -1), [1]), False),
+    ("orthogonal", (np.array([0.5]), 1), False),
+    ("orthogonal", (2, 3), False),
+    ("coordinate", ([3, 1, -1], [2, 2, 0]), True),
+    ("coordinate", (np.array([[1, 2], [30, 4]]), np.array([7, 8])), True),
+    ("coordinate", (3, 4), True),
+    ("coordinate", ([3, 1], [2, 2, 0]), False),
+    ("mask", VALUES > 1, True),
+    ("mask", (VALUES > 1)[:5], False),
+    ("block", (1, slice(0, 2)), True),
+    ("block", (slice(0, 2, 2), 0), False),
+    ("block", slice(99, 100), False),
+    ("block", slice(-99, 1), False),
+]
+
+
+@pytest.mark.parametrize("shards", [None, (20, 20)])
+@pytest.mark.parametrize(("kind", "selection", "served"), FANCY)
+def test_lists_points_masks_and_blocks_go_past_zarr_python(kind, selection, served, shards):
+    theirs, ours = pair(MemoryStore(), shards=shards)
+    pz.stats(reset=True)
+    want = outcome(lambda: getattr(theirs, f"get_{kind}_selection")(selection))
+    pz.stats(reset=True)
+    assert same(outcome(lambda: getattr(ours, f"get_{kind}_selection")(selection)), want)
+    assert ("array" in pz.stats().get("read", {"paths": {}})["paths"]) == served
+    if not isinstance(want, np.ndarray):
+        return
+    other, wrapped = pair(MemoryStore(), shards=shards)
+    for value in (7.25, np.full(want.shape, 3.5), np.ones(want.shape, "i4")):
+        getattr(other, f"set_{kind}_selection")(selection, value)
+        getattr(wrapped, f"set_{kind}_selection")(selection, value)
+        assert np.array_equal(wrapped[...], other[...])

@@ -15,7 +15,7 @@ _WAYS = {
     "native": "the engine fetches, decodes and scatters; one call for all chunks",
     "sync": "the engine decodes and scatters; the store's synchronous methods are called",
     "async": "the store's coroutines are gathered; the engine decodes and scatters off the event loop",
-    "array": "the engine reads on the calling thread, past zarr-python",
+    "array": "the engine reads or writes on the calling thread, past zarr-python",
     "zarr": "zarr-python's own code",
 }
 
@@ -84,16 +84,17 @@ def explain(array: Any) -> Explanation:
     store_shown += f" ({route.path}{': ' + route.reason if route.reason else ''})"
 
     found: list[Way] = []
+    names, reasons = ("reads", "writes"), (program.reason, program.write_reason)
     if isinstance(array, Array):
         engine = array._penstock_engine()
-        if engine.array is not None:
-            found.append(Way("ints and slices, read", "array", ""))
-        else:
-            found.append(Way("ints and slices, read", "zarr" if program.core is None else route.path, engine.reason))
         loop = "on the calling thread" if engine.drives else "on zarr-python's event loop"
-        names = (f"other reads, {loop}", f"writes, {loop}")
-    else:
-        names = ("reads", "writes")
-    for name, reason in zip(names, (program.reason, program.write_reason), strict=True):
+        if engine.array is not None:
+            found.append(Way("selections, read", "array", ""))
+        else:
+            found.append(Way("selections, read", "zarr" if program.core is None else route.path, engine.reason))
+        if engine.writes:
+            found.append(Way("selections, written", "array", ""))
+        names = (f"other reads, {loop}", f"{'other ' if engine.writes else ''}writes, {loop}")
+    for name, reason in zip(names, reasons, strict=True):
         found.append(Way(name, "zarr" if reason else route.path, reason or route.reason))
     return Explanation(shown, store_shown, codecs, tuple(found))

@@ -1,8 +1,8 @@
 """zarr-python's `Array` without its event loop.
 
-Selections of ints and slices are read by the engine at once. Every other selection runs zarr-python's own method, whose
-coroutine is driven on the calling thread: with our pipeline, a synchronous store and synchronous codecs it never waits.
-So exceptions, casts and shapes are zarr-python's, because they are made by its code.
+Selections are read and written by the engine at once, where it takes them as zarr-python does. Everything else runs
+zarr-python's own method, whose coroutine is driven on the calling thread: with our pipeline, a synchronous store and
+synchronous codecs it never waits. So exceptions and casts are zarr-python's, because they are made by its code.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from zarr.core.config import config
 from penstock import _core
 from penstock._context import current_context
 from penstock._errors import CorruptDataError, Error, InternalError, StorageError, _make
+from penstock.zarr._fancy import KINDS
 from penstock.zarr._pipeline import CodecPipeline, direct
 from penstock.zarr._program import EXPORTED, chunk_order, foreign_codec
 from penstock.zarr._route import Route
@@ -194,20 +195,25 @@ class Array(_Array):  # type: ignore[misc]
         if not self._penstock_write(selection, value):
             super().__setitem__(selection, value)
 
+    def _penstock_value(self, value: Any) -> Any:
+        """`value` where its elements need no cast of zarr-python's; None: they do."""
+        dtype = self._penstock_engine().dtype
+        if type(value) is np.ndarray:
+            return value if value.dtype == dtype else None
+        if type(value) in _NUMBERS and dtype.kind in "iufc":
+            try:
+                return np.asarray(value, dtype=dtype)
+            except (TypeError, ValueError, OverflowError):
+                return None
+        return None
+
     def _penstock_write(self, selection: Any, value: Any) -> bool:
         """Write where nothing is left to zarr-python: a plain selection, and a value of its very shape and dtype."""
         engine = self._penstock_engine()
         if not engine.writes or not _plain_buffers():
             return False
-        if type(value) is np.ndarray:
-            if value.dtype != engine.dtype:
-                return False
-        elif type(value) in _NUMBERS and engine.dtype.kind in "iufc":
-            try:
-                value = np.asarray(value, dtype=engine.dtype)
-            except (TypeError, ValueError, OverflowError):
-                return False
-        else:
+        value = self._penstock_value(value)
+        if value is None:
             return False
         assert engine.array is not None
         try:
@@ -217,6 +223,39 @@ class Array(_Array):  # type: ignore[misc]
         if written:
             count("write", "array")
         return written
+
+    def _penstock_read_fancy(self, kind: str, selection: Any) -> Any:
+        """Lists, points, masks and blocks; `NotImplemented` where zarr-python is to read, or to refuse."""
+        engine = self._penstock_engine()
+        if engine.array is None or not _plain_buffers():
+            return NotImplemented
+        try:
+            chosen = KINDS[kind](engine.array, selection)
+            if chosen is None or not chosen.shape or 0 in chosen.shape:
+                return NotImplemented
+            found = engine.array._read(chosen, engine.threads, None)
+        except Error:
+            return NotImplemented
+        count("read", "array")
+        return found
+
+    def _penstock_write_fancy(self, kind: str, selection: Any, value: Any) -> bool:
+        engine = self._penstock_engine()
+        if not engine.writes or not _plain_buffers():
+            return False
+        value = self._penstock_value(value)
+        if value is None:
+            return False
+        assert engine.array is not None
+        try:
+            chosen = KINDS[kind](engine.array, selection)
+            if chosen is None or not chosen.shape or 0 in chosen.shape or value.shape not in ((), chosen.shape):
+                return False
+            engine.array._write(chosen, value, engine.threads, None, False, engine.keeps_empty)
+        except Error:
+            return False
+        count("write", "array")
+        return True
 
     def get_basic_selection(
         self, selection: Any = ..., *, out: Any = None, prototype: Any = None, fields: Any = None
@@ -241,19 +280,64 @@ class Array(_Array):  # type: ignore[misc]
         return wrap(super().update_attributes(new_attributes))
 
 
+def _get_method(kind: str) -> Callable[..., Any]:
+    otherwise = _selection_method(f"get_{kind}_selection")
+
+    def method(self: Array, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
+        if out is None and fields is None and prototype is None:
+            found = self._penstock_read_fancy(kind, selection)
+            if found is not NotImplemented:
+                return found
+        return otherwise(self, selection, out=out, fields=fields, prototype=prototype)
+
+    return method
+
+
+def _set_method(kind: str) -> Callable[..., Any]:
+    otherwise = _selection_method(f"set_{kind}_selection")
+
+    def method(self: Array, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
+        if fields is None and prototype is None and self._penstock_write_fancy(kind, selection, value):
+            return
+        otherwise(self, selection, value, fields=fields, prototype=prototype)
+
+    return method
+
+
+def _mask_method(made: Callable[..., Any]) -> Callable[..., Any]:
+    """The same with zarr-python's name for the first argument."""
+
+    def method(self: Array, mask: Any, *args: Any, **kwargs: Any) -> Any:
+        return made(self, mask, *args, **kwargs)
+
+    return method
+
+
+def _set_basic(self: Array, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
+    if fields is None and prototype is None and self._penstock_write(selection, value):
+        return
+    _otherwise_basic(self, selection, value, fields=fields, prototype=prototype)
+
+
 _basic = _selection_method("get_basic_selection")
-for _name in (
-    "set_basic_selection",
-    "get_orthogonal_selection",
-    "set_orthogonal_selection",
-    "get_coordinate_selection",
-    "set_coordinate_selection",
-    "get_mask_selection",
-    "set_mask_selection",
-    "get_block_selection",
-    "set_block_selection",
-):
-    setattr(Array, _name, _selection_method(_name))
+_otherwise_basic = _selection_method("set_basic_selection")
+
+
+def _add_methods() -> None:
+    made: dict[str, Callable[..., Any]] = {"set_basic_selection": _set_basic}
+    for kind in KINDS:
+        for name, method in (
+            (f"get_{kind}_selection", _get_method(kind)),
+            (f"set_{kind}_selection", _set_method(kind)),
+        ):
+            made[name] = _mask_method(method) if kind == "mask" else method
+    for name, method in made.items():
+        method.__name__, method.__qualname__ = name, f"Array.{name}"
+        method.__doc__ = getattr(zarr.Array, name).__doc__
+        setattr(Array, name, method)
+
+
+_add_methods()
 Array.__module__ = "penstock.zarr"
 
 
