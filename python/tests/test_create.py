@@ -8,7 +8,7 @@ import numpy as np
 import penstock as ps
 import pytest
 import zarr
-from conftest import same
+from conftest import ZARR_VERSION, same
 from hypothesis import given
 from hypothesis import strategies as st
 from numcodecs import Delta, Zlib
@@ -67,6 +67,8 @@ def documents(store: dict[str, bytes]) -> dict[str, object]:
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("dtype", [*TYPES, STRUCTURE], ids=str)
 def test_zarr_python_reads_what_create_array_writes(tmp_path, dtype, zarr_format):
+    if isinstance(dtype, list) and zarr_format == 3 and ZARR_VERSION < (3, 2):
+        pytest.skip("this zarr-python does not know structures of Zarr v3 by their registered name")
     values = sample(np.dtype(dtype))
     path = tmp_path / "x.zarr"
     a = ps.create_array(path, data=values, chunks=7, zarr_format=zarr_format, attributes={"k": [1, None]})
@@ -93,6 +95,8 @@ def test_zarr_python_reads_what_create_array_writes(tmp_path, dtype, zarr_format
     ids=str,
 )  # fmt: skip
 def test_fill_values_are_the_same_for_zarr_python(tmp_path, dtype, fill, zarr_format):
+    if isinstance(dtype, list) and zarr_format == 3 and ZARR_VERSION < (3, 2):
+        pytest.skip("this zarr-python does not know structures of Zarr v3 by their registered name")
     path = tmp_path / "x.zarr"
     a = ps.create_array(path, shape=3, dtype=dtype, chunks=2, fill_value=fill, zarr_format=zarr_format)
     z = zarr.open_array(path, mode="r")
@@ -194,6 +198,7 @@ def test_fortran_order_and_separators(tmp_path, zarr_format):
 
 
 @writes
+@pytest.mark.skipif(ZARR_VERSION < (3, 2), reason="this zarr-python does not know rectilinear grids")
 def test_rectilinear_chunks(tmp_path):
     a = ps.create_array(tmp_path / "x", data=VALUES, chunks=[[5, 3, 4], [[2, 2], 1]])
     grid = json.loads((tmp_path / "x" / "zarr.json").read_text())["chunk_grid"]

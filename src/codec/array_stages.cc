@@ -54,8 +54,9 @@ result<byte_order> read_byte_order(const codec_config& config, const dtype& type
   byte_order made;
   made.big = kNativeBig;
   if (!members.has("endian")) {
-    // Opaque items of several bytes (r24) have no byte order either.
-    if (type.has_byte_order()) {
+    // Opaque items of several bytes (r24) have no byte order either. zarr-python before 3.2 wrote structures so.
+    if (type.kind() == dtype_kind::structured) made.big = false;
+    if (type.has_byte_order() && type.kind() != dtype_kind::structured) {
       return error{errc::corrupt_data, fmt::format("codec 'bytes' needs the setting 'endian' for {} of {} bytes",
                                                    type.name(), type.item_bytes())};
     }

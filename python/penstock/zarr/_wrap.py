@@ -109,7 +109,7 @@ class _Engine:
             return foreign
         if order != "C":
             return "its arrays in memory have Fortran order"
-        if not async_array.config.read_missing_chunks:
+        if not getattr(async_array.config, "read_missing_chunks", True):
             return "missing chunks are to be errors"
         dtype = self.dtype
         if dtype.hasobject or dtype.kind == "T":
