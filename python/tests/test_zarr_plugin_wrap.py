@@ -367,3 +367,31 @@ def test_lists_points_masks_and_blocks_go_past_zarr_python(kind, selection, serv
         getattr(other, f"set_{kind}_selection")(selection, value)
         getattr(wrapped, f"set_{kind}_selection")(selection, value)
         assert np.array_equal(wrapped[...], other[...])
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_text_is_read_past_zarr_python(zarr_format):
+    theirs = zarr.create_array(
+        MemoryStore(), shape=(8, 5), chunks=(3, 2), dtype=str, zarr_format=zarr_format, fill_value="none"
+    )
+    theirs[:6] = "\u00e9" * 7
+    theirs[2, 3] = "zz"
+    ours = pz.wrap(theirs)
+    keys: list[Any] = [..., 3, (2, 3), (slice(0, 3), 1), [1, 2], ([1, 2], [3, 3]), (..., -1), slice(None, None, -1), 9]
+    for key in [*keys, np.arange(40).reshape(8, 5) % 2 == 0]:
+        got, want = outcome(lambda key=key: ours[key]), outcome(lambda key=key: theirs[key])
+        assert type(got) is type(want)
+        assert np.array_equal(got, want) if isinstance(want, np.ndarray) else got == want
+    pz.stats(reset=True)
+    assert ours[...].dtype == theirs.dtype
+    assert pz.stats()["read"]["paths"] == {"array": 1}
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_values_that_a_codec_refuses_are_zarr_pythons_error(wrapped):
+    scale = zarr.codecs.ScaleOffset(offset=0, scale=100)
+    with pz.enable():
+        made = zarr.create_array(MemoryStore(), shape=(3,), chunks=(3,), dtype="i1", filters=[scale], fill_value=0)
+    made = pz.wrap(made) if wrapped else made
+    with pytest.raises(ValueError, match="outside the range of dtype int8"):
+        made[...] = np.array([0, 1, 2], "i1")

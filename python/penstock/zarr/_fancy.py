@@ -21,6 +21,11 @@ def _is_slice(item: Any) -> bool:
     return type(item) is slice and (item.step is None or (_is_int(item.step) and item.step > 0))
 
 
+def is_plain(key: Any) -> bool:
+    """Ints, slices that go forward and Ellipsis."""
+    return all(item is ... or _is_int(item) or _is_slice(item) for item in _indexing.as_tuple(key))
+
+
 def _as_array(item: Any) -> Any:
     return np.asarray(item) if isinstance(item, list) else item
 

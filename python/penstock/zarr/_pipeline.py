@@ -19,7 +19,7 @@ from zarr.storage import StorePath
 
 from penstock import _core
 from penstock._context import current_context
-from penstock._errors import CorruptDataError
+from penstock._errors import CorruptDataError, InvalidArgumentError
 from penstock.zarr._batch import Item, ReadPiece, WritePiece, prepare_read, prepare_write
 from penstock.zarr._program import Program, compile_program
 from penstock.zarr._route import Route
@@ -273,6 +273,11 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         except CorruptDataError as ours:
             await self._raise_theirs(batch, ours)
             raise
+        except InvalidArgumentError:  # a codec refuses the values: zarr-python has words of its own for that
+            if direct.on:
+                self._zarr.write_sync(batch, value, drop_axes)
+            else:
+                await self._other(batch).write(batch, value, drop_axes)
 
     def write_sync(
         self, batch_info: Iterable[Item], value: Any, drop_axes: tuple[int, ...] = (), max_workers: int = 1

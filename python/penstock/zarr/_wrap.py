@@ -23,8 +23,16 @@ from zarr.core.config import config
 
 from penstock import _core
 from penstock._context import current_context
-from penstock._errors import CorruptDataError, Error, InternalError, StorageError, _make
-from penstock.zarr._fancy import KINDS
+from penstock._errors import (
+    CorruptDataError,
+    Error,
+    InternalError,
+    InvalidArgumentError,
+    OutOfRangeError,
+    StorageError,
+    _make,
+)
+from penstock.zarr._fancy import KINDS, is_plain
 from penstock.zarr._pipeline import CodecPipeline, direct
 from penstock.zarr._program import EXPORTED, chunk_order, foreign_codec
 from penstock.zarr._route import Route
@@ -112,8 +120,8 @@ class _Engine:
         if not getattr(async_array.config, "read_missing_chunks", True):
             return "missing chunks are to be errors"
         dtype = self.dtype
-        if dtype.hasobject or dtype.kind == "T":
-            return f"items of variable length: {metadata.dtype}"
+        if dtype.hasobject and dtype.kind != "T":
+            return f"items that are Python objects: {metadata.dtype}"
         try:
             documents = {
                 name: value.to_bytes().decode()
@@ -160,7 +168,14 @@ def _selection_method(name: str) -> Callable[..., Any]:
 def _read_plain(engine: _Engine, selection: Any, scalar: bool) -> Any:
     assert engine.array is not None
     try:
-        found = _core.read_plain(engine.array, selection, scalar, engine.threads)
+        if engine.dtype.kind == "T":
+            if not is_plain(selection) or not engine.array._resolve(selection)[1]:
+                return NotImplemented
+            found = engine.array._read(selection, engine.threads, None)
+        else:
+            found = _core.read_plain(engine.array, selection, scalar, engine.threads)
+    except OutOfRangeError:
+        return NotImplemented
     except (CorruptDataError, StorageError):
         return NotImplemented  # the pipeline finds it too, and says it in zarr-python's words
     if found is not NotImplemented:
@@ -218,7 +233,7 @@ class Array(_Array):  # type: ignore[misc]
         assert engine.array is not None
         try:
             written = _core.write_plain(engine.array, selection, value, engine.keeps_empty)
-        except (CorruptDataError, StorageError):
+        except (CorruptDataError, InvalidArgumentError, StorageError):
             return False  # the pipeline finds it too, and says it in zarr-python's words
         if written:
             count("write", "array")
