@@ -286,3 +286,22 @@ def test_a_users_codec_goes_zarr_pythons_way_and_is_seen():
     a[:] = np.arange(10)
     assert a[:].tolist() == list(range(10))
     assert "Custom" in str(pz.stats()["read"]["reasons"])
+
+
+def test_filters_of_version_2_are_the_engines():
+    import numcodecs
+
+    values = np.arange(40.0).reshape(8, 5)
+    filters = [numcodecs.FixedScaleOffset(0, 1, "f8", "i4"), numcodecs.Delta("i4"), numcodecs.Shuffle(4)]
+    with pz.enable():
+        made = zarr.create_array(
+            MemoryStore(), shape=(8, 5), chunks=(3, 3), dtype="f8", zarr_format=2, order="F", filters=filters
+        )
+        pz.stats(reset=True)
+        made[...] = values
+        assert np.array_equal(made[...], values)
+        assert {way: found["paths"] for way, found in pz.stats().items()} == {
+            "read": {"native": 1},
+            "write": {"native": 1},
+        }
+    assert np.array_equal(zarr.open_array(made.store)[...], values)

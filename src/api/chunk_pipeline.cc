@@ -10,12 +10,14 @@
 #include "api/chunk_writer.h"
 #include "array/chunk_grid.h"
 #include "base/checked.h"
+#include "base/json.h"
 #include "codec/codec_chain.h"
 #include "engine/context_state.h"
 #include "engine/read_job.h"
 #include "engine/write_job.h"
 #include "format/zarr/zarr_layout.h"
 #include "format/zarr/zarr_metadata.h"
+#include "format/zarr/zarr_v2.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -110,7 +112,11 @@ struct chunk_pipeline::idle_workers {
 chunk_pipeline::chunk_pipeline() : idle_([] { return std::make_unique<idle_workers>(); }) {}
 
 result<std::shared_ptr<const chunk_pipeline>> chunk_pipeline::compile(std::string_view document) {
-  PENSTOCK_ASSIGN(zarr_metadata metadata, parse_zarr_metadata(std::as_bytes(std::span(document))));
+  result<json> parsed = json::parse(document);
+  if (!parsed.ok()) return std::move(parsed).error().note("parsing a chunk's metadata");
+  // A .zarray is told by its key for the chunk's shape; zarr.json has a chunk grid.
+  const bool v2 = parsed->find("chunks") != nullptr;
+  PENSTOCK_ASSIGN(zarr_metadata metadata, v2 ? parse_zarr_v2_array(*parsed, nullptr) : parse_zarr_metadata(*parsed));
   PENSTOCK_ASSIGN(const std::shared_ptr<const zarr_layout> layout, zarr_layout::make(metadata));
   if (!(metadata.shape == metadata.grid.chunk)) {
     return error(errc::invalid_argument, fmt::format("a pipeline is for one chunk, not for shape {} in chunks {}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -74,18 +73,19 @@ def _document(codecs: tuple[Any, ...], spec: Any) -> dict[str, Any]:
     }
 
 
-def _v2_codecs(codec: Any, spec: Any) -> tuple[dict[str, Any], ...]:
-    """The codecs of a Zarr v2 chunk as version 3 spells them."""
-    found: list[dict[str, Any]] = []
-    if spec.order == "F" and len(spec.shape) > 1:
-        found.append({"name": "transpose", "configuration": {"order": list(range(len(spec.shape)))[::-1]}})
-    dtype = spec.dtype.to_native_dtype()
-    endian = "big" if dtype.byteorder == ">" or (dtype.byteorder == "=" and sys.byteorder == "big") else "little"
-    found.append({"name": "bytes", "configuration": {"endian": endian}})
-    if codec.compressor is not None:
-        settings = dict(codec.compressor.get_config())
-        found.append({"name": f"numcodecs.{settings.pop('id')}", "configuration": settings})
-    return tuple(found)
+def _v2_document(codec: Any, spec: Any) -> dict[str, Any]:
+    """.zarray of a Zarr v2 array that is one chunk."""
+    fill = spec.fill_value if spec.fill_value is not None else spec.dtype.default_scalar()
+    return {
+        "zarr_format": 2,
+        "shape": list(spec.shape),
+        "chunks": list(spec.shape),
+        "dtype": spec.dtype.to_json(zarr_format=2)["name"],
+        "fill_value": spec.dtype.to_json_scalar(fill, zarr_format=2),
+        "order": spec.order,
+        "filters": [each.get_config() for each in codec.filters or ()] or None,
+        "compressor": codec.compressor.get_config() if codec.compressor is not None else None,
+    }
 
 
 def compile_program(codecs: tuple[Any, ...], spec: Any) -> Program:
@@ -95,12 +95,10 @@ def compile_program(codecs: tuple[Any, ...], spec: Any) -> Program:
     if foreign:
         return Program(None, dtype, foreign)
     v2 = codecs[0] if len(codecs) == 1 and type(codecs[0]).__name__ == "V2Codec" else None
-    if v2 is not None and v2.filters:
-        return Program(None, dtype, "it has filters of Zarr v2")
     if dtype.hasobject or dtype.kind == "T":
         return Program(None, dtype, f"items of variable length: {spec.dtype}")
     try:
-        document = json.dumps(_document(codecs if v2 is None else _v2_codecs(v2, spec), spec), default=_plain)
+        document = json.dumps(_document(codecs, spec) if v2 is None else _v2_document(v2, spec), default=_plain)
         core = _core.ChunkPipeline(document)
     except Error as error:
         return Program(None, dtype, f"{error.code}: {error.message or str(error).splitlines()[0]}")
