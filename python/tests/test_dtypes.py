@@ -10,6 +10,7 @@ import numpy as np
 import penstock as ps
 import pytest
 import zarr
+from conftest import ZARR_VERSION
 from penstock import _core
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -119,6 +120,8 @@ ZARR_TYPES = [
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_reads_equal_zarr_pythons(zarr_format, dtype, order):
     dtype = np.dtype(dtype)
+    if zarr_format == 3 and dtype.names and ZARR_VERSION < (3, 2):
+        pytest.skip("this zarr-python does not write down the byte order of structures")
     values = values_of(dtype, (11, 7))
     store: dict[str, Any] = {}
     options = {"order": order} if zarr_format == 2 else {}

@@ -7,6 +7,7 @@ import penstock as ps
 import penstock.zarr as pz
 import pytest
 import zarr
+from conftest import ZARR_VERSION
 from zarr.storage import MemoryStore
 
 
@@ -20,5 +21,6 @@ def test_arrays_around_the_limit_of_what_is_done_at_once(bytes_off, shards):
         a = zarr.create_array(store, shape=values.shape, chunks=(1024,), shards=shards, dtype="i4")
         a[:] = values
         assert np.array_equal(a[:], values)
-        assert np.array_equal(pz.wrap(a)[:], values)
+        if ZARR_VERSION >= (3, 4):
+            assert np.array_equal(pz.wrap(a)[:], values)
     assert np.array_equal(ps.open(store)[:], values)

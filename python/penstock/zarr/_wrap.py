@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import zarr
 from zarr.abc.store import Store
+from zarr.core import codec_pipeline
 from zarr.core.array_spec import ArraySpec
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.config import config
@@ -30,6 +31,7 @@ from penstock._errors import (
     InvalidArgumentError,
     OutOfRangeError,
     StorageError,
+    UnsupportedError,
     _make,
 )
 from penstock.zarr._fancy import KINDS, is_plain
@@ -392,6 +394,8 @@ def wrap(array: Any) -> Array:
     """
     if isinstance(array, Array):
         return array
+    if not hasattr(codec_pipeline, "FusedCodecPipeline"):
+        raise _make(UnsupportedError, f"wrap needs the synchronous ways of zarr-python 3.4, this is {zarr.__version__}")
     return Array(_with_our_pipeline(array._async_array))
 
 
