@@ -8,7 +8,7 @@ import numpy as np
 import penstock as ps
 import pytest
 import zarr
-from conftest import as_bytes, same, sharded, write
+from conftest import ZARR_VERSION, as_bytes, same, sharded, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from zarr.codecs import BytesCodec
@@ -95,7 +95,7 @@ def test_an_orthogonal_selection_gives_what_numpy_and_zarr_give(case, dtype):
         assert isinstance(got, np.ndarray)
         assert same(got, want)
         assert same(array.get_orthogonal_selection(key), want)
-        if index == 2:
+        if index == 2 and ZARR_VERSION >= (3, 2):  # before, small unsigned positions overflow there
             theirs = reference.get_orthogonal_selection(key)
             assert np.asarray(theirs).shape == got.shape
             np.testing.assert_array_equal(theirs, got)
@@ -194,6 +194,8 @@ def keys_of_brackets() -> list[object]:
 
 @pytest.mark.parametrize("key", keys_of_brackets(), ids=str)
 def test_lists_in_brackets_mean_what_they_mean_to_zarr(key):
+    if ZARR_VERSION < (3, 2):
+        pytest.skip("this zarr-python takes fewer forms of positions")
     _, opened = arrays(2)
     for array, reference in opened:
         assert same(array[key], reference[key])
