@@ -211,7 +211,8 @@ TEST(Stages, SwapStructuresFieldByField) {
   EXPECT_EQ(refusal(R"([{"name":"bytes","configuration":{"endian":["big"]}}])", type, {1}, v2), errc::corrupt_data);
   EXPECT_EQ(refusal(R"([{"name":"bytes","configuration":{"endian":["little","big"]}}])", type, {1}),
             errc::corrupt_data);
-  EXPECT_EQ(refusal(R"(["bytes"])", type, {1}), errc::corrupt_data);
+  // zarr-python 3.1 leaves the order of structures out.
+  EXPECT_EQ(encode_all(chain_of(R"(["bytes"])", type, {1}), one, scratch), one);
 }
 
 TEST(Stages, GetTheTypesThatThoseBeforeThemMake) {
