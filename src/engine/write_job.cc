@@ -22,8 +22,8 @@ constexpr std::uint64_t kTakeBytes = std::uint64_t{128} << 10;
 constexpr std::uint64_t kBlockBytes = std::uint64_t{16} << 20;
 /// Memory that an idle job keeps, in each of its uses.
 constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{8} << 20;
-/// An old object up to this size is read into memory of the job, a larger one into the context's pool.
-constexpr std::uint64_t kSmallObjectBytes = std::uint64_t{1} << 20;
+/// Up to this size memory is the job's own, above it comes from the context's pool.
+constexpr std::uint64_t kSmallBytes = std::uint64_t{1} << 20;
 /// An object that was changed by others so many times between being read and being put is given up.
 constexpr unsigned kMaxTries = 200;
 constexpr unsigned kTriesWithoutPause = 2;
@@ -53,7 +53,7 @@ void write_job::open_object::old_bytes::complete(std::uint64_t, result<read_done
 }
 
 result<std::span<std::byte>> write_job::open_object::old_bytes::reserve(std::uint64_t bytes) {
-  if (bytes <= kSmallObjectBytes) return small_.reserve(bytes);
+  if (bytes <= kSmallBytes) return small_.reserve(bytes);
   if (large_.bytes() < bytes) {
     large_ = output_block();
     PENSTOCK_ASSIGN(large_, state_.outputs().take(bytes));
@@ -70,6 +70,33 @@ result<read_done> write_job::open_object::old_bytes::wait() {
 }
 
 void write_job::open_object::old_bytes::forget() { large_ = output_block(); }
+
+write_job::block::block(context_state& state) : state_(state), small_(&state.accounts(), memory_use::encoded) {}
+write_job::block::~block() { free(); }
+
+void write_job::block::free() noexcept {
+  small_.free();
+  if (large_.bytes() > 0) state_.accounts().give(memory_use::encoded, large_.bytes());
+  large_ = output_block();
+}
+
+result<> write_job::block::reserve(std::uint64_t bytes) {
+  used = 0;
+  if (bytes <= capacity()) return {};
+  free();
+  if (bytes <= kSmallBytes) {
+    PENSTOCK_TRY(small_.reserve(bytes));
+    return {};
+  }
+  PENSTOCK_TRY(state_.accounts().take(memory_use::encoded, bytes));
+  auto taken = state_.outputs().take(bytes);
+  if (!taken.ok()) {
+    state_.accounts().give(memory_use::encoded, bytes);
+    return std::move(taken).error();
+  }
+  large_ = std::move(*taken);
+  return {};
+}
 
 write_job::write_job(context_state& state) noexcept : state_(&state) {}
 write_job::~write_job() = default;
@@ -99,7 +126,7 @@ void write_job::reset() {
   with_ = settings();
   std::uint64_t kept = 0;
   std::erase_if(free_blocks_, [&](const auto& each) {
-    kept += each->memory.capacity();
+    kept += each->capacity();
     return kept > kMaxKeptBytes;
   });
   for (auto& each : workers_) {
@@ -455,7 +482,7 @@ result<std::unique_ptr<write_job::block>> write_job::take_block(std::uint64_t by
   {
     const guard lock(mutex_);
     const auto fits = std::find_if(free_blocks_.rbegin(), free_blocks_.rend(),
-                                   [&](const auto& each) { return each->memory.capacity() >= bytes; });
+                                   [&](const auto& each) { return each->capacity() >= bytes; });
     const auto at =
         fits == free_blocks_.rend() ? free_blocks_.end() - (free_blocks_.empty() ? 0 : 1) : std::next(fits).base();
     if (at != free_blocks_.end()) {
@@ -463,15 +490,15 @@ result<std::unique_ptr<write_job::block>> write_job::take_block(std::uint64_t by
       free_blocks_.erase(at);
     }
   }
-  if (!out) out = std::make_unique<block>(&state_->accounts());
-  if (out->memory.capacity() < bytes) {
+  if (!out) out = std::make_unique<block>(*state_);
+  if (out->capacity() < bytes) {
     std::uint64_t size = 0;
     if (!checked_mul(bytes, cells, size) || size > kBlockBytes) size = std::max(bytes, kBlockBytes);
-    auto taken = out->memory.reserve(size);
+    auto taken = out->reserve(size);
     if (!taken.ok()) {
       const guard lock(mutex_);
       free_blocks_.clear();  // too small for this, and still counted
-      taken = out->memory.reserve(bytes);
+      taken = out->reserve(bytes);
     }
     if (!taken.ok()) return std::move(taken).error();
   }
@@ -482,7 +509,7 @@ result<std::unique_ptr<write_job::block>> write_job::take_block(std::uint64_t by
 // Room for one encoded cell; what is used of it is added to the worker's block by the caller.
 result<std::span<std::byte>> write_job::room_for(open_object& of, std::uint64_t bytes, unsigned worker) {
   worker_state& mine = *workers_[worker];
-  if (mine.current_opening != of.opening || mine.current->memory.capacity() - mine.current->used < bytes) {
+  if (mine.current_opening != of.opening || mine.current->capacity() - mine.current->used < bytes) {
     std::uint64_t left = 0;
     {
       const guard lock(mutex_);
@@ -494,7 +521,7 @@ result<std::span<std::byte>> write_job::room_for(open_object& of, std::uint64_t 
     const guard lock(mutex_);
     of.blocks.push_back(std::move(made));
   }
-  return std::span(mine.current->memory.data() + mine.current->used, static_cast<std::size_t>(bytes));
+  return std::span(mine.current->data() + mine.current->used, static_cast<std::size_t>(bytes));
 }
 
 }  // namespace penstock::inline v0

@@ -61,7 +61,7 @@ class write_job final : public job {
  private:
   struct touched_cell;  // write_job_parts.h, and so are the rest
   struct open_object;
-  struct block;
+  class block;
   struct worker_state;
   using guard = std::unique_lock<std::mutex>;
 

@@ -33,11 +33,28 @@ struct write_job::touched_cell {
   part bytes;
 };
 
-/// Memory that encoded cells lie in, one after the other.
-struct write_job::block {
-  explicit block(ledger* accounts) : memory(accounts, memory_use::encoded) {}
-  buffer memory;
+/// Memory that encoded cells lie in, one after the other, counted as such. A large one comes from the context's pool:
+/// the next write finds its pages warm.
+class write_job::block {
+ public:
+  explicit block(context_state& state);
+  block(const block&) = delete;
+  block& operator=(const block&) = delete;
+  ~block();
+
+  /// Makes room for `bytes`; what was there before is not kept.
+  result<> reserve(std::uint64_t bytes);
+  std::byte* data() noexcept { return large_.data() != nullptr ? large_.data() : small_.data(); }
+  std::uint64_t capacity() const noexcept { return large_.data() != nullptr ? large_.bytes() : small_.capacity(); }
+
   std::size_t used = 0;
+
+ private:
+  void free() noexcept;
+
+  context_state& state_;
+  buffer small_;
+  output_block large_;
 };
 
 /// A storage object that is being written.

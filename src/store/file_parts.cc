@@ -1,5 +1,6 @@
 #include "store/file_parts.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -82,6 +83,19 @@ result<> write_file_at(int file, std::uint64_t offset, std::span<const part> par
     offset += static_cast<std::uint64_t>(wrote);
     left.advance(static_cast<std::size_t>(wrote));
   }
+  return {};
+}
+
+result<> set_room_aside(int file, std::uint64_t bytes) {
+#ifdef FALLOC_FL_KEEP_SIZE
+  // The size grows with the bytes: after a power failure the file is short, and not zeros that look like data.
+  while (::fallocate(file, FALLOC_FL_KEEP_SIZE, 0, static_cast<::off_t>(bytes)) != 0) {
+    if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) return write_failure(errno, "setting room aside");
+    if (errno != EINTR) break;
+  }
+#else
+  (void)file, (void)bytes;
+#endif
   return {};
 }
 

@@ -14,6 +14,11 @@ result<> read_file_at(int file, std::uint64_t offset, std::span<std::byte> room)
 /// Writes all parts one after the other from `offset` on, many of them with one system call.
 result<> write_file_at(int file, std::uint64_t offset, std::span<const part> parts);
 
+/// Sets room aside for the first `bytes` of an empty file, whose size stays 0, where the filesystem can: it then need
+/// not find room page by page while the bytes arrive, which is most of the time of a large write.
+/// \error io_error  There is not so much room.
+result<> set_room_aside(int file, std::uint64_t bytes);
+
 /// As `fsync`, or, where only the bytes and the size matter, as `fdatasync`.
 result<> sync_file(int file);
 result<> sync_file_bytes(int file);

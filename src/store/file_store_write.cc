@@ -24,6 +24,10 @@
 namespace penstock::inline v0 {
 namespace {
 
+/// Files from this size on get their room at once. One more system call is noise then, and seven parts in ten of the
+/// time of writing 77 MB to ext4 were its finding room page by page.
+constexpr std::uint64_t kSetAsideFrom = std::uint64_t{1} << 20;
+
 std::string_view name_of(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
 result<descriptor> open_folder(const char* path) {
@@ -114,6 +118,9 @@ class temporary_file {
   }
 
   result<> write(std::span<const part> parts, bool durable) {
+    std::uint64_t bytes = 0;
+    for (const part& each : parts) bytes += each.size();
+    if (bytes >= kSetAsideFrom) PENSTOCK_TRY(set_room_aside(file_.get(), bytes));
     PENSTOCK_TRY(write_file_at(file_.get(), 0, parts));
     if (durable) return sync_file(file_.get());
     // File servers report failed writes when a descriptor is closed; this one is still needed, so a copy is.
