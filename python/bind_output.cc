@@ -164,6 +164,12 @@ exported_buffer::~exported_buffer() {
 void bind_output(nb::module_& m) {
   nb::class_<output_memory>(m, "_OutputMemory", nb::type_slots(kMemorySlots),
                             "Memory of a large result, from a context's pool; goes back to it when dropped.");
+  m.def(
+      "recycled_memory",
+      [](const context_handle& with, std::uint64_t bytes) {
+        return output_memory{unwrap(with.context->state().outputs().take(bytes)), bytes};
+      },
+      nb::arg("context"), nb::arg("bytes"), "Memory for a result, with unspecified contents.");
 }
 
 }  // namespace penstock::inline v0::python

@@ -196,6 +196,9 @@ class _OutputMemory:
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
+def recycled_memory(context: Context, bytes: int) -> _OutputMemory:
+    """Memory for a result, with unspecified contents."""
+
 class _ChunkBatch:
     """Chunks to be read or written together."""
 

@@ -22,6 +22,7 @@ from penstock._context import current_context
 from penstock._errors import CorruptDataError, InvalidArgumentError
 from penstock.zarr._batch import Item, ReadPiece, WritePiece, prepare_read, prepare_write
 from penstock.zarr._program import Program, compile_program
+from penstock.zarr._recycled import exchange
 from penstock.zarr._route import Route
 from penstock.zarr._settings import count, delegated
 
@@ -158,6 +159,12 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             raise _Refused(f"memory has dtype {array.dtype}, the chunks {program.dtype}")
         return program, self._route(store), array
 
+    def _admit_read(self, batch: Sequence[Item], out: Any) -> tuple[Program, Route, npt.NDArray[Any]]:
+        program, route, memory = self._admit(batch, out)
+        del memory
+        exchange(out, (item[3] for item in batch))
+        return program, route, out.as_ndarray_like()
+
     async def _raise_theirs(self, batch: Sequence[Item], ours: CorruptDataError) -> None:
         """Raise what zarr-python's own code says of the chunks that the engine found corrupt, if it minds them."""
         for getter, spec, *_ in batch:
@@ -179,7 +186,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         if not batch:
             return ()
         try:
-            program, route, memory = self._admit(batch, out)
+            program, route, memory = self._admit_read(batch, out)
             pieces = prepare_read(program, batch, memory, drop_axes)
         except _Refused as refused:
             delegated("read", str(refused))
@@ -205,7 +212,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         if not batch:
             return ()
         try:
-            program, route, memory = self._admit(batch, out)
+            program, route, memory = self._admit_read(batch, out)
             if route.path == "async":
                 raise _Refused(route.reason)
             pieces = prepare_read(program, batch, memory, drop_axes)
