@@ -1,0 +1,189 @@
+#pragma once
+
+/// \file
+/// The kernel that ends a wave: scatters decoded cells, writes fill values, marks what failed. One source for host and
+/// device; no include that device code could not have.
+
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define PENSTOCK_DEVICE_CODE __host__ __device__ inline
+#else
+#define PENSTOCK_DEVICE_CODE inline
+#endif
+
+namespace penstock::inline v0::cuda {
+
+inline constexpr const char* kMoveKernel = "penstock_move";
+/// What the elements of a cell that failed become: all bits set, which is NaN in every IEEE type.
+inline constexpr unsigned char kPoison = 0xFF;
+/// A move that rests on no decoded cell.
+inline constexpr std::uint32_t kNoStatus = 0xFFFFFFFFU;
+inline constexpr unsigned kMoveThreads = 256;
+
+/// One nested loop: `count` steps of so many bytes.
+struct move_axis {
+  std::uint64_t count = 1;
+  std::int64_t from_step = 0, to_step = 0;
+};
+
+/// The part of one cell that is wanted. In units of 1, 2, 4, 8 or 16 bytes, to which `from`, `to` and every step are
+/// aligned; the axes go from the outermost to the innermost.
+struct move_item {
+  std::uint64_t from = 0;   ///< address of the first unit
+  std::uint64_t to = 0;     ///< address of the first unit
+  std::uint64_t units = 0;  ///< product of the counts
+  std::uint32_t unit_bytes = 1;
+  std::uint32_t swap = 0;  ///< 1: the bytes of each unit are reversed
+  std::uint32_t first_axis = 0, axes = 0;
+  std::uint32_t status = kNoStatus;  ///< which status word says whether the cell decoded
+  std::uint32_t in_place = 0;        ///< 1: the cell was decoded where it belongs; only a failure is left to be marked
+  std::uint64_t note = 0;            ///< address of the cell's failure_note; 0: none
+  std::uint64_t report = 0;          ///< address of its read's failure_report; 0: none
+};
+
+/// A share of one item for one block.
+struct move_tile {
+  std::uint32_t item = 0;
+  std::uint32_t unused = 0;
+  std::uint64_t first = 0, count = 0;  ///< units
+};
+
+/// What an error says of a cell.
+struct failure_note {
+  std::uint64_t source = 0, cell = 0, object = 0;
+  std::uint64_t offset = 0, length = 0;  ///< of its encoded bytes in the object
+  std::uint64_t chain = 0;
+};
+
+/// How a read fared on the device; stays there until the host looks. All zero: well.
+struct failure_report {
+  std::uint32_t failed = 0;  ///< cells
+  std::uint32_t status = 0;  ///< of the one that is noted
+  failure_note note;         ///< whichever failed first
+};
+
+struct move_parameters {
+  const move_item* items = nullptr;
+  const move_axis* axes = nullptr;
+  const move_tile* tiles = nullptr;
+  const std::uint32_t* statuses = nullptr;
+};
+
+namespace device {
+
+struct alignas(16) unit16 {
+  std::uint64_t low, high;
+};
+
+template <class Unit>
+PENSTOCK_DEVICE_CODE Unit reversed(Unit value) {
+  Unit out = 0;
+  for (unsigned i = 0; i < sizeof(Unit); ++i) {
+    out = static_cast<Unit>(out << 8 | (value & 0xFF));
+    value = static_cast<Unit>(value >> 8);
+  }
+  return out;
+}
+
+template <>
+PENSTOCK_DEVICE_CODE std::uint8_t reversed(std::uint8_t value) {
+  return value;
+}
+
+template <>
+PENSTOCK_DEVICE_CODE unit16 reversed(unit16 value) {
+  return {reversed(value.high), reversed(value.low)};
+}
+
+template <class Unit>
+PENSTOCK_DEVICE_CODE Unit poison() {
+  return static_cast<Unit>(~Unit{0});
+}
+
+template <>
+PENSTOCK_DEVICE_CODE unit16 poison() {
+  return {~std::uint64_t{0}, ~std::uint64_t{0}};
+}
+
+PENSTOCK_DEVICE_CODE void count_failure(const move_item& item, std::uint32_t status) {
+  if (item.report == 0) return;
+  auto* const report = reinterpret_cast<failure_report*>(item.report);
+#ifdef __CUDA_ARCH__
+  const bool first = atomicAdd(&report->failed, 1U) == 0;
+#else
+  const bool first = report->failed++ == 0;
+#endif
+  if (!first) return;
+  report->status = status;
+  if (item.note != 0) report->note = *reinterpret_cast<const failure_note*>(item.note);
+}
+
+// Where unit `index` is read and written. `Index` is 32 bits wide where that is enough: divisions are what costs.
+template <class Index>
+PENSTOCK_DEVICE_CODE void locate_unit(const move_item& item, const move_axis* axes, Index index, std::int64_t& from,
+                                      std::int64_t& to) {
+  from = to = 0;
+  for (std::uint32_t d = item.axes; d-- > 0;) {
+    const move_axis& axis = axes[d];
+    const auto count = static_cast<Index>(axis.count);
+    const Index rest = index / count;
+    const auto at = static_cast<std::int64_t>(index - rest * count);
+    from += at * axis.from_step;
+    to += at * axis.to_step;
+    index = rest;
+  }
+}
+
+template <class Unit, class Index>
+PENSTOCK_DEVICE_CODE void move_units(const move_item& item, const move_axis* axes, const move_tile& tile,
+                                     unsigned thread, unsigned threads, bool failed) {
+  for (std::uint64_t i = tile.first + thread; i < tile.first + tile.count; i += threads) {
+    std::int64_t from = 0, to = 0;
+    locate_unit<Index>(item, axes, static_cast<Index>(i), from, to);
+    auto* const out = reinterpret_cast<Unit*>(item.to + static_cast<std::uint64_t>(to));
+    if (failed) {
+      *out = poison<Unit>();
+      continue;
+    }
+    const Unit value = *reinterpret_cast<const Unit*>(item.from + static_cast<std::uint64_t>(from));
+    *out = item.swap != 0 ? reversed(value) : value;
+  }
+}
+
+template <class Unit>
+PENSTOCK_DEVICE_CODE void move_tile_of(const move_item& item, const move_axis* axes, const move_tile& tile,
+                                       unsigned thread, unsigned threads, bool failed) {
+  if (item.units <= 0xFFFFFFFFU) {
+    move_units<Unit, std::uint32_t>(item, axes, tile, thread, threads, failed);
+  } else {
+    move_units<Unit, std::uint64_t>(item, axes, tile, thread, threads, failed);
+  }
+}
+
+}  // namespace device
+
+/// One thread's part of one block: block `block` does tile `block`.
+PENSTOCK_DEVICE_CODE void move_block(const move_parameters& with, unsigned block, unsigned thread, unsigned threads) {
+  const move_tile tile = with.tiles[block];
+  const move_item& item = with.items[tile.item];
+  const std::uint32_t status = item.status == kNoStatus ? 0 : with.statuses[item.status];
+  if (status != 0 && tile.first == 0 && thread == 0) device::count_failure(item, status);
+  if (status == 0 && item.in_place != 0) return;
+  const move_axis* const axes = with.axes + item.first_axis;
+  const bool failed = status != 0;
+  switch (item.unit_bytes) {
+    case 1:
+      return device::move_tile_of<std::uint8_t>(item, axes, tile, thread, threads, failed);
+    case 2:
+      return device::move_tile_of<std::uint16_t>(item, axes, tile, thread, threads, failed);
+    case 4:
+      return device::move_tile_of<std::uint32_t>(item, axes, tile, thread, threads, failed);
+    case 8:
+      return device::move_tile_of<std::uint64_t>(item, axes, tile, thread, threads, failed);
+    default:
+      return device::move_tile_of<device::unit16>(item, axes, tile, thread, threads, failed);
+  }
+}
+
+}  // namespace penstock::inline v0::cuda

@@ -1,0 +1,37 @@
+#pragma once
+
+/// \file
+/// A CUDA driver of ours on host memory, for tests: a shared library that is loaded in place of libcuda.so.1 (the
+/// environment variable PENSTOCK_CUDA_DRIVER names it). Streams are real queues whose operations run later, on another
+/// thread and out of order across streams; kernels run as their host form; "device" memory cannot be touched by anyone
+/// but the driver's own operations.
+///
+/// It shows that the engine orders its work, reuses buffers only when it may, and calls what it says that it calls. It
+/// says nothing about time, and nothing about code that nvcc made.
+
+#include <cstdint>
+
+extern "C" {
+
+/// How operations are run. `lazy`: only while somebody synchronises, or by `pump`; otherwise a thread runs them.
+/// `max_delay_us`: each operation of the thread is late by up to that. Streams take turns as `seed` says.
+void penstock_fake_cuda_configure(std::uint64_t seed, int lazy, unsigned max_delay_us);
+/// Runs at most `most` operations (lazy mode); returns how many ran.
+int penstock_fake_cuda_pump(int most);
+
+/// How often a driver function was called since the last reset. Beside the driver's names there are "legacy stream" (an
+/// operation on stream 0 or 1), "pageable copy" (a copy from or to memory that is not page-locked), "call from host
+/// function", "kernel".
+std::uint64_t penstock_fake_cuda_count(const char* name);
+/// The sum over all calls.
+std::uint64_t penstock_fake_cuda_calls();
+void penstock_fake_cuda_reset_counts();
+/// The call of `name` after `after` further ones fails with `status`, once.
+void penstock_fake_cuda_fail(const char* name, std::uint64_t after, int status);
+
+/// Device memory in use, in bytes; allocations that are live.
+std::uint64_t penstock_fake_cuda_live_bytes();
+std::uint64_t penstock_fake_cuda_live_allocations();
+/// Copies device memory to the host at once, past all streams: what is there now. False: no such memory.
+bool penstock_fake_cuda_peek(void* to, std::uint64_t from, std::uint64_t bytes);
+}

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace penstock::test {
+
+struct fake_event {
+  int device = 0;
+  std::uint64_t recorded = 0, completed = 0;  // how often
+  std::chrono::steady_clock::time_point when;
+};
+
+/// One operation of a stream. It may begin when those before it in its stream have ended, `after` has ended in other
+/// streams, and `wait_for` has been reached `wait_count` times.
+struct fake_operation {
+  std::function<void()> run;  // empty: nothing but an order
+  std::shared_ptr<fake_event> wait_for;
+  std::uint64_t wait_count = 0;
+  std::shared_ptr<fake_event> record;
+  std::uint64_t record_count = 0;
+  std::vector<std::pair<const struct fake_stream*, std::uint64_t>> after;
+};
+
+struct fake_stream {
+  int device = 0;
+  bool blocking = true;  // ordered with the legacy stream
+  bool legacy = false;
+  bool running = false;
+  std::uint64_t queued = 0, ended = 0;  // operations
+  std::deque<fake_operation> queue;
+};
+
+/// All streams, and what runs them: a thread, or whoever waits.
+class fake_streams {
+ public:
+  fake_streams();
+  ~fake_streams();
+
+  void configure(std::uint64_t seed, bool lazy, unsigned max_delay_us);
+  void add(std::shared_ptr<fake_stream> stream);
+  /// Lets the stream go once its queue is empty.
+  void remove(const std::shared_ptr<fake_stream>& stream);
+
+  void enqueue(fake_stream& stream, fake_operation what);
+  void record(fake_stream& stream, std::shared_ptr<fake_event> event);
+  void wait(fake_stream& stream, std::shared_ptr<fake_event> event);
+  /// Records what all streams of a device have been given so far.
+  void record_all(int device, std::shared_ptr<fake_event> event);
+
+  void synchronize(const fake_stream& stream);
+  void synchronize(const fake_event& event);
+  void synchronize_all();
+  bool done(const fake_event& event);
+  int pump(int most);
+
+ private:
+  using guard = std::unique_lock<std::mutex>;
+  void add_implicit_order(fake_stream& stream, fake_operation& what);
+  bool ready(const fake_stream& stream) const;
+  bool run_one(guard& lock);
+  void run_until(guard& lock, const std::function<bool()>& reached);
+  void serve();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<fake_stream>> streams_;
+  std::set<const fake_stream*> removed_;
+  std::mt19937_64 random_{1};
+  bool lazy_ = false, stop_ = false;
+  unsigned max_delay_us_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace penstock::test
