@@ -13,6 +13,7 @@ NB_MODULE(_core, m) {
   bind_context(m);
   bind_stores(m);
   bind_output(m);
+  bind_dlpack(m);
   bind_dtype(m);
   bind_array(m);
   bind_group(m);

@@ -17,6 +17,7 @@ from penstock._errors import (
     CorruptDataError,
     DeadlineExceededError,
     Error,
+    ExportError,
     InternalError,
     InvalidArgumentError,
     NotFoundError,
@@ -35,6 +36,7 @@ from penstock._job import Job
 from penstock._open import open, open_array
 from penstock._profile import Profile, profile
 from penstock._stores import Store
+from penstock._tensor import Tensor
 
 __all__ = [
     "Array",
@@ -44,6 +46,7 @@ __all__ = [
     "CorruptDataError",
     "DeadlineExceededError",
     "Error",
+    "ExportError",
     "Group",
     "InternalError",
     "InvalidArgumentError",
@@ -57,6 +60,7 @@ __all__ = [
     "ResourceExhaustedError",
     "StorageError",
     "Store",
+    "Tensor",
     "UnsupportedError",
     "__version__",
     "blocks",

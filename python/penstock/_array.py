@@ -11,9 +11,9 @@ from typing import Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from penstock import _convert, _core
+from penstock import _convert, _core, _tensor
 from penstock._attributes import Attributes
-from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock._errors import ExportError, InvalidArgumentError, UnsupportedError, _make
 from penstock._indexing import Reads, check_fields, take_fields
 from penstock._job import Job, start_direct, start_in_thread
 from penstock._writing import Writes
@@ -182,6 +182,30 @@ class Array(Reads, Writes, _core.Array):
             raise ValueError("reading an array from storage always makes a copy")
         made: npt.NDArray[Any] = self.read(..., dtype=dtype)
         return made
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(1, 0): reads end in ordinary memory."""
+        return _tensor.CPU
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Read the whole array and hand it on: `torch.from_dlpack(a)`. See `penstock.Tensor.__dlpack__`.
+
+        The consumer owns what was read. `copy=False` is refused: reading always makes a copy.
+        """
+        _tensor.check_request(stream, dl_device)
+        if copy is False:
+            raise _make(ExportError, "reading an array from storage always makes a copy", f"array '{self.uri}'")
+        _tensor.check_type(self.dtype)
+        made = _tensor.aligned_empty(self.shape, self.dtype) if self.nbytes < _tensor.POOLED_BYTES else None
+        values = np.asarray(self.read(...)) if made is None else self.read(..., out=made)
+        return _tensor.export(values, max_version, _tensor.IS_COPIED)
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:

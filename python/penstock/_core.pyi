@@ -238,6 +238,18 @@ class ChunkPipeline:
     @property
     def codecs_text(self) -> str: ...
 
+def _dlpack_capsule(
+    owner: Any,
+    address: int,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    device: tuple[int, int],
+    flags: int,
+    versioned: bool,
+) -> Any:
+    """A DLPack capsule over memory that `owner` keeps; `strides` in bytes."""
+
 def open_described(store: Store, context: Context, path: _bytes, documents: dict[str, str]) -> Array:
     """Open an array whose metadata documents are given, by name and text; nothing is read."""
 

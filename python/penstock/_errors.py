@@ -13,6 +13,7 @@ __all__ = [
     "CorruptDataError",
     "DeadlineExceededError",
     "Error",
+    "ExportError",
     "InternalError",
     "InvalidArgumentError",
     "NotFoundError",
@@ -79,6 +80,10 @@ class UnsupportedError(Error, NotImplementedError):
     """Well-formed, and not something that this release can do."""
 
     code = "unsupported"
+
+
+class ExportError(UnsupportedError, BufferError):
+    """A tensor that cannot be handed on as asked: its type has no code in DLPack, or it is on another device."""
 
 
 class PermissionDeniedError(Error, PermissionError):
