@@ -1,0 +1,156 @@
+#pragma once
+
+// What host and device say to each other: plain structures, the same bytes on both sides. Addresses are device
+// addresses as integers (host addresses where a kernel's host form runs).
+
+#include <cstdint>
+
+namespace penstock::inline v0::device {
+
+/// What became of a chunk: one 32-bit word each, zeroed before the wave's first kernel. The first failure stays.
+enum class chunk_status : std::uint32_t {
+  ok = 0,
+  corrupt_literals = 1,   ///< a Huffman table or stream contradicts the format
+  corrupt_sequences = 2,  ///< an FSE table or the sequences' bits contradict the format
+  corrupt_match = 3,      ///< a match reaches before the start of its frame
+  wrong_size = 4,         ///< decodes to another size than the chunk has
+  wrong_checksum = 5,     ///< a checksum in the encoded bytes does not fit the decoded ones
+  corrupt_stream = 6,     ///< any other contradiction: ends early, bad header
+};
+
+/// One thing to decode that stands alone: a whole chunk, or a split of a Blosc block.
+struct decode_part {
+  std::uint64_t source;        ///< address of the encoded bytes; any alignment
+  std::uint64_t target;        ///< address of the decoded bytes; any alignment
+  std::uint32_t source_bytes;  ///< readable bytes at `source`; not one more is read
+  std::uint32_t target_bytes;  ///< bytes to produce, exactly
+  std::uint32_t chunk;         ///< index of its status word
+  std::uint32_t parameter;     ///< what else its codec needs
+};
+
+/// One zstd frame of a part. Skippable frames have none.
+struct zstd_frame {
+  std::uint32_t first_block;   ///< index in the wave's blocks
+  std::uint32_t blocks;        ///< at least 1
+  std::uint32_t content_size;  ///< decoded bytes as its header says; kUnknownSize when it does not
+  std::uint32_t checksum;      ///< low 32 bits of the content's XXH64
+  std::uint32_t part;          ///< index in the wave's parts
+  std::uint32_t has_checksum;  ///< 0 or 1
+};
+
+inline constexpr std::uint32_t kUnknownSize = 0xffffffffu;
+
+/// One zstd block. Offsets count from its part's first byte; `*_block` are indexes in the wave's blocks.
+struct zstd_block {
+  std::uint32_t part;
+  std::uint32_t content;           ///< offset of its content (raw bytes, the RLE byte, or the literals section)
+  std::uint32_t content_bytes;     ///< encoded bytes of the content
+  std::uint32_t size;              ///< raw and RLE: decoded bytes. Compressed: most decoded bytes that its frame allows
+  std::uint32_t literals;          ///< offset of the literals: raw bytes, the RLE byte, or the Huffman streams
+  std::uint32_t literals_encoded;  ///< bytes of the Huffman streams, jump table included
+  std::uint32_t literals_bytes;    ///< decoded literals
+  std::uint32_t tree;              ///< offset of the Huffman tree description that the streams use
+  std::uint32_t tree_bytes;        ///< readable bytes there
+  std::uint32_t sequences;         ///< offset behind the modes byte: tables, then bits up to the content's end
+  std::uint32_t sequence_count;    ///< 0: literals only
+  std::uint32_t table_block[3];    ///< literal lengths, offsets, match lengths: the block that describes the table
+  std::uint64_t literals_buffer;   ///< Huffman literals: offset in the wave's literal buffer, a multiple of 16
+  std::uint64_t sequences_buffer;  ///< index of the first sequence in the wave's sequence buffer
+  std::uint8_t type;               ///< 0 raw, 1 RLE, 2 compressed
+  std::uint8_t literals_type;      ///< 0 raw, 1 RLE, 2 Huffman with a tree, 3 Huffman with an earlier tree
+  std::uint8_t streams;            ///< Huffman: 1 or 4
+  std::uint8_t modes;              ///< the modes byte of its sequences section
+  std::uint32_t reserved;
+};
+
+/// What the sequence stage says about a block to the execute stage.
+struct zstd_block_result {
+  std::uint32_t match_bytes;  ///< sum of the match lengths
+  std::uint32_t repeats[3];   ///< repeat offsets at its end, as `zstd_sequence` writes offsets
+};
+
+/// Literal length, match length and offset in 18, 18 and 28 bits, from the lowest.
+///
+/// An offset with bit 27 says which of the frame's repeat offsets at the block's start it is (bits 25 and 26), and how
+/// much less (bits 0 to 24): a block's sequences are decoded before the blocks in front of it.
+using zstd_sequence = std::uint64_t;
+
+/// The argument of the four zstd kernels.
+struct zstd_wave {
+  std::uint64_t parts;            ///< decode_part[part_count]
+  std::uint64_t frames;           ///< zstd_frame[frame_count], by part
+  std::uint64_t blocks;           ///< zstd_block[], by frame
+  std::uint64_t first_frames;     ///< u32[part_count + 1]: a part's frames
+  std::uint64_t literal_blocks;   ///< u32[literal_block_count]: blocks with Huffman literals
+  std::uint64_t sequence_blocks;  ///< u32[sequence_block_count]: blocks with sequences
+  std::uint64_t checked_frames;   ///< u32[checked_frame_count]: frames whose checksum is verified
+  std::uint64_t order;            ///< u32[part_count]: parts, heaviest first
+  std::uint64_t results;          ///< zstd_block_result[], workspace
+  std::uint64_t frame_starts;     ///< u32[frame_count], workspace: where a frame's content starts in its part's target
+  std::uint64_t literals;         ///< bytes, workspace
+  std::uint64_t sequences;        ///< zstd_sequence[], workspace
+  std::uint64_t statuses;         ///< u32[], by chunk
+  std::uint32_t part_count;
+  std::uint32_t frame_count;
+  std::uint32_t literal_block_count;
+  std::uint32_t sequence_block_count;
+  std::uint32_t checked_frame_count;
+  std::uint32_t reserved;
+};
+
+/// The argument of the kernels that decode one part by one warp.
+struct part_wave {
+  std::uint64_t parts;     ///< decode_part[part_count]
+  std::uint64_t order;     ///< u32[part_count]: heaviest first
+  std::uint64_t statuses;  ///< u32[], by chunk
+  std::uint32_t part_count;
+  std::uint32_t format;  ///< which format, for kernels that know several
+};
+
+enum class lz_format : std::uint32_t { lz4_block = 0, snappy = 1, blosclz = 2 };
+enum class deflate_format : std::uint32_t { raw = 0, zlib = 1, gzip = 2 };
+
+/// What the transform kernel does with a part: bits 16 and up of its `parameter`. The low 16 bits are the bytes of an
+/// item.
+enum class transform_kind : std::uint32_t {
+  copy = 0,
+  unshuffle = 1,     ///< byte i of every item together; bytes that are no whole item stay at the end as they are
+  unbitshuffle = 2,  ///< bit i of every item together, over all whole multiples of 8 items; what is left stays as it is
+  byte_swap = 3,     ///< item bytes 1 to 16; `source` may be `target`
+};
+
+constexpr std::uint32_t transform_parameter(transform_kind kind, std::uint32_t item_bytes) {
+  return static_cast<std::uint32_t>(kind) << 16 | item_bytes;
+}
+
+/// The argument of the transform kernel: `blocks_per_part` thread blocks share a part. A part of a chunk that failed is
+/// left alone.
+struct transform_wave {
+  std::uint64_t parts;     ///< decode_part[part_count]; source_bytes equals target_bytes
+  std::uint64_t statuses;  ///< u32[], by chunk
+  std::uint32_t part_count;
+  std::uint32_t blocks_per_part;
+};
+
+inline constexpr int kMaxBoxRank = 8;
+
+/// A strided copy of a box of items; axes of both sides merged as far as they can be. Strides in bytes, any sign.
+struct copy_box {
+  std::uint64_t source;
+  std::uint64_t target;
+  std::uint32_t rank;        ///< 1 to kMaxBoxRank
+  std::uint32_t item_bytes;  ///< of one item; innermost contiguous runs count as axes too
+  std::uint32_t extents[kMaxBoxRank];
+  std::int64_t source_strides[kMaxBoxRank];
+  std::int64_t target_strides[kMaxBoxRank];
+};
+
+/// The argument of the copy and the fill kernel: `blocks_per_box` thread blocks share a box. A fill reads one item at
+/// `source` and ignores the source's strides.
+struct copy_wave {
+  std::uint64_t boxes;  ///< copy_box[box_count]
+  std::uint32_t box_count;
+  std::uint32_t blocks_per_box;
+};
+
+}  // namespace penstock::inline v0::device

@@ -1,0 +1,103 @@
+#pragma once
+
+// What lets one source be a kernel's code and an ordinary function: the markers, and the few operations that a GPU has
+// an instruction for.
+
+#include <cstdint>
+#include <cstring>
+
+#include "cuda/decode/descriptors.h"
+
+#if defined(__CUDACC__)
+#define PENSTOCK_DEVICE __host__ __device__ __forceinline__
+#define PENSTOCK_DEVICE_CALL __host__ __device__ __noinline__
+#else
+#define PENSTOCK_DEVICE inline
+#define PENSTOCK_DEVICE_CALL inline
+#endif
+
+namespace penstock::inline v0::device {
+
+/// The pointer behind an address of a descriptor.
+template <class T>
+PENSTOCK_DEVICE T* pointer(std::uint64_t address) {
+  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
+}
+
+/// The bytes that a stage may read: nothing outside is ever touched.
+struct byte_view {
+  const std::uint8_t* begin;
+  std::uint32_t size;
+};
+
+/// 0 to 31: the position of the highest set bit of `value`, which is not 0.
+PENSTOCK_DEVICE int highest_bit(std::uint32_t value) {
+#if defined(__CUDA_ARCH__)
+  return 31 - __clz(static_cast<int>(value));
+#else
+  return 31 - __builtin_clz(value);
+#endif
+}
+
+/// 0 to 31: the position of the lowest set bit of `value`, which is not 0.
+PENSTOCK_DEVICE int lowest_bit(std::uint32_t value) {
+#if defined(__CUDA_ARCH__)
+  return __ffs(static_cast<int>(value)) - 1;
+#else
+  return __builtin_ctz(value);
+#endif
+}
+
+/// Little-endian, at an address that is a multiple of 4.
+PENSTOCK_DEVICE std::uint32_t load_word(const std::uint8_t* at) {
+#if defined(__CUDA_ARCH__)
+  return *reinterpret_cast<const std::uint32_t*>(at);
+#else
+  std::uint32_t word;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+#endif
+}
+
+/// Little-endian, at an address that is a multiple of 4.
+PENSTOCK_DEVICE void store_word(std::uint8_t* at, std::uint32_t word) {
+#if defined(__CUDA_ARCH__)
+  *reinterpret_cast<std::uint32_t*>(at) = word;
+#else
+  std::memcpy(at, &word, sizeof word);
+#endif
+}
+
+/// Little-endian, any alignment.
+PENSTOCK_DEVICE std::uint32_t load_bytes(const std::uint8_t* at, std::uint32_t count) {
+  std::uint32_t value = 0;
+  for (std::uint32_t i = 0; i < count; ++i) value |= static_cast<std::uint32_t>(at[i]) << (8 * i);
+  return value;
+}
+
+PENSTOCK_DEVICE std::uint32_t misalignment(const void* at, std::uint32_t unit) {
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at)) & (unit - 1);
+}
+
+/// Keeps the first failure of a chunk. Which of several failures is first may differ from run to run; that one is kept
+/// not.
+PENSTOCK_DEVICE void report(std::uint64_t statuses, std::uint32_t chunk, chunk_status status) {
+  auto* const word = pointer<std::uint32_t>(statuses) + chunk;
+#if defined(__CUDA_ARCH__)
+  atomicCAS(word, 0u, static_cast<std::uint32_t>(status));
+#else
+  std::uint32_t none = 0;
+  __atomic_compare_exchange_n(word, &none, static_cast<std::uint32_t>(status), false, __ATOMIC_RELAXED,
+                              __ATOMIC_RELAXED);
+#endif
+}
+
+PENSTOCK_DEVICE bool failed(std::uint64_t statuses, std::uint32_t chunk) {
+#if defined(__CUDA_ARCH__)
+  return *reinterpret_cast<volatile const std::uint32_t*>(pointer<const std::uint32_t>(statuses) + chunk) != 0;
+#else
+  return __atomic_load_n(pointer<const std::uint32_t>(statuses) + chunk, __ATOMIC_RELAXED) != 0;
+#endif
+}
+
+}  // namespace penstock::inline v0::device

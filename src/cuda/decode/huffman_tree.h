@@ -1,0 +1,145 @@
+#pragma once
+
+// Huffman trees of zstd literals (RFC 8878, 4.2).
+
+#include "cuda/decode/fse_table.h"
+#include "cuda/decode/warp.h"
+
+namespace penstock::inline v0::device {
+
+inline constexpr int kMostHuffmanBits = 11;
+
+/// The number of bits above the symbol.
+using huffman_entry = std::uint16_t;
+
+/// A decoding table, and what it is made from. In shared memory, one for every block that a warp decodes.
+struct huffman_table {
+  huffman_entry entries[1 << kMostHuffmanBits];
+  std::uint8_t weights[256];
+  std::uint16_t starts[kMostHuffmanBits + 2];  ///< by weight: the first entry
+  std::uint8_t bits;                           ///< 0: the description is damaged
+  std::uint8_t reserved[5];                    ///< keeps tables of a warp on different banks
+};
+
+/// Weights that are described by an FSE stream; returns how many, 0 when damaged. `table` serves as scratch.
+PENSTOCK_DEVICE_CALL std::uint32_t read_fse_weights(byte_view view, huffman_table& table) {
+  constexpr std::uint32_t kWeights = kMostHuffmanBits + 2;  // 0 to 11, and one that is refused
+  auto* const counts = reinterpret_cast<std::int16_t*>(table.entries);
+  fse_entry* const states = table.entries + kMostFseSymbols;
+  const fse_description description = read_fse_description(view, kWeights, 6, counts);
+  if (description.bytes == 0) return 0;
+  build_fse_table(counts, kWeights, description.log, states);
+  backward_bits bits;
+  if (!bits.start({view.begin + description.bytes, view.size - description.bytes})) return 0;
+  std::uint32_t even = bits.take(description.log), odd = bits.take(description.log);
+  if (bits.overrun()) return 0;
+  for (std::uint32_t count = 0; count < 254;) {
+    table.weights[count++] = static_cast<std::uint8_t>(fse_symbol(states[even]));
+    even = fse_next(states[even], description.log, bits);
+    bits.refill();
+    if (bits.overrun()) {
+      table.weights[count++] = static_cast<std::uint8_t>(fse_symbol(states[odd]));
+      return count;
+    }
+    const std::uint32_t state = even;
+    even = odd;
+    odd = state;
+  }
+  return 0;
+}
+
+/// Reads a tree description into `table`: weights, starts and `bits`, not yet the entries.
+///
+/// \returns The bytes of the description, 0 when it is damaged.
+PENSTOCK_DEVICE_CALL std::uint32_t read_huffman_tree(byte_view view, huffman_table& table) {
+  table.bits = 0;
+  if (view.size == 0) return 0;
+  const std::uint32_t head = view.begin[0];
+  std::uint32_t symbols, bytes;
+  if (head < 128) {
+    bytes = 1 + head;
+    if (bytes > view.size) return 0;
+    symbols = read_fse_weights({view.begin + 1, head}, table);
+    if (symbols == 0) return 0;
+  } else {
+    symbols = head - 127;
+    bytes = 1 + (symbols + 1) / 2;
+    if (bytes > view.size) return 0;
+    for (std::uint32_t i = 0; i < symbols; ++i) {
+      const std::uint32_t pair = view.begin[1 + i / 2];
+      table.weights[i] = static_cast<std::uint8_t>(i % 2 == 0 ? pair >> 4 : pair & 15);
+    }
+  }
+  std::uint32_t counts[kMostHuffmanBits + 2] = {};
+  std::uint32_t total = 0;
+  for (std::uint32_t i = 0; i < symbols; ++i) {
+    const std::uint32_t weight = table.weights[i];
+    if (weight > kMostHuffmanBits) return 0;
+    ++counts[weight];
+    total += (1u << weight) >> 1;
+  }
+  if (total == 0) return 0;
+  // The last symbol's weight is what is missing to a power of two.
+  const int bits = highest_bit(total) + 1;
+  if (bits > kMostHuffmanBits) return 0;
+  const std::uint32_t missing = (1u << bits) - total;
+  if ((missing & (missing - 1)) != 0) return 0;
+  const auto last = static_cast<std::uint32_t>(highest_bit(missing) + 1);
+  table.weights[symbols] = static_cast<std::uint8_t>(last);
+  ++counts[last];
+  if (counts[1] < 2 || counts[1] % 2 != 0) return 0;
+  for (std::uint32_t i = symbols + 1; i < 256; ++i) table.weights[i] = 0;
+  std::uint32_t start = 0;
+  for (std::uint32_t weight = 1; weight <= kMostHuffmanBits; ++weight) {
+    table.starts[weight] = static_cast<std::uint16_t>(start);
+    start += counts[weight] << (weight - 1);
+  }
+  table.bits = static_cast<std::uint8_t>(bits);
+  return bytes;
+}
+
+/// Fills the entries of the weights that are `share` modulo `shares`.
+PENSTOCK_DEVICE void fill_huffman_table(huffman_table& table, std::uint32_t share, std::uint32_t shares) {
+  for (std::uint32_t symbol = 0; symbol < 256 && table.bits != 0; ++symbol) {
+    const std::uint32_t weight = table.weights[symbol];
+    if (weight == 0 || weight % shares != share) continue;
+    const auto entry = static_cast<huffman_entry>((table.bits + 1 - weight) << 8 | symbol);
+    const std::uint32_t start = table.starts[weight], end = start + ((1u << weight) >> 1);
+    for (std::uint32_t i = start; i < end; ++i) table.entries[i] = entry;
+    table.starts[weight] = static_cast<std::uint16_t>(end);
+  }
+}
+
+/// Decodes one stream to `count` bytes; whether it fits exactly.
+PENSTOCK_DEVICE bool decode_huffman_stream(byte_view stream, const huffman_table& table, std::uint8_t* out,
+                                           std::uint32_t count) {
+  backward_bits bits;
+  if (!bits.start(stream)) return false;
+  const int width = table.bits;
+  const auto next = [&]() -> std::uint32_t {
+    const std::uint32_t entry = table.entries[bits.peek(width)];
+    bits.skip(static_cast<int>(entry >> 8));
+    return entry & 255;
+  };
+  std::uint32_t left = count;
+  for (; left > 0 && misalignment(out, 4) != 0; --left) {
+    bits.refill();
+    *out++ = static_cast<std::uint8_t>(next());
+  }
+  for (; left >= 4; left -= 4, out += 4) {
+    bits.refill();
+    std::uint32_t word = next();
+    word |= next() << 8;
+    bits.refill();
+    word |= next() << 16;
+    word |= next() << 24;
+    store_word(out, word);
+  }
+  for (; left > 0; --left) {
+    bits.refill();
+    *out++ = static_cast<std::uint8_t>(next());
+  }
+  return bits.exhausted_exactly();
+}
+
+}  // namespace penstock::inline v0::device

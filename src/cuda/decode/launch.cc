@@ -1,0 +1,82 @@
+#include "cuda/decode/launch.h"
+
+#include <memory>
+
+#include "cuda/decode/boxes.h"
+#include "cuda/decode/transforms.h"
+#include "cuda/decode/zstd_checksum.h"
+#include "cuda/decode/zstd_execute.h"
+#include "cuda/decode/zstd_literals.h"
+#include "cuda/decode/zstd_sequences.h"
+
+namespace penstock::inline v0::device {
+namespace {
+
+template <class Argument>
+Argument argument_of(const void* bytes) {
+  Argument argument;
+  std::memcpy(&argument, bytes, sizeof argument);
+  return argument;
+}
+
+// A kernel of one warp a thread block, with `Shared` as its shared memory.
+template <class Argument, class Shared, class Body>
+void run_warps(std::uint32_t grid, const void* bytes, Body&& body) {
+  const auto argument = argument_of<Argument>(bytes);
+  const auto shared = std::make_unique<Shared>();  // on the heap, so that a sanitizer sees what leaves it
+  for (std::uint32_t group = 0; group < grid; ++group) body(argument, group, *shared, warp{});
+}
+
+// A kernel whose threads do not talk to each other.
+template <class Argument, class Body>
+void run_threads(std::uint32_t grid, std::uint32_t threads, const void* bytes, Body&& body) {
+  const auto argument = argument_of<Argument>(bytes);
+  for (std::uint32_t block = 0; block < grid; ++block)
+    for (std::uint32_t thread = 0; thread < threads; ++thread) body(argument, block, thread, threads);
+}
+
+}  // namespace
+
+const char* kernel_name(kernel_id kernel) noexcept {
+  switch (kernel) {
+    case kernel_id::zstd_literals:
+      return "penstock_zstd_literals";
+    case kernel_id::zstd_sequences:
+      return "penstock_zstd_sequences";
+    case kernel_id::zstd_execute:
+      return "penstock_zstd_execute";
+    case kernel_id::zstd_checksum:
+      return "penstock_zstd_checksum";
+    case kernel_id::transform:
+      return "penstock_transform";
+    case kernel_id::copy:
+      return "penstock_copy";
+    case kernel_id::fill:
+      return "penstock_fill";
+  }
+  return "";
+}
+
+void run_on_host(kernel_id kernel, std::uint32_t grid, std::uint32_t threads, const void* argument) {
+  switch (kernel) {
+    case kernel_id::zstd_literals:
+      return run_warps<zstd_wave, zstd_literals_shared>(grid, argument,
+                                                        [](auto&&... all) { zstd_literals_warp(all...); });
+    case kernel_id::zstd_sequences:
+      return run_warps<zstd_wave, zstd_sequences_shared>(grid, argument,
+                                                         [](auto&&... all) { zstd_sequences_warp(all...); });
+    case kernel_id::zstd_execute:
+      return run_warps<zstd_wave, lz_shared>(grid, argument, [](auto&&... all) { zstd_execute_warp(all...); });
+    case kernel_id::zstd_checksum:
+      return run_warps<zstd_wave, zstd_checksum_shared>(grid, argument,
+                                                        [](auto&&... all) { zstd_checksum_warp(all...); });
+    case kernel_id::transform:
+      return run_threads<transform_wave>(grid, threads, argument, [](auto&&... all) { transform_thread(all...); });
+    case kernel_id::copy:
+      return run_threads<copy_wave>(grid, threads, argument, [](auto&&... all) { copy_thread(all...); });
+    case kernel_id::fill:
+      return run_threads<copy_wave>(grid, threads, argument, [](auto&&... all) { fill_thread(all...); });
+  }
+}
+
+}  // namespace penstock::inline v0::device

@@ -1,0 +1,56 @@
+#pragma once
+
+// Kernels by number, name and argument, without a word of CUDA: what the engine launches, and what a host without a GPU
+// runs in their place.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+
+#include <penstock/config.h>
+
+namespace penstock::inline v0::device {
+
+/// Every kernel of the fatbin. Its argument's type stands behind it (cuda/decode/descriptors.h).
+enum class kernel_id : std::uint32_t {
+  zstd_literals,   ///< zstd_wave
+  zstd_sequences,  ///< zstd_wave
+  zstd_execute,    ///< zstd_wave
+  zstd_checksum,   ///< zstd_wave
+  transform,       ///< transform_wave
+  copy,            ///< copy_wave
+  fill,            ///< copy_wave
+};
+inline constexpr int kKernels = 7;
+
+/// The symbol of a kernel in the fatbin: `penstock_` and its name above.
+const char* kernel_name(kernel_id kernel) noexcept;
+
+/// One launch: one axis of thread blocks, static shared memory only, one structure by value as the only argument.
+struct kernel_launch {
+  kernel_id kernel;
+  std::uint32_t grid;     ///< thread blocks
+  std::uint32_t threads;  ///< per thread block, a multiple of 32
+  std::uint32_t argument_bytes;
+  alignas(8) std::array<std::byte, 160> argument;
+};
+
+template <class Argument>
+kernel_launch make_launch(kernel_id kernel, std::uint32_t grid, std::uint32_t threads, const Argument& argument) {
+  static_assert(std::is_trivially_copyable_v<Argument> && sizeof(Argument) <= sizeof(kernel_launch::argument));
+  kernel_launch launch{kernel, grid, threads, sizeof argument, {}};
+  std::memcpy(launch.argument.data(), &argument, sizeof argument);
+  return launch;
+}
+
+/// Runs the host form of a kernel with all its thread blocks, in the calling thread: the same source, 32 lanes as a
+/// loop.
+///
+/// `argument` is the kernel's structure; its addresses are those of host memory. Never reads or writes outside of what
+/// the descriptors name, whatever the encoded bytes are.
+void run_on_host(kernel_id kernel, std::uint32_t grid, std::uint32_t threads, const void* argument);
+
+}  // namespace penstock::inline v0::device

@@ -1,0 +1,97 @@
+#pragma once
+
+// Chunks of one codec chain on their way through the device decoders: headers are read on the host as chunks are added,
+// and the whole wave becomes one block of descriptors and a few kernel launches.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <penstock/result.h>
+
+#include "cuda/decode/launch.h"
+#include "cuda/decode/zstd_scan.h"
+
+namespace penstock::inline v0::device {
+
+enum class step_kind : std::uint8_t {
+  zstd,
+  byte_swap,
+  shuffle,
+  bitshuffle,
+};
+
+/// One step of a chain, as decoding takes it: the first step reads the encoded bytes.
+struct device_step {
+  step_kind kind;
+  std::uint32_t item_bytes = 1;  ///< byte_swap, shuffle, bitshuffle: 1 to 65535
+};
+
+/// A chunk to decode.
+struct wave_chunk {
+  std::span<const std::byte> bytes;  ///< encoded, on the host; only read while the chunk is added
+  std::uint64_t device_bytes = 0;    ///< address of the same bytes on the device
+  std::uint64_t target = 0;          ///< address of `decoded_bytes` contiguous bytes on the device
+  std::uint64_t decoded_bytes = 0;
+};
+
+/// Collects chunks of one chain and says how the device decodes them. Not thread-safe; `clear` keeps the memory.
+class decode_wave {
+ public:
+  /// \error unsupported  The device cannot run these steps in this order.
+  static result<decode_wave> make(std::span<const device_step> steps, bool verify_checksums = true);
+
+  /// Adds a chunk; its status word is number `chunks()` before the call. After an error the wave is as before.
+  ///
+  /// \error corrupt_data  The bytes contradict their format: the chunk's error.
+  /// \error unsupported   Well-formed as far as is known, but the host must decode this chunk.
+  result<> add(const wave_chunk& chunk);
+
+  std::size_t chunks() const noexcept { return chunks_; }
+  /// Exact for the chunks added so far; both blocks start at multiples of 256.
+  std::uint64_t descriptor_bytes() const noexcept;
+  std::uint64_t workspace_bytes() const noexcept;
+
+  /// Writes the descriptors for these addresses and appends the launches, to be run in their order on one stream.
+  ///
+  /// \param descriptors  `descriptor_bytes()` on the host; their copy on the device will be at `device_descriptors`.
+  /// \param workspace    Address of `workspace_bytes()`, of any content.
+  /// \param statuses     Address of `chunks()` 32-bit words that are 0 when the first kernel starts: `chunk_status`es.
+  void emit(std::span<std::byte> descriptors, std::uint64_t device_descriptors, std::uint64_t workspace,
+            std::uint64_t statuses, std::vector<kernel_launch>& launches) const;
+
+  void clear();
+
+ private:
+  /// A part whose addresses may count from the workspace's start.
+  struct planned_part {
+    decode_part part;
+    bool source_in_workspace;
+    bool target_in_workspace;
+  };
+  class layout;
+
+  decode_wave() = default;
+  result<> add_decoder(const wave_chunk& chunk, std::uint64_t target, bool in_workspace);
+  void add_transforms(const wave_chunk& chunk, std::uint64_t first_source, bool in_workspace);
+  void emit_zstd(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const;
+  void emit_transforms(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const;
+  template <class Visit>
+  void lay_out(Visit&& visit) const;
+
+  std::vector<device_step> transforms_;  ///< those behind the decoder
+  bool decodes_ = false;                 ///< whether the first step is a decoder
+  bool verify_ = true;
+  std::size_t chunks_ = 0;
+  std::uint64_t intermediate_bytes_ = 0;
+  std::vector<planned_part> zstd_parts_;
+  zstd_index zstd_;
+  std::vector<std::vector<planned_part>> transform_parts_;  ///< by transform
+};
+
+/// The sentence for a status word that is not ok; `codec` is the chain's name for the user.
+error status_error(std::uint32_t status, std::string_view codec);
+
+}  // namespace penstock::inline v0::device

@@ -1,0 +1,291 @@
+// The device's zstd decoder on the host, against libzstd.
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "cuda/decode/host_decode.h"
+#include "cuda/decode/warp.h"
+
+namespace penstock::inline v0::device {
+namespace {
+
+using bytes = std::vector<std::byte>;
+
+template <class T>
+bytes bytes_of(const std::vector<T>& items) {
+  bytes out(items.size() * sizeof(T));
+  if (!out.empty()) std::memcpy(out.data(), items.data(), out.size());
+  return out;
+}
+
+// Content of a kind that arrays have, `size` bytes of it.
+bytes content_of(const std::string& kind, std::size_t size, std::uint32_t seed = 1) {
+  std::mt19937 random(seed);
+  const std::size_t items = size / 4 + 1;
+  std::vector<float> floats(items);
+  std::vector<std::uint8_t> raw(size);
+  const auto cut = [&](bytes made) {
+    made.resize(size);
+    return made;
+  };
+  if (kind == "zeros") return bytes(size);
+  if (kind == "noise") {
+    for (auto& byte : raw) byte = static_cast<std::uint8_t>(random());
+    return bytes_of(raw);
+  }
+  if (kind == "skewed") {
+    for (auto& byte : raw) byte = static_cast<std::uint8_t>(std::min(random() % 256, random() % 256) & random());
+    return bytes_of(raw);
+  }
+  if (kind == "text") {
+    const std::string words[] = {"chunk ", "grid ", "array ", "store ", "codec ", "shard ", "plan ", "\n"};
+    std::string text;
+    while (text.size() < size) text += words[random() % 8];
+    return cut(
+        bytes(reinterpret_cast<const std::byte*>(text.data()), reinterpret_cast<const std::byte*>(text.data()) + size));
+  }
+  if (kind == "period3" || kind == "period7") {
+    const std::size_t period = kind == "period3" ? 3 : 7;
+    for (std::size_t i = 0; i < size; ++i)
+      raw[i] = static_cast<std::uint8_t>(random() % 50 == 0 ? random() : i < period ? random() : raw[i - period]);
+    return bytes_of(raw);
+  }
+  if (kind == "rows") {  // repeats far back, with small changes
+    for (std::size_t i = 0; i < size; ++i)
+      raw[i] = static_cast<std::uint8_t>(i < 1000 || random() % 40 == 0 ? random() : raw[i - 1000]);
+    return bytes_of(raw);
+  }
+  float value = 280;
+  for (std::size_t i = 0; i < items; ++i) {
+    if (kind == "arange") value = static_cast<float>(i + 16'000'000 / 4);
+    if (kind == "walk") value += static_cast<float>(static_cast<int>(random() % 201) - 100) * 1e-3f;
+    if (kind == "packed")
+      value = std::round((value + static_cast<float>(static_cast<int>(random() % 21) - 10) * 0.1f) * 8) / 8;
+    floats[i] = value;
+  }
+  return cut(bytes_of(floats));
+}
+
+const char* const kKinds[] = {"zeros",   "noise", "skewed", "text", "period3",
+                              "period7", "rows",  "arange", "walk", "packed"};
+
+struct frame_options {
+  int level = 0;
+  bool checksum = false;
+  bool content_size = true;
+  int window_log = 0;
+  bool long_distance = false;
+};
+
+bytes compress(const bytes& content, const frame_options& options) {
+  ZSTD_CCtx* const context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, options.level);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, options.checksum ? 1 : 0);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, options.content_size ? 1 : 0);
+  if (options.window_log != 0) ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, options.window_log);
+  if (options.long_distance) ZSTD_CCtx_setParameter(context, ZSTD_c_enableLongDistanceMatching, 1);
+  bytes out(ZSTD_compressBound(content.size()));
+  const std::size_t made = ZSTD_compress2(context, out.data(), out.size(), content.data(), content.size());
+  ZSTD_freeCCtx(context);
+  EXPECT_FALSE(ZSTD_isError(made)) << ZSTD_getErrorName(made);
+  out.resize(made);
+  return out;
+}
+
+// A frame made from pieces that are flushed: no content size, blocks of odd sizes, empty blocks.
+bytes compress_in_pieces(const bytes& content, std::size_t piece, int level) {
+  ZSTD_CCtx* const context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
+  bytes out(2 * ZSTD_compressBound(content.size()) + 1000);
+  ZSTD_outBuffer to{out.data(), out.size(), 0};
+  for (std::size_t at = 0; at < content.size(); at += piece) {
+    ZSTD_inBuffer from{content.data() + at, std::min(piece, content.size() - at), 0};
+    EXPECT_EQ(ZSTD_compressStream2(context, &to, &from, ZSTD_e_flush), 0u);
+  }
+  ZSTD_inBuffer none{nullptr, 0, 0};
+  EXPECT_EQ(ZSTD_compressStream2(context, &to, &none, ZSTD_e_end), 0u);
+  ZSTD_freeCCtx(context);
+  out.resize(to.pos);
+  return out;
+}
+
+const device_step kZstd[] = {{step_kind::zstd}};
+
+// Decodes at an odd address, and in another order of the lanes too.
+void expect_decodes(const bytes& encoded, const bytes& content, const std::string& what) {
+  static int turn = 0;
+  const std::size_t shift = static_cast<std::size_t>(turn++ % 17);
+  bytes source(encoded.size() + shift), target(content.size() + shift, std::byte{0xee});
+  if (!encoded.empty()) std::memcpy(source.data() + shift, encoded.data(), encoded.size());
+  for (const lane_order order : {lane_order::forward, lane_order::backward, lane_order::strided}) {
+    host_lane_order = order;
+    std::fill(target.begin(), target.end(), std::byte{0xee});
+    const auto done = decode_on_host(kZstd, std::span(source).subspan(shift), std::span(target).subspan(shift));
+    host_lane_order = lane_order::forward;
+    ASSERT_TRUE(done.ok()) << what << ": " << done.error().to_string();
+    const auto differs =
+        std::mismatch(content.begin(), content.end(), target.begin() + static_cast<std::ptrdiff_t>(shift));
+    ASSERT_EQ(differs.first, content.end()) << what << " differs at " << differs.first - content.begin();
+  }
+}
+
+TEST(DeviceZstd, DecodesEveryLevelOfEveryKindOfContent) {
+  for (const char* kind : kKinds)
+    for (const int level : {-5, -1, 0, 1, 2, 4, 5, 6, 8, 10, 13, 16, 19, 22}) {
+      const bytes content = content_of(kind, level > 12 ? 40'000 : 300'001);
+      expect_decodes(compress(content, {level, level % 2 == 0}), content,
+                     kind + std::string(" ") + std::to_string(level));
+    }
+}
+
+TEST(DeviceZstd, DecodesEverySizeFromNothing) {
+  for (const char* kind : {"zeros", "noise", "text", "arange", "period3"})
+    for (std::size_t size = 0; size < 3000; size += size < 70 ? 1 : 97) {
+      const bytes content = content_of(kind, size);
+      expect_decodes(compress(content, {3, true}), content, kind + std::string(" of ") + std::to_string(size));
+    }
+}
+
+TEST(DeviceZstd, DecodesTheBenchmarkArraysChunks) {
+  for (const std::size_t chunk : {0u, 70u, 140u, 300u, 399u}) {
+    std::vector<float> items(256'000);
+    for (std::size_t i = 0; i < items.size(); ++i) items[i] = static_cast<float>(chunk * items.size() + i);
+    const bytes content = bytes_of(items);
+    expect_decodes(compress(content, {}), content, "chunk " + std::to_string(chunk));
+  }
+}
+
+TEST(DeviceZstd, DecodesFramesThatDoNotSayTheirSize) {
+  for (const char* kind : kKinds)
+    for (const std::size_t piece : {1000u, 65'536u, 131'072u, 200'000u}) {
+      const bytes content = content_of(kind, 250'000);
+      expect_decodes(compress_in_pieces(content, piece, 3), content, kind + std::string(" in pieces"));
+    }
+}
+
+TEST(DeviceZstd, DecodesSmallWindowsAndLongDistances) {
+  for (const char* kind : {"rows", "text", "arange", "packed"}) {
+    const bytes content = content_of(kind, 400'000);
+    expect_decodes(compress(content, {5, true, true, 10}), content, kind + std::string(", window of 1 KiB"));
+    expect_decodes(compress(content, {19, true, false, 17}), content, kind + std::string(", window of 128 KiB"));
+    expect_decodes(compress(content, {3, true, true, 20, true}), content, kind + std::string(", long distances"));
+  }
+}
+
+TEST(DeviceZstd, DecodesSeveralFramesAndSkipsOthers) {
+  const bytes first = content_of("text", 70'000), second = content_of("arange", 50'001);
+  bytes encoded, content = first;
+  const auto append = [](bytes& to, const bytes& more) { to.insert(to.end(), more.begin(), more.end()); };
+  bytes skipped(8 + 21, std::byte{7});
+  const std::uint32_t head[2] = {0x184d2a53, 21};
+  std::memcpy(skipped.data(), head, 8);
+  append(encoded, skipped);
+  append(encoded, compress(first, {3, true}));
+  append(encoded, skipped);
+  append(encoded, compress({}, {3, true}));
+  append(encoded, compress(second, {7, true, false}));
+  append(encoded, skipped);
+  append(content, second);
+  expect_decodes(encoded, content, "several frames");
+}
+
+std::string refusal(std::span<const std::byte> encoded, std::size_t size) {
+  bytes out(size);
+  const auto done = decode_on_host(kZstd, encoded, out);
+  return done.ok() ? "" : done.error().to_string();
+}
+
+TEST(DeviceZstd, RefusesAnotherSize) {
+  const bytes content = content_of("walk", 100'000);
+  for (const bool says : {true, false}) {
+    const bytes encoded = compress(content, {3, false, says});
+    EXPECT_NE(refusal(encoded, content.size() + 1), "");
+    EXPECT_NE(refusal(encoded, content.size() - 1), "");
+    EXPECT_NE(refusal(encoded, 0), "");
+  }
+}
+
+TEST(DeviceZstd, RefusesAWrongChecksum) {
+  const bytes content = content_of("walk", 10'000);
+  bytes encoded = compress(content, {3, true});
+  encoded.back() ^= std::byte{1};
+  EXPECT_NE(refusal(encoded, content.size()).find("checksum"), std::string::npos);
+}
+
+TEST(DeviceZstd, RefusesWhatEndsEarly) {
+  const bytes content = content_of("text", 5'000), encoded = compress(content, {3, true});
+  for (std::size_t size = 0; size < encoded.size(); ++size)
+    EXPECT_NE(refusal(std::span(encoded).first(size), content.size()), "") << size;
+}
+
+// What libzstd makes of the same bytes: whether exactly `size` bytes, and which.
+bool libzstd_decodes(const bytes& encoded, bytes& out) {
+  const std::size_t made = ZSTD_decompress(out.data(), out.size(), encoded.data(), encoded.size());
+  return !ZSTD_isError(made) && made == out.size();
+}
+
+TEST(DeviceZstd, NeverMakesOfDamagedBytesWhatLibzstdDoesNot) {
+  std::mt19937 random(7);
+  int accepted = 0, refused = 0;
+  for (const char* kind : kKinds) {
+    for (const int level : {-3, 1, 3, 9, 19}) {
+      const bytes content = content_of(kind, 6000);
+      const bytes encoded = compress(content, {level});
+      for (int round = 0; round < 150; ++round) {
+        bytes damaged = encoded;
+        for (std::uint32_t i = 0; i <= random() % 3; ++i)
+          damaged[random() % damaged.size()] ^= std::byte(1u << random() % 8);
+        bytes ours(content.size()), theirs(content.size());
+        const bool we = decode_on_host(kZstd, damaged, ours).ok();
+        const bool they = libzstd_decodes(damaged, theirs);
+        ++(we ? accepted : refused);
+        if (!we) continue;
+        ASSERT_TRUE(they) << kind << " " << level << " " << round;
+        ASSERT_EQ(ours, theirs) << kind << " " << level << " " << round;
+      }
+    }
+  }
+  EXPECT_GT(accepted, 100);  // literals that changed
+  EXPECT_GT(refused, 100);
+}
+
+TEST(DeviceZstd, DecodesManyChunksInOneWave) {
+  std::vector<bytes> contents, encoded, targets;
+  for (std::uint32_t i = 0; i < 70; ++i) {
+    contents.push_back(content_of(kKinds[i % 10], 1000 + 977 * i, i));
+    encoded.push_back(compress(contents.back(), {static_cast<int>(i % 12), i % 3 == 0}));
+    targets.emplace_back(contents.back().size());
+  }
+  encoded[13].resize(encoded[13].size() - 1);              // refused while it is added
+  encoded[24][encoded[24].size() - 2] ^= std::byte{0x10};  // a wrong checksum
+  auto wave = decode_wave::make(kZstd);
+  ASSERT_TRUE(wave.ok());
+  std::vector<std::size_t> added;
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    const auto done = wave->add({encoded[i], reinterpret_cast<std::uintptr_t>(encoded[i].data()),
+                                 reinterpret_cast<std::uintptr_t>(targets[i].data()), targets[i].size()});
+    EXPECT_EQ(done.ok(), i != 13);
+    if (done.ok()) added.push_back(i);
+  }
+  const auto statuses = run_wave_on_host(*wave);
+  ASSERT_EQ(statuses.size(), added.size());
+  for (std::size_t k = 0; k < added.size(); ++k) {
+    const std::size_t i = added[k];
+    EXPECT_EQ(statuses[k], i == 24 ? static_cast<std::uint32_t>(chunk_status::wrong_checksum) : 0u) << i;
+    if (i != 24) {
+      EXPECT_TRUE(targets[i] == contents[i]) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock::inline v0::device

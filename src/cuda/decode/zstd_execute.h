@@ -1,0 +1,103 @@
+#pragma once
+
+// The execute stage: a warp puts the blocks of a part together, in order.
+
+#include "cuda/decode/lz_output.h"
+#include "cuda/decode/zstd_sequences.h"
+
+namespace penstock::inline v0::device {
+
+/// Where a compressed block's literals are.
+struct literal_source {
+  const std::uint8_t* at;
+  std::uint32_t step;
+};
+
+PENSTOCK_DEVICE literal_source literals_of(const zstd_wave& wave, const zstd_block& block, const std::uint8_t* source) {
+  if (block.literals_type >= 2) return {pointer<const std::uint8_t>(wave.literals) + block.literals_buffer, 1};
+  return {source + block.literals, block.literals_type == 0 ? 1u : 0u};
+}
+
+/// Appends a block with sequences; false: a match reaches too far.
+PENSTOCK_DEVICE bool execute_sequences(const zstd_wave& wave, const zstd_block& block, literal_source literals,
+                                       const std::uint32_t* repeats, lz_output& out, warp lanes) {
+  const auto* const sequences = pointer<const zstd_sequence>(wave.sequences) + block.sequences_buffer;
+  std::uint32_t used = 0;
+  for (std::uint32_t i = 0; i < block.sequence_count;) {
+    const std::uint32_t left = block.sequence_count - i, count = left < kLanes ? left : kLanes;
+    lz_batch batch;
+    batch.literals_step = literals.step;
+    per_lane<std::uint32_t> literal_ends;
+    lanes.each([&](int lane) {
+      const bool mine = static_cast<std::uint32_t>(lane) < count;
+      const zstd_sequence sequence = mine ? sequences[i + static_cast<std::uint32_t>(lane)] : 0;
+      batch.literals[lane] = static_cast<std::uint32_t>(sequence) & 0x3ffffu;
+      batch.match[lane] = static_cast<std::uint32_t>(sequence >> 18) & 0x3ffffu;
+      batch.offset[lane] = resolve_offset(static_cast<std::uint32_t>(sequence >> 36), repeats);
+      literal_ends[lane] = batch.literals[lane];
+    });
+    lanes.sum_up(literal_ends);
+    lanes.each([&](int lane) {
+      const std::uint32_t start = used + literal_ends[lane] - batch.literals[lane];
+      batch.literals_at[lane] =
+          static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(literals.at)) + start * literals.step;
+    });
+    const std::uint32_t taken = out.append(lanes, batch, count);
+    if (taken == 0) return false;
+    used += lanes.from(literal_ends, static_cast<int>(taken) - 1);
+    i += taken;
+  }
+  out.append(lanes, literals.at + used * literals.step, literals.step, block.literals_bytes - used);
+  return true;
+}
+
+/// Appends block `index`; what went wrong, or ok.
+PENSTOCK_DEVICE chunk_status execute_block(const zstd_wave& wave, std::uint32_t index, std::uint32_t* repeats,
+                                           lz_output& out, warp lanes) {
+  const zstd_block& block = pointer<const zstd_block>(wave.blocks)[index];
+  const auto* const source = pointer<const std::uint8_t>(pointer<const decode_part>(wave.parts)[block.part].source);
+  if (block.type < 2) {
+    if (block.size > out.room()) return chunk_status::wrong_size;
+    out.append(lanes, source + block.content, block.type == 0 ? 1 : 0, block.size);
+    return chunk_status::ok;
+  }
+  const literal_source literals = literals_of(wave, block, source);
+  if (block.sequence_count == 0) {
+    if (block.literals_bytes > out.room()) return chunk_status::wrong_size;
+    out.append(lanes, literals.at, literals.step, block.literals_bytes);
+    return chunk_status::ok;
+  }
+  const zstd_block_result& result = pointer<const zstd_block_result>(wave.results)[index];
+  if (block.literals_bytes + result.match_bytes > out.room()) return chunk_status::wrong_size;
+  if (!execute_sequences(wave, block, literals, repeats, out, lanes)) return chunk_status::corrupt_match;
+  const std::uint32_t now[3] = {resolve_offset(result.repeats[0], repeats), resolve_offset(result.repeats[1], repeats),
+                                resolve_offset(result.repeats[2], repeats)};
+  for (int i = 0; i < 3; ++i) repeats[i] = now[i];
+  return chunk_status::ok;
+}
+
+/// What one warp does: the part that is `turn` in the wave's order.
+PENSTOCK_DEVICE void zstd_execute_warp(const zstd_wave& wave, std::uint32_t turn, lz_shared& shared, warp lanes) {
+  const std::uint32_t index = pointer<const std::uint32_t>(wave.order)[turn];
+  const decode_part& part = pointer<const decode_part>(wave.parts)[index];
+  if (failed(wave.statuses, part.chunk)) return;  // the tables or sequences of a block are not there
+  lz_output out(shared, pointer<std::uint8_t>(part.target), part.target_bytes);
+  const auto* const first_frames = pointer<const std::uint32_t>(wave.first_frames);
+  chunk_status status = chunk_status::ok;
+  for (std::uint32_t f = first_frames[index]; f < first_frames[index + 1] && status == chunk_status::ok; ++f) {
+    const zstd_frame& frame = pointer<const zstd_frame>(wave.frames)[f];
+    const std::uint32_t start = out.at();
+    lanes.once([&] { pointer<std::uint32_t>(wave.frame_starts)[f] = start; });
+    out.begin_frame();
+    std::uint32_t repeats[3] = {1, 4, 8};
+    for (std::uint32_t b = 0; b < frame.blocks && status == chunk_status::ok; ++b)
+      status = execute_block(wave, frame.first_block + b, repeats, out, lanes);
+    if (status == chunk_status::ok && frame.content_size != kUnknownSize && out.at() - start != frame.content_size)
+      status = chunk_status::wrong_size;
+  }
+  out.finish(lanes);
+  if (status == chunk_status::ok && out.room() != 0) status = chunk_status::wrong_size;
+  if (status != chunk_status::ok) lanes.once([&] { report(wave.statuses, part.chunk, status); });
+}
+
+}  // namespace penstock::inline v0::device
