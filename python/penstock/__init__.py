@@ -37,6 +37,7 @@ from penstock._open import open, open_array
 from penstock._profile import Profile, profile
 from penstock._stores import Store
 from penstock._tensor import Tensor
+from penstock._tiles import tiles
 
 __all__ = [
     "Array",
@@ -76,5 +77,6 @@ __all__ = [
     "open_group",
     "profile",
     "save",
+    "tiles",
     "vindex",
 ]

@@ -1,0 +1,47 @@
+"""Open arrays as bytes: what another process needs to read the same array without asking storage what it is."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from penstock import _core
+from penstock._array import Array
+from penstock._context import Context, current_context
+from penstock._place import place_of
+
+_DOCUMENTS = ("zarr.json", ".zarray", ".zattrs")
+
+
+def pack(array: Array) -> bytes:
+    """`array` as bytes for `unpack`, its metadata among them.
+
+    Raises
+    ------
+    TypeError
+        The array lives in this process only, such as one of a dict.
+    """
+    whole = pickle.dumps(array)
+    if not array.format.startswith("zarr") or type(array) is not Array:
+        return pickle.dumps((whole, None))
+    store, inner = place_of(array.uri, "")
+    prefix = inner.decode("utf-8", "surrogateescape")
+    prefix = f"{prefix}/" if prefix else ""
+    found = {name: store.get(prefix + name) for name in _DOCUMENTS}
+    documents = {name: text.decode() for name, text in found.items() if text is not None}
+    return pickle.dumps((whole, (array.uri, documents)))
+
+
+def unpack(packed: bytes, context: Context | None = None) -> Array:
+    """The array that `pack` was given; of a Zarr array nothing is read."""
+    whole, described = pickle.loads(packed)
+    if described is None:
+        array: Array = pickle.loads(whole)
+        return array
+    uri, documents = described
+    store, inner = place_of(uri, "")
+    return _wrap(_core.open_described(store, current_context() if context is None else context, inner, documents))
+
+
+def _wrap(opened: Any) -> Array:
+    return Array(opened)

@@ -1,0 +1,70 @@
+"""What test_jax.py starts: loads over eight devices."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import jax
+import ml_dtypes
+import numpy as np
+import penstock as ps
+import penstock.jax
+import pytest
+from jax.sharding import NamedSharding, PartitionSpec
+
+where = Path(sys.argv[1])
+a: Any = ps.open(where / "a.zarr")
+values = a[:]
+devices = np.array(jax.devices())
+assert len(devices) == 8
+grid = jax.sharding.Mesh(devices.reshape(4, 2), ("y", "x"))
+
+for spec in (
+    PartitionSpec("y", "x"),
+    PartitionSpec("x"),
+    PartitionSpec(None, "y"),
+    PartitionSpec(),
+    PartitionSpec(("y", "x")),
+):
+    sharding = NamedSharding(grid, spec)
+    made = penstock.jax.load(a, sharding)
+    assert made.sharding == sharding
+    assert made.dtype == np.float32
+    np.testing.assert_array_equal(made, values)
+    for shard in made.addressable_shards:
+        np.testing.assert_array_equal(shard.data, values[shard.index])
+
+# A replica is read once: eight devices that hold all of the array are one read.
+reads = []
+read_async = ps.Array.read_async
+
+
+def counted(self: ps.Array, selection: Any = ..., **options: Any) -> Any:
+    reads.append(selection)
+    return read_async(self, selection, **options)
+
+
+ps.Array.read_async = counted  # type: ignore[method-assign]
+penstock.jax.load(a, NamedSharding(grid, PartitionSpec()))
+assert len(reads) == 1
+penstock.jax.load(a, NamedSharding(grid, PartitionSpec("y")))
+assert len(reads) == 1 + 4
+ps.Array.read_async = read_async  # type: ignore[method-assign]
+
+assert penstock.jax.load(a, jax.devices()[3]).devices() == {jax.devices()[3]}
+assert penstock.jax.load(where / "wide.zarr", jax.devices()[0]).dtype == np.float32  # as jax.numpy.asarray
+half = penstock.jax.load(a, jax.devices()[0], dtype=ml_dtypes.bfloat16)
+assert half.dtype == ml_dtypes.bfloat16
+np.testing.assert_array_equal(np.asarray(half), values.astype(ml_dtypes.bfloat16))
+
+with pytest.raises(ps.InvalidArgumentError, match="does not divide"):
+    penstock.jax.load(where / "wide.zarr", NamedSharding(jax.sharding.Mesh(devices[:3], "z"), PartitionSpec("z")))
+with pytest.raises(ps.UnsupportedError, match="no elements of type"):
+    penstock.jax.load(where / "text.zarr", jax.devices()[0])
+print("passed")

@@ -1,0 +1,80 @@
+"""Arrays as Dask arrays, with threads and with a cluster of two workers."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import penstock as ps
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+dask_array = pytest.importorskip("dask.array")
+
+import penstock.dask  # noqa: E402
+
+
+@pytest.fixture
+def array(tmp_path: Path) -> ps.Array:
+    values = np.random.default_rng(2).random((60, 50))
+    made = ps.create_array(tmp_path / "a.zarr", shape=values.shape, dtype="f8", chunks=(5, 10), shards=(20, 30))
+    made[:] = values
+    return made
+
+
+def test_blocks_are_read_as_they_are(array: ps.Array) -> None:
+    made = penstock.dask.from_array(array, chunks=(20, 30))
+    assert made.chunks == ((20, 20, 20), (30, 20))
+    np.testing.assert_array_equal(made.compute(scheduler="threads"), array[:])
+    np.testing.assert_array_equal(made[3:40:7, -1].compute(), array[3:40:7, -1])
+    np.testing.assert_allclose(made.mean(axis=0).compute(), array[:].mean(axis=0))
+
+
+def test_from_array_of_dask_takes_arrays_too(array: ps.Array) -> None:
+    np.testing.assert_array_equal(dask_array.from_array(array).compute(), array[:])
+
+
+def test_workers_of_a_cluster_open_the_array_themselves(array: ps.Array) -> None:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+    ):
+        made = penstock.dask.from_array(array, chunks=(20, 30))
+        np.testing.assert_array_equal(made.compute(), array[:])
+        np.testing.assert_allclose((made + 1).sum(axis=1).compute(), (array[:] + 1).sum(axis=1))
+
+
+class Described:
+    """What `blocks` looks at."""
+
+    def __init__(self, shape: tuple[int, ...], chunks: tuple[int, ...], shards: tuple[int, ...] | None) -> None:
+        self.shape, self.chunks, self.shards, self.dtype = shape, chunks, shards, np.dtype("u2")
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    axes=st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 300), st.integers(1, 20)), min_size=1, max_size=4),
+    sharded=st.booleans(),
+    limit=st.integers(1, 1 << 24),
+)
+def test_blocks_are_whole_objects_below_the_limit(axes: list[tuple[int, int, int]], sharded: bool, limit: int) -> None:
+    shape = tuple(n for n, _, _ in axes)
+    chunks = tuple(c for _, c, _ in axes)
+    shards = tuple(c * k for _, c, k in axes) if sharded else None
+    block = penstock.dask.blocks(Described(shape, chunks, shards), limit)  # type: ignore[arg-type]
+    unit = shards or chunks
+    bytes_of_chunk = 2 * math.prod(min(c, max(1, n)) for c, n in zip(chunks, shape, strict=True))
+    assert 2 * math.prod(block) <= max(limit, bytes_of_chunk)
+    for n, length, chunk, whole in zip(block, shape, chunks, unit, strict=True):
+        assert 1 <= n <= max(1, length)
+        assert n == length or n % chunk == 0 or length == 0
+        assert n == length or n % whole == 0 or 2 * math.prod(unit) > limit or length == 0
+
+
+def test_an_array_of_a_dict_works_with_threads() -> None:
+    made = ps.create_array({}, shape=(4,), dtype="i4", chunks=(2,))
+    made[:] = [1, 2, 3, 4]
+    assert penstock.dask.from_array(made).sum().compute(scheduler="threads") == 10
