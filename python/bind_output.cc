@@ -82,6 +82,19 @@ PyObject* pooled_ndarray(const std::shared_ptr<penstock::context>& from, PyObjec
   return PyObject_Vectorcall(numpy().ndarray, args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
 }
 
+nb::object new_output(const array_handle& of, nb::handle numpy_type, nb::tuple sizes) {
+  extents shape;
+  for (const nb::handle size : sizes) {
+    if (shape.size() == kMaxRank) raise(error(errc::unsupported, "more than 32 dimensions"));
+    shape.push_back(nb::cast<std::uint64_t>(size));
+  }
+  std::byte* data = nullptr;
+  PyObject* const made =
+      new_ndarray(of.array.context(), numpy_type.ptr(), dtype_of(numpy_type).item_bytes(), shape, data);
+  if (made == nullptr) throw nb::python_error();
+  return nb::steal(made);
+}
+
 }  // namespace
 
 nb::tuple to_tuple(const extents& shape) {
@@ -164,6 +177,8 @@ exported_buffer::~exported_buffer() {
 void bind_output(nb::module_& m) {
   nb::class_<output_memory>(m, "_OutputMemory", nb::type_slots(kMemorySlots),
                             "Memory of a large result, from a context's pool; goes back to it when dropped.");
+  m.def("new_output", new_output, nb::arg("of"), nb::arg("dtype"), nb::arg("shape"),
+        "A new ndarray with unspecified contents; a large one lies in the memory that the array's context recycles.");
   m.def(
       "recycled_memory",
       [](const context_handle& with, std::uint64_t bytes) {

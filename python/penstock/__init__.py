@@ -7,6 +7,7 @@
 """
 
 from penstock._array import Array
+from penstock._batches import batches
 from penstock._context import Context, current_context
 from penstock._copy import copy
 from penstock._core import __version__
@@ -36,6 +37,7 @@ from penstock._job import Job
 from penstock._open import open, open_array
 from penstock._profile import Profile, profile
 from penstock._stores import Store
+from penstock._stream import Stream, Tile, stream
 from penstock._tensor import Tensor
 from penstock._tiles import tiles
 
@@ -61,9 +63,12 @@ __all__ = [
     "ResourceExhaustedError",
     "StorageError",
     "Store",
+    "Stream",
     "Tensor",
+    "Tile",
     "UnsupportedError",
     "__version__",
+    "batches",
     "blocks",
     "consolidate_metadata",
     "copy",
@@ -77,6 +82,7 @@ __all__ = [
     "open_group",
     "profile",
     "save",
+    "stream",
     "tiles",
     "vindex",
 ]

@@ -203,8 +203,7 @@ class Array(Reads, Writes, _core.Array):
         if copy is False:
             raise _make(ExportError, "reading an array from storage always makes a copy", f"array '{self.uri}'")
         _tensor.check_type(self.dtype)
-        made = _tensor.aligned_empty(self.shape, self.dtype) if self.nbytes < _tensor.POOLED_BYTES else None
-        values = np.asarray(self.read(...)) if made is None else self.read(..., out=made)
+        values = self.read(..., out=_tensor.aligned_empty(self.shape, self.dtype, self))
         return _tensor.export(values, max_version, _tensor.IS_COPIED)
 
     def __iter__(self) -> Iterator[Any]:

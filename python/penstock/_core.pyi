@@ -238,6 +238,9 @@ class ChunkPipeline:
     @property
     def codecs_text(self) -> str: ...
 
+def new_output(of: Array, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """A new ndarray with unspecified contents; a large one lies in the memory that the array's context recycles."""
+
 def _dlpack_capsule(
     owner: Any,
     address: int,

@@ -16,8 +16,7 @@ CPU = (1, 0)
 READ_ONLY, IS_COPIED = 1, 2
 """DLPack's flags."""
 
-POOLED_BYTES = 1 << 20
-"""Results of this size and more lie in the context's recycled memory, which is aligned to pages."""
+_POOLED_BYTES = 1 << 20  # results of this size and more lie in recycled memory, which is aligned to pages
 _ALIGNMENT = 64  # what JAX takes without a copy
 
 
@@ -151,9 +150,11 @@ def check_type(dtype: np.dtype[Any]) -> None:
         raise _make(ExportError, f"DLPack has no data type for {dtype}{hint}")
 
 
-def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """An ndarray in C order on memory that every consumer takes without a copy."""
+def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any], of: _core.Array | None = None) -> npt.NDArray[Any]:
+    """An ndarray in C order on memory that every consumer takes without a copy, recycled by the context of `of`."""
     count = math.prod(shape) * dtype.itemsize
+    if of is not None and count >= _POOLED_BYTES:
+        return _core.new_output(of, dtype, shape)
     memory = np.empty(count + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
     return memory[start : start + count].view(dtype).reshape(shape)

@@ -1,0 +1,129 @@
+"""Tiles of an array, read ahead while the caller computes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from penstock._array import Array
+from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock._job import Job
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One tile of a stream."""
+
+    index: tuple[int, ...]
+    """Its place in the grid of tiles."""
+    box: tuple[slice, ...]
+    """What of the array it is."""
+    data: Any
+    """Its values: an ndarray of the box's shape. It is the caller's, and stays as it is."""
+
+
+class Stream:
+    """The tiles of an array in C order, of which `depth` are read ahead. Made by `penstock.stream`; a context manager.
+
+    Iterating once gives every tile once. Leaving the block, or dropping the stream, cancels what is under way.
+    """
+
+    def __init__(self, array: Array, shape: tuple[int, ...], depth: int) -> None:
+        self.array, self.tile_shape, self.depth = array, shape, depth
+        self.grid = tuple(-(-size // each) for size, each in zip(array.shape, shape, strict=True))
+        self._places: Iterator[tuple[int, ...]] = itertools.product(*map(range, self.grid))
+        self._ahead: deque[tuple[tuple[int, ...], tuple[slice, ...], Job]] = deque()
+
+    def __len__(self) -> int:
+        """Tiles in all."""
+        return math.prod(self.grid)
+
+    def __iter__(self) -> Iterator[Tile]:
+        return self
+
+    def __next__(self) -> Tile:
+        self._read_ahead(self.depth + 1)
+        if not self._ahead:
+            raise StopIteration
+        index, box, job = self._ahead.popleft()
+        try:
+            data = job.wait()
+        except BaseException:
+            self.close()
+            raise
+        self._read_ahead(self.depth)
+        return Tile(index, box, data)
+
+    def close(self) -> None:
+        """Cancel what is under way; there are no more tiles then."""
+        self._places = iter(())
+        ahead, self._ahead = self._ahead, deque()
+        for _, _, job in ahead:
+            job.cancel()
+
+    def _read_ahead(self, upto: int) -> None:
+        while len(self._ahead) < upto:
+            index = next(self._places, None)
+            if index is None:
+                return
+            box = tuple(
+                slice(i * each, min((i + 1) * each, size))
+                for i, each, size in zip(index, self.tile_shape, self.array.shape, strict=True)
+            )
+            self._ahead.append((index, box, self.array.read_async((*box, ...))))
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def stream(
+    array: Array, tile: str | tuple[int, ...] | None = None, device: str | None = None, depth: int = 3
+) -> Stream:
+    """Read an array tile by tile, ahead of the loop that computes on it.
+
+        with ps.stream(a, depth=3) as tiles:
+            for tile in tiles:
+                f(tile.data)          # tile.index, tile.box
+
+    Parameters
+    ----------
+    tile
+        "shard", "chunk", or a shape, cut where the array ends; None: shards where there are some, else chunks.
+    device
+        None or "cpu".
+    depth
+        Tiles that are read, or wait, while the caller has one: the memory is that of `depth` + 1 tiles. 0 reads each
+        when it is asked for.
+    """
+    if device not in (None, "cpu"):
+        raise _make(UnsupportedError, f"this release streams to host memory only: device is {device!r}")
+    if not isinstance(depth, int) or depth < 0:
+        raise _make(InvalidArgumentError, f"depth must be 0 or more tiles, it is {depth!r}")
+    return Stream(array, _tile_shape(array, tile), depth)
+
+
+def _tile_shape(array: Array, tile: str | tuple[int, ...] | None) -> tuple[int, ...]:
+    if tile is None:
+        return array.shards or array.chunks
+    if tile == "chunk":
+        return array.chunks
+    if tile == "shard":
+        if array.shards is None:
+            raise _make(InvalidArgumentError, "tile is 'shard' and the array has none", f"array '{array.uri}'")
+        return array.shards
+    if isinstance(tile, str) or len(tile) != array.ndim or any(each < 1 for each in tile):
+        raise _make(
+            InvalidArgumentError,
+            f"tile must be 'shard', 'chunk' or a size above 0 for each of {array.ndim} dimensions, it is {tile!r}",
+        )
+    return tuple(int(each) for each in tile)
