@@ -68,6 +68,9 @@ create_options options_of(const context_handle& with, const nb::bytes& path, con
       out.shards = extents_of(shards, "shards");
     }
   }
+  if (const nb::object lengths = find("shard_lengths"); !lengths.is_none()) {
+    for (const nb::handle each : lengths) out.shard_lengths.push_back(lengths_of(each));
+  }
   if (const nb::object names = find("dimension_names"); !names.is_none()) {
     for (const nb::handle each : names) {
       out.dimension_names.push_back(each.is_none() ? std::nullopt : std::optional<std::string>(text_of(each)));
@@ -78,6 +81,7 @@ create_options options_of(const context_handle& with, const nb::bytes& path, con
   text("separator", separator);
   out.order = order.size() == 1 ? order[0] : '?';
   if (separator.size() > 1) raise(error(errc::invalid_argument, "the separator must be '.' or '/'"));
+  text("key_suffix", out.key_suffix);
   if (!separator.empty()) out.separator = separator[0];
   if (const nb::object keys = find("v2_keys"); !keys.is_none()) out.v2_keys = nb::cast<bool>(keys);
   return out;

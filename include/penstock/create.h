@@ -33,6 +33,8 @@ struct create_options {
   std::optional<extents> chunks;                          ///< nothing: about 1 MiB each
   std::vector<std::vector<std::uint64_t>> chunk_lengths;  ///< a rectilinear grid; an empty list: all as in `chunks`
   std::optional<extents> shards;                          ///< multiples of the chunks; version 3
+  /// Shards of a rectilinear grid, each a multiple of the chunks; an empty list: all as in `shards`.
+  std::vector<std::vector<std::uint64_t>> shard_lengths;
   bool auto_shards = false;  ///< shards of about 256 MiB, where the array has more than one chunk
   /// "auto" (or empty), or JSON. Version 3: the list of codecs, within shards where there are any; each a name or an
   /// object; where no codec makes bytes of arrays, one that does is put in. Version 2: `{"filters": list or null,
@@ -44,6 +46,7 @@ struct create_options {
   std::vector<std::optional<std::string>> dimension_names;  ///< version 3; empty: none
   char order = 'C';                                         ///< of the elements in a chunk: 'C' or 'F'
   bool v2_keys = false;                                     ///< version 3: `0/3` in place of `c/0/3`
+  std::string key_suffix;                                   ///< version 3: of each key, as in `c/0/3.tiff`
   char separator = 0;  ///< of the numbers in keys; 0: '/', and '.' where keys are as in version 2
 };
 

@@ -61,7 +61,8 @@ def create_array(
         Lengths, one for all dimensions or one for each; "auto": about 1 MiB. A list of lengths for a dimension makes a
         rectilinear grid.
     shards
-        Lengths, multiples of the chunks'; "auto": about 256 MiB; None: each chunk is an object.
+        Lengths, multiples of the chunks'; "auto": about 256 MiB; None: each chunk is an object. A list of lengths for
+        a dimension makes a rectilinear grid of shards.
     codecs
         "auto" (zstd, with a shuffle for floats and times), or a list of names, JSON objects or codec objects of zarr or
         numcodecs; within shards where there are any. The codec that makes bytes of arrays is put in where it misses.
@@ -71,7 +72,8 @@ def create_array(
     order
         Of the elements within a chunk. Version 3 has a transpose for "F".
     chunk_key_encoding
-        {"name": "default" or "v2", "separator": "/" or "."}, or what zarr-python has for it.
+        {"name": "default" or "v2", "separator": "/" or "."}, or what zarr-python has for it. {"name": "suffix",
+        "configuration": {"suffix": ".tiff", "base_encoding": ...}} ends each key with a suffix.
     overwrite
         Erase the array or group that stands there, and all below it. A folder without one is never erased.
     data
@@ -103,9 +105,9 @@ def create_array(
         "overwrite": bool(overwrite),
         "attributes": None if attributes is None else to_json(dict(attributes)),
         "dimension_names": None if dimension_names is None else list(dimension_names),
-        "shards": _shards(shards, len(lengths)),
         "order": order,
         **_chunks(chunks, len(lengths)),
+        **_shards(shards, len(lengths)),
         **fill_options(fill_value, described),
         **_codecs(codecs, filters, serializer, compressors, zarr_format),
         **_keys(chunk_key_encoding, dimension_separator),
@@ -247,14 +249,19 @@ def _chunks(chunks: Any, rank: int) -> dict[str, Any]:
     parts = list(chunks)
     if all(hasattr(part, "__index__") for part in parts):
         return {"chunks": [_whole(part) for part in parts]}
-    lengths = [_edges(part) for part in parts]
-    return {"chunk_lengths": lengths, "chunks": [max(each, default=1) for each in lengths]}
+    lengths, longest = _edge_lists(parts)
+    return {"chunk_lengths": lengths, "chunks": longest}
+
+
+def _edge_lists(parts: Sequence[Any]) -> tuple[list[list[int]], list[int]]:
+    """The lengths of each dimension, empty where one number says them all, and the longest of each."""
+    lengths = [[] if hasattr(part, "__index__") else _edges(part) for part in parts]
+    longest = [max(each, default=1) if each else _whole(part) for each, part in zip(lengths, parts, strict=True)]
+    return lengths, longest
 
 
 def _edges(part: Any) -> list[int]:
     """The lengths of one dimension's chunks; a pair within it is a length and how often it comes."""
-    if hasattr(part, "__index__"):
-        return [_whole(part)]
     out: list[int] = []
     for each in part:
         if hasattr(each, "__index__"):
@@ -262,14 +269,21 @@ def _edges(part: Any) -> list[int]:
         else:
             length, count = each
             out.extend([_whole(length)] * _whole(count))
+    if not out:
+        raise _make(InvalidArgumentError, "a list of lengths of a dimension is empty")
     return out
 
 
-def _shards(shards: Any, rank: int) -> Any:
+def _shards(shards: Any, rank: int) -> dict[str, Any]:
     if shards is None or (isinstance(shards, str) and shards == AUTO):
-        return shards
-    lengths = _lengths(shards, "shards")
-    return lengths * rank if hasattr(shards, "__index__") else lengths
+        return {"shards": shards}
+    if hasattr(shards, "__index__"):
+        return {"shards": [_whole(shards)] * rank}
+    parts = list(shards)
+    if all(hasattr(part, "__index__") for part in parts):
+        return {"shards": [_whole(part) for part in parts]}
+    lengths, longest = _edge_lists(parts)
+    return {"shard_lengths": lengths, "shards": longest}
 
 
 def _is_auto(value: Any) -> bool:
@@ -327,7 +341,12 @@ def _keys(encoding: Any, separator: str | None) -> dict[str, Any]:
     if isinstance(encoding, str):
         encoding = {"name": encoding}
     name = encoding.get("name")
-    if name not in ("default", "v2"):
-        raise _make(InvalidArgumentError, f"chunk_key_encoding must be 'default' or 'v2', it is {name!r}")
     settings = encoding.get("configuration") or encoding
+    if name == "suffix":
+        if not isinstance(settings.get("suffix"), str):
+            raise _make(InvalidArgumentError, "chunk_key_encoding 'suffix' needs a suffix, a string")
+        base = _keys(settings.get("base_encoding", settings.get("base-encoding")), separator)
+        return {**base, "key_suffix": base.get("key_suffix", "") + settings["suffix"]}
+    if name not in ("default", "v2"):
+        raise _make(InvalidArgumentError, f"chunk_key_encoding must be 'default', 'v2' or 'suffix', it is {name!r}")
     return {"v2_keys": name == "v2", "separator": settings.get("separator", separator)}

@@ -216,6 +216,36 @@ def test_rectilinear_chunks(tmp_path):
         ps.create_array({}, shape=(12, 5), dtype="i4", chunks=[[5, 6], [5]])
 
 
+@writes
+@pytest.mark.parametrize("base", ["default", {"name": "v2", "configuration": {"separator": "/"}}])
+@pytest.mark.parametrize("count", [4, 2000])
+def test_keys_with_a_suffix(base, count):
+    encoding = {"name": "suffix", "configuration": {"suffix": ".7.tiff", "base_encoding": base}}
+    store: dict[str, bytes] = {}
+    a = ps.create_array(store, data=np.arange(1, count + 1), chunks=1, chunk_key_encoding=encoding)
+    first = "c/0" if base == "default" else "0"
+    assert f"{first}.7.tiff" in store
+    np.testing.assert_array_equal(ps.open(store)[...], np.arange(1, count + 1))
+    again = json.loads(store["zarr.json"])["chunk_key_encoding"]["configuration"]
+    assert again["suffix"] == ".7.tiff"
+    assert again["base_encoding"]["name"] == ("default" if base == "default" else "v2")
+    store["notes.7.tiff"] = b"mine"  # no chunk: stays
+    a.resize((2,))
+    assert len(store) == 4
+    with pytest.raises(ValueError, match="suffix"):
+        ps.create_array({}, shape=2, dtype="i4", chunk_key_encoding={"name": "suffix", "configuration": {}})
+    with pytest.raises(ps.Error, match="without '/' can end a key"):
+        ps.create_array(
+            {},
+            shape=2,
+            dtype="i4",
+            chunk_key_encoding={
+                "name": "suffix",
+                "configuration": {"suffix": "/../x", "base_encoding": "default"},
+            },
+        )
+
+
 @pytest.mark.parametrize("kind", ["string", "bytes"])
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_types_of_variable_length_have_their_codec(kind, zarr_format):

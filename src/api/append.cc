@@ -46,11 +46,11 @@ result<array> append_rows(const array& to, const tensor_view& value, std::size_t
   extents shape = old_shape;
   if (!checked_add(shape[axis], value.extents[axis], shape[axis]))
     return error(errc::unsupported, fmt::format("axis {} would be longer than 64 bits", axis));
-  set_shape(metadata, shape);
+  PENSTOCK_TRY(set_shape(metadata, shape));
 
   // Data before metadata: until the last moment nobody sees the new rows, and where this is killed, nobody ever does.
   {
-    PENSTOCK_ASSIGN(const array grown, open_as(state, metadata));
+    PENSTOCK_ASSIGN(const array grown, open_resized(state, metadata, shape));
     basic_selection rows;
     for (std::size_t d = 0; d < axis; ++d) rows.items.emplace_back(slice{});
     rows.items.emplace_back(
@@ -81,7 +81,7 @@ result<array> append_rows(const array& to, const tensor_view& value, std::size_t
     if (!(now == old_shape))
       return error(errc::conflict, fmt::format("the array got the shape {} while {} was appended to {}", to_string(now),
                                                to_string(value.extents), to_string(old_shape)));
-    set_shape(metadata, shape);
+    PENSTOCK_TRY(set_shape(metadata, shape));
   }
   PENSTOCK_TRY(at.flush());
   return open_again(state);

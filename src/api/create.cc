@@ -160,6 +160,16 @@ result<> check_rank(std::string_view name, std::size_t rank, const extents& shap
   return wrong(fmt::format("{} has {} dimensions, shape {} has {}", name, rank, to_string(shape), shape.size()));
 }
 
+result<> set_lengths(std::string_view name, const std::vector<std::vector<std::uint64_t>>& lengths,
+                     zarr_metadata& out) {
+  PENSTOCK_TRY(check_rank(name, lengths.size(), out.shape));
+  out.grid.lengths = lengths;
+  for (std::size_t d = 0; d < lengths.size(); ++d) {
+    if (!lengths[d].empty()) out.grid.chunk[d] = *std::max_element(lengths[d].begin(), lengths[d].end());
+  }
+  return {};
+}
+
 result<> set_grid(const create_options& options, zarr_metadata& out, extents& chunks) {
   const std::size_t rank = out.shape.size();
   chunks = options.chunks ? *options.chunks : default_chunks(out.shape, out.type.item_bytes());
@@ -169,13 +179,9 @@ result<> set_grid(const create_options& options, zarr_metadata& out, extents& ch
   }
   out.grid.chunk = chunks;
   if (!options.chunk_lengths.empty()) {
-    PENSTOCK_TRY(check_rank("chunks", options.chunk_lengths.size(), out.shape));
     if (options.shards || options.auto_shards) return wrong("shards need chunks of equal lengths");
-    out.grid.lengths = options.chunk_lengths;
-    for (std::size_t d = 0; d < rank; ++d) {
-      if (out.grid.lengths[d].empty()) continue;
-      out.grid.chunk[d] = *std::max_element(out.grid.lengths[d].begin(), out.grid.lengths[d].end());
-    }
+    PENSTOCK_TRY(set_lengths("chunks", options.chunk_lengths, out));
+    chunks = out.grid.chunk;
     return {};
   }
   if (!options.shards && !options.auto_shards) return {};
@@ -187,9 +193,16 @@ result<> set_grid(const create_options& options, zarr_metadata& out, extents& ch
     if (out.grid.chunk == chunks) return {};
   }
   PENSTOCK_TRY(check_rank("shards", out.grid.chunk.size(), out.shape));
+  if (!options.shard_lengths.empty()) PENSTOCK_TRY(set_lengths("shards", options.shard_lengths, out));
   for (std::size_t d = 0; d < rank; ++d) {
-    if (out.grid.chunk[d] == 0 || out.grid.chunk[d] % chunks[d] != 0) {
+    const auto divides = [&](std::uint64_t length) { return length != 0 && length % chunks[d] == 0; };
+    if (!divides(out.grid.chunk[d])) {
       return wrong(fmt::format("shards {} are no multiple of chunks {}", to_string(out.grid.chunk), to_string(chunks)));
+    }
+    if (out.grid.regular()) continue;
+    for (const std::uint64_t length : out.grid.lengths[d]) {
+      if (divides(length)) continue;
+      return wrong(fmt::format("a shard of length {} is no multiple of chunks {}", length, to_string(chunks)));
     }
   }
   return {};
@@ -229,6 +242,8 @@ result<zarr_metadata> new_array(const create_options& options) {
   PENSTOCK_TRY(set_fill(options, out));
   if (options.order != 'C' && options.order != 'F') return wrong("order must be 'C' or 'F'");
   out.keys.v2 = options.v2_keys || out.zarr_format == 2;
+  out.keys.suffix = options.key_suffix;
+  if (!out.keys.suffix.empty() && out.zarr_format == 2) return wrong("a suffix of keys needs zarr_format 3");
   out.keys.separator = options.separator != 0 ? options.separator : out.keys.v2 ? '.' : '/';
   if (!options.dimension_names.empty()) {
     if (out.zarr_format == 2) return wrong("dimension_names need zarr_format 3");
@@ -243,7 +258,7 @@ result<zarr_metadata> new_array(const create_options& options) {
   const std::string* endian = out.endian.as_string();
   PENSTOCK_ASSIGN(json::array_t codecs,
                   complete_codecs(options, out.type, endian != nullptr ? std::string_view(*endian) : "little"));
-  if (!(out.grid.chunk == chunks) && out.grid.regular()) codecs = {sharding(chunks, std::move(codecs))};
+  if (!(out.grid.chunk == chunks)) codecs = {sharding(chunks, std::move(codecs))};
   out.codecs_json = std::move(codecs);
   return out;
 }

@@ -6,6 +6,7 @@
 
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
+#include "format/zarr/zarr_grid.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -103,15 +104,19 @@ result<extents> shape_of(const stored_metadata& metadata) {
   return out;
 }
 
-void set_shape(stored_metadata& metadata, const extents& shape) {
+result<> set_shape(stored_metadata& metadata, const extents& shape) {
   json::object_t members = *metadata.document.as_object();
   for (auto& [name, value] : members) {
-    if (name != "shape") continue;
-    json::array_t sizes;
-    for (const std::uint64_t size : shape) sizes.emplace_back(size);
-    value = std::move(sizes);
+    if (name == "shape") {
+      json::array_t sizes;
+      for (const std::uint64_t size : shape) sizes.emplace_back(size);
+      value = std::move(sizes);
+    } else if (name == "chunk_grid") {
+      PENSTOCK_ASSIGN(value, resized_zarr_grid(value, shape));
+    }
   }
   metadata.document = std::move(members);
+  return {};
 }
 
 result<> put_stored_metadata(const array_state& state, const stored_metadata& metadata, bool durable) {
@@ -131,6 +136,16 @@ result<> put_stored_metadata(const array_state& state, const stored_metadata& me
 result<array> open_as(const array_state& state, const stored_metadata& metadata) {
   return open_from(
       state, std::make_shared<overlaid_store>(shared_writable_store(state), metadata.key, metadata.document.dump()));
+}
+
+result<array> open_resized(const array_state& state, const stored_metadata& metadata, const extents& shape) {
+  auto out = open_as(state, metadata);
+  if (out.ok() || out.error().code() != errc::corrupt_data) return out;
+  // What is stored was fine: it is the new shape that is not (a new shard that its chunks do not divide).
+  error why(errc::invalid_argument,
+            fmt::format("the array cannot get the shape {}: {}", to_string(shape), out.error().message()));
+  for (const std::string& note : out.error().notes()) why.note(note);
+  return why;
 }
 
 result<array> open_again(const array_state& state) { return open_from(state, state.store); }

@@ -23,7 +23,9 @@ result<stored_metadata> read_stored_metadata(const array_state& state);
 /// The member `shape`.
 /// \error corrupt_data  It is absent, or no list of sizes.
 result<extents> shape_of(const stored_metadata& metadata);
-void set_shape(stored_metadata& metadata, const extents& shape);
+/// The shape, and with it the chunk grid where that lists lengths that do not reach it.
+/// \error corrupt_data, unsupported  As for reading the chunk grid.
+result<> set_shape(stored_metadata& metadata, const extents& shape);
 
 /// Puts the document, on condition that it still has the version that was read.
 /// \error version_changed  It has not.
@@ -31,6 +33,10 @@ result<> put_stored_metadata(const array_state& state, const stored_metadata& me
 
 /// Opens the array as if its metadata were stored; objects are read from and written to the array's own store.
 result<array> open_as(const array_state& state, const stored_metadata& metadata);
+
+/// The same after set_shape.
+/// \error invalid_argument  The array cannot have the new shape.
+result<array> open_resized(const array_state& state, const stored_metadata& metadata, const extents& shape);
 
 /// Opens the array as it is stored now, in the same context.
 result<array> open_again(const array_state& state);

@@ -71,12 +71,19 @@ class outside {
 /// layout whether it is.
 class outside_keys final : public key_sink {
  public:
-  outside_keys(const array_state& state, const outside& which) : state_(state), which_(which) {}
+  outside_keys(const array_state& state, const outside& which) : state_(state), which_(which) {
+    // What follows the last number of a key, told by the first object: `c/0/0.tiff` or `0.0.tiff`.
+    state.layout->key(0, name_);
+    const std::size_t rank = state.layout->write_grid().rank();
+    suffix_ = name_.substr(name_.front() == 'c' ? 1 + 2 * rank : 2 * rank - 1);
+  }
 
   bool key(std::string_view key, std::uint64_t) override {
     const chunk_grid& grid = state_.layout->write_grid();
     dim_vector<std::uint64_t> at(grid.rank());
     std::string_view rest = key;
+    if (rest.size() < suffix_.size() || rest.substr(rest.size() - suffix_.size()) != suffix_) return true;
+    rest.remove_suffix(suffix_.size());
     for (std::size_t d = grid.rank(); d-- > 0;) {
       std::size_t digits = rest.size();
       while (digits > 0 && rest[digits - 1] >= '0' && rest[digits - 1] <= '9') --digits;
@@ -95,7 +102,7 @@ class outside_keys final : public key_sink {
  private:
   const array_state& state_;
   const outside& which_;
-  std::string name_;
+  std::string name_, suffix_;
 };
 
 result<> erase_outside(const array_state& old, const extents& shape) {
@@ -136,8 +143,8 @@ result<array> resize_stored(const array& from, const extents& shape) {
     PENSTOCK_ASSIGN(const extents old_shape, shape_of(metadata));
     if (old_shape.size() != shape.size()) return error(errc::conflict, "another array stands there by now");
     PENSTOCK_ASSIGN(const array before, old_shape == state.shape ? result<array>(from) : open_as(state, metadata));
-    set_shape(metadata, shape);
-    PENSTOCK_ASSIGN(array after, open_as(state, metadata));  // refuses what cannot be opened again
+    PENSTOCK_TRY(set_shape(metadata, shape));
+    PENSTOCK_ASSIGN(array after, open_resized(state, metadata, shape));  // refuses what cannot be opened again
     auto put = put_stored_metadata(state, metadata, false);
     if (!put.ok()) {
       if (put.error().code() == errc::version_changed && attempt < kMaxTries) continue;

@@ -78,6 +78,19 @@ const shard_kind kOuter{3, 0, &kMiddle, true, 0};
 const shard_kind kOnlyChecked{2, 4, nullptr, false, 1, false, 2};
 const shard_kind kAroundChecked{3, 0, &kOnlyChecked, false, 0};
 
+/// Objects that have not all as many entries.
+const shard_kind kUnequal[] = {{6, 4, nullptr, false, 1}, {4, 4, nullptr, false, 1}, {3, 4, nullptr, false, 1}};
+const shard_kind kUnequalOuter[] = {{2, 0, &kInnermost, true, 0}, {3, 0, &kInnermost, true, 0}};
+
+template <std::size_t count>
+layout_case unequal(const shard_kind (&kinds)[count], layout_case of) {
+  of.object = [&kinds](object_id object) -> std::optional<bytes> {
+    if (object >= count) return std::nullopt;
+    return write_shard(kinds[object], object);
+  };
+  return of;
+}
+
 #define LITTLE R"({"name": "bytes", "configuration": {"endian": "little"}})"
 #define BIG R"({"name": "bytes", "configuration": {"endian": "big"}})"
 #define SHARD(chunk, codecs, index, location)                                                         \
@@ -97,6 +110,11 @@ const layout_case kCases[] = {
                   "[2, 2]", "\"bytes\"", LITTLE ", \"crc32c\"", "end") "]"),
     zarr_case("zarr_shards_checked", 1, &kChecked, "[7, 19]", "[4, 6]",
               "[" SHARD("[2, 2]", "\"bytes\"", LITTLE, "end") ", \"crc32c\"]"),
+    unequal(kUnequal, zarr_case("zarr_shards_rectilinear", 1, nullptr, "[5, 10]", "[[4, 2], [6, 4]]",
+                                "[" SHARD("[2, 2]", "\"bytes\"", LITTLE ", \"crc32c\"", "end") "]")),
+    unequal(kUnequalOuter,
+            zarr_case("zarr_shards_rectilinear_two_deep", 2, nullptr, "[19]", "[[8, 12]]",
+                      "[" SHARD("[4]", SHARD("[2]", "\"bytes\"", LITTLE, "start"), LITTLE, "start") "]")),
     zarr_case("zarr_shards_three_deep", 3, &kOuter, "[71]", "[48]",
               "[" SHARD("[16]", SHARD("[4]", SHARD("[2]", "\"bytes\"", LITTLE, "start"), LITTLE ", \"crc32c\"", "end"),
                         LITTLE, "start") "]"),

@@ -79,7 +79,7 @@ result<> shard_assembler::assemble(object_id object, const part* old, std::span<
   }
   std::vector<change> changes(cells.size());
   for (std::uint32_t i = 0; i < cells.size(); ++i) changes[i].which = i;
-  auto bytes = assemble_shard(0, old, changes, cells, out);
+  auto bytes = assemble_shard(object, 0, old, changes, cells, out);
   if (!bytes.ok()) {
     std::string key;
     layout_.key(object, key);
@@ -90,19 +90,17 @@ result<> shard_assembler::assemble(object_id object, const part* old, std::span<
 }
 
 // Appends one shard to `out` and returns its length: 0, and nothing appended, where it has no chunks.
-result<std::uint64_t> shard_assembler::assemble_shard(std::size_t level, const part* old, std::span<change> changes,
-                                                      std::span<const new_cell> cells, assembled_object& out) const {
-  const auto levels = layout_.levels();
-  const zarr_layout::level& here = levels[level];
-  const bool innermost = level + 1 == levels.size();
+result<std::uint64_t> shard_assembler::assemble_shard(object_id object, std::size_t level, const part* old,
+                                                      std::span<change> changes, std::span<const new_cell> cells,
+                                                      assembled_object& out) const {
+  const zarr_layout::level& here = layout_.level_of(level, object);
+  const bool innermost = level + 1 == layout_.depth();
   const std::uint64_t entries = here.index.entries();
 
   dim_vector<std::uint64_t> at;
   for (change& each : changes) {
     layout_.grid().coordinates(cells[each.which].cell, at);
-    each.entry = 0;
-    for (std::size_t d = 0; d < at.size(); ++d)
-      each.entry += at[d] % here.shard_cells[d] / here.entry_cells[d] * here.strides[d];
+    each.entry = layout_.entry_of(level, object, at);
   }
   std::sort(changes.begin(), changes.end(), [&](const change& a, const change& b) {
     return a.entry != b.entry ? a.entry < b.entry : cells[a.which].cell < cells[b.which].cell;
@@ -186,7 +184,7 @@ result<std::uint64_t> shard_assembler::assemble_shard(std::size_t level, const p
     part inner;
     const bool present = each.offset != shard_index::kAbsent;
     if (present) inner = shard.subspan(static_cast<std::size_t>(each.offset), static_cast<std::size_t>(each.length));
-    auto bytes = assemble_shard(level + 1, present ? &inner : nullptr,
+    auto bytes = assemble_shard(object, level + 1, present ? &inner : nullptr,
                                 changes.subspan(each.first, each.last - each.first), cells, out);
     if (!bytes.ok()) return std::move(bytes).error().note(fmt::format("in entry {} of its index", each.entry));
     if (*bytes == 0) return {};

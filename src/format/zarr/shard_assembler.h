@@ -26,7 +26,7 @@ class shard_assembler final : public object_assembler {
 
  private:
   struct change;
-  result<std::uint64_t> assemble_shard(std::size_t level, const part* old, std::span<change> changes,
+  result<std::uint64_t> assemble_shard(object_id object, std::size_t level, const part* old, std::span<change> changes,
                                        std::span<const new_cell> cells, assembled_object& out) const;
 
   const zarr_layout& layout_;

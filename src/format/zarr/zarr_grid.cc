@@ -25,23 +25,17 @@ result<std::uint64_t> read_length(const json& value, const std::string& path) {
   return length;
 }
 
-/// One dimension of a rectilinear grid, added to `out`.
-result<> read_dimension(const json& value, const std::string& path, std::uint64_t extent, zarr_grid& out) {
-  if (value.is_number()) {
-    PENSTOCK_ASSIGN(const std::uint64_t length, read_length(value, path));
-    out.chunk.push_back(length);
-    out.lengths.emplace_back();
-    return {};
-  }
+/// `count` chunks of one length.
+struct run {
+  std::uint64_t length, count;
+};
+
+/// The listed lengths of one dimension; `covered` is their sum.
+result<std::vector<run>> read_runs(const json& value, const std::string& path, std::uint64_t& covered) {
   const json::array_t* list = value.as_array();
   if (list == nullptr) return wrong_member(value, path, "an integer or a list of lengths");
-
-  struct run {
-    std::uint64_t length, count;
-  };
   std::vector<run> runs;
-  std::uint64_t covered = 0, longest = 0;
-  bool equal = true;
+  covered = 0;
   for (std::size_t i = 0; i < list->size(); ++i) {
     const json& item = (*list)[i];
     const std::string here = fmt::format("{}[{}]", path, i);
@@ -53,21 +47,60 @@ result<> read_dimension(const json& value, const std::string& path, std::uint64_
     } else {
       PENSTOCK_ASSIGN(next.length, read_length(item, here));
     }
-    std::uint64_t bytes = 0;
-    if (!checked_mul(next.length, next.count, bytes) || !checked_add(covered, bytes, covered)) {
+    std::uint64_t elements = 0;
+    if (!checked_mul(next.length, next.count, elements) || !checked_add(covered, elements, covered)) {
       return error(errc::unsupported, fmt::format("zarr.json: member '{}' has chunks beyond 2^64 elements", path));
     }
-    longest = std::max(longest, next.length);
-    equal = equal && next.length == (runs.empty() ? next.length : runs.front().length);
     runs.push_back(next);
   }
+  return runs;
+}
+
+/// Adds `count` chunks of `length`, to the last run where that has the same length.
+void append_run(std::vector<run>& runs, std::uint64_t length, std::uint64_t count) {
+  if (!runs.empty() && runs.back().length == length) {
+    runs.back().count += count;
+  } else {
+    runs.push_back({length, count});
+  }
+}
+
+json write_runs(const std::vector<run>& runs) {
+  json::array_t out;
+  for (const run& each : runs) {
+    if (each.count == 1) {
+      out.emplace_back(each.length);
+    } else {
+      out.emplace_back(json::array_t{each.length, each.count});
+    }
+  }
+  return out;
+}
+
+json rectilinear(json::array_t shapes) {
+  return json::object_t{{"name", "rectilinear"},
+                        {"configuration", json::object_t{{"kind", "inline"}, {"chunk_shapes", std::move(shapes)}}}};
+}
+
+/// One dimension of a rectilinear grid, added to `out`.
+result<> read_dimension(const json& value, const std::string& path, std::uint64_t extent, zarr_grid& out) {
+  if (value.is_number()) {
+    PENSTOCK_ASSIGN(const std::uint64_t length, read_length(value, path));
+    out.chunk.push_back(length);
+    out.lengths.emplace_back();
+    return {};
+  }
+  std::uint64_t covered = 0;
+  PENSTOCK_ASSIGN(const std::vector<run> runs, read_runs(value, path, covered));
   if (runs.empty() || covered < extent) {
     return error(errc::corrupt_data, fmt::format("zarr.json: member '{}' has chunks for {} elements, the array has {}",
                                                  path, covered, extent));
   }
+  std::uint64_t longest = 0;
+  for (const run& each : runs) longest = std::max(longest, each.length);
   out.chunk.push_back(longest);
   std::vector<std::uint64_t>& lengths = out.lengths.emplace_back();
-  if (equal) return {};
+  if (std::all_of(runs.begin(), runs.end(), [&](const run& each) { return each.length == longest; })) return {};
   for (const run& each : runs) {
     if (each.count > kMaxLengths - lengths.size()) {
       return error(errc::unsupported,
@@ -139,21 +172,32 @@ json write_zarr_grid(const zarr_grid& grid) {
       shapes.emplace_back(grid.chunk[d]);
       continue;
     }
-    json::array_t runs;
-    for (std::size_t i = 0; i < lengths.size();) {
-      std::size_t end = i + 1;
-      while (end < lengths.size() && lengths[end] == lengths[i]) ++end;
-      if (end - i == 1) {
-        runs.emplace_back(lengths[i]);
-      } else {
-        runs.emplace_back(json::array_t{lengths[i], static_cast<std::uint64_t>(end - i)});
-      }
-      i = end;
-    }
-    shapes.emplace_back(std::move(runs));
+    std::vector<run> runs;
+    for (const std::uint64_t length : lengths) append_run(runs, length, 1);
+    shapes.push_back(write_runs(runs));
   }
-  return json::object_t{{"name", "rectilinear"},
-                        {"configuration", json::object_t{{"kind", "inline"}, {"chunk_shapes", std::move(shapes)}}}};
+  return rectilinear(std::move(shapes));
+}
+
+result<json> resized_zarr_grid(const json& value, const extents& shape) {
+  PENSTOCK_ASSIGN(const codec_config named, read_named(value, "chunk_grid"));
+  if (named.name != "rectilinear") return value;
+  const json* shapes = named.configuration.find("chunk_shapes");
+  const json::array_t* given = shapes == nullptr ? nullptr : shapes->as_array();
+  if (given == nullptr || given->size() != shape.size()) {
+    return error(errc::corrupt_data, "zarr.json: member 'chunk_grid' has no chunk_shapes for each dimension");
+  }
+  json::array_t out = *given;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (out[d].is_number()) continue;  // goes on for ever
+    std::uint64_t covered = 0;
+    PENSTOCK_ASSIGN(std::vector<run> runs,
+                    read_runs(out[d], fmt::format("chunk_grid.configuration.chunk_shapes[{}]", d), covered));
+    if (covered >= shape[d]) continue;
+    append_run(runs, shape[d] - covered, 1);
+    out[d] = write_runs(runs);
+  }
+  return rectilinear(std::move(out));
 }
 
 result<chunk_grid> object_grid(const zarr_grid& grid, const extents& shape) {

@@ -30,6 +30,11 @@ result<zarr_grid> parse_zarr_grid(const json& value, const extents& shape);
 /// The member `chunk_grid`: `regular`, or `rectilinear` with runs of equal lengths as `[length, count]`.
 json write_zarr_grid(const zarr_grid& grid);
 
+/// The member `chunk_grid` of the array made larger or smaller, as zarr-python has it: listed lengths that do not reach
+/// `shape` get one more, of what is missing; what goes on behind the end stays.
+/// \param value  A grid that parse_zarr_grid took. \error corrupt_data, unsupported  As there.
+result<json> resized_zarr_grid(const json& value, const extents& shape);
+
 /// The grid of an array's objects.
 result<chunk_grid> object_grid(const zarr_grid& grid, const extents& shape);
 

@@ -43,6 +43,26 @@ TEST(ZarrGrid, TakesEqualLengthsAsOneAndChunksBehindTheEnd) {
   EXPECT_EQ(objects->cells(), 3u * 2u);
 }
 
+std::string resized(std::string_view shapes, const extents& shape) {
+  const std::string text =
+      R"({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": )" + std::string(shapes) + "}}";
+  result<json> out = resized_zarr_grid(*json::parse(text), shape);
+  return out.ok() ? out->find("configuration")->find("chunk_shapes")->dump()
+                  : std::string(to_string(out.error().code()));
+}
+
+// The values are zarr-python 3.4's (RectilinearChunkGridMetadata.update_shape).
+TEST(ZarrGrid, GetsOneMoreLengthWhereTheArrayOutgrowsTheListedOnes) {
+  EXPECT_EQ(resized("[[2, 5, 3], [6, 6]]", {14, 12}), "[[2,5,3,4],[6,6]]");
+  EXPECT_EQ(resized("[[2, 5, 3], [[6, 2]]]", {13, 18}), "[[2,5,[3,2]],[[6,3]]]");
+  EXPECT_EQ(resized("[[2, 5, 3], 6]", {3, 100}), "[[2,5,3],6]");
+  EXPECT_EQ(resized("[[2, 50]]", {40}), "[[2,50]]");
+  EXPECT_EQ(resized("[[2, 0]]", {40}), "corrupt_data");
+  EXPECT_EQ(resized("[[2]]", {4, 4}), "corrupt_data");
+  const json regular = json::object_t{{"name", "regular"}, {"configuration", json::object_t{}}};
+  EXPECT_EQ(*resized_zarr_grid(regular, {4}), regular);
+}
+
 TEST(ZarrGrid, RefusesWhatDoesNotCoverTheArrayOrCostsTooMuch) {
   EXPECT_EQ(refusal("[[3, 2]]", {6}), "corrupt_data");
   EXPECT_EQ(refusal("[[3, 2]]", {5}), "accepted");

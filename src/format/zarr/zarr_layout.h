@@ -12,6 +12,7 @@
 
 #include "array/chunk_grid.h"
 #include "codec/codec_chain.h"
+#include "format/zarr/object_shapes.h"
 #include "format/zarr/shard_assembler.h"
 #include "format/zarr/shard_index.h"
 #include "format/zarr/zarr_metadata.h"
@@ -25,7 +26,7 @@ namespace penstock::inline v0 {
 /// then those of the third, and so on.
 class zarr_layout final : public chunk_layout {
  public:
-  ////< One level of sharding. Dimensions are the array's: transposes before a shard are folded into the strides.
+  /// One level of sharding. Dimensions are the array's: transposes before a shard are folded into the strides.
   struct level {
     shard_index_codec index;
     extents chunk;                          ///< shape of its entries in elements
@@ -57,12 +58,14 @@ class zarr_layout final : public chunk_layout {
   std::string describe(cell_id cell) const override;
   const object_assembler* assembler() const override { return &assembler_; }
 
-  /// Outermost first; empty where each chunk is its own object.
-  std::span<const level> levels() const noexcept { return levels_; }
+  /// Of the shards at that depth, 0 the outermost, in this object: shards of a rectilinear grid have not all one shape.
+  const level& level_of(std::size_t depth, object_id object) const;
+  /// Which entry of its shard at that depth leads to `cell` (coordinates in the grid of cells) of this object.
+  std::uint64_t entry_of(std::size_t depth, object_id object, const dim_vector<std::uint64_t>& cell) const;
 
   /// Shape of the innermost chunks.
   const extents& chunks() const noexcept { return cell_; }
-  /// Shape of the outermost shards; nothing where the array is not sharded.
+  /// Shape of the outermost shards, of the longest along each dimension; nothing where the array is not sharded.
   const std::optional<extents>& shards() const noexcept { return shards_; }
   /// Levels of sharding: 0 where each chunk is its own object.
   std::size_t depth() const noexcept { return levels_.size(); }
@@ -71,23 +74,23 @@ class zarr_layout final : public chunk_layout {
 
  private:
   class locator;
+  /// More than a document can nest (the JSON parser stops at 128 levels, a shard takes three).
+  static constexpr std::size_t kMaxDepth = 64;
 
   zarr_layout() : assembler_(*this) {}
-  result<> add_levels(const zarr_metadata& metadata, const codec_chain_options& options);
-  /// A chain for each shape that the cells of a rectilinear grid have.
-  result<> add_cell_shapes(const zarr_metadata& metadata, const codec_chain_options& options);
+  result<> compile(const zarr_metadata& metadata, const codec_chain_options& options);
+  result<> measure_levels(const extents& largest);
   std::uint16_t chain_of(cell_id cell) const;
   index_request request_for(const index_key& key, const level& at, std::uint64_t begin,
                             std::uint64_t end) const noexcept;
-  const level* level_of(std::uint64_t node) const noexcept;
 
   chunk_grid grid_, write_grid_;
-  std::vector<codec_chain> chains_;                       // one, or one for each shape of cells
-  std::vector<std::vector<std::uint32_t>> cell_classes_;  // rectilinear: which of its lengths each cell has
-  dim_vector<std::uint32_t> class_strides_;               // ... and how they make the number of a chain
+  object_shapes shapes_;
+  std::vector<codec_chain> chains_;  // one, or without shards one for each of `shapes_`
   extents cell_;
   std::optional<extents> shards_;
-  std::vector<level> levels_;
+  std::vector<level> levels_;  // outermost first, that of the largest shape
+  std::vector<level> outer_;   // the outermost for each of `shapes_`, where there are several
   zarr_key_encoding keys_;
   shard_assembler assembler_;
 };

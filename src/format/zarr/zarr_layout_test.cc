@@ -99,6 +99,11 @@ TEST(ZarrLayout, WritesKeysInEveryEncoding) {
   EXPECT_EQ(key(R"({"name": "default", "configuration": {"separator": "."}})"), "c.12.3");
   EXPECT_EQ(key(R"("v2")"), "12.3");
   EXPECT_EQ(key(R"({"name": "v2", "configuration": {"separator": "/"}})"), "12/3");
+  EXPECT_EQ(key(R"({"name": "suffix", "configuration": {"suffix": ".tiff", "base_encoding": "default"}})"),
+            "c/12/3.tiff");
+  EXPECT_EQ(key(R"({"name": "suffix", "configuration": {"suffix": ".zip", "base-encoding": {"name": "suffix",
+            "configuration": {"suffix": ".shard", "base_encoding": {"name": "v2"}}}}})"),
+            "12.3.shard.zip");
   EXPECT_EQ(key_of(*make(document("[]", "[]", kBytes)), 0), "c");
   EXPECT_EQ(key_of(*make(document("[]", "[]", kBytes, R"("v2")")), 0), "0");
 }

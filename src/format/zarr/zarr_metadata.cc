@@ -20,6 +20,8 @@ constexpr std::string_view kArrayMembers[] = {
     "consolidated_metadata", "attributes"};
 constexpr std::string_view kGroupMembers[] = {"zarr_format", "node_type", "attributes", "consolidated_metadata"};
 
+constexpr std::size_t kMaxSuffixBytes = 200;  // file systems stop at names of 255
+
 result<> check_members(const json::object_t& members, std::span<const std::string_view> known) {
   for (const auto& [name, value] : members) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
@@ -41,24 +43,53 @@ result<> check_format(const json& document) {
   return {};
 }
 
-result<zarr_key_encoding> read_keys(const json& value) {
-  PENSTOCK_ASSIGN(const codec_config named, read_named(value, "chunk_key_encoding"));
+/// `text` becomes part of keys: it must not lead out of the array's folder, nor into one.
+result<std::string> read_suffix(const json& configuration, const std::string& path) {
+  PENSTOCK_ASSIGN(const json* value, required_member(configuration, path, "suffix"));
+  const std::string* text = value->as_string();
+  if (text == nullptr) return wrong_member(*value, path + ".suffix", "a string");
+  if (text->size() > kMaxSuffixBytes || text->find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
+    return error(errc::unsupported, fmt::format("zarr.json: member '{}.suffix' is {}, at most {} bytes without '/' can "
+                                                "end a key",
+                                                path, brief(*value), kMaxSuffixBytes));
+  }
+  return *text;
+}
+
+result<zarr_key_encoding> read_keys(const json& value, const std::string& path) {
+  PENSTOCK_ASSIGN(const codec_config named, read_named(value, path));
+  const std::string configuration = path + ".configuration";
+  if (named.name == "suffix") {
+    PENSTOCK_TRY(only_members(named.configuration, configuration, {"suffix", "base_encoding", "base-encoding"}));
+    const json* base = named.configuration.find("base-encoding");  // the specification spells it both ways
+    if (base == nullptr) {
+      PENSTOCK_ASSIGN(base, required_member(named.configuration, configuration, "base_encoding"));
+    }
+    PENSTOCK_ASSIGN(zarr_key_encoding out, read_keys(*base, configuration + ".base_encoding"));
+    PENSTOCK_ASSIGN(const std::string suffix, read_suffix(named.configuration, configuration));
+    out.suffix += suffix;
+    if (out.suffix.size() > kMaxSuffixBytes) {
+      return error(errc::unsupported,
+                   fmt::format("zarr.json: member '{}' has suffixes of more than {} bytes", path, kMaxSuffixBytes));
+    }
+    return out;
+  }
   zarr_key_encoding out;
   if (named.name == "v2") {
-    out = {true, '.'};
+    out.v2 = true;
+    out.separator = '.';
   } else if (named.name != "default") {
     return error(
         errc::unsupported,
-        fmt::format("zarr.json: chunk key encoding '{:.80}' is not readable, only 'default' and 'v2' are", named.name));
+        fmt::format("zarr.json: chunk key encoding '{:.80}' is not readable, only 'default', 'v2' and 'suffix' are",
+                    named.name));
   }
-  PENSTOCK_TRY(only_members(named.configuration, "chunk_key_encoding.configuration", {"separator"}));
+  PENSTOCK_TRY(only_members(named.configuration, configuration, {"separator"}));
   if (const json* separator = named.configuration.find("separator")) {
     const std::string* text = separator->as_string();
     if (text == nullptr || (*text != "/" && *text != ".")) {
-      return error(
-          errc::corrupt_data,
-          fmt::format("zarr.json: member 'chunk_key_encoding.configuration.separator' is {}, needs \"/\" or \".\"",
-                      brief(*separator)));
+      return error(errc::corrupt_data, fmt::format("zarr.json: member '{}.separator' is {}, needs \"/\" or \".\"",
+                                                   configuration, brief(*separator)));
     }
     out.separator = text->front();
   }
@@ -105,7 +136,7 @@ result<> read_array(const json& document, zarr_metadata& out) {
   PENSTOCK_ASSIGN(const json* grid, required_member(document, "", "chunk_grid"));
   PENSTOCK_ASSIGN(out.grid, parse_zarr_grid(*grid, out.shape));
   PENSTOCK_ASSIGN(const json* keys, required_member(document, "", "chunk_key_encoding"));
-  PENSTOCK_ASSIGN(out.keys, read_keys(*keys));
+  PENSTOCK_ASSIGN(out.keys, read_keys(*keys, "chunk_key_encoding"));
   PENSTOCK_ASSIGN(const json* fill, required_member(document, "", "fill_value"));
   PENSTOCK_ASSIGN(zarr_fill item, parse_fill_value(*fill, out.type));
   out.fill_value = std::move(item.item);

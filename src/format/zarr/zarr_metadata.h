@@ -25,6 +25,7 @@ enum class zarr_node_kind : std::uint8_t { array, group };
 struct zarr_key_encoding {
   bool v2 = false;  ///< `0/3` instead of `c/0/3`
   char separator = '/';
+  std::string suffix;  ///< of each key, as in `c/0/3.tiff`
 };
 
 /// What the documents of a node say, of either version of the format. A group has only its attributes.

@@ -110,10 +110,30 @@ TEST(ZarrMetadata, RefusesUnknownTypesGridsEncodingsAndTransformersByName) {
             "corrupt_data: zarr.json: member 'data_type.configuration.scale_factor' is missing");
   EXPECT_EQ(refusal(with("regular", "hexagonal")),
             "unsupported: zarr.json: chunk grid 'hexagonal' is not readable, only 'regular' and 'rectilinear' are");
-  EXPECT_EQ(refusal(with("default", "suffix")),
-            "unsupported: zarr.json: chunk key encoding 'suffix' is not readable, only 'default' and 'v2' are");
+  EXPECT_EQ(
+      refusal(with("default", "fanout")),
+      "unsupported: zarr.json: chunk key encoding 'fanout' is not readable, only 'default', 'v2' and 'suffix' are");
   EXPECT_EQ(refusal(with("\"storage_transformers\": []", "\"storage_transformers\": [{\"name\": \"mirror\"}]")),
             "unsupported: zarr.json: storage transformer 'mirror' is not readable");
+}
+
+TEST(ZarrMetadata, LetsNoSuffixLeadKeysElsewhere) {
+  const auto suffix = [](std::string_view configuration) {
+    return refusal(with(R"({"name": "default", "configuration": {"separator": "/"}})",
+                        R"({"name": "suffix", "configuration": {)" + std::string(configuration) + "}}"));
+  };
+  EXPECT_EQ(suffix(R"("suffix": ".tiff", "base_encoding": "default")"), "accepted");
+  for (const char* text : {"/../../x", "a/b", "\\\\x", "a\\u0000"}) {
+    EXPECT_EQ(suffix(R"("base_encoding": "default", "suffix": ")" + std::string(text) + '"').substr(0, 67),
+              "unsupported: zarr.json: member 'chunk_key_encoding.configuration.su")
+        << text;
+  }
+  EXPECT_EQ(suffix(R"("base_encoding": "default", "suffix": ")" + std::string(201, 'x') + '"').substr(0, 11),
+            "unsupported");
+  EXPECT_EQ(suffix(R"("suffix": ".tiff")"),
+            "corrupt_data: zarr.json: member 'chunk_key_encoding.configuration.base_encoding' is missing");
+  EXPECT_EQ(suffix(R"("suffix": 3, "base_encoding": "v2")"),
+            "corrupt_data: zarr.json: member 'chunk_key_encoding.configuration.suffix' is a number, needs a string");
 }
 
 TEST(ZarrMetadata, RefusesUnknownMembersUnlessTheyNeedNotBeUnderstood) {

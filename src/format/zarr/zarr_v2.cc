@@ -132,7 +132,8 @@ result<zarr_metadata> read_array(const json& document) {
     }
   }
 
-  out.keys = {true, '.'};
+  out.keys.v2 = true;
+  out.keys.separator = '.';
   if (const json* separator = document.find("dimension_separator"); separator != nullptr && !separator->is_null()) {
     const std::string* text = separator->as_string();
     if (text == nullptr || (*text != "." && *text != "/")) {

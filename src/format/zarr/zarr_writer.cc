@@ -19,17 +19,26 @@ json names_of(const std::vector<std::optional<std::string>>& names) {
   return out;
 }
 
+json write_keys(const zarr_key_encoding& keys) {
+  json base = json::object_t{
+      {"name", keys.v2 ? "v2" : "default"},
+      {"configuration", json::object_t{{"separator", json(std::string(1, keys.separator))}}},
+  };
+  if (keys.suffix.empty()) return base;
+  return json::object_t{
+      {"name", "suffix"},
+      {"configuration", json::object_t{{"suffix", json(keys.suffix)}, {"base_encoding", std::move(base)}}},
+  };
+}
+
 result<json> v3_array(const zarr_metadata& metadata) {
   PENSTOCK_ASSIGN(json type, write_data_type(metadata.type));
   PENSTOCK_ASSIGN(json fill, write_fill_value(metadata.fill_value, metadata.type));
-  const char separator[] = {metadata.keys.separator, 0};
   json::object_t out{
       {"shape", list_of(metadata.shape)},
       {"data_type", std::move(type)},
       {"chunk_grid", write_zarr_grid(metadata.grid)},
-      {"chunk_key_encoding",
-       json::object_t{{"name", metadata.keys.v2 ? "v2" : "default"},
-                      {"configuration", json::object_t{{"separator", json(std::string(separator))}}}}},
+      {"chunk_key_encoding", write_keys(metadata.keys)},
       {"fill_value", std::move(fill)},
       {"codecs", metadata.codecs_json},
       {"attributes", metadata.attributes},
