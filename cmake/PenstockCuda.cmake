@@ -1,5 +1,5 @@
-# Says whether this build carries CUDA kernels. There are none yet: src/cuda brings them, and what it needs stands here
-# so that a build without them is a visible choice, not a surprise.
+# Says whether this build carries CUDA kernels, and builds them: one compressed fatbin for every architecture, which the
+# library embeds. nvcc is needed to build it and for nothing else; nothing here links with CUDA.
 
 set(PENSTOCK_NVCC "")
 if(NOT PENSTOCK_CUDA STREQUAL "OFF")
@@ -12,10 +12,38 @@ if(NOT PENSTOCK_CUDA STREQUAL "OFF")
   endif()
 endif()
 
+# Machine code for these, and PTX of the first, which the driver translates for any later one.
+set(PENSTOCK_CUDA_ARCHITECTURES 80 86 89 90 100 120)
+
 if(PENSTOCK_NVCC)
-  message(STATUS "CUDA kernels: none to build yet (they would be built with ${PENSTOCK_NVCC})")
+  message(STATUS "CUDA kernels: built with ${PENSTOCK_NVCC} for ${PENSTOCK_CUDA_ARCHITECTURES}")
 elseif(PENSTOCK_CUDA STREQUAL "OFF")
   message(STATUS "CUDA kernels: left out (PENSTOCK_CUDA=OFF)")
 else()
   message(STATUS "CUDA kernels: left out (no nvcc)")
 endif()
+
+# penstock_fatbin(<source> <embedding source>): builds <source> where there is nvcc, and compiles <embedding source> of
+# the calling folder with PENSTOCK_FATBIN naming the result.
+function(penstock_fatbin source embedding)
+  if(NOT PENSTOCK_NVCC)
+    return()
+  endif()
+  list(GET PENSTOCK_CUDA_ARCHITECTURES 0 oldest)
+  set(code -gencode arch=compute_${oldest},code=[sm_${oldest},compute_${oldest}])
+  list(SUBLIST PENSTOCK_CUDA_ARCHITECTURES 1 -1 others)
+  foreach(architecture IN LISTS others)
+    list(APPEND code -gencode arch=compute_${architecture},code=sm_${architecture})
+  endforeach()
+  set(fatbin ${CMAKE_CURRENT_BINARY_DIR}/kernels.fatbin)
+  add_custom_command(
+    OUTPUT ${fatbin}
+    COMMAND ${PENSTOCK_NVCC} -std=c++20 -O3 -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include ${code} --fatbin
+            -Xfatbin -compress-all -MD -MF ${fatbin}.d -o ${fatbin} ${source}
+    DEPENDS ${source}
+    DEPFILE ${fatbin}.d
+    COMMENT "Building CUDA kernels"
+    VERBATIM)
+  set_source_files_properties(${embedding} PROPERTIES COMPILE_DEFINITIONS PENSTOCK_FATBIN="${fatbin}" OBJECT_DEPENDS
+                                                                                                     ${fatbin})
+endfunction()

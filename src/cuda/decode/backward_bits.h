@@ -11,44 +11,54 @@ namespace penstock::inline v0::device {
 /// The next word is loaded before it is needed, so a GPU does not wait for it.
 class backward_bits {
  public:
-  /// False when there are no bytes, or the last one lacks the bit that marks the end.
+  /// False when there are no bytes, or the last one lacks the bit that marks the end. Up to three bytes in front of the
+  /// stream are read too: in a frame, there are always some.
   PENSTOCK_DEVICE bool start(byte_view stream) {
     begin_ = stream.begin;
     at_ = stream.begin + stream.size;
-    bits_ = 0;
+    high_ = low_ = 0;
     available_ = 0;
     next_bits_ = 0;
     if (stream.size == 0) return false;
     const std::uint32_t last = at_[-1];
     if (last == 0) return false;
-    load(misalignment(at_, 4));
+    std::uint32_t head = misalignment(at_, 4);
+    if (head > stream.size) head = stream.size;
+    if (head != 0) {
+      at_ -= head;
+      high_ = load_bytes(at_, head) << (32 - 8 * head);
+      available_ = static_cast<int>(8 * head);
+    }
+    load();
     refill();
     refill();
     skip(8 - highest_bit(last));
     return true;
   }
 
-  /// Makes at least 33 bits available, or all that are left. Called before `take` and `peek` of 32 bits in all.
+  /// Makes at least 32 bits available, or all that are left. Called before `take` and `peek` of 32 bits in all.
   PENSTOCK_DEVICE void refill() {
     if (available_ > 32 || next_bits_ == 0) return;
-    bits_ |= static_cast<std::uint64_t>(next_) << (32 - available_);
+    // With 32 bits or fewer, all are in the high word.
+    high_ |= shift_right(next_, available_);
+    low_ = shift_left(next_, 32 - available_);
     available_ += next_bits_;
-    load(0);
+    load();
   }
 
   /// The next `count` bits without consuming them, 1 to 32.
-  PENSTOCK_DEVICE std::uint32_t peek(int count) const {
-    return static_cast<std::uint32_t>(bits_ >> 32) >> (32 - count);
-  }
+  PENSTOCK_DEVICE std::uint32_t peek(int count) const { return high_ >> (32 - count); }
 
+  /// Consumes 0 to 32 bits.
   PENSTOCK_DEVICE void skip(int count) {
-    bits_ <<= count;
+    high_ = shift_in(high_, low_, count);
+    low_ = shift_left(low_, count);
     available_ -= count;
   }
 
   /// The next `count` bits, 0 to 32.
   PENSTOCK_DEVICE std::uint32_t take(int count) {
-    const auto value = static_cast<std::uint32_t>((bits_ >> 1) >> (63 - count));
+    const std::uint32_t value = shift_right(high_, 32 - count);
     skip(count);
     return value;
   }
@@ -59,26 +69,28 @@ class backward_bits {
   PENSTOCK_DEVICE bool exhausted_exactly() const { return available_ == 0 && next_bits_ == 0; }
 
  private:
-  /// Loads the word in front of `at_`: `bytes` of it, 0 meaning as many as there are up to 4.
-  PENSTOCK_DEVICE void load(std::uint32_t bytes) {
-    const auto left = static_cast<std::uint32_t>(at_ - begin_);
-    if (bytes == 0 && left >= 4) {
-      at_ -= 4;
-      next_ = load_word(at_);
-      next_bits_ = 32;
-      return;
+  /// Loads the word in front of `at_`, a multiple of 4 unless nothing is left.
+  PENSTOCK_DEVICE void load() {
+    const auto left = static_cast<std::int32_t>(at_ - begin_);
+    next_bits_ = 0;
+    if (left <= 0) return;
+    at_ -= 4;
+#if defined(__CUDA_ARCH__)
+    __builtin_assume(__isGlobal(at_));
+#endif
+    next_ = load_word(at_);
+    next_bits_ = 32;
+    if (left < 4) {
+      next_ &= ~0u << (32 - 8 * left);
+      next_bits_ = 8 * left;
     }
-    if (bytes == 0) bytes = 4;
-    if (bytes > left) bytes = left;
-    at_ -= bytes;
-    next_ = bytes == 0 ? 0 : load_bytes(at_, bytes) << (8 * (4 - bytes));
-    next_bits_ = static_cast<int>(8 * bytes);
   }
 
   const std::uint8_t* begin_;
   const std::uint8_t* at_;  ///< behind the last byte that no word holds yet
-  std::uint64_t bits_;      ///< from the highest bit
-  int available_;           ///< of `bits_`; below 0 when too many were taken
+  std::uint32_t high_;      ///< the next 32 bits, from the highest
+  std::uint32_t low_;       ///< those behind them
+  int available_;           ///< bits in both; below 0 when too many were taken
   std::uint32_t next_;      ///< from the highest bit
   int next_bits_;
 };

@@ -11,9 +11,11 @@
 #if defined(__CUDACC__)
 #define PENSTOCK_DEVICE __host__ __device__ __forceinline__
 #define PENSTOCK_DEVICE_CALL __host__ __device__ __noinline__
+#define PENSTOCK_SMALL_LOOP _Pragma("unroll 1")  // unrolled, rare loops would crowd the instruction cache
 #else
 #define PENSTOCK_DEVICE inline
 #define PENSTOCK_DEVICE_CALL inline
+#define PENSTOCK_SMALL_LOOP
 #endif
 
 namespace penstock::inline v0::device {
@@ -21,7 +23,11 @@ namespace penstock::inline v0::device {
 /// The pointer behind an address of a descriptor.
 template <class T>
 PENSTOCK_DEVICE T* pointer(std::uint64_t address) {
-  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
+  auto* const at = reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
+#if defined(__CUDA_ARCH__)
+  __builtin_assume(__isGlobal(at));  // spares the look-up of the address space
+#endif
+  return at;
 }
 
 /// The bytes that a stage may read: nothing outside is ever touched.
@@ -48,6 +54,33 @@ PENSTOCK_DEVICE int lowest_bit(std::uint32_t value) {
 #endif
 }
 
+/// `value << count` for 0 to 32: one instruction of a GPU, where C++ leaves 32 undefined.
+PENSTOCK_DEVICE std::uint32_t shift_left(std::uint32_t value, int count) {
+#if defined(__CUDA_ARCH__)
+  return __funnelshift_lc(0, value, static_cast<std::uint32_t>(count));
+#else
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(value) << count);
+#endif
+}
+
+/// `value >> count` for 0 to 32.
+PENSTOCK_DEVICE std::uint32_t shift_right(std::uint32_t value, int count) {
+#if defined(__CUDA_ARCH__)
+  return __funnelshift_rc(value, 0, static_cast<std::uint32_t>(count));
+#else
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(value) >> count);
+#endif
+}
+
+/// The high half of `high:low << count` for 0 to 32.
+PENSTOCK_DEVICE std::uint32_t shift_in(std::uint32_t high, std::uint32_t low, int count) {
+#if defined(__CUDA_ARCH__)
+  return __funnelshift_lc(low, high, static_cast<std::uint32_t>(count));
+#else
+  return static_cast<std::uint32_t>((static_cast<std::uint64_t>(high) << 32 | low) >> (32 - count));
+#endif
+}
+
 /// Little-endian, at an address that is a multiple of 4.
 PENSTOCK_DEVICE std::uint32_t load_word(const std::uint8_t* at) {
 #if defined(__CUDA_ARCH__)
@@ -71,6 +104,7 @@ PENSTOCK_DEVICE void store_word(std::uint8_t* at, std::uint32_t word) {
 /// Little-endian, any alignment.
 PENSTOCK_DEVICE std::uint32_t load_bytes(const std::uint8_t* at, std::uint32_t count) {
   std::uint32_t value = 0;
+  PENSTOCK_SMALL_LOOP
   for (std::uint32_t i = 0; i < count; ++i) value |= static_cast<std::uint32_t>(at[i]) << (8 * i);
   return value;
 }

@@ -46,6 +46,7 @@ class lz_output {
     if (count == 0) return;
     if (count <= kMostBatchBytes / 2) {
       lanes.each([&](int lane) {
+        PENSTOCK_SMALL_LOOP
         for (auto i = static_cast<std::uint32_t>(lane); i < count; i += kLanes) ring_[slot(at_ + i)] = from[i * step];
       });
       at_ += count;
@@ -128,9 +129,12 @@ PENSTOCK_DEVICE void lz_output::flush(warp lanes, bool everything) {
   const std::uint32_t words_end = whole > at_ || whole < aligned ? aligned : whole;
   lanes.each([&](int lane) {
     const auto first = static_cast<std::uint32_t>(lane);
+    PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = flushed_ + first; i < aligned; i += kLanes) target_[i] = ring_[slot(i)];
+    PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = aligned + 16 * first; i < words_end; i += 16 * kLanes)
       copy_16_bytes(target_ + i, ring_ + slot(i));
+    PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = words_end + first; i < end; i += kLanes) target_[i] = ring_[slot(i)];
   });
   flushed_ = end;
@@ -143,7 +147,9 @@ PENSTOCK_DEVICE void lz_output::copy(warp lanes, const std::uint8_t* from, std::
   const std::uint32_t words = (count - head) / 16, shift = 8 * misalignment(from + head, 4);
   lanes.each([&](int lane) {
     const auto first = static_cast<std::uint32_t>(lane);
+    PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = first; i < head; i += kLanes) to[i] = from[i];
+    PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = first; i < words; i += kLanes) {
       const std::uint8_t* const source = from + head + 16 * i;
       std::uint8_t* const target = to + head + 16 * i;
@@ -158,9 +164,11 @@ PENSTOCK_DEVICE void lz_output::copy(warp lanes, const std::uint8_t* from, std::
           low = high;
         }
       } else {
+        PENSTOCK_SMALL_LOOP
         for (std::uint32_t k = 0; k < 16; ++k) target[k] = source[k];
       }
     }
+    PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = head + 16 * words + first; i < count; i += kLanes) to[i] = from[i];
   });
 }
@@ -172,8 +180,11 @@ PENSTOCK_DEVICE void lz_output::fill(warp lanes, std::uint8_t value, std::uint32
   const std::uint32_t words = (count - head) / 4, word = 0x01010101u * value;
   lanes.each([&](int lane) {
     const auto first = static_cast<std::uint32_t>(lane);
+    PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = first; i < head; i += kLanes) to[i] = value;
+    PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = first; i < words; i += kLanes) store_word(to + head + 4 * i, word);
+    PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = head + 4 * words + first; i < count; i += kLanes) to[i] = value;
   });
 }
@@ -199,6 +210,7 @@ PENSTOCK_DEVICE void lz_output::append_long_match(warp lanes, std::uint32_t offs
   if (offset < 256) {  // bytes by their place in the period, up to some whole periods
     done = length < 512 ? length : 512;
     lanes.each([&](int lane) {
+      PENSTOCK_SMALL_LOOP
       for (auto i = static_cast<std::uint32_t>(lane); i < done; i += kLanes)
         target_[at_ + i] = target_[start + i % offset];
     });
@@ -221,13 +233,16 @@ PENSTOCK_DEVICE void lz_output::place_literals(warp lanes, const lz_batch& batch
     is_long[lane] = count > kLongLiterals;
     if (is_long[lane]) return;
     const auto* const from = pointer<const std::uint8_t>(batch.literals_at[lane]);
+    PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = 0; i < count; ++i) ring_[slot(starts[lane] + i)] = from[i * batch.literals_step];
   });
+  PENSTOCK_SMALL_LOOP
   for (std::uint32_t left = lanes.ballot(is_long); left != 0; left &= left - 1) {
     const int which = lowest_bit(left);
     const auto* const from = pointer<const std::uint8_t>(lanes.from(batch.literals_at, which));
     const std::uint32_t count = lanes.from(batch.literals, which), start = lanes.from(starts, which);
     lanes.each([&](int lane) {
+      PENSTOCK_SMALL_LOOP
       for (auto i = static_cast<std::uint32_t>(lane); i < count; i += kLanes)
         ring_[slot(start + i)] = from[i * batch.literals_step];
     });
@@ -243,13 +258,16 @@ PENSTOCK_DEVICE void lz_output::copy_far(warp lanes, const lz_batch& batch, cons
     is_long[lane] = ready[lane] && count > kLongMatch;
     if (!ready[lane] || is_long[lane]) return;
     const std::uint32_t to = matches[lane], from = to - batch.offset[lane];
+    PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = 0; i < count; ++i) ring_[slot(to + i)] = read(from + i);
   });
+  PENSTOCK_SMALL_LOOP
   for (std::uint32_t left = lanes.ballot(is_long); left != 0; left &= left - 1) {
     const int which = lowest_bit(left);
     const std::uint32_t count = lanes.from(batch.match, which), offset = lanes.from(batch.offset, which);
     const std::uint32_t to = lanes.from(matches, which), from = to - offset;
     lanes.each([&](int lane) {
+      PENSTOCK_SMALL_LOOP
       for (auto i = static_cast<std::uint32_t>(lane); i < count; i += kLanes)
         ring_[slot(to + i)] = read(from + (i < offset ? i : i % offset));
     });
@@ -262,6 +280,7 @@ PENSTOCK_DEVICE void lz_output::repeat(std::uint32_t position, std::uint32_t off
   std::uint64_t pattern = before >> (64 - 8 * offset);
   std::uint32_t to = slot(position);
   if ((offset & (offset - 1)) != 0) {
+    PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = 0, shift = 0; i < length; ++i) {
       ring_[(to + i) & (kRingBytes - 1)] = static_cast<std::uint8_t>(pattern >> shift);
       shift = shift + 8 == 8 * offset ? 0 : shift + 8;
@@ -273,10 +292,13 @@ PENSTOCK_DEVICE void lz_output::repeat(std::uint32_t position, std::uint32_t off
   const std::uint32_t turn = 8 * (to & 7u);
   pattern = pattern << turn | (pattern >> 1) >> (63 - turn);
   std::uint32_t left = length;
+  PENSTOCK_SMALL_LOOP
   for (; left > 0 && (to & 3u) != 0; --left, to = (to + 1) & (kRingBytes - 1))
     ring_[to] = static_cast<std::uint8_t>(pattern >> (8 * (to & 7u)));
+  PENSTOCK_SMALL_LOOP
   for (; left >= 4; left -= 4, to = (to + 4) & (kRingBytes - 1))
     store_word(ring_ + to, static_cast<std::uint32_t>((to & 4u) != 0 ? pattern >> 32 : pattern));
+  PENSTOCK_SMALL_LOOP
   for (; left > 0; --left, to = (to + 1) & (kRingBytes - 1))
     ring_[to] = static_cast<std::uint8_t>(pattern >> (8 * (to & 7u)));
 }
@@ -311,12 +333,14 @@ PENSTOCK_DEVICE void lz_output::copy_near(warp lanes, const lz_batch& batch, con
     copied[lane] = true;
     if (!is_long[lane]) repeat(matches[lane], batch.offset[lane], batch.match[lane], states[lane]);
   });
+  PENSTOCK_SMALL_LOOP
   for (std::uint32_t left = lanes.ballot(is_long); left != 0; left &= left - 1) {
     const int which = lowest_bit(left);
     const std::uint32_t count = lanes.from(batch.match, which), offset = lanes.from(batch.offset, which);
     const std::uint32_t to = lanes.from(matches, which);
     const std::uint64_t pattern = lanes.from(states, which) >> (64 - 8 * offset);
     lanes.each([&](int lane) {
+      PENSTOCK_SMALL_LOOP
       for (auto i = static_cast<std::uint32_t>(lane); i < count; i += kLanes)
         ring_[slot(to + i)] = static_cast<std::uint8_t>(pattern >> (8 * (i % offset)));
     });

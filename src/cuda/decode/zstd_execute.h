@@ -7,22 +7,24 @@
 
 namespace penstock::inline v0::device {
 
-/// Where a compressed block's literals are.
+/// Bytes to append: `step` 0 means the same one again and again.
 struct literal_source {
   const std::uint8_t* at;
   std::uint32_t step;
 };
 
-PENSTOCK_DEVICE literal_source literals_of(const zstd_wave& wave, const zstd_block& block, const std::uint8_t* source) {
+/// What a raw or RLE block repeats, or where a compressed block's literals are.
+PENSTOCK_DEVICE literal_source literals_of(const zstd_wave& wave, const zstd_block& block) {
+  const auto* const source = pointer<const std::uint8_t>(pointer<const decode_part>(wave.parts)[block.part].source);
+  if (block.type < 2) return {source + block.content, block.type == 0 ? 1u : 0u};
   if (block.literals_type >= 2) return {pointer<const std::uint8_t>(wave.literals) + block.literals_buffer, 1};
   return {source + block.literals, block.literals_type == 0 ? 1u : 0u};
 }
 
-/// Appends a block with sequences; false: a match reaches too far.
+/// Appends a block's sequences and the literals in front of each; `used` counts those. False: a match reaches too far.
 PENSTOCK_DEVICE bool execute_sequences(const zstd_wave& wave, const zstd_block& block, literal_source literals,
-                                       const std::uint32_t* repeats, lz_output& out, warp lanes) {
+                                       const std::uint32_t* repeats, std::uint32_t& used, lz_output& out, warp lanes) {
   const auto* const sequences = pointer<const zstd_sequence>(wave.sequences) + block.sequences_buffer;
-  std::uint32_t used = 0;
   for (std::uint32_t i = 0; i < block.sequence_count;) {
     const std::uint32_t left = block.sequence_count - i, count = left < kLanes ? left : kLanes;
     lz_batch batch;
@@ -47,7 +49,6 @@ PENSTOCK_DEVICE bool execute_sequences(const zstd_wave& wave, const zstd_block& 
     used += lanes.from(literal_ends, static_cast<int>(taken) - 1);
     i += taken;
   }
-  out.append(lanes, literals.at + used * literals.step, literals.step, block.literals_bytes - used);
   return true;
 }
 
@@ -55,24 +56,20 @@ PENSTOCK_DEVICE bool execute_sequences(const zstd_wave& wave, const zstd_block& 
 PENSTOCK_DEVICE chunk_status execute_block(const zstd_wave& wave, std::uint32_t index, std::uint32_t* repeats,
                                            lz_output& out, warp lanes) {
   const zstd_block& block = pointer<const zstd_block>(wave.blocks)[index];
-  const auto* const source = pointer<const std::uint8_t>(pointer<const decode_part>(wave.parts)[block.part].source);
-  if (block.type < 2) {
-    if (block.size > out.room()) return chunk_status::wrong_size;
-    out.append(lanes, source + block.content, block.type == 0 ? 1 : 0, block.size);
-    return chunk_status::ok;
+  const literal_source literals = literals_of(wave, block);
+  const std::uint32_t count = block.type < 2 ? block.size : block.literals_bytes;
+  std::uint32_t used = 0;
+  if (block.type == 2 && block.sequence_count != 0) {
+    const zstd_block_result& result = pointer<const zstd_block_result>(wave.results)[index];
+    if (count + result.match_bytes > out.room()) return chunk_status::wrong_size;
+    if (!execute_sequences(wave, block, literals, repeats, used, out, lanes)) return chunk_status::corrupt_match;
+    const std::uint32_t now[3] = {resolve_offset(result.repeats[0], repeats),
+                                  resolve_offset(result.repeats[1], repeats),
+                                  resolve_offset(result.repeats[2], repeats)};
+    for (int i = 0; i < 3; ++i) repeats[i] = now[i];
   }
-  const literal_source literals = literals_of(wave, block, source);
-  if (block.sequence_count == 0) {
-    if (block.literals_bytes > out.room()) return chunk_status::wrong_size;
-    out.append(lanes, literals.at, literals.step, block.literals_bytes);
-    return chunk_status::ok;
-  }
-  const zstd_block_result& result = pointer<const zstd_block_result>(wave.results)[index];
-  if (block.literals_bytes + result.match_bytes > out.room()) return chunk_status::wrong_size;
-  if (!execute_sequences(wave, block, literals, repeats, out, lanes)) return chunk_status::corrupt_match;
-  const std::uint32_t now[3] = {resolve_offset(result.repeats[0], repeats), resolve_offset(result.repeats[1], repeats),
-                                resolve_offset(result.repeats[2], repeats)};
-  for (int i = 0; i < 3; ++i) repeats[i] = now[i];
+  if (count - used > out.room()) return chunk_status::wrong_size;
+  out.append(lanes, literals.at + used * literals.step, literals.step, count - used);
   return chunk_status::ok;
 }
 

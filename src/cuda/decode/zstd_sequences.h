@@ -188,9 +188,11 @@ PENSTOCK_DEVICE bool decode_sequences(const zstd_wave& wave, std::uint32_t index
   sequence_section section;
   backward_bits bits;
   if (!build_sequence_tables(wave, index, tables, section) || !bits.start(section.left)) return false;
-  std::uint32_t literal_state = bits.take(section.logs[kLiteralLengths]);
-  std::uint32_t offset_state = bits.take(section.logs[kOffsets]);
-  std::uint32_t match_state = bits.take(section.logs[kMatchLengths]);
+  const int literal_log = section.logs[kLiteralLengths], offset_log = section.logs[kOffsets],
+            match_log = section.logs[kMatchLengths];
+  std::uint32_t literal_state = bits.take(literal_log);
+  std::uint32_t offset_state = bits.take(offset_log);
+  std::uint32_t match_state = bits.take(match_log);
   auto* const out = pointer<zstd_sequence>(wave.sequences) + block.sequences_buffer;
   repeat_offsets repeats;
   std::uint32_t literal_bytes = 0, match_bytes = 0;
@@ -216,9 +218,9 @@ PENSTOCK_DEVICE bool decode_sequences(const zstd_wave& wave, std::uint32_t index
         literals | static_cast<std::uint64_t>(match) << 18 | static_cast<std::uint64_t>(offset) << 36;
     if (--left == 0) break;
     bits.refill();
-    literal_state = fse_next(literal_entry, section.logs[kLiteralLengths], bits);
-    match_state = fse_next(match_entry, section.logs[kMatchLengths], bits);
-    offset_state = fse_next(offset_entry, section.logs[kOffsets], bits);
+    literal_state = fse_next(literal_entry, literal_log, bits);
+    match_state = fse_next(match_entry, match_log, bits);
+    offset_state = fse_next(offset_entry, offset_log, bits);
   }
   if (!bits.exhausted_exactly()) return false;
   pointer<zstd_block_result>(wave.results)[index] = {match_bytes, {repeats.first, repeats.second, repeats.third}};

@@ -1,0 +1,42 @@
+// The device's form of every kernel: the functions of cuda/decode, a thread block a warp where lanes work together.
+
+#include "cuda/decode/boxes.h"
+#include "cuda/decode/transforms.h"
+#include "cuda/decode/zstd_checksum.h"
+#include "cuda/decode/zstd_execute.h"
+#include "cuda/decode/zstd_literals.h"
+#include "cuda/decode/zstd_sequences.h"
+
+using namespace penstock::device;
+
+extern "C" __global__ void __launch_bounds__(32) penstock_zstd_literals(zstd_wave wave) {
+  __shared__ zstd_literals_shared shared;
+  zstd_literals_warp(wave, blockIdx.x, shared, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_zstd_sequences(zstd_wave wave) {
+  __shared__ zstd_sequences_shared shared;
+  zstd_sequences_warp(wave, blockIdx.x, shared, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_zstd_execute(zstd_wave wave) {
+  __shared__ lz_shared shared;
+  zstd_execute_warp(wave, blockIdx.x, shared, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_zstd_checksum(zstd_wave wave) {
+  __shared__ zstd_checksum_shared shared;
+  zstd_checksum_warp(wave, blockIdx.x, shared, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(256, 4) penstock_transform(transform_wave wave) {
+  transform_thread(wave, blockIdx.x, threadIdx.x, blockDim.x);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 4) penstock_copy(copy_wave wave) {
+  copy_thread(wave, blockIdx.x, threadIdx.x, blockDim.x);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 4) penstock_fill(copy_wave wave) {
+  fill_thread(wave, blockIdx.x, threadIdx.x, blockDim.x);
+}
