@@ -31,6 +31,9 @@ test-zarr-python: build ## zarr-python's own tests with our pipeline, compared w
 	@tools/setup.sh core test
 	@$(python) tools/test_zarr_python.py $(ARGS)
 
+test-legate: build ## loads into cuPyNumeric, where there is a Python 3.12 (nearly 2 GB to download once); ARGS= go to pytest
+	@tools/test_legate.sh $(ARGS)
+
 demo: build ## write, read and compare the benchmark array; pictures in build/demo
 	@tools/setup.sh demo
 	@.venv/bin/penstock demo --output build/demo $(ARGS)
@@ -76,4 +79,4 @@ wheel: ## a self-contained wheel in build/dist
 clean: ## remove build/ and the compiled module; keeps .venv
 	@rm -rf build python/penstock/_core*.so
 
-.PHONY: help build test test-zarr-python demo bench check format tidy fuzz wheel clean
+.PHONY: help build test test-zarr-python test-legate demo bench check format tidy fuzz wheel clean

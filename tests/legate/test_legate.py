@@ -1,0 +1,75 @@
+"""Loads into cuPyNumeric, for real, on the processors of this machine. Run by `make test-legate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import penstock.legate
+import pytest
+
+CHUNKED = (23, 7)
+
+
+@pytest.fixture
+def values() -> np.ndarray[Any, Any]:
+    return np.random.default_rng(1).random(CHUNKED).astype("f4")
+
+
+@pytest.fixture
+def array(tmp_path: Path, values: np.ndarray[Any, Any]) -> ps.Array:
+    made = ps.create_array(tmp_path / "a.zarr", shape=CHUNKED, dtype="f4", chunks=(5, 3))
+    made[:] = values
+    return made
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("over_decompose", [1, 3, 50])
+def test_tiles_along_any_axis(array: ps.Array, values: Any, axis: int, over_decompose: int) -> None:
+    loaded = penstock.legate.load(array, axis=axis, over_decompose=over_decompose)
+    assert type(loaded).__module__.startswith("cupynumeric")
+    np.testing.assert_array_equal(np.asarray(loaded), values)
+
+
+def test_what_is_loaded_computes(array: ps.Array, values: Any) -> None:
+    loaded = penstock.legate.load(array)
+    np.testing.assert_allclose(np.asarray((loaded * 2).sum(axis=0)), (values * 2).sum(axis=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", ">i2", "u4", "i8", "f2", ">f4", "f8", "c8", "c16"])
+def test_types(tmp_path: Path, dtype: str) -> None:
+    wanted = np.arange(40).astype(dtype).reshape(8, 5)
+    made = ps.create_array(tmp_path / "a.zarr", shape=(8, 5), dtype=dtype, chunks=(3, 5))
+    made[:] = wanted
+    loaded = penstock.legate.load(made)
+    assert loaded.dtype == np.dtype(dtype).newbyteorder("=")
+    np.testing.assert_array_equal(np.asarray(loaded), wanted)
+
+
+def test_arrays_without_elements_and_without_dimensions(tmp_path: Path) -> None:
+    nothing = ps.create_array(tmp_path / "nothing.zarr", shape=(0, 4), dtype="f4", chunks=(2, 2))
+    assert penstock.legate.load(nothing).shape == (0, 4)
+    scalar = ps.create_array(tmp_path / "scalar.zarr", shape=(), dtype="f4", chunks=())
+    scalar[...] = 3
+    assert penstock.legate.load(scalar).shape == ()
+    assert float(penstock.legate.load(scalar)) == 3
+
+
+def test_a_tile_that_cannot_be_read_is_the_callers_error(tmp_path: Path, array: ps.Array) -> None:
+    chunk = tmp_path / "a.zarr" / "c" / "4" / "2"
+    chunk.write_bytes(chunk.read_bytes()[:3])
+    with pytest.raises(ps.CorruptDataError, match=r"'c/4/2'[\s\S]*rank 0 on"):
+        penstock.legate.load(array)
+
+
+def test_what_this_machine_cannot_see_says_which_machine(tmp_path: Path) -> None:
+    with pytest.raises(ps.NotFoundError, match="rank 0 on"):
+        penstock.legate.load(tmp_path / "nowhere.zarr")
+
+
+def test_text_is_refused(tmp_path: Path) -> None:
+    made = ps.create_array(tmp_path / "a.zarr", shape=(3,), dtype="string", chunks=(2,))
+    with pytest.raises(ps.UnsupportedError, match="cuPyNumeric has no elements"):
+        penstock.legate.load(made)
