@@ -99,6 +99,14 @@ result<> set_room_aside(int file, std::uint64_t bytes) {
   return {};
 }
 
+void start_writing_out(int file) noexcept {
+#ifdef SYNC_FILE_RANGE_WRITE
+  (void)::sync_file_range(file, 0, 0, SYNC_FILE_RANGE_WRITE);
+#else
+  (void)file;
+#endif
+}
+
 result<> sync_file(int file) {
   while (::fsync(file) != 0)
     if (errno != EINTR) return write_failure(errno, "syncing the file");

@@ -19,6 +19,9 @@ result<> write_file_at(int file, std::uint64_t offset, std::span<const part> par
 /// \error io_error  There is not so much room.
 result<> set_room_aside(int file, std::uint64_t bytes);
 
+/// Has the system begin to write out what was written, without waiting for it.
+void start_writing_out(int file) noexcept;
+
 /// As `fsync`, or, where only the bytes and the size matter, as `fdatasync`.
 result<> sync_file(int file);
 result<> sync_file_bytes(int file);
