@@ -140,6 +140,10 @@ class PENSTOCK_API chunk_layout {
   /// `c/0/3 chunk (1, 2)`: a cell for error messages and plans.
   virtual std::string describe(cell_id cell) const = 0;
 
+  /// The version that an object had when this layout learned of it, where it rests on that and on no index. A read of
+  /// another version, or of an object that is gone, then is a `conflict` that names the key. Unknown: no such promise.
+  virtual version expected(object_id) const { return {}; }
+
   /// How objects are written; null where the format is only read.
   virtual const object_assembler* assembler() const { return nullptr; }
 };

@@ -34,8 +34,9 @@ struct source {
 /// A storage object that the plan touches.
 struct plan_object {
   object_id object = 0;
-  std::string key;   ///< in the store, prefix included
-  version expected;  ///< of the index that the plan rests on; unknown: any
+  std::string key;      ///< in the store, prefix included
+  version expected;     ///< of the index (or the layout) that the plan rests on; unknown: any
+  bool pinned = false;  ///< `expected` is the layout's: planning again cannot help where it no longer holds
 };
 
 /// What a fetch asks of the store.
@@ -65,6 +66,10 @@ struct decode_op {
   std::uint64_t length = 0;  ///< kAll: all of it
   std::uint16_t chain = 0;
   bool direct = false;  ///< the last stage decodes straight into the target; otherwise it scatters
+  /// Only the bytes of the cell from `skipped` on are fetched, `length` of them: all that the selection wants of a cell
+  /// whose chain has no stage.
+  bool part = false;
+  std::uint64_t skipped = 0;
 };
 
 /// Writes the fill value where a cell was never written.
@@ -96,6 +101,9 @@ struct plan_limits {
   std::uint64_t max_index_bytes = std::uint64_t{16} << 20;  ///< index bytes asked for at once, or one index
   std::uint64_t max_gap_bytes = 0;  ///< read through shorter holes, unless more than 1/8 is waste
   std::uint64_t max_fetch_bytes = std::uint64_t{1} << 20;  ///< coalesce up to this; a longer cell is read whole
+  /// Of cells whose chains have no stage, fetch only the bytes from the first wanted element to the last. Whoever
+  /// carries out such a plan must know `decode_op::part`.
+  bool trim_cells = false;
 };
 
 }  // namespace penstock::inline v0

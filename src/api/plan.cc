@@ -43,7 +43,9 @@ result<planned> make_plan(const array_state& state, const resolved_selection& re
   if (is_empty(resolved.shape)) return out;
   const source from = source_of(state, resolved, c_order_strides(resolved.shape, state.type.item_bytes()), nullptr);
   planner plans;
-  plans.start({&from, 1});
+  plan_limits limits;
+  limits.trim_cells = true;  // as reads do
+  plans.start({&from, 1}, limits);
   out.total_cells = plans.total_cells();
   read_indexes known;
   read_plan piece;

@@ -160,6 +160,27 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
   return {};
 }
 
+void codec_chain::decode_part(std::span<const std::byte> stored, std::uint64_t skipped,
+                              const decode_target& target) const noexcept {
+  if (target.indexed != nullptr) {
+    // Where the cell would begin. Nothing before `stored` is touched, and the copy only reads.
+    auto* const cell = const_cast<std::byte*>(stored.data()) - skipped;
+    indexed_scatter({target.data, target.strides, cell, stored_strides_, cell_, type_.item_bytes()}, *target.indexed,
+                    swap_bytes_);
+    return;
+  }
+  extents counts(cell_.size());
+  strides steps(cell_.size());
+  auto first = -static_cast<std::int64_t>(skipped);
+  for (std::size_t d = 0; d < cell_.size(); ++d) {
+    const axis_range& wanted = (*target.in_cell)[d];
+    counts[d] = wanted.count;
+    steps[d] = wanted.step * stored_strides_[d];
+    first += static_cast<std::int64_t>(wanted.start) * stored_strides_[d];
+  }
+  strided_copy(target.data, target.strides, stored.data() + first, steps, counts, type_.item_bytes(), swap_bytes_);
+}
+
 result<> codec_chain::check_cell(const tensor_view& cell) const {
   if (cell.extents == cell_ && cell.type == type_ && cell.space == memory_space::host) return {};
   return error{errc::invalid_argument,

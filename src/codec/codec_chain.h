@@ -80,6 +80,13 @@ class codec_chain {
   /// The encoded bytes are the cell in C order and native byte order: it may be read straight into the target.
   bool is_identity() const noexcept { return identity_; }
 
+  /// No stage between the stored bytes and the items, apart from their order: any part of a cell can be read alone.
+  bool is_plain() const noexcept { return stages_.empty() && !variable_; }
+  /// The items are stored in the other byte order than this machine's.
+  bool swaps() const noexcept { return swap_bytes_ > 1; }
+  /// Bytes between stored neighbours of each dimension.
+  const strides& stored_strides() const noexcept { return stored_strides_; }
+
   /// Decoded bytes are the cell in C order and native byte order, so that the last stage may decode into the target.
   bool stores_native_order() const noexcept {
     return swap_bytes_ <= 1 && stored_strides_ == c_order_strides(cell_, type_.item_bytes());
@@ -90,6 +97,11 @@ class codec_chain {
   /// \error corrupt_data  A stage refused the bytes, or they decoded to another size than the cell's shape needs
   ///                      (`chunk decoded to 4080 bytes, its shape needs 4096`); the note names the codec.
   result<> decode(std::span<const std::byte> encoded, const decode_target& target, worker_scratch& scratch) const;
+
+  /// As `decode`, for a plain chain: `stored` holds the bytes of the cell from `skipped` on, and among them all wanted
+  /// elements.
+  void decode_part(std::span<const std::byte> stored, std::uint64_t skipped,
+                   const decode_target& target) const noexcept;
 
   /// Encodes a cell; `cell` has the chain's shape and any strides. Returns the encoded length.
   /// \error invalid_argument  `out` has no room for what a cell may need.

@@ -28,7 +28,8 @@ std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, p
         .note(read_note(object.key, op.range));
   }
   if (op.in_place && place(from, first.cell, where))
-    out.destination = {where.target.data, static_cast<std::size_t>(chain.decoded_bytes())};
+    out.destination = {where.target.data,
+                       static_cast<std::size_t>(op.range.whole() ? chain.decoded_bytes() : op.range.length)};
   return std::nullopt;
 }
 
@@ -69,6 +70,12 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
   mine.scratch.timed = profiler_ != nullptr;
   mine.scratch.arena = with_.arena.get();
   mine.scratch.scatter_began.reset();
+  if (what.part) {
+    if (bytes.data() != where.target.data) chain.decode_part(bytes, what.skipped, where.target);
+    done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
+    timed(stage::scatter, worker, begin_ns, what.cell, bytes.size(), bytes.size());
+    return {};
+  }
   if (with_.failures != nullptr) {
     PENSTOCK_ASSIGN(const std::span<std::byte> room, mine.decoded.reserve(chain.decoded_bytes()));
     for (std::size_t d = 0; d < chain.cell().size(); ++d) where.region.in_cell[d] = {0, 1, chain.cell()[d]};

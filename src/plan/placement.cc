@@ -1,5 +1,7 @@
 #include "plan/placement.h"
 
+#include <algorithm>
+
 #include "array/strided_copy.h"
 #include "plan/indexed_selection.h"
 
@@ -40,6 +42,75 @@ bool lands_contiguously(const placement& where, const extents& cell, std::uint32
     expected *= static_cast<std::int64_t>(cell[d]);
   }
   return true;
+}
+
+namespace {
+
+wanted_part part_of_box(const placement& where, const codec_chain& chain) noexcept {
+  const strides& stored = chain.stored_strides();
+  std::uint64_t first = 0, last = 0, wanted = chain.type().item_bytes();
+  bool same = !chain.swaps();
+  for (std::size_t d = 0; d < stored.size(); ++d) {
+    const axis_range& range = where.region.in_cell[d];
+    const auto step = static_cast<std::uint64_t>(stored[d]);
+    const std::uint64_t one_end = range.start;
+    const std::uint64_t other_end = range.start + static_cast<std::uint64_t>(range.step) * (range.count - 1);
+    first += std::min(one_end, other_end) * step;
+    last += std::max(one_end, other_end) * step;
+    wanted *= range.count;
+    same = same && (range.count == 1 || where.target.strides[d] == stored[d] * range.step);
+  }
+  const std::uint64_t length = last - first + chain.type().item_bytes();
+  return {first, length, same && length == wanted};
+}
+
+// False where the region says too little to tell.
+bool bounds_of_indexed(const indexed_region& region, const codec_chain& chain, std::uint64_t& first,
+                       std::uint64_t& last) noexcept {
+  const std::uint64_t item = chain.type().item_bytes();
+  first = last = 0;
+  if (region.what == indexed_region::kind::axes) {
+    for (std::size_t d = 0; d < region.axes.size(); ++d) {
+      std::uint64_t low = ~std::uint64_t{0}, high = 0;
+      for (std::size_t i = 0; i < region.axes[d].size; ++i) {
+        const index_run& run = region.axes[d].runs[i];
+        const auto begin = static_cast<std::uint64_t>(run.start);
+        const std::uint64_t end = begin + static_cast<std::uint64_t>(run.step) * (run.count - 1);
+        low = std::min({low, begin, end});
+        high = std::max({high, begin, end});
+      }
+      if (low > high) return false;
+      first += low * static_cast<std::uint64_t>(chain.stored_strides()[d]);
+      last += high * static_cast<std::uint64_t>(chain.stored_strides()[d]);
+    }
+    return true;
+  }
+  if (region.what == indexed_region::kind::mask ||
+      chain.stored_strides() != c_order_strides(chain.cell(), chain.type().item_bytes())) {
+    return false;
+  }
+  std::uint64_t low = ~std::uint64_t{0}, high = 0;
+  for (const cell_point& point : region.points) {
+    low = std::min<std::uint64_t>(low, point.in_cell);
+    high = std::max<std::uint64_t>(high, point.in_cell);
+  }
+  for (const point_run& run : region.runs) {
+    low = std::min(low, run.in_cell);
+    high = std::max(high, run.in_cell + run.count - 1);
+  }
+  if (low > high) return false;
+  first = low * item;
+  last = high * item;
+  return true;
+}
+
+}  // namespace
+
+wanted_part part_of_cell(const placement& where, const codec_chain& chain) noexcept {
+  if (where.target.indexed == nullptr) return part_of_box(where, chain);
+  std::uint64_t first = 0, last = 0;
+  if (!bounds_of_indexed(*where.target.indexed, chain, first, last)) return {0, chain.decoded_bytes(), false};
+  return {first, last - first + chain.type().item_bytes(), false};
 }
 
 bool is_whole_cell(const source& from, cell_id cell, const placement& where) {

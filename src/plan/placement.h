@@ -29,6 +29,17 @@ void place_box(const source& from, placement& out) noexcept;
 /// may decode (or the store may read) straight into it.
 bool lands_contiguously(const placement& where, const extents& cell, std::uint32_t item_bytes) noexcept;
 
+/// The bytes of a stored cell from its first wanted element to its last.
+struct wanted_part {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  bool as_stored = false;  ///< no other byte is among them, and they lie in the target as they are stored
+};
+
+/// For a chain without stages; a part of a mask, and points in a cell that is not stored in C order, count as all of
+/// it.
+wanted_part part_of_cell(const placement& where, const codec_chain& chain) noexcept;
+
 /// Every element of the cell that lies inside the array is wanted: a write of it needs no old bytes. What the codec's
 /// shape has beyond the array's edge does not count.
 bool is_whole_cell(const source& from, cell_id cell, const placement& where);

@@ -168,7 +168,8 @@ void planner::build(plan_indexes& known, read_plan& plan) {
     entry.key.assign(from.prefix);
     entry.key.append(key_);
     const index_entry* index = known.find(source_, {object, 0});
-    entry.expected = index == nullptr ? version() : index->seen;
+    entry.expected = index == nullptr ? from.layout->expected(object) : index->seen;
+    entry.pinned = index == nullptr && entry.expected.known();
 
     const auto first_fill = static_cast<std::uint32_t>(plan.fills.size());
     auto fill_count = static_cast<std::uint32_t>(present - i);
@@ -212,20 +213,31 @@ void planner::add_fetches(read_plan& plan, std::uint32_t object, std::span<const
     decode_op decode;
     decode.cell = cells_[begin_ + each.index];
     decode.chain = extent.chain;
-    decode.length = extent.range.length;
     if (!place(from, decode.cell, where)) continue;
-    decode.direct = chain.stores_native_order() && lands_contiguously(where, chain.cell(), chain.type().item_bytes());
-    const bool in_place = decode.direct && chain.is_identity() && from.to != nullptr &&
-                          (extent.range.whole() || extent.range.length == chain.decoded_bytes()) &&
-                          chain.decoded_bytes() >= kMinInPlaceBytes;
+    byte_range range = extent.range;
+    bool in_place = false;
+    if (limits_.trim_cells && chain.is_plain() && !range.whole() && range.length == chain.decoded_bytes()) {
+      const wanted_part wanted = part_of_cell(where, chain);
+      decode.part = true;
+      decode.skipped = wanted.offset;
+      decode.direct = wanted.as_stored;
+      range = {range.offset + wanted.offset, wanted.length, false};
+      in_place = wanted.as_stored && from.to != nullptr && wanted.length >= kMinInPlaceBytes;
+    } else {
+      decode.direct = chain.stores_native_order() && lands_contiguously(where, chain.cell(), chain.type().item_bytes());
+      in_place = decode.direct && chain.is_identity() && from.to != nullptr &&
+                 (range.whole() || range.length == chain.decoded_bytes()) && chain.decoded_bytes() >= kMinInPlaceBytes;
+    }
+    decode.length = range.length;
 
-    bool joins = open && !in_place && !extent.range.whole();
+    bool joins = open && !in_place && !range.whole();
     if (joins) {
       const fetch_op& last = plan.fetches.back();
-      const std::uint64_t new_end = std::max(end, extent.range.offset + extent.range.length);
+      const std::uint64_t new_end = std::max(end, range.offset + range.length);
       const std::uint64_t span = new_end - last.range.offset;
-      const std::uint64_t new_useful = useful + extent.range.length;
-      joins = extent.range.offset <= end + std::min(store_limits_.max_gap_bytes, kMax - end) &&
+      const std::uint64_t new_useful = useful + range.length;
+      joins = range.offset >= last.range.offset &&
+              range.offset <= end + std::min(store_limits_.max_gap_bytes, kMax - end) &&
               span <= store_limits_.max_fetch_bytes &&
               (new_useful >= span || span - new_useful <= span / kMaxWasteFraction);
     }
@@ -233,23 +245,23 @@ void planner::add_fetches(read_plan& plan, std::uint32_t object, std::span<const
       fetch_op& op = plan.fetches.emplace_back();
       op.object = object;
       op.first_decode = static_cast<std::uint32_t>(plan.decodes.size());
-      op.range = extent.range;
+      op.range = range;
       op.in_place = in_place;
       op.first_fill = first_fill;
       op.fill_count = fill_count;
       first_fill += fill_count;
       fill_count = 0;  // they go with the object's first request
-      open = !in_place && !extent.range.whole();
-      end = extent.range.whole() ? 0 : extent.range.offset + extent.range.length;
-      useful = extent.range.length;
+      open = !in_place && !range.whole();
+      end = range.whole() ? 0 : range.offset + range.length;
+      useful = range.length;
     } else {
-      useful += extent.range.length;
-      end = std::max(end, extent.range.offset + extent.range.length);
+      useful += range.length;
+      end = std::max(end, range.offset + range.length);
     }
     fetch_op& op = plan.fetches.back();
     if (!op.range.whole()) {
       op.range.length = end - op.range.offset;
-      decode.offset = extent.range.offset - op.range.offset;
+      decode.offset = range.offset - op.range.offset;
     }
     ++op.decode_count;
     plan.decodes.push_back(decode);

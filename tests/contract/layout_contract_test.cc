@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "format/raw/raw_layout.h"
 #include "format/zarr/shard_fixture.h"
 #include "format/zarr/zarr_layout.h"
 
@@ -124,6 +125,42 @@ const layout_case kCases[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Zarr, LayoutContract, testing::ValuesIn(kCases),
+                         [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
+
+// Files of unequal length, one of them empty, `header` bytes before each one's items.
+layout_case raw_case(std::string name, extents shape, std::size_t axis, std::vector<std::uint64_t> lengths,
+                     storage_order order, std::uint64_t block_bytes, std::uint64_t header) {
+  layout_case out;
+  out.name = std::move(name);
+  out.fixed_places = true;
+  out.make = [=]() -> std::shared_ptr<const chunk_layout> {
+    std::vector<raw_part> parts;
+    for (std::size_t i = 0; i < lengths.size(); ++i) parts.push_back({"f" + std::to_string(i), lengths[i], header, {}});
+    auto made = raw_layout::make({*dtype::from_name("uint16"), json("little"), order, shape, axis}, parts, block_bytes);
+    EXPECT_TRUE(made.ok()) << made.error().to_string();
+    return made.ok() ? *made : nullptr;
+  };
+  std::vector<std::uint64_t> held;
+  for (const std::uint64_t length : lengths)
+    if (length != 0) held.push_back(length);
+  out.object = [=](object_id object) -> std::optional<bytes> {
+    std::uint64_t items = held[static_cast<std::size_t>(object)];
+    for (std::size_t d = 0; d < shape.size(); ++d)
+      if (d != axis) items *= shape[d];
+    return bytes(static_cast<std::size_t>(header + 2 * items), std::byte{5});
+  };
+  return out;
+}
+
+const layout_case kRawCases[] = {
+    raw_case("rows", {23, 7, 5}, 0, {5, 1, 0, 9, 8}, storage_order::c, 100, 128),
+    raw_case("columns", {7, 23, 5}, 1, {5, 1, 0, 9, 8}, storage_order::c, 100, 0),
+    raw_case("columns_within_rows", {7, 23, 5}, 1, {5, 1, 0, 9, 8}, storage_order::c, 20, 0),
+    raw_case("turned", {23, 7, 5}, 0, {5, 1, 0, 9, 8}, storage_order::fortran, 100, 64),
+    raw_case("turned_last", {7, 5, 23}, 2, {5, 1, 0, 9, 8}, storage_order::fortran, 100, 64),
+};
+
+INSTANTIATE_TEST_SUITE_P(Raw, LayoutContract, testing::ValuesIn(kRawCases),
                          [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
 
 }  // namespace

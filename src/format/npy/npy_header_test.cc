@@ -1,0 +1,92 @@
+#include "format/npy/npy_header.h"
+
+#include <gtest/gtest.h>
+
+namespace penstock::inline v0 {
+namespace {
+
+std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+std::string file_with(const std::string& literal, char major = 1) {
+  std::string out = "\x93NUMPY";
+  out.push_back(major);
+  out.push_back('\0');
+  for (int i = 0; i < (major == 1 ? 2 : 4); ++i) out.push_back(static_cast<char>(literal.size() >> 8 * i & 0xFF));
+  return out + literal;
+}
+
+TEST(NpyHeader, IsReadAsItWasWritten) {
+  for (const storage_order order : {storage_order::c, storage_order::fortran}) {
+    for (const extents& shape : {extents{}, extents{7}, extents{3, 0, 5}}) {
+      const std::string text = write_npy_header("'<f4'", order, shape);
+      EXPECT_EQ(text.size() % 64, 0U);
+      const auto header = parse_npy_header(bytes_of(text));
+      ASSERT_TRUE(header.ok()) << header.error().to_string();
+      EXPECT_EQ(header->descr, json("<f4"));
+      EXPECT_EQ(header->order, order);
+      EXPECT_EQ(header->shape, shape);
+      EXPECT_EQ(header->data_offset, text.size());
+    }
+  }
+}
+
+TEST(NpyHeader, TakesAVersionThatHasRoom) {
+  std::string fields = "[";
+  for (int i = 0; i < 5000; ++i) fields += "('field" + std::to_string(i) + "', '<f4'), ";
+  const std::string long_one = write_npy_header(fields + "]", storage_order::c, {1});
+  EXPECT_EQ(long_one[6], 2);
+  EXPECT_TRUE(parse_npy_header(bytes_of(long_one)).ok());
+  const std::string umlaut = write_npy_header("[('\xC3\xA4', '<f4')]", storage_order::c, {1});
+  EXPECT_EQ(umlaut[6], 3);
+  EXPECT_EQ(parse_npy_header(bytes_of(umlaut))->descr.as_array()->front().as_array()->front(), json("\xC3\xA4"));
+}
+
+TEST(NpyHeader, OfFirstVersionsHasLatin1Names) {
+  const auto header = parse_npy_header(
+      bytes_of(file_with("{'descr': [('\xE4', '<f4', (2, 3))], 'fortran_order': False, 'shape': (3L, 4L), }\n")));
+  ASSERT_TRUE(header.ok()) << header.error().to_string();
+  EXPECT_EQ(header->descr.dump(), "[[\"\xC3\xA4\",\"<f4\",[2,3]]]");
+  EXPECT_EQ(header->shape, (extents{3, 4}));
+}
+
+TEST(NpyHeader, WithoutSenseIsRefused) {
+  const char* const bad[] = {
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4)",
+      "{'descr': '<f4', 'fortran_order': 0, 'shape': (3, 4)}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (3, -4)}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': 3}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
+      "{'descr': '<f4', 'fortran_order': False}",
+      "{'descr': '<f4', 'descr': '<f8', 'fortran_order': False, 'shape': ()}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (), 'more': 1}",
+      "[]",
+      "",
+      "{'descr': '\\ud800', 'fortran_order': False, 'shape': ()}",
+  };
+  for (const char* each : bad)
+    EXPECT_EQ(parse_npy_header(bytes_of(file_with(each))).error().code(), errc::corrupt_data) << each;
+  const std::string deep = std::string(100, '(') + std::string(100, ')');
+  EXPECT_EQ(parse_npy_header(bytes_of(file_with(deep))).error().code(), errc::corrupt_data);
+}
+
+TEST(NpyHeader, ThatIsCutOffIsRefusedAtEveryByte) {
+  const std::string whole = write_npy_header("'<f4'", storage_order::c, {3, 4});
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    EXPECT_EQ(parse_npy_header(bytes_of(whole.substr(0, i))).error().code(), errc::corrupt_data) << i;
+}
+
+TEST(NpyHeader, OfPickledObjectsIsRefused) {
+  for (const char* descr : {"'|O'", "[('a', '<f4'), ('b', '|O')]", "[('a', [('b', 'O')])]"}) {
+    const auto header = parse_npy_header(bytes_of(write_npy_header(descr, storage_order::c, {1})));
+    EXPECT_EQ(header.error().code(), errc::unsupported) << descr;
+  }
+}
+
+TEST(NpyHeader, LongerThanAnyIsRefusedBeforeMemoryIsTaken) {
+  std::string text = file_with("", 2);
+  text[11] = '\x7F';
+  EXPECT_EQ(npy_header_bytes(bytes_of(text)).error().code(), errc::unsupported);
+}
+
+}  // namespace
+}  // namespace penstock::inline v0

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <penstock/result.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/json.h"
+
+namespace penstock::inline v0 {
+
+enum class text_encoding : std::uint8_t { latin1, utf8 };
+
+/// Parses a Python literal of dictionaries, tuples, lists, strings, whole numbers, True, False and None, as JSON:
+/// tuples become arrays. Strings are UTF-8 afterwards. The numbers that Python 2 wrote (`3L`) and its `u''` are taken
+/// too.
+///
+/// \error corrupt_data  Says what and at which byte; nesting beyond 32 levels is refused.
+result<json> parse_python_literal(std::string_view text, text_encoding encoding);
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <penstock/dtype.h>
+#include <penstock/layout.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "array/chunk_grid.h"
+#include "array/contiguous_blocks.h"
+#include "base/json.h"
+#include "codec/codec_chain.h"
+
+namespace penstock::inline v0 {
+
+/// One file's share of an array: `length` elements along the dimension that the files share.
+struct raw_part {
+  std::string key;
+  std::uint64_t length = 0;
+  std::uint64_t offset = 0;  ///< of its first item, in bytes
+  version expected;          ///< of the file when its length was learned; unknown: any
+};
+
+/// What the parts have in common.
+struct raw_shape {
+  dtype type;
+  json endian;  ///< of the codec `bytes`: null, "little", "big", or a list with one for each leaf of a structure
+  storage_order order = storage_order::c;
+  extents shape;         ///< of the whole array; that of `axis` is the sum of the parts' lengths
+  std::size_t axis = 0;  ///< the dimension along which one part follows the other
+};
+
+/// Uncompressed items, contiguous in one file or in many: `.npy` and raw files.
+///
+/// There are no chunks; cells are contiguous blocks of about a MiB (array/contiguous_blocks.h), none of which lies in
+/// two files. Objects are the files that hold something, in their order.
+class raw_layout final : public chunk_layout {
+ public:
+  /// \param parts  Empty ones are no objects; their keys stay known to nobody.
+  /// \error invalid_argument  Lengths that do not add up to the shape's. \error unsupported  A shape or a number of
+  ///                          blocks beyond what can be counted.
+  static result<std::shared_ptr<const raw_layout>> make(const raw_shape& what, std::vector<raw_part> parts,
+                                                        std::uint64_t block_bytes = 0);
+
+  const chunk_grid& grid() const override { return grid_; }
+  const chunk_grid& write_grid() const override { return write_grid_; }
+  std::span<const codec_chain> chains() const override { return chains_; }
+  result<> locate(std::span<const cell_id> cells, const index_lookup& known, std::span<chunk_extent> out,
+                  std::vector<index_request>& missing) const override;
+  result<index_ptr> parse(const index_request& request, std::span<const std::byte> bytes,
+                          std::uint64_t object_size) const override;
+  void key(object_id object, std::string& out) const override;
+  std::string describe(cell_id cell) const override;
+  version expected(object_id object) const override { return parts_[object].expected; }
+
+  /// Shape of the largest blocks.
+  const extents& block() const noexcept { return block_; }
+  std::span<const raw_part> parts() const noexcept { return parts_; }
+
+ private:
+  raw_layout() = default;
+  result<> cut(std::uint64_t block_bytes);
+  result<> compile(const json& endian);
+
+  dtype type_;
+  storage_order order_ = storage_order::c;
+  extents shape_, block_;
+  std::size_t axis_ = 0;
+  std::vector<raw_part> parts_;
+  std::vector<std::uint64_t> origins_;               // of the parts, along the axis
+  std::vector<std::uint32_t> part_of_;               // for each cell of the axis
+  std::vector<strides> part_strides_;                // one for all parts, or for each
+  std::vector<std::vector<std::uint32_t>> classes_;  // for each dimension and its cells: which of its lengths
+  std::vector<std::uint32_t> class_strides_;
+  chunk_grid grid_, write_grid_;
+  std::vector<codec_chain> chains_;
+};
+
+}  // namespace penstock::inline v0
