@@ -104,7 +104,7 @@ struct part_wave {
   std::uint64_t order;     ///< u32[part_count]: heaviest first
   std::uint64_t statuses;  ///< u32[], by chunk
   std::uint32_t part_count;
-  std::uint32_t format;  ///< which format, for kernels that know several
+  std::uint32_t reserved;
 };
 
 enum class lz_format : std::uint32_t { lz4_block = 0, snappy = 1, blosclz = 2 };

@@ -20,7 +20,7 @@
 
 namespace penstock::inline v0::device {
 
-/// The pointer behind an address of a descriptor.
+/// The pointer behind an address of a descriptor, in the device's (global) memory.
 template <class T>
 PENSTOCK_DEVICE T* pointer(std::uint64_t address) {
   auto* const at = reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));

@@ -3,6 +3,8 @@
 #include <memory>
 
 #include "cuda/decode/boxes.h"
+#include "cuda/decode/inflate.h"
+#include "cuda/decode/lz_formats.h"
 #include "cuda/decode/transforms.h"
 #include "cuda/decode/zstd_checksum.h"
 #include "cuda/decode/zstd_execute.h"
@@ -47,6 +49,10 @@ const char* kernel_name(kernel_id kernel) noexcept {
       return "penstock_zstd_execute";
     case kernel_id::zstd_checksum:
       return "penstock_zstd_checksum";
+    case kernel_id::lz:
+      return "penstock_lz";
+    case kernel_id::inflate:
+      return "penstock_inflate";
     case kernel_id::transform:
       return "penstock_transform";
     case kernel_id::copy:
@@ -70,6 +76,10 @@ void run_on_host(kernel_id kernel, std::uint32_t grid, std::uint32_t threads, co
     case kernel_id::zstd_checksum:
       return run_warps<zstd_wave, zstd_checksum_shared>(grid, argument,
                                                         [](auto&&... all) { zstd_checksum_warp(all...); });
+    case kernel_id::lz:
+      return run_warps<part_wave, lz_parts_shared>(grid, argument, [](auto&&... all) { lz_warp(all...); });
+    case kernel_id::inflate:
+      return run_warps<part_wave, inflate_shared>(grid, argument, [](auto&&... all) { inflate_warp(all...); });
     case kernel_id::transform:
       return run_threads<transform_wave>(grid, threads, argument, [](auto&&... all) { transform_thread(all...); });
     case kernel_id::copy:

@@ -20,11 +20,13 @@ enum class kernel_id : std::uint32_t {
   zstd_sequences,  ///< zstd_wave
   zstd_execute,    ///< zstd_wave
   zstd_checksum,   ///< zstd_wave
+  lz,              ///< part_wave; a part's parameter is an lz_format
+  inflate,         ///< part_wave; a part's parameter is a deflate_format
   transform,       ///< transform_wave
   copy,            ///< copy_wave
   fill,            ///< copy_wave
 };
-inline constexpr int kKernels = 7;
+inline constexpr int kKernels = 9;
 
 /// The symbol of a kernel in the fatbin: `penstock_` and its name above.
 const char* kernel_name(kernel_id kernel) noexcept;

@@ -29,6 +29,11 @@ struct lz_batch {
   std::uint32_t literals_step = 1;  ///< 0: the same byte again and again
 };
 
+/// Literals may lie in shared memory, which `pointer` excludes.
+PENSTOCK_DEVICE const std::uint8_t* literal_pointer(std::uint64_t address) {
+  return reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(address));
+}
+
 /// One part's target while it is filled. All members but the bytes are the same in all lanes.
 class lz_output {
  public:
@@ -232,14 +237,14 @@ PENSTOCK_DEVICE void lz_output::place_literals(warp lanes, const lz_batch& batch
     const std::uint32_t count = batch.literals[lane];
     is_long[lane] = count > kLongLiterals;
     if (is_long[lane]) return;
-    const auto* const from = pointer<const std::uint8_t>(batch.literals_at[lane]);
+    const auto* const from = literal_pointer(batch.literals_at[lane]);
     PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = 0; i < count; ++i) ring_[slot(starts[lane] + i)] = from[i * batch.literals_step];
   });
   PENSTOCK_SMALL_LOOP
   for (std::uint32_t left = lanes.ballot(is_long); left != 0; left &= left - 1) {
     const int which = lowest_bit(left);
-    const auto* const from = pointer<const std::uint8_t>(lanes.from(batch.literals_at, which));
+    const auto* const from = literal_pointer(lanes.from(batch.literals_at, which));
     const std::uint32_t count = lanes.from(batch.literals, which), start = lanes.from(starts, which);
     lanes.each([&](int lane) {
       PENSTOCK_SMALL_LOOP
@@ -374,7 +379,7 @@ PENSTOCK_DEVICE std::uint32_t lz_output::append(warp lanes, lz_batch& batch, std
   if (taken == 0) {
     const std::uint32_t length = lanes.from(batch.match, 0);
     const std::uint32_t offset = lanes.from(batch.offset, 0);
-    append(lanes, pointer<const std::uint8_t>(lanes.from(batch.literals_at, 0)), batch.literals_step,
+    append(lanes, literal_pointer(lanes.from(batch.literals_at, 0)), batch.literals_step,
            lanes.from(batch.literals, 0));
     if (length != 0) append_long_match(lanes, offset, length);
     return 1;

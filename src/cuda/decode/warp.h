@@ -61,6 +61,14 @@ class warp {
 #endif
   }
 
+  /// What lanes read before is read, and what they wrote is seen. Needed between reading shared memory outside of a
+  /// step and the next step that writes it.
+  PENSTOCK_DEVICE void sync() const {
+#if defined(__CUDA_ARCH__)
+    __syncwarp();
+#endif
+  }
+
   /// Bit i is whether lane i's value is true.
   PENSTOCK_DEVICE std::uint32_t ballot(const per_lane<bool>& values) const {
 #if defined(__CUDA_ARCH__)

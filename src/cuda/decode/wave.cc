@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "cuda/decode/blosc_scan.h"
 #include "cuda/decode/zstd_checksum.h"
 #include "cuda/decode/zstd_literals.h"
 #include "cuda/decode/zstd_sequences.h"
@@ -24,7 +25,19 @@ std::uint32_t groups(std::size_t count, int each) {
   return static_cast<std::uint32_t>((count + static_cast<unsigned>(each) - 1) / static_cast<unsigned>(each));
 }
 
-bool is_decoder(step_kind kind) { return kind == step_kind::zstd; }
+bool is_decoder(step_kind kind) {
+  return kind != step_kind::byte_swap && kind != step_kind::shuffle && kind != step_kind::bitshuffle;
+}
+
+template <class Parts>
+std::vector<std::uint32_t> heaviest_first(const Parts& parts) {
+  std::vector<std::uint32_t> order(parts.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return parts[a].part.source_bytes > parts[b].part.source_bytes;
+  });
+  return order;
+}
 
 transform_kind transform_of(step_kind kind) {
   switch (kind) {
@@ -101,6 +114,7 @@ result<decode_wave> decode_wave::make(std::span<const device_step> steps, bool v
     if (is_decoder(steps[i].kind)) {
       if (i != 0) return error{errc::unsupported, "the device decompresses only what the host can see"};
       made.decodes_ = true;
+      made.decoder_ = steps[i];
     } else {
       made.transforms_.push_back(steps[i]);
     }
@@ -116,9 +130,13 @@ result<> decode_wave::add(const wave_chunk& chunk) {
   if (decodes_) {
     // Behind a decoder the first transform reads the workspace, and the last one writes the target.
     const bool in_workspace = !transforms_.empty();
-    const std::uint64_t target = in_workspace ? intermediate_bytes_ : chunk.target;
-    PENSTOCK_TRY(add_decoder(chunk, target, in_workspace));
+    const std::uint64_t before = intermediate_bytes_, target = in_workspace ? before : chunk.target;
     if (in_workspace) intermediate_bytes_ += aligned(chunk.decoded_bytes);
+    auto added = add_decoder(chunk, target, in_workspace);
+    if (!added.ok()) {
+      intermediate_bytes_ = before;
+      return added;
+    }
     add_transforms(chunk, target, true);
   } else {
     if (chunk.bytes.size() != chunk.decoded_bytes)
@@ -130,13 +148,115 @@ result<> decode_wave::add(const wave_chunk& chunk) {
   return {};
 }
 
+decode_wave::planned_part decode_wave::part_of(const wave_chunk& chunk, std::uint64_t target, bool in_workspace) const {
+  return {{chunk.device_bytes, target, static_cast<std::uint32_t>(chunk.bytes.size()),
+           static_cast<std::uint32_t>(chunk.decoded_bytes), static_cast<std::uint32_t>(chunks_), 0},
+          false,
+          in_workspace};
+}
+
 result<> decode_wave::add_decoder(const wave_chunk& chunk, std::uint64_t target, bool in_workspace) {
-  const auto part = static_cast<std::uint32_t>(zstd_parts_.size());
-  PENSTOCK_TRY(scan_zstd(chunk.bytes, chunk.decoded_bytes, part, zstd_));
-  zstd_parts_.push_back({{chunk.device_bytes, target, static_cast<std::uint32_t>(chunk.bytes.size()),
-                          static_cast<std::uint32_t>(chunk.decoded_bytes), static_cast<std::uint32_t>(chunks_), 0},
-                         false,
-                         in_workspace});
+  planned_part planned = part_of(chunk, target, in_workspace);
+  if (decoder_.kind == step_kind::blosc) return add_blosc(chunk, target, in_workspace);
+  if (decoder_.kind == step_kind::lz4) {
+    if (chunk.bytes.size() < 4) return error{errc::corrupt_data, "damaged lz4 data: no size"};
+    std::uint32_t size = 0;
+    for (unsigned i = 4; i-- > 0;) size = size << 8 | static_cast<std::uint32_t>(chunk.bytes[i]);
+    if (size != chunk.decoded_bytes)
+      return error{errc::corrupt_data, "lz4 data says that it decodes to " + std::to_string(size) +
+                                           " bytes, expected " + std::to_string(chunk.decoded_bytes)};
+    planned.part.source += 4;
+    planned.part.source_bytes -= 4;
+  }
+  return add_split(chunk, planned, decoder_.kind);
+}
+
+// Adds what one kernel decodes; `chunk.bytes` are the bytes at `planned.part.source` where the kind is zstd.
+result<> decode_wave::add_split(const wave_chunk& chunk, const planned_part& planned, step_kind kind) {
+  const auto add_to = [&](std::vector<planned_part>& parts, auto format) {
+    parts.push_back(planned);
+    parts.back().part.parameter = static_cast<std::uint32_t>(format);
+    return result<>();
+  };
+  switch (kind) {
+    case step_kind::lz4:
+    case step_kind::lz4_block:
+      return add_to(lz_parts_, lz_format::lz4_block);
+    case step_kind::snappy:
+      return add_to(lz_parts_, lz_format::snappy);
+    case step_kind::deflate:
+      return add_to(inflate_parts_, deflate_format::raw);
+    case step_kind::zlib:
+      return add_to(inflate_parts_, deflate_format::zlib);
+    case step_kind::gzip:
+      return add_to(inflate_parts_, deflate_format::gzip);
+    default:
+      break;
+  }
+  PENSTOCK_TRY(
+      scan_zstd(chunk.bytes, planned.part.target_bytes, static_cast<std::uint32_t>(zstd_parts_.size()), zstd_));
+  zstd_parts_.push_back(planned);
+  return {};
+}
+
+result<> decode_wave::add_blosc(const wave_chunk& chunk, std::uint64_t target, bool in_workspace) {
+  PENSTOCK_ASSIGN(const blosc_frame frame, scan_blosc(chunk.bytes, chunk.decoded_bytes));
+  // What a failure takes back.
+  const std::size_t zstd_parts = zstd_parts_.size(), lz_parts = lz_parts_.size(), inflate_parts = inflate_parts_.size(),
+                    copy_parts = copy_parts_.size(), zstd_frames = zstd_.frames.size(),
+                    zstd_blocks = zstd_.blocks.size();
+  const std::uint64_t literal_bytes = zstd_.literal_bytes, sequences = zstd_.sequences;
+  const bool shuffled = !frame.blocks.empty();
+  const std::uint64_t splits_at = shuffled ? intermediate_bytes_ : target;
+  const planned_part whole = part_of(chunk, 0, shuffled || in_workspace);
+  for (const blosc_split& split : frame.splits) {
+    planned_part planned = whole;
+    planned.part.source = chunk.device_bytes + split.source;
+    planned.part.source_bytes = split.source_bytes;
+    planned.part.target = splits_at + split.target;
+    planned.part.target_bytes = split.target_bytes;
+    if (split.stored) {
+      planned.part.parameter = transform_parameter(transform_kind::copy, 1);
+      copy_parts_.push_back(planned);
+      continue;
+    }
+    wave_chunk inside = chunk;
+    inside.bytes = chunk.bytes.subspan(split.source, split.source_bytes);
+    if (frame.compressor == blosc_compressor::blosclz) {
+      lz_parts_.push_back(planned);
+      lz_parts_.back().part.parameter = static_cast<std::uint32_t>(lz_format::blosclz);
+      continue;
+    }
+    const step_kind kind = frame.compressor == blosc_compressor::lz4      ? step_kind::lz4_block
+                           : frame.compressor == blosc_compressor::snappy ? step_kind::snappy
+                           : frame.compressor == blosc_compressor::zlib   ? step_kind::zlib
+                                                                          : step_kind::zstd;
+    auto done = add_split(inside, planned, kind);
+    if (done.ok()) continue;
+    zstd_parts_.resize(zstd_parts);
+    lz_parts_.resize(lz_parts);
+    inflate_parts_.resize(inflate_parts);
+    copy_parts_.resize(copy_parts);
+    zstd_.frames.resize(zstd_frames);
+    zstd_.blocks.resize(zstd_blocks);
+    zstd_.literal_bytes = literal_bytes;
+    zstd_.sequences = sequences;
+    return done;
+  }
+  if (!shuffled) return {};
+  for (const blosc_block& block : frame.blocks) {
+    planned_part planned = whole;
+    planned.part.source = splits_at + block.start;
+    planned.source_in_workspace = true;
+    planned.part.target = target + block.start;
+    planned.target_in_workspace = in_workspace;
+    planned.part.source_bytes = planned.part.target_bytes = block.bytes;
+    // c-blosc leaves blocks alone that are no multiple of eight items.
+    const bool plain = frame.shuffle == transform_kind::unbitshuffle && block.bytes / frame.item_bytes % 8 != 0;
+    planned.part.parameter = transform_parameter(plain ? transform_kind::copy : frame.shuffle, frame.item_bytes);
+    unshuffle_parts_.push_back(planned);
+  }
+  intermediate_bytes_ += aligned(chunk.decoded_bytes);
   return {};
 }
 
@@ -159,11 +279,8 @@ void decode_wave::add_transforms(const wave_chunk& chunk, std::uint64_t first_so
 void decode_wave::emit_zstd(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const {
   if (zstd_parts_.empty()) return;
   // Heavy parts first, and their blocks too: what starts last should end soon.
-  std::vector<std::uint32_t> order(zstd_parts_.size()), first_frames(zstd_parts_.size() + 1, 0);
-  std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return zstd_parts_[a].part.source_bytes > zstd_parts_[b].part.source_bytes;
-  });
+  const std::vector<std::uint32_t> order = heaviest_first(zstd_parts_);
+  std::vector<std::uint32_t> first_frames(zstd_parts_.size() + 1, 0);
   for (const zstd_frame& frame : zstd_.frames) ++first_frames[frame.part + 1];
   std::partial_sum(first_frames.begin(), first_frames.end(), first_frames.begin());
   std::vector<std::uint32_t> literal_blocks, sequence_blocks, checked_frames;
@@ -206,56 +323,66 @@ void decode_wave::emit_zstd(layout& to, std::uint64_t statuses, std::vector<kern
   launch(kernel_id::zstd_checksum, groups(checked_frames.size(), kCheckedFramesPerWarp));
 }
 
-void decode_wave::emit_transforms(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const {
-  for (const auto& parts : transform_parts_) {
-    if (parts.empty()) continue;
-    std::uint32_t most = 0;
-    for (const planned_part& planned : parts) most = std::max(most, planned.part.target_bytes);
-    transform_wave wave{};
-    wave.parts = to.put(parts);
-    wave.statuses = statuses;
-    wave.part_count = static_cast<std::uint32_t>(parts.size());
-    wave.blocks_per_part = most / kTransformBytesPerBlock + 1;
-    launches.push_back(
-        make_launch(kernel_id::transform, wave.part_count * wave.blocks_per_part, kTransformThreads, wave));
-  }
+void decode_wave::emit_parts(layout& to, std::uint64_t statuses, kernel_id kernel,
+                             const std::vector<planned_part>& parts, std::vector<kernel_launch>& launches) const {
+  if (parts.empty()) return;
+  part_wave wave{};
+  wave.parts = to.put(parts);
+  wave.order = to.put(heaviest_first(parts));
+  wave.statuses = statuses;
+  wave.part_count = static_cast<std::uint32_t>(parts.size());
+  launches.push_back(make_launch(kernel, wave.part_count, kLanes, wave));
 }
 
-template <class Visit>
-void decode_wave::lay_out(Visit&& visit) const {
+void decode_wave::emit_transform(layout& to, std::uint64_t statuses, const std::vector<planned_part>& parts,
+                                 std::vector<kernel_launch>& launches) const {
+  if (parts.empty()) return;
+  std::uint32_t most = 0;
+  for (const planned_part& planned : parts) most = std::max(most, planned.part.target_bytes);
+  transform_wave wave{};
+  wave.parts = to.put(parts);
+  wave.statuses = statuses;
+  wave.part_count = static_cast<std::uint32_t>(parts.size());
+  wave.blocks_per_part = most / kTransformBytesPerBlock + 1;
+  launches.push_back(
+      make_launch(kernel_id::transform, wave.part_count * wave.blocks_per_part, kTransformThreads, wave));
+}
+
+void decode_wave::emit_all(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const {
+  to.take(intermediate_bytes_);
+  emit_zstd(to, statuses, launches);
+  emit_parts(to, statuses, kernel_id::lz, lz_parts_, launches);
+  emit_parts(to, statuses, kernel_id::inflate, inflate_parts_, launches);
+  emit_transform(to, statuses, copy_parts_, launches);
+  emit_transform(to, statuses, unshuffle_parts_, launches);
+  for (const auto& parts : transform_parts_) emit_transform(to, statuses, parts, launches);
+}
+
+std::uint64_t decode_wave::descriptor_bytes() const {
   layout counter({}, 0, 0);
   std::vector<kernel_launch> launches;
-  counter.take(intermediate_bytes_);
-  emit_zstd(counter, 0, launches);
-  emit_transforms(counter, 0, launches);
-  visit(counter);
+  emit_all(counter, 0, launches);
+  return counter.used();
 }
 
-std::uint64_t decode_wave::descriptor_bytes() const noexcept {
-  std::uint64_t bytes = 0;
-  lay_out([&](const layout& counter) { bytes = counter.used(); });
-  return bytes;
-}
-
-std::uint64_t decode_wave::workspace_bytes() const noexcept {
-  std::uint64_t bytes = 0;
-  lay_out([&](const layout& counter) { bytes = counter.workspace_used(); });
-  return bytes;
+std::uint64_t decode_wave::workspace_bytes() const {
+  layout counter({}, 0, 0);
+  std::vector<kernel_launch> launches;
+  emit_all(counter, 0, launches);
+  return counter.workspace_used();
 }
 
 void decode_wave::emit(std::span<std::byte> descriptors, std::uint64_t device_descriptors, std::uint64_t workspace,
                        std::uint64_t statuses, std::vector<kernel_launch>& launches) const {
   layout to(descriptors, device_descriptors, workspace);
-  to.take(intermediate_bytes_);
-  emit_zstd(to, statuses, launches);
-  emit_transforms(to, statuses, launches);
+  emit_all(to, statuses, launches);
 }
 
 void decode_wave::clear() {
   chunks_ = 0;
   intermediate_bytes_ = 0;
-  zstd_parts_.clear();
   zstd_.clear();
+  for (auto* parts : {&zstd_parts_, &lz_parts_, &inflate_parts_, &copy_parts_, &unshuffle_parts_}) parts->clear();
   for (auto& parts : transform_parts_) parts.clear();
 }
 

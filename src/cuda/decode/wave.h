@@ -18,6 +18,13 @@ namespace penstock::inline v0::device {
 
 enum class step_kind : std::uint8_t {
   zstd,
+  lz4,        ///< as numcodecs frames it: four bytes of size, one block
+  lz4_block,  ///< the block alone
+  snappy,
+  blosc,  ///< any compressor and shuffle
+  zlib,
+  gzip,
+  deflate,
   byte_swap,
   shuffle,
   bitshuffle,
@@ -51,8 +58,8 @@ class decode_wave {
 
   std::size_t chunks() const noexcept { return chunks_; }
   /// Exact for the chunks added so far; both blocks start at multiples of 256.
-  std::uint64_t descriptor_bytes() const noexcept;
-  std::uint64_t workspace_bytes() const noexcept;
+  std::uint64_t descriptor_bytes() const;
+  std::uint64_t workspace_bytes() const;
 
   /// Writes the descriptors for these addresses and appends the launches, to be run in their order on one stream.
   ///
@@ -75,19 +82,26 @@ class decode_wave {
 
   decode_wave() = default;
   result<> add_decoder(const wave_chunk& chunk, std::uint64_t target, bool in_workspace);
+  result<> add_blosc(const wave_chunk& chunk, std::uint64_t target, bool in_workspace);
+  result<> add_split(const wave_chunk& chunk, const planned_part& planned, step_kind kind);
   void add_transforms(const wave_chunk& chunk, std::uint64_t first_source, bool in_workspace);
   void emit_zstd(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const;
-  void emit_transforms(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const;
-  template <class Visit>
-  void lay_out(Visit&& visit) const;
+  void emit_parts(layout& to, std::uint64_t statuses, kernel_id kernel, const std::vector<planned_part>& parts,
+                  std::vector<kernel_launch>& launches) const;
+  void emit_transform(layout& to, std::uint64_t statuses, const std::vector<planned_part>& parts,
+                      std::vector<kernel_launch>& launches) const;
+  void emit_all(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const;
+  planned_part part_of(const wave_chunk& chunk, std::uint64_t target, bool in_workspace) const;
 
-  std::vector<device_step> transforms_;  ///< those behind the decoder
-  bool decodes_ = false;                 ///< whether the first step is a decoder
+  device_step decoder_{step_kind::byte_swap};  ///< the first step, if that is a decoder
+  std::vector<device_step> transforms_;        ///< those behind the decoder
+  bool decodes_ = false;
   bool verify_ = true;
   std::size_t chunks_ = 0;
   std::uint64_t intermediate_bytes_ = 0;
-  std::vector<planned_part> zstd_parts_;
   zstd_index zstd_;
+  // By kernel, in the order in which they run.
+  std::vector<planned_part> zstd_parts_, lz_parts_, inflate_parts_, copy_parts_, unshuffle_parts_;
   std::vector<std::vector<planned_part>> transform_parts_;  ///< by transform
 };
 

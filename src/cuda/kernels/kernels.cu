@@ -1,6 +1,8 @@
 // The device's form of every kernel: the functions of cuda/decode, a thread block a warp where lanes work together.
 
 #include "cuda/decode/boxes.h"
+#include "cuda/decode/inflate.h"
+#include "cuda/decode/lz_formats.h"
 #include "cuda/decode/transforms.h"
 #include "cuda/decode/zstd_checksum.h"
 #include "cuda/decode/zstd_execute.h"
@@ -27,6 +29,16 @@ extern "C" __global__ void __launch_bounds__(32) penstock_zstd_execute(zstd_wave
 extern "C" __global__ void __launch_bounds__(32) penstock_zstd_checksum(zstd_wave wave) {
   __shared__ zstd_checksum_shared shared;
   zstd_checksum_warp(wave, blockIdx.x, shared, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_lz(part_wave wave) {
+  __shared__ lz_parts_shared shared;
+  lz_warp(wave, blockIdx.x, shared, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_inflate(part_wave wave) {
+  __shared__ inflate_shared shared;
+  inflate_warp(wave, blockIdx.x, shared, warp{});
 }
 
 extern "C" __global__ void __launch_bounds__(256, 4) penstock_transform(transform_wave wave) {

@@ -1,0 +1,83 @@
+#pragma once
+
+// Checksums by all lanes: each takes a slice, and the slices' sums are joined.
+
+#include "cuda/decode/warp.h"
+
+namespace penstock::inline v0::device {
+
+inline constexpr std::uint32_t kCrc32 = 0xedb88320u, kCrc32c = 0x82f63b78u;
+
+/// `a * b` modulo the polynomial, all reflected: bit 31 is x^0.
+PENSTOCK_DEVICE std::uint32_t crc_multiply(std::uint32_t a, std::uint32_t b, std::uint32_t polynomial) {
+  std::uint32_t product = 0;
+  PENSTOCK_SMALL_LOOP
+  for (int i = 0; i < 32; ++i) {
+    if ((a & 0x80000000u) != 0) product ^= b;
+    a <<= 1;
+    b = b >> 1 ^ ((b & 1) != 0 ? polynomial : 0);
+  }
+  return product;
+}
+
+/// x^(8 bytes) modulo the polynomial.
+PENSTOCK_DEVICE std::uint32_t crc_shift(std::uint32_t bytes, std::uint32_t polynomial) {
+  std::uint32_t result = 0x80000000u, power = 0x00800000u;  // x^0, x^8
+  PENSTOCK_SMALL_LOOP
+  for (; bytes != 0; bytes >>= 1) {
+    if ((bytes & 1) != 0) result = crc_multiply(result, power, polynomial);
+    power = crc_multiply(power, power, polynomial);
+  }
+  return result;
+}
+
+/// The plain remainder of some bytes, without the ones before and after that CRC-32 has.
+PENSTOCK_DEVICE std::uint32_t crc_of(const std::uint8_t* at, std::uint32_t count, std::uint32_t polynomial) {
+  std::uint32_t crc = 0;
+  PENSTOCK_SMALL_LOOP
+  for (std::uint32_t i = 0; i < count; ++i) {
+    crc ^= at[i];
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? polynomial : 0);
+  }
+  return crc;
+}
+
+/// CRC-32 or CRC-32C of `content`, by all lanes.
+PENSTOCK_DEVICE std::uint32_t crc_by_warp(byte_view content, std::uint32_t polynomial, warp lanes) {
+  const std::uint32_t slice = content.size / kLanes + 1;
+  per_lane<std::uint32_t> sums;
+  lanes.each([&](int lane) {
+    const std::uint32_t start = static_cast<std::uint32_t>(lane) * slice;
+    const std::uint32_t from = start < content.size ? start : content.size;
+    const std::uint32_t end = content.size - from < slice ? content.size : from + slice;
+    const std::uint32_t crc = crc_of(content.begin + from, end - from, polynomial);
+    sums[lane] = crc_multiply(crc, crc_shift(content.size - end, polynomial), polynomial);
+  });
+  lanes.scan(sums, [](std::uint32_t before, std::uint32_t own) { return before ^ own; });
+  return ~(lanes.from(sums, kLanes - 1) ^ crc_multiply(0xffffffffu, crc_shift(content.size, polynomial), polynomial));
+}
+
+/// Adler-32 of `content` (RFC 1950), by all lanes.
+PENSTOCK_DEVICE std::uint32_t adler_by_warp(byte_view content, warp lanes) {
+  constexpr std::uint32_t kModulus = 65521;
+  per_lane<std::uint32_t> low, high;
+  lanes.each([&](int lane) {
+    std::uint64_t sum = 0, weighted = 0;
+    PENSTOCK_SMALL_LOOP
+    for (auto i = static_cast<std::uint64_t>(lane); i < content.size; i += kLanes) {
+      const std::uint32_t byte = content.begin[i];
+      sum += byte;
+      weighted += (content.size - i) * byte;  // below 2^40 each
+      if ((i / kLanes & 0xfffff) == 0xfffff) weighted %= kModulus;
+    }
+    low[lane] = static_cast<std::uint32_t>(sum % kModulus);
+    high[lane] = static_cast<std::uint32_t>(weighted % kModulus);
+  });
+  lanes.sum_up(low);
+  lanes.sum_up(high);
+  const std::uint32_t a = (1 + lanes.from(low, kLanes - 1)) % kModulus;
+  const std::uint32_t b = (content.size % kModulus + lanes.from(high, kLanes - 1)) % kModulus;
+  return b << 16 | a;
+}
+
+}  // namespace penstock::inline v0::device

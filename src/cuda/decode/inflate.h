@@ -1,0 +1,481 @@
+#pragma once
+
+// Deflate (RFC 1951) in its three wrappings: raw, zlib (RFC 1950), gzip (RFC 1952). One lane reads symbols, up to 32
+// matches and a buffer of literals at a time; all lanes put them together and check the sums.
+
+#include "cuda/decode/checksums.h"
+#include "cuda/decode/lz_output.h"
+
+namespace penstock::inline v0::device {
+
+inline constexpr int kLengthTableBits = 10, kDistanceTableBits = 8, kMostCodeBits = 15;
+inline constexpr std::uint32_t kLiteralBuffer = 1024;
+
+/// A Huffman code: a table for its short codes (symbol above 4 bits of length; 0: a longer one or none), and for the
+/// others how many there are of each length, and the symbols in the codes' order.
+struct deflate_code {
+  std::uint16_t counts[kMostCodeBits + 1];
+  std::uint16_t symbols[288];
+};
+
+enum class inflate_phase : std::uint32_t { header, block, stored, codes, trailer };
+
+struct inflate_shared {
+  lz_shared output;
+  std::uint16_t length_table[1 << kLengthTableBits];
+  std::uint16_t distance_table[1 << kDistanceTableBits];
+  deflate_code lengths, distances;
+  std::uint8_t code_lengths[320];
+  std::uint8_t literal_bytes[kLiteralBuffer];
+  std::uint64_t literals_at[kLanes];
+  std::uint32_t literals[kLanes];
+  std::uint32_t match[kLanes];
+  std::uint32_t offset[kLanes];
+  std::uint32_t count;  ///< sequences of the batch
+  // The reading lane's state between batches.
+  std::uint64_t hold;
+  std::int32_t held;
+  std::uint32_t at;
+  std::uint32_t made;
+  std::uint32_t member;  ///< where the member's content starts in the target
+  std::uint32_t stored_left;
+  inflate_phase phase;
+  std::uint32_t last;
+  std::uint32_t bad;
+};
+
+/// Reads bits of a part forwards; zeros behind its end, and `held` below 0 when those were taken.
+class deflate_bits {
+ public:
+  PENSTOCK_DEVICE deflate_bits(byte_view view, const inflate_shared& shared)
+      : view_(view), hold_(shared.hold), held_(shared.held), at_(shared.at) {}
+
+  PENSTOCK_DEVICE void save(inflate_shared& shared) const {
+    shared.hold = hold_;
+    shared.held = held_;
+    shared.at = at_;
+  }
+
+  /// At least 33 bits, or all that are left.
+  PENSTOCK_DEVICE void refill() {
+    PENSTOCK_SMALL_LOOP
+    while (held_ <= 32 && held_ >= 0 && at_ < view_.size) {
+      if (view_.size - at_ >= 4 && misalignment(view_.begin + at_, 4) == 0) {
+        hold_ |= static_cast<std::uint64_t>(load_word(view_.begin + at_)) << held_;
+        held_ += 32;
+        at_ += 4;
+      } else {
+        hold_ |= static_cast<std::uint64_t>(view_.begin[at_]) << held_;
+        held_ += 8;
+        ++at_;
+      }
+    }
+  }
+
+  PENSTOCK_DEVICE std::uint32_t peek(int count) const {
+    return static_cast<std::uint32_t>(hold_) & ((1u << count) - 1);
+  }
+  PENSTOCK_DEVICE void skip(int count) {
+    hold_ >>= count;
+    held_ -= count;
+  }
+  /// 0 to 16 bits, after a refill.
+  PENSTOCK_DEVICE std::uint32_t take(int count) {
+    const std::uint32_t value = peek(count);
+    skip(count);
+    return value;
+  }
+  PENSTOCK_DEVICE bool overrun() const { return held_ < 0; }
+
+  /// Drops bits up to a whole byte, and gives back the bytes that are held: reading goes on at `position`.
+  PENSTOCK_DEVICE void to_bytes() {
+    at_ -= static_cast<std::uint32_t>(held_ / 8);
+    hold_ = 0;
+    held_ = 0;
+  }
+  PENSTOCK_DEVICE std::uint32_t position() const { return at_; }
+  PENSTOCK_DEVICE void move(std::uint32_t count) { at_ += count; }
+  PENSTOCK_DEVICE std::uint32_t left() const { return view_.size - at_; }
+  PENSTOCK_DEVICE std::uint32_t byte() { return view_.begin[at_++]; }
+  PENSTOCK_DEVICE const std::uint8_t* here() const { return view_.begin + at_; }
+
+ private:
+  byte_view view_;
+  std::uint64_t hold_;
+  std::int32_t held_;
+  std::uint32_t at_;
+};
+
+/// Makes a code from the lengths of its symbols; false when they make no prefix code. One symbol of one bit may stand
+/// alone, and a code may be empty where `may_be_empty`.
+PENSTOCK_DEVICE_CALL bool build_deflate_code(const std::uint8_t* lengths, std::uint32_t symbols, bool may_be_empty,
+                                             deflate_code& code, std::uint16_t* table, int table_bits) {
+  std::uint16_t firsts[kMostCodeBits + 2];
+  for (int i = 0; i <= kMostCodeBits; ++i) code.counts[i] = 0;
+  for (std::uint32_t i = 0; i < symbols; ++i) ++code.counts[lengths[i]];
+  code.counts[0] = 0;
+  std::int32_t space = 1;
+  std::uint32_t used = 0;
+  firsts[1] = 0;
+  for (int i = 1; i <= kMostCodeBits; ++i) {
+    space = 2 * space - code.counts[i];
+    if (space < 0) return false;
+    used += code.counts[i];
+    firsts[i + 1] = static_cast<std::uint16_t>(firsts[i] + code.counts[i]);
+  }
+  if (used == 0 && !may_be_empty) return false;
+  if (space != 0 && !(used == 0 || (used == 1 && code.counts[1] == 1))) return false;
+  for (std::uint32_t i = 0; i < (1u << table_bits); ++i) table[i] = 0;
+  for (std::uint32_t i = 0; i < symbols; ++i)
+    if (lengths[i] != 0) code.symbols[firsts[lengths[i]]++] = static_cast<std::uint16_t>(i);
+  // Codes in order: each is the one before plus one, with zeros appended where they get longer; streams hold them from
+  // their highest bit, so tables are indexed by them reversed.
+  std::uint32_t next = 0, index = 0;
+  for (int length = 1; length <= table_bits; ++length, next <<= 1) {
+    for (std::uint32_t i = 0; i < code.counts[length]; ++i, ++next, ++index) {
+      std::uint32_t reversed = 0;
+      for (int bit = 0; bit < length; ++bit) reversed |= (next >> bit & 1) << (length - 1 - bit);
+      const auto entry = static_cast<std::uint16_t>(code.symbols[index] << 4 | length);
+      for (std::uint32_t at = reversed; at < (1u << table_bits); at += 1u << length) table[at] = entry;
+    }
+  }
+  return true;
+}
+
+/// The next symbol; 0xffff when no code has these bits. At least 15 bits are held, or all that are left.
+PENSTOCK_DEVICE std::uint32_t next_symbol(deflate_bits& bits, const deflate_code& code, const std::uint16_t* table,
+                                          int table_bits) {
+  const std::uint32_t entry = table[bits.peek(table_bits)];
+  if (entry != 0) {
+    bits.skip(static_cast<int>(entry & 15));
+    return entry >> 4;
+  }
+  const std::uint32_t ahead = bits.peek(kMostCodeBits);
+  std::int32_t value = 0, first = 0, index = 0;
+  PENSTOCK_SMALL_LOOP
+  for (int length = 1; length <= kMostCodeBits; ++length) {
+    value |= static_cast<std::int32_t>(ahead >> (length - 1) & 1);
+    const std::int32_t count = code.counts[length];
+    if (value - count < first) {
+      bits.skip(length);
+      return code.symbols[index + (value - first)];
+    }
+    index += count;
+    first = (first + count) << 1;
+    value <<= 1;
+  }
+  return 0xffffu;
+}
+
+/// The codes that need no description.
+PENSTOCK_DEVICE bool fixed_codes(inflate_shared& shared) {
+  for (std::uint32_t i = 0; i < 288; ++i)
+    shared.code_lengths[i] = static_cast<std::uint8_t>(i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8);
+  bool good =
+      build_deflate_code(shared.code_lengths, 288, false, shared.lengths, shared.length_table, kLengthTableBits);
+  for (std::uint32_t i = 0; i < 32; ++i) shared.code_lengths[i] = 5;
+  good = good &&
+         build_deflate_code(shared.code_lengths, 32, true, shared.distances, shared.distance_table, kDistanceTableBits);
+  return good;
+}
+
+/// The codes that stand at the front of a block (RFC 1951, 3.2.7).
+PENSTOCK_DEVICE_CALL bool dynamic_codes(deflate_bits& bits, inflate_shared& shared) {
+  bits.refill();
+  const std::uint32_t lengths = bits.take(5) + 257, distances = bits.take(5) + 1, codes = bits.take(4) + 4;
+  if (lengths > 286 || distances > 30) return false;
+  const std::uint8_t order[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
+  for (std::uint32_t i = 0; i < 19; ++i) {
+    bits.refill();
+    shared.code_lengths[order[i]] = static_cast<std::uint8_t>(i < codes ? bits.take(3) : 0);
+  }
+  // The code of the lengths lies where the distances' will be.
+  if (!build_deflate_code(shared.code_lengths, 19, false, shared.distances, shared.distance_table, 7)) return false;
+  for (std::uint32_t i = 0; i < lengths + distances;) {
+    bits.refill();
+    const std::uint32_t symbol = next_symbol(bits, shared.distances, shared.distance_table, 7);
+    if (symbol > 18 || bits.overrun()) return false;
+    if (symbol < 16) {
+      shared.code_lengths[i++] = static_cast<std::uint8_t>(symbol);
+      continue;
+    }
+    if (symbol == 16 && i == 0) return false;
+    const std::uint8_t repeated = symbol == 16 ? shared.code_lengths[i - 1] : std::uint8_t{0};
+    const std::uint32_t count = symbol == 16 ? 3 + bits.take(2) : symbol == 17 ? 3 + bits.take(3) : 11 + bits.take(7);
+    if (count > lengths + distances - i) return false;
+    for (std::uint32_t k = 0; k < count; ++k) shared.code_lengths[i++] = repeated;
+  }
+  if (bits.overrun() || shared.code_lengths[256] == 0) return false;
+  return build_deflate_code(shared.code_lengths, lengths, false, shared.lengths, shared.length_table,
+                            kLengthTableBits) &&
+         build_deflate_code(shared.code_lengths + lengths, distances, true, shared.distances, shared.distance_table,
+                            kDistanceTableBits);
+}
+
+/// The sequences of a batch while one lane finds them.
+class deflate_batch {
+ public:
+  PENSTOCK_DEVICE deflate_batch(inflate_shared& shared, std::uint32_t room) : shared_(shared), room_(room) {
+    shared.count = 0;
+    shared.literals[0] = 0;
+    shared.literals_at[0] = address(shared.literal_bytes);
+  }
+
+  PENSTOCK_DEVICE bool full() const { return count_ == kLanes || literals_ == kLiteralBuffer; }
+  PENSTOCK_DEVICE std::uint32_t room() const { return room_ - shared_.made; }
+
+  PENSTOCK_DEVICE bool literal(std::uint32_t byte) {
+    if (room() == 0) return false;
+    shared_.literal_bytes[literals_++] = static_cast<std::uint8_t>(byte);
+    ++run_;
+    ++shared_.made;
+    return true;
+  }
+  PENSTOCK_DEVICE bool match(std::uint32_t length, std::uint32_t distance) {
+    if (length > room()) return false;
+    shared_.made += length;
+    close(length, distance, address(shared_.literal_bytes + literals_ - run_), run_);
+    run_ = 0;
+    return true;
+  }
+  /// Bytes of a stored block, in the source.
+  PENSTOCK_DEVICE bool stored(const std::uint8_t* from, std::uint32_t count) {
+    if (count > room()) return false;
+    finish();
+    if (count_ == kLanes)
+      return false;  // the caller asks `full` first, and calls with no literals behind the last match
+    shared_.made += count;
+    close(0, 0, address(from), count);
+    return true;
+  }
+  /// Literals that no match follows become a sequence.
+  PENSTOCK_DEVICE void finish() {
+    if (run_ != 0) close(0, 0, address(shared_.literal_bytes + literals_ - run_), run_);
+    run_ = 0;
+    shared_.count = count_;
+  }
+
+ private:
+  PENSTOCK_DEVICE static std::uint64_t address(const std::uint8_t* at) { return reinterpret_cast<std::uintptr_t>(at); }
+  PENSTOCK_DEVICE void close(std::uint32_t length, std::uint32_t distance, std::uint64_t literals_at,
+                             std::uint32_t literals) {
+    shared_.literals_at[count_] = literals_at;
+    shared_.literals[count_] = literals;
+    shared_.match[count_] = length;
+    shared_.offset[count_] = distance;
+    shared_.count = ++count_;
+  }
+
+  inflate_shared& shared_;
+  std::uint32_t room_;
+  std::uint32_t count_ = 0, literals_ = 0, run_ = 0;
+};
+
+/// Reads symbols until the block or the batch ends; false: damaged.
+PENSTOCK_DEVICE bool read_symbols(deflate_bits& bits, deflate_batch& batch, inflate_shared& shared) {
+  while (!batch.full()) {
+    bits.refill();
+    const std::uint32_t symbol = next_symbol(bits, shared.lengths, shared.length_table, kLengthTableBits);
+    if (bits.overrun() || symbol > 285) return false;
+    if (symbol < 256) {
+      if (!batch.literal(symbol)) return false;
+      continue;
+    }
+    if (symbol == 256) {
+      shared.phase = shared.last != 0 ? inflate_phase::trailer : inflate_phase::block;
+      return true;
+    }
+    // Lengths and distances double every four and every two symbols (RFC 1951, 3.2.5).
+    std::uint32_t length = symbol - 254;
+    if (symbol == 285) {
+      length = 258;
+    } else if (symbol >= 265) {
+      const std::uint32_t extra = (symbol - 261) / 4;
+      length = ((4 + (symbol - 261) % 4) << extra) + 3 + bits.take(static_cast<int>(extra));
+    }
+    bits.refill();
+    const std::uint32_t code = next_symbol(bits, shared.distances, shared.distance_table, kDistanceTableBits);
+    if (code > 29) return false;
+    std::uint32_t distance = code + 1;
+    if (code >= 4) {
+      const std::uint32_t extra = code / 2 - 1;
+      bits.refill();
+      distance = ((2 + code % 2) << extra) + 1 + bits.take(static_cast<int>(extra));
+    }
+    if (bits.overrun() || !batch.match(length, distance)) return false;
+  }
+  return true;
+}
+
+/// Skips a zlib or gzip header; false: damaged. The reader stands on whole bytes.
+PENSTOCK_DEVICE_CALL bool skip_header(deflate_bits& bits, deflate_format format) {
+  if (format == deflate_format::raw) return true;
+  if (format == deflate_format::zlib) {
+    if (bits.left() < 2) return false;
+    const std::uint32_t method = bits.byte(), flags = bits.byte();
+    return (method & 15) == 8 && method >> 4 <= 7 && (method << 8 | flags) % 31 == 0 && (flags & 32) == 0;
+  }
+  if (bits.left() < 10) return false;
+  if (bits.byte() != 0x1f || bits.byte() != 0x8b || bits.byte() != 8) return false;
+  const std::uint32_t flags = bits.byte();
+  if ((flags & 0xe0) != 0) return false;
+  bits.move(6);
+  if ((flags & 4) != 0) {
+    if (bits.left() < 2) return false;
+    std::uint32_t extra = bits.byte();
+    extra |= bits.byte() << 8;
+    if (extra > bits.left()) return false;
+    bits.move(extra);
+  }
+  for (std::uint32_t text = 8; text <= 16; text *= 2) {  // a name, a comment: up to a zero
+    if ((flags & text) == 0) continue;
+    do {
+      if (bits.left() == 0) return false;
+    } while (bits.byte() != 0);
+  }
+  if ((flags & 2) != 0) {
+    if (bits.left() < 2) return false;
+    bits.move(2);
+  }
+  return true;
+}
+
+/// Reads a block's header; false: damaged.
+PENSTOCK_DEVICE bool read_block_header(deflate_bits& bits, inflate_shared& shared) {
+  bits.refill();
+  shared.last = bits.take(1);
+  const std::uint32_t type = bits.take(2);
+  if (bits.overrun() || type == 3) return false;
+  shared.phase = inflate_phase::codes;
+  if (type == 1) return fixed_codes(shared);
+  if (type == 2) return dynamic_codes(bits, shared);
+  bits.to_bytes();
+  if (bits.left() < 4) return false;
+  std::uint32_t length = bits.byte();
+  length |= bits.byte() << 8;
+  std::uint32_t check = bits.byte();
+  check |= bits.byte() << 8;
+  shared.stored_left = length;
+  shared.phase = inflate_phase::stored;
+  return (length ^ check) == 0xffffu;
+}
+
+/// What the reading lane does for a batch: up to a trailer, or as much as fits.
+PENSTOCK_DEVICE void read_inflate_batch(const decode_part& part, inflate_shared& shared) {
+  deflate_bits bits({pointer<const std::uint8_t>(part.source), part.source_bytes}, shared);
+  deflate_batch batch(shared, part.target_bytes);
+  bool good = true;
+  while (good && !batch.full() && shared.phase != inflate_phase::trailer) {
+    switch (shared.phase) {
+      case inflate_phase::header:
+        good = skip_header(bits, static_cast<deflate_format>(part.parameter));
+        shared.phase = inflate_phase::block;
+        break;
+      case inflate_phase::block:
+        good = read_block_header(bits, shared);
+        break;
+      case inflate_phase::codes:
+        good = read_symbols(bits, batch, shared);
+        break;
+      case inflate_phase::stored: {
+        batch.finish();
+        if (batch.full()) break;
+        const std::uint32_t count = shared.stored_left;
+        good = count <= bits.left() && batch.stored(bits.here(), count);
+        if (good) bits.move(count);
+        shared.phase = shared.last != 0 ? inflate_phase::trailer : inflate_phase::block;
+        break;
+      }
+      default:
+        good = false;
+    }
+  }
+  if (!good) shared.bad = 1;
+  batch.finish();
+  if (shared.phase == inflate_phase::trailer) bits.to_bytes();
+  bits.save(shared);
+}
+
+PENSTOCK_DEVICE std::uint32_t reversed_bytes(std::uint32_t x) {
+  return x >> 24 | (x >> 8 & 0xff00u) | (x << 8 & 0xff0000u) | x << 24;
+}
+
+/// Whether all bytes are 0.
+PENSTOCK_DEVICE bool all_zero(byte_view bytes, warp lanes) {
+  per_lane<bool> other;
+  lanes.each([&](int lane) {
+    other[lane] = false;
+    PENSTOCK_SMALL_LOOP
+    for (auto i = static_cast<std::uint32_t>(lane); i < bytes.size; i += kLanes)
+      other[lane] = other[lane] || bytes.begin[i] != 0;
+  });
+  return lanes.ballot(other) == 0;
+}
+
+/// Checks a member's trailer, at `shared.at`, and moves on; `more`: another member follows. What is wrong, or ok.
+PENSTOCK_DEVICE chunk_status check_trailer(const decode_part& part, inflate_shared& shared, bool& more, warp lanes) {
+  const auto format = static_cast<deflate_format>(part.parameter);
+  const std::uint32_t at = shared.at, made = shared.made, member = shared.member;
+  lanes.sync();
+  const std::uint32_t bytes = format == deflate_format::raw ? 0 : format == deflate_format::zlib ? 4 : 8;
+  if (part.source_bytes - at < bytes) return chunk_status::corrupt_stream;
+  const auto* const trailer = pointer<const std::uint8_t>(part.source) + at;
+  const byte_view content{pointer<const std::uint8_t>(part.target) + member, made - member};
+  bool right = true;
+  if (format == deflate_format::zlib) right = reversed_bytes(load_bytes(trailer, 4)) == adler_by_warp(content, lanes);
+  if (format == deflate_format::gzip)
+    right = load_bytes(trailer, 4) == crc_by_warp(content, kCrc32, lanes) && load_bytes(trailer + 4, 4) == content.size;
+  const std::uint32_t left = part.source_bytes - at - bytes;
+  // Only gzip has several members; zeros may follow the last.
+  more = left != 0 && format == deflate_format::gzip && !all_zero({trailer + bytes, left}, lanes);
+  const bool ends = left == 0 || format == deflate_format::gzip;
+  lanes.once([&] {
+    shared.at = at + bytes;
+    shared.member = made;
+    shared.phase = inflate_phase::header;
+  });
+  return !right ? chunk_status::wrong_checksum : ends ? chunk_status::ok : chunk_status::corrupt_stream;
+}
+
+/// What one warp does: the part that is `turn` in the wave's order.
+PENSTOCK_DEVICE void inflate_warp(const part_wave& wave, std::uint32_t turn, inflate_shared& shared, warp lanes) {
+  const decode_part& part = pointer<const decode_part>(wave.parts)[pointer<const std::uint32_t>(wave.order)[turn]];
+  lz_output out(shared.output, pointer<std::uint8_t>(part.target), part.target_bytes);
+  lanes.once([&] {
+    shared.hold = 0;
+    shared.held = 0;
+    shared.at = shared.made = shared.member = shared.stored_left = shared.last = shared.bad = 0;
+    shared.phase = inflate_phase::header;
+  });
+  chunk_status status = chunk_status::ok;
+  for (bool more = true; more && status == chunk_status::ok;) {
+    lanes.once([&] { read_inflate_batch(part, shared); });
+    if (shared.bad != 0) status = chunk_status::corrupt_stream;
+    const std::uint32_t count = shared.count;
+    const bool at_trailer = shared.phase == inflate_phase::trailer;
+    lanes.sync();
+    for (std::uint32_t i = 0; status == chunk_status::ok && i < count;) {
+      lz_batch batch;
+      lanes.each([&](int lane) {
+        const std::uint32_t from = i + static_cast<std::uint32_t>(lane);
+        const bool mine = from < count;
+        batch.literals[lane] = mine ? shared.literals[from] : 0;
+        batch.match[lane] = mine ? shared.match[from] : 0;
+        batch.offset[lane] = mine ? shared.offset[from] : 0;
+        batch.literals_at[lane] = mine ? shared.literals_at[from] : 0;
+      });
+      const std::uint32_t taken = out.append(lanes, batch, count - i);
+      if (taken == 0) status = chunk_status::corrupt_match;
+      i += taken;
+    }
+    if (status != chunk_status::ok || !at_trailer) continue;
+    out.finish(lanes);
+    out.begin_frame();
+    status = check_trailer(part, shared, more, lanes);
+  }
+  out.finish(lanes);
+  if (status == chunk_status::ok && out.room() != 0) status = chunk_status::wrong_size;
+  if (status != chunk_status::ok) lanes.once([&] { report(wave.statuses, part.chunk, status); });
+}
+
+}  // namespace penstock::inline v0::device
