@@ -118,6 +118,7 @@ bool write_resolved(const array_handle& to, const Resolved& where, const tensor_
   const array a = to.array;  // another thread may resize this Array meanwhile
   if (how.threads == 0 && how.progress.is_none() && a.runs_inline(where)) {
     result<> outcome;
+    options.threads = 1;  // another worker would wait for the GIL: dicts are Python's
     {
       const gil_is_held held;
       outcome = a.write(where, value, options);

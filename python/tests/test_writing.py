@@ -307,3 +307,15 @@ def test_a_read_only_store_is_refused(tmp_path: Path) -> None:
     a = ps.open(tmp_path / "a.zarr")
     with pytest.raises(ps.PermissionDeniedError):
         a[...] = 1
+
+
+@pytest.mark.parametrize("kib", [255, 256, 384, 512, 513, 1024])
+def test_writes_of_any_size_into_a_dict_end(kib):
+    # Some keep the GIL, some have more workers than one: never both, since a dict is written to with the GIL.
+    values = np.random.default_rng(kib).integers(0, 200, kib << 10, dtype="u1")
+    for _ in range(5):
+        a = ps.create_array({}, shape=values.shape, dtype="u1", chunks=(4096,))
+        a[...] = values
+        np.testing.assert_array_equal(a[...], values)
+        a.oindex[np.arange(values.size)[::-1]] = values
+        np.testing.assert_array_equal(a[...], values[::-1])
