@@ -197,6 +197,7 @@ class object_store final : public store {
   store_traits traits() const override {
     store_traits traits;
     traits.max_gap_bytes = std::uint64_t{64} << 10;  // a call into Python costs more than these bytes
+    if (can_.asynchronous) traits.request_bytes = std::uint64_t{64} << 10;  // there is a network behind it
     traits.max_length_bytes = std::uint64_t{8} << 20;
     traits.versions = can_.versions;
     traits.blocking = true;

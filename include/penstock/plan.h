@@ -100,6 +100,7 @@ struct plan_limits {
   std::uint64_t max_cells = 4096;
   std::uint64_t max_index_bytes = std::uint64_t{16} << 20;  ///< index bytes asked for at once, or one index
   std::uint64_t max_gap_bytes = 0;  ///< read through shorter holes, unless more than 1/8 is waste
+  std::uint64_t request_bytes = 0;  ///< read through these, however much is waste
   std::uint64_t max_fetch_bytes = std::uint64_t{1} << 20;  ///< coalesce up to this; a longer cell is read whole
   /// Of cells whose chains have no stage, fetch only the bytes from the first wanted element to the last. Whoever
   /// carries out such a plan must know `decode_op::part`.

@@ -105,6 +105,7 @@ class PENSTOCK_API completion_sink {
 /// What the planner and the engine need to know of a store.
 struct store_traits {
   std::uint64_t max_gap_bytes = 0;  ///< read through holes up to this long rather than ask twice
+  std::uint64_t request_bytes = 0;  ///< what can be read in the time that a request costs: shorter holes always are
   std::uint64_t max_length_bytes = std::uint64_t{1} << 20;  ///< split longer coalesced reads at cell boundaries
   bool versions = false;                                    ///< `read_done::seen` is set and `expected` is checked
   bool blocking = true;           ///< may wait for a device or a network: never called with a lock such as the GIL held

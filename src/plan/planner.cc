@@ -71,6 +71,7 @@ void planner::enter_source(std::uint32_t which) {
   const store_traits traits = sources_[which].store->traits();
   store_limits_ = limits_;
   store_limits_.max_gap_bytes = std::max(limits_.max_gap_bytes, traits.max_gap_bytes);
+  store_limits_.request_bytes = std::max(limits_.request_bytes, traits.request_bytes);
   store_limits_.max_fetch_bytes = std::min(limits_.max_fetch_bytes, traits.max_length_bytes);
 }
 
@@ -236,10 +237,10 @@ void planner::add_fetches(read_plan& plan, std::uint32_t object, std::span<const
       const std::uint64_t new_end = std::max(end, range.offset + range.length);
       const std::uint64_t span = new_end - last.range.offset;
       const std::uint64_t new_useful = useful + range.length;
-      joins = range.offset >= last.range.offset &&
-              range.offset <= end + std::min(store_limits_.max_gap_bytes, kMax - end) &&
-              span <= store_limits_.max_fetch_bytes &&
-              (new_useful >= span || span - new_useful <= span / kMaxWasteFraction);
+      const std::uint64_t gap = range.offset - std::min(range.offset, end);
+      const bool wastes_little = new_useful >= span || span - new_useful <= span / kMaxWasteFraction;
+      joins = range.offset >= last.range.offset && span <= store_limits_.max_fetch_bytes &&
+              (gap <= store_limits_.request_bytes || (gap <= store_limits_.max_gap_bytes && wastes_little));
     }
     if (!joins) {
       fetch_op& op = plan.fetches.emplace_back();

@@ -154,6 +154,23 @@ TEST(Planner, ReadsThroughSmallHolesOnlyWhereLittleIsWasted) {
             "  decode chunk (2,) from [0, 16), direct\n");
 }
 
+TEST(Planner, ReadsThroughHolesThatAreShorterThanWhatARequestCosts) {
+  planning p;
+  p.layout = layout_of("[64]", "[64]", sharded("[16]", kBytes));
+  p.store.given.request_bytes = 30;
+  p.know(0, {{0, 16}, {46, 16}, {93, 16}, {109, 16}});
+  p.start({{0, 1, 64}});
+  ASSERT_EQ(p.next(), planner::outcome::piece);
+  // A hole of 30 bytes, then one of 31, whatever share of the request they are.
+  EXPECT_EQ(p.text(),
+            "fetch 'a/c/0', bytes [0, 62): 2 cells\n"
+            "  decode chunk (0,) from [0, 16), direct\n"
+            "  decode chunk (1,) from [46, 62), direct\n"
+            "fetch 'a/c/0', bytes [93, 125): 2 cells\n"
+            "  decode chunk (2,) from [0, 16), direct\n"
+            "  decode chunk (3,) from [16, 32), direct\n");
+}
+
 TEST(Planner, FillsOnACachedIndexWaitForARequestToTheObject) {
   planning p;
   p.layout = layout_of("[16]", "[8]", sharded("[4]", kBytes));

@@ -194,6 +194,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   plan_limits limits;
   limits.max_cells = 1 + in.below(40);
   limits.max_index_bytes = 64 * (1 + in.below(4));
+  store.given.request_bytes = in.below(300);
 
   std::map<cell_id, int> wanted;
   placement where;
