@@ -36,6 +36,7 @@ PUBLIC = {
     "selection.h": "array",
     "codec.h": "codec",
     "store.h": "store",
+    "remote.h": "store",
     "layout.h": "format",
     "plan.h": "plan",
     "context.h": "engine",

@@ -13,6 +13,7 @@
 #include <penstock/place.h>
 #include <penstock/plan.h>
 #include <penstock/profile.h>
+#include <penstock/remote.h>
 #include <penstock/result.h>
 #include <penstock/selection.h>
 #include <penstock/shape.h>

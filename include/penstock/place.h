@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include <penstock/context.h>
+#include <penstock/remote.h>
 #include <penstock/result.h>
 #include <penstock/store.h>
 
@@ -15,13 +17,20 @@ struct place {
   std::string path;
 };
 
+struct place_options {
+  std::shared_ptr<penstock::context> context;  ///< whose connections a remote place shares; null: its own
+  remote_options remote;
+};
+
 /// The place that a URI or a path of this machine names; nothing needs to be there yet.
 ///
 /// `file:` and plain paths are folders, except where a file that begins as a zip archive stands on the way: then it is
 /// the store, and the rest the path within it (`data.zip/group/array`). So is a path that ends with `.zip` where
 /// nothing stands yet. `zip:` says that its first file, or its first part that ends with `.zip`, is an archive.
+///
+/// `http:` and `https:` name a server's files below the URL's last '/': what stands behind it is the path.
 /// \error unsupported  No store for that scheme. \error invalid_argument  The path is empty.
-PENSTOCK_API result<place> find_place(std::string_view uri);
+PENSTOCK_API result<place> find_place(std::string_view uri, const place_options& options = {});
 
 /// The entries of a zip archive; nothing needs to be there yet. `flush` it after writing.
 PENSTOCK_API std::shared_ptr<store> open_zip_store(std::string path);

@@ -48,8 +48,11 @@ result<node> open(std::shared_ptr<const store> from, const open_options& options
 }
 
 result<node> open(std::string_view uri, const open_options& options) {
-  PENSTOCK_ASSIGN(place at, find_place(uri));
   open_options within = options;
+  if (!within.context) {
+    PENSTOCK_ASSIGN(within.context, penstock::context::make());
+  }
+  PENSTOCK_ASSIGN(place at, find_place(uri, {within.context, {}}));
   within.path = at.path + "/" + options.path;
   return open(std::move(at.store), within);
 }

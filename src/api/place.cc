@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "api/remote_place.h"
 #include "store/file_status.h"
 #include "store/file_store.h"
 #include "store/zip_store.h"
@@ -64,13 +65,14 @@ bool take_scheme(std::string_view& uri, std::string_view scheme) {
 
 }  // namespace
 
-result<place> find_place(std::string_view uri) {
+result<place> find_place(std::string_view uri, const place_options& options) {
   std::string_view given = uri;
-  const bool archive = take_scheme(given, "zip:");
-  if (!archive && !take_scheme(given, "file:")) {
-    if (const std::size_t colon = uri.find("://"); colon != std::string_view::npos)
-      return error(errc::unsupported, fmt::format("no store for '{}:' yet: '{}'", uri.substr(0, colon), uri));
+  if (const std::size_t colon = uri.find("://"); colon != std::string_view::npos) {
+    const std::string_view scheme = uri.substr(0, colon);
+    if (scheme != "file" && scheme != "zip") return find_remote_place(uri, options);
   }
+  const bool archive = take_scheme(given, "zip:");
+  if (!archive) take_scheme(given, "file:");
   if (given.empty()) return error(errc::invalid_argument, "the path is empty");
   std::error_code failed;
   std::string path = std::filesystem::absolute(std::string(given), failed).lexically_normal().string();

@@ -90,6 +90,15 @@ void context_state::give_job(std::shared_ptr<write_job> job) {
   give_idle(mine.mutex, mine.idle_writes, std::move(job));
 }
 
+result<std::shared_ptr<http_transport>> context_state::http() {
+  shared& mine = shared_.get();
+  const std::lock_guard lock(mine.mutex);
+  if (mine.http == nullptr) {
+    PENSTOCK_ASSIGN(mine.http, http_transport::make(io_concurrency_));
+  }
+  return mine.http;
+}
+
 std::shared_ptr<profiler> context_state::recording() {
   shared& mine = shared_.get();
   if (!mine.is_recording.load(std::memory_order_relaxed)) return nullptr;

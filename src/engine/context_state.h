@@ -12,6 +12,7 @@
 #include "base/output_pool.h"
 #include "engine/index_cache.h"
 #include "engine/profiler.h"
+#include "store/http_transport.h"
 
 namespace penstock::inline v0 {
 
@@ -41,6 +42,10 @@ class context_state {
   std::shared_ptr<write_job> take_write_job();
   void give_job(std::shared_ptr<write_job> job);
 
+  /// Connections to HTTP servers, shared by the stores that are opened with this context; made when first asked for.
+  /// \error unsupported  This build or this machine has no libcurl.
+  result<std::shared_ptr<http_transport>> http();
+
   /// Null unless a recording is under way.
   std::shared_ptr<profiler> recording();
   bool start_recording(std::uint64_t max_events);
@@ -63,6 +68,7 @@ class context_state {
     std::vector<std::shared_ptr<read_job>> idle_jobs;
     std::vector<std::shared_ptr<write_job>> idle_writes;
     std::shared_ptr<profiler> recording;
+    std::shared_ptr<http_transport> http;
     std::atomic<bool> is_recording{false};
   };
 

@@ -349,7 +349,9 @@ void read_job::finish_index(guard& lock, std::size_t which, unsigned, result<rea
   const index_request& request = missing_[which];
   if (profiler_) profiler_->record_request(done.ok() ? done->bytes.size() : 0);
   auto entry = take_index(from, request, missing_keys_[which], std::move(done));
-  if (entry.ok() && entry->block && from.uid != 0) state_->indexes().insert(from.uid, request.key, *entry);
+  // What a versioned store could not tell the version of is good for this read alone.
+  const bool keeps = from.uid != 0 && (!from.store->traits().versions || (entry.ok() && entry->seen.known()));
+  if (entry.ok() && entry->block && keeps) state_->indexes().insert(from.uid, request.key, *entry);
   if (!entry.ok() && entry.error().code() == errc::version_changed && from.uid != 0)
     state_->indexes().drop(from.uid, request.key.object);
 

@@ -8,8 +8,10 @@
 
 #include "contract/fault_store.h"
 #include "store/file_store.h"
+#include "store/http_store.h"
 #include "store/memory_store.h"
 #include "store/zip_store.h"
+#include "support/http_server.h"
 
 namespace penstock::test {
 namespace {
@@ -381,6 +383,19 @@ store_subject deferred_subject() {
   });
   return writable_subject(made, deliverer);
 }
+store_subject http_subject() {
+  auto server = std::make_shared<http_server>();
+  store_subject out;
+  out.store = std::make_shared<http_store>(*http_transport::make(16), *http_url::parse(server->url() + "/root"),
+                                           remote_options{});
+  out.set = [at = server.get()](const std::string& key, std::string_view text) {
+    at->set("/root/" + key, std::string(text));
+  };
+  out.remove = [at = server.get()](const std::string& key) { at->remove("/root/" + key); };
+  out.writable = out.listable = false;
+  out.keeper = std::move(server);
+  return out;
+}
 fault_script copying() {
   fault_script script;
   script.lends = false;
@@ -402,6 +417,7 @@ const store_case kCases[] = {
     {"copying", [] { return fault_subject(std::make_shared<memory_store>(), copying()); }},
     {"unversioned", [] { return fault_subject(std::make_shared<memory_store>(), unversioned()); }},
     {"deferred", deferred_subject},
+    {"http", http_subject},
 };
 INSTANTIATE_TEST_SUITE_P(Stores, StoreContract, testing::ValuesIn(kCases),
                          [](const auto& each) { return each.param.name; });

@@ -1,0 +1,45 @@
+#pragma once
+
+// libcurl as this build knows it. Included by the two sources that speak to it, and by nothing else.
+
+#ifdef PENSTOCK_CURL_HEADERS
+#define CURL_DISABLE_TYPECHECK
+#include <curl/curl.h>
+
+#include <penstock/result.h>
+
+namespace penstock::inline v0 {
+
+/// The functions of libcurl that are used, wherever they come from.
+///
+/// Loaded at first use: a program that reads files should not wait for a TLS library to start, and a wheel uses the
+/// libcurl of its system, with that system's certificates. A build with PENSTOCK_CURL=LINK links them instead.
+struct curl_library {
+  decltype(&::curl_global_init) global_init = nullptr;
+  decltype(&::curl_version_info) version_info = nullptr;
+  decltype(&::curl_getdate) getdate = nullptr;
+  decltype(&::curl_slist_append) slist_append = nullptr;
+  decltype(&::curl_slist_free_all) slist_free_all = nullptr;
+  decltype(&::curl_easy_init) easy_init = nullptr;
+  decltype(&::curl_easy_cleanup) easy_cleanup = nullptr;
+  decltype(&::curl_easy_reset) easy_reset = nullptr;
+  CURLcode (*easy_setopt)(CURL*, CURLoption, ...) = nullptr;
+  CURLcode (*easy_getinfo)(CURL*, CURLINFO, ...) = nullptr;
+  decltype(&::curl_easy_strerror) easy_strerror = nullptr;
+  decltype(&::curl_multi_init) multi_init = nullptr;
+  decltype(&::curl_multi_cleanup) multi_cleanup = nullptr;
+  decltype(&::curl_multi_add_handle) multi_add_handle = nullptr;
+  decltype(&::curl_multi_remove_handle) multi_remove_handle = nullptr;
+  CURLMcode (*multi_setopt)(CURLM*, CURLMoption, ...) = nullptr;
+  decltype(&::curl_multi_perform) multi_perform = nullptr;
+  decltype(&::curl_multi_poll) multi_poll = nullptr;
+  decltype(&::curl_multi_wakeup) multi_wakeup = nullptr;
+  decltype(&::curl_multi_info_read) multi_info_read = nullptr;
+
+  /// The library, found and initialised once per process.
+  /// \error unsupported  This machine has none, or one that is too old; says where was looked.
+  static result<const curl_library*> get();
+};
+
+}  // namespace penstock::inline v0
+#endif

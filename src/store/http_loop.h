@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+#include <stop_token>
+
+#include "store/http_transport.h"
+
+namespace penstock::inline v0 {
+
+/// The thread of a transport, its connections, and the exchanges that are under way. One source knows libcurl.
+class http_loop {
+ public:
+  virtual ~http_loop() = default;
+  /// \error unsupported  This build or this machine has no libcurl.
+  static result<> available();
+  static std::shared_ptr<http_loop> make(unsigned connections);
+
+  virtual void start(std::unique_ptr<http_exchange> what, std::shared_ptr<const http_settings> settings,
+                     std::stop_token stop) = 0;
+};
+
+}  // namespace penstock::inline v0

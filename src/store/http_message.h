@@ -1,0 +1,92 @@
+#pragma once
+
+#include <penstock/result.h>
+#include <penstock/store.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0 {
+
+enum class http_method : std::uint8_t { get, head, put, post, erase };
+std::string_view to_string(http_method method) noexcept;
+
+struct http_header {
+  std::string name;
+  std::string value;
+  bool secret = false;  ///< is not sent to another origin that a redirect names
+};
+
+/// What is sent. The body is borrowed until the exchange is over.
+struct http_request {
+  http_method method = http_method::get;
+  std::string url;
+  std::vector<http_header> headers;
+  std::span<const part> body;
+  std::string user;  ///< `name:password` for basic authentication, or empty
+  bool follow_redirects = true;
+};
+
+std::uint64_t size_of(std::span<const part> body) noexcept;
+
+/// Status and header fields of an answer (RFC 9110). Bounded: too many of them are refused.
+class http_head {
+ public:
+  static constexpr std::size_t kMaxBytes = std::size_t{256} << 10;
+
+  void clear() noexcept;
+  /// Takes a header line without its end; lines that are none are ignored. False: there are too many.
+  bool add(std::string_view line);
+  /// The value of the last field of that name (in lower case), or empty.
+  std::string_view find(std::string_view name) const noexcept;
+
+  /// `Content-Length`, where it is a number.
+  std::optional<std::uint64_t> content_length() const noexcept;
+
+  /// Whether the end of the body shows: a connection that is merely closed may have been cut.
+  bool tells_end() const noexcept {
+    return !is_http1 || content_length() || find("transfer-encoding").find("chunked") != std::string_view::npos;
+  }
+
+  int status = 0;
+  bool is_http1 = true;
+
+ private:
+  std::vector<std::pair<std::string, std::string>> fields_;
+  std::size_t bytes_ = 0;
+};
+
+/// `Content-Range: bytes first-last/total`, or `bytes */total`.
+struct content_range {
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> part;  ///< offset and length; the length is never 0
+  std::optional<std::uint64_t> total;
+};
+/// Nothing where the text is no such field or contradicts itself.
+std::optional<content_range> parse_content_range(std::string_view text) noexcept;
+
+/// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, the form of dates that servers must send.
+std::optional<std::int64_t> parse_http_date(std::string_view text) noexcept;
+/// `Retry-After` of an answer: seconds or a date, against the answer's own `Date`.
+std::optional<std::chrono::seconds> retry_after(const http_head& head) noexcept;
+
+/// Which object an answer is of: its strong entity tag; else when it was modified, if that is long enough ago to tell
+/// versions apart; else not known. The validator's text is the version's pin.
+version version_of(const http_head& head, const version* expected);
+/// The strong entity tag that a version was made of, quotes included; empty where it was none.
+std::string_view entity_tag_of(const version& seen) noexcept;
+/// The generation (`x-goog-generation`) that came with it, or empty.
+std::string_view generation_of(const version& seen) noexcept;
+
+/// Decimal digits and nothing else.
+std::optional<std::uint64_t> parse_number(std::string_view text) noexcept;
+
+/// The error that a status of 400 and above stands for. `body` is the beginning of what came with it.
+error error_of_status(const http_head& head, std::string_view body);
+
+}  // namespace penstock::inline v0

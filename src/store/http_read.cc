@@ -1,0 +1,260 @@
+#include "store/http_read.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "store/byte_extent.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// What is read and thrown away where a server ignores ranges.
+constexpr std::uint64_t kMaxSkip = std::uint64_t{4} << 20;
+/// An attempt that brought this much was worth its while.
+constexpr std::uint64_t kProgress = std::uint64_t{64} << 10;
+
+class http_read final : public http_exchange {
+ public:
+  http_read(std::shared_ptr<const http_objects> from, const byte_read& wanted, completion_sink& sink)
+      : from_(std::move(from)), wanted_(wanted), sink_(sink), checks_only_(wanted.range.length == 0) {}
+
+  result<> prepare(http_request& out) override;
+  result<> head(const http_head& head) override;
+  result<appetite> body(std::span<const std::byte> bytes) override;
+  result<ending> end() override;
+  result<ending> failed(const http_head& head, std::string_view body, bool doubtful) override;
+  bool has_progressed() override { return std::exchange(fresh_, 0) >= kProgress; }
+  void finish(result<> outcome) noexcept override {
+    if (!outcome.ok()) return sink_.complete(wanted_.tag, std::move(outcome).error());
+    sink_.complete(wanted_.tag, std::move(done_));
+  }
+
+ private:
+  bool whole() const noexcept { return wanted_.range.whole(); }
+  result<> head_of_part(const http_head& head);
+  result<> head_of_all(const http_head& head);
+  result<> take_room(std::uint64_t size);
+
+  std::shared_ptr<const http_objects> from_;
+  const byte_read wanted_;
+  completion_sink& sink_;
+  const bool checks_only_;
+  bool asks_by_get_ = false;  // a check whose HEAD was refused
+
+  read_done done_;
+  std::optional<byte_extent> extent_;  // of the object; known from the first head that told
+  std::span<std::byte> room_;
+  std::vector<std::byte> gathered_;  // of an object whose size was not told
+  bool gathers_ = false;
+  std::uint64_t skip_ = 0;
+  std::uint64_t received_ = 0;  // of the extent
+  std::uint64_t fresh_ = 0;     // since the last attempt
+  bool sends_more_ = false;     // the answer is the whole object, the extent a part of it
+};
+
+result<> http_read::prepare(http_request& out) {
+  const byte_range& range = wanted_.range;
+  if (!whole() && !checks_only_) {
+    std::uint64_t end = 0;
+    if (!range.from_end && (!checked_add(range.offset, range.length, end) || range.length > wanted_.max_bytes))
+      return error(errc::corrupt_data, fmt::format("the range {} is larger than any object", to_string(range)));
+    if (range.length > wanted_.max_bytes)
+      return error(errc::corrupt_data,
+                   fmt::format("the range takes {} bytes, at most {} can be right", range.length, wanted_.max_bytes));
+  }
+  // What came before is kept where the same object can be asked for: its tag makes sure of it.
+  const std::string_view seen_tag = entity_tag_of(done_.seen);
+  if (seen_tag.empty() || !extent_ || sends_more_ || gathers_) {
+    received_ = 0;
+    extent_.reset();
+  }
+  gathered_.clear();
+  gathers_ = sends_more_ = false;
+  out.method = checks_only_ && !asks_by_get_ ? http_method::head : http_method::get;
+  std::string_view tag = wanted_.expected == nullptr ? std::string_view() : entity_tag_of(*wanted_.expected);
+  if (received_ != 0) {
+    tag = seen_tag;
+    out.headers.push_back(
+        {"Range", fmt::format("bytes={}-{}", extent_->offset + received_, extent_->offset + extent_->length - 1)});
+  } else if (checks_only_) {
+    if (asks_by_get_) out.headers.push_back({"Range", "bytes=0-0"});
+  } else if (!whole()) {
+    out.headers.push_back({"Range", range.from_end
+                                        ? fmt::format("bytes=-{}", range.length)
+                                        : fmt::format("bytes={}-{}", range.offset, range.offset + range.length - 1)});
+  }
+  if (!tag.empty()) out.headers.push_back({"If-Match", std::string(tag)});
+  return from_->address(wanted_.key, out);
+}
+
+result<> http_read::head(const http_head& head) {
+  const std::string_view coding = head.find("content-encoding");
+  if (!coding.empty() && coding != "identity" && coding != "aws-chunked")
+    return error(errc::unsupported,
+                 fmt::format("the server sends the object encoded ({}), its own bytes were asked for", coding));
+  version seen = version_of(head, wanted_.expected);
+  if (!is_expected(wanted_, seen)) return version_has_changed();
+  if (received_ != 0 && !(seen == done_.seen)) return version_has_changed();
+  done_.seen = std::move(seen);
+  if (head.status == 206) return head_of_part(head);
+  if (head.status != 200) return error(errc::io_error, fmt::format("the server answered {}", head.status));
+  return head_of_all(head);
+}
+
+// 206: some bytes of the object. They have to be the right ones, and as many as the server says.
+result<> http_read::head_of_part(const http_head& head) {
+  const auto said = parse_content_range(head.find("content-range"));
+  if (!said || !said->part)
+    return error(errc::io_error, "the server sends a part of the object and does not say which");
+  const auto [offset, length] = *said->part;
+  if (const auto sent = head.content_length(); sent && *sent != length)
+    return error(errc::io_error,
+                 fmt::format("the server contradicts itself: {} bytes are a range of {}", *sent, length));
+  done_.object_size = said->total.value_or(byte_range::kAll);
+  if (checks_only_) return {};
+  if (whole() && received_ == 0)
+    return error(errc::io_error, "the server sends a part of the object, all of it was asked for");
+  byte_extent extent;
+  if (said->total) {
+    PENSTOCK_ASSIGN(extent, find_extent(wanted_, *said->total));
+  } else if (wanted_.range.from_end) {
+    return error(errc::io_error, "the server does not say how long the object is, its end was asked for");
+  } else {
+    extent = {wanted_.range.offset, wanted_.range.length};
+  }
+  if (offset != extent.offset + received_ || length != extent.length - received_)
+    return error(errc::io_error,
+                 fmt::format("the server sends other bytes than it was asked for: {} instead of {}",
+                             to_string(byte_range{offset, length, false}),
+                             to_string(byte_range{extent.offset + received_, extent.length - received_, false})));
+  if (received_ != 0) {
+    // The room is as large as the first answer said.
+    if (extent.length == extent_->length) return {};
+    return error(errc::io_error, "the server contradicts itself: one version of the object has two sizes");
+  }
+  extent_ = extent;
+  return take_room(extent.length);
+}
+
+// 200: the whole object, whatever was asked for.
+result<> http_read::head_of_all(const http_head& head) {
+  const auto size = head.content_length();
+  received_ = 0;
+  skip_ = 0;
+  done_.object_size = size.value_or(byte_range::kAll);
+  if (checks_only_) {
+    extent_ = byte_extent{};
+    return {};
+  }
+  if (!head.tells_end())
+    return error(errc::unsupported, "the server says neither how long the object is nor where it ends");
+  if (whole() && !size) {
+    gathers_ = true;
+    return {};
+  }
+  if (size) {
+    PENSTOCK_ASSIGN(extent_, find_extent(wanted_, *size));
+  } else if (wanted_.range.from_end) {
+    return error(errc::unsupported, "the server ignores byte ranges and does not say how long the object is");
+  } else {
+    extent_ = byte_extent{wanted_.range.offset, wanted_.range.length};
+  }
+  if (!whole()) {
+    sends_more_ = true;
+    skip_ = extent_->offset;
+    if (skip_ > kMaxSkip)
+      return error(errc::unsupported,
+                   fmt::format("the server ignores byte ranges: it sends all of the object where {} was asked for",
+                               to_string(wanted_.range)));
+  }
+  return take_room(extent_->length);
+}
+
+result<> http_read::take_room(std::uint64_t size) {
+  PENSTOCK_ASSIGN(room_, find_room(wanted_, size));
+  return {};
+}
+
+result<http_exchange::appetite> http_read::body(std::span<const std::byte> bytes) {
+  if (checks_only_) return bytes.size() > 1 ? appetite::enough : appetite::more;
+  if (gathers_) {
+    if (bytes.size() > wanted_.max_bytes - gathered_.size())
+      return error(errc::corrupt_data, fmt::format("the object is longer than {} bytes, which is the most that can be "
+                                                   "right",
+                                                   wanted_.max_bytes));
+    gathered_.insert(gathered_.end(), bytes.begin(), bytes.end());
+    return appetite::more;
+  }
+  const auto skipped = static_cast<std::size_t>(std::min<std::uint64_t>(skip_, bytes.size()));
+  skip_ -= skipped;
+  bytes = bytes.subspan(skipped);
+  const std::uint64_t left = extent_->length - received_;
+  if (bytes.size() > left && !sends_more_) return error(errc::io_error, "the server sends more bytes than it said");
+  const auto take = static_cast<std::size_t>(std::min<std::uint64_t>(left, bytes.size()));
+  if (take != 0) std::memcpy(room_.data() + received_, bytes.data(), take);
+  received_ += take;
+  fresh_ += take;
+  return sends_more_ && received_ == extent_->length ? appetite::enough : appetite::more;
+}
+
+result<http_exchange::ending> http_read::end() {
+  if (checks_only_) return ending::whole;
+  if (gathers_) {
+    done_.object_size = gathered_.size();
+    PENSTOCK_ASSIGN(const byte_extent extent, find_extent(wanted_, gathered_.size()));
+    PENSTOCK_TRY(take_room(extent.length));
+    if (!gathered_.empty()) std::memcpy(room_.data(), gathered_.data(), gathered_.size());
+    done_.bytes = room_.first(gathered_.size());
+    return ending::whole;
+  }
+  if (received_ != extent_->length) {
+    if (!sends_more_ || done_.object_size != byte_range::kAll) return ending::again;
+    return error(errc::corrupt_data, fmt::format("the range leaves the object: {}", to_string(wanted_.range)));
+  }
+  done_.bytes = room_.first(static_cast<std::size_t>(extent_->length));
+  return ending::whole;
+}
+
+result<http_exchange::ending> http_read::failed(const http_head& head, std::string_view body, bool) {
+  if (checks_only_ && !asks_by_get_ && (head.status == 403 || head.status == 405 || head.status == 501)) {
+    asks_by_get_ = true;  // a URL that is signed for GET says so
+    return ending::again;
+  }
+  if (from_->learn && from_->learn(head)) return ending::again;
+  if (head.status == 412 && received_ != 0 && (wanted_.expected == nullptr || !wanted_.expected->known())) {
+    received_ = 0;  // any version will do: begin with the new one
+    extent_.reset();
+    done_.seen = version();
+    return ending::again;
+  }
+  if (head.status != 416) return error_of_status(head, body);
+  const version seen = version_of(head, wanted_.expected);
+  if (seen.known() && !is_expected(wanted_, seen)) return version_has_changed();
+  const auto said = parse_content_range(head.find("content-range"));
+  if (checks_only_) {
+    done_.seen = seen;
+    done_.object_size = 0;
+    return ending::whole;
+  }
+  if (said && said->total) {
+    PENSTOCK_ASSIGN(const byte_extent extent, find_extent(wanted_, *said->total));
+    return error(errc::io_error, fmt::format("the server refuses {} of an object of {} bytes",
+                                             to_string(byte_range{extent.offset, extent.length, false}), *said->total));
+  }
+  return error(errc::corrupt_data, fmt::format("the range leaves the object: {}", to_string(wanted_.range)));
+}
+
+}  // namespace
+
+std::unique_ptr<http_exchange> make_http_read(std::shared_ptr<const http_objects> from, const byte_read& wanted,
+                                              completion_sink& sink) {
+  return std::make_unique<http_read>(std::move(from), wanted, sink);
+}
+
+}  // namespace penstock::inline v0

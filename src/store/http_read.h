@@ -1,0 +1,33 @@
+#pragma once
+
+#include <penstock/store.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "store/http_transport.h"
+
+namespace penstock::inline v0 {
+
+/// How the objects of a store are asked for over HTTP. Shared by a store and its requests.
+struct http_objects {
+  /// URL, credentials and method's own fields for one key; called on the transport's thread, before every attempt. The
+  /// request's method and headers are set already, and are what a signature is of.
+  std::function<result<>(std::string_view key, http_request&)> address;
+  /// Whether a refusal told how to ask otherwise: then it is asked again. Called on the transport's thread; may be
+  /// empty.
+  std::function<bool(const http_head&)> learn;
+  std::shared_ptr<const http_settings> settings;
+};
+
+/// One `byte_read` as an exchange that completes through `sink`; see `store::read` for what it borrows.
+///
+/// Nothing is taken on trust: the range that the server says it sends, its length, the size of the object and its
+/// version are compared with what was asked for, and the body with what was said. A server that answers a range with
+/// the whole object is read up to the range if that is near, else refused. A body that breaks off is asked for again,
+/// from where it broke where its version is sure.
+std::unique_ptr<http_exchange> make_http_read(std::shared_ptr<const http_objects> from, const byte_read& wanted,
+                                              completion_sink& sink);
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <penstock/remote.h>
+#include <penstock/store.h>
+
+#include <memory>
+#include <string>
+
+#include "store/http_read.h"
+#include "store/http_url.h"
+
+namespace penstock::inline v0 {
+
+/// Files of an HTTP server below one URL, read by range. Not writable, not listable: HTTP knows neither.
+///
+/// Requests of one call are sent together. A version is the object's entity tag, or when it was modified; it is sent
+/// along (`If-Match`) and compared with what comes back. Absent is what the server calls 404 or 410; everything else
+/// that is no answer is an error.
+class http_store final : public store {
+ public:
+  /// \param base  The URL that keys stand below; a query that it has goes with every request.
+  http_store(std::shared_ptr<http_transport> through, http_url base, const remote_options& options);
+
+  store_traits traits() const override;
+  void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override;
+  std::string uri() const override;
+
+ private:
+  std::shared_ptr<http_transport> through_;
+  http_url base_;
+  std::shared_ptr<const http_objects> objects_;
+};
+
+/// What stores over HTTP have in common: how far apart and how long requests should be.
+store_traits http_traits() noexcept;
+/// Starts `reads`, those of bad keys excepted, which fail at once.
+void start_http_reads(http_transport& through, const std::shared_ptr<const http_objects>& from,
+                      std::span<const byte_read> reads, completion_sink& sink, const std::stop_token& stop);
+/// Times are held to between a millisecond and a day.
+std::shared_ptr<const http_settings> http_settings_of(const remote_options& options);
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,108 @@
+#include "store/http_transport.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "store/http_loop.h"
+
+namespace penstock::inline v0 {
+
+struct http_transport::running {
+  explicit running(unsigned connections) : of(http_loop::make(connections)) {}
+  std::shared_ptr<http_loop> of;
+};
+
+http_transport::http_transport(unsigned connections)
+    : running_([connections] { return std::make_unique<running>(connections); }) {}
+
+http_transport::~http_transport() = default;
+
+result<std::shared_ptr<http_transport>> http_transport::make(unsigned connections) {
+  PENSTOCK_TRY(http_loop::available());
+  return std::shared_ptr<http_transport>(new http_transport(connections));
+}
+
+void http_transport::start(std::unique_ptr<http_exchange> what, std::shared_ptr<const http_settings> settings,
+                           std::stop_token stop) {
+  running_.get().of->start(std::move(what), std::move(settings), std::move(stop));
+}
+
+namespace {
+
+// What the asking thread and the transport's share.
+struct waiting_room {
+  std::mutex mutex;
+  std::condition_variable arrived;
+  std::optional<result<http_answer>> answer;
+};
+
+class asked final : public http_exchange {
+ public:
+  asked(http_question question, std::shared_ptr<waiting_room> room)
+      : question_(std::move(question)), room_(std::move(room)) {}
+
+  result<> prepare(http_request& out) override {
+    answer_ = {};
+    return question_.prepare(out);
+  }
+  result<> head(const http_head& head) override {
+    answer_.head = head;
+    return {};
+  }
+  result<appetite> body(std::span<const std::byte> bytes) override {
+    if (bytes.size() > question_.max_body_bytes - answer_.body.size())
+      return error(errc::corrupt_data, "the server's answer is longer than it can be");
+    answer_.body.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return appetite::more;
+  }
+  result<ending> end() override { return ending::whole; }
+  result<ending> failed(const http_head& head, std::string_view body, bool doubtful) override {
+    answer_.doubtful = doubtful;
+    answer_.head = head;
+    answer_.body = body;
+    return ending::whole;
+  }
+  void finish(result<> outcome) noexcept override {
+    const std::lock_guard lock(room_->mutex);
+    if (outcome.ok()) {
+      room_->answer.emplace(std::move(answer_));
+    } else {
+      room_->answer.emplace(std::move(outcome).error());
+    }
+    room_->arrived.notify_all();
+  }
+
+ private:
+  http_question question_;
+  std::shared_ptr<waiting_room> room_;
+  http_answer answer_;
+};
+
+}  // namespace
+
+std::vector<result<http_answer>> ask_all(http_transport& through, const std::shared_ptr<const http_settings>& settings,
+                                         std::vector<http_question> questions) {
+  std::vector<std::shared_ptr<waiting_room>> rooms;
+  for (http_question& each : questions) {
+    rooms.push_back(std::make_shared<waiting_room>());
+    through.start(std::make_unique<asked>(std::move(each), rooms.back()), settings, {});
+  }
+  std::vector<result<http_answer>> out;
+  for (const auto& room : rooms) {
+    std::unique_lock lock(room->mutex);
+    room->arrived.wait(lock, [&] { return room->answer.has_value(); });
+    out.push_back(std::move(*room->answer));
+  }
+  return out;
+}
+
+result<http_answer> ask(http_transport& through, const std::shared_ptr<const http_settings>& settings,
+                        http_question question) {
+  std::vector<http_question> one;
+  one.push_back(std::move(question));
+  return std::move(ask_all(through, settings, std::move(one)).front());
+}
+
+}  // namespace penstock::inline v0

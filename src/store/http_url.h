@@ -1,0 +1,35 @@
+#pragma once
+
+#include <penstock/result.h>
+
+#include <string>
+#include <string_view>
+
+namespace penstock::inline v0 {
+
+/// The parts of an http(s) URL (RFC 3986), without a fragment.
+struct http_url {
+  std::string scheme;     ///< `http` or `https`
+  std::string user;       ///< `name:password`, decoded, or empty
+  std::string authority;  ///< host and port, in lower case
+  std::string path;       ///< begins with '/', or is empty; as it was given
+  std::string query;      ///< without its '?', as it was given
+
+  /// `https://host:8080`: what credentials are for.
+  std::string origin() const { return scheme + "://" + authority; }
+  /// The host without its port.
+  std::string_view host() const noexcept;
+
+  /// \error invalid_argument  No http(s) URL with a host; control characters and spaces are none.
+  static result<http_url> parse(std::string_view text);
+};
+
+/// Everything but letters, digits and `-._~` becomes `%XX`; '/' too, unless `keep_slashes`.
+std::string percent_encode(std::string_view text, bool keep_slashes);
+/// The reverse; a '%' without two digits stays.
+std::string percent_decode(std::string_view text);
+
+/// `text` with what is after '?' and before '@' left out: fit for messages.
+std::string without_secrets(std::string_view url);
+
+}  // namespace penstock::inline v0

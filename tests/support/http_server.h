@@ -1,0 +1,92 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace penstock::test {
+
+/// An HTTP/1.1 server of this process, on a free port of 127.0.0.1: objects by path, byte ranges, entity tags,
+/// keep-alive. What it does wrong is a script. Each connection has a thread; it ends with the server.
+class http_server {
+ public:
+  struct request {
+    std::string method, target, body;
+    std::map<std::string, std::string> fields;  ///< names in lower case
+    std::uint64_t number = 0;                   ///< counts from 1
+    std::uint64_t connection = 0;               ///< which connection it came by
+    std::string field(const std::string& name) const {
+      const auto at = fields.find(name);
+      return at == fields.end() ? "" : at->second;
+    }
+  };
+  struct reply {
+    int status = 200;
+    std::vector<std::pair<std::string, std::string>> fields;
+    std::string body;
+    std::optional<std::string> length_field;  ///< said instead of the body's length; empty: nothing is said
+    bool chunked = false;
+    std::optional<std::size_t> cut_after;  ///< the connection is closed after so many bytes of the body
+    bool no_answer = false;                ///< closed at once
+    std::chrono::milliseconds delay{0};    ///< before the head
+    std::chrono::milliseconds drip{0};     ///< between pieces of 64 bytes
+    bool no_body = false;                  ///< of HEAD
+
+    void set(const std::string& name, std::string value);
+    void remove(const std::string& name);
+  };
+  /// Called for every request with the right reply, on the connection's thread; may change it.
+  using script = std::function<void(const request&, reply&)>;
+
+  http_server();
+  ~http_server();
+  http_server(const http_server&) = delete;
+  http_server& operator=(const http_server&) = delete;
+
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  void set(const std::string& path, std::string bytes);
+  void remove(const std::string& path);
+  void on_request(script what);
+  std::vector<request> log() const;
+  void clear_log();
+
+ private:
+  struct object {
+    std::string bytes, tag;
+  };
+  struct connection {
+    std::thread thread;
+    int socket = -1;
+  };
+
+  void accept_all();
+  void serve(int socket, std::uint64_t which);
+  static bool receive(int socket, std::string& buffer, request& out);
+  reply answer(const request& asked) const;
+  static bool send_reply(int socket, const reply& what);
+
+  int listener_ = -1;
+  std::uint16_t port_ = 0;
+  std::atomic<bool> stopping_{false};
+  mutable std::mutex mutex_;
+  std::map<std::string, object> objects_;
+  std::uint64_t generation_ = 0, requests_ = 0;
+  script script_;
+  std::vector<request> log_;
+  std::list<connection> connections_;
+  std::thread acceptor_;
+};
+
+}  // namespace penstock::test
