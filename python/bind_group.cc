@@ -1,3 +1,6 @@
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 #include <penstock/place.h>
 
 #include "bind.h"
@@ -29,6 +32,30 @@ open_options options_of(const context_handle& with, nb::bytes path, bool cache_i
   return options;
 }
 
+// The members that are given; penstock/_remote.py has checked their names and types.
+remote_options remote_options_of(const nb::dict& given) {
+  remote_options out;
+  const auto take = [&](const char* name, auto& to) {
+    if (given.contains(name)) to = nb::cast<std::decay_t<decltype(to)>>(given[name]);
+  };
+  take("headers", out.headers);
+  take("token", out.token);
+  take("netrc", out.netrc);
+  take("ca_bundle", out.ca_bundle);
+  take("connect_timeout", out.connect_timeout_s);
+  take("timeout", out.timeout_s);
+  take("retries", out.retries);
+  take("anonymous", out.anonymous);
+  take("key", out.key);
+  take("secret", out.secret);
+  take("session_token", out.session_token);
+  take("profile", out.profile);
+  take("region", out.region);
+  take("endpoint_url", out.endpoint_url);
+  if (given.contains("path_style")) out.path_style = nb::cast<bool>(given["path_style"]);
+  return out;
+}
+
 }  // namespace
 
 void bind_group(nb::module_& m) {
@@ -58,6 +85,16 @@ void bind_open(nb::module_& m) {
         return nb::make_tuple(store_handle{std::move(found.store)}, nb::bytes(found.path.data(), found.path.size()));
       },
       nb::arg("uri"), "The store that a path or a URI names, and the path within it.");
+  m.def(
+      "find_remote_place",
+      [](nb::bytes uri, const context_handle& with, const nb::dict& options) {
+        const std::string text(uri.c_str(), uri.size());
+        const place_options given{with.context, remote_options_of(options)};
+        place found = call_engine([&] { return find_place(text, given); });
+        return nb::make_tuple(store_handle{std::move(found.store)}, nb::bytes(found.path.data(), found.path.size()));
+      },
+      nb::arg("uri"), nb::arg("context"), nb::arg("options"),
+      "The store that a remote URI names, and the path within it; `options` are the members of remote_options.");
   m.def(
       "open_store",
       [](const store_handle& from, const context_handle& with, nb::bytes path, bool cache_index,

@@ -35,6 +35,9 @@ class Array(Reads, Writes, _core.Array):
     it; Ctrl-C stops a read.
     """
 
+    # Of arrays opened by a remote URI that says all the rest; None: of all others.
+    _storage_options: dict[str, Any] | None = None
+
     # `shape`, `dtype`, `chunks`, `shards`, `dimension_names`, `format`, `uri`, `read_only` and `[]` are _core's.
 
     @property
@@ -216,20 +219,20 @@ class Array(Reads, Writes, _core.Array):
         return f"<penstock.Array {self.uri!r} shape={self.shape} dtype={self.dtype} chunks={self.chunks}{shards}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (_picklable_uri(self),)
+        return _reopen, _how_to_reopen(self)
 
 
-def _picklable_uri(node: _core.Array | _core.Group) -> str:
-    """The URI that another process opens the same thing by."""
-    if not node.uri.startswith("file:"):
+def _how_to_reopen(node: Any) -> tuple[str, dict[str, Any] | None]:
+    """The URI and the storage options that another process opens the same thing by."""
+    if not node.uri.startswith("file:") and node._storage_options is None:
         raise TypeError(f"cannot pickle {node!r}: only arrays and groups opened by path can be opened again elsewhere")
-    return node.uri
+    return node.uri, node._storage_options
 
 
-def _reopen(uri: str) -> Any:
+def _reopen(uri: str, storage_options: dict[str, Any] | None = None) -> Any:
     from penstock._open import open
 
-    return open(uri)
+    return open(uri, storage_options=storage_options)
 
 
 def wants_scalar(shape: tuple[int, ...], selection: Selection) -> bool:

@@ -265,6 +265,9 @@ def write_plain(array: Array, key: Any, value: Any, write_empty_chunks: bool) ->
 def find_place(uri: bytes) -> tuple[Store, bytes]:
     """The store that a path or a URI names, and the path within it."""
 
+def find_remote_place(uri: bytes, context: Context, options: dict[str, Any]) -> tuple[Store, bytes]:
+    """The store that a remote URI names, and the path within it; `options` are the members of remote_options."""
+
 def open_store(
     store: Store, context: Context, path: bytes, cache_index: bool, consolidated: bool | None
 ) -> Array | Group:

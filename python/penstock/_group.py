@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from penstock import _core
-from penstock._array import Array, _picklable_uri, _reopen
+from penstock._array import Array, _how_to_reopen, _reopen
 from penstock._attributes import Attributes
 from penstock._errors import InvalidArgumentError, NotFoundError, _make
 
@@ -19,6 +19,8 @@ def wrap(node: _core.Array | _core.Group) -> Array | Group:
 
 class Group(_core.Group):
     """An open group. Made by `penstock.open`; iterating gives the names of its children, sorted."""
+
+    _storage_options: dict[str, Any] | None = None  # as of arrays
 
     # `uri`, `format` and `keys` are _core's.
 
@@ -35,7 +37,9 @@ class Group(_core.Group):
         """The child of that name, or of that path. Raises `NotFoundError` (a KeyError)."""
         if not isinstance(path, str):
             raise TypeError(f"a group's children have names, not {type(path).__name__}")
-        return wrap(self._open(os.fsencode(path)))
+        child = wrap(self._open(os.fsencode(path)))
+        child._storage_options = self._storage_options
+        return child
 
     def __setitem__(self, path: str, data: Any) -> None:
         """Write an array of that name, in place of what stands there."""
@@ -117,7 +121,7 @@ class Group(_core.Group):
         return f"<penstock.Group {self.uri!r}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (_picklable_uri(self),)
+        return _reopen, _how_to_reopen(self)
 
 
 def _branches(group: Group, indent: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock import _core
+from penstock import _core, _remote
 from penstock._array import Array
 from penstock._context import Context, current_context
 from penstock._errors import InvalidArgumentError, _make
@@ -41,7 +41,7 @@ def open(
         the next. Only for data that does not change: otherwise an index lives for one read. Files and dicts have
         versions and need no such promise.
     storage_options
-        For URIs that fsspec or obstore serve ("memory://x", "s3://bucket/x"): theirs.
+        For remote URIs: those of `docs/guide/remote.md`, or those of fsspec or obstore where they serve the URI.
     use_consolidated
         Of groups: see `open_group`.
 
@@ -57,8 +57,10 @@ def open(
             InvalidArgumentError, f"mode must be r, r+ or a, it is {mode!r}: create_array and create_group make new"
         )
     context = current_context() if context is None else context
-    store, inner = place_of(target, path, storage_options)
-    return wrap(_core.open_store(store, context, inner, cache_index, use_consolidated))
+    store, inner = place_of(target, path, storage_options, context)
+    node = wrap(_core.open_store(store, context, inner, cache_index, use_consolidated))
+    node._storage_options = _remote.to_reopen(target, storage_options)
+    return node
 
 
 def open_array(target: Any, path: str = "", **options: Any) -> Array:

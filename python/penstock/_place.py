@@ -7,16 +7,29 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from penstock import _core
+from penstock import _core, _remote
+from penstock._context import Context, current_context
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
 from penstock._stores import remote_store, store_of
 
 
-def place_of(target: Any, path: str, storage_options: Mapping[str, Any] | None = None) -> tuple[_core.Store, bytes]:
+def place_of(
+    target: Any,
+    path: str,
+    storage_options: Mapping[str, Any] | None = None,
+    context: Context | None = None,
+) -> tuple[_core.Store, bytes]:
     """The store that `target` is or is in, and the path within it of `path` below `target`."""
     inner = os.fsencode(path)
     if isinstance(target, str):
-        target = remote_store(target, storage_options) or target
+        if _remote.serves(target, storage_options):
+            try:
+                store, outer = _remote.find(target, storage_options, current_context() if context is None else context)
+                return store, b"/".join(part for part in (outer, inner) if part)
+            except UnsupportedError as error:  # no libcurl: fsspec or obstore may know another way
+                target = remote_store(target, storage_options, error.message)
+        else:
+            target = remote_store(target, storage_options) or target
     if isinstance(target, str | os.PathLike):
         store, outer = _core.find_place(os.fsencode(target))
         return store, b"/".join(part for part in (outer, inner) if part)

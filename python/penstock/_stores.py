@@ -122,10 +122,11 @@ def _fsspec_store(fs: Any, root: str) -> _core.Store:
     return _core.object_store(adapter, fs.unstrip_protocol(adapter.root or "/"), adapter.is_asynchronous)
 
 
-def remote_store(uri: str, storage_options: Mapping[str, Any] | None) -> _core.Store | None:
+def remote_store(uri: str, storage_options: Mapping[str, Any] | None, reason: str | None = None) -> _core.Store | None:
     """The store of a URI whose scheme is not the engine's own, through fsspec or obstore; None where it is.
 
-    `storage_options` are those of whichever serves the scheme: fsspec first, as zarr-python and xarray do.
+    `storage_options` are those of whichever serves the scheme: fsspec first, as zarr-python and xarray do. `reason`
+    says why the engine does not serve it.
     """
     scheme, separator, _ = uri.partition("://")
     if not separator or not scheme.isidentifier() or scheme in ("file", "zip"):
@@ -133,7 +134,7 @@ def remote_store(uri: str, storage_options: Mapping[str, Any] | None) -> _core.S
             raise _make(UnsupportedError, f"storage_options are for remote URIs, not for '{uri}'")
         return None
     options = dict(storage_options or {})
-    reasons = []
+    reasons = [] if reason is None else [reason]
     try:
         url_to_fs = importlib.import_module("fsspec.core").url_to_fs
     except ImportError:

@@ -1,0 +1,312 @@
+"""Zarr over HTTP, from a server of our own that is slow, or wrong, on request."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import threading
+import time
+
+import numpy as np
+import penstock as ps
+import pytest
+import zarr
+from conftest import as_bytes, same, sharded, write
+from support.http_server import HttpServer, Reply, Request
+
+VALUES = np.arange(64 * 64, dtype="f4").reshape(64, 64)
+SHARDED = write(VALUES, (32, 32), sharded((8, 8)))
+PLAIN = write(VALUES, (16, 16))
+LATENCY = 0.05
+
+
+def below(prefix: str, files: dict[str, bytes]) -> dict[str, bytes]:
+    return {f"{prefix}/{key}": value for key, value in files.items()}
+
+
+@pytest.fixture
+def server():
+    with HttpServer({**below("data/sharded.zarr", SHARDED), **below("data/plain.zarr", PLAIN)}) as running:
+        yield running
+
+
+def test_a_cold_sharded_read_takes_its_index_rounds_and_one_round_trip(server):
+    server.latency = LATENCY
+    a = ps.open(f"{server.url}/data/sharded.zarr")
+    assert server.waves == 1  # zarr.json, and nothing else
+    server.forget()
+    begin = time.perf_counter()
+    assert same(a[...], VALUES)
+    taken = time.perf_counter() - begin
+    assert server.waves == 2
+    assert len(server.requests) == 8  # the indexes of four shards, then each shard's chunks in one request
+    assert taken < 2 * LATENCY + 0.5  # the waves say it exactly; this says that nothing else waits
+    server.forget()
+    assert same(a[3:5, 2:60], VALUES[3:5, 2:60])
+    assert server.waves == 1  # the indexes are known
+    assert len(server.requests) == 2
+
+
+def test_two_levels_of_shards_take_one_round_more(server):
+    values = np.arange(32 * 32, dtype="i4").reshape(32, 32)
+    inner = sharded((4, 4))
+    for key, value in write(values, (32, 32), sharded((16, 16), inner)).items():
+        server.put(f"nested/{key}", value)
+    server.latency = LATENCY
+    a = ps.open(f"{server.url}/nested")
+    server.forget()
+    assert same(a[...], values)
+    assert server.waves == 3
+
+
+def test_an_unsharded_read_takes_one_round_trip_whatever_its_chunks(server):
+    server.latency = LATENCY
+    a = ps.open(f"{server.url}/data/plain.zarr")
+    server.forget()
+    assert same(a[...], VALUES)
+    assert server.waves == 1
+    assert len(server.requests) == 16
+
+
+def test_connections_are_kept_and_shared_by_the_arrays_of_a_context(server):
+    with ps.Context(io_concurrency=4):
+        for _ in range(5):
+            a = ps.open(f"{server.url}/data/plain.zarr")
+            assert same(a[...], VALUES)
+    assert server.connections <= 4
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_groups_open_over_http_with_and_without_consolidated_metadata(server, zarr_format):
+    store = zarr.storage.MemoryStore({})
+    root = zarr.create_group(store, zarr_format=zarr_format, attributes={"title": "x"})
+    for name in ("a", "b"):
+        root.create_array(name, data=VALUES, chunks=(16, 16))
+    for key, value in as_bytes(store).items():
+        server.put(f"bare/{key}", value)
+    group = ps.open(f"{server.url}/bare")
+    assert group.attrs["title"] == "x"
+    assert same(group["b"][...], VALUES)
+    with pytest.raises(ps.UnsupportedError, match="cannot list its keys"):
+        group.keys()
+    zarr.consolidate_metadata(store)
+    for key, value in as_bytes(store).items():
+        server.put(f"whole/{key}", value)
+    server.forget()
+    group = ps.open(f"{server.url}/whole/")
+    assert sorted(group.keys()) == ["a", "b"]
+    opened = len(server.requests)
+    a = group["a"]
+    assert len(server.requests) == opened  # it was in the copy
+    assert same(a[...], VALUES)
+
+
+def test_missing_chunks_are_the_fill_value_and_refused_ones_are_not(server):
+    a = ps.open(f"{server.url}/data/plain.zarr")
+    del server.objects["/data/plain.zarr/c/1/2"]
+    assert a[20, 40] == 0
+    assert a[20, 20] == VALUES[20, 20]
+
+    def deny(request: Request, reply: Reply) -> None:
+        if request.path.endswith("c/1/1"):
+            reply.status = 403
+
+    server.script = deny
+    with pytest.raises(PermissionError, match="c/1/1"):
+        a[20, 20]
+    assert a[0, 0] == VALUES[0, 0]
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_server_in_trouble_is_asked_again(server, status):
+    seen: set[tuple[str, str | None]] = set()
+
+    def fail_once(request: Request, reply: Reply) -> None:
+        key = (request.path, request.headers.get("range"))
+        if key not in seen:
+            seen.add(key)
+            reply.status = status
+            reply.headers["Retry-After"] = "0"
+
+    server.script = fail_once
+    assert same(ps.open(f"{server.url}/data/sharded.zarr")[...], VALUES)
+
+
+def test_resets_and_truncation_never_reach_the_values(server):
+    turn = 0
+
+    def break_off(request: Request, reply: Reply) -> None:
+        nonlocal turn
+        turn += 1
+        if turn % 3 == 0:
+            reply.reset = True
+        elif turn % 3 == 1 and len(reply.body) > 1:
+            reply.cut_after = len(reply.body) // 2
+
+    server.script = break_off
+    a = ps.open(f"{server.url}/data/sharded.zarr", storage_options={"retries": 20})
+    for _ in range(3):
+        assert same(a[...], VALUES)
+
+
+def test_a_server_that_ignores_ranges_is_read_right_or_refused(server):
+    def whole(request: Request, reply: Reply) -> None:
+        if reply.status == 206:
+            reply.status, reply.body = 200, server.objects[request.path]
+            del reply.headers["Content-Range"]
+
+    server.script = whole
+    assert same(ps.open(f"{server.url}/data/sharded.zarr")[...], VALUES)
+    big = np.random.default_rng(1).random((8, 1 << 17))
+    for key, value in write(big, big.shape, sharded((1, 1 << 17))).items():
+        server.put(f"big/{key}", value)
+    a = ps.open(f"{server.url}/big")
+    with pytest.raises(ps.UnsupportedError, match="the server ignores byte ranges"):
+        a[...]
+
+
+def test_a_rewrite_in_the_middle_of_a_read_is_never_mixed(server):
+    other = -VALUES
+    after = write(other, (32, 32), sharded((8, 8)))
+    a = ps.open(f"{server.url}/data/sharded.zarr")
+    changed = threading.Event()
+
+    def rewrite(request: Request, reply: Reply) -> None:
+        # Between the indexes and the chunks that they name, once.
+        if request.headers.get("range", "").startswith("bytes=-") or changed.is_set():
+            return
+        changed.set()
+        server.objects.update({f"/data/sharded.zarr/{key}": value for key, value in after.items()})
+        reply.__dict__.update(server.answer(request).__dict__)
+
+    server.script = rewrite
+    got = a[...]
+    assert changed.is_set()
+    for i in range(0, 64, 32):
+        for j in range(0, 64, 32):
+            block = np.s_[i : i + 32, j : j + 32]
+            assert same(got[block], VALUES[block]) or same(got[block], other[block])
+    assert same(a[...], other)
+
+
+def test_an_object_that_never_keeps_still_is_a_conflict(server):
+    a = ps.open(f"{server.url}/data/sharded.zarr")
+
+    def change(request: Request, reply: Reply) -> None:
+        reply.headers["ETag"] = f'"{request.number}"'
+        if "if-match" in request.headers:
+            reply.status = 412
+
+    server.script = change
+    with pytest.raises(ps.ConflictError, match="kept changing"):
+        a[...]
+
+
+def test_servers_without_versions_are_asked_for_the_index_each_time(server):
+    def forget(_: Request, reply: Reply) -> None:
+        reply.headers.pop("ETag", None)
+
+    server.script = forget
+    server.latency = LATENCY
+    a = ps.open(f"{server.url}/data/sharded.zarr")
+    for _ in range(2):
+        server.forget()
+        assert same(a[...], VALUES)
+        assert len(server.requests) == 8
+        assert server.waves == 2
+
+
+def test_options_become_headers(server):
+    options = {"headers": {"X-Test": "1"}, "token": "t", "timeout": 5, "connect_timeout": 2.5, "retries": 0}
+    ps.open(f"{server.url}/data/plain.zarr", storage_options=options)
+    assert server.requests[0].headers["x-test"] == "1"
+    assert server.requests[0].headers["authorization"] == "Bearer t"
+    for bad in ({"timeout": 0}, {"headers": {"a": "b\r\nc: d"}}, {"retries": -1}, {"token": 3}):
+        with pytest.raises(ps.InvalidArgumentError, match=next(iter(bad))):
+            ps.open(f"{server.url}/data/plain.zarr", storage_options=bad)
+
+
+def test_passwords_come_from_a_netrc_file(server, tmp_path):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password secret\n")
+    ps.open(f"{server.url}/data/plain.zarr", storage_options={"netrc": netrc})
+    assert server.requests[0].headers["authorization"] == "Basic bWU6c2VjcmV0"
+
+
+def test_slow_servers_time_out(server):
+    a = ps.open(f"{server.url}/data/plain.zarr", storage_options={"timeout": 1, "retries": 0})
+    server.latency = 5
+    with pytest.raises(TimeoutError):
+        a[0, 0]
+
+
+def test_a_cancelled_read_ends_at_once(server):
+    a = ps.open(f"{server.url}/data/plain.zarr")
+    server.latency = 5
+    begin = time.perf_counter()
+    job = a.read_async()
+    time.sleep(0.1)
+    job.cancel()
+    with pytest.raises(ps.CancelledError):
+        job.wait()
+    assert time.perf_counter() - begin < 3
+
+
+def test_pickled_arrays_open_again_with_their_options(server):
+    import pickle
+
+    a = ps.open(f"{server.url}/data/plain.zarr", storage_options={"headers": {"X-Test": "1"}})
+    data = pickle.dumps(a)
+    server.forget()
+    assert same(pickle.loads(data)[...], VALUES)
+    assert all(each.headers["x-test"] == "1" for each in server.requests)
+
+
+def _read_in_child(array: ps.Array, to: object) -> None:
+    to.put(same(array[...], VALUES))  # type: ignore[attr-defined]
+
+
+def test_a_forked_child_has_connections_of_its_own(server):
+    a = ps.open(f"{server.url}/data/sharded.zarr")
+    assert same(a[...], VALUES)
+    fork = multiprocessing.get_context("fork")
+    answers = fork.Queue()
+    children = [fork.Process(target=_read_in_child, args=(a, answers)) for _ in range(3)]
+    for child in children:
+        child.start()
+    assert same(a[...], VALUES)
+    assert all(answers.get(timeout=30) for _ in children)
+    for child in children:
+        child.join(30)
+        assert child.exitcode == 0
+    assert same(a[...], VALUES)
+
+
+def test_bounded_memory_whatever_the_server_says(server):
+    def boast(request: Request, reply: Reply) -> None:
+        if "c/" in request.path:
+            reply.length = str(1 << 50)
+
+    a = ps.open(f"{server.url}/data/plain.zarr", storage_options={"retries": 0})
+    server.script = boast
+    with pytest.raises(ps.CorruptDataError, match=r"the object is \d+ bytes"):
+        a[0, 0]
+
+
+def test_names_are_encoded_and_nothing_leaves_the_root(server):
+    for key, value in PLAIN.items():
+        server.put(f"da ta/ä%/x.zarr/{key}", value)
+    assert same(ps.open(f"{server.url}/da%20ta/%C3%A4%25/x.zarr")[...], VALUES)
+    with pytest.raises(ps.InvalidArgumentError):
+        ps.open(f"{server.url}/data/plain.zarr", "../plain.zarr")
+
+
+def test_the_program_reads_urls(server):
+    import subprocess
+    import sys
+
+    environment = {**os.environ, "NO_PROXY": "127.0.0.1"}
+    command = [sys.executable, "-m", "penstock", "info", "--json", f"{server.url}/data/plain.zarr"]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    assert json.loads(out)["shape"] == [64, 64]
