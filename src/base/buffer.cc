@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -58,6 +59,16 @@ result<std::span<std::byte>> buffer::reserve(std::uint64_t bytes) {
   }
   capacity_ = size;
   return std::span(data_, static_cast<std::size_t>(bytes));
+}
+
+result<std::span<std::byte>> buffer::extend(std::uint64_t kept, std::uint64_t bytes) {
+  if (bytes <= capacity_) return std::span(data_, static_cast<std::size_t>(bytes));
+  buffer larger(ledger_, use_);
+  PENSTOCK_ASSIGN(const std::span<std::byte> out, larger.reserve(bytes));
+  kept = std::min(kept, capacity_);
+  if (kept > 0) std::memcpy(out.data(), data_, static_cast<std::size_t>(kept));
+  *this = std::move(larger);
+  return out;
 }
 
 void buffer::free() noexcept {

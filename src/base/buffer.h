@@ -28,6 +28,9 @@ class buffer {
   /// \error resource_exhausted  The ledger's limit or the system's memory.
   result<std::span<std::byte>> reserve(std::uint64_t bytes);
 
+  /// The same, and the first `kept` bytes stay what they are. Both blocks exist while it grows.
+  result<std::span<std::byte>> extend(std::uint64_t kept, std::uint64_t bytes);
+
   std::byte* data() noexcept { return data_; }
   std::uint64_t capacity() const noexcept { return capacity_; }
   void free() noexcept;

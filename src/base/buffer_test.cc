@@ -43,6 +43,24 @@ TEST(Buffer, IsCountedWhileItHoldsMemory) {
   EXPECT_EQ(accounts.held(memory_use::encoded), 0U);
 }
 
+TEST(Buffer, KeepsItsFirstBytesWhereItIsExtended) {
+  ledger accounts(1 << 20, 0);
+  buffer memory(&accounts);
+  ASSERT_TRUE(memory.extend(100, 64).ok()) << "nothing is there to be kept";
+  memory.data()[0] = std::byte{7};
+  memory.data()[63] = std::byte{9};
+  const auto same = memory.extend(64, 64);
+  ASSERT_TRUE(same.ok());
+  const auto larger = memory.extend(64, 5000);
+  ASSERT_TRUE(larger.ok());
+  EXPECT_EQ(larger->size(), 5000U);
+  EXPECT_EQ((*larger)[0], std::byte{7});
+  EXPECT_EQ((*larger)[63], std::byte{9});
+  EXPECT_EQ(accounts.held(memory_use::scratch), memory.capacity());
+  EXPECT_FALSE(memory.extend(5000, 2 << 20).ok());
+  EXPECT_EQ(memory.data()[0], std::byte{7});
+}
+
 TEST(Buffer, FailsAtTheLimitAndStaysUsable) {
   ledger accounts(5056, 0);
   buffer memory(&accounts);

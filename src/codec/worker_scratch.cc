@@ -15,9 +15,17 @@ error out_of_memory(const char* what) {
 }  // namespace
 
 worker_scratch::worker_scratch(ledger* accounts)
-    : stages_{buffer(accounts), buffer(accounts), buffer(accounts)}, contexts_(std::make_unique<contexts>(accounts)) {}
+    : stages_{buffer(accounts), buffer(accounts), buffer(accounts), buffer(accounts)},
+      accounts_(accounts),
+      contexts_(std::make_unique<contexts>(accounts)) {}
 
 worker_scratch::~worker_scratch() = default;
+
+worker_scratch& worker_scratch::inner() {
+  if (inner_ == nullptr) inner_ = std::make_unique<worker_scratch>(accounts_);
+  inner_->arena = &items();
+  return *inner_;
+}
 
 worker_scratch::contexts::~contexts() {
   ZSTD_freeDCtx(zstd_decoder_);

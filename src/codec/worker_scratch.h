@@ -20,7 +20,8 @@ class worker_scratch {
   worker_scratch(const worker_scratch&) = delete;
   worker_scratch& operator=(const worker_scratch&) = delete;
 
-  /// The stages' buffers: a chain alternates between 0 and 1; 2 holds the decoded cell before a scatter.
+  /// The stages' buffers: a chain alternates between 0 and 1; 2 holds the decoded cell before a scatter. 3 belongs to a
+  /// codec that runs a chain of its own.
   buffer& stage(std::size_t which) noexcept { return stages_[which]; }
 
   /// When the last decode began its scatter, if it needed one and `timed` is set: profiles tell decoding from
@@ -42,8 +43,14 @@ class worker_scratch {
   struct contexts;
   contexts& libraries() noexcept { return *contexts_; }
 
+  /// For a codec that runs a chain of its own, within a stage of this one's: made at first use. Its items go where
+  /// this one's do.
+  worker_scratch& inner();
+
  private:
-  buffer stages_[3];
+  buffer stages_[4];
+  ledger* accounts_;
+  std::unique_ptr<worker_scratch> inner_;
   item_arena own_items_;
   std::unique_ptr<contexts> contexts_;
 };

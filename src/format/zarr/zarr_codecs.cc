@@ -31,10 +31,13 @@ result<std::vector<codec_config>> parse_plain_list(const json& value, std::strin
   return out;
 }
 
+}  // namespace
+
 // Recursion ends: the JSON parser bounds how deep a document nests.
-result<std::shared_ptr<const zarr_shard>> parse_shard(const json& configuration, const std::string& path) {
+result<std::shared_ptr<const zarr_shard>> parse_zarr_shard(const json& configuration, const std::string& path) {
   PENSTOCK_TRY(only_members(configuration, path, {"chunk_shape", "codecs", "index_codecs", "index_location"}));
   auto out = std::make_shared<zarr_shard>();
+  out->configuration = configuration;
 
   PENSTOCK_ASSIGN(const json* chunk, required_member(configuration, path, "chunk_shape"));
   PENSTOCK_ASSIGN(out->chunk, read_extents(*chunk, path + ".chunk_shape", 1));
@@ -56,8 +59,6 @@ result<std::shared_ptr<const zarr_shard>> parse_shard(const json& configuration,
   return std::shared_ptr<const zarr_shard>(std::move(out));
 }
 
-}  // namespace
-
 result<zarr_codecs> parse_zarr_codecs(const json& list, std::string_view path) {
   PENSTOCK_ASSIGN(std::vector<codec_config> all, parse_plain_list(list, path));
   zarr_codecs out;
@@ -70,8 +71,21 @@ result<zarr_codecs> parse_zarr_codecs(const json& list, std::string_view path) {
       return error(errc::corrupt_data,
                    fmt::format("zarr.json: member '{}' has two array-to-bytes codecs, needs one", path));
     }
-    PENSTOCK_ASSIGN(out.shard, parse_shard(all[i].configuration, fmt::format("{}[{}].configuration", path, i)));
+    PENSTOCK_ASSIGN(out.shard, parse_zarr_shard(all[i].configuration, fmt::format("{}[{}].configuration", path, i)));
   }
+  return out;
+}
+
+result<std::vector<codec_config>> whole_chain(const zarr_codecs& list, std::size_t rank) {
+  std::vector<codec_config> out = list.chain;
+  for (codec_config& codec : out) {
+    const json* order = codec.configuration.find("order");
+    if (codec.name != "transpose" || order == nullptr || order->as_string() == nullptr) continue;
+    PENSTOCK_ASSIGN(const auto axes, parse_transpose_order(codec, rank));
+    codec.configuration = json::object_t{{"order", json::array_t(axes.begin(), axes.end())}};
+  }
+  if (list.shard != nullptr) out.push_back({"sharding_indexed", list.shard->configuration});
+  out.insert(out.end(), list.behind.begin(), list.behind.end());
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <penstock/shape.h>
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct zarr_codecs {
 
 /// The configuration of `sharding_indexed`. Nests: `codecs` may hold the next shard.
 struct zarr_shard {
-  extents chunk;  ///< inner chunk, in the order of dimensions that the codecs before the shard leave
+  json configuration;  ///< as it stands in the document
+  extents chunk;       ///< inner chunk, in the order of dimensions that the codecs before the shard leave
   zarr_codecs codecs;
   std::vector<codec_config> index_codecs;
   bool index_at_start = false;
@@ -36,6 +38,13 @@ struct zarr_shard {
 /// \error corrupt_data  Malformed. \error unsupported  Members that are not known.
 /// Source: Zarr v3 core specification, "codecs"; sharding codec specification, version 1.0.
 result<zarr_codecs> parse_zarr_codecs(const json& list, std::string_view path);
+
+/// Parses the configuration of `sharding_indexed`.
+/// \error As parse_zarr_codecs.
+result<std::shared_ptr<const zarr_shard>> parse_zarr_shard(const json& configuration, const std::string& path);
+
+/// `list` put back together, every transpose's order as a list, which is the only form that the codecs know.
+result<std::vector<codec_config>> whole_chain(const zarr_codecs& list, std::size_t rank);
 
 /// The permutation of a `transpose` codec: the i-th dimension that leaves it is dimension `order[i]` before it.
 /// Takes a list, and `"C"` and `"F"`, which writers of 2022 and 2023 used.

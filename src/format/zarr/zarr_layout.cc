@@ -6,17 +6,15 @@
 #include <array>
 #include <cassert>
 #include <charconv>
+#include <iterator>
 #include <utility>
 
 #include "base/checked.h"
+#include "format/zarr/shard_codec.h"
 
 namespace penstock::inline v0 {
 namespace {
 
-std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) noexcept {
-  std::uint64_t sum = 0;
-  return checked_add(a, b, sum) ? sum : byte_range::kAll;
-}
 std::uint64_t saturating_mul(std::uint64_t a, std::uint64_t b) noexcept {
   std::uint64_t product = 0;
   return checked_mul(a, b, product) ? product : byte_range::kAll;
@@ -28,16 +26,14 @@ void append_number(std::string& out, std::uint64_t number) {
   out.append(digits, static_cast<std::size_t>(end - digits));
 }
 
-/// Appends `codecs` with every transpose's order as a list, the only form that the codecs know.
-result<> append_spelled_out(const std::vector<codec_config>& codecs, std::size_t rank, std::vector<codec_config>& out) {
-  for (const codec_config& codec : codecs) {
-    out.push_back(codec);
-    const json* order = codec.configuration.find("order");
-    if (codec.name != "transpose" || order == nullptr || order->as_string() == nullptr) continue;
-    PENSTOCK_ASSIGN(const auto axes, parse_transpose_order(codec, rank));
-    out.back().configuration = json::object_t{{"order", json::array_t(axes.begin(), axes.end())}};
-  }
-  return {};
+/// Whether the bytes of the shard's chunks lie in the object as the shard's index says: nothing moved them, and nothing
+/// but their order came before.
+bool chunks_in_place(const zarr_codecs& codecs) {
+  const auto named = [](std::string_view name) {
+    return [name](const codec_config& codec) { return codec.name == name; };
+  };
+  return std::all_of(codecs.chain.begin(), codecs.chain.end(), named("transpose")) &&
+         std::all_of(codecs.behind.begin(), codecs.behind.end(), named("crc32c"));
 }
 
 /// One level of sharding for shards of the shape `outer`, as far as it does not depend on the levels below.
@@ -92,7 +88,7 @@ result<std::shared_ptr<const zarr_layout>> zarr_layout::make(const zarr_metadata
   return std::shared_ptr<const zarr_layout>(std::move(out));
 }
 
-result<> zarr_layout::compile(const zarr_metadata& metadata, const codec_chain_options& options) {
+result<> zarr_layout::compile(const zarr_metadata& metadata, const codec_chain_options& given) {
   const extents largest = shapes_.shape(0);
   const std::size_t rank = largest.size();
   // A transpose before a shard only changes the order in which the shard counts its dimensions. It commutes with the
@@ -103,21 +99,18 @@ result<> zarr_layout::compile(const zarr_metadata& metadata, const codec_chain_o
 
   extents outer = largest;
   const zarr_codecs* codecs = &metadata.codecs;
-  for (; codecs->shard != nullptr; codecs = &codecs->shard->codecs) {
+  for (; codecs->shard != nullptr && chunks_in_place(*codecs); codecs = &codecs->shard->codecs) {
     if (levels_.size() == kMaxDepth) {
       return error(errc::unsupported, fmt::format("shards nested deeper than {} levels", kMaxDepth));
     }
-    for (const codec_config& codec : codecs->chain) {
-      if (codec.name != "transpose") {
-        return error(errc::unsupported,
-                     fmt::format("codec '{:.80}' before sharding_indexed is not readable", codec.name));
-      }
+    PENSTOCK_ASSIGN(std::vector<codec_config> before, whole_chain({codecs->chain, nullptr, {}}, rank));
+    for (codec_config& codec : before) {
       PENSTOCK_ASSIGN(const auto order, parse_transpose_order(codec, rank));
       dim_vector<std::uint64_t> moved(rank);
       for (std::size_t i = 0; i < rank; ++i) moved[i] = place[order[i]];
       place = moved;
+      chain.push_back(std::move(codec));
     }
-    PENSTOCK_TRY(append_spelled_out(codecs->chain, rank, chain));
     if (codecs->shard->chunk.size() != rank) {
       return error(errc::corrupt_data, fmt::format("sharding_indexed has chunk_shape {}, the array has {} dimensions",
                                                    to_string(codecs->shard->chunk), rank));
@@ -134,7 +127,12 @@ result<> zarr_layout::compile(const zarr_metadata& metadata, const codec_chain_o
     levels_.push_back(std::move(next));
   }
 
-  PENSTOCK_TRY(append_spelled_out(codecs->chain, rank, chain));
+  // What is left is one cell, be it a whole shard that a compressor stands behind.
+  PENSTOCK_ASSIGN(std::vector<codec_config> rest, whole_chain(*codecs, rank));
+  std::move(rest.begin(), rest.end(), std::back_inserter(chain));
+  PENSTOCK_ASSIGN(const shard_codecs with_shards, shard_codecs(metadata, given.external).behind(*codecs));
+  codec_chain_options options = given;
+  options.external = &with_shards;
   cell_ = outer;
   const std::size_t chains = levels_.empty() ? shapes_.count() : 1;
   for (std::size_t number = 0; number < chains; ++number) {

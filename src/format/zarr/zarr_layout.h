@@ -38,8 +38,8 @@ class zarr_layout final : public chunk_layout {
   };
 
   /// \param metadata  Of an array.
-  /// \error unsupported  A codec by name; anything but transpose before `sharding_indexed`, or but crc32c behind it; an
-  ///                     index codec of no fixed size.
+  /// A shard with other codecs than transpose before it, or than crc32c behind it, is one cell (shard_codec.h).
+  /// \error unsupported  A codec by name; an index codec of no fixed size.
   /// \error corrupt_data  A codec's configuration; an inner chunk shape that does not divide its shard's.
   static result<std::shared_ptr<const zarr_layout>> make(const zarr_metadata& metadata,
                                                          const codec_chain_options& options = {});
@@ -78,7 +78,7 @@ class zarr_layout final : public chunk_layout {
   static constexpr std::size_t kMaxDepth = 64;
 
   zarr_layout() : assembler_(*this) {}
-  result<> compile(const zarr_metadata& metadata, const codec_chain_options& options);
+  result<> compile(const zarr_metadata& metadata, const codec_chain_options& given);
   result<> measure_levels(const extents& largest);
   std::uint16_t chain_of(cell_id cell) const;
   index_request request_for(const index_key& key, const level& at, std::uint64_t begin,

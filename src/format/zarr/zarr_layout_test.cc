@@ -398,17 +398,37 @@ TEST(ZarrLayout, ChecksChunkLengthsAlsoWhereTheObjectsSizeIsNotKnown) {
   EXPECT_EQ(done.error().code(), errc::corrupt_data);
 }
 
+TEST(ZarrLayout, TakesAShardBehindWhichBytesAreMovedAsOneCell) {
+  const std::string gzip = R"(, {"name": "gzip", "configuration": {"level": 1}})";
+  const layout_ptr whole = make(document("[20]", "[8]", "[" + shard("[4]", kBytes, kBytes) + gzip + "]"));
+  EXPECT_EQ(whole->depth(), 0u);
+  EXPECT_EQ(whole->shards(), std::nullopt);
+  EXPECT_EQ(whole->chunks(), extents{8});
+  EXPECT_EQ(whole->describe_codecs(),
+            "sharding_indexed((4,), bytes(little); index: bytes(little) at end) | gzip(level=1)");
+  // Only the inner shard: the outer one's chunks still lie where its index says.
+  const layout_ptr inner =
+      make(document("[20]", "[8]", list(shard("[4]", "[" + shard("[2]", kBytes, kBytes) + gzip + "]", kBytes))));
+  EXPECT_EQ(inner->depth(), 1u);
+  EXPECT_EQ(inner->shards(), (extents{8}));
+  EXPECT_EQ(inner->chunks(), extents{4});
+}
+
 TEST(ZarrLayout, RefusesWhatItCannotRead) {
+  EXPECT_EQ(refusal(document("[8]", "[8]", "[" + shard("[3]", kBytes, kBytes) + R"(, "numcodecs.zstd"])")),
+            "corrupt_data: sharding_indexed has chunk_shape (3,), which does not divide (8,)");
+  EXPECT_EQ(refusal(document("[8]", "[8]", "[" + shard("[4, 1]", kBytes, kBytes) + R"(, "numcodecs.zstd"])")),
+            "corrupt_data: sharding_indexed has chunk_shape (4, 1), its input has 1 dimensions");
+  EXPECT_EQ(
+      refusal(document("[8]", "[8]", "[" + shard("[4]", kBytes, R"("numcodecs.zstd")") + R"(, "numcodecs.zstd"])"))
+          .substr(0, 12),
+      "corrupt_data");
   EXPECT_EQ(refusal(document("[8]", "[8]", list(shard("[3]", kBytes, kBytes)))),
             "corrupt_data: sharding_indexed has chunk_shape (3,), which does not divide (8,)");
   EXPECT_EQ(refusal(document("[8]", "[8]", list(shard("[16]", kBytes, kBytes)))),
             "corrupt_data: sharding_indexed has chunk_shape (16,), which does not divide (8,)");
   EXPECT_EQ(refusal(document("[8]", "[8]", list(shard("[4, 1]", kBytes, kBytes)))),
             "corrupt_data: sharding_indexed has chunk_shape (4, 1), the array has 1 dimensions");
-  EXPECT_EQ(
-      refusal(document("[8]", "[8]",
-                       "[" + shard("[4]", kBytes, kBytes) + R"(, {"name": "gzip", "configuration": {"level": 1}}])")),
-      "unsupported: codec 'gzip' behind sharding_indexed is not readable");
   EXPECT_EQ(refusal(document("[8]", "[8]", "[\"numcodecs.delta\", " + shard("[4]", kBytes, kBytes) + "]")),
             "unsupported: codec 'numcodecs.delta' before sharding_indexed is not readable");
   EXPECT_EQ(refusal(document("[8]", "[8]", R"(["bytes", "zfp"])")).substr(0, 12), "corrupt_data");  // no endian

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <penstock/result.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codec/byte_codecs.h"
+#include "codec/codec_chain.h"
+#include "format/zarr/zarr_metadata.h"
+
+namespace penstock::inline v0 {
+
+/// Makes `sharding_indexed` as a codec of a chain, for shards whose bytes do not stand in storage as their index counts
+/// them because other codecs follow: such a shard is one cell, taken apart in memory. All other codecs are asked of
+/// `others`.
+class shard_codecs final : public external_codecs {
+ public:
+  /// \param metadata  Of the array whose chain it is: chunks that a shard lacks have its fill value.
+  /// \param others  May be null. Borrowed, as this is, while a chain is compiled.
+  shard_codecs(const zarr_metadata& metadata, const external_codecs* others);
+
+  /// The same for the shard of `list`, with the fill value that codecs before it make of the array's.
+  /// \error unsupported  Another codec than transpose, scale_offset or cast_value before a shard.
+  result<shard_codecs> behind(const zarr_codecs& list) const;
+
+  /// \error corrupt_data  A chunk shape that does not divide the shard's; no array at that place of the list.
+  /// \error unsupported  As for other codecs.
+  result<compiled_codec> make(const codec_config& config, const stage_type& input) const override;
+
+ private:
+  dtype type_;
+  std::vector<std::byte> fill_value_;
+  std::shared_ptr<const std::string> fill_text_;
+  const external_codecs* others_;
+};
+
+}  // namespace penstock::inline v0
