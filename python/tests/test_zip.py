@@ -25,7 +25,12 @@ class OldName(zipfile.ZipInfo):
         return self.filename.encode("cp437"), 0
 
 
-METHODS = {"stored": zipfile.ZIP_STORED, "deflated": zipfile.ZIP_DEFLATED}
+METHODS = {
+    "stored": zipfile.ZIP_STORED,
+    "deflated": zipfile.ZIP_DEFLATED,
+    "bzip2": zipfile.ZIP_BZIP2,
+    "lzma": zipfile.ZIP_LZMA,
+}
 
 
 def archive(path: Path, objects: dict[str, bytes], method: int = zipfile.ZIP_STORED, prefix: str = "") -> Path:

@@ -14,7 +14,7 @@
 namespace penstock::inline v0 {
 
 /// How an entry's bytes are kept (APPNOTE 4.4.5). Other numbers are refused when such an entry is read.
-enum class zip_method : std::uint16_t { stored = 0, deflated = 8, zstd = 93 };
+enum class zip_method : std::uint16_t { stored = 0, deflated = 8, bzip2 = 12, lzma = 14, zstd = 93, xz = 95 };
 
 /// One entry of an archive, as its central directory describes it. Offsets are those of the file, prefix included.
 struct zip_entry {

@@ -1,8 +1,6 @@
 #include "store/zip_store.h"
 
 #include <fmt/format.h>
-#include <libdeflate.h>
-#include <zstd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -15,6 +13,7 @@
 #include "store/file_parts.h"
 #include "store/path_key.h"
 #include "store/zip_archive.h"
+#include "store/zip_decode.h"
 #include "store/zip_writer.h"
 
 namespace penstock::inline v0 {
@@ -41,30 +40,6 @@ namespace {
 /// A compressed entry is kept decoded for its ranges up to this size; no shard is longer in sane archives.
 constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{1} << 30;
 
-error damaged(std::string_view what) { return {errc::corrupt_data, fmt::format("the zip entry {}", what)}; }
-
-result<> check_crc(std::span<const std::byte> bytes, const zip_entry& entry) {
-  const std::uint32_t found = bytes.empty() ? 0 : libdeflate_crc32(0, bytes.data(), bytes.size());
-  if (found == entry.crc) return {};
-  return damaged(fmt::format("has the checksum {:08x}, its directory says {:08x}", found, entry.crc));
-}
-
-result<> check_method(const zip_entry& entry) {
-  if (entry.encrypted()) return error(errc::unsupported, "encrypted zip entries are not supported");
-  switch (entry.method) {
-    case zip_method::stored:
-    case zip_method::deflated:
-    case zip_method::zstd:
-      return {};
-  }
-  const char* const names[] = {"", "shrunk",    "", "", "",      "", "imploded", "",
-                               "", "deflate64", "", "", "bzip2", "", "lzma"};
-  const auto number = static_cast<unsigned>(entry.method);
-  const char* const name = number == 95 ? "xz" : number < std::size(names) ? names[number] : "";
-  return error(errc::unsupported, fmt::format("zip entries of compression method {}{}{} are not supported", number,
-                                              *name != '\0' ? ", " : "", name));
-}
-
 // Fills `out`, which has the decoded size, from the entry's encoded bytes.
 result<> decode(const zip_archive& from, std::uint64_t data, const zip_entry& entry, std::span<std::byte> out) {
   if (entry.method == zip_method::stored) {
@@ -73,23 +48,7 @@ result<> decode(const zip_archive& from, std::uint64_t data, const zip_entry& en
   }
   std::vector<std::byte> encoded(static_cast<std::size_t>(entry.encoded_bytes));  // no more than the file has
   PENSTOCK_TRY(read_file_at(from.file(), data, encoded));
-  if (entry.method == zip_method::deflated) {
-    struct close {
-      void operator()(libdeflate_decompressor* which) const noexcept { libdeflate_free_decompressor(which); }
-    };
-    const std::unique_ptr<libdeflate_decompressor, close> context(libdeflate_alloc_decompressor());
-    if (!context) return error(errc::resource_exhausted, "no memory for a decompressor");
-    std::size_t made = 0;
-    const auto outcome =
-        libdeflate_deflate_decompress(context.get(), encoded.data(), encoded.size(), out.data(), out.size(), &made);
-    if (outcome != LIBDEFLATE_SUCCESS || made != out.size())
-      return damaged(fmt::format("does not inflate to its {} bytes", out.size()));
-  } else {
-    const std::size_t made = ZSTD_decompress(out.data(), out.size(), encoded.data(), encoded.size());
-    if (ZSTD_isError(made) != 0U || made != out.size())
-      return damaged(fmt::format("does not decompress to its {} bytes", out.size()));
-  }
-  return check_crc(out, entry);
+  return decode_entry(entry, encoded, out);
 }
 
 }  // namespace
@@ -206,9 +165,7 @@ result<std::shared_ptr<const zip_store::decoded_entry>> zip_store::decode_kept(z
   zip_entry entry;
   version now;
   if (!from.find(wanted.key, entry, now) || !(now == seen)) return version_has_changed();
-  // Deflate makes at most 1032 bytes of one: sizes in storage drive no allocation. Zstandard knows no such bound.
-  if (entry.method == zip_method::deflated && entry.decoded_bytes / 1032 > entry.encoded_bytes)
-    return damaged(fmt::format("cannot be {} bytes, deflated to {}", entry.decoded_bytes, entry.encoded_bytes));
+  PENSTOCK_TRY(check_growth(entry));
   if (entry.decoded_bytes > kMaxKeptBytes) {
     return error(errc::resource_exhausted,
                  fmt::format("a part of a compressed zip entry of {} bytes: it would be decoded as a whole",

@@ -19,10 +19,11 @@ struct zip_store_options {
 
 /// The entries of a zip archive: key `a/b` is the entry of that name. Thread-safe.
 ///
-/// **Reads**: stored entries are read in place, at any range; deflated and zstd ones are decoded as a whole (the last
-/// one is kept for further ranges). Checksums are verified wherever a whole entry was read. Other methods and encrypted
-/// entries are `unsupported` when they are read. The path is looked at with every call: an archive that was replaced or
-/// rewritten is opened anew. A file that is not there, or empty, is an archive of nothing.
+/// **Reads**: stored entries are read in place, at any range; compressed ones (deflate, bzip2, lzma, zstd, xz) are
+/// decoded as a whole (the last one is kept for further ranges). Checksums are verified wherever a whole entry was
+/// read. Other methods and encrypted entries are `unsupported` when they are read. The path is looked at with every
+/// call: an archive that was replaced or rewritten is opened anew. A file that is not there, or empty, is an archive of
+/// nothing.
 ///
 /// **Versions** are the file's as of its opening, and the entry's place, size and checksum: writes of this store leave
 /// the versions of other entries as they are.
