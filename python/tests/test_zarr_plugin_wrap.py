@@ -202,7 +202,54 @@ def test_missing_chunks_and_fortran_order_follow_the_config():
         strict[...]
     fortran = pz.wrap(zarr.open_array(made.store, config={"order": "F"}))
     assert fortran[...].flags.f_contiguous
-    assert "Fortran" in str(pz.explain(fortran))
+    assert "selections, read: array" in str(pz.explain(fortran))
+
+
+ORDERS: dict[str, dict[str, Any]] = {
+    "Fortran order in memory": {"config": {"order": "F"}},
+    "Fortran order, v2": {"zarr_format": 2, "order": "F"},
+    "big-endian, v2": {"zarr_format": 2, "dtype": ">i4"},
+    "big-endian and Fortran order, v2": {"zarr_format": 2, "dtype": ">i4", "order": "F"},
+    "big-endian codec": {"serializer": zarr.codecs.BytesCodec(endian="big")},
+    "text": {"dtype": str},
+    "text, Fortran order": {"dtype": str, "config": {"order": "F"}},
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ORDERS)
+def test_other_orders_and_text_go_past_zarr_python_both_ways(name, tmp_path):
+    """Values, dtypes and layouts in memory are zarr-python's; nothing takes its way but what is asked to."""
+    options = {"shape": (12, 10), "chunks": (5, 4), "dtype": "i4", **ORDERS[name]}
+    made, held = (zarr.create_array(str(tmp_path / each), **options) for each in "ab")
+    wrapped = pz.wrap(held)
+    values = np.arange(120).reshape(12, 10)
+    values = values.astype(made.metadata.dtype.to_native_dtype())
+    pz.stats(reset=True)
+    for array in (made, wrapped):
+        array[...] = values
+        array[2:7, ::3] = values[3:8, ::3]
+        array[9] = values[0]
+        array[4, 5] = "7" if "text" in name else 7
+        array.set_orthogonal_selection(([1, 8], slice(2, 4)), values[:2, :2])
+    assert pz.stats()["write"]["paths"] == {"array": 5}
+    for key in (np.s_[...], np.s_[3:11, 1:9:2], np.s_[4], np.s_[:, 3], np.s_[4:5]):
+        a, b = made[key], wrapped[key]
+        assert a.dtype == b.dtype
+        assert np.array_equal(a, b)
+        assert (a.flags.c_contiguous, a.flags.f_contiguous) == (b.flags.c_contiguous, b.flags.f_contiguous)
+    assert pz.stats()["read"]["paths"] == {"array": 5}
+    assert made[4, 5] == wrapped[4, 5]
+    assert type(made[4, 5]) is type(wrapped[4, 5])
+    for kind, key in (("orthogonal", ([1, 8], slice(2, 9))), ("coordinate", ([1, 8], [2, 9])), ("block", (1, 2))):
+        a, b = (getattr(array, f"get_{kind}_selection")(key) for array in (made, wrapped))
+        assert a.dtype == b.dtype
+        assert np.array_equal(a, b)
+        assert (a.flags.c_contiguous, a.flags.f_contiguous) == (b.flags.c_contiguous, b.flags.f_contiguous)
+    assert np.array_equal(made[...], zarr.open_array(str(tmp_path / "b"))[...])
+    shown = str(pz.explain(wrapped))
+    assert "selections, read: array" in shown
+    assert "selections, written: array" in shown
 
 
 def test_it_stays_whole_when_the_array_changes():

@@ -36,7 +36,7 @@ from penstock._errors import (
 )
 from penstock.zarr._fancy import KINDS, is_plain
 from penstock.zarr._pipeline import CodecPipeline, direct
-from penstock.zarr._program import EXPORTED, chunk_order, foreign_codec
+from penstock.zarr._program import EXPORTED, chunk_order, exported, foreign_codec
 from penstock.zarr._route import Route
 from penstock.zarr._settings import count
 
@@ -67,7 +67,20 @@ def _plain_buffers() -> bool:
 class _Engine:
     """One array as the engine sees it, for as long as its metadata and its store stay what they are."""
 
-    __slots__ = ("array", "drives", "dtype", "keeps_empty", "metadata", "reason", "route", "threads", "writes")
+    __slots__ = (
+        "array",
+        "drives",
+        "dtype",
+        "keeps_empty",
+        "metadata",
+        "native",
+        "order",
+        "plain",
+        "reason",
+        "route",
+        "threads",
+        "writes",
+    )
 
     def __init__(self, async_array: Any) -> None:
         self.metadata = async_array.metadata
@@ -82,7 +95,11 @@ class _Engine:
             and getattr(pipeline, "sync_transform", None) is not None
         )
         self.dtype: np.dtype[Any] = self.metadata.dtype.to_native_dtype()
+        self.native = self.dtype if self.dtype.kind == "T" else self.dtype.newbyteorder("=")
         self.keeps_empty = async_array.config.write_empty_chunks
+        self.order = self.metadata.order if self.metadata.zarr_format == 2 else async_array.config.order
+        self.plain = self.order == "C" and self.dtype.isnative
+        """What the engine makes is what zarr-python makes: no other order of elements or bytes."""
         self.reason = self._open(async_array)
         self.writes = self._may_write(async_array)
 
@@ -94,7 +111,7 @@ class _Engine:
             and (self.route.values is not None or self.route.native_writes)
             and not store.read_only
             and getattr(self.metadata, "_stored_document", None) is None
-            and self.dtype.char in EXPORTED
+            and (self.dtype.char in EXPORTED or self.dtype.kind == "T")
             and isinstance(pipeline, CodecPipeline)
             and chunk_order(tuple(pipeline)) in (None, "morton")
         )
@@ -111,14 +128,11 @@ class _Engine:
             return f"{type(self.route.store).__name__} is no zarr.abc.store.Store"
         if metadata.zarr_format == 2:
             codecs = [*(metadata.filters or ()), *filter(None, [metadata.compressor])]
-            order = metadata.order
         else:
-            codecs, order = list(metadata.codecs), async_array.config.order
+            codecs = list(metadata.codecs)
         foreign = foreign_codec(codecs)
         if foreign:
             return foreign
-        if order != "C":
-            return "its arrays in memory have Fortran order"
         if not getattr(async_array.config, "read_missing_chunks", True):
             return "missing chunks are to be errors"
         dtype = self.dtype
@@ -135,7 +149,7 @@ class _Engine:
             return f"{error.code}: {error.message or str(error).splitlines()[0]}"
         except Exception as error:  # zarr-python refuses to write it down
             return f"its metadata cannot be written as JSON: {error}"
-        if self.array.dtype != dtype:
+        if self.array.dtype != self.native:
             reason = f"its arrays in memory have dtype {dtype}, the engine makes {self.array.dtype}"
             self.array = None
             return reason
@@ -167,13 +181,25 @@ def _selection_method(name: str) -> Callable[..., Any]:
     return method
 
 
+def _read_shaped(engine: _Engine, selection: Any) -> Any:
+    """Text, arrays in Fortran order, and items in the other byte order. Single elements are left to zarr-python."""
+    assert engine.array is not None
+    shape = engine.array._resolve(selection)[1] if is_plain(selection) else ()
+    if not shape:
+        return NotImplemented
+    if engine.order == "C" or engine.dtype.kind == "T":
+        found = engine.array._read(selection, engine.threads, None)
+    else:
+        found = np.empty(shape, engine.array.dtype, order="F")
+        engine.array._read_into(selection, exported(found), engine.threads, None)
+    return np.asarray(found, engine.dtype, order="K" if engine.order == "C" else "F")
+
+
 def _read_plain(engine: _Engine, selection: Any, scalar: bool) -> Any:
     assert engine.array is not None
     try:
-        if engine.dtype.kind == "T":
-            if not is_plain(selection) or not engine.array._resolve(selection)[1]:
-                return NotImplemented
-            found = engine.array._read(selection, engine.threads, None)
+        if engine.dtype.kind == "T" or not engine.plain:
+            found = _read_shaped(engine, selection)
         else:
             found = _core.read_plain(engine.array, selection, scalar, engine.threads)
     except OutOfRangeError:
@@ -214,12 +240,15 @@ class Array(_Array):  # type: ignore[misc]
 
     def _penstock_value(self, value: Any) -> Any:
         """`value` where its elements need no cast of zarr-python's; None: they do."""
-        dtype = self._penstock_engine().dtype
+        engine = self._penstock_engine()
+        dtype, native = engine.dtype, engine.native
         if type(value) is np.ndarray:
-            return value if value.dtype == dtype else None
-        if type(value) in _NUMBERS and dtype.kind in "iufc":
+            if value.dtype != dtype:
+                return None
+            return value if engine.plain else value.astype(native, copy=False)
+        if (type(value) in _NUMBERS and dtype.kind in "iufc") or (type(value) is str and dtype.kind == "T"):
             try:
-                return np.asarray(value, dtype=dtype)
+                return np.asarray(value, dtype=native)
             except (TypeError, ValueError, OverflowError):
                 return None
         return None
@@ -234,7 +263,12 @@ class Array(_Array):  # type: ignore[misc]
             return False
         assert engine.array is not None
         try:
-            written = _core.write_plain(engine.array, selection, value, engine.keeps_empty)
+            if engine.dtype.kind == "T":
+                written = is_plain(selection) and value.shape in ((), engine.array._resolve(selection)[1])
+                if written:
+                    engine.array._write(selection, value, engine.threads, None, False, engine.keeps_empty)
+            else:
+                written = _core.write_plain(engine.array, selection, value, engine.keeps_empty)
         except (CorruptDataError, InvalidArgumentError, StorageError):
             return False  # the pipeline finds it too, and says it in zarr-python's words
         if written:
@@ -244,7 +278,7 @@ class Array(_Array):  # type: ignore[misc]
     def _penstock_read_fancy(self, kind: str, selection: Any) -> Any:
         """Lists, points, masks and blocks; `NotImplemented` where zarr-python is to read, or to refuse."""
         engine = self._penstock_engine()
-        if engine.array is None or not _plain_buffers():
+        if engine.array is None or engine.order != "C" or not _plain_buffers():
             return NotImplemented
         try:
             chosen = KINDS[kind](engine.array, selection)
@@ -254,7 +288,7 @@ class Array(_Array):  # type: ignore[misc]
         except Error:
             return NotImplemented
         count("read", "array")
-        return found
+        return np.asarray(found, engine.dtype)
 
     def _penstock_write_fancy(self, kind: str, selection: Any, value: Any) -> bool:
         engine = self._penstock_engine()
