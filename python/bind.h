@@ -24,6 +24,7 @@ void bind_dtype(nb::module_& m);
 void bind_array(nb::module_& m);
 void bind_group(nb::module_& m);
 void bind_open(nb::module_& m);
+void bind_described(nb::module_& m);
 void bind_pipeline(nb::module_& m);
 void bind_create(nb::module_& m);
 void bind_copy(nb::module_& m);

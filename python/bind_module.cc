@@ -18,6 +18,7 @@ NB_MODULE(_core, m) {
   bind_array(m);
   bind_group(m);
   bind_open(m);
+  bind_described(m);
   bind_pipeline(m);
   bind_create(m);
   bind_copy(m);

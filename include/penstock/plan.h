@@ -37,6 +37,8 @@ struct plan_object {
   std::string key;      ///< in the store, prefix included
   version expected;     ///< of the index (or the layout) that the plan rests on; unknown: any
   bool pinned = false;  ///< `expected` is the layout's: planning again cannot help where it no longer holds
+  /// An index in storage named its ranges: where they are gone, what is there now may say more.
+  bool has_index = false;
 };
 
 /// What a fetch asks of the store.
@@ -55,7 +57,8 @@ struct fetch_op {
   std::uint32_t first_decode = 0, decode_count = 0;
   std::uint32_t first_fill = 0, fill_count = 0;
   request what = request::data;
-  bool in_place = false;  ///< one identity-coded cell, contiguous in the target: read straight into it
+  bool in_place = false;       ///< one identity-coded cell, contiguous in the target: read straight into it
+  bool may_be_absent = false;  ///< the object need not exist: its cells are the fill value then
   byte_range range;
 };
 

@@ -253,6 +253,22 @@ def _dlpack_capsule(
 ) -> Any:
     """A DLPack capsule over memory that `owner` keeps; `strides` in bytes."""
 
+def open_reference(
+    context: Context,
+    documents: dict[str, str],
+    table: bytes,
+    variants: list[tuple[list[int], tuple[int, ...] | None]],
+    objects: list[tuple[bytes, Store | bytes, bytes, bool]],
+    format: str,
+    uri: bytes,
+    dimension_names: tuple[str | None, ...] | None,
+    missing_is_fill: bool,
+) -> Array:
+    """An array whose bytes lie in objects of other formats."""
+
+def save_references(from_: Array) -> bytes:
+    """The reference table of such an array, in its saved form."""
+
 def open_described(store: Store, context: Context, path: _bytes, documents: dict[str, str]) -> Array:
     """Open an array whose metadata documents are given, by name and text; nothing is read."""
 

@@ -390,7 +390,7 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
       for (std::uint32_t i = 0; i < op.fill_count && !stopping(); ++i)
         fill_cell(from, of.plan.fills[op.first_fill + i].cell, worker);
     }
-  } else if (done.error().code() == errc::not_found && op.what == request::data && op.range.whole()) {
+  } else if (done.error().code() == errc::not_found && op.what == request::data && op.may_be_absent) {
     for (std::uint32_t i = 0; i < op.decode_count; ++i)
       fill_cell(from, of.plan.decodes[op.first_decode + i].cell, worker);
     note_missing(of.plan.source);
@@ -401,7 +401,8 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
                 fmt::format("'{}' {} since the array was opened", object.key, gone ? "is gone" : "has changed"));
     if (op.decode_count != 0) bad->note(from.layout->describe(of.plan.decodes[op.first_decode].cell));
     bad->note(read_note(object.key, op.range));
-  } else if (done.error().code() == errc::not_found || done.error().code() == errc::version_changed) {
+  } else if ((done.error().code() == errc::not_found && object.has_index) ||
+             done.error().code() == errc::version_changed) {
     again = true;  // an index named these bytes, and they are gone: plan again from what is there now
     if (from.uid != 0) state_->indexes().drop(from.uid, object.object);
   } else {

@@ -171,6 +171,7 @@ void planner::build(plan_indexes& known, read_plan& plan) {
     const index_entry* index = known.find(source_, {object, 0});
     entry.expected = index == nullptr ? from.layout->expected(object) : index->seen;
     entry.pinned = index == nullptr && entry.expected.known();
+    entry.has_index = index != nullptr;
 
     const auto first_fill = static_cast<std::uint32_t>(plan.fills.size());
     auto fill_count = static_cast<std::uint32_t>(present - i);
@@ -231,7 +232,8 @@ void planner::add_fetches(read_plan& plan, std::uint32_t object, std::span<const
     }
     decode.length = range.length;
 
-    bool joins = open && !in_place && !range.whole();
+    const bool may_be_absent = extent.state == presence::unknown;
+    bool joins = open && !in_place && !range.whole() && plan.fetches.back().may_be_absent == may_be_absent;
     if (joins) {
       const fetch_op& last = plan.fetches.back();
       const std::uint64_t new_end = std::max(end, range.offset + range.length);
@@ -248,6 +250,7 @@ void planner::add_fetches(read_plan& plan, std::uint32_t object, std::span<const
       op.first_decode = static_cast<std::uint32_t>(plan.decodes.size());
       op.range = range;
       op.in_place = in_place;
+      op.may_be_absent = may_be_absent;
       op.first_fill = first_fill;
       op.fill_count = fill_count;
       first_fill += fill_count;

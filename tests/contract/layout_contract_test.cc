@@ -1,8 +1,10 @@
 #include "contract/layout_contract.h"
 
+#include <cstring>
 #include <string_view>
 
 #include "format/raw/raw_layout.h"
+#include "format/reference/reference_layout.h"
 #include "format/zarr/shard_fixture.h"
 #include "format/zarr/zarr_layout.h"
 
@@ -124,6 +126,49 @@ const layout_case kCases[] = {
                         LITTLE, "end") "]"),
 };
 
+/// 5 x 6 chunks in three objects; one in four was never written, one in five has codecs of its own.
+layout_case reference_case(std::string name, bool listed) {
+  layout_case out = zarr_case(std::move(name), 0, nullptr, "[9, 11]", "[2, 2]", "[\"bytes\"]");
+  out.make = [cells = out.make, listed]() -> std::shared_ptr<const chunk_layout> {
+    bytes table(8);
+    std::memcpy(table.data(), "PSREFS01", 8);
+    const auto add = [&table](std::uint64_t value, int width) {
+      for (int i = 0; i < width; ++i) table.push_back(static_cast<std::byte>(value >> (8 * i)));
+    };
+    std::vector<cell_id> present;
+    for (cell_id cell = 0; cell < 30; ++cell)
+      if (!listed || cell % 4 != 1) present.push_back(cell);
+    add(present.size(), 8);
+    add(30, 8);
+    for (const int width : {listed ? 1 : 0, 1, 2, 1, 1, 0, 0, 0}) add(static_cast<std::uint64_t>(width), 1);
+    if (listed)
+      for (const cell_id cell : present) add(cell, 1);
+    for (const cell_id cell : present) add(cell % 3, 1);
+    for (const cell_id cell : present) add(7 + 5 * (29 - cell), 2);
+    for (std::size_t i = 0; i < present.size(); ++i) add(4, 1);
+    for (const cell_id cell : present) add(cell % 5 == 0 ? 1 : 0, 1);
+    auto parsed = reference_table::parse(table);
+    EXPECT_TRUE(parsed.ok()) << parsed.error().to_string();
+    if (!parsed.ok()) return nullptr;
+    const std::shared_ptr<const chunk_layout> base = cells();
+    reference_layout::settings with;
+    with.more_chains = {base->chains()[0]};
+    with.objects = {"a", "b/c", "d"};
+    auto made = reference_layout::make(base, *parsed, std::move(with));
+    EXPECT_TRUE(made.ok()) << made.error().to_string();
+    return made.ok() ? *made : nullptr;
+  };
+  out.object = [](object_id object) -> std::optional<bytes> {
+    if (object >= 3) return std::nullopt;
+    return bytes(200, static_cast<std::byte>(object));
+  };
+  return out;
+}
+
+const layout_case kReferences[] = {reference_case("references", true), reference_case("references_to_all", false)};
+
+INSTANTIATE_TEST_SUITE_P(Reference, LayoutContract, testing::ValuesIn(kReferences),
+                         [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
 INSTANTIATE_TEST_SUITE_P(Zarr, LayoutContract, testing::ValuesIn(kCases),
                          [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
 

@@ -1,0 +1,88 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind.h"
+
+#include "api/open_reference.h"
+
+namespace penstock::inline v0::python {
+namespace {
+
+std::string text_of(const nb::bytes& from) { return {from.c_str(), from.size()}; }
+
+extents extents_of(nb::handle shape) {
+  extents out;
+  for (const nb::handle each : nb::borrow<nb::tuple>(shape)) out.push_back(nb::cast<std::uint64_t>(each));
+  return out;
+}
+
+// (skipped filters, shape or None)
+chain_variant variant_of(nb::handle from) {
+  const auto parts = nb::borrow<nb::tuple>(from);
+  chain_variant out;
+  for (const nb::handle each : nb::borrow<nb::list>(parts[0])) out.skipped.push_back(nb::cast<std::uint32_t>(each));
+  if (!parts[1].is_none()) out.shape = extents_of(parts[1]);
+  return out;
+}
+
+// (name, Store or bytes, key, whether it is pinned). Bytes become an object of memory that is this array's own.
+referenced_object object_of(nb::handle from, const std::shared_ptr<store>& inlined) {
+  const auto parts = nb::borrow<nb::tuple>(from);
+  referenced_object out;
+  out.name = text_of(nb::cast<nb::bytes>(parts[0]));
+  out.pinned = nb::cast<bool>(parts[3]);
+  if (nb::isinstance<nb::bytes>(parts[1])) {
+    const auto value = nb::cast<nb::bytes>(parts[1]);
+    const part whole(static_cast<const std::byte*>(value.data()), value.size());
+    unwrap(inlined->put(out.name, {&whole, 1}, {}));
+    out.from = inlined;
+    out.key = out.name;
+    return out;
+  }
+  out.from = nb::cast<const store_handle&>(parts[1]).store;
+  out.key = text_of(nb::cast<nb::bytes>(parts[2]));
+  return out;
+}
+
+array_handle open_one(const context_handle& with, nb::dict documents, nb::bytes table, nb::list variants,
+                      nb::list objects, nb::str format, nb::bytes uri, nb::object dimension_names,
+                      bool missing_is_fill) {
+  referenced_array what;
+  for (const auto& [name, text] : documents)
+    what.documents.emplace_back(nb::cast<nb::str>(name).c_str(), nb::cast<nb::str>(text).c_str());
+  what.table = {static_cast<const std::byte*>(table.data()), table.size()};
+  for (const nb::handle each : variants) what.variants.push_back(variant_of(each));
+  const std::shared_ptr<store> inlined = make_memory_store();
+  for (const nb::handle each : objects) what.objects.push_back(object_of(each, inlined));
+  what.format = format.c_str();
+  what.uri = text_of(uri);
+  if (!dimension_names.is_none()) {
+    for (const nb::handle each : nb::borrow<nb::tuple>(dimension_names)) {
+      if (each.is_none())
+        what.dimension_names.emplace_back();
+      else
+        what.dimension_names.emplace_back(nb::cast<nb::str>(each).c_str());
+    }
+  }
+  what.missing_is_fill = missing_is_fill;
+  return array_handle(call_engine([&] { return open_reference(with.context, what); }));
+}
+
+nb::bytes save(const array_handle& from) {
+  const std::vector<std::byte> saved = call_engine([&] { return save_references(from.array); });
+  return nb::bytes(saved.data(), saved.size());
+}
+
+}  // namespace
+
+void bind_described(nb::module_& m) {
+  m.def("open_reference", &open_one, nb::arg("context"), nb::arg("documents"), nb::arg("table"), nb::arg("variants"),
+        nb::arg("objects"), nb::arg("format"), nb::arg("uri"), nb::arg("dimension_names").none(),
+        nb::arg("missing_is_fill"),
+        "An array whose bytes lie in objects of other formats. `table` is its reference table in the saved form; "
+        "`variants` are (filters left out, cell shape or None); `objects` are (name, Store or bytes, key, pinned).");
+  m.def("save_references", &save, nb::arg("from_"), "The reference table of such an array, in its saved form.");
+}
+
+}  // namespace penstock::inline v0::python

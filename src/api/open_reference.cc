@@ -1,0 +1,120 @@
+#include "api/open_reference.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/array_state.h"
+#include "api/open_described.h"
+#include "api/zarr_nodes.h"
+#include "codec/array_stages.h"
+#include "engine/blocking_read.h"
+#include "engine/index_io.h"
+#include "format/reference/reference_layout.h"
+#include "store/reference_store.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+result<zarr_metadata> metadata_of(const referenced_array& what) {
+  const std::shared_ptr<store> shelf = make_memory_store();
+  for (const auto& [name, text] : what.documents) {
+    const part bytes = std::as_bytes(std::span(text));
+    auto put = shelf->put(name, {&bytes, 1}, {});
+    if (!put.ok()) return std::move(put).error();
+  }
+  PENSTOCK_ASSIGN(std::optional<zarr_node> found, find_zarr_node(*shelf, "", consolidation::never));
+  if (!found || found->metadata.kind != zarr_node_kind::array) {
+    return error(errc::corrupt_data, "the references have no metadata of an array");
+  }
+  return std::move(found->metadata);
+}
+
+result<std::vector<codec_chain>> chains_of(const referenced_array& what, const zarr_metadata& metadata,
+                                           codec_chain_options options, const extents& cell) {
+  options.stored_order_filters = metadata.zarr_format == 2;
+  const std::vector<codec_config>& usual = metadata.codecs.chain;
+  // Array codecs at the head say how items lie; what follows are the filters that a mask counts.
+  std::size_t head = 0;
+  while (head < usual.size() &&
+         std::find(kArrayCodecNames.begin(), kArrayCodecNames.end(), usual[head].name) != kArrayCodecNames.end()) {
+    ++head;
+  }
+  std::vector<codec_chain> out;
+  for (const chain_variant& variant : what.variants) {
+    std::vector<codec_config> codecs;
+    for (std::size_t i = 0; i < usual.size(); ++i) {
+      const bool skipped =
+          i >= head && std::find(variant.skipped.begin(), variant.skipped.end(), i - head) != variant.skipped.end();
+      if (!skipped) codecs.push_back(usual[i]);
+    }
+    PENSTOCK_ASSIGN(codec_chain made,
+                    codec_chain::compile(codecs, metadata.type, variant.shape ? *variant.shape : cell, options));
+    out.push_back(std::move(made));
+  }
+  return out;
+}
+
+result<version> version_now(const referenced_object& of) {
+  auto seen = read_and_wait(*of.from, of.key, {0, 0, false}, byte_range::kAll - 1);
+  if (!seen.ok()) return std::move(seen).error().note(read_note(of.name, {}));
+  return seen->seen;
+}
+
+result<std::shared_ptr<const store>> store_of(const referenced_array& what) {
+  std::vector<reference_store::object> objects;
+  objects.reserve(what.objects.size());
+  for (const referenced_object& each : what.objects) {
+    reference_store::object made{each.name, each.from, each.key, {}};
+    if (each.pinned && each.from->traits().versions) {
+      PENSTOCK_ASSIGN(made.pinned, version_now(each));
+    }
+    objects.push_back(std::move(made));
+  }
+  PENSTOCK_ASSIGN(std::shared_ptr<const store> made, reference_store::make(std::move(objects), what.uri));
+  return made;
+}
+
+result<array> open_parts(const std::shared_ptr<context>& with, const referenced_array& what) {
+  PENSTOCK_ASSIGN(const zarr_metadata metadata, metadata_of(what));
+  open_options options;
+  options.context = with;
+  PENSTOCK_ASSIGN(std::shared_ptr<const store> from, store_of(what));
+  PENSTOCK_ASSIGN(const array plain, open_described(from, options, what.documents));
+
+  codec_chain_options codecs;
+  codecs.external = with->state().codecs();
+  reference_layout::settings settings;
+  PENSTOCK_ASSIGN(settings.more_chains, chains_of(what, metadata, codecs, plain.chunks()));
+  for (const referenced_object& each : what.objects) settings.objects.push_back(each.name);
+  settings.missing_is_fill = what.missing_is_fill;
+  PENSTOCK_ASSIGN(std::shared_ptr<const reference_table> table, reference_table::parse(what.table));
+  PENSTOCK_ASSIGN(std::shared_ptr<const reference_layout> layout,
+                  reference_layout::make(plain.state().layout, std::move(table), std::move(settings)));
+
+  auto state = std::make_shared<array_state>(plain.state());
+  state->uid = with->state().next_uid();
+  state->caches_indexes = false;
+  state->layout = std::move(layout);
+  state->format = what.format;
+  state->uri = what.uri;
+  if (!what.dimension_names.empty()) state->dimension_names = what.dimension_names;
+  return array(std::move(state));
+}
+
+}  // namespace
+
+result<array> open_reference(const std::shared_ptr<context>& with, const referenced_array& what) {
+  auto made = open_parts(with, what);
+  if (!made.ok()) return std::move(made).error().note("opening '" + what.uri + "'");
+  return made;
+}
+
+result<std::vector<std::byte>> save_references(const array& from) {
+  const auto* const layout = dynamic_cast<const reference_layout*>(from.state().layout.get());
+  if (layout == nullptr) {
+    return error(errc::invalid_argument, "'" + from.uri() + "' is no array of references: it has no table to save");
+  }
+  return layout->table().save();
+}
+
+}  // namespace penstock::inline v0

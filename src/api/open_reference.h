@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <penstock/array.h>
+
+namespace penstock::inline v0 {
+
+/// An object that references name.
+struct referenced_object {
+  std::string name;  ///< as errors show it: a path, a URI
+  std::shared_ptr<const store> from;
+  std::string key;      ///< in `from`
+  bool pinned = false;  ///< reads fail once it is another version than now
+};
+
+/// The array's usual codecs, with some left out.
+struct chain_variant {
+  std::vector<std::uint32_t> skipped;  ///< numbers of filters and compressor, in the order of encoding
+  std::optional<extents> shape;        ///< of cells that are stored shorter than the others
+};
+
+/// An array whose bytes lie in objects that other formats made.
+struct referenced_array {
+  /// Its Zarr metadata (`.zarray` and `.zattrs`, or `zarr.json`), by name: what it is, and how its chunks decode.
+  std::vector<std::pair<std::string, std::string>> documents;
+  std::span<const std::byte> table;  ///< see reference_table
+  std::vector<chain_variant> variants;
+  std::vector<referenced_object> objects;
+  std::string format, uri;
+  std::vector<std::optional<std::string>> dimension_names;  ///< empty: as the documents say
+  bool missing_is_fill = false;
+};
+
+/// \error corrupt_data, unsupported  The metadata or the table, by member. \error not_found  A pinned object.
+result<array> open_reference(const std::shared_ptr<context>& with, const referenced_array& what);
+
+/// The table of an array that open_reference opened, in its saved form.
+/// \error invalid_argument  It is no such array.
+result<std::vector<std::byte>> save_references(const array& from);
+
+}  // namespace penstock::inline v0

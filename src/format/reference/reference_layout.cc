@@ -1,0 +1,115 @@
+#include "format/reference/reference_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::inline v0 {
+namespace {
+
+/// A layout without indexes asks for none.
+class no_indexes final : public index_lookup {
+ public:
+  const index_entry* find(const index_key&) const override { return nullptr; }
+};
+
+}  // namespace
+
+result<std::shared_ptr<const reference_layout>> reference_layout::make(std::shared_ptr<const chunk_layout> cells,
+                                                                       std::shared_ptr<const reference_table> table,
+                                                                       settings with) {
+  std::shared_ptr<reference_layout> out(new reference_layout);
+  out->cells_ = std::move(cells);
+  out->table_ = std::move(table);
+  const auto own = out->cells_->chains();
+  out->chains_.assign(own.begin(), own.end());
+  out->own_chains_ = own.size();
+  for (codec_chain& each : with.more_chains) out->chains_.push_back(std::move(each));
+  out->objects_ = std::move(with.objects);
+  out->missing_is_fill_ = with.missing_is_fill;
+  PENSTOCK_TRY(out->check());
+  return std::shared_ptr<const reference_layout>(std::move(out));
+}
+
+result<> reference_layout::check() const {
+  if (!(cells_->grid() == cells_->write_grid())) {
+    return error(errc::unsupported, "references to the shards of a sharded array are not readable");
+  }
+  if (table_->cells() != grid().cells()) {
+    return error(errc::corrupt_data, fmt::format("the reference table is one of {} chunks, the array has {}",
+                                                 table_->cells(), grid().cells()));
+  }
+  if (objects_.size() > std::max<std::uint64_t>(grid().cells(), 1)) {
+    return error(errc::corrupt_data,
+                 fmt::format("references name {} objects for {} chunks", objects_.size(), grid().cells()));
+  }
+  for (std::uint64_t i = 0; i < table_->entries(); ++i) {
+    const cell_reference each = (*table_)[i];
+    if (each.object >= objects_.size()) {
+      return error(errc::corrupt_data, fmt::format("a reference names object {} of {}", each.object, objects_.size()))
+          .note(describe(table_->cell(i)));
+    }
+    if (each.chain > chains_.size() - own_chains_) {
+      return error(errc::corrupt_data,
+                   fmt::format("a reference names codecs {} of {}", each.chain, chains_.size() - own_chains_ + 1))
+          .note(describe(table_->cell(i)));
+    }
+    if (each.length == byte_range::kAll) continue;
+    std::uint16_t chain = 0;
+    if (each.chain != 0) {
+      chain = static_cast<std::uint16_t>(own_chains_ + each.chain - 1);
+    } else if (own_chains_ > 1) {
+      PENSTOCK_ASSIGN(chain, own_chain(table_->cell(i)));
+    }
+    if (each.length > chains_[chain].max_encoded_bytes()) {
+      return error(errc::corrupt_data, fmt::format("a reference gives {} bytes to a chunk whose codecs make at most {}",
+                                                   each.length, chains_[chain].max_encoded_bytes()))
+          .note(describe(table_->cell(i)))
+          .note(fmt::format("'{}', {}", objects_[each.object], to_string(byte_range{each.offset, each.length, false})));
+    }
+  }
+  return {};
+}
+
+result<std::uint16_t> reference_layout::own_chain(cell_id cell) const {
+  chunk_extent extent;
+  std::vector<index_request> missing;
+  PENSTOCK_TRY(cells_->locate({&cell, 1}, no_indexes(), {&extent, 1}, missing));
+  return extent.chain;
+}
+
+result<> reference_layout::locate(std::span<const cell_id> cells, const index_lookup& known,
+                                  std::span<chunk_extent> out, std::vector<index_request>& missing) const {
+  // It says which of its chains each cell has; whole objects need no index, so nothing goes missing.
+  if (own_chains_ > 1) PENSTOCK_TRY(cells_->locate(cells, known, out, missing));
+  std::uint64_t hint = 0;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::uint64_t entry = table_->find(cells[i], hint);
+    if (entry == table_->entries()) {
+      out[i] = {presence::absent, 0, 0, {}};
+      continue;
+    }
+    hint = entry + 1;
+    const cell_reference found = (*table_)[entry];
+    const std::uint16_t own = own_chains_ > 1 ? out[i].chain : std::uint16_t{0};
+    const std::uint16_t chain = found.chain == 0 ? own : static_cast<std::uint16_t>(own_chains_ + found.chain - 1);
+    // Present: what is named here has to be there.
+    out[i] = {missing_is_fill_ ? presence::unknown : presence::present,
+              chain,
+              found.object,
+              {found.offset, found.length, false}};
+  }
+  return {};
+}
+
+result<index_ptr> reference_layout::parse(const index_request&, std::span<const std::byte>, std::uint64_t) const {
+  return error(errc::internal, "an array of references has no index in storage");
+}
+
+void reference_layout::key(object_id object, std::string& out) const {
+  out.clear();
+  if (object < objects_.size()) out = objects_[static_cast<std::size_t>(object)];
+}
+
+}  // namespace penstock::inline v0

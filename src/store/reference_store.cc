@@ -1,0 +1,94 @@
+#include "store/reference_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Says what a change of a pinned object means here: beginning again, as with an index, would change nothing.
+result<read_done> in_our_words(result<read_done> done) {
+  if (done.ok() || done.error().code() != errc::version_changed) return done;
+  return error(errc::conflict, "the object changed since the references to its bytes were made");
+}
+
+/// Stands between a store that completes inside `read` and the reader.
+class inline_sink final : public completion_sink {
+ public:
+  explicit inline_sink(completion_sink& to) noexcept : to_(to) {}
+  void complete(std::uint64_t tag, result<read_done> done) override {
+    to_.complete(tag, in_our_words(std::move(done)));
+  }
+
+ private:
+  completion_sink& to_;
+};
+
+/// The same for a read that completes later: it goes away with its completion.
+class later_sink final : public completion_sink {
+ public:
+  explicit later_sink(completion_sink& to) noexcept : to_(to) {}
+  void complete(std::uint64_t tag, result<read_done> done) override {
+    const std::unique_ptr<later_sink> self(this);
+    to_.complete(tag, in_our_words(std::move(done)));
+  }
+
+ private:
+  completion_sink& to_;
+};
+
+}  // namespace
+
+result<std::shared_ptr<const reference_store>> reference_store::make(std::vector<object> objects, std::string uri) {
+  std::shared_ptr<reference_store> out(new reference_store);
+  out->objects_ = std::move(objects);
+  out->uri_ = std::move(uri);
+  store_traits traits;
+  traits.blocking = false;
+  traits.max_length_bytes = ~std::uint64_t{0};
+  for (std::size_t i = 0; i < out->objects_.size(); ++i) {
+    const object& each = out->objects_[i];
+    if (!out->by_name_.emplace(each.name, i).second) {
+      return error(errc::invalid_argument, fmt::format("references name the object '{:.200}' twice", each.name));
+    }
+    const store_traits theirs = each.from->traits();
+    traits.max_gap_bytes = std::max(traits.max_gap_bytes, theirs.max_gap_bytes);
+    traits.max_length_bytes = std::min(traits.max_length_bytes, theirs.max_length_bytes);
+    traits.blocking = traits.blocking || theirs.blocking;
+    traits.inline_completion = traits.inline_completion && theirs.inline_completion;
+    traits.lends_bytes = traits.lends_bytes || theirs.lends_bytes;
+  }
+  if (out->objects_.empty()) traits.max_length_bytes = store_traits().max_length_bytes;
+  out->traits_ = traits;
+  return std::shared_ptr<const reference_store>(std::move(out));
+}
+
+const reference_store::object* reference_store::find(std::string_view name) const noexcept {
+  if (objects_.size() == 1) return objects_.front().name == name ? objects_.data() : nullptr;
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : &objects_[found->second];
+}
+
+void reference_store::read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const {
+  for (const byte_read& one : reads) {
+    const object* const named = find(one.key);
+    if (named == nullptr) {
+      sink.complete(one.tag, error(errc::not_found, "no such object"));
+      continue;
+    }
+    byte_read wanted = one;
+    wanted.key = named->key;
+    if (named->pinned.known()) wanted.expected = &named->pinned;
+    if (named->from->traits().inline_completion) {
+      inline_sink between(sink);
+      named->from->read({&wanted, 1}, between, stop);
+    } else {
+      named->from->read({&wanted, 1}, *new later_sink(sink), stop);  // NOLINT: deletes itself
+    }
+  }
+}
+
+}  // namespace penstock::inline v0
