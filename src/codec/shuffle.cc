@@ -104,17 +104,20 @@ void unshuffle_squares(const_bytes from, bytes_out to, std::size_t items, std::s
 
 class shuffle_codec final : public byte_codec {
  public:
-  explicit shuffle_codec(std::size_t item_bytes) noexcept : item_bytes_(item_bytes) {}
+  /// \param leaves_rest  Bytes that are no whole item stay as they are, at the end (HDF5); else they are refused.
+  shuffle_codec(std::size_t item_bytes, bool leaves_rest) noexcept
+      : item_bytes_(item_bytes), leaves_rest_(leaves_rest) {}
 
-  std::string_view name() const override { return "shuffle"; }
-  std::string describe() const override { return fmt::format("shuffle(elementsize={})", item_bytes_); }
+  std::string_view name() const override { return leaves_rest_ ? "hdf5.shuffle" : "shuffle"; }
+  std::string describe() const override { return fmt::format("{}(elementsize={})", name(), item_bytes_); }
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override { return decoded_bytes; }
   bool decodes_in_place() const noexcept override { return item_bytes_ <= 1; }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch& scratch) const override {
     if (item_bytes_ <= 1) return encoded;
-    if (encoded.size() % item_bytes_ != 0) {
+    const std::size_t rest = encoded.size() % item_bytes_;
+    if (rest != 0 && !leaves_rest_) {
       return error{errc::corrupt_data,
                    fmt::format("shuffled bytes are no multiple of the item's {}: {}", item_bytes_, encoded.size())};
     }
@@ -143,6 +146,7 @@ class shuffle_codec final : public byte_codec {
           unshuffle_any(from, to, items, item_bytes_);
         }
     }
+    if (rest != 0) std::memcpy(to + items * item_bytes_, from + items * item_bytes_, rest);
     return std::span<const std::byte>(out.data(), encoded.size());
   }
 
@@ -152,7 +156,8 @@ class shuffle_codec final : public byte_codec {
       if (!decoded.empty()) std::memcpy(out.data(), decoded.data(), decoded.size());
       return decoded.size();
     }
-    if (decoded.size() % item_bytes_ != 0) {
+    const std::size_t rest = decoded.size() % item_bytes_;
+    if (rest != 0 && !leaves_rest_) {
       return error{errc::invalid_argument,
                    fmt::format("bytes to shuffle are no multiple of the item's {}: {}", item_bytes_, decoded.size())};
     }
@@ -173,21 +178,31 @@ class shuffle_codec final : public byte_codec {
           shuffle_any(from, to, items, item_bytes_);
         }
     }
+    if (rest != 0) std::memcpy(to + items * item_bytes_, from + items * item_bytes_, rest);
     return decoded.size();
   }
 
  private:
   std::size_t item_bytes_;
+  bool leaves_rest_;
 };
 
-}  // namespace
-
-result<compiled_codec> make_shuffle_codec(const codec_config& config, const stage_type& input) {
+result<compiled_codec> make_with(const codec_config& config, const stage_type& input, bool leaves_rest) {
   PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"elementsize"}));
   // zarr-python takes the array's item size where none is written; numcodecs has a default, and writes it always.
   PENSTOCK_ASSIGN(const std::int64_t item_bytes,
                   members.integer("elementsize", 0, std::int64_t{1} << 20, std::int64_t{input.type.item_bytes()}));
-  return sized_stage(std::make_shared<shuffle_codec>(static_cast<std::size_t>(item_bytes)), input);
+  return sized_stage(std::make_shared<shuffle_codec>(static_cast<std::size_t>(item_bytes), leaves_rest), input);
+}
+
+}  // namespace
+
+result<compiled_codec> make_shuffle_codec(const codec_config& config, const stage_type& input) {
+  return make_with(config, input, false);
+}
+
+result<compiled_codec> make_hdf5_shuffle_codec(const codec_config& config, const stage_type& input) {
+  return make_with(config, input, true);
 }
 
 }  // namespace penstock::inline v0

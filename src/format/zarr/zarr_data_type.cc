@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "codec/codec_chain.h"
 #include "format/zarr/metadata_reader.h"
 
@@ -113,6 +115,7 @@ result<zarr_v2_type> read_v2_type(const json& value, std::string_view path, json
 
 result<zarr_v2_type> read_v2_fields(const json::array_t& list, std::string_view path, json::array_t& leaves) {
   std::vector<dtype_field> fields;
+  std::uint64_t at = 0;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string here = fmt::format("{}[{}]", path, i);
     const json::array_t* parts = list[i].as_array();
@@ -133,9 +136,25 @@ result<zarr_v2_type> read_v2_fields(const json::array_t& list, std::string_view 
         PENSTOCK_ASSIGN(field.shape, read_extents((*parts)[2], here + "[2]", 0));
       }
     }
-    fields.push_back(std::move(field));
+    std::uint64_t bytes = field.type.item_bytes();
+    for (const std::uint64_t length : field.shape) {
+      if (!checked_mul(bytes, length, bytes)) bytes = kMaxItemBytes;
+    }
+    field.offset = static_cast<std::uint32_t>(std::min(at, kMaxItemBytes));
+    at = std::min(at + std::min(bytes, kMaxItemBytes), kMaxItemBytes + 1);
+    // NumPy's descr writes bytes between fields as a field without a name.
+    const bool gap = field.name.empty() && field.type.kind() == dtype_kind::raw;
+    if (gap) {
+      leaves.pop_back();
+    } else {
+      fields.push_back(std::move(field));
+    }
   }
-  result<dtype> made = dtype::structured(std::move(fields));
+  if (at > kMaxItemBytes) {
+    return error(errc::unsupported,
+                 fmt::format("zarr.json: member '{}': an item beyond {} bytes", path, kMaxItemBytes));
+  }
+  result<dtype> made = dtype::structured(std::move(fields), static_cast<std::uint32_t>(at));
   if (!made.ok()) {
     const errc code = made.error().code() == errc::invalid_argument ? errc::corrupt_data : made.error().code();
     return error(code, fmt::format("zarr.json: member '{}': {}", path, made.error().message()));

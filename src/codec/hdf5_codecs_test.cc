@@ -1,0 +1,129 @@
+// HDF5's filters on streams made by hand; h5py and its plugins write those of the Python tests.
+
+#include <cstring>
+
+#include "codec/byte_codecs.h"
+#include "codec/codec_fixture.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+bytes of(std::initializer_list<int> values) {
+  bytes made;
+  for (const int value : values) made.push_back(static_cast<std::byte>(value));
+  return made;
+}
+
+std::shared_ptr<const byte_codec> codec(std::string_view name, std::string_view settings) {
+  auto made = make_byte_codec({std::string(name), json::parse(settings).value()}, 1);
+  EXPECT_TRUE(made.ok()) << made.error().to_string();
+  return made.ok() ? *made : nullptr;
+}
+
+/// What it decodes to, or the refusal's text.
+std::string decoded(std::string_view name, std::string_view settings, const bytes& from, std::size_t room = 64) {
+  const auto with = codec(name, settings);
+  if (with == nullptr) return "no codec";
+  worker_scratch scratch;
+  bytes out(room);
+  auto made = with->decode(from, out, scratch);
+  if (!made.ok()) return made.error().to_string();
+  std::string text;
+  for (const std::byte each : *made) text += (text.empty() ? "" : " ") + std::to_string(static_cast<int>(each));
+  return text;
+}
+
+TEST(Hdf5Codecs, LzfCopiesLiteralsAndReferencesThatOverlap) {
+  EXPECT_EQ(decoded("hdf5.lzf", "{}", of({1, 7, 8, 0x20, 0})), "7 8 8 8 8");              // 3 bytes from 1 before
+  EXPECT_EQ(decoded("hdf5.lzf", "{}", of({0, 5, 0xe0, 1, 0})), "5 5 5 5 5 5 5 5 5 5 5");  // 7 + 1 + 2 bytes
+  EXPECT_NE(decoded("hdf5.lzf", "{}", of({0, 5, 0x20, 1})).find("leaves the output"), std::string::npos);
+  EXPECT_NE(decoded("hdf5.lzf", "{}", of({2, 5})).find("ends within a run"), std::string::npos);
+  EXPECT_NE(decoded("hdf5.lzf", "{}", of({0, 5, 0xe0})).find("ends within a reference"), std::string::npos);
+  EXPECT_NE(decoded("hdf5.lzf", "{}", of({1, 5, 6}), 1).find("room is for 1"), std::string::npos);
+}
+
+TEST(Hdf5Codecs, Lz4BlocksThatDidNotShrinkStandAsTheyAre) {
+  const bytes stored = of({0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 3, 0, 0, 0, 3, 1, 2, 3, 0, 0, 0, 2, 4, 5});
+  EXPECT_EQ(decoded("hdf5.lz4", "{}", stored), "1 2 3 4 5");
+  bytes none = stored;
+  none[11] = std::byte{0};
+  EXPECT_NE(decoded("hdf5.lz4", "{}", none).find("blocks of no bytes"), std::string::npos);
+  bytes cut(stored.begin(), stored.end() - 1);
+  EXPECT_NE(decoded("hdf5.lz4", "{}", cut).find("a block of 2 bytes, there are 1"), std::string::npos);
+  bytes huge = stored;
+  huge[0] = std::byte{0x7f};
+  EXPECT_NE(decoded("hdf5.lz4", "{}", huge).find("room is for 64"), std::string::npos);
+}
+
+TEST(Hdf5Codecs, BitshuffleLeavesWhatIsNoGroupOfEight) {
+  // Plane b has bit b of each of eight elements: element i is 1 << i here, then two elements as they are.
+  const bytes planes = of({1, 2, 4, 8, 16, 32, 64, 128, 200, 201});
+  EXPECT_EQ(decoded("hdf5.bitshuffle", R"({"elementsize":1,"blocksize":0,"compression":"none"})", planes),
+            "1 2 4 8 16 32 64 128 200 201");
+  const bytes ones = of({255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 15});
+  EXPECT_EQ(decoded("hdf5.bitshuffle", R"({"elementsize":2,"blocksize":8,"compression":"none"})", ones),
+            "1 128 1 128 1 128 1 128 1 0 1 0 1 0 1 0");
+  EXPECT_NE(decoded("hdf5.bitshuffle", R"({"elementsize":2,"blocksize":9,"compression":"none"})", ones)
+                .find("blocks of 9 elements"),
+            std::string::npos);
+}
+
+TEST(Hdf5Codecs, NbitTakesTheHighestBitsFirst) {
+  // 5 bits from bit 2 of a byte: 10110 and 00001 packed into 10110000 01000000.
+  EXPECT_EQ(decoded("hdf5.nbit", R"({"parameters":[8,0,2,1,1,0,5,2]})", of({0xb0, 0x40})), "88 4");
+  // 12 bits of a big-endian pair: 0xabc.
+  EXPECT_EQ(decoded("hdf5.nbit", R"({"parameters":[8,0,1,1,2,1,12,0]})", of({0xab, 0xc0})), "10 188");
+  EXPECT_NE(
+      decoded("hdf5.nbit", R"({"parameters":[8,0,3,1,1,0,5,2]})", of({0xb0})).find("ends before its last element"),
+      std::string::npos);
+  for (const char* bad : {R"([8,0,2,1,1,0,9,0])", R"([8,0,2,9,1,0,5,2])", R"([8,0,2,1,1,0])",
+                          R"([8,0,2,2,7,1,2,0,9,0])", R"([12,0,2,3,4,1,3,1,2,0,9,0])"}) {
+    const auto made =
+        make_byte_codec({"hdf5.nbit", json::parse(std::string(R"({"parameters":)") + bad + "}").value()}, 1);
+    EXPECT_FALSE(made.ok()) << bad;
+  }
+}
+
+TEST(Hdf5Codecs, ScaleOffsetAddsTheLeastValue) {
+  bytes stream(21);
+  stream[0] = std::byte{4};  // bits
+  stream[4] = std::byte{8};
+  stream[5] = std::byte{100};
+  stream.push_back(std::byte{0x3f});
+  const std::string settings = R"({"parameters":[2,0,2,0,2,1,0,1,9]})";
+  EXPECT_EQ(decoded("hdf5.scaleoffset", settings, stream), "103 0 9 0") << "all ones are the fill value";
+  EXPECT_EQ(decoded("hdf5.scaleoffset", R"({"parameters":[2,0,2,0,2,1,1,0]})", stream), "0 103 0 115");
+  stream[0] = std::byte{17};
+  EXPECT_NE(decoded("hdf5.scaleoffset", settings, stream).find("values of 17 bits"), std::string::npos);
+  stream.resize(20);
+  EXPECT_NE(decoded("hdf5.scaleoffset", settings, stream).find("header has 21 bytes"), std::string::npos);
+}
+
+TEST(Hdf5Codecs, SmallIntegersGetTheirSignBack) {
+  EXPECT_EQ(decoded("hdf5.bits", R"({"elementsize":2,"precision":5,"offset":3,"signed":true})", of({0xb8, 0, 0x78, 0})),
+            "247 255 15 0");
+  EXPECT_EQ(decoded("hdf5.bits", R"({"elementsize":2,"precision":9,"offset":0,"endian":"big"})", of({0xff, 3})), "1 3");
+}
+
+TEST(Hdf5Codecs, TextIsClearedBehindItsEnd) {
+  EXPECT_EQ(decoded("hdf5.string", R"({"elementsize":6,"fields":[[0,1,3,0],[3,1,3,1]]})", of({97, 0, 98, 32, 99, 32})),
+            "97 0 0 32 99 0");
+  EXPECT_FALSE(
+      make_byte_codec({"hdf5.string", json::parse(R"({"elementsize":4,"fields":[[2,1,3,0]]})").value()}, 1).ok());
+}
+
+TEST(Hdf5Codecs, ShuffleLeavesTheRest) {
+  EXPECT_EQ(decoded("hdf5.shuffle", R"({"elementsize":2})", of({1, 3, 2, 4, 9})), "1 2 3 4 9");
+  EXPECT_NE(decoded("shuffle", R"({"elementsize":2})", of({1, 3, 2, 4, 9})).find("no multiple"), std::string::npos);
+}
+
+TEST(Hdf5Codecs, AreOnlyRead) {
+  worker_scratch scratch;
+  bytes room(100);
+  auto made = codec("hdf5.lzf", "{}")->encode(of({1, 2}), room, scratch);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().to_string(), "unsupported: codec 'hdf5.lzf' is only read");
+}
+
+}  // namespace
+}  // namespace penstock::inline v0
