@@ -34,6 +34,7 @@ from penstock._group import Group
 from penstock._indexing import block_index as blocks
 from penstock._indexing import oindex, vindex
 from penstock._job import Job
+from penstock._manifest import save_manifest
 from penstock._open import open, open_array
 from penstock._profile import Profile, profile
 from penstock._stores import Store
@@ -82,6 +83,7 @@ __all__ = [
     "open_group",
     "profile",
     "save",
+    "save_manifest",
     "stream",
     "tiles",
     "vindex",

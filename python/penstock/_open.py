@@ -11,6 +11,7 @@ from penstock._context import Context, current_context
 from penstock._errors import InvalidArgumentError, _make
 from penstock._group import Group, wrap
 from penstock._place import place_of
+from penstock._single_file import open_file
 
 
 def open(
@@ -22,6 +23,7 @@ def open(
     cache_index: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     use_consolidated: bool | None = None,
+    **format_options: Any,
 ) -> Array | Group:
     """Open an array or a group. The format is read from the data, never guessed from the name alone.
 
@@ -44,6 +46,9 @@ def open(
         For remote URIs: those of `docs/guide/remote.md`, or those of fsspec or obstore where they serve the URI.
     use_consolidated
         Of groups: see `open_group`.
+    format_options
+        Of formats that are one file. HDF5 and NetCDF4: `dataset`. References (kerchunk's, our manifests):
+        `missing="error"` or "fill". Parquet and Arrow: `columns`, `nulls`, `dtype`.
 
     Raises
     ------
@@ -57,6 +62,11 @@ def open(
             InvalidArgumentError, f"mode must be r, r+ or a, it is {mode!r}: create_array and create_group make new"
         )
     context = current_context() if context is None else context
+    found = open_file(target, path, context, storage_options, format_options)
+    if found is not None:
+        return found
+    if format_options:
+        raise _make(InvalidArgumentError, f"{target!r} takes no option {next(iter(format_options))!r}")
     store, inner = place_of(target, path, storage_options, context)
     node = wrap(_core.open_store(store, context, inner, cache_index, use_consolidated))
     node._storage_options = _remote.to_reopen(target, storage_options)

@@ -1,0 +1,254 @@
+"""HDF5 and NetCDF4 files: h5py reads what the file holds and where, the engine reads and decodes it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from penstock import _core
+from penstock._array import Array
+from penstock._context import Context
+from penstock._errors import (
+    ConflictError,
+    CorruptDataError,
+    Error,
+    InvalidArgumentError,
+    NotFoundError,
+    UnsupportedError,
+    _make,
+)
+from penstock._group import Group
+from penstock._references import UNPICKLABLE, Object, ReferencedArray, open_described
+
+_NOT_A_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+
+
+def import_h5py() -> Any:
+    try:
+        import h5py
+    except ImportError as error:
+        raise _make(
+            UnsupportedError, "reading HDF5 and NetCDF4 needs the Python package h5py (pip install h5py)"
+        ) from error
+    return h5py
+
+
+@dataclass
+class Source:
+    """A file: how h5py opens it, and where the engine finds its bytes."""
+
+    target: Any  # a path, bytes, or a remote URI
+    context: Context
+    storage_options: Mapping[str, Any] | None
+    uri: str
+
+    @classmethod
+    def of(cls, target: Any, context: Context, storage_options: Mapping[str, Any] | None) -> Source:
+        if isinstance(target, bytes | bytearray | memoryview):
+            return cls(bytes(target), context, None, "memory:")
+        if "://" in target and not os.path.exists(target):
+            return cls(target, context, storage_options, target)
+        path = os.path.abspath(target)
+        return cls(path, context, None, f"file://{path}")
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """The h5py file. Closed again at once: nothing of the library stays between reads."""
+        h5py = import_h5py()
+        if isinstance(self.target, bytes):
+            stream: Any = io.BytesIO(self.target)
+        elif self.uri == self.target:
+            stream = self._filesystem()[0].open(self._filesystem()[1], "rb")
+        else:
+            stream = self.target
+        try:
+            file = h5py.File(stream, "r")
+        except OSError as error:
+            if isinstance(stream, str) and not os.path.exists(stream):
+                raise _make(NotFoundError, f"there is no file '{stream}'") from error
+            raise _make(CorruptDataError, f"HDF5 cannot open the file: {error}", f"opening '{self.uri}'") from error
+        with file:
+            yield file
+
+    def _filesystem(self) -> tuple[Any, str]:
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError as error:
+            raise _make(UnsupportedError, f"opening '{self.uri}' needs the Python package fsspec") from error
+        made: tuple[Any, str] = url_to_fs(self.uri, **dict(self.storage_options or {}))
+        return made
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Bytes of the file."""
+        if isinstance(self.target, bytes):
+            return self.target[offset : offset + length]
+        if self.uri == self.target:
+            filesystem, path = self._filesystem()
+            made: bytes = filesystem.cat_file(path, offset, offset + length)
+            return made
+        with open(self.target, "rb") as stream:
+            stream.seek(offset)
+            return stream.read(length)
+
+    def file_object(self) -> Object:
+        """The file as the engine reads it, pinned to what it is now."""
+        if isinstance(self.target, bytes):
+            return Object("memory:", data=self.target)
+        if self.uri == self.target:
+            from penstock._stores import _fsspec_store
+
+            folder, _, name = self.uri.rpartition("/")
+            store = _fsspec_store(self._filesystem()[0], self._filesystem()[1].rpartition("/")[0])
+            return Object(self.uri, store, name)
+        folder, name = os.path.split(self.target)
+        return Object(self.target, _core.file_store(os.fsencode(folder)), name, pinned=True, path=self.target)
+
+    def stamp(self) -> tuple[int, ...] | None:
+        """What changes whenever a local file does."""
+        if isinstance(self.target, bytes) or self.uri == self.target or not os.path.exists(self.target):
+            return None
+        status = os.stat(self.target)
+        return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+    def reopen(self, path: str) -> tuple[Any, tuple[Any, ...]]:
+        target = UNPICKLABLE if isinstance(self.target, bytes) else self.target
+        options = dict(self.storage_options) if self.storage_options else None
+        return _reopen, (target, path, options)
+
+
+def _reopen(target: str, path: str, storage_options: Mapping[str, Any] | None) -> Array | Group:
+    from penstock._open import open
+
+    return open(target, path, storage_options=storage_options)
+
+
+def open_target(
+    target: Any,
+    path: str,
+    context: Context,
+    storage_options: Mapping[str, Any] | None,
+    dataset: str | None = None,
+) -> Array | Group:
+    """What stands at `path` (or `dataset`, which must be one) of an HDF5 file."""
+    source = Source.of(target, context, storage_options)
+    where = "/".join(part for part in (path, dataset or "") if part)
+    node = open_node(source, where)
+    if dataset is not None and not isinstance(node, Array):
+        raise _make(InvalidArgumentError, f"'{dataset}' is a group of the file, not a dataset", f"in '{source.uri}'")
+    return node
+
+
+def open_node(source: Source, path: str) -> Array | Group:
+    """What stands at `path` of the file."""
+    h5py = import_h5py()
+    path = path.strip("/")
+    uri = source.uri + ("/" + quote(path, safe="/ ") if path else "")
+    before = source.stamp()
+    try:
+        with source.opened() as file:
+            found = file.get(path) if path else file
+            if found is None:
+                raise _make(NotFoundError, f"the file has no '{path}'")
+            if isinstance(found, h5py.Datatype):
+                raise _make(UnsupportedError, f"'{path}' is a named type, no array")
+            if isinstance(found, h5py.Group):
+                return _open_group(source, found, path, uri)
+            from penstock._hdf5_index import describe_dataset
+
+            described = describe_dataset(found, source.file_object(), uri, source.read_at)
+        made = open_described(described, source.context, source.reopen(path))
+        if source.stamp() != before:
+            raise _make(ConflictError, "the file changed while its index was read")
+        return made
+    except Error as error:
+        raise _noted(error, f"opening '{uri}'") from error.__cause__
+    except Exception as error:  # h5py raises anything where a file is damaged
+        text = str(error).strip('"')
+        raise _make(CorruptDataError, f"HDF5 cannot read the file: {text}", f"opening '{uri}'") from error
+
+
+def _noted(error: Error, note: str) -> Error:
+    if note in error.notes:
+        return error
+    return _make(type(error), error.message, *error.notes, note)
+
+
+class Hdf5Group(Group):
+    """A group of an HDF5 file: datasets and groups, opened when they are asked for. Read-only."""
+
+    def __init__(self, made: _core.Group, source: Source, path: str, uri: str, names: list[str], typed: dict[str, Any]):
+        super().__init__(made)
+        self._source, self._path, self._uri = source, path, uri
+        self._names, self._typed = names, typed
+
+    @property
+    def uri(self) -> str:
+        """What the group can be opened by."""
+        return self._uri
+
+    @property
+    def format(self) -> str:
+        """`hdf5`"""
+        return "hdf5"
+
+    @property
+    def typed_attributes(self) -> dict[str, Any]:
+        """The attributes with the types of the file (NumPy scalars and arrays)."""
+        return dict(self._typed)
+
+    def keys(self) -> list[str]:
+        """Names of the direct children, sorted."""
+        return list(self._names)
+
+    def __getitem__(self, path: str) -> Array | Group:
+        if not isinstance(path, str):
+            raise TypeError(f"a group's children have names, not {type(path).__name__}")
+        return open_node(self._source, f"{self._path}/{path.strip('/')}")
+
+    def __repr__(self) -> str:
+        return f"<penstock.Group {self.uri!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        function, arguments = self._source.reopen(self._path)
+        if UNPICKLABLE in arguments:
+            raise TypeError(f"cannot pickle {self!r}: only groups opened by path can be opened again elsewhere")
+        return function, arguments
+
+
+def _open_group(source: Source, found: Any, path: str, uri: str) -> Hdf5Group:
+    from penstock._hdf5_types import attributes_json, attributes_of
+
+    typed = attributes_of(found)
+    document = {"zarr_format": 3, "node_type": "group", "attributes": attributes_json(typed)}
+    store = _core.dict_store({"zarr.json": json.dumps(document).encode()}, None, False)
+    made = _core.open_store(store, source.context, b"", False, None)
+    assert isinstance(made, _core.Group)
+    return Hdf5Group(made, source, path, uri, sorted(name for name in found if _is_shown(found, name)), typed)
+
+
+def _is_shown(group: Any, name: str) -> bool:
+    """Not a type, not a link to nothing, and not netCDF's stand-in for a dimension without a variable."""
+    h5py = import_h5py()
+    try:
+        kind = group.get(name, getclass=True)
+    except (KeyError, OSError, RuntimeError):
+        return False
+    if kind is None or issubclass(kind, h5py.Datatype):
+        return False
+    if issubclass(kind, h5py.Group):
+        return True
+    try:
+        label = group[name].attrs.get("NAME", b"")
+    except (KeyError, OSError, RuntimeError, TypeError):
+        return True
+    label = label.encode() if isinstance(label, str) else label
+    return not (isinstance(label, bytes) and label.startswith(_NOT_A_VARIABLE))
+
+
+__all__ = ["Hdf5Group", "ReferencedArray", "open_node", "open_target"]

@@ -1,0 +1,340 @@
+"""References that name byte ranges of other files as the chunks of Zarr arrays: kerchunk's, as JSON or Parquet."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+
+from penstock import _core
+from penstock._array import Array
+from penstock._context import Context
+from penstock._errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError, _make
+from penstock._group import Group
+from penstock._references import UNPICKLABLE, Described, Object, open_described, pack_table
+from penstock._stores import remote_store
+
+_DOCUMENTS = (".zarray", ".zattrs", ".zgroup", ".zmetadata", "zarr.json")
+Reference = tuple[str | bytes, int, int]  # a URL or the bytes themselves, offset, length (0: all)
+
+
+class ReferenceSet:
+    """Metadata documents by key, and for each array a way to its chunks' references."""
+
+    def __init__(self, documents: dict[str, bytes], base: str, storage_options: Mapping[str, Any] | None) -> None:
+        self.documents = documents
+        self.base = base  # the folder that relative paths stand in
+        self.storage_options = storage_options
+        self._stores: dict[str, _core.Store] = {}
+
+    def chunks(self, path: str, grid: tuple[int, ...], keys: _Keys) -> Iterator[tuple[int, Reference]]:
+        """(cell, reference) of an array's chunks, in any order."""
+        raise NotImplementedError
+
+    def object_of(self, source: str | bytes, number: int) -> Object:
+        """The object that a reference's URL (or inline bytes) is."""
+        if isinstance(source, bytes):
+            return Object(f"inline/{number}", data=source)
+        scheme, separator, rest = source.partition("://")
+        if separator and scheme != "file":
+            folder, _, name = source.rpartition("/")
+            store = self._stores.get(folder)
+            if store is None:
+                made = remote_store(folder, self.storage_options)
+                assert made is not None
+                store = self._stores[folder] = made
+            return Object(source, store, name)
+        path = unquote(rest) if separator else source
+        path = os.path.normpath(os.path.join(self.base, path))
+        folder, name = os.path.split(path)
+        store = self._stores.setdefault(folder, _core.file_store(os.fsencode(folder)))
+        return Object(source, store, name, path=path)
+
+
+class _Keys:
+    """How an array's chunks are spelled as keys."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.prefix, self.separator = "", "."
+        self.rank = len(document["shape"])
+        if document.get("zarr_format") == 2:
+            self.separator = document.get("dimension_separator") or "."
+            return
+        encoding = document.get("chunk_key_encoding", {"name": "default"})
+        name = encoding if isinstance(encoding, str) else encoding.get("name", "default")
+        settings = {} if isinstance(encoding, str) else encoding.get("configuration") or {}
+        if name not in ("default", "v2"):
+            raise _make(UnsupportedError, f"chunk keys of kind {name!r} in references are not readable")
+        self.prefix = "c" if name == "default" else ""
+        self.separator = settings.get("separator", "/" if name == "default" else ".")
+
+    def place(self, key: str) -> tuple[int, ...] | None:
+        """The chunk that `key` (below the array) names; None where it names none."""
+        if self.prefix:
+            if not key.startswith(self.prefix):
+                return None
+            key = key[1:]
+            if self.rank == 0:
+                return () if not key else None
+            if not key.startswith(self.separator):
+                return None
+            key = key[1:]
+        elif self.rank == 0:
+            return () if key == "0" else None
+        parts = key.split(self.separator)
+        if len(parts) != self.rank or not all(part.isascii() and part.isdigit() for part in parts):
+            return None
+        return tuple(int(part) for part in parts)
+
+
+class JsonReferences(ReferenceSet):
+    """All references in one JSON document."""
+
+    def __init__(self, refs: Mapping[str, Any], base: str, storage_options: Mapping[str, Any] | None) -> None:
+        documents: dict[str, bytes] = {}
+        self._chunks: dict[str, list[tuple[str, Any]]] = {}
+        for key, value in refs.items():
+            if key.rpartition("/")[2] in _DOCUMENTS:
+                documents[key] = _inline(value, key)
+                continue
+            self._chunks.setdefault(key.partition("/")[0], []).append((key, value))
+        super().__init__(documents, base, storage_options)
+
+    def chunks(self, path: str, grid: tuple[int, ...], keys: _Keys) -> Iterator[tuple[int, Reference]]:
+        start = f"{path}/" if path else ""
+        strides = _strides(grid)
+        listed = [self._chunks.get(path.partition("/")[0], [])] if path else list(self._chunks.values())
+        for key, value in itertools.chain(*listed):
+            if not key.startswith(start):
+                continue
+            place = keys.place(key[len(start) :])
+            if place is None or any(i >= n for i, n in zip(place, grid, strict=True)):
+                continue
+            yield sum(i * s for i, s in zip(place, strides, strict=True)), _reference(value, key)
+
+
+class ParquetReferences(ReferenceSet):
+    """References in Parquet files: of each array, rows in the order of its chunks, so many a file."""
+
+    def __init__(self, folder: str, storage_options: Mapping[str, Any] | None) -> None:
+        with open(os.path.join(folder, ".zmetadata"), "rb") as stream:
+            content = json.loads(stream.read())
+        documents = {key: json.dumps(value).encode() for key, value in content["metadata"].items()}
+        self.folder = folder
+        self.record_size = int(content["record_size"])
+        if self.record_size < 1:
+            raise _make(CorruptDataError, f"references have a 'record_size' of {self.record_size}")
+        super().__init__(documents, os.path.dirname(os.path.abspath(folder)), storage_options)
+
+    def chunks(self, path: str, grid: tuple[int, ...], keys: _Keys) -> Iterator[tuple[int, Reference]]:
+        try:
+            import pyarrow.parquet as pq
+        except ImportError as error:
+            raise _make(UnsupportedError, "references in Parquet need the Python package pyarrow") from error
+        cells = int(np.prod(grid, dtype=np.int64))
+        for record in range(-(-cells // self.record_size)):
+            file = os.path.join(self.folder, path, f"refs.{record}.parq")
+            if not os.path.exists(file):
+                continue  # no chunk of this record was written
+            table = pq.read_table(file)
+            columns = {name: table.column(name).to_pylist() for name in table.column_names}
+            paths = columns.get("path", [None] * table.num_rows)
+            raws = columns.get("raw", [None] * table.num_rows)
+            for i, (name, offset, size, raw) in enumerate(
+                zip(paths, columns["offset"], columns["size"], raws, strict=True)
+            ):
+                cell = record * self.record_size + i
+                if cell >= cells:
+                    break
+                if raw is not None:
+                    yield cell, (raw if isinstance(raw, bytes) else raw.encode(), 0, 0)
+                elif name:
+                    yield cell, (str(name), int(offset or 0), int(size or 0))
+
+
+def _strides(grid: tuple[int, ...]) -> list[int]:
+    out = [1] * len(grid)
+    for d in range(len(grid) - 2, -1, -1):
+        out[d] = out[d + 1] * grid[d + 1]
+    return out
+
+
+def _inline(value: Any, key: str) -> bytes:
+    if isinstance(value, dict):
+        return json.dumps(value).encode()
+    if isinstance(value, str):
+        if value.startswith("base64:"):
+            try:
+                return base64.b64decode(value[7:], validate=True)
+            except ValueError as error:
+                raise _make(CorruptDataError, f"the reference '{key}' is no base64: {error}") from error
+        return value.encode()
+    raise _make(UnsupportedError, f"the reference '{key}' is no text: metadata in other files is not readable")
+
+
+def _reference(value: Any, key: str) -> Reference:
+    if isinstance(value, str | dict):
+        return _inline(value, key), 0, 0
+    if isinstance(value, list) and value and isinstance(value[0], str):
+        numbers = value[1:]
+        whole = all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 1 << 63 for n in numbers)
+        if len(numbers) in (0, 2) and whole:
+            if len(numbers) == 2 and numbers[1] == 0:
+                raise _make(CorruptDataError, f"the reference '{key}' names no bytes")
+            return value[0], *(numbers or (0, 0))
+    raise _make(CorruptDataError, f"the reference '{key}' is {value!r:.80}, needs text, [url] or [url, offset, length]")
+
+
+def load(
+    target: str, storage_options: Mapping[str, Any] | None, remote_options: Mapping[str, Any] | None = None
+) -> ReferenceSet:
+    """The references in a file or folder."""
+    if os.path.isdir(target):
+        return ParquetReferences(target, remote_options)
+    if "://" in target and not target.startswith("file:"):
+        import fsspec
+
+        with fsspec.open(target, "rb", **dict(storage_options or {})) as stream:
+            text = stream.read()
+        base = ""
+    else:
+        with open(target, "rb") as stream:
+            text = stream.read()
+        base = os.path.dirname(os.path.abspath(target))
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise _make(CorruptDataError, f"'{target}' is no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise _make(CorruptDataError, f"'{target}' is no JSON object")
+    from penstock._kerchunk_templates import expand
+
+    return JsonReferences(expand(document), base, remote_options)
+
+
+def open_target(
+    target: str,
+    path: str,
+    context: Context,
+    storage_options: Mapping[str, Any] | None,
+    missing: str = "error",
+) -> Array | Group:
+    """An array or a group of references. `reference://` is fsspec's way to say it: the file stands in `fo`."""
+    if missing not in ("error", "fill"):
+        raise _make(InvalidArgumentError, f"missing must be 'error' or 'fill', it is {missing!r}")
+    options = dict(storage_options or {})
+    remote = options.pop("remote_options", None)
+    if target.startswith("reference://"):
+        inner = target[len("reference://") :].strip("/")
+        path = "/".join(part for part in (inner, path) if part)
+        fo = options.pop("fo", None)
+        if fo is None:
+            raise _make(InvalidArgumentError, "reference:// needs storage_options={'fo': file or dict}")
+        options.pop("remote_protocol", None)
+        if isinstance(fo, Mapping):
+            from penstock._kerchunk_templates import expand
+
+            refs: Any = JsonReferences(expand(dict(fo)), os.getcwd(), remote)
+            return Opened(refs, "reference:", context, missing, (UNPICKLABLE,)).node(path)
+        target = fo
+        options = dict(options.pop("target_options", None) or {})
+    loaded = load(target, options, remote)
+    uri = target if "://" in target else f"file://{os.path.abspath(target)}"
+    return Opened(loaded, uri, context, missing, (target, storage_options)).node(path)
+
+
+class Opened:
+    """An open set of references."""
+
+    def __init__(self, refs: ReferenceSet, uri: str, context: Context, missing: str, reopen: tuple[Any, ...]) -> None:
+        self.refs, self.uri, self.context, self.missing, self.reopen = refs, uri, context, missing, reopen
+        self.store = _core.dict_store(dict(refs.documents), None, False)
+
+    def node(self, path: str) -> Array | Group:
+        """What stands at `path`."""
+        path = "/".join(part for part in path.split("/") if part)
+        uri = f"{self.uri}/{path}" if path else self.uri
+        try:
+            found = _core.open_store(self.store, self.context, path.encode(), False, False)
+        except NotFoundError as error:
+            raise _make(NotFoundError, f"the references have no array or group at '{uri}'") from error
+        if isinstance(found, _core.Group):
+            return ReferenceGroup(found, self, path, uri)
+        return self._array(found, path, uri)
+
+    def _array(self, found: _core.Array, path: str, uri: str) -> Array:
+        start = f"{path}/" if path else ""
+        names = ("zarr.json",) if found.format == "zarr3" else (".zarray", ".zattrs")
+        documents = {
+            name: json.loads(self.refs.documents[start + name]) for name in names if start + name in self.refs.documents
+        }
+        main = documents.get("zarr.json") or documents[".zarray"]
+        grid = tuple(-(-n // c) for n, c in zip(found.shape, found.chunks, strict=True))
+        if found.shards is not None:
+            raise _make(UnsupportedError, "references to shards are not readable", f"opening '{uri}'")
+        described = Described(documents, b"", [], "reference", uri, missing=self.missing)
+        _collect(self.refs, self.refs.chunks(path, grid, _Keys(main)), int(np.prod(grid, dtype=np.int64)), described)
+        return open_described(described, self.context, (_reopen, (*self.reopen, path, self.missing)))
+
+
+def _collect(refs: ReferenceSet, chunks: Iterator[tuple[int, Reference]], cells: int, described: Described) -> None:
+    """Makes the table and the list of objects of an array's references."""
+    numbers: list[int] = []
+    offsets: list[int] = []
+    lengths: list[int] = []
+    objects: list[int] = []
+    known: dict[str | bytes, int] = {}
+    for cell, (source, offset, length) in chunks:
+        which = known.get(source)
+        if which is None:
+            which = known[source] = len(described.objects)
+            described.objects.append(refs.object_of(source, which))
+        numbers.append(cell)
+        offsets.append(offset)
+        lengths.append(len(source) if isinstance(source, bytes) else length)
+        objects.append(which)
+    at = np.argsort(np.array(numbers, np.uint64), kind="stable")
+    columns = [np.array(each, np.uint64)[at] for each in (numbers, offsets, lengths, objects)]
+    if len(at) > 1 and (columns[0][1:] == columns[0][:-1]).any():
+        raise _make(CorruptDataError, "references name a chunk twice", f"opening '{described.uri}'")
+    described.table = pack_table(cells, columns[1], columns[2], numbers=columns[0], objects=columns[3])
+
+
+def _reopen(target: str, storage_options: Mapping[str, Any] | None, path: str, missing: str) -> Array | Group:
+    from penstock._open import open
+
+    return open(target, path, storage_options=storage_options, missing=missing)
+
+
+class ReferenceGroup(Group):
+    """A group of references. Read-only."""
+
+    def __init__(self, made: _core.Group, opened: Opened, path: str, uri: str) -> None:
+        super().__init__(made)
+        self._opened, self._path, self._uri = opened, path, uri
+
+    @property
+    def uri(self) -> str:
+        """What the group can be opened by."""
+        return self._uri
+
+    @property
+    def format(self) -> str:
+        """`reference`"""
+        return "reference"
+
+    def __getitem__(self, path: str) -> Array | Group:
+        if not isinstance(path, str):
+            raise TypeError(f"a group's children have names, not {type(path).__name__}")
+        return self._opened.node(f"{self._path}/{path}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if UNPICKLABLE in self._opened.reopen:
+            raise TypeError(f"cannot pickle {self!r}: only references opened by path can be opened again elsewhere")
+        return _reopen, (*self._opened.reopen, self._path, self._opened.missing)

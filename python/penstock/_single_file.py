@@ -1,0 +1,134 @@
+"""Files that hold arrays of other formats: found by their first bytes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+from urllib.parse import unquote
+
+from penstock._array import Array
+from penstock._context import Context
+from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock._group import Group
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_HEAD_BYTES = 4096
+
+
+def _is_hdf5(head: bytes, at: Callable[[int], bytes]) -> bool:
+    """The signature stands at 0, 512, 1024, 2048, ...: before it may lie a block of the user's."""
+    if head.startswith(_HDF5):
+        return True
+    offset = 512
+    while offset <= 1 << 26:
+        found = at(offset)
+        if found == _HDF5:
+            return True
+        if len(found) < len(_HDF5):
+            return False
+        offset *= 2
+    return False
+
+
+def _is_manifest(head: bytes, at: Callable[[int], bytes]) -> bool:
+    return head.startswith(b'{"penstock_manifest"')
+
+
+def _is_json(head: bytes, at: Callable[[int], bytes]) -> bool:
+    return head.lstrip()[:1] == b"{"
+
+
+def _is_arrow(head: bytes, at: Callable[[int], bytes]) -> bool:
+    return head.startswith((b"PAR1", b"ARROW1\x00\x00", b"\xff\xff\xff\xff"))
+
+
+# What a file is, whether it is one (by its first bytes, and others), the module that opens it, and its own options.
+_FORMATS: list[tuple[str, Callable[[bytes, Callable[[int], bytes]], bool], str, frozenset[str]]] = [
+    ("HDF5", _is_hdf5, "penstock._hdf5", frozenset({"dataset"})),
+    ("manifest", _is_manifest, "penstock._manifest", frozenset({"missing"})),
+    ("references", _is_json, "penstock._kerchunk", frozenset({"missing"})),
+    ("Parquet or Arrow", _is_arrow, "penstock._tabular", frozenset({"columns", "nulls", "dtype"})),
+]
+
+
+def local_file(target: Any) -> str | None:
+    """The path of a file of this machine that `target` names, or None."""
+    if isinstance(target, os.PathLike):
+        target = os.fsdecode(target)
+    if not isinstance(target, str):
+        return None
+    if target.startswith("file:"):
+        target = unquote(target[5:])
+        if target.startswith("//"):
+            target = "/" + target[2:].partition("/")[2]
+    return target if "://" not in target and os.path.isfile(target) else None
+
+
+def open_file(
+    target: Any, path: str, context: Context, storage_options: Mapping[str, Any] | None, options: dict[str, Any]
+) -> Array | Group | None:
+    """What `target` holds where it is a file of one of these formats (or its bytes); None where it is none."""
+    if isinstance(target, str) and target.startswith("reference://"):
+        return _open("penstock._kerchunk", target, path, context, storage_options, options)
+    if options.get("columns") is None:
+        options.pop("columns", None)
+    if isinstance(target, bytes | bytearray | memoryview):
+        head = bytes(memoryview(target)[:_HEAD_BYTES])
+        view = memoryview(target)
+        found = _find(head, lambda offset: bytes(view[offset : offset + 8]))
+    else:
+        file = local_file(target)
+        if file is None:
+            name = target.rstrip("/") if isinstance(target, str) else ""
+            remote = "://" in name and name.rpartition(".")[2].lower() in ("h5", "hdf5", "nc", "nc4", "he5")
+            if remote and not name.startswith("file:"):
+                return _open("penstock._hdf5", target, path, context, storage_options, options)
+            if (
+                os.path.isdir(str(target))
+                and os.path.isfile(os.path.join(str(target), ".zmetadata"))
+                and _is_lazy(str(target))
+            ):
+                return _open("penstock._kerchunk", target, path, context, storage_options, options)
+            return None
+        with open(file, "rb") as stream:
+            head = stream.read(_HEAD_BYTES)
+
+            def at(offset: int) -> bytes:
+                stream.seek(offset)
+                return stream.read(8)
+
+            found = _find(head, at)
+        target = file
+    if found is None:
+        if head.startswith(b"CDF"):
+            raise _make(UnsupportedError, "NetCDF of the classic format (version 3) is not readable, NetCDF4 is")
+        return None
+    name, _, module, known = found
+    unknown = set(options) - known
+    if unknown:
+        raise _make(InvalidArgumentError, f"{name} files have no option {sorted(unknown)[0]!r}")
+    return _open(module, target, path, context, storage_options, options)
+
+
+def _is_lazy(folder: str) -> bool:
+    """References saved as Parquet: .zmetadata with a record size."""
+    with open(os.path.join(folder, ".zmetadata"), "rb") as stream:
+        return b'"record_size"' in stream.read()
+
+
+def _find(head: bytes, at: Callable[[int], bytes]) -> Any:
+    return next((each for each in _FORMATS if each[1](head, at)), None)
+
+
+def _open(
+    module: str,
+    target: Any,
+    path: str,
+    context: Context,
+    storage_options: Mapping[str, Any] | None,
+    options: dict[str, Any],
+) -> Array | Group:
+    opened: Array | Group = import_module(module).open_target(target, path, context, storage_options, **options)
+    return opened

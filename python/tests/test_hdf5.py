@@ -1,0 +1,551 @@
+"""HDF5 and NetCDF4 files: what h5py wrote is what we read, over its layouts, filters and types."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import os
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+
+h5py = pytest.importorskip("h5py")
+
+try:
+    import hdf5plugin
+except ImportError:
+    hdf5plugin = None
+
+
+def same(read: Any, wanted: Any) -> bool:
+    """Equal to the bit, whatever the byte order in the file."""
+    read, wanted = np.asarray(read), np.asarray(wanted)
+    if read.shape != wanted.shape:
+        return False
+    if wanted.dtype.names:
+        return all(same(read[name], wanted[name]) for name in wanted.dtype.names)
+    return read.tobytes() == wanted.astype(wanted.dtype.newbyteorder("=")).tobytes()
+
+
+def values(dtype: Any, shape: tuple[int, ...], seed: int = 0) -> np.ndarray[Any, Any]:
+    rng = np.random.default_rng(seed)
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.kind == "S":
+        return rng.integers(97, 120, (*shape, dtype.itemsize), np.uint8).view(dtype)[..., 0]
+    if dtype.kind in "iu":
+        return rng.integers(0, 100, shape).astype(dtype)
+    if dtype.kind == "c":
+        return (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype)
+    if dtype.names:
+        out = np.zeros(shape, dtype)
+        for i, name in enumerate(dtype.names):
+            out[name] = values(dtype[name].base, (*shape, *dtype[name].shape), seed + i)
+        return out
+    return rng.normal(size=shape).round(2).astype(dtype)
+
+
+STRUCTURE = np.dtype({"names": ["a", "b", "c"], "formats": ["<i2", ">f8", ("<u4", (3,))], "offsets": [0, 4, 16]})
+TYPES = [
+    *("|b1", "|i1", "|u1", "<i2", ">i2", "<u2", ">u4", "<i4", "<i8", ">i8", ">u8"),
+    *("<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "<c8", ">c16", "|S1", "|S7", "|V5"),
+    STRUCTURE,
+]
+LAYOUTS: list[tuple[str, dict[str, Any]]] = [
+    ("contiguous", {}),
+    ("chunked", {"chunks": (4, 5)}),
+    ("whole", {"chunks": (13, 11)}),
+    ("shuffle", {"chunks": (4, 5), "shuffle": True}),
+    ("gzip", {"chunks": (4, 5), "compression": "gzip"}),
+    ("all", {"chunks": (4, 5), "compression": "gzip", "shuffle": True, "fletcher32": True}),
+    ("lzf", {"chunks": (4, 5), "compression": "lzf", "shuffle": True}),
+]
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("layout", [name for name, _ in LAYOUTS])
+def test_every_type_in_every_layout_is_what_h5py_wrote(tmp_path, layout, libver):
+    options = dict(LAYOUTS)[layout]
+    path = tmp_path / "x.h5"
+    wanted = {}
+    with h5py.File(path, "w", libver=libver) as file:
+        for i, dtype in enumerate(TYPES):
+            wanted[f"t{i}"] = values(dtype, (13, 11), i)
+            file.create_dataset(f"t{i}", data=wanted[f"t{i}"], **options)
+    group = ps.open(path)
+    assert sorted(group.keys()) == sorted(wanted)
+    for name, expected in wanted.items():
+        array = group[name]
+        assert array.format == "hdf5"
+        assert array.read_only
+        assert same(array[...], expected), (name, expected.dtype)
+        assert same(array[2:12:3, ::-1], expected[2:12:3, ::-1]), name
+        assert same(array.oindex[[9, 0, 12], 3:], expected[[9, 0, 12], 3:]), name
+
+
+def szip_options() -> list[dict[str, Any]]:
+    return [{"compression": "szip", "compression_opts": (way, block)} for way in ("nn", "ec") for block in (4, 16)]
+
+
+@pytest.mark.skipif(not h5py.h5z.filter_avail(h5py.h5z.FILTER_SZIP), reason="this h5py has no szip")
+@pytest.mark.parametrize("dtype", ["<u1", "<i2", ">u2", "<i4", ">f4", "<f8", ">i8"])
+def test_szip(tmp_path, dtype):
+    wanted = values(dtype, (40, 50))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for i, options in enumerate(szip_options()):
+            file.create_dataset(str(i), data=wanted, chunks=(16, 32), **options)
+    group = ps.open(tmp_path / "x.h5")
+    for name in group:
+        assert same(group[name][...], wanted), name
+
+
+@pytest.mark.parametrize("dtype", ["|i1", "|u1", "<i2", ">i2", "<u4", ">i4", "<i8", ">u8", "<f4", ">f4", "<f8", ">f8"])
+@pytest.mark.parametrize("fill", [None, 7])
+def test_scale_offset(tmp_path, dtype, fill):
+    path = tmp_path / "x.h5"
+    shape = (21, 17)
+    cases = {
+        "small": values(dtype, shape),
+        "same": np.full(shape, 42, dtype),
+        "wide": values(dtype, shape, 3) * np.array(1, dtype),
+    }
+    if np.dtype(dtype).kind != "f":
+        info = np.iinfo(dtype)
+        cases["full"] = np.linspace(0, 1, 21 * 17).reshape(shape)
+        cases["full"] = (cases["full"] * (float(info.max) - info.min) / 2 + info.min).astype(dtype)
+    with h5py.File(path, "w") as file:
+        for name, data in cases.items():
+            for factor in (1, 3) if np.dtype(dtype).kind == "f" else (0,):
+                file.create_dataset(
+                    f"{name}{factor}", data=data, chunks=(8, 9), scaleoffset=factor, fillvalue=fill, compression="gzip"
+                )
+    with h5py.File(path) as file:
+        for name in file:
+            assert same(ps.open(path)[name][...], file[name][...]), name
+
+
+def nbit_type(base: Any, precision: int, offset: int, order: Any) -> Any:
+    made = base.copy()
+    made.set_order(order)
+    made.set_precision(precision)
+    made.set_offset(offset)
+    return made
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_integers_that_use_some_of_their_bits(tmp_path, filtered):
+    h5t = h5py.h5t
+    path = tmp_path / "x.h5"
+    wanted = {}
+    with h5py.File(path, "w") as file:
+        bases = {"i2": h5t.STD_I16LE, "u4": h5t.STD_U32LE, "i4": h5t.STD_I32LE, "i8": h5t.STD_I64LE, "i1": h5t.STD_I8LE}
+        for name, base in bases.items():
+            bits = 8 * base.get_size()
+            for precision, offset, order in itertools.product(
+                (bits // 2 + 1, bits - 2), (0, 2), (h5t.ORDER_LE, h5t.ORDER_BE)
+            ):
+                if precision + offset > bits:
+                    continue
+                stored = nbit_type(base, precision, offset, order)
+                plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+                plist.set_chunk((4, 5))
+                if filtered:
+                    plist.set_filter(h5py.h5z.FILTER_NBIT, h5py.h5z.FLAG_OPTIONAL, ())
+                key = f"{name}_{precision}_{offset}_{order}"
+                low = -(1 << (precision - 1)) if name[0] == "i" else 0
+                high = (1 << (precision - 1)) if name[0] == "i" else 1 << precision
+                data = np.random.default_rng(precision).integers(low, high, (10, 11)).astype(name)
+                dataset = h5py.h5d.create(file.id, key.encode(), stored, h5py.h5s.create_simple((10, 11)), plist)
+                dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, data)
+                wanted[key] = data
+    group = ps.open(path)
+    for name, data in wanted.items():
+        assert same(group[name][...], data), (name, group[name].codecs)
+
+
+@pytest.mark.skipif(hdf5plugin is None, reason="hdf5plugin is not installed")
+@pytest.mark.parametrize("dtype", ["|u1", "<i2", ">f4", "<f8", "|S3"])
+def test_filters_of_hdf5plugin(tmp_path, dtype):
+    wanted = values(dtype, (301, 47))
+    filters: dict[str, Any] = {
+        "zstd": hdf5plugin.Zstd(),
+        "lz4": hdf5plugin.LZ4(),
+        "lz4_blocks": hdf5plugin.LZ4(nbytes=256),
+        "bitshuffle": hdf5plugin.Bitshuffle(cname="none"),
+        "bitshuffle_lz4": hdf5plugin.Bitshuffle(cname="lz4"),
+        "bitshuffle_zstd": hdf5plugin.Bitshuffle(cname="zstd"),
+        "bitshuffle_blocks": hdf5plugin.Bitshuffle(nelems=64, cname="lz4"),
+        "bzip2": hdf5plugin.BZip2(),
+    }
+    for name, shuffle in itertools.product(("blosclz", "lz4", "lz4hc", "zlib", "zstd"), (0, 1, 2)):
+        filters[f"blosc_{name}_{shuffle}"] = hdf5plugin.Blosc(cname=name, shuffle=shuffle)
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        for name, each in filters.items():
+            file.create_dataset(name, data=wanted, chunks=(100, 31), **each)
+    group = ps.open(path)
+    for name in filters:
+        assert same(group[name][...], wanted), (name, group[name].codecs)
+
+
+def test_filter_masks_skip_filters_chunk_by_chunk(tmp_path):
+    path = tmp_path / "x.h5"
+    data = values("<i4", (8, 8))
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset(
+            "x", (8, 8), "<i4", chunks=(4, 4), shuffle=True, compression="gzip", fletcher32=True, fillvalue=-1
+        )
+        made[4:, 4:] = data[4:, 4:]
+        raw = np.ascontiguousarray(data[:4, :4]).tobytes()
+        made.id.write_direct_chunk((0, 0), raw, filter_mask=0b111)
+        shuffled = np.frombuffer(np.ascontiguousarray(data[:4, 4:]).tobytes(), np.uint8).reshape(-1, 4).T.tobytes()
+        made.id.write_direct_chunk((0, 4), shuffled, filter_mask=0b110)
+    array = ps.open(path, "x")
+    data[4:, :4] = -1  # never written
+    assert same(array[...], data)
+    with h5py.File(path) as file:
+        assert same(file["x"][...], data)
+    assert "  fill chunk (1, 0)" in array.plan() or "\nfill chunk (1, 0)" in array.plan()
+
+
+@pytest.mark.parametrize("filters", [{"shuffle": True}, {"shuffle": True, "compression": "gzip"}])
+@pytest.mark.parametrize("shape", [(9, 10), (8, 10), (9, 9)])
+def test_chunks_at_the_edge_may_skip_the_filters(tmp_path, filters, shape):
+    """H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, which h5py can only set through the library that it has loaded."""
+    import ctypes
+
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    name = next((line.split()[-1] for line in maps if "libhdf5-" in line or "libhdf5.so" in line), "")
+    if not name:
+        pytest.skip("h5py's own library cannot be found")
+    library = ctypes.CDLL(name)
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_chunk((4, 5))
+    plist.set_shuffle()
+    if "compression" in filters:
+        plist.set_deflate(4)
+    library.H5Pset_chunk_opts.argtypes = [ctypes.c_int64, ctypes.c_uint]
+    assert library.H5Pset_chunk_opts(plist.id, 2) == 0
+    path = tmp_path / "x.h5"
+    data = values("<i4", shape)
+    with h5py.File(path, "w", libver="latest") as file:
+        made = h5py.h5d.create(file.id, b"x", h5py.h5t.STD_I32LE, h5py.h5s.create_simple(shape), plist)
+        made.write(h5py.h5s.ALL, h5py.h5s.ALL, data)
+    assert same(ps.open(path, "x")[...], data)
+
+
+def test_an_unlimited_dimension_behind_others(tmp_path):
+    """HDF5 2.0 lists the chunks of such datasets at places that are not theirs."""
+    path = tmp_path / "x.h5"
+    data = {"two": values("<i4", (7, 22)), "three": values("<i4", (5, 9, 13)), "same": np.ones((7, 22), "<i4")}
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("two", data=data["two"], chunks=(2, 3), maxshape=(10, None))
+        file.create_dataset("three", data=data["three"], chunks=(2, 2, 3), maxshape=(8, None, 20), compression="gzip")
+        file.create_dataset("same", data=data["same"], chunks=(2, 3), maxshape=(10, None))
+    for name, wanted in data.items():
+        assert same(ps.open(path, name)[...], wanted), name
+
+
+def test_user_blocks_and_files_in_memory(tmp_path):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", userblock_size=2048) as file:
+        file["plain"] = np.arange(100)
+        file.create_dataset("packed", data=np.arange(100), chunks=(30,), compression="gzip")
+        file.create_dataset("never", (5,), "i4", fillvalue=9)
+    for target in (path, path.read_bytes()):
+        group = ps.open(target)
+        for name in ("plain", "packed"):
+            assert same(group[name][...], np.arange(100)), name
+        assert group["never"][...].tolist() == [9] * 5
+    stream = io.BytesIO()
+    with h5py.File(stream, "w") as file:
+        file["x"] = 5
+    array = ps.open(stream.getvalue(), dataset="x")
+    assert array[()] == 5
+    with pytest.raises(TypeError, match="cannot pickle"):
+        pickle.dumps(array)
+
+
+def test_compact_scalars_and_empty_datasets(tmp_path):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_layout(h5py.h5d.COMPACT)
+        made = h5py.h5d.create(file.id, b"compact", h5py.h5t.STD_I32BE, h5py.h5s.create_simple((3, 5)), plist)
+        made.write(h5py.h5s.ALL, h5py.h5s.ALL, np.arange(15, dtype="i4").reshape(3, 5))
+        file["scalar"] = np.float32(2.5)
+        file["none"] = np.zeros((0, 4))
+        file.create_dataset("none_chunked", (4, 0), "f4", chunks=(2, 3), maxshape=(4, None))
+        file["null"] = h5py.Empty("f4")
+    group = ps.open(path)
+    assert group["compact"][...].tolist() == np.arange(15).reshape(3, 5).tolist()
+    assert group["scalar"][()] == 2.5
+    assert group["none"][...].shape == (0, 4)
+    assert group["none_chunked"][...].shape == (4, 0)
+    with pytest.raises(ps.UnsupportedError, match="H5S_NULL"):
+        group["null"]
+
+
+def test_large_plain_datasets_are_cut_into_blocks(tmp_path):
+    path = tmp_path / "x.h5"
+    wanted = {
+        name: values("<f4", shape) for name, shape in {"a": (1_000_003,), "b": (3, 700_001), "c": (257, 4099)}.items()
+    }
+    with h5py.File(path, "w") as file:
+        for name, data in wanted.items():
+            file[name] = data
+    for name, data in wanted.items():
+        array = ps.open(path, name)
+        assert same(array[...], data), name
+        assert same(array[..., ::1001], data[..., ::1001]), name
+        assert array.nbytes / np.prod([-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True)]) < 2 << 20
+
+
+def test_text(tmp_path):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file["utf8"] = np.array([["a", "süß"], ["", "x" * 300]], h5py.string_dtype())
+        file.create_dataset("ascii", data=[b"a", b"bc"], dtype=h5py.string_dtype("ascii"))
+        file["fixed"] = np.array([b"ab", b"abc"])
+        for name, padding in (("zero", h5py.h5t.STR_NULLTERM), ("space", h5py.h5t.STR_SPACEPAD)):
+            stored = h5py.h5t.C_S1.copy()
+            stored.set_size(6)
+            stored.set_strpad(padding)
+            made = h5py.h5d.create(file.id, name.encode(), stored, h5py.h5s.create_simple((2,)))
+            made.write(h5py.h5s.ALL, h5py.h5s.ALL, np.frombuffer(b"ab\0xyzab  cd", "S6"), mtype=stored)
+    group = ps.open(path)
+    assert group["utf8"][...].tolist() == [["a", "süß"], ["", "x" * 300]]
+    assert group["ascii"][...].tolist() == [b"a", b"bc"]
+    assert group["fixed"][...].tolist() == [b"ab", b"abc"]
+    with h5py.File(path) as file:
+        for name in ("zero", "space"):
+            assert same(group[name][...], file[name][...]), name
+
+
+def test_attributes_groups_and_dimension_names(tmp_path):
+    path = tmp_path / "x.nc"
+    with h5py.File(path, "w") as file:
+        file.attrs["title"] = "a file"
+        file["time"] = np.arange(3)
+        file["x"] = np.arange(4.0)
+        file["t2m"] = np.zeros((3, 4), "<i2")
+        for name in ("time", "x"):
+            file[name].make_scale(name)
+        for d, name in enumerate(("time", "x")):
+            file["t2m"].dims[d].attach_scale(file[name])
+        file["t2m"].attrs.update({"scale_factor": np.float32(0.1), "_FillValue": np.int16(-1), "units": "K"})
+        file["t2m"].attrs["valid"] = np.array([1, 2], "i4")
+        file["inner/deep/y"] = 1
+    group = ps.open(path)
+    assert isinstance(group, ps.Group)
+    assert group.format == "hdf5"
+    assert group.attrs["title"] == "a file"
+    assert group.keys() == ["inner", "t2m", "time", "x"]
+    t2m = group["t2m"]
+    assert t2m.dimension_names == ("time", "x")
+    assert group["x"].dimension_names == ("x",)
+    assert t2m.attrs["_FillValue"] == -1
+    assert t2m.attrs["units"] == "K"
+    assert t2m.attrs["valid"] == [1, 2]
+    assert t2m.attrs["scale_factor"] == float(np.float32(0.1))
+    assert "DIMENSION_LIST" not in t2m.attrs
+    assert "CLASS" not in group["x"].attrs
+    assert t2m.typed_attributes["scale_factor"].dtype == np.float32
+    assert [name for name, _ in group["inner"].members(None)] == ["deep", "deep/y"]
+    assert group["inner/deep"]["y"][()] == 1
+    assert "inner/deep/y" in group
+    assert "inner/z" not in group
+    assert "t2m (3, 4) int16" in group.tree()
+    assert ps.open(f"file://{path}", dataset="t2m").shape == (3, 4)
+    for node in (group, t2m, group["inner"]):
+        again = pickle.loads(pickle.dumps(node))
+        assert again.uri == node.uri
+        assert type(again) is type(node)
+    with pytest.raises(ps.NotFoundError):
+        group["nothing"]
+    with pytest.raises(ps.InvalidArgumentError, match="a group of the file"):
+        ps.open(path, dataset="inner")
+    with pytest.raises(ps.Error):
+        t2m[0] = 1
+    with pytest.raises(ps.Error):
+        t2m.attrs["units"] = "C"
+    assert sorted(os.listdir(tmp_path)) == ["x.nc"]
+
+
+def test_what_is_not_read_is_refused_by_name(tmp_path):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("lists", (3,), h5py.vlen_dtype(np.int32))
+        file.create_dataset("refs", (3,), h5py.ref_dtype)
+        layout = h5py.VirtualLayout((4,), "i4")
+        layout[:] = h5py.VirtualSource("other.h5", "x", (4,))
+        file.create_virtual_dataset("virtual", layout)
+        file.create_dataset("external", (4,), "i4", external=[(str(tmp_path / "y.bin"), 0, 16)])
+        file["kind"] = np.dtype("i4")
+    for name, words in {
+        "lists": "variable length",
+        "refs": "references",
+        "virtual": "virtual HDF5 datasets",
+        "external": "external HDF5 datasets",
+        "kind": "named type",
+    }.items():
+        with pytest.raises(ps.UnsupportedError, match=words) as caught:
+            ps.open(path, name)
+        assert name in str(caught.value)
+
+
+def test_a_file_that_changes_is_noticed(tmp_path):
+    path = tmp_path / "x.h5"
+
+    def write(seed: int) -> np.ndarray[Any, Any]:
+        data = values("<f8", (40, 40), seed)
+        with h5py.File(path, "w") as file:
+            file.create_dataset("x", data=data, chunks=(7, 9), compression="gzip")
+        return data
+
+    first = write(1)
+    array = ps.open(path, "x")
+    assert same(array[...], first)
+    second = write(2)
+    with pytest.raises(ps.ConflictError, match="changed since") as caught:
+        array[...]
+    assert str(path) in str(caught.value)
+    assert same(ps.open(path, "x")[...], second)
+    array = ps.open(path, "x")
+    path.unlink()
+    with pytest.raises(ps.NotFoundError):
+        array[...]
+
+
+def test_damaged_chunks_are_named(tmp_path):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset(
+            "x", data=values("<f8", (40, 40)), chunks=(10, 10), compression="gzip", fletcher32=True
+        )
+        where = made.id.get_chunk_info(5)
+    with open(path, "r+b") as stream:
+        stream.seek(where.byte_offset + 20)
+        stream.write(b"\xaa\xbb\xcc")
+    array = ps.open(path, "x")
+    with pytest.raises(ps.CorruptDataError) as caught:
+        array[...]
+    for words in ("chunk (1, 1)", "fletcher32", str(path), f"[{where.byte_offset}, {where.byte_offset + where.size})"):
+        assert words in str(caught.value), words
+    assert same(array[20:], values("<f8", (40, 40))[20:])
+    path.write_bytes(path.read_bytes()[: where.byte_offset + 10])
+    with pytest.raises(ps.Error):
+        ps.open(path, "x")[...]
+
+
+def test_h5py_is_asked_for_by_name(tmp_path, monkeypatch):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = 1
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(ps.UnsupportedError, match="h5py"):
+        ps.open(tmp_path / "x.h5")
+
+
+def test_a_million_chunks_open_from_a_manifest(tmp_path):
+    path, manifest = tmp_path / "x.h5", tmp_path / "x.manifest"
+    count = 20_000
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("x", data=np.arange(count * 4, dtype="<i4"), chunks=(4,))
+    array = ps.open(path, "x")
+    ps.save_manifest(array, manifest)
+    again = ps.open(manifest)
+    assert again.shape == (count * 4,)
+    assert again.format == "hdf5"
+    assert again.uri == array.uri
+    assert same(again[4 * 777 : 4 * 779], np.arange(4 * 777, 4 * 779, dtype="i4"))
+    assert same(again[...], np.arange(count * 4, dtype="i4"))
+    assert same(pickle.loads(pickle.dumps(again))[:9], np.arange(9, dtype="i4"))
+    data = manifest.read_bytes()
+    for i in (5, len(data) // 2, len(data) - 1):
+        manifest.write_bytes(data[:i] + bytes([data[i] ^ 1]) + data[i + 1 :])
+        with pytest.raises(ps.Error):
+            ps.open(manifest)[...]
+    manifest.write_bytes(data)
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(ps.ConflictError, match="changed since the manifest was saved"):
+        ps.open(manifest)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus")) / "hdf5"
+MOST_BYTES = 1 << 26
+# Files that stop h5py's own library, whatever asks it.
+FATAL = ("cve_hdf5",)
+
+
+def corpus_files() -> list[Path]:
+    suffixes = (".h5", ".hdf5", ".nc", ".nc4", ".he5")
+    return sorted(
+        each for each in CORPUS.rglob("*") if each.suffix in suffixes and not any(f in str(each) for f in FATAL)
+    )
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
+def test_the_corpus_is_what_h5py_reads():
+    """Every dataset of every file: equal to h5py's, or refused in words."""
+    read = refused = 0
+    for path in corpus_files():
+        try:
+            with h5py.File(path) as file:
+                names: list[str] = []
+                file.visititems(lambda name, node, names=names: names.append(name) if hasattr(node, "chunks") else None)
+        except (OSError, RuntimeError, KeyError):
+            try:  # what h5py does not open we may refuse only in our own words
+                ps.open(path)
+            except ps.Error:
+                refused += 1
+            continue
+        for name in names:
+            try:
+                with h5py.File(path) as file:
+                    dataset = file[name]
+                    if dataset.shape is not None and dataset.size * dataset.dtype.itemsize > MOST_BYTES:
+                        continue
+                    wanted = dataset[()]
+            except (OSError, RuntimeError, ValueError, TypeError, KeyError):
+                wanted = None
+            try:
+                found = ps.open(path, name)[...]
+            except (ps.UnsupportedError, ps.CorruptDataError):
+                refused += 1
+                continue
+            if wanted is None:
+                continue
+            read += 1
+            if isinstance(wanted, bytes) or np.asarray(wanted).dtype.kind == "O":
+                texts = [x if isinstance(x, bytes) else str(x).encode() for x in np.asarray(found, object).ravel()]
+                assert texts == list(np.asarray(wanted, object).ravel()), (path, name)
+            else:
+                assert same(found, wanted), (path, name)
+    assert read > 1100
+    assert refused < 320
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
+def test_lzf_files_have_their_raw_twin():
+    folder = next(CORPUS.rglob("lzf"), None)
+    if folder is None:
+        pytest.skip("the corpus has no LZF twins")
+    seen = 0
+    for twin in sorted(folder.glob("*.raw.bin")):
+        path = folder / (twin.name.removesuffix(".raw.bin") + ".h5")
+        if not path.exists():
+            continue
+        with h5py.File(path) as file:
+            names = [name for name in file if isinstance(file[name], h5py.Dataset)]
+        digests = {hashlib.sha256(ps.open(path, name)[...].tobytes()).hexdigest() for name in names}
+        if hashlib.sha256(twin.read_bytes()).hexdigest() in digests:
+            seen += 1
+    assert seen > 0
