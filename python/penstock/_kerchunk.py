@@ -126,11 +126,11 @@ class ParquetReferences(ReferenceSet):
         with open(os.path.join(folder, ".zmetadata"), "rb") as stream:
             content = json.loads(stream.read())
         documents = {key: json.dumps(value).encode() for key, value in content["metadata"].items()}
-        self.folder = folder
+        self.folder = os.path.abspath(folder)
         self.record_size = int(content["record_size"])
         if self.record_size < 1:
             raise _make(CorruptDataError, f"references have a 'record_size' of {self.record_size}")
-        super().__init__(documents, os.path.dirname(os.path.abspath(folder)), storage_options)
+        super().__init__(documents, os.path.abspath(folder), storage_options)
 
     def chunks(self, path: str, grid: tuple[int, ...], keys: _Keys) -> Iterator[tuple[int, Reference]]:
         try:
@@ -155,7 +155,10 @@ class ParquetReferences(ReferenceSet):
                 if raw is not None:
                     yield cell, (raw if isinstance(raw, bytes) else raw.encode(), 0, 0)
                 elif name:
-                    yield cell, (str(name), int(offset or 0), int(size or 0))
+                    # Relative paths are relative to the file that names them.
+                    plain = "://" not in name and not os.path.isabs(name)
+                    url = os.path.join(self.folder, path, name) if plain else str(name)
+                    yield cell, (url, int(offset or 0), int(size or 0))
 
 
 def _strides(grid: tuple[int, ...]) -> list[int]:

@@ -85,12 +85,9 @@ def open_file(
             remote = "://" in name and name.rpartition(".")[2].lower() in ("h5", "hdf5", "nc", "nc4", "he5")
             if remote and not name.startswith("file:"):
                 return _open("penstock._hdf5", target, path, context, storage_options, options)
-            if (
-                os.path.isdir(str(target))
-                and os.path.isfile(os.path.join(str(target), ".zmetadata"))
-                and _is_lazy(str(target))
-            ):
-                return _open("penstock._kerchunk", target, path, context, storage_options, options)
+            folder = os.fspath(target) if isinstance(target, str | os.PathLike) else ""
+            if isinstance(folder, str) and _holds_references(folder):
+                return _open("penstock._kerchunk", folder, path, context, storage_options, options)
             return None
         with open(file, "rb") as stream:
             head = stream.read(_HEAD_BYTES)
@@ -112,9 +109,12 @@ def open_file(
     return _open(module, target, path, context, storage_options, options)
 
 
-def _is_lazy(folder: str) -> bool:
-    """References saved as Parquet: .zmetadata with a record size."""
-    with open(os.path.join(folder, ".zmetadata"), "rb") as stream:
+def _holds_references(folder: str) -> bool:
+    """References saved as Parquet: a folder with a .zmetadata that has a record size."""
+    path = os.path.join(folder, ".zmetadata")
+    if not folder or not os.path.isfile(path):
+        return False
+    with open(path, "rb") as stream:
         return b'"record_size"' in stream.read()
 
 

@@ -1,0 +1,402 @@
+"""Parquet and Arrow IPC files: chosen columns as one array, row groups (or record batches) as its chunks."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock._adapters import ObjectAdapter
+from penstock._array import Array
+from penstock._context import Context
+from penstock._errors import CorruptDataError, Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
+from penstock._references import UNPICKLABLE, Described, Object, open_described, pack_table
+from penstock._stores import Store
+
+
+def import_pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise _make(UnsupportedError, "reading Parquet and Arrow needs the Python package pyarrow") from error
+    return pyarrow
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as NumPy has it: items of `dtype`, each a block of `shape` of them."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
+def column_of(field: Any) -> Column:
+    """What a column's type comes to. Raises `UnsupportedError` by name."""
+    pa = import_pyarrow()
+    kind, shape = field.type, []
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    while pa.types.is_fixed_size_list(kind):
+        shape.append(kind.list_size)
+        kind = kind.value_type
+    types = pa.types
+    plain = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+    if plain or types.is_duration(kind):
+        return Column(field.name, np.dtype(kind.to_pandas_dtype()), tuple(shape))
+    if types.is_timestamp(kind):
+        return Column(field.name, np.dtype(f"M8[{kind.unit}]"), tuple(shape))
+    if types.is_date32(kind):
+        return Column(field.name, np.dtype("M8[D]"), tuple(shape))
+    if types.is_date64(kind):
+        return Column(field.name, np.dtype("M8[ms]"), tuple(shape))
+    if types.is_fixed_size_binary(kind):
+        return Column(field.name, np.dtype(f"V{kind.byte_width}"), tuple(shape))
+    raise _make(UnsupportedError, f"column '{field.name}' is {field.type}: columns of this type are not readable")
+
+
+class Batches:
+    """Row groups or record batches of a file: how many rows each has, and its columns when they are asked for."""
+
+    schema: Any
+    rows: list[int]
+
+    def read(self, which: int, columns: list[str]) -> Any:
+        """A table (or batch) of these columns, in this order."""
+        raise NotImplementedError
+
+
+class ParquetBatches(Batches):
+    def __init__(self, source: Any) -> None:
+        import pyarrow.parquet as pq
+
+        self._source = source
+        self._own = threading.local()  # a reader serves one thread
+        file = pq.ParquetFile(source())
+        self._metadata = file.metadata
+        self.schema = file.schema_arrow
+        self.rows = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
+
+    def read(self, which: int, columns: list[str]) -> Any:
+        import pyarrow.parquet as pq
+
+        file = getattr(self._own, "file", None)
+        if file is None:
+            file = self._own.file = pq.ParquetFile(self._source(), metadata=self._metadata)
+        return file.read_row_group(which, columns=columns, use_threads=False).select(columns)
+
+
+class ArrowFileBatches(Batches):
+    def __init__(self, source: Any) -> None:
+        import pyarrow.ipc as ipc
+
+        self._source = source
+        self._own = threading.local()
+        file = ipc.open_file(source())
+        self.schema = file.schema
+        self.rows = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
+
+    def read(self, which: int, columns: list[str]) -> Any:
+        import pyarrow.ipc as ipc
+
+        file = getattr(self._own, "file", None)
+        if file is None:
+            file = self._own.file = ipc.open_file(self._source())
+        return file.get_batch(which).select(columns)
+
+
+class ArrowStreamBatches(Batches):
+    """A stream has no table of contents: it is read once to find where its batches begin."""
+
+    def __init__(self, source: Any) -> None:
+        import pyarrow.ipc as ipc
+
+        self._source = source
+        stream = source()
+        schema = ipc.read_message(stream)
+        self.schema = ipc.read_schema(schema)
+        self.rows, self._places = [], []
+        while True:
+            place = stream.tell()
+            try:
+                message = ipc.read_message(stream)
+            except EOFError:
+                break
+            if message.type == "dictionary":
+                raise _make(UnsupportedError, "Arrow streams with dictionaries are not readable, files with them are")
+            if message.type == "record batch":
+                self.rows.append(ipc.read_record_batch(message, self.schema).num_rows)
+                self._places.append(place)
+
+    def read(self, which: int, columns: list[str]) -> Any:
+        import pyarrow.ipc as ipc
+
+        stream = self._source()
+        stream.seek(self._places[which])
+        return ipc.read_record_batch(ipc.read_message(stream), self.schema).select(columns)
+
+
+class BatchStore(Store):
+    """Decodes a batch when the engine asks for it; key i is batch i. Several threads read side by side."""
+
+    def __init__(self, batches: Batches, columns: list[Column], joined: bool, dtype: np.dtype[Any], nulls: Any) -> None:
+        self.batches, self.columns, self.joined, self.dtype, self.nulls = batches, columns, joined, dtype, nulls
+        self.path: str | None = None
+
+    def version(self, key: str) -> str | None:
+        if self.path is None:
+            return "bytes"
+        try:
+            status = os.stat(self.path)
+        except FileNotFoundError:
+            return None
+        return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
+
+    def get_range(self, key: str, start: int, length: int) -> bytes | memoryview | None:
+        return b"" if length == 0 else super().get_range(key, start, length)
+
+    def get(self, key: str) -> memoryview | None:
+        which = int(key)
+        pa = import_pyarrow()
+        try:
+            table = self.batches.read(which, [column.name for column in self.columns])
+            parts = [self._values(table.column(i), column, which) for i, column in enumerate(self.columns)]
+        except (OSError, pa.ArrowException) as error:
+            raise _make(CorruptDataError, f"row group {which}: {error}") from error
+        rows = self.batches.rows[which]
+        for part in parts:
+            if len(part) != rows:
+                raise _make(CorruptDataError, f"row group {which} has {len(part)} rows, the file says {rows}")
+        if not self.joined:
+            made = np.ascontiguousarray(parts[0].astype(self.dtype, copy=False))
+        else:
+            made = np.empty((rows, len(parts), *self.columns[0].shape), self.dtype)
+            for i, part in enumerate(parts):
+                made[:, i] = part
+        return memoryview(made.reshape(-1).view(np.uint8)) if made.size else memoryview(b"")
+
+    def _values(self, column: Any, of: Column, which: int) -> npt.NDArray[Any]:
+        chunks = column.chunks if hasattr(column, "chunks") else [column]
+        made = [self._one(chunk, of, which) for chunk in chunks]
+        if len(made) == 1:
+            return made[0]
+        return np.concatenate(made) if made else np.zeros((0, *of.shape), of.dtype)
+
+    def _one(self, array: Any, of: Column, which: int) -> npt.NDArray[Any]:
+        pa = import_pyarrow()
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        missing: list[npt.NDArray[np.bool_]] = []  # of lists, outermost first
+        rows = len(array)
+        count = rows
+        for size in of.shape:
+            self._check_nulls(array, of, which)
+            missing.append(np.asarray(array.is_null()) if array.null_count else np.zeros(0, bool))
+            start = array.offset * size
+            array = array.values.slice(start, count * size)
+            count *= size
+        self._check_nulls(array, of, which)
+        nulls = np.asarray(array.is_null()) if array.null_count else np.zeros(0, bool)
+        flat = _flat(array, of)
+        if len(nulls) or any(len(each) for each in missing):
+            flat = flat.copy()
+            if len(nulls):
+                flat[nulls] = self.nulls
+            shape: tuple[int, ...] = (rows,)
+            for size, each in zip(of.shape, missing, strict=True):
+                if len(each):
+                    flat.reshape((int(np.prod(shape)), -1))[each] = self.nulls
+                shape = (*shape, size)
+        return flat.reshape((rows, *of.shape))
+
+    def _check_nulls(self, array: Any, of: Column, which: int) -> None:
+        if array.null_count and self.nulls is None:
+            text = f"column '{of.name}' has {array.null_count} nulls in row group {which}; nulls= says what they become"
+            raise _make(InvalidArgumentError, text)
+
+
+def _flat(array: Any, of: Column) -> npt.NDArray[Any]:
+    """The items of a plain array, whatever stands at its nulls; a view of Arrow's memory where it can be."""
+    pa = import_pyarrow()
+    if pa.types.is_boolean(array.type):
+        bits = np.frombuffer(array.buffers()[1], np.uint8) if len(array) else np.zeros(0, np.uint8)
+        start = array.offset
+        return np.unpackbits(bits, bitorder="little")[start : start + len(array)].astype(bool)
+    if not len(array):
+        return np.zeros(0, of.dtype)
+    stored = np.dtype("<i4") if pa.types.is_date32(array.type) else of.dtype
+    items = np.frombuffer(array.buffers()[1], np.uint8, count=(array.offset + len(array)) * stored.itemsize)
+    found = items.view(stored)[array.offset :]
+    return found if stored == of.dtype else found.astype("<i8").view(of.dtype)
+
+
+def _batches_of(target: Any) -> Batches:
+    pa = import_pyarrow()
+    if isinstance(target, bytes):
+        head = target[:8]
+
+        def source() -> Any:
+            return pa.BufferReader(target)
+    else:
+        with open(target, "rb") as stream:
+            head = stream.read(8)
+
+        def source() -> Any:
+            return pa.OSFile(target)
+
+    kind: type[Batches] = ArrowStreamBatches
+    if head.startswith(b"PAR1"):
+        kind = ParquetBatches
+    elif head.startswith(b"ARROW1"):
+        kind = ArrowFileBatches
+    made: Batches = kind(source)  # type: ignore[call-arg]
+    return made
+
+
+def _chosen(schema: Any, columns: str | Sequence[str] | None) -> list[Column]:
+    names = [columns] if isinstance(columns, str) else list(schema.names if columns is None else columns)
+    if not names:
+        raise _make(InvalidArgumentError, "no columns are chosen")
+    out = []
+    for name in names:
+        found = schema.get_all_field_indices(name)
+        if not found:
+            raise _make(NotFoundError, f"the file has no column '{name}'; it has {', '.join(schema.names[:20])}")
+        if len(found) > 1:
+            raise _make(UnsupportedError, f"the file has {len(found)} columns named '{name}'")
+        out.append(column_of(schema.field(found[0])))
+    for each in out[1:]:
+        if each.shape != out[0].shape:
+            raise _make(
+                InvalidArgumentError, f"columns '{out[0].name}' and '{each.name}' have items of different shapes"
+            )
+    return out
+
+
+def _dtype_of(columns: list[Column], dtype: npt.DTypeLike | None) -> np.dtype[Any]:
+    if dtype is None:
+        for each in columns[1:]:
+            if each.dtype != columns[0].dtype:
+                text = f"columns '{columns[0].name}' ({columns[0].dtype}) and '{each.name}' ({each.dtype}) differ"
+                raise _make(InvalidArgumentError, f"{text}; dtype= says what they become")
+        return columns[0].dtype
+    wanted = np.dtype(dtype)
+    for each in columns:
+        if not np.can_cast(each.dtype, wanted, "same_kind"):
+            raise _make(InvalidArgumentError, f"column '{each.name}' is {each.dtype}, it does not become {wanted}")
+    return wanted
+
+
+def _data_type(dtype: np.dtype[Any]) -> Any:
+    if dtype.kind in "mM":
+        unit, count = np.datetime_data(dtype)
+        name = "numpy.datetime64" if dtype.kind == "M" else "numpy.timedelta64"
+        return {"name": name, "configuration": {"unit": unit, "scale_factor": count}}
+    return f"r{8 * dtype.itemsize}" if dtype.kind == "V" else dtype.name
+
+
+def _null_value(nulls: Any, dtype: np.dtype[Any]) -> Any:
+    if isinstance(nulls, str) and nulls == "error":
+        return None
+    try:
+        given = np.asarray(nulls)
+        value = given.astype(
+            dtype, casting="unsafe" if dtype.kind in "iu" and given.dtype.kind in "iu" else "same_kind"
+        )
+        if dtype.kind not in "iub" or int(value) == int(given):
+            return value[()]
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise _make(InvalidArgumentError, f"nulls={nulls!r} is no {dtype}")
+
+
+def open_target(
+    target: Any,
+    path: str,
+    context: Context,
+    storage_options: Mapping[str, Any] | None,
+    columns: str | Sequence[str] | None = None,
+    nulls: Any = "error",
+    dtype: npt.DTypeLike | None = None,
+) -> Array:
+    """Columns of a file as one array: (rows, items...) of one that is named, (rows, columns, items...) of a list."""
+    pa = import_pyarrow()
+    target = os.path.abspath(target) if isinstance(target, str) else bytes(target)
+    uri = f"file://{target}" if isinstance(target, str) else "memory:"
+    if path:
+        columns = path if columns is None else columns
+    try:
+        batches = _batches_of(target)
+        chosen = _chosen(batches.schema, columns)
+        wanted = _dtype_of(chosen, dtype)
+        if nulls is None:
+            raise _make(InvalidArgumentError, "nulls must be 'error' or what they become")
+        joined = not isinstance(columns, str)
+        null = _null_value(nulls, wanted) if dtype is not None else _null_value(nulls, chosen[0].dtype)
+        store = BatchStore(batches, chosen, joined, wanted, null)
+        if null is not None and dtype is not None:
+            store.nulls = nulls
+    except Error as error:
+        raise _make(type(error), error.message, *error.notes, f"opening '{uri}'") from error.__cause__
+    except (OSError, EOFError, pa.ArrowException, KeyError, ValueError) as error:
+        raise _make(CorruptDataError, f"pyarrow cannot read the file: {error}", f"opening '{uri}'") from error
+    store.path = target if isinstance(target, str) else None
+    described = _describe(store, uri)
+    place = target if isinstance(target, str) else UNPICKLABLE
+    return open_described(described, context, (_reopen, (place, columns, nulls, None if dtype is None else wanted.str)))
+
+
+def _describe(store: BatchStore, uri: str) -> Described:
+    trailing = ((len(store.columns),) if store.joined else ()) + store.columns[0].shape
+    used = [i for i, rows in enumerate(store.batches.rows) if rows]
+    rows = [store.batches.rows[i] for i in used]
+    document = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [sum(rows), *trailing],
+        "data_type": _data_type(store.dtype),
+        "chunk_grid": {
+            "name": "rectilinear",
+            "configuration": {"kind": "inline", "chunk_shapes": [_run_lengths(rows), *([max(1, n)] for n in trailing)]},
+        },
+        "chunk_key_encoding": {"name": "default"},
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        "fill_value": [0] * store.dtype.itemsize
+        if store.dtype.kind == "V"
+        else False
+        if store.dtype.kind == "b"
+        else 0,
+        "attributes": {},
+    }
+    if not rows:
+        shape = [1, *(max(1, n) for n in trailing)]
+        document["chunk_grid"] = {"name": "regular", "configuration": {"chunk_shape": shape}}
+    if store.joined:
+        document["attributes"] = {"columns": [column.name for column in store.columns]}
+    adapter = _core.object_store(ObjectAdapter(store), uri, False)
+    cells = len(rows) if 0 not in trailing else 0
+    objects = [Object(f"row group {i}", adapter, str(i), pinned=n == 0) for n, i in enumerate(used[:cells])]
+    table = pack_table(cells, [0] * cells, [0] * cells, objects=list(range(cells))) if cells else pack_table(0, [], [])
+    return Described({"zarr.json": document}, table, objects, "arrow", uri)
+
+
+def _run_lengths(rows: list[int]) -> list[Any]:
+    out: list[list[int]] = []
+    for each in rows:
+        if out and out[-1][0] == each:
+            out[-1][1] += 1
+        else:
+            out.append([each, 1])
+    return [each if each[1] > 1 else each[0] for each in out]
+
+
+def _reopen(path: str, columns: Any, nulls: Any, dtype: Any) -> Array:
+    from penstock._context import current_context
+
+    return open_target(path, "", current_context(), None, columns, nulls, dtype)

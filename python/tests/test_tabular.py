@@ -1,0 +1,217 @@
+"""Parquet and Arrow IPC files: their columns are what pyarrow reads."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+import pyarrow.parquet as pq  # noqa: E402
+
+ROWS = 1000
+TYPES = {
+    **{
+        name: getattr(pa, name)() for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+    },
+    **{name: getattr(pa, name)() for name in ("float16", "float32", "float64", "bool_", "date32")},
+    "timestamp": pa.timestamp("us"),
+    "duration": pa.duration("ns"),
+    "binary": pa.binary(3),
+}
+
+
+def column(kind: Any, rows: int, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    if pa.types.is_boolean(kind):
+        return pa.array(rng.integers(0, 2, rows).astype(bool))
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.array([bytes(row) for row in rng.integers(0, 256, (rows, 3), np.uint8)], kind)
+    if pa.types.is_floating(kind):
+        return pa.array(rng.normal(size=rows).astype(kind.to_pandas_dtype()), kind)
+    return (
+        pa.array(rng.integers(0, 100, rows).astype("i8"))
+        .cast(pa.int32() if kind == pa.date32() else pa.int64())
+        .cast(kind)
+    )
+
+
+def table(rows: int = ROWS) -> Any:
+    made = {name: column(kind, rows, i) for i, (name, kind) in enumerate(TYPES.items())}
+    flat = np.arange(6 * rows, dtype="f4")
+    made["block"] = pa.FixedSizeListArray.from_arrays(pa.FixedSizeListArray.from_arrays(flat, 3), 2)
+    made["words"] = pa.array([2.5, 1.5, 0.5] * rows).slice(0, rows).dictionary_encode()
+    return pa.table(made)
+
+
+def write(path: Path, data: Any, form: str, rows: int = 300) -> Path:
+    if form == "parquet":
+        pq.write_table(data, path, row_group_size=rows)
+    elif form == "file":
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, data.schema) as out:
+            out.write_table(data, max_chunksize=rows)
+    else:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, data.schema) as out:
+            out.write_table(data, max_chunksize=rows)
+    return path
+
+
+FORMS = ["parquet", "file", "stream"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_column_is_what_pyarrow_reads(tmp_path, form):
+    data = table()
+    if form == "stream":
+        data = data.drop_columns(["words"])
+    path = write(tmp_path / "x.dat", data, form)
+    for name in data.column_names:
+        array = ps.open(path, columns=name)
+        if name == "block":
+            wanted = np.arange(6 * ROWS, dtype="f4").reshape(ROWS, 2, 3)
+        elif name == "words":
+            wanted = np.array([2.5, 1.5, 0.5] * ROWS)[:ROWS]
+        elif name == "binary":
+            wanted = np.array(data[name].to_pylist()).view("V3")
+        else:
+            wanted = data[name].to_numpy().astype(array.dtype)
+        assert array.shape == wanted.shape, name
+        assert array[...].tobytes() == wanted.tobytes(), name
+        assert array[250:650:7].tobytes() == wanted[250:650:7].tobytes(), name
+        assert array.oindex[[999, 3]].tobytes() == wanted[[999, 3]].tobytes(), name
+        assert array.read_only
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_several_columns_stand_side_by_side(tmp_path, form):
+    rng = np.random.default_rng(0)
+    data = {name: rng.normal(size=700) for name in "abc"}
+    path = write(tmp_path / "x", pa.table(data), form)
+    wanted = np.stack([data[name] for name in "ca"], axis=1)
+    array = ps.open(path, columns=["c", "a"])
+    assert array.attrs["columns"] == ["c", "a"]
+    assert np.array_equal(array[...], wanted)
+    assert np.array_equal(array[290:310, 1], wanted[290:310, 1])
+    assert ps.open(path).shape == (700, 3)
+    assert np.array_equal(pickle.loads(pickle.dumps(array))[5], wanted[5])
+    assert np.array_equal(ps.open(path.read_bytes(), columns="b")[...], data["b"])
+    assert ps.open(path, columns="a", dtype="float32").dtype == np.float32
+
+
+def test_only_the_row_groups_asked_for_are_decoded(tmp_path, monkeypatch):
+    from penstock import _tabular
+
+    path = write(tmp_path / "x", pa.table({"a": np.arange(1000)}), "parquet", 100)
+    seen: list[int] = []
+    read = _tabular.ParquetBatches.read
+    monkeypatch.setattr(
+        _tabular.ParquetBatches,
+        "read",
+        lambda self, which, columns: (seen.append(which), read(self, which, columns))[1],
+    )
+    array = ps.open(path, columns="a")
+    assert seen == []
+    assert array[250:430].tolist() == list(range(250, 430))
+    assert sorted(seen) == [2, 3, 4]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_nulls_are_refused_or_filled(tmp_path, form):
+    values = pa.array([1.0, None, 3.0, None, 5.0])
+    whole = pa.array([1, None, 3, 4, None], pa.int16())
+    truth = pa.array([True, None, False, True, True])
+    blocks = pa.array([[1, 2], None, [3, None], [5, 6], [7, 8]], pa.list_(pa.int32(), 2))
+    data = pa.table({"f": values, "i": whole, "b": truth, "l": blocks}).slice(1)
+    path = write(tmp_path / "x", data, form, 2)
+    with pytest.raises(ps.InvalidArgumentError, match=r"column 'f' has 1 nulls in row group 0"):
+        ps.open(path, columns="f")[...]
+    assert np.array_equal(ps.open(path, columns="f", nulls=np.nan)[...], [np.nan, 3, np.nan, 5], equal_nan=True)
+    assert ps.open(path, columns="i", nulls=-1)[...].tolist() == [-1, 3, 4, -1]
+    assert ps.open(path, columns="b", nulls=False)[...].tolist() == [False, False, True, True]
+    assert ps.open(path, columns="l", nulls=0)[...].tolist() == [[0, 0], [3, 0], [5, 6], [7, 8]]
+    for bad in (1.5, "x", 1 << 40):
+        with pytest.raises(ps.InvalidArgumentError, match="nulls="):
+            ps.open(path, columns="i", nulls=bad)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_files_without_rows(tmp_path, form):
+    path = write(tmp_path / "x", pa.table({"a": np.zeros(0, "f4")}), form)
+    assert ps.open(path, columns="a")[...].shape == (0,)
+    assert ps.open(path)[...].shape == (0, 1)
+
+
+def test_what_is_not_read_is_refused_by_name(tmp_path):
+    data = pa.table({"text": ["a"], "list": [[1]], "record": [{"a": 1}], "f": [1.0], "i": [1], "n": pa.nulls(1)})
+    path = write(tmp_path / "x", data, "parquet")
+    for name in ("text", "list", "record", "n"):
+        with pytest.raises(ps.UnsupportedError, match=f"column '{name}'"):
+            ps.open(path, columns=name)
+    with pytest.raises(ps.NotFoundError, match="no column 'z'"):
+        ps.open(path, columns="z")
+    with pytest.raises(ps.InvalidArgumentError, match=r"differ; dtype="):
+        ps.open(path, columns=["f", "i"])
+    assert ps.open(path, columns=["f", "i"], dtype="f8")[...].tolist() == [[1.0, 1.0]]
+    with pytest.raises(ps.InvalidArgumentError, match="does not become"):
+        ps.open(path, columns="f", dtype="i4")
+    with pytest.raises(ps.InvalidArgumentError, match="have no option 'dataset'"):
+        ps.open(path, dataset="x")
+    with pytest.raises(ps.Error):
+        ps.open(path, columns="f")[0] = 1
+
+
+def test_damaged_and_changed_files(tmp_path):
+    path = write(tmp_path / "x", pa.table({"a": np.arange(1000.0)}), "parquet", 100)
+    array = ps.open(path, columns="a")
+    good = path.read_bytes()
+    path.write_bytes(good[:2000] + bytes(50) + good[2050:])
+    with pytest.raises(ps.ConflictError, match="changed since"):
+        array[...]
+    for cut in (10, len(good) // 2, len(good) - 3):
+        path.write_bytes(good[:cut])
+        with pytest.raises(ps.Error):
+            ps.open(path, columns="a")[...]
+
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus")) / "arrow_parquet"
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
+def test_the_corpus_is_what_pyarrow_reads():
+    equal = refused = 0
+    for path in sorted(each for each in CORPUS.rglob("*") if each.suffix in (".parquet", ".arrow_file", ".stream")):
+        head = path.read_bytes()[:8]
+        try:
+            if head.startswith(b"PAR1"):
+                wanted = pq.read_table(path)
+            elif head.startswith(b"ARROW1"):
+                wanted = pa.ipc.open_file(path.read_bytes()).read_all()
+            else:
+                wanted = pa.ipc.open_stream(io.BytesIO(path.read_bytes())).read_all()
+        except (pa.ArrowException, OSError, ValueError):
+            wanted = None
+        for name in wanted.column_names if wanted is not None else [None]:
+            try:
+                found = ps.open(path, columns=name)[...] if name else ps.open(path)[...]
+            except ps.Error:
+                refused += 1
+                continue
+            if wanted is None:
+                continue
+            values = wanted[name].to_pylist()
+            if found.dtype.kind in "mM" or found.dtype.kind == "V":
+                continue
+            assert np.array_equal(found, np.array(values).reshape(found.shape).astype(found.dtype), equal_nan=True), (
+                path,
+                name,
+            )
+            equal += 1
+    assert equal > 100
+    assert refused > 0
