@@ -1,0 +1,101 @@
+"""HDF5 files: against h5py, and against the same chunks with nothing but pread, or libdeflate and an unshuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+from harness.result import Bar, Result
+from harness.setting import Setting
+from harness.timing import in_turns, once, paired
+from penstock.demo.benchmark_array import EncodedChunk
+
+
+def run(scenario: dict, setting: Setting) -> Result:
+    result = Result(scenario["name"], scenario["title"])
+    try:
+        import h5py
+    except ImportError:
+        result.left_out["h5py"] = "it is not installed"
+        return result
+    path, chunks = written(h5py, scenario, setting.folder)
+    array = ps.open(path, dataset="x", context=ps.Context(threads=setting.threads))
+    file = h5py.File(path)
+    if scenario["work"] == "one":
+        return one_chunk(scenario, result, array, file["x"])
+    out, theirs = np.empty(array.shape, array.dtype), np.empty(array.shape, array.dtype)
+    contestants: dict[str, Callable[[], float]] = {
+        "penstock": once(lambda: array.read(out=out)),
+        "h5py": once(lambda: file["x"].read_direct(theirs)),
+    }
+    for work in contestants.values():
+        work()
+    if not np.array_equal(out, theirs):
+        result.failed = "penstock reads wrong values"
+        return result
+    with setting.ceiling(chunks) as ceiling:
+        limit = scenario["ceiling"]
+        contestants[f"ceiling {limit}"] = lambda: ceiling.measure(limit).seconds
+        samples = in_turns(contestants, scenario["turns"])
+    for name in ("penstock", "h5py"):
+        row = result.add(name, samples[name], bytes_out=out.nbytes)
+        row.fraction_of_ceiling = paired(samples[name], samples[f"ceiling {limit}"])
+    result.ceilings[f"{limit}_s"] = samples[f"ceiling {limit}"].best
+    ours = samples["penstock"]
+    if "at_least_of_peers" in scenario:
+        ratio = samples["h5py"].best / ours.best
+        result.bars.append(Bar("penstock against h5py, best runs", ratio, scenario["at_least_of_peers"], True, "x"))
+    fraction = paired(ours, samples[f"ceiling {limit}"])
+    text = f"penstock against {limit} alone, median of turns"
+    result.bars.append(Bar(text, fraction, scenario["at_least_of_ceiling"], True, "x"))
+    return result
+
+
+def one_chunk(scenario: dict, result: Result, array: ps.Array, dataset: Any) -> Result:
+    length = array.chunks[0]
+    where = np.random.default_rng(1).integers(0, array.shape[0] // length, 1000) * length
+
+    def all_of(source: Any) -> Callable[[], None]:
+        def work() -> None:
+            for start in where:
+                source[start : start + length]
+
+        return work
+
+    for start in where[:10]:
+        if not np.array_equal(array[start : start + length], dataset[start : start + length]):
+            result.failed = "penstock reads wrong values"
+            return result
+    contestants = {
+        "penstock": once(all_of(array)),
+        "h5py": once(all_of(dataset)),
+    }
+    samples = in_turns(contestants, scenario["turns"])
+    for name, taken in samples.items():
+        result.add(name, taken, bytes_out=len(where) * length * array.dtype.itemsize)
+    ratio = samples["h5py"].best / samples["penstock"].best
+    result.bars.append(Bar("penstock against h5py, best runs", ratio, scenario["at_least_of_peers"], True, "x"))
+    return result
+
+
+def written(h5py: Any, scenario: dict, folder: Path) -> tuple[Path, list[EncodedChunk]]:
+    """A file of smooth values with some noise, and where its chunks are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{scenario['name']}.h5"
+    shape, chunk = tuple(scenario["shape"]), tuple(scenario["chunks"])
+    random = np.random.default_rng(0)
+    with h5py.File(path, "w", libver="latest") as file:
+        made = file.create_dataset("x", shape, "<f4", chunks=chunk, **scenario.get("options", {}))
+        rows = max(chunk[0], min(shape[0], (1 << 24) // int(np.prod(shape[1:], dtype=np.int64))))
+        for start in range(0, shape[0], rows):
+            block = (min(rows, shape[0] - start), *shape[1:])
+            ramp = np.linspace(start, start + block[0], block[0], dtype="f4").reshape(-1, *[1] * (len(shape) - 1))
+            made[start : start + block[0]] = np.round(ramp + random.normal(size=block).astype("f4"), 2)
+        found: list[EncodedChunk] = []
+        bytes_out = 4 * int(np.prod(chunk, dtype=np.int64))
+        if scenario["work"] != "one":
+            made.id.chunk_iter(lambda info: found.append(EncodedChunk(path, info.byte_offset, info.size, bytes_out)))
+    return path, found
