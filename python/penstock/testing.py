@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from penstock import _core
 
-__all__ = ["codec_names", "decode", "describe", "encode"]
+__all__ = ["codec_names", "decode", "decode_on_host", "describe", "encode"]
 
 Codecs = Sequence[Mapping[str, Any] | str]
 
@@ -59,6 +59,18 @@ def describe(codecs: Codecs, dtype: npt.DTypeLike, shape: Sequence[int]) -> str:
 def codec_names() -> list[str]:
     """All codecs that need no Python, sorted."""
     return _core.codec_names()
+
+
+def decode_on_host(codec: str, encoded: bytes | bytearray | memoryview, decoded_bytes: int) -> bytes:
+    """Decode one chunk with the code of the GPU's decoders, run on the host: for tests, not for speed.
+
+    `codec` is "zstd", "lz4" (four bytes of size and a block, as numcodecs writes it), "lz4_block", "snappy", "blosc",
+    "zlib", "gzip" or "deflate". Returns exactly `decoded_bytes` bytes.
+
+    Raises CorruptDataError where the bytes are damaged or decode to another size, UnsupportedError for other codecs and
+    for what the GPU leaves to the host (dictionaries, more than 128 MiB of zstd, streams of very small blocks).
+    """
+    return _core.decode_on_host(codec, bytes(encoded), decoded_bytes)
 
 
 def _type_name(dtype: npt.DTypeLike) -> str:

@@ -57,6 +57,16 @@ PENSTOCK_DEVICE std::uint32_t crc_by_warp(byte_view content, std::uint32_t polyn
   return ~(lanes.from(sums, kLanes - 1) ^ crc_multiply(0xffffffffu, crc_shift(content.size, polynomial), polynomial));
 }
 
+/// What one warp does: the last four bytes of part `turn` are the CRC-32C of those in front of them, little-endian.
+PENSTOCK_DEVICE void crc32c_warp(const part_wave& wave, std::uint32_t turn, warp lanes) {
+  const decode_part& part = pointer<const decode_part>(wave.parts)[pointer<const std::uint32_t>(wave.order)[turn]];
+  const auto* const source = pointer<const std::uint8_t>(part.source);
+  const std::uint32_t size = part.source_bytes - 4;  // the host saw that they are there
+  const std::uint32_t crc = crc_by_warp({source, size}, kCrc32c, lanes);
+  if (crc != load_bytes(source + size, 4))
+    lanes.once([&] { report(wave.statuses, part.chunk, chunk_status::wrong_checksum); });
+}
+
 /// Adler-32 of `content` (RFC 1950), by all lanes.
 PENSTOCK_DEVICE std::uint32_t adler_by_warp(byte_view content, warp lanes) {
   constexpr std::uint32_t kModulus = 65521;

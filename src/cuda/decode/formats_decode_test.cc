@@ -5,6 +5,8 @@
 #include <lz4.h>
 #include <lz4hc.h>
 
+#include "codec/crc32c.h"
+
 #include "cuda/decode/decode_fixture.h"
 
 namespace penstock::inline v0::device {
@@ -210,6 +212,24 @@ TEST(DeviceWave, RunsTransformsBehindADecoder) {
   expect_decodes(twice, deflate_of(content, 6, wrapping::zlib), content, "two transforms");
   const device_step alone[] = {{step_kind::byte_swap, 4}};
   expect_decodes(alone, content, swapped, "a transform alone");
+}
+
+TEST(DeviceWave, VerifiesCrc32cInFrontOfADecoder) {
+  const bytes content = content_of("walk", 40'004);
+  bytes encoded = lz4_of(content, 0);
+  // As the standard's own example says: "123456789" has e3069283.
+  bytes digits(13);
+  std::memcpy(digits.data(), "123456789\x83\x92\x06\xe3", 13);
+  const device_step plain[] = {{step_kind::crc32c}};
+  expect_decodes(plain, digits, bytes(digits.begin(), digits.begin() + 9), "the example");
+  digits[3] ^= std::byte{1};
+  bytes out(9);
+  EXPECT_FALSE(decode_on_host(plain, digits, out).ok());
+  const std::uint32_t crc = crc32c(encoded);
+  const auto* const tail = reinterpret_cast<const std::byte*>(&crc);
+  encoded.insert(encoded.end(), tail, tail + 4);
+  const device_step steps[] = {{step_kind::crc32c}, {step_kind::lz4_block}};
+  expect_decodes(steps, encoded, content, "a chunk");
 }
 
 TEST(DeviceWave, RefusesDecodersThatTheHostCannotScan) {

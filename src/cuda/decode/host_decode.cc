@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <string>
+#include <utility>
 
 namespace penstock::inline v0::device {
 namespace {
@@ -31,6 +33,17 @@ std::vector<std::uint32_t> run_wave_on_host(const decode_wave& wave) {
   for (const kernel_launch& launch : launches)
     run_on_host(launch.kernel, launch.grid, launch.threads, launch.argument.data());
   return statuses;
+}
+
+result<device_step> step_of_codec(std::string_view name) {
+  constexpr std::pair<std::string_view, step_kind> kNames[] = {
+      {"zstd", step_kind::zstd},     {"lz4", step_kind::lz4},        {"lz4_block", step_kind::lz4_block},
+      {"snappy", step_kind::snappy}, {"blosc", step_kind::blosc},    {"zlib", step_kind::zlib},
+      {"gzip", step_kind::gzip},     {"deflate", step_kind::deflate}};
+  for (const auto& [known, kind] : kNames)
+    if (known == name) return device_step{kind};
+  return error{errc::unsupported, "no device decoder is called '" + std::string(name) +
+                                      "'; there are zstd, lz4, lz4_block, snappy, blosc, zlib, gzip and deflate"};
 }
 
 result<> decode_on_host(std::span<const device_step> steps, std::span<const std::byte> encoded,

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include <penstock/result.h>
 
@@ -17,6 +19,12 @@ namespace penstock::inline v0::device {
 /// \error corrupt_data, unsupported  As `decode_wave::add` and the status words say.
 result<> decode_on_host(std::span<const device_step> steps, std::span<const std::byte> encoded,
                         std::span<std::byte> out);
+
+/// The step that decodes what Zarr and numcodecs call `name`: zstd, lz4, snappy, blosc, zlib, gzip; and deflate and
+/// lz4_block for what those wrap.
+///
+/// \error unsupported  No device decoder has this name.
+result<device_step> step_of_codec(std::string_view name);
 
 /// Runs what a wave emits for host addresses. \returns The status words.
 std::vector<std::uint32_t> run_wave_on_host(const decode_wave& wave);

@@ -53,6 +53,8 @@ const char* kernel_name(kernel_id kernel) noexcept {
       return "penstock_lz";
     case kernel_id::inflate:
       return "penstock_inflate";
+    case kernel_id::crc32c:
+      return "penstock_crc32c";
     case kernel_id::transform:
       return "penstock_transform";
     case kernel_id::copy:
@@ -80,6 +82,10 @@ void run_on_host(kernel_id kernel, std::uint32_t grid, std::uint32_t threads, co
       return run_warps<part_wave, lz_parts_shared>(grid, argument, [](auto&&... all) { lz_warp(all...); });
     case kernel_id::inflate:
       return run_warps<part_wave, inflate_shared>(grid, argument, [](auto&&... all) { inflate_warp(all...); });
+    case kernel_id::crc32c:
+      return run_warps<part_wave, char>(
+          grid, argument,
+          [](const part_wave& wave, std::uint32_t turn, char&, warp lanes) { crc32c_warp(wave, turn, lanes); });
     case kernel_id::transform:
       return run_threads<transform_wave>(grid, threads, argument, [](auto&&... all) { transform_thread(all...); });
     case kernel_id::copy:

@@ -22,11 +22,12 @@ enum class kernel_id : std::uint32_t {
   zstd_checksum,   ///< zstd_wave
   lz,              ///< part_wave; a part's parameter is an lz_format
   inflate,         ///< part_wave; a part's parameter is a deflate_format
+  crc32c,          ///< part_wave; the last four bytes of each source
   transform,       ///< transform_wave
   copy,            ///< copy_wave
   fill,            ///< copy_wave
 };
-inline constexpr int kKernels = 9;
+inline constexpr int kKernels = 10;
 
 /// The symbol of a kernel in the fatbin: `penstock_` and its name above.
 const char* kernel_name(kernel_id kernel) noexcept;

@@ -115,7 +115,7 @@ PENSTOCK_DEVICE bool read_lz4(lz_reader& in, bool& more) {
     if (!in.take(literals)) return false;
     if (in.done()) {
       more = false;
-      return true;
+      return in.made() != 0 || token == 0;  // nothing has one way to be written
     }
     // The end rules: what follows literals near either end is the end.
     if (in.left() < 8 || in.room() < 12) return false;

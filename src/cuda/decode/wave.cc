@@ -26,7 +26,8 @@ std::uint32_t groups(std::size_t count, int each) {
 }
 
 bool is_decoder(step_kind kind) {
-  return kind != step_kind::byte_swap && kind != step_kind::shuffle && kind != step_kind::bitshuffle;
+  return kind != step_kind::crc32c && kind != step_kind::byte_swap && kind != step_kind::shuffle &&
+         kind != step_kind::bitshuffle;
 }
 
 template <class Parts>
@@ -111,14 +112,20 @@ result<decode_wave> decode_wave::make(std::span<const device_step> steps, bool v
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].item_bytes == 0 || steps[i].item_bytes > 0xffff)
       return error{errc::unsupported, "the device takes items of 1 to 65535 bytes"};
-    if (is_decoder(steps[i].kind)) {
-      if (i != 0) return error{errc::unsupported, "the device decompresses only what the host can see"};
+    if (steps[i].kind == step_kind::crc32c) {
+      if (i != 0) return error{errc::unsupported, "the device verifies CRC-32C of what is stored only"};
+      made.checks_ = true;
+    } else if (is_decoder(steps[i].kind)) {
+      if (i != (made.checks_ ? 1u : 0u))
+        return error{errc::unsupported, "the device decompresses only what the host can see"};
       made.decodes_ = true;
       made.decoder_ = steps[i];
     } else {
       made.transforms_.push_back(steps[i]);
     }
   }
+  // A checksum alone still moves the bytes.
+  if (!made.decodes_ && made.transforms_.empty()) made.transforms_.push_back(steps[0]);
   made.transform_parts_.resize(made.transforms_.size());
   return made;
 }
@@ -127,6 +134,17 @@ result<> decode_wave::add(const wave_chunk& chunk) {
   constexpr std::uint64_t kMost = 0xffffffffu;
   if (chunk.bytes.size() > kMost || chunk.decoded_bytes > kMost)
     return error{errc::unsupported, "chunks of 4 GiB or more are left to the host"};
+  if (!checks_) return add_behind_check(chunk);
+  if (chunk.bytes.size() < 4) return error{errc::corrupt_data, "damaged crc32c data: no checksum"};
+  const planned_part whole = part_of(chunk, 0, false);
+  wave_chunk inner = chunk;
+  inner.bytes = chunk.bytes.first(chunk.bytes.size() - 4);
+  PENSTOCK_TRY(add_behind_check(inner));
+  if (verify_) check_parts_.push_back(whole);
+  return {};
+}
+
+result<> decode_wave::add_behind_check(const wave_chunk& chunk) {
   if (decodes_) {
     // Behind a decoder the first transform reads the workspace, and the last one writes the target.
     const bool in_workspace = !transforms_.empty();
@@ -350,6 +368,7 @@ void decode_wave::emit_transform(layout& to, std::uint64_t statuses, const std::
 
 void decode_wave::emit_all(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const {
   to.take(intermediate_bytes_);
+  emit_parts(to, statuses, kernel_id::crc32c, check_parts_, launches);
   emit_zstd(to, statuses, launches);
   emit_parts(to, statuses, kernel_id::lz, lz_parts_, launches);
   emit_parts(to, statuses, kernel_id::inflate, inflate_parts_, launches);
@@ -382,7 +401,8 @@ void decode_wave::clear() {
   chunks_ = 0;
   intermediate_bytes_ = 0;
   zstd_.clear();
-  for (auto* parts : {&zstd_parts_, &lz_parts_, &inflate_parts_, &copy_parts_, &unshuffle_parts_}) parts->clear();
+  for (auto* parts : {&zstd_parts_, &lz_parts_, &inflate_parts_, &copy_parts_, &unshuffle_parts_, &check_parts_})
+    parts->clear();
   for (auto& parts : transform_parts_) parts.clear();
 }
 

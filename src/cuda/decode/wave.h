@@ -25,6 +25,7 @@ enum class step_kind : std::uint8_t {
   zlib,
   gzip,
   deflate,
+  crc32c,  ///< four bytes behind the others; only as the first step. Verified if checksums are
   byte_swap,
   shuffle,
   bitshuffle,
@@ -81,6 +82,7 @@ class decode_wave {
   class layout;
 
   decode_wave() = default;
+  result<> add_behind_check(const wave_chunk& chunk);
   result<> add_decoder(const wave_chunk& chunk, std::uint64_t target, bool in_workspace);
   result<> add_blosc(const wave_chunk& chunk, std::uint64_t target, bool in_workspace);
   result<> add_split(const wave_chunk& chunk, const planned_part& planned, step_kind kind);
@@ -96,12 +98,13 @@ class decode_wave {
   device_step decoder_{step_kind::byte_swap};  ///< the first step, if that is a decoder
   std::vector<device_step> transforms_;        ///< those behind the decoder
   bool decodes_ = false;
+  bool checks_ = false;  ///< whether CRC-32C comes first
   bool verify_ = true;
   std::size_t chunks_ = 0;
   std::uint64_t intermediate_bytes_ = 0;
   zstd_index zstd_;
   // By kernel, in the order in which they run.
-  std::vector<planned_part> zstd_parts_, lz_parts_, inflate_parts_, copy_parts_, unshuffle_parts_;
+  std::vector<planned_part> zstd_parts_, lz_parts_, inflate_parts_, copy_parts_, unshuffle_parts_, check_parts_;
   std::vector<std::vector<planned_part>> transform_parts_;  ///< by transform
 };
 

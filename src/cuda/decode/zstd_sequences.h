@@ -1,13 +1,14 @@
 #pragma once
 
-// The sequences stage: a block's FSE tables are built and its sequences decoded by one lane, sixteen blocks a warp.
+// The sequences stage: a block's FSE tables are built and its sequences decoded by one lane, eight blocks a warp.
 
 #include "cuda/decode/fse_table.h"
 #include "cuda/decode/warp.h"
 
 namespace penstock::inline v0::device {
 
-inline constexpr int kSequenceBlocksPerWarp = 16;
+inline constexpr int kSequenceBlocksPerWarp =
+    8;  ///< few lanes a warp, more warps: what differs between lanes costs all
 inline constexpr std::uint32_t kMostBlockBytes = 128 * 1024;
 
 enum sequence_table : int { kLiteralLengths = 0, kOffsets = 1, kMatchLengths = 2 };
@@ -227,7 +228,7 @@ PENSTOCK_DEVICE bool decode_sequences(const zstd_wave& wave, std::uint32_t index
   return true;
 }
 
-/// What one warp does: sixteen of the wave's blocks with sequences.
+/// What one warp does: eight of the wave's blocks with sequences.
 PENSTOCK_DEVICE void zstd_sequences_warp(const zstd_wave& wave, std::uint32_t group, zstd_sequences_shared& shared,
                                          warp lanes) {
   lanes.each([&](int lane) { fill_length_codes(shared, lane); });

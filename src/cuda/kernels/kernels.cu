@@ -41,6 +41,10 @@ extern "C" __global__ void __launch_bounds__(32) penstock_inflate(part_wave wave
   inflate_warp(wave, blockIdx.x, shared, warp{});
 }
 
+extern "C" __global__ void __launch_bounds__(32) penstock_crc32c(part_wave wave) {
+  crc32c_warp(wave, blockIdx.x, warp{});
+}
+
 extern "C" __global__ void __launch_bounds__(256, 4) penstock_transform(transform_wave wave) {
   transform_thread(wave, blockIdx.x, threadIdx.x, blockDim.x);
 }

@@ -1,0 +1,111 @@
+"""The GPU's decoders on the host, through Python: files that others wrote, and what numcodecs writes."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from pathlib import Path
+
+import numcodecs
+import numpy as np
+import penstock as ps
+import pytest
+from penstock.testing import decode_on_host
+
+WALK = np.cumsum(np.random.default_rng(3).integers(-5, 6, 60_000)).astype("<f4").tobytes()
+TEXT = b"chunk grid array store codec " * 3000
+CONTENTS = {
+    "walk": WALK,
+    "text": TEXT,
+    "ramp": np.arange(50_000, dtype="<f4").tobytes(),
+    "zeros": bytes(100_000),
+    "one": b"1",
+}
+
+
+def encoders() -> dict[str, object]:
+    made: dict[str, object] = {}
+    for level in (-5, 1, 3, 12, 19):
+        made[f"zstd {level}"] = ("zstd", numcodecs.Zstd(level, checksum=level == 3).encode)
+    made["lz4"] = ("lz4", numcodecs.LZ4().encode)
+    made["lz4_block"] = ("lz4_block", lambda data: numcodecs.LZ4().encode(data)[4:])
+    made["zlib"] = ("zlib", zlib.compress)
+    made["gzip"] = ("gzip", gzip.compress)
+    made["deflate"] = ("deflate", lambda data: zlib.compress(data)[2:-4])
+    for name in ("blosclz", "lz4", "lz4hc", "zlib", "zstd"):
+        for shuffle in (0, 1, 2):
+            codec = numcodecs.Blosc(name, 5, shuffle)
+            items = np.uint8 if shuffle == 0 else np.dtype("<u4")
+            made[f"blosc {name} {shuffle}"] = (
+                "blosc",
+                lambda data, codec=codec, items=items: codec.encode(
+                    np.frombuffer(data, items) if len(data) % np.dtype(items).itemsize == 0 else data
+                ),
+            )
+    return made
+
+
+ENCODERS = encoders()
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_what_others_encode_decodes_to_the_same_bytes(encoder: str, content: str) -> None:
+    codec, encode = ENCODERS[encoder]  # type: ignore[misc]
+    data = CONTENTS[content]
+    encoded = encode(data)
+    assert decode_on_host(codec, encoded, len(data)) == data
+    with pytest.raises(ps.CorruptDataError):
+        decode_on_host(codec, encoded, len(data) + 1)
+    with pytest.raises(ps.Error):
+        decode_on_host(codec, encoded[: len(encoded) // 2], len(data))
+
+
+def test_a_codec_without_a_device_decoder_is_named() -> None:
+    with pytest.raises(ps.UnsupportedError, match="bz2"):
+        decode_on_host("bz2", b"", 0)
+
+
+def corpus() -> Path:
+    folder = os.environ.get("PENSTOCK_CORPUS")
+    if not folder or not (Path(folder) / "codecs").is_dir():
+        pytest.skip("PENSTOCK_CORPUS names no corpus")
+    return Path(folder) / "codecs"
+
+
+def test_frames_of_rare_features_decode_to_their_twins() -> None:
+    tried = 0
+    for path in sorted((corpus() / "KillingSpark__zstd-rs").rglob("*.zst")):
+        twin = path.with_suffix("")
+        if not twin.exists():
+            continue
+        content = twin.read_bytes()
+        assert decode_on_host("zstd", path.read_bytes(), len(content)) == content, path
+        tried += 1
+    assert tried > 20
+
+
+def test_damaged_frames_of_the_corpus_are_refused() -> None:
+    errors = corpus() / "facebook__zstd" / "tests" / "golden-decompression-errors"
+    paths = sorted(errors.glob("*.zst"))
+    assert paths
+    for path in paths:
+        for size in (0, 1000, 100_000):
+            with pytest.raises(ps.Error):
+                decode_on_host("zstd", path.read_bytes(), size)
+
+
+def test_odd_but_valid_deflate_decodes_to_its_twins() -> None:
+    tried = 0
+    for path in sorted((corpus() / "google__wuffs").rglob("*")):
+        codec = {".deflate": "deflate", ".zlib": "zlib", ".gz": "gzip"}.get(path.suffix)
+        if codec is None:
+            continue
+        encoded = path.read_bytes()
+        twin = path.with_name(path.name + ".decompressed")
+        bits = {"deflate": -15, "zlib": 15, "gzip": 31}[codec]
+        content = twin.read_bytes() if twin.exists() else zlib.decompress(encoded, bits)
+        assert decode_on_host(codec, encoded, len(content)) == content, path
+        tried += 1
+    assert tried > 5
