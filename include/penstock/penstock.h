@@ -8,6 +8,7 @@
 #include <penstock/context.h>
 #include <penstock/copy.h>
 #include <penstock/create.h>
+#include <penstock/describe.h>
 #include <penstock/dtype.h>
 #include <penstock/layout.h>
 #include <penstock/place.h>
@@ -19,3 +20,4 @@
 #include <penstock/shape.h>
 #include <penstock/store.h>
 #include <penstock/tensor.h>
+#include <penstock/tiles.h>

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <penstock/array.h>
+
+namespace penstock::inline v0 {
+
+/// What another process needs to open the same array: its URI and, of a Zarr array, its metadata, so that nothing is
+/// read there. Opaque bytes, for the same version of Penstock.
+/// \error unsupported  The array has no URI, such as one of a memory store.
+/// \error As the store's, where the metadata cannot be read again.
+PENSTOCK_API result<std::string> describe(const array& from);
+
+/// The array that `describe` was given.
+/// \error corrupt_data  `description` is no such thing. \error As open_array.
+PENSTOCK_API result<array> open_description(std::string_view description, const open_options& options = {});
+
+}  // namespace penstock::inline v0
