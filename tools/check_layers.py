@@ -96,7 +96,7 @@ def check_file(name: str, folder: str, text: str) -> list[str]:
                 problem = f'"{target}" is in no folder of src/'
         else:
             used = None
-            standard = "/" not in target and "." not in target or (name, target) in FOREIGN
+            standard = ("/" not in target and "." not in target) or (name, target) in FOREIGN
             problem = "a public header includes only public and standard headers" if public and not standard else None
         if problem is None and used is not None and not may_include(folder, used) and (folder, target) not in DOORS:
             problem = f"{folder} must not know {used}"
