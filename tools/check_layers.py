@@ -48,6 +48,7 @@ PUBLIC = {
     "describe.h": "api",
     "mpi.h": "api",
     "tiles.h": "array",
+    "device.h": "api",
     "penstock.h": "api",
 }
 

@@ -202,6 +202,7 @@ class PENSTOCK_API array {
   result<check_report> check(const read_options& options = {}, std::size_t max_failures = 100) const;
 
   const array_state& state() const noexcept { return *state_; }
+  const std::shared_ptr<const array_state>& shared_state() const noexcept { return state_; }
 
  private:
   std::shared_ptr<const array_state> state_;

@@ -18,7 +18,10 @@ struct context_options {
   unsigned io_concurrency = 0;           ///< requests in flight at stores that complete later; 0: 64
   std::uint64_t memory_limit_bytes = 0;  ///< scratch, encoded bytes and indexes together; 0: 1 GiB. Not the results.
   std::uint64_t output_pool_bytes =
-      ~std::uint64_t{0};  ///< idle result memory kept for the next read; ~0: a quarter of the machine's
+      ~std::uint64_t{0};                  ///< idle result memory kept for the next read; ~0: a quarter of the machine's
+  std::uint64_t page_locked_bytes = 0;    ///< host memory that devices copy from; 0: 256 MiB, taken at first need
+  std::uint64_t device_memory_bytes = 0;  ///< device memory of reads under way (not of results), which makes waves
+                                          ///< smaller; 0: an eighth of the device's, at most 6 GiB
   std::shared_ptr<penstock::executor> executor;   ///< null: a pool of threads, started when first needed
   std::shared_ptr<const external_codecs> codecs;  ///< null: this library's codecs alone
 };
@@ -27,6 +30,7 @@ struct context_usage {
   std::uint64_t scratch_bytes = 0, encoded_bytes = 0, index_bytes = 0, output_pool_bytes = 0;
   std::uint64_t peak_scratch_bytes = 0, peak_encoded_bytes = 0, peak_index_bytes = 0;
   std::uint64_t index_hits = 0, index_misses = 0;
+  std::uint64_t page_locked_bytes = 0, device_wave_bytes = 0, device_result_bytes = 0;  ///< of all devices
 };
 
 /// Everything about reading that changes: threads, caches, pools, limits. Shared by the arrays opened with it.

@@ -9,6 +9,7 @@
 #include <penstock/copy.h>
 #include <penstock/create.h>
 #include <penstock/describe.h>
+#include <penstock/device.h>
 #include <penstock/dtype.h>
 #include <penstock/layout.h>
 #include <penstock/place.h>

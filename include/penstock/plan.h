@@ -25,6 +25,7 @@ struct source {
   strides to_strides;               ///< bytes, one for each dimension of the array
   const std::byte* fill = nullptr;  ///< one item
   std::uint64_t uid = 0;            ///< names the open array in caches; 0: keep nothing
+  memory_space space = memory_space::host;  ///< of `to`: a store reads straight into host memory only
 
   /// What a box cannot say: index lists, points, a mask. Null: `from` says it. Else `from` is empty, and `to_strides`
   /// are as `indexed_selection::places_axes` says. Borrowed.

@@ -27,6 +27,10 @@ context_usage context::usage() const {
   out.peak_scratch_bytes = accounts.peak(memory_use::scratch);
   out.peak_encoded_bytes = accounts.peak(memory_use::encoded);
   out.peak_index_bytes = accounts.peak(memory_use::index);
+  const device_usage devices = state_->devices_usage();
+  out.page_locked_bytes = devices.page_locked_bytes;
+  out.device_wave_bytes = devices.wave_bytes;
+  out.device_result_bytes = devices.result_bytes;
   out.index_hits = state_->indexes().hits();
   out.index_misses = state_->indexes().misses();
   return out;

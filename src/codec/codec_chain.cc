@@ -86,7 +86,7 @@ result<> codec_chain::add(const codec_config& config, const codec_chain_options&
     if (!made.output.exact) made.output.shape = {encoded_limit(*made.codec, at.bytes())};
     via_python_ = via_python_ || made.codec->via_python();
     const bool in_place = made.codec->decodes_in_place();
-    stages_.push_back({std::move(made.codec), at.bytes(), in_place});
+    stages_.push_back({std::move(made.codec), config, at.bytes(), in_place});
   }
   at = made.output;
   return {};
@@ -119,11 +119,7 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
     if (!decoded.ok()) return std::move(decoded).error().note("decoding with " + each.codec->describe());
     current = *decoded;
   }
-  if (current.size() != decoded_bytes_) {
-    return error{errc::corrupt_data,
-                 fmt::format("chunk decoded to {} bytes, its shape needs {}", current.size(), decoded_bytes_)}
-        .note("decoding with " + (stages_.empty() ? head_ : stages_.front().codec->describe()));
-  }
+  PENSTOCK_TRY(check_decoded(current.size()));
   if (decoded_bytes_ == 0) return {};
 
   // Items are copied as bytes: a bool other than 0 or 1 stays what it is, as in zarr-python.
@@ -179,6 +175,39 @@ void codec_chain::decode_part(std::span<const std::byte> stored, std::uint64_t s
     first += static_cast<std::int64_t>(wanted.start) * stored_strides_[d];
   }
   strided_copy(target.data, target.strides, stored.data() + first, steps, counts, type_.item_bytes(), swap_bytes_);
+}
+
+result<> codec_chain::check_decoded(std::uint64_t bytes) const {
+  if (bytes == decoded_bytes_) return {};
+  return error{errc::corrupt_data, fmt::format("chunk decoded to {} bytes, its shape needs {}", bytes, decoded_bytes_)}
+      .note("decoding with " + (stages_.empty() ? head_ : stages_.front().codec->describe()));
+}
+
+result<std::span<const std::byte>> codec_chain::decode_stages(std::span<const std::byte> encoded, std::size_t keep,
+                                                              std::span<std::byte> out, worker_scratch& scratch) const {
+  std::span<const std::byte> current = encoded;
+  std::size_t other = 0;  // the stage buffer that `current` does not lie in
+  for (std::size_t i = stages_.size(); i-- > keep;) {
+    const stage& each = stages_[i];
+    std::span<std::byte> room;
+    if (i == keep && each.limit <= out.size()) {
+      room = out;
+    } else if (!each.in_place) {
+      buffer& memory = scratch.stage(other);
+      other ^= 1;
+      if (each.limit == kUnbounded) {
+        auto decoded = each.codec->decode_growing(current, memory, scratch);
+        if (!decoded.ok()) return std::move(decoded).error().note("decoding with " + each.codec->describe());
+        current = *decoded;
+        continue;
+      }
+      PENSTOCK_ASSIGN(room, memory.reserve(each.limit));
+    }
+    auto decoded = each.codec->decode(current, room, scratch);
+    if (!decoded.ok()) return std::move(decoded).error().note("decoding with " + each.codec->describe());
+    current = *decoded;
+  }
+  return current;
 }
 
 result<> codec_chain::check_cell(const tensor_view& cell) const {

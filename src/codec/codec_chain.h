@@ -103,6 +103,24 @@ class codec_chain {
   void decode_part(std::span<const std::byte> stored, std::uint64_t skipped,
                    const decode_target& target) const noexcept;
 
+  /// How many codecs are stages, and each of them, in encoding order: for engines that run some of them elsewhere.
+  std::size_t stages() const noexcept { return stages_.size(); }
+  const byte_codec& stage_codec(std::size_t i) const noexcept { return *stages_[i].codec; }
+  const codec_config& stage_config(std::size_t i) const noexcept { return stages_[i].config; }
+  /// The most bytes that stage i may decode to; kUnbounded where nobody knows.
+  std::uint64_t stage_limit(std::size_t i) const noexcept { return stages_[i].limit; }
+  /// Bytes between neighbours of each array dimension in a decoded cell as it is stored.
+  const strides& stored_strides() const noexcept { return stored_strides_; }
+  /// Above 1: so many bytes each are reversed on their way from the stored to the native order.
+  std::uint32_t swap_bytes() const noexcept { return swap_bytes_; }
+
+  /// Decodes with the last stages only, those from number `keep` on. The last of them decodes into `out` where that is
+  /// large enough; what is returned lies there, in `encoded` or in `scratch`.
+  result<std::span<const std::byte>> decode_stages(std::span<const std::byte> encoded, std::size_t keep,
+                                                   std::span<std::byte> out, worker_scratch& scratch) const;
+  /// Refuses a decoded cell of another size than its shape needs.
+  result<> check_decoded(std::uint64_t bytes) const;
+
   /// Encodes a cell; `cell` has the chain's shape and any strides. Returns the encoded length.
   /// \error invalid_argument  `out` has no room for what a cell may need.
   result<std::uint64_t> encode(const tensor_view& cell, std::span<std::byte> out, worker_scratch& scratch) const;
@@ -116,6 +134,7 @@ class codec_chain {
  private:
   struct stage {
     std::shared_ptr<const byte_codec> codec;
+    codec_config config;
     std::uint64_t limit = 0;  // most bytes that it may decode to
     bool in_place = false;
   };

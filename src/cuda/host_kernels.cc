@@ -1,5 +1,10 @@
 #include "cuda/host_kernels.h"
 
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "cuda/decode/launch.h"
 #include "cuda/move/move.h"
 
 namespace penstock::inline v0::cuda {
@@ -11,10 +16,25 @@ void run_move(const void* parameters, unsigned grid, unsigned block) {
     for (unsigned thread = 0; thread < block; ++thread) move_block(with, i, thread, block);
 }
 
-constexpr host_kernel kKernels[] = {{kMoveKernel, sizeof(move_parameters), run_move}};
+template <std::size_t Kernel>
+void run_decoder(const void* parameters, unsigned grid, unsigned block) {
+  device::run_on_host(static_cast<device::kernel_id>(Kernel), grid, block, parameters);
+}
+
+constexpr std::size_t kDecoders = device::kKernels;
+
+template <std::size_t... Kernel>
+std::array<host_kernel, kDecoders + 1> all_kernels(std::index_sequence<Kernel...>) {
+  return {{{kMoveKernel, sizeof(move_parameters), run_move},
+           {device::kernel_name(static_cast<device::kernel_id>(Kernel)), sizeof(device::kernel_launch::argument),
+            run_decoder<Kernel>}...}};
+}
 
 }  // namespace
 
-std::span<const host_kernel> host_kernels() noexcept { return kKernels; }
+std::span<const host_kernel> host_kernels() noexcept {
+  static const std::array<host_kernel, kDecoders + 1> all = all_kernels(std::make_index_sequence<kDecoders>());
+  return all;
+}
 
 }  // namespace penstock::inline v0::cuda

@@ -99,6 +99,30 @@ result<std::shared_ptr<http_transport>> context_state::http() {
   return mine.http;
 }
 
+result<std::shared_ptr<device_service>> context_state::device(
+    int ordinal, const std::function<result<std::shared_ptr<device_service>>()>& make) {
+  shared& mine = shared_.get();
+  const std::lock_guard lock(mine.device_mutex);
+  for (const auto& [number, service] : mine.devices)
+    if (number == ordinal) return service;
+  PENSTOCK_ASSIGN(std::shared_ptr<device_service> made, make());
+  mine.devices.emplace_back(ordinal, made);
+  return made;
+}
+
+device_usage context_state::devices_usage() {
+  shared& mine = shared_.get();
+  const std::lock_guard lock(mine.device_mutex);
+  device_usage sum;
+  for (const auto& [number, service] : mine.devices) {
+    const device_usage each = service->usage();
+    sum.page_locked_bytes += each.page_locked_bytes;
+    sum.wave_bytes += each.wave_bytes;
+    sum.result_bytes += each.result_bytes;
+  }
+  return sum;
+}
+
 std::shared_ptr<profiler> context_state::recording() {
   shared& mine = shared_.get();
   if (!mine.is_recording.load(std::memory_order_relaxed)) return nullptr;
@@ -126,6 +150,10 @@ void context_state::clear_caches() {
   shared& mine = shared_.get();
   mine.indexes.clear();
   mine.outputs.clear();
+  {
+    const std::lock_guard lock(mine.device_mutex);
+    for (const auto& [number, service] : mine.devices) service->clear();
+  }
   const std::lock_guard lock(mine.mutex);
   mine.idle_jobs.clear();
   mine.idle_writes.clear();

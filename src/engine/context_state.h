@@ -1,8 +1,10 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include <penstock/context.h>
@@ -10,6 +12,7 @@
 #include "base/fork_local.h"
 #include "base/ledger.h"
 #include "base/output_pool.h"
+#include "engine/device_service.h"
 #include "engine/index_cache.h"
 #include "engine/profiler.h"
 #include "store/http_transport.h"
@@ -45,6 +48,11 @@ class context_state {
   /// Connections to HTTP servers, shared by the stores that are opened with this context; made when first asked for.
   /// \error unsupported  This build or this machine has no libcurl.
   result<std::shared_ptr<http_transport>> http();
+  /// The engine of one device, made at first need; idle memory goes with `clear_caches`, the engine with the context.
+  result<std::shared_ptr<device_service>> device(int ordinal,
+                                                 const std::function<result<std::shared_ptr<device_service>>()>& make);
+  device_usage devices_usage();
+  const context_options& options() const noexcept { return options_; }
 
   /// Null unless a recording is under way.
   std::shared_ptr<profiler> recording();
@@ -70,6 +78,8 @@ class context_state {
     std::shared_ptr<profiler> recording;
     std::shared_ptr<http_transport> http;
     std::atomic<bool> is_recording{false};
+    std::mutex device_mutex;  // of the engines
+    std::vector<std::pair<int, std::shared_ptr<device_service>>> devices;
   };
 
   context_options options_;

@@ -79,7 +79,7 @@ void read_job::begin(std::span<const source> sources, settings with) {
 
 void read_job::reset() {
   table_.clear();
-  table_is_old_ = planning_ = exhausted_ = cancelled_ = false;
+  table_is_old_ = planning_ = exhausted_ = cancelled_ = advancing_ = sunk_ = false;
   rounds_ = redos_ = 0;
   redo_cells_.clear();
   missing_.clear();
@@ -110,9 +110,13 @@ void read_job::reset() {
 job::progress read_job::step(unsigned worker) {
   guard lock(mutex_);
   if (done()) return progress::done;
-  const bool may_issue = in_flight_ == 0 || (in_flight_ < io_concurrency_ && flight_bytes_ < kMaxFlightBytes);
+  cell_sink* const sink = with_.sink.get();
+  const bool may_issue = (in_flight_ == 0 || (in_flight_ < io_concurrency_ && flight_bytes_ < kMaxFlightBytes)) &&
+                         (sink == nullptr || sink->has_room());
   if (!arrived_.empty()) {
     take_arrived(lock, worker);
+  } else if (sink != nullptr && !advancing_ && sink->can_advance()) {
+    advance_sink(lock, false);
   } else if (!stopping() && next_index_ < index_count_ && may_issue) {
     issue_index(lock, worker);
   } else if (!stopping() && current_ != nullptr && may_issue) {
@@ -120,6 +124,14 @@ job::progress read_job::step(unsigned worker) {
   } else if (!stopping() && may_plan()) {
     run_planner(lock);
   } else if (active_ == 0 && in_flight_ == 0 && (stopping() || is_exhausted())) {
+    if (sink != nullptr && !sunk_) {
+      advance_sink(lock, true);
+      if (!sunk_ && !sink->can_advance()) {
+        somebody_idles_ = true;
+        return progress::idle;
+      }
+      return progress::worked;
+    }
     finish(lock);
     return progress::done;
   } else {
@@ -142,6 +154,32 @@ bool read_job::may_plan() const noexcept {
   if (planning_ || current_ != nullptr || indexes_wanted_ != 0 || (exhausted_ && redo_cells_.empty())) return false;
   const auto used = std::count_if(pieces_.begin(), pieces_.end(), [](const auto& each) { return each->in_use; });
   return static_cast<std::size_t>(used) < (sources_.size() > kMaxPieces ? kMaxSourcePieces : kMaxPieces);
+}
+
+// Comes and goes with the lock.
+void read_job::advance_sink(guard& lock, bool last) {
+  advancing_ = true;
+  ++active_;
+  if (stopping()) with_.sink->abandon();
+  lock.unlock();
+  auto outcome = with_.sink->advance(last);
+  lock.lock();
+  --active_;
+  advancing_ = false;
+  if (!outcome.ok()) {
+    // The end of the read is still to be told to the device, unless that is what failed.
+    sunk_ = last;
+    fail(std::move(outcome).error());
+    return;
+  }
+  sunk_ = last && *outcome;
+}
+
+void read_job::nudge() {
+  const guard lock(mutex_);
+  if (done()) return;
+  somebody_idles_ = false;
+  wake();
 }
 
 void read_job::run_planner(guard& lock) {
@@ -265,6 +303,7 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
     }
     const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
     read.buffer = &mine;
+    if (with_.sink) read.buffer = mine.sunk = with_.sink->take_buffer();
     mine.arrived.reset();
     from.store->read({&read, 1}, mine, stop_source_.get_token());
     auto done = mine.take();
@@ -310,6 +349,7 @@ void read_job::launch(byte_read& read, piece* of, std::size_t which, std::uint64
   out.counted_bytes = bytes;
   out.begin_ns = profiler_ ? profiler_->now() : 0;
   read.buffer = &out;
+  if (with_.sink && of != nullptr) read.buffer = out.sunk = with_.sink->take_buffer();
   read.tag = tag;
   ++in_flight_;
   flight_bytes_ += bytes;
@@ -336,6 +376,8 @@ void read_job::take_arrived(guard& lock, unsigned worker) {
   if (from.of == nullptr) {
     finish_index(lock, from.which, worker, std::move(done));
   } else {
+    workers_[worker]->sunk = from.sunk;
+    from.sunk = nullptr;
     finish_fetch(lock, *from.of, from.which, worker, std::move(done));
   }
   --in_flight_;
@@ -417,6 +459,10 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
     }
   }
   if (done.ok()) done->keep_alive.reset();
+  if (read_buffer*& sunk = workers_[worker]->sunk; sunk != nullptr) {
+    with_.sink->give_buffer(sunk);
+    sunk = nullptr;
+  }
 
   lock.lock();
   --active_;
@@ -462,6 +508,8 @@ void read_job::finish(guard& lock) {
   then_.clear();
   const auto keep_alive = std::move(with_.keep_alive);
   with_.keep_alive.reset();
+  const auto sink = std::move(with_.sink);  // holds the job in its turn
+  with_.sink.reset();
   if (keep_alive) {
     // It may be the last owner of the context, and a ticket may hold this job for longer: what is booked in the
     // context's ledger has to go back before.

@@ -11,6 +11,7 @@
 
 #include "base/executor.h"
 #include "codec/worker_scratch.h"
+#include "engine/cell_sink.h"
 #include "engine/index_cache.h"
 #include "engine/profiler.h"
 #include "plan/placement.h"
@@ -47,6 +48,7 @@ class read_job final : public job, private completion_sink {
     plan_limits limits;
     std::vector<cell_failure>* failures = nullptr;  ///< not null: decode all, keep nothing, report each bad cell here
     std::size_t max_failures = 0;
+    std::shared_ptr<cell_sink> sink;         ///< takes the cells over; null: they are decoded into host memory
     std::shared_ptr<item_arena> arena;       ///< of items of variable length; null: each worker's own, cell by cell
     std::span<std::uint8_t> missing;         ///< empty, or one for each source: 1 where its first object is absent
     std::string note;                        ///< added to the error, for reads that end away from their caller
@@ -65,6 +67,8 @@ class read_job final : public job, private completion_sink {
 
   /// Stops issuing; what is in flight is waited for.
   void cancel() noexcept;
+  /// A sink may go on: brings idle workers back.
+  void nudge();
   bool done() const noexcept { return finished_.load(std::memory_order_acquire); }
   /// The outcome; only when done.
   result<> outcome() const;
@@ -111,6 +115,8 @@ class read_job final : public job, private completion_sink {
   result<> decode_cell(const piece& of, const fetch_op& op, const decode_op& what, std::span<const std::byte> bytes,
                        unsigned worker);
   void fill_cell(const source& from, cell_id cell, unsigned worker);
+  result<> sink_fetch(const piece& of, const fetch_op& op, unsigned worker, const read_done& done);
+  void advance_sink(guard& lock, bool last);
   void note_missing(std::uint32_t source) const noexcept {
     if (source < with_.missing.size()) with_.missing[source] = 1;
   }
@@ -161,6 +167,7 @@ class read_job final : public job, private completion_sink {
   std::atomic<bool> stop_{false};
   std::atomic<bool> finished_{true};
   bool cancelled_ = false;
+  bool advancing_ = false, sunk_ = false;  // a worker is in the sink's advance; all has gone there
   std::vector<std::function<void()>> then_;
   std::atomic<std::uint64_t> done_bytes_{0}, absent_cells_{0}, encoded_bytes_{0};
   std::uint64_t failed_cells_ = 0;

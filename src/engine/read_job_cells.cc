@@ -40,6 +40,7 @@ result<> read_job::decode_fetch(const piece& of, const fetch_op& op, unsigned wo
     return error(errc::io_error, fmt::format("the store returned {} bytes of {}", done.bytes.size(), op.range.length))
         .note(read_note(object.key, op.range));
   }
+  if (with_.sink) return sink_fetch(of, op, worker, done);
   for (std::uint32_t i = 0; i < op.decode_count && !stopping(); ++i) {
     const decode_op& what = of.plan.decodes[op.first_decode + i];
     const std::span<const std::byte> bytes =
@@ -56,6 +57,22 @@ result<> read_job::decode_fetch(const piece& of, const fetch_op& op, unsigned wo
           .note(read_note(object.key, range));
     }
   }
+  return {};
+}
+
+result<> read_job::sink_fetch(const piece& of, const fetch_op& op, unsigned worker, const read_done& done) {
+  fetched_cells what;
+  what.source_number = of.plan.source;
+  what.from = &sources_[of.plan.source];
+  what.object = &of.plan.objects[op.object];
+  what.fetch = &op;
+  what.decodes = std::span(of.plan.decodes).subspan(op.first_decode, op.decode_count);
+  what.bytes = done.bytes;
+  worker_state& mine = *workers_[worker];
+  mine.scratch.timed = false;
+  PENSTOCK_TRY(with_.sink->take(what, mine.sunk, mine.scratch));
+  for (const decode_op& each : what.decodes)
+    done_bytes_.fetch_add(what.from->layout->chains()[each.chain].decoded_bytes(), std::memory_order_relaxed);
   return {};
 }
 
@@ -106,6 +123,12 @@ void read_job::fill_cell(const source& from, cell_id cell, unsigned worker) {
   absent_cells_.fetch_add(1, std::memory_order_relaxed);
   const codec_chain& chain = from.layout->chains()[0];
   done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
+  if (with_.sink) {
+    auto filled = with_.sink->fill(static_cast<std::uint32_t>(&from - sources_.data()), from, cell);
+    if (filled.ok()) return;
+    const guard lock(mutex_);
+    return fail(std::move(filled).error());
+  }
   if (from.to == nullptr || !place(from, cell, where)) return;
   const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
   fill(from, where, chain);

@@ -30,6 +30,7 @@ struct read_job::worker_state final : completion_sink, read_buffer {
   buffer encoded;
   buffer decoded;  // of cells that are only checked
   placement where;
+  read_buffer* sunk = nullptr;  // the sink's, of the request at hand
   std::optional<result<read_done>> arrived;
 };
 
@@ -43,6 +44,7 @@ struct read_job::flight final : read_buffer {
   std::size_t which = 0;
   std::uint64_t counted_bytes = 0;
   std::uint64_t begin_ns = 0;
+  read_buffer* sunk = nullptr;
   std::optional<result<read_done>> arrived;
 };
 

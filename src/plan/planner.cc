@@ -224,10 +224,11 @@ void planner::add_fetches(read_plan& plan, std::uint32_t object, std::span<const
       decode.skipped = wanted.offset;
       decode.direct = wanted.as_stored;
       range = {range.offset + wanted.offset, wanted.length, false};
-      in_place = wanted.as_stored && from.to != nullptr && wanted.length >= kMinInPlaceBytes;
+      in_place = wanted.as_stored && from.to != nullptr && from.space == memory_space::host &&
+                 wanted.length >= kMinInPlaceBytes;
     } else {
       decode.direct = chain.stores_native_order() && lands_contiguously(where, chain.cell(), chain.type().item_bytes());
-      in_place = decode.direct && chain.is_identity() && from.to != nullptr &&
+      in_place = decode.direct && chain.is_identity() && from.to != nullptr && from.space == memory_space::host &&
                  (range.whole() || range.length == chain.decoded_bytes()) && chain.decoded_bytes() >= kMinInPlaceBytes;
     }
     decode.length = range.length;

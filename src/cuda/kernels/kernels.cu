@@ -8,6 +8,7 @@
 #include "cuda/decode/zstd_execute.h"
 #include "cuda/decode/zstd_literals.h"
 #include "cuda/decode/zstd_sequences.h"
+#include "cuda/move/move.h"
 
 using namespace penstock::device;
 
@@ -55,4 +56,9 @@ extern "C" __global__ void __launch_bounds__(256, 4) penstock_copy(copy_wave wav
 
 extern "C" __global__ void __launch_bounds__(256, 4) penstock_fill(copy_wave wave) {
   fill_thread(wave, blockIdx.x, threadIdx.x, blockDim.x);
+}
+
+extern "C" __global__ void __launch_bounds__(penstock::cuda::kMoveThreads)
+    penstock_move(penstock::cuda::move_parameters with) {
+  penstock::cuda::move_block(with, blockIdx.x, threadIdx.x, blockDim.x);
 }

@@ -70,7 +70,7 @@ struct move_parameters {
   const std::uint32_t* statuses = nullptr;
 };
 
-namespace device {
+namespace moving {
 
 struct alignas(16) unit16 {
   std::uint64_t low, high;
@@ -161,28 +161,28 @@ PENSTOCK_DEVICE_CODE void move_tile_of(const move_item& item, const move_axis* a
   }
 }
 
-}  // namespace device
+}  // namespace moving
 
 /// One thread's part of one block: block `block` does tile `block`.
 PENSTOCK_DEVICE_CODE void move_block(const move_parameters& with, unsigned block, unsigned thread, unsigned threads) {
   const move_tile tile = with.tiles[block];
   const move_item& item = with.items[tile.item];
   const std::uint32_t status = item.status == kNoStatus ? 0 : with.statuses[item.status];
-  if (status != 0 && tile.first == 0 && thread == 0) device::count_failure(item, status);
+  if (status != 0 && tile.first == 0 && thread == 0) moving::count_failure(item, status);
   if (status == 0 && item.in_place != 0) return;
   const move_axis* const axes = with.axes + item.first_axis;
   const bool failed = status != 0;
   switch (item.unit_bytes) {
     case 1:
-      return device::move_tile_of<std::uint8_t>(item, axes, tile, thread, threads, failed);
+      return moving::move_tile_of<std::uint8_t>(item, axes, tile, thread, threads, failed);
     case 2:
-      return device::move_tile_of<std::uint16_t>(item, axes, tile, thread, threads, failed);
+      return moving::move_tile_of<std::uint16_t>(item, axes, tile, thread, threads, failed);
     case 4:
-      return device::move_tile_of<std::uint32_t>(item, axes, tile, thread, threads, failed);
+      return moving::move_tile_of<std::uint32_t>(item, axes, tile, thread, threads, failed);
     case 8:
-      return device::move_tile_of<std::uint64_t>(item, axes, tile, thread, threads, failed);
+      return moving::move_tile_of<std::uint64_t>(item, axes, tile, thread, threads, failed);
     default:
-      return device::move_tile_of<device::unit16>(item, axes, tile, thread, threads, failed);
+      return moving::move_tile_of<moving::unit16>(item, axes, tile, thread, threads, failed);
   }
 }
 

@@ -135,8 +135,7 @@ fake_driver& self() {
 #define PENSTOCK_CALLED(name) \
   if (const driver_status failed = self().called(name); failed != kSuccess) return failed
 
-// -- start, devices, contexts
-// ------------------------------------------------------------------------------------------
+// ---- start, devices, contexts ----
 
 driver_status init(unsigned) {
   PENSTOCK_CALLED("cuInit");
@@ -224,8 +223,7 @@ driver_status context_pop(context_ref* out) {
   return kSuccess;
 }
 
-// -- streams and events
-// ------------------------------------------------------------------------------------------------
+// ---- streams and events ----
 
 driver_status stream_create(stream_ref* out, unsigned flags) {
   PENSTOCK_CALLED("cuStreamCreate");
@@ -326,14 +324,15 @@ driver_status event_synchronize(event_ref event) {
 driver_status event_elapsed_ms(float* out, event_ref from, event_ref to) {
   PENSTOCK_CALLED("cuEventElapsedTime");
   const auto begin = self().event_of(from), end = self().event_of(to);
-  if (!begin || !end || begin->recorded == 0 || end->recorded == 0) return kInvalidHandle;
+  if (!begin || !end) return kInvalidHandle;
+  const auto first = self().streams.last_of(*begin), last = self().streams.last_of(*end);
+  if (!first || !last) return kInvalidHandle;
   if (!self().streams.done(*begin) || !self().streams.done(*end)) return kNotReady;
-  *out = std::chrono::duration<float, std::milli>(end->when - begin->when).count();
+  *out = std::chrono::duration<float, std::milli>(last->when - first->when).count();
   return kSuccess;
 }
 
-// -- memory
-// ------------------------------------------------------------------------------------------------------------
+// ---- memory ----
 
 driver_status mem_alloc(device_address* out, std::size_t bytes) {
   PENSTOCK_CALLED("cuMemAlloc");
@@ -450,8 +449,7 @@ driver_status pointer_get_attribute(void* out, int which, device_address address
   return kSuccess;
 }
 
-// -- kernels
-// -----------------------------------------------------------------------------------------------------------
+// ---- kernels ----
 
 driver_status module_load(module_ref* out, const void*) {
   PENSTOCK_CALLED("cuModuleLoadData");
@@ -527,6 +525,7 @@ PENSTOCK_EXPORT void penstock_fake_cuda_configure(std::uint64_t seed, int lazy, 
   self().streams.configure(seed, lazy != 0, max_delay_us);
 }
 PENSTOCK_EXPORT int penstock_fake_cuda_pump(int most) { return self().streams.pump(most); }
+PENSTOCK_EXPORT bool penstock_fake_cuda_pending() { return self().streams.pending(); }
 
 PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_count(const char* name) {
   const std::lock_guard lock(self().mutex);

@@ -18,6 +18,8 @@ extern "C" {
 void penstock_fake_cuda_configure(std::uint64_t seed, int lazy, unsigned max_delay_us);
 /// Runs at most `most` operations (lazy mode); returns how many ran.
 int penstock_fake_cuda_pump(int most);
+/// An operation could run now.
+bool penstock_fake_cuda_pending();
 
 /// How often a driver function was called since the last reset. Beside the driver's names there are "legacy stream" (an
 /// operation on stream 0 or 1), "pageable copy" (a copy from or to memory that is not page-locked), "call from host

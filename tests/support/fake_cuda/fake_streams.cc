@@ -45,7 +45,7 @@ void fake_streams::add_implicit_order(fake_stream& stream, fake_operation& what)
   for (const auto& other : streams_) {
     if (other.get() == &stream || other->device != stream.device) continue;
     if ((stream.legacy && other->blocking) || (other->legacy && stream.blocking))
-      what.after.emplace_back(other.get(), other->queued);
+      what.after.emplace_back(other, other->queued);
   }
 }
 
@@ -60,8 +60,7 @@ void fake_streams::enqueue(fake_stream& stream, fake_operation what) {
 void fake_streams::record(fake_stream& stream, std::shared_ptr<fake_event> event) {
   const guard lock(mutex_);
   fake_operation what;
-  what.record_count = ++event->recorded;
-  what.record = std::move(event);
+  what.record = event->last = std::make_shared<fake_mark>();
   add_implicit_order(stream, what);
   ++stream.queued;
   stream.queue.push_back(std::move(what));
@@ -71,8 +70,7 @@ void fake_streams::record(fake_stream& stream, std::shared_ptr<fake_event> event
 void fake_streams::wait(fake_stream& stream, std::shared_ptr<fake_event> event) {
   const guard lock(mutex_);
   fake_operation what;
-  what.wait_count = event->recorded;  // an event that was never recorded is no wait: as the driver
-  what.wait_for = std::move(event);
+  what.wait_for = event->last;  // an event that was never recorded is no wait: as the driver
   add_implicit_order(stream, what);
   ++stream.queued;
   stream.queue.push_back(std::move(what));
@@ -85,10 +83,9 @@ void fake_streams::record_all(int device, std::shared_ptr<fake_event> event) {
   carrier->device = device;
   carrier->blocking = false;
   fake_operation what;
-  what.record_count = ++event->recorded;
-  what.record = std::move(event);
+  what.record = event->last = std::make_shared<fake_mark>();
   for (const auto& other : streams_)
-    if (other->device == device) what.after.emplace_back(other.get(), other->queued);
+    if (other->device == device) what.after.emplace_back(other, other->queued);
   carrier->queued = 1;
   carrier->queue.push_back(std::move(what));
   removed_.insert(carrier.get());
@@ -99,12 +96,9 @@ void fake_streams::record_all(int device, std::shared_ptr<fake_event> event) {
 bool fake_streams::ready(const fake_stream& stream) const {
   if (stream.running || stream.queue.empty()) return false;
   const fake_operation& next = stream.queue.front();
-  if (next.wait_for && next.wait_for->completed < next.wait_count) return false;
-  return std::all_of(next.after.begin(), next.after.end(), [&](const auto& each) {
-    const auto alive =
-        std::find_if(streams_.begin(), streams_.end(), [&](const auto& one) { return one.get() == each.first; });
-    return alive == streams_.end() || each.first->ended >= each.second;
-  });
+  if (next.wait_for && !next.wait_for->reached) return false;
+  return std::all_of(next.after.begin(), next.after.end(),
+                     [](const auto& each) { return each.first->ended >= each.second; });
 }
 
 // Runs an operation of some stream that may run; false where none may.
@@ -125,7 +119,7 @@ bool fake_streams::run_one(guard& lock) {
   stream->running = false;
   ++stream->ended;
   if (what.record) {
-    what.record->completed = std::max(what.record->completed, what.record_count);
+    what.record->reached = true;
     what.record->when = std::chrono::steady_clock::now();
   }
   if (stream->queue.empty() && removed_.erase(stream.get()) != 0) std::erase(streams_, stream);
@@ -148,8 +142,8 @@ void fake_streams::synchronize(const fake_stream& stream) {
 
 void fake_streams::synchronize(const fake_event& event) {
   guard lock(mutex_);
-  const std::uint64_t until = event.recorded;
-  run_until(lock, [&] { return event.completed >= until; });
+  const std::shared_ptr<fake_mark> until = event.last;
+  run_until(lock, [&] { return !until || until->reached; });
 }
 
 void fake_streams::synchronize_all() {
@@ -162,7 +156,12 @@ void fake_streams::synchronize_all() {
 
 bool fake_streams::done(const fake_event& event) {
   const guard lock(mutex_);
-  return event.completed >= event.recorded;
+  return !event.last || event.last->reached;
+}
+
+std::shared_ptr<fake_mark> fake_streams::last_of(const fake_event& event) {
+  const guard lock(mutex_);
+  return event.last;
 }
 
 int fake_streams::pump(int most) {
@@ -170,6 +169,11 @@ int fake_streams::pump(int most) {
   int ran = 0;
   while (ran < most && run_one(lock)) ++ran;
   return ran;
+}
+
+bool fake_streams::pending() {
+  const guard lock(mutex_);
+  return std::any_of(streams_.begin(), streams_.end(), [&](const auto& each) { return ready(*each); });
 }
 
 void fake_streams::serve() {

@@ -14,21 +14,23 @@
 
 namespace penstock::test {
 
+/// One record of an event: whoever waits, waits for the record that was the last one then.
+struct fake_mark {
+  bool reached = false;
+  std::chrono::steady_clock::time_point when;
+};
+
 struct fake_event {
   int device = 0;
-  std::uint64_t recorded = 0, completed = 0;  // how often
-  std::chrono::steady_clock::time_point when;
+  std::shared_ptr<fake_mark> last;  // null: never recorded
 };
 
 /// One operation of a stream. It may begin when those before it in its stream have ended, `after` has ended in other
 /// streams, and `wait_for` has been reached `wait_count` times.
 struct fake_operation {
   std::function<void()> run;  // empty: nothing but an order
-  std::shared_ptr<fake_event> wait_for;
-  std::uint64_t wait_count = 0;
-  std::shared_ptr<fake_event> record;
-  std::uint64_t record_count = 0;
-  std::vector<std::pair<const struct fake_stream*, std::uint64_t>> after;
+  std::shared_ptr<fake_mark> wait_for, record;
+  std::vector<std::pair<std::shared_ptr<const struct fake_stream>, std::uint64_t>> after;
 };
 
 struct fake_stream {
@@ -61,7 +63,9 @@ class fake_streams {
   void synchronize(const fake_event& event);
   void synchronize_all();
   bool done(const fake_event& event);
+  std::shared_ptr<fake_mark> last_of(const fake_event& event);
   int pump(int most);
+  bool pending();
 
  private:
   using guard = std::unique_lock<std::mutex>;

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <penstock/array.h>
+#include <penstock/result.h>
+#include <penstock/tensor.h>
+
+namespace penstock::inline v0 {
+
+class device_tensor_state;  // src/api/device_tensor_state.h
+
+/// A CUDA stream as a number: what the driver and the runtime call CUstream and cudaStream_t. 1 is the legacy default
+/// stream, 2 the per-thread one; 0 is refused, because it could be either.
+using stream_handle = std::uintptr_t;
+
+struct device_read_options {
+  int device = -1;  ///< -1: the calling thread's current device
+  /// The stream that the caller works on: nothing is written to the target before what it holds now is done. Empty:
+  /// nothing to wait for.
+  std::optional<stream_handle> stream;
+  unsigned threads = 0;  ///< workers of this read; 0: the context's
+  bool check = false;    ///< return only when the device is done, with the read's own error
+};
+
+/// The result of a read into device memory: memory, and a read that may still be under way.
+///
+/// The read returns before storage has been asked. `wait` waits until all is queued on the device (storage and host
+/// work), `order` then makes a stream wait for the rest, and only `synchronize` waits for the device. Errors are late:
+/// what fails on the host comes out of `wait` and all that waits; a chunk that fails on the device has all bits set in
+/// its part of the result, and its error comes out of `synchronize`. Destroying it cancels what has not started, waits
+/// for the host's part, and gives the memory back to the context's pool together with the wait for whoever still reads
+/// it. Move-only; thread-safe but for that.
+class PENSTOCK_API device_tensor {
+ public:
+  explicit device_tensor(std::shared_ptr<device_tensor_state> state) noexcept;
+  device_tensor(device_tensor&&) noexcept;
+  device_tensor& operator=(device_tensor&&) noexcept;
+  ~device_tensor();
+
+  /// Device memory; unspecified contents until a stream is ordered after the read.
+  const tensor_view& view() const noexcept;
+  int device() const noexcept;
+  /// True when the host's part is over.
+  bool queued() const noexcept;
+  /// True when the device is done too.
+  bool done() const;
+
+  result<> wait();
+  bool wait_for(std::chrono::nanoseconds timeout);
+  /// Makes `stream` wait for the result, and the memory wait for what `stream` does with it before it is used again.
+  /// \error invalid_argument  Stream 0.
+  result<> order(stream_handle stream);
+  /// Waits for the device. \error corrupt_data  Chunks that failed there, one of them by name.
+  result<> synchronize();
+  /// Waits, and copies into host memory of the same shape and dtype, C order.
+  result<> copy_to_host(std::byte* to);
+  void cancel() noexcept;
+  read_progress progress() const noexcept;
+  void on_queued(std::function<void()> then);
+
+  const std::shared_ptr<device_tensor_state>& state() const noexcept { return state_; }
+
+ private:
+  std::shared_ptr<device_tensor_state> state_;
+};
+
+/// Reads into device memory of the context's pool.
+/// \error unsupported  There is no CUDA driver; or a selection by lists, points or masks; or items of variable length.
+PENSTOCK_API result<device_tensor> read_to_device(const array& from, const selection& which,
+                                                  const device_read_options& options = {});
+/// Reads into `out`, device memory of the caller (`out.space` is cuda), which must outlive the tensor; strides of any
+/// sign.
+PENSTOCK_API result<device_tensor> read_to_device(const array& from, const selection& which, const tensor_view& out,
+                                                  const device_read_options& options = {});
+
+/// Devices that the driver finds. \error unsupported  There is no driver.
+PENSTOCK_API result<int> device_count();
+/// The calling thread's current device.
+PENSTOCK_API result<int> current_device();
+/// The device that an address is on; nullopt where it is host memory.
+PENSTOCK_API result<std::optional<int>> device_of(std::uintptr_t address);
+
+/// Says how a read's chain is shared out between host and device: `zstd(level=0) on the device`.
+PENSTOCK_API std::string device_path(const array& from);
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,228 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/array_state.h"
+#include "api/device_tensor_state.h"
+#include "api/read_source.h"
+#include "base/checked.h"
+#include "cuda/driver.h"
+#include "engine/context_state.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Axes of a scatter: those of the array, and two for the bytes of an item.
+constexpr std::size_t kMaxDeviceRank = kMaxRank - 2;
+constexpr unsigned kMaxWorkers = 1024;
+
+result<cuda::stream_ref> stream_of(stream_handle handle) {
+  if (handle == 0)
+    return error(errc::invalid_argument,
+                 "stream 0 is ambiguous: give 1 (legacy) or 2 (per thread), or a stream's handle");
+  return reinterpret_cast<cuda::stream_ref>(handle);
+}
+
+result<std::uint64_t> bytes_of(const extents& shape, std::uint32_t item_bytes) {
+  std::uint64_t bytes = item_bytes;
+  for (const std::uint64_t each : shape)
+    if (!checked_mul(bytes, each, bytes)) return error(errc::resource_exhausted, "the result has more than 2^64 bytes");
+  return bytes;
+}
+
+result<> check_request(const array_state& state, const resolved_selection& which,
+                       const std::optional<tensor_view>& out) {
+  if (which.indexed)
+    return error(
+        errc::unsupported,
+        "reads into device memory take slices and integers; this selection lists positions: read it on the host");
+  if (state.type.variable_length())
+    return error(errc::unsupported,
+                 fmt::format("items of variable length ({}) cannot be read into device memory", state.type.name()));
+  if (state.shape.size() > kMaxDeviceRank)
+    return error(errc::unsupported, fmt::format("reads into device memory take at most {} dimensions, the array has {}",
+                                                kMaxDeviceRank, state.shape.size()));
+  if (!out) return {};
+  if (out->space != memory_space::cuda) return error(errc::invalid_argument, "out is not device memory");
+  if (!(out->type == state.type))
+    return error(errc::invalid_argument,
+                 fmt::format("out has dtype {}, the array {}", out->type.name(), state.type.name()));
+  if (!(out->extents == which.shape))
+    return error(errc::invalid_argument,
+                 fmt::format("out has shape {}, the selection {}", to_string(out->extents), to_string(which.shape)));
+  return {};
+}
+
+}  // namespace
+
+result<std::shared_ptr<cuda::device_engine>> device_tensor_state::engine_of(context_state& state, int device) {
+  const context_options& options = state.options();
+  const auto make = [&]() -> result<std::shared_ptr<device_service>> {
+    PENSTOCK_ASSIGN(auto made,
+                    cuda::device_engine::make(device, {options.page_locked_bytes, options.device_memory_bytes}));
+    return std::shared_ptr<device_service>(std::move(made));
+  };
+  PENSTOCK_ASSIGN(auto service, state.device(device, make));
+  return std::static_pointer_cast<cuda::device_engine>(std::move(service));
+}
+
+result<> device_tensor_state::begin(const resolved_selection& which, const std::optional<tensor_view>& out,
+                                    const device_read_options& options) {
+  PENSTOCK_TRY(check_request(*from_, which, out));
+  std::vector<cuda::event_ref> starts;
+  if (out) {
+    view_ = *out;
+  } else {
+    PENSTOCK_ASSIGN(const std::uint64_t bytes, bytes_of(which.shape, from_->type.item_bytes()));
+    const cuda::current_context current(engine_->api(), engine_->context());
+    if (bytes != 0) {
+      PENSTOCK_ASSIGN(block_, engine_->results().take(bytes));
+    }
+    view_ = tensor_view::contiguous(reinterpret_cast<void*>(block_.address), from_->type, which.shape);
+    view_.space = memory_space::cuda;
+  }
+  if (is_empty(which.shape)) return {};
+  if (options.stream) {
+    PENSTOCK_ASSIGN(const cuda::stream_ref stream, stream_of(*options.stream));
+    PENSTOCK_ASSIGN(const cuda::event_ref event, engine_->take_event_at(stream));
+    starts.push_back(event);
+  }
+  context_state& state = from_->context->state();
+  PENSTOCK_ASSIGN(read_, cuda::device_read::make(engine_, state, std::move(starts), block_.ready));
+  source from = source_of(*from_, which, view_.strides, view_.data);
+  from.space = memory_space::cuda;
+  read_job::settings settings;
+  settings.workers = options.threads == 0 ? state.threads() : std::min(options.threads, kMaxWorkers);
+  settings.io_concurrency = state.io_concurrency();
+  settings.limits.trim_cells = false;  // a cell's move begins at the cell
+  settings.keep_alive = from_;
+  settings.note = "array '" + from_->uri + "'";
+  read_->start({&from, 1}, std::move(settings), state);
+  return {};
+}
+
+result<> device_tensor_state::order(stream_handle stream) {
+  PENSTOCK_ASSIGN(const cuda::stream_ref on, stream_of(stream));
+  if (read_) PENSTOCK_TRY(read_->order(on));
+  const std::lock_guard lock(mutex_);
+  if (std::find(used_on_.begin(), used_on_.end(), on) == used_on_.end()) used_on_.push_back(on);
+  return {};
+}
+
+// The memory goes back with the wait for whatever was queued on it: by us, and by those whom it was handed to.
+device_tensor_state::~device_tensor_state() {
+  if (read_) {
+    read_->cancel();
+    (void)read_->wait_queued();
+  }
+  if (block_.address == 0) return;
+  const cuda::driver& with = engine_->api();
+  const cuda::current_context current(with, engine_->context());
+  if (auto ready = engine_->results().event_of(block_);
+      !ready.ok() || !engine_->record_end(block_.ready, read_.get(), used_on_)) {
+    // Nobody can say when it is free: wait for it.
+    if (read_) (void)read_->synchronize();
+    for (const cuda::stream_ref each : used_on_) with.stream_synchronize(each);
+  }
+  engine_->results().give(block_);
+}
+
+device_tensor::device_tensor(std::shared_ptr<device_tensor_state> state) noexcept : state_(std::move(state)) {}
+device_tensor::device_tensor(device_tensor&&) noexcept = default;
+device_tensor& device_tensor::operator=(device_tensor&&) noexcept = default;
+device_tensor::~device_tensor() = default;
+
+const tensor_view& device_tensor::view() const noexcept { return state_->view_; }
+int device_tensor::device() const noexcept { return state_->engine_->ordinal(); }
+bool device_tensor::queued() const noexcept { return !state_->read_ || state_->read_->queued(); }
+bool device_tensor::done() const { return !state_->read_ || state_->read_->complete(); }
+result<> device_tensor::wait() { return state_->read_ ? state_->read_->wait_queued() : result<>(); }
+bool device_tensor::wait_for(std::chrono::nanoseconds timeout) {
+  return !state_->read_ || state_->read_->wait_queued_for(timeout);
+}
+result<> device_tensor::order(stream_handle stream) { return state_->order(stream); }
+result<> device_tensor::synchronize() { return state_->read_ ? state_->read_->synchronize() : result<>(); }
+void device_tensor::cancel() noexcept {
+  if (state_->read_) state_->read_->cancel();
+}
+read_progress device_tensor::progress() const noexcept {
+  if (!state_->read_) return {};
+  return {state_->read_->done_bytes(), state_->read_->total_bytes()};
+}
+void device_tensor::on_queued(std::function<void()> then) {
+  if (state_->read_) return state_->read_->on_queued(std::move(then));
+  then();
+}
+
+result<> device_tensor::copy_to_host(std::byte* to) {
+  PENSTOCK_TRY(synchronize());
+  const tensor_view& from = view();
+  const std::uint32_t item_bytes = from.type.item_bytes();
+  PENSTOCK_ASSIGN(const std::uint64_t bytes, bytes_of(from.extents, item_bytes));
+  if (bytes == 0) return {};
+  if (from.strides != c_order_strides(from.extents, item_bytes))
+    return error(errc::unsupported, "only contiguous device memory is copied to the host, so far");
+  return state_->engine_->copy_out(to, reinterpret_cast<cuda::device_address>(from.data), bytes);
+}
+
+namespace {
+
+result<device_tensor> read_with(const array& from, const selection& which, const std::optional<tensor_view>& out,
+                                const device_read_options& options) {
+  const auto run = [&]() -> result<device_tensor> {
+    PENSTOCK_ASSIGN(const resolved_selection resolved, from.select(which));
+    int device = options.device;
+    if (device < 0) {
+      PENSTOCK_ASSIGN(device, current_device());
+    }
+    PENSTOCK_ASSIGN(auto engine, device_tensor_state::engine_of(from.context()->state(), device));
+    auto state = std::make_shared<device_tensor_state>(std::move(engine), from.shared_state());
+    PENSTOCK_TRY(state->begin(resolved, out, options));
+    device_tensor made(std::move(state));
+    if (options.check) PENSTOCK_TRY(made.synchronize());
+    return made;
+  };
+  auto made = run();
+  if (!made.ok() && made.error().notes().empty()) return std::move(made).error().note("array '" + from.uri() + "'");
+  return made;
+}
+
+}  // namespace
+
+result<device_tensor> read_to_device(const array& from, const selection& which, const device_read_options& options) {
+  return read_with(from, which, std::nullopt, options);
+}
+
+result<device_tensor> read_to_device(const array& from, const selection& which, const tensor_view& out,
+                                     const device_read_options& options) {
+  return read_with(from, which, out, options);
+}
+
+result<int> device_count() {
+  PENSTOCK_ASSIGN(const cuda::driver* const with, cuda::load_driver());
+  return with->devices;
+}
+
+result<int> current_device() {
+  PENSTOCK_ASSIGN(const cuda::driver* const with, cuda::load_driver());
+  return cuda::current_device(*with);
+}
+
+result<std::optional<int>> device_of(std::uintptr_t address) {
+  PENSTOCK_ASSIGN(const cuda::driver* const with, cuda::load_driver());
+  unsigned kind = 0;
+  int device = 0;
+  if (with->pointer_get_attribute(&kind, cuda::kPointerMemoryType, address) != cuda::kSuccess ||
+      kind != cuda::kMemoryTypeDevice)
+    return std::optional<int>();
+  PENSTOCK_TRY(
+      with->check(with->pointer_get_attribute(&device, cuda::kPointerDeviceOrdinal, address), "cuPointerGetAttribute"));
+  return std::optional<int>(device);
+}
+
+std::string device_path(const array& from) {
+  return cuda::describe(cuda::split_chain(from.state().layout->chains()[0]));
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <penstock/device.h>
+#include "cuda/device_engine.h"
+#include "cuda/device_read.h"
+
+namespace penstock::inline v0 {
+
+/// What stands behind a device tensor, and behind every capsule that it was exported in.
+class device_tensor_state {
+ public:
+  device_tensor_state(std::shared_ptr<cuda::device_engine> engine, std::shared_ptr<const array_state> from)
+      : engine_(std::move(engine)), from_(std::move(from)) {}
+  ~device_tensor_state();
+  device_tensor_state(const device_tensor_state&) = delete;
+  device_tensor_state& operator=(const device_tensor_state&) = delete;
+
+  /// The device's engine of the array's context.
+  static result<std::shared_ptr<cuda::device_engine>> engine_of(context_state& state, int device);
+  result<> begin(const resolved_selection& which, const std::optional<tensor_view>& out,
+                 const device_read_options& options);
+  result<> order(stream_handle stream);
+
+  std::shared_ptr<cuda::device_engine> engine_;
+  std::shared_ptr<const array_state> from_;
+  std::shared_ptr<cuda::device_read> read_;  // null: an empty selection
+  cuda::device_block block_;                 // address 0: the memory is somebody else's
+  tensor_view view_;
+  std::mutex mutex_;
+  std::vector<cuda::stream_ref> used_on_;  // streams that the memory was handed to
+};
+
+}  // namespace penstock::inline v0

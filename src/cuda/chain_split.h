@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "codec/codec_chain.h"
+#include "cuda/decode/wave.h"
+
+namespace penstock::inline v0::cuda {
+
+/// How a chain is shared out: the host decodes its last stages, from number `device_stages` on, and the device the
+/// rest.
+///
+/// A decode begins with the last stage, so the device's share is what comes before the first stage that it cannot do.
+/// Byte order, transposes and the scatter are the device's in any case.
+struct device_chain {
+  const codec_chain* chain = nullptr;
+  std::size_t device_stages = 0;
+  std::vector<device::device_step> steps;  ///< the device's stages, in decoding order
+  std::string reason;  ///< why the host decodes a stage: `bz2 has no device decoder`; empty: it decodes none
+
+  bool decodes_on_device() const noexcept { return device_stages != 0; }
+  bool decodes_on_host() const noexcept { return device_stages != chain->stages(); }
+};
+
+device_chain split_chain(const codec_chain& chain);
+/// The same, with everything on the host: for cells that the device's decoders refuse.
+device_chain host_chain(const codec_chain& chain, std::string reason);
+
+/// `zstd(level=0), crc32c on the device`, `bz2 on the host (bz2 has no device decoder), then scatter on the device`.
+std::string describe(const device_chain& split);
+
+}  // namespace penstock::inline v0::cuda

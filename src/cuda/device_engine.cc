@@ -1,0 +1,538 @@
+#include "cuda/device_engine.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "cuda/device_read.h"
+#include "cuda/device_tables.h"
+#include "cuda/kernel_image.h"
+#include "engine/read_job.h"
+
+namespace penstock::inline v0::cuda {
+namespace {
+
+constexpr std::uint64_t kDefaultPageLocked = std::uint64_t{256} << 20;
+constexpr std::uint64_t kMostDefaultWaves = std::uint64_t{6} << 30;
+constexpr std::uint64_t kFirstWave = std::uint64_t{16} << 20;
+/// Cells of a wave: enough that the device is full, few enough that reading and decoding overlap.
+constexpr std::size_t kMostCells = 2048;
+/// A device that has nothing to do is given a smaller wave than that.
+constexpr std::size_t kFewestCells = 256;
+constexpr std::size_t kReportsAtOnce = 64;
+constexpr std::uint64_t kAlignment = 256;
+constexpr unsigned kCopyNumber = 31;  // the copy stream, beside the decode streams, in a read's set
+
+constexpr std::uint64_t round_up(std::uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+std::uint64_t wave_limit_of(const driver& with, context_ref context, std::uint64_t asked, unsigned waves) {
+  if (asked != 0) return asked / waves;
+  const current_context current(with, context);
+  std::size_t free = 0, total = 0;
+  if (with.mem_get_info(&free, &total) != kSuccess) total = std::size_t{8} << 30;
+  return std::min<std::uint64_t>(total / 8, kMostDefaultWaves) / waves;
+}
+
+}  // namespace
+
+result<std::shared_ptr<device_engine>> device_engine::make(int ordinal, const device_options& options) {
+  PENSTOCK_ASSIGN(const driver* const with, load_driver());
+  if (ordinal < 0 || ordinal >= with->devices)
+    return error(errc::invalid_argument,
+                 fmt::format("there is no device cuda:{}: the driver finds {}", ordinal, with->devices));
+  if (kernel_image().empty() && !with->simulated)
+    return error(errc::unsupported, "this build of Penstock has no device code: it was made without nvcc");
+  device_number device = 0;
+  PENSTOCK_TRY(with->check(with->device_get(&device, ordinal), "cuDeviceGet"));
+  context_ref context = nullptr;
+  PENSTOCK_TRY(with->check(with->primary_context_retain(&context, device), "cuDevicePrimaryCtxRetain"));
+  std::shared_ptr<device_engine> made(new device_engine(*with, ordinal, context, options));
+  PENSTOCK_TRY(made->start());
+  return made;
+}
+
+device_engine::device_engine(const driver& with, int ordinal, context_ref context, const device_options& options)
+    : driver_(with),
+      ordinal_(ordinal),
+      context_(context),
+      wave_limit_(wave_limit_of(with, context, options.device_memory_bytes, kWaves)),
+      ring_(with, options.page_locked_bytes == 0 ? kDefaultPageLocked : options.page_locked_bytes),
+      pool_(with, wave_limit_of(with, context, 0, 1) * 2) {}
+
+result<> device_engine::start() {
+  const current_context current(driver_, context_);
+  const std::span<const std::byte> image = kernel_image();
+  const char nothing[16] = "no device code";
+  PENSTOCK_TRY(
+      driver_.check(driver_.module_load(&module_, image.empty() ? static_cast<const void*>(nothing) : image.data()),
+                    "cuModuleLoadData"));
+  PENSTOCK_TRY(driver_.check(driver_.module_get_function(&move_, module_, kMoveKernel), "cuModuleGetFunction"));
+  for (int i = 0; i < device::kKernels; ++i) {
+    PENSTOCK_TRY(driver_.check(
+        driver_.module_get_function(&decoders_[i], module_, device::kernel_name(static_cast<device::kernel_id>(i))),
+        "cuModuleGetFunction"));
+  }
+  const auto make_stream = [&](stream_ref& out) {
+    return driver_.check(driver_.stream_create(&out, kStreamNonBlocking), "cuStreamCreate");
+  };
+  PENSTOCK_TRY(make_stream(copy_));
+  PENSTOCK_TRY(make_stream(tell_));
+  for (stream_ref& each : decode_) PENSTOCK_TRY(make_stream(each));
+  for (stream_ref& each : result_) PENSTOCK_TRY(make_stream(each));
+  const auto make_event = [&](event_ref& out, unsigned flags) {
+    return driver_.check(driver_.event_create(&out, flags), "cuEventCreate");
+  };
+  PENSTOCK_TRY(make_event(order_, kEventDisableTiming));
+  PENSTOCK_TRY(make_event(origin_, 0));
+  for (unsigned i = 0; i < kWaves; ++i) {
+    auto wave = std::make_unique<device_wave>();
+    PENSTOCK_TRY(make_event(wave->copied, kEventDisableTiming));
+    PENSTOCK_TRY(make_event(wave->done, kEventDisableTiming));
+    for (event_ref& each : wave->marks) PENSTOCK_TRY(make_event(each, 0));
+    waves_.push_back(std::move(wave));
+  }
+  // Events say how long after another one they were; this one ties them to the host's clock.
+  PENSTOCK_TRY(driver_.check(driver_.event_record(origin_, copy_), "cuEventRecord"));
+  PENSTOCK_TRY(driver_.check(driver_.event_synchronize(origin_), "cuEventSynchronize"));
+  origin_time_ = std::chrono::steady_clock::now();
+  return {};
+}
+
+device_engine::~device_engine() {
+  {
+    const current_context current(driver_, context_);
+    // Host functions that are still to come would find nobody.
+    for (const stream_ref each : {copy_, decode_[0], decode_[1], result_[0], result_[1], result_[2], result_[3], tell_})
+      if (each != nullptr) driver_.stream_synchronize(each);
+    for (const auto& each : waves_) {
+      if (each->memory.address != 0) driver_.mem_free(each->memory.address);
+      if (each->tail.address != 0) driver_.mem_free(each->tail.address);
+      if (each->tables != nullptr) driver_.mem_free_host(each->tables);
+      for (const event_ref event :
+           {each->copied, each->done, each->marks[0], each->marks[1], each->marks[2], each->marks[3]})
+        if (event != nullptr) driver_.event_destroy(event);
+    }
+    for (std::size_t i = 0; i < reports_.size(); ++i) {
+      if (reports_[i]->done != nullptr) driver_.event_destroy(reports_[i]->done);
+      if (i % kReportsAtOnce != 0) continue;
+      driver_.mem_free(reports_[i]->device);
+      driver_.mem_free_host(reports_[i]->host);
+    }
+    for (const event_ref each : free_events_) driver_.event_destroy(each);
+    for (const event_ref each : {order_, origin_})
+      if (each != nullptr) driver_.event_destroy(each);
+    for (const stream_ref each : {copy_, decode_[0], decode_[1], result_[0], result_[1], result_[2], result_[3], tell_})
+      if (each != nullptr) driver_.stream_destroy(each);
+    if (module_ != nullptr) driver_.module_unload(module_);
+    pool_.clear();
+  }
+  driver_.primary_context_release(ordinal_);
+}
+
+result<> device_engine::check(driver_status status, std::string_view call) {
+  if (status == kSuccess) [[likely]]
+    return {};
+  error what = driver_.failure(status, call).note(fmt::format("on device cuda:{}", ordinal_));
+  if (!broken_) broken_.emplace(what.clone());
+  return what;
+}
+
+result<> device_engine::healthy() const {
+  if (!broken_) [[likely]]
+    return {};
+  return broken_->clone().note("an earlier call of the driver failed; a new context starts afresh");
+}
+
+device_usage device_engine::usage() const {
+  return {ring_.held_bytes(), wave_bytes_.load(std::memory_order_relaxed), pool_.held_bytes()};
+}
+
+void device_engine::trim() noexcept {
+  const current_context current(driver_, context_);
+  pool_.clear();
+}
+
+// ---- reads ----
+
+result<report_slot*> device_engine::take_report() {
+  const current_context current(driver_, context_);
+  collect();
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_TRY(healthy());
+  if (free_reports_.empty()) {
+    device_address device = 0;
+    void* host = nullptr;
+    PENSTOCK_TRY(driver_.check(driver_.mem_alloc(&device, kReportsAtOnce * sizeof(failure_report)), "cuMemAlloc"));
+    PENSTOCK_TRY(driver_.check(
+        driver_.mem_host_alloc(&host, kReportsAtOnce * sizeof(failure_report), kHostAllocPortable), "cuMemHostAlloc"));
+    for (std::size_t i = 0; i < kReportsAtOnce; ++i) {
+      auto made = std::make_unique<report_slot>();
+      made->device = device + i * sizeof(failure_report);
+      made->host = static_cast<failure_report*>(host) + i;
+      PENSTOCK_TRY(driver_.check(driver_.event_create(&made->done, kEventDisableTiming), "cuEventCreate"));
+      reports_.push_back(std::move(made));
+    }
+    for (std::size_t i = 0; i < kReportsAtOnce; ++i) free_reports_.push_back(reports_[reports_.size() - 1 - i].get());
+  }
+  report_slot* const slot = free_reports_.back();
+  free_reports_.pop_back();
+  // The slot's last read may still be on its way to the host.
+  if (slot->used) PENSTOCK_TRY(check(driver_.stream_wait_event(copy_, slot->done, 0), "cuStreamWaitEvent"));
+  PENSTOCK_TRY(check(driver_.set_bytes(slot->device, 0, sizeof(failure_report), copy_), "cuMemsetD8Async"));
+  slot->used = false;
+  return slot;
+}
+
+void device_engine::give_report(report_slot* slot) noexcept {
+  const std::lock_guard lock(mutex_);
+  free_reports_.push_back(slot);
+}
+
+result<event_ref> device_engine::take_event_at(stream_ref stream) {
+  const current_context current(driver_, context_);
+  const std::lock_guard lock(mutex_);
+  event_ref event = nullptr;
+  if (free_events_.empty()) {
+    PENSTOCK_TRY(driver_.check(driver_.event_create(&event, kEventDisableTiming), "cuEventCreate"));
+  } else {
+    event = free_events_.back();
+    free_events_.pop_back();
+  }
+  if (const driver_status status = driver_.event_record(event, stream); status != kSuccess) {
+    free_events_.push_back(event);
+    return driver_.failure(status, "cuEventRecord").note("on the stream that was given");
+  }
+  return event;
+}
+
+void device_engine::give_event(event_ref event) noexcept {
+  const std::lock_guard lock(mutex_);
+  free_events_.push_back(event);
+}
+
+result<> device_engine::wait_for_start(device_read& read, stream_ref stream, unsigned which) {
+  if (!read.first_on(which)) return {};
+  return read.for_each_start(
+      [&](event_ref each) { return check(driver_.stream_wait_event(stream, each, 0), "cuStreamWaitEvent"); });
+}
+
+void device_engine::note_read(device_wave& wave, device_read& read) {
+  if (std::find(wave.reads.begin(), wave.reads.end(), &read) == wave.reads.end()) wave.reads.push_back(&read);
+}
+
+result<bool> device_engine::submit(device_read& read, parcel& what) {
+  const current_context current(driver_, context_);
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_TRY(healthy());
+  bool staged = false;
+  std::uint64_t scratch = 0;
+  for (const parcel_cell& each : what.cells) {
+    staged = staged || !each.plain;
+    if (each.chain->decodes_on_device() && !each.direct) scratch += round_up(each.decoded_bytes);
+  }
+  if (staged) {
+    PENSTOCK_ASSIGN(device_wave* const wave, open_wave(round_up(what.bytes), scratch));
+    if (wave == nullptr) return false;
+    PENSTOCK_TRY(copy_staged(read, what, *wave));
+  }
+  PENSTOCK_TRY(copy_plain(read, what));
+  PENSTOCK_TRY(release_block(what));
+  if (open_ != nullptr) {
+    const bool idle = std::none_of(waves_.begin(), waves_.end(),
+                                   [](const auto& each) { return each->now == device_wave::phase::queued; });
+    if (open_->cells() >= (idle ? kFewestCells : kMostCells)) PENSTOCK_TRY(close_wave());
+  }
+  return true;
+}
+
+result<bool> device_engine::submit_fill(device_read& read, const placement& where, std::span<const std::byte> item) {
+  const current_context current(driver_, context_);
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_TRY(healthy());
+  PENSTOCK_ASSIGN(device_wave* const wave, open_wave(0, 0));
+  if (wave == nullptr) return false;
+  note_read(*wave, read);
+  add_fill(*wave, where, item);
+  if (open_->cells() >= kMostCells) PENSTOCK_TRY(close_wave());
+  return true;
+}
+
+result<> device_engine::finish(device_read& read) {
+  const current_context current(driver_, context_);
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_TRY(healthy());
+  if (open_ != nullptr && std::find(open_->reads.begin(), open_->reads.end(), &read) != open_->reads.end())
+    PENSTOCK_TRY(close_wave());
+  const stream_ref end = result_[next_result_++ % kResultStreams];
+  const auto join = [&](stream_ref stream) -> result<> {
+    PENSTOCK_TRY(check(driver_.event_record(order_, stream), "cuEventRecord"));
+    return check(driver_.stream_wait_event(end, order_, 0), "cuStreamWaitEvent");
+  };
+  PENSTOCK_TRY(join(copy_));
+  for (unsigned i = 0; i < kDecodeStreams; ++i)
+    if ((read.used_streams() >> i & 1) != 0) PENSTOCK_TRY(join(decode_[i]));
+  // Where nothing was written, what came before the read still comes before its end.
+  if (read.used_streams() == 0) {
+    PENSTOCK_TRY(read.for_each_start(
+        [&](event_ref each) { return check(driver_.stream_wait_event(end, each, 0), "cuStreamWaitEvent"); }));
+  }
+  report_slot& report = read.report();
+  PENSTOCK_TRY(
+      check(driver_.copy_to_host(report.host, report.device, sizeof(failure_report), end), "cuMemcpyDtoHAsync"));
+  PENSTOCK_TRY(check(driver_.event_record(report.done, end), "cuEventRecord"));
+  report.used = true;
+  return {};
+}
+
+bool device_engine::record_end(event_ref event, const device_read* read, std::span<const stream_ref> users) {
+  const std::lock_guard lock(mutex_);
+  if (broken_) return false;
+  // All that the context was given so far; no stream of others is touched, which may be gone by now.
+  if (driver_.context_record_event != nullptr && driver_.context_record_event(context_, event) == kSuccess) return true;
+  const stream_ref end = result_[next_result_++ % kResultStreams];
+  if (read != nullptr && read->report().used && driver_.stream_wait_event(end, read->report().done, 0) != kSuccess)
+    return false;
+  for (const stream_ref each : users) {
+    if (driver_.event_record(order_, each) != kSuccess) return false;
+    if (driver_.stream_wait_event(end, order_, 0) != kSuccess) return false;
+  }
+  return driver_.event_record(event, end) == kSuccess;
+}
+
+result<> device_engine::copy_out(void* to, device_address from, std::uint64_t bytes) {
+  const current_context current(driver_, context_);
+  stream_ref stream = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    PENSTOCK_TRY(healthy());
+    stream = result_[next_result_++ % kResultStreams];
+  }
+  PENSTOCK_TRY(driver_.check(driver_.copy_to_host(to, from, bytes, stream), "cuMemcpyDtoHAsync"));
+  return driver_.check(driver_.stream_synchronize(stream), "cuStreamSynchronize");
+}
+
+// ---- waves ----
+
+result<> device_engine::grow(wave_memory& memory, std::uint64_t bytes) {
+  if (memory.bytes >= bytes) return {};
+  device_address made = 0;
+  const driver_status status = driver_.mem_alloc(&made, bytes);
+  if (status != kSuccess)
+    return driver_.failure(status, "cuMemAlloc")
+        .note(fmt::format("taking {} bytes of device memory for a wave", bytes));
+  if (memory.address != 0) driver_.mem_free(memory.address);
+  wave_bytes_.fetch_add(bytes - memory.bytes, std::memory_order_relaxed);
+  memory = {made, bytes};
+  return {};
+}
+
+// Null: none is free.
+result<device_wave*> device_engine::open_wave(std::uint64_t encoded_bytes, std::uint64_t scratch_bytes) {
+  if (open_ != nullptr) {
+    if (open_->fits(encoded_bytes, scratch_bytes)) return open_;
+    if (open_->cells() != 0) {
+      open_->wanted_bytes = std::min(wave_limit_, open_->memory.bytes * 2);
+      PENSTOCK_TRY(close_wave());
+    } else {
+      open_->now = device_wave::phase::free;
+      open_ = nullptr;
+    }
+  }
+  const std::uint64_t needed = encoded_bytes + scratch_bytes;
+  if (needed > wave_limit_)
+    return error(errc::resource_exhausted,
+                 fmt::format("cells of one request need {} bytes on the device, a wave has {} (device_memory_limit)",
+                             needed, wave_limit_));
+  const auto free = std::find_if(waves_.begin(), waves_.end(),
+                                 [](const auto& each) { return each->now == device_wave::phase::free; });
+  if (free == waves_.end()) return static_cast<device_wave*>(nullptr);
+  device_wave& wave = **free;
+  if (needed != 0) {
+    const std::uint64_t wanted = std::max({needed, wave.wanted_bytes, std::min(kFirstWave, wave_limit_)});
+    PENSTOCK_TRY(grow(wave.memory, wanted));
+  }
+  wave.clear();
+  wave.now = device_wave::phase::open;
+  open_ = &wave;
+  return open_;
+}
+
+result<> device_engine::copy_staged(device_read& read, parcel& what, device_wave& wave) {
+  const device_address base = wave.memory.address + wave.used_bottom;
+  if (wave.used_bottom == 0 && read.profile())
+    PENSTOCK_TRY(check(driver_.event_record(wave.marks[0], copy_), "cuEventRecord"));
+  PENSTOCK_TRY(check(driver_.copy_to_device(base, what.data(), what.bytes, copy_), "cuMemcpyHtoDAsync"));
+  wave.used_bottom += round_up(what.bytes);
+  wave.encoded_bytes += what.bytes;
+  note_read(wave, read);
+  for (parcel_cell& each : what.cells) {
+    if (each.plain) continue;
+    device_address decoded = base + each.offset;
+    if (each.chain->decodes_on_device()) {
+      if (each.direct) {
+        decoded = each.item.to;
+      } else {
+        wave.used_top += round_up(each.decoded_bytes);
+        decoded = wave.memory.address + wave.memory.bytes / kAlignment * kAlignment - wave.used_top;
+      }
+    }
+    const std::span<const std::byte> bytes(what.data() + each.offset, static_cast<std::size_t>(each.length));
+    auto added = add_cell(wave, each, what.axes, {bytes, base + each.offset, decoded}, read.report().device);
+    if (added.ok()) continue;
+    if (added.error().code() != errc::unsupported) return read.name_cell(std::move(added).error(), each.note);
+    read.refuse(each, bytes, std::move(added).error());
+  }
+  return {};
+}
+
+// Cells whose bytes are the elements go straight where they belong.
+result<> device_engine::copy_plain(device_read& read, parcel& what) {
+  for (const parcel_cell& each : what.cells) {
+    if (!each.plain) continue;
+    PENSTOCK_TRY(wait_for_start(read, copy_, kCopyNumber));
+    PENSTOCK_TRY(check(driver_.copy_to_device(each.item.to, what.data() + each.offset, each.length, copy_),
+                       "cuMemcpyHtoDAsync"));
+  }
+  return {};
+}
+
+result<> device_engine::release_block(parcel& what) {
+  if (what.block == nullptr) return {};  // the driver has read ordinary memory by now
+  PENSTOCK_TRY(check(driver_.event_record(order_, copy_), "cuEventRecord"));
+  std::byte* const block = what.block;
+  what.block = nullptr;
+  return tell_host(order_, tell_, block, nullptr);
+}
+
+result<> device_engine::close_wave() {
+  device_wave& wave = *open_;
+  open_ = nullptr;
+  wave.now = device_wave::phase::queued;
+  wave.stream = next_decode_++ % kDecodeStreams;
+  const stream_ref stream = decode_[wave.stream];
+  auto written = write_tables(wave);
+  if (!written.ok()) {
+    // Without memory for its tables the wave cannot run: its reads fail, the engine goes on.
+    for (device_read* const each : wave.reads) each->fail(written.error());
+    PENSTOCK_TRY(check(driver_.event_record(wave.done, copy_), "cuEventRecord"));
+    return tell_host(wave.done, tell_, nullptr, &wave);
+  }
+  PENSTOCK_TRY(
+      check(driver_.copy_to_device(wave.tail.address, wave.tables, written->uploaded, copy_), "cuMemcpyHtoDAsync"));
+  PENSTOCK_TRY(check(driver_.event_record(wave.copied, copy_), "cuEventRecord"));
+  PENSTOCK_TRY(check(driver_.stream_wait_event(stream, wave.copied, 0), "cuStreamWaitEvent"));
+  for (device_read* const each : wave.reads) PENSTOCK_TRY(wait_for_start(*each, stream, wave.stream));
+  PENSTOCK_TRY(launch(wave, *written));
+  PENSTOCK_TRY(check(driver_.event_record(wave.done, stream), "cuEventRecord"));
+  return tell_host(wave.done, tell_, nullptr, &wave);
+}
+
+// Lays the tables out in the wave's own memory.
+result<wave_layout> device_engine::write_tables(device_wave& wave) {
+  const wave_layout layout = lay_out(wave);
+  if (wave.tables_bytes < layout.uploaded) {
+    void* made = nullptr;
+    const std::uint64_t bytes = layout.uploaded + layout.uploaded / 2;
+    const driver_status status = driver_.mem_host_alloc(&made, bytes, kHostAllocPortable);
+    if (status != kSuccess) return driver_.failure(status, "cuMemHostAlloc");
+    if (wave.tables != nullptr) driver_.mem_free_host(wave.tables);
+    wave.tables = static_cast<std::byte*>(made);
+    wave.tables_bytes = bytes;
+  }
+  if (wave.tail.bytes < layout.total) PENSTOCK_TRY(grow(wave.tail, layout.total + layout.total / 4));
+  write(wave, layout);
+  return layout;
+}
+
+result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {
+  const stream_ref stream = decode_[wave.stream];
+  for (const device_read* const each : wave.reads)
+    if (each->profile()) wave.profile = each->profile();
+  const bool timed = wave.profile != nullptr;
+  if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[1], stream), "cuEventRecord"));
+  if (layout.status_bytes != 0)
+    PENSTOCK_TRY(check(driver_.set_bytes(wave.tail.address + layout.statuses, 0, layout.status_bytes, stream),
+                       "cuMemsetD8Async"));
+  for (device::kernel_launch& each : wave.launches) {
+    void* argument[] = {each.argument.data()};
+    PENSTOCK_TRY(check(driver_.launch_kernel(decoders_[static_cast<int>(each.kernel)], each.grid, 1, 1, each.threads, 1,
+                                             1, 0, stream, argument, nullptr),
+                       "cuLaunchKernel"));
+  }
+  if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[2], stream), "cuEventRecord"));
+  move_parameters parameters = move_parameters_of(wave, layout);
+  void* arguments[] = {&parameters};
+  if (!wave.tiles.empty())
+    PENSTOCK_TRY(check(driver_.launch_kernel(move_, static_cast<unsigned>(wave.tiles.size()), 1, 1, kMoveThreads, 1, 1,
+                                             0, stream, arguments, nullptr),
+                       "cuLaunchKernel"));
+  if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[3], stream), "cuEventRecord"));
+  return {};
+}
+
+// ---- news ----
+
+result<> device_engine::tell_host(event_ref after, stream_ref stream, std::byte* block, device_wave* wave) {
+  news* told = nullptr;
+  {
+    const std::lock_guard lock(news_mutex_);
+    if (free_news_.empty()) {
+      all_news_.push_back(std::make_unique<news>());
+      free_news_.push_back(all_news_.back().get());
+      arrived_news_.reserve(all_news_.size());  // a host function allocates nothing
+    }
+    told = free_news_.back();
+    free_news_.pop_back();
+  }
+  *told = {this, block, wave};
+  PENSTOCK_TRY(check(driver_.stream_wait_event(stream, after, 0), "cuStreamWaitEvent"));
+  return check(driver_.launch_host_function(stream, &device_engine::on_news, told), "cuLaunchHostFunc");
+}
+
+// On a thread of the driver's: no call of the driver, and no lock that is held during one.
+void device_engine::on_news(void* which) {
+  auto* const told = static_cast<news*>(which);
+  device_engine& self = *told->engine;
+  const std::lock_guard lock(self.news_mutex_);
+  self.arrived_news_.push_back(told);
+  self.news_.fetch_add(1, std::memory_order_relaxed);
+  for (read_job* const each : self.listeners_) each->nudge();
+}
+
+void device_engine::collect() noexcept {
+  if (!has_news()) return;
+  const std::lock_guard lock(mutex_);
+  {
+    const std::lock_guard inner(news_mutex_);
+    std::swap(taken_news_, arrived_news_);
+    arrived_news_.reserve(all_news_.size());
+    news_.store(0, std::memory_order_relaxed);
+  }
+  for (news* const each : taken_news_) {
+    if (each->block != nullptr) ring_.give(each->block);
+    if (each->wave == nullptr) continue;
+    record_profile(*each->wave);
+    each->wave->now = device_wave::phase::free;
+  }
+  const std::lock_guard inner(news_mutex_);
+  free_news_.insert(free_news_.end(), taken_news_.begin(), taken_news_.end());
+  taken_news_.clear();
+  // Whoever collects frees for all: others may wait for the same.
+  freed_.fetch_add(1, std::memory_order_release);
+  for (read_job* const each : listeners_) each->nudge();
+}
+
+void device_engine::add_listener(read_job* job) {
+  const std::lock_guard lock(news_mutex_);
+  listeners_.push_back(job);
+}
+
+void device_engine::remove_listener(read_job* job) noexcept {
+  const std::lock_guard lock(news_mutex_);
+  std::erase(listeners_, job);
+}
+
+void device_engine::record_profile(device_wave& wave) noexcept { (void)wave; }
+
+}  // namespace penstock::inline v0::cuda

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <penstock/result.h>
+#include "cuda/device_pool.h"
+#include "cuda/device_tables.h"
+#include "cuda/device_wave.h"
+#include "cuda/driver.h"
+#include "cuda/page_locked_ring.h"
+#include "cuda/parcel.h"
+#include "engine/device_service.h"
+#include "engine/profiler.h"
+
+namespace penstock::inline v0 {
+class read_job;
+}
+
+namespace penstock::inline v0::cuda {
+
+struct device_options {
+  std::uint64_t page_locked_bytes = 0;    ///< 0: 256 MiB
+  std::uint64_t device_memory_bytes = 0;  ///< of waves; 0: an eighth of the device's, at most 6 GiB
+};
+
+/// Where a read's outcome is kept on the device and on the host, and the event that ends it.
+struct report_slot {
+  device_address device = 0;
+  failure_report* host = nullptr;  ///< page-locked; set once `done` has been reached
+  event_ref done = nullptr;
+  bool used = false;  ///< `done` was recorded before
+};
+
+/// One device of one context: streams, waves, page-locked memory, and the order between them.
+///
+/// Streams, none of which is ordered with the legacy stream: one for copies to the device, two for decoding, four for
+/// the ends of reads, one that only tells the host. Every order between them is an event that is named where it is
+/// recorded. The host is told by host functions on the last one, so that no other stream ever waits for the host; such
+/// a function only notes what ended and wakes the reads.
+///
+/// Thread-safe. Driver calls are made under one lock, which no host function takes. When a call of the driver fails in
+/// the middle of a wave, the engine is broken: every later read fails with that error.
+class device_engine final : public device_service, public std::enable_shared_from_this<device_engine> {
+ public:
+  /// \error unsupported  No driver, or a build without device code. \error invalid_argument  No such device.
+  static result<std::shared_ptr<device_engine>> make(int ordinal, const device_options& options);
+  ~device_engine() override;
+
+  const driver& api() const noexcept { return driver_; }
+  context_ref context() const noexcept { return context_; }
+  int ordinal() const noexcept { return ordinal_; }
+  page_locked_ring& ring() noexcept { return ring_; }
+  device_pool& results() noexcept { return pool_; }
+  std::uint64_t wave_limit() const noexcept { return wave_limit_; }
+  device_usage usage() const override;
+  void clear() override { trim(); }
+  void trim() noexcept;
+
+  /// What a read needs of the engine from its begin to its end.
+  result<report_slot*> take_report();
+  void give_report(report_slot* slot) noexcept;
+  /// An event that is recorded on `stream` now: what a read has to wait for.
+  result<event_ref> take_event_at(stream_ref stream);
+  void give_event(event_ref event) noexcept;
+
+  /// Queues the parcel's copies and adds its cells to the open wave. False: no wave has room; try again after `nudge`.
+  result<bool> submit(device_read& read, parcel& what);
+  /// Adds fills to the open wave. False: as `submit`.
+  result<bool> submit_fill(device_read& read, const placement& where, std::span<const std::byte> item);
+  /// Closes the wave that has cells of this read, and queues its end.
+  result<> finish(device_read& read);
+
+  /// Records in `event` the end of a read and of what `users`, to whom its memory was handed, were given so far. False:
+  /// that cannot be told.
+  bool record_end(event_ref event, const device_read* read, std::span<const stream_ref> users);
+  /// Copies to the host and waits for it. What writes the memory must have ended.
+  result<> copy_out(void* to, device_address from, std::uint64_t bytes);
+
+  bool is_broken() {
+    const std::lock_guard lock(mutex_);
+    return broken_.has_value();
+  }
+
+  /// Takes note of what the device has ended with.
+  void collect() noexcept;
+  bool has_news() const noexcept { return news_.load(std::memory_order_relaxed) != 0; }
+  /// Grows whenever something was freed: what did not fit may fit now.
+  std::uint64_t freed() const noexcept { return freed_.load(std::memory_order_acquire); }
+  /// Reads that are woken when something ends; the job must stay until it is removed.
+  void add_listener(read_job* job);
+  void remove_listener(read_job* job) noexcept;
+
+ private:
+  static constexpr unsigned kDecodeStreams = 2;
+  static constexpr unsigned kResultStreams = 4;
+  static constexpr unsigned kWaves = 3;
+
+  // What the host is told of: a block of the ring that was copied, or a wave that has ended.
+  struct news {
+    device_engine* engine = nullptr;
+    std::byte* block = nullptr;
+    device_wave* wave = nullptr;
+  };
+
+  device_engine(const driver& with, int ordinal, context_ref context, const device_options& options);
+  result<> start();
+  result<> check(driver_status status, std::string_view call);
+  result<> healthy() const;
+
+  result<device_wave*> open_wave(std::uint64_t encoded_bytes, std::uint64_t scratch_bytes);
+  result<> grow(wave_memory& memory, std::uint64_t bytes);
+  result<> close_wave();
+  result<wave_layout> write_tables(device_wave& wave);
+  result<> launch(device_wave& wave, const wave_layout& layout);
+  result<> copy_plain(device_read& read, parcel& what);
+  result<> copy_staged(device_read& read, parcel& what, device_wave& wave);
+  result<> tell_host(event_ref after, stream_ref stream, std::byte* block, device_wave* wave);
+  result<> release_block(parcel& what);
+  result<> wait_for_start(device_read& read, stream_ref stream, unsigned which);
+  void note_read(device_wave& wave, device_read& read);
+  void record_profile(device_wave& wave) noexcept;
+  static void on_news(void* which);
+
+  const driver& driver_;
+  const int ordinal_;
+  const context_ref context_;
+  const std::uint64_t wave_limit_;
+  page_locked_ring ring_;
+  device_pool pool_;
+  module_ref module_ = nullptr;
+  function_ref move_ = nullptr;
+  function_ref decoders_[device::kKernels] = {};
+
+  std::mutex mutex_;  // of what follows, and of the order of calls on the streams
+  std::optional<error> broken_;
+  stream_ref copy_ = nullptr, tell_ = nullptr;
+  stream_ref decode_[kDecodeStreams] = {}, result_[kResultStreams] = {};
+  unsigned next_decode_ = 0, next_result_ = 0;
+  event_ref order_ = nullptr;  // recorded and waited for at once
+  event_ref origin_ = nullptr;
+  std::chrono::steady_clock::time_point origin_time_;
+  std::vector<std::unique_ptr<device_wave>> waves_;
+  device_wave* open_ = nullptr;
+  std::vector<std::unique_ptr<report_slot>> reports_;
+  std::vector<report_slot*> free_reports_;
+  std::vector<event_ref> free_events_;
+  std::atomic<std::uint64_t> wave_bytes_{0};
+
+  std::mutex news_mutex_;  // never held during a call of the driver
+  std::vector<std::unique_ptr<news>> all_news_;
+  std::vector<news*> free_news_, arrived_news_, taken_news_;
+  std::vector<read_job*> listeners_;
+  std::atomic<std::uint64_t> news_{0}, freed_{0};
+};
+
+}  // namespace penstock::inline v0::cuda

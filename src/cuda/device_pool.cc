@@ -1,0 +1,91 @@
+#include "cuda/device_pool.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace penstock::inline v0::cuda {
+namespace {
+
+constexpr std::uint64_t kSmall = 512;
+constexpr std::uint64_t kLarge = std::uint64_t{2} << 20;
+
+// Few sizes, so that what comes back fits what is asked for next.
+constexpr std::uint64_t size_class(std::uint64_t bytes) {
+  const std::uint64_t unit = bytes < kLarge ? kSmall : kLarge;
+  return std::max(unit, (bytes + unit - 1) / unit * unit);
+}
+
+}  // namespace
+
+device_pool::~device_pool() { clear(); }
+
+result<device_block> device_pool::take(std::uint64_t bytes) {
+  const std::uint64_t size = size_class(bytes);
+  const std::lock_guard lock(mutex_);
+  const auto best = std::find_if(idle_.rbegin(), idle_.rend(), [&](const auto& each) { return each.bytes == size; });
+  if (best != idle_.rend()) {
+    const device_block found = *best;
+    idle_.erase(std::next(best).base());
+    idle_bytes_ -= found.bytes;
+    return found;
+  }
+  device_block made;
+  made.bytes = size;
+  driver_status status = driver_.mem_alloc(&made.address, size);
+  if (status == kOutOfMemory && !idle_.empty()) {
+    for (const device_block& each : idle_) free(each);
+    idle_.clear();
+    idle_bytes_ = 0;
+    status = driver_.mem_alloc(&made.address, size);
+  }
+  if (status != kSuccess)
+    return driver_.failure(status, "cuMemAlloc")
+        .note(fmt::format("taking {} bytes of device memory for a result", bytes));
+  held_ += size;
+  return made;
+}
+
+void device_pool::give(const device_block& block) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (block.bytes > kept_limit_) return free(block);
+  while (idle_bytes_ + block.bytes > kept_limit_) {
+    free(idle_.front());
+    idle_bytes_ -= idle_.front().bytes;
+    idle_.erase(idle_.begin());
+  }
+  idle_.push_back(block);
+  idle_bytes_ += block.bytes;
+}
+
+result<event_ref> device_pool::event_of(device_block& block) {
+  if (block.ready == nullptr)
+    PENSTOCK_TRY(driver_.check(driver_.event_create(&block.ready, kEventDisableTiming), "cuEventCreate"));
+  return block.ready;
+}
+
+void device_pool::clear() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (const device_block& each : idle_) free(each);
+  idle_.clear();
+  idle_bytes_ = 0;
+}
+
+// cuMemFree waits for the device, so that nothing queued is left without its memory.
+void device_pool::free(const device_block& block) noexcept {
+  driver_.mem_free(block.address);
+  if (block.ready != nullptr) driver_.event_destroy(block.ready);
+  held_ -= block.bytes;
+}
+
+std::uint64_t device_pool::held_bytes() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return held_;
+}
+
+std::uint64_t device_pool::idle_bytes() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return idle_bytes_;
+}
+
+}  // namespace penstock::inline v0::cuda

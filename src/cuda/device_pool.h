@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include <penstock/result.h>
+#include "cuda/driver.h"
+
+namespace penstock::inline v0::cuda {
+
+/// Device memory and what has to be waited for before it may be written to.
+struct device_block {
+  device_address address = 0;
+  std::uint64_t bytes = 0;
+  event_ref ready = nullptr;  ///< null: nothing
+};
+
+/// Memory of results, used again. Pointer and wait are handed out together: a block that comes back may still be read
+/// by work that was queued before, and whoever writes to it next has to wait for `ready` on the stream that writes.
+///
+/// Thread-safe; the context must be current. Nothing is allocated for a size that came back before.
+class device_pool {
+ public:
+  explicit device_pool(const driver& with, std::uint64_t kept_bytes) noexcept
+      : driver_(with), kept_limit_(kept_bytes) {}
+  ~device_pool();
+  device_pool(const device_pool&) = delete;
+  device_pool& operator=(const device_pool&) = delete;
+
+  /// \error resource_exhausted  The device has no such memory, even without what was idle here.
+  result<device_block> take(std::uint64_t bytes);
+  /// `ready` (the block's own event, made by `take` or here) must have been recorded after the last use that was
+  /// queued; null: nothing is queued.
+  void give(const device_block& block) noexcept;
+  /// An event for `block`, made at first need.
+  result<event_ref> event_of(device_block& block);
+  /// Gives idle memory back to the device. Waits for what is queued.
+  void clear() noexcept;
+
+  std::uint64_t held_bytes() const noexcept;
+  std::uint64_t idle_bytes() const noexcept;
+
+ private:
+  const driver& driver_;
+  const std::uint64_t kept_limit_;
+  mutable std::mutex mutex_;
+  std::vector<device_block> idle_;
+  std::uint64_t held_ = 0, idle_bytes_ = 0;
+
+  void free(const device_block& block) noexcept;
+};
+
+}  // namespace penstock::inline v0::cuda

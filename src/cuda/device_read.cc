@@ -1,0 +1,488 @@
+#include "cuda/device_read.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "engine/context_state.h"
+#include "engine/index_io.h"
+#include "plan/placement.h"
+
+namespace penstock::inline v0::cuda {
+
+/// Where one request's bytes go: the ring, or ordinary memory where that has no room.
+struct device_read::request_buffer final : read_buffer {
+  request_buffer(device_engine& with, ledger* accounts) : engine(with), ordinary(accounts, memory_use::encoded) {}
+
+  result<std::span<std::byte>> reserve(std::uint64_t bytes) override {
+    release();
+    if (page_locked && bytes != 0) {
+      block_bytes = bytes;
+      const current_context current(engine.api(), engine.context());
+      block = engine.ring().take(bytes);
+      if (block != nullptr) return std::span(block, static_cast<std::size_t>(bytes));
+    }
+    return ordinary.reserve(bytes);
+  }
+  void release() noexcept {
+    if (block != nullptr) engine.ring().give(std::exchange(block, nullptr));
+  }
+
+  device_engine& engine;
+  bool page_locked = true;
+  std::byte* block = nullptr;
+  std::uint64_t block_bytes = 0;
+  buffer ordinary;
+};
+
+result<std::shared_ptr<device_read>> device_read::make(std::shared_ptr<device_engine> engine, context_state& state,
+                                                       std::vector<event_ref> starts, event_ref memory) {
+  std::shared_ptr<device_read> made(new device_read(std::move(engine), state));
+  made->starts_ = std::move(starts);
+  made->memory_ready_ = memory;
+  PENSTOCK_ASSIGN(made->report_, made->engine_->take_report());
+  return made;
+}
+
+device_read::device_read(std::shared_ptr<device_engine> engine, context_state& state)
+    : engine_(std::move(engine)), state_(&state) {}
+
+device_read::~device_read() {
+  for (const auto& each : buffers_) each->release();
+  for (const auto& each : kept_)
+    if (each->block != nullptr) engine_->ring().give(each->block);
+  release_starts();
+  if (report_ != nullptr) engine_->give_report(report_);
+}
+
+void device_read::release_starts() noexcept {
+  for (const event_ref each : starts_) engine_->give_event(each);
+  starts_.clear();
+}
+
+void device_read::start(std::span<const source> sources, read_job::settings settings, context_state& state) {
+  sources_.assign(sources.begin(), sources.end());
+  note_ = settings.note;
+  keep_alive_ = settings.keep_alive;
+  profiler_ = state.recording();
+  const unsigned workers = settings.workers;
+  through_host_ = std::all_of(sources_.begin(), sources_.end(), [](const source& each) {
+    return split_chain(each.layout->chains()[0]).decodes_on_host();
+  });
+  job_ = std::make_shared<read_job>(state);
+  // The job holds the sink until it ends, and the sink holds the job.
+  settings.sink = shared_from_this();
+  job_->begin(sources_, std::move(settings));
+  state.executor().start(job_, workers);
+}
+
+// ---- the sink ----
+
+bool device_read::has_room() const noexcept {
+  return waiting_.load(std::memory_order_relaxed) == 0 && engine_->ring().has_room();
+}
+
+bool device_read::can_advance() const noexcept {
+  return engine_->has_news() || has_refused_.load(std::memory_order_relaxed) ||
+         (waiting_.load(std::memory_order_relaxed) != 0 && engine_->freed() != tried_.load(std::memory_order_relaxed));
+}
+
+read_buffer* device_read::take_buffer() {
+  const std::lock_guard lock(mutex_);
+  if (free_buffers_.empty()) {
+    buffers_.push_back(std::make_unique<request_buffer>(*engine_, &state_->accounts()));
+    buffers_.back()->page_locked = !through_host_;
+    free_buffers_.push_back(buffers_.back().get());
+  }
+  request_buffer* const out = free_buffers_.back();
+  free_buffers_.pop_back();
+  return out;
+}
+
+void device_read::give_buffer(read_buffer* buffer) noexcept {
+  auto* const back = static_cast<request_buffer*>(buffer);
+  back->release();
+  const std::lock_guard lock(mutex_);
+  free_buffers_.push_back(back);
+}
+
+// From a worker: the executor has told the job by then whom to wake.
+void device_read::listen() {
+  if (!listening_.exchange(true)) engine_->add_listener(job_.get());
+}
+
+const device_chain& device_read::chain_of(const source& from, std::uint16_t chain) {
+  const codec_chain* const wanted = &from.layout->chains()[chain];
+  const std::lock_guard lock(mutex_);
+  for (const auto& each : chains_)
+    if (each->chain == wanted) return *each;
+  chains_.push_back(std::make_unique<device_chain>(split_chain(*wanted)));
+  return *chains_.back();
+}
+
+result<> device_read::take(const fetched_cells& what, read_buffer* buffer, worker_scratch& scratch) {
+  auto* const arrived = static_cast<request_buffer*>(buffer);
+  listen();
+  std::unique_ptr<parcel> made = take_parcel();
+  placement where;
+  // Lent bytes are copied as they are; where the host has a part in it, cells are put together anew.
+  const device_chain& first = chain_of(*what.from, what.decodes.front().chain);
+  const bool as_read = !first.decodes_on_host() && arrived->block != nullptr && what.bytes.data() >= arrived->block &&
+                       what.bytes.data() + what.bytes.size() <= arrived->block + arrived->block_bytes;
+  fetched_cells moved = what;
+  bool whole = as_read;
+  if (as_read) {
+    made->block = std::exchange(arrived->block, nullptr);
+    made->bytes = static_cast<std::uint64_t>(what.bytes.data() - made->block) + what.bytes.size();
+  } else if (!first.decodes_on_host() && !what.bytes.empty()) {
+    const current_context current(engine_->api(), engine_->context());
+    if (std::byte* const block = engine_->ring().take(what.bytes.size()); block != nullptr) {
+      std::memcpy(block, what.bytes.data(), what.bytes.size());
+      made->block = block;
+      made->bytes = what.bytes.size();
+      moved.bytes = {block, what.bytes.size()};
+      whole = true;
+    }
+  }
+  for (const decode_op& op : what.decodes) {
+    auto added = add_cell(*made, moved, op, where, scratch);
+    if (!added.ok()) {
+      if (made->block != nullptr) engine_->ring().give(made->block);
+      give_parcel(std::move(made));
+      const byte_range range = what.fetch->range.whole()
+                                   ? what.fetch->range
+                                   : byte_range{what.fetch->range.offset + op.offset, op.length, false};
+      return std::move(added)
+          .error()
+          .note("decoding " + what.from->layout->describe(op.cell))
+          .note(read_note(what.object->key, range));
+    }
+    // Cells that are put together anew go one by one.
+    if (!whole) {
+      PENSTOCK_TRY(hand_over(std::move(made)));
+      made = take_parcel();
+    }
+  }
+  if (whole) return hand_over(std::move(made));
+  give_parcel(std::move(made));
+  return {};
+}
+
+result<> device_read::add_cell(parcel& into, const fetched_cells& what, const decode_op& op, placement& where,
+                               worker_scratch& scratch) {
+  const source& from = *what.from;
+  const codec_chain& chain = from.layout->chains()[op.chain];
+  const device_chain& split = chain_of(from, op.chain);
+  const std::span<const std::byte> encoded =
+      op.length == byte_range::kAll
+          ? what.bytes
+          : what.bytes.subspan(static_cast<std::size_t>(op.offset), static_cast<std::size_t>(op.length));
+  if (!place(from, op.cell, where)) return {};
+  parcel_cell cell;
+  cell.chain = &split;
+  cell.note.source = what.source_number;
+  cell.note.cell = op.cell;
+  cell.note.object = what.object->object;
+  cell.note.offset = what.fetch->range.whole() ? 0 : what.fetch->range.offset + op.offset;
+  cell.note.length = op.length;
+  cell.note.chain = op.chain;
+  if (into.block != nullptr && encoded.data() >= into.block &&
+      encoded.data() + encoded.size() <= into.block + into.bytes) {
+    cell.offset = static_cast<std::uint64_t>(encoded.data() - into.block);
+    cell.length = encoded.size();
+  } else {
+    PENSTOCK_TRY(host_part(into, cell, chain, split, encoded, scratch));
+  }
+  if (!split.decodes_on_device()) PENSTOCK_TRY(chain.check_decoded(cell.length));
+  finish_cell(into, cell, from, where, op.direct);
+  return {};
+}
+
+// Says how the decoded cell gets to where it is wanted.
+void device_read::finish_cell(parcel& into, parcel_cell& cell, const source& from, const placement& where,
+                              bool direct) {
+  const device_chain& split = *cell.chain;
+  const codec_chain& chain = *split.chain;
+  if (chain.decoded_bytes() == 0) return;
+  cell.decoded_bytes = chain.decoded_bytes();
+  const bool fits = direct && from.to != nullptr && chain.swap_bytes() <= 1;
+  cell.plain = fits && !split.decodes_on_device();
+  cell.direct = fits && split.decodes_on_device();
+  // A cell's begin is as well aligned on the device as in its parcel.
+  const std::uint64_t aligned = split.decodes_on_device() ? 0 : cell.offset;
+  cell.item = plan_scatter(where, chain, aligned, into.axes);
+  cell.item.from -= aligned;
+  into.cells.push_back(cell);
+}
+
+// Runs the host's stages and puts what they make into page-locked memory.
+result<> device_read::host_part(parcel& into, parcel_cell& cell, const codec_chain& chain, const device_chain& split,
+                                std::span<const std::byte> encoded, worker_scratch& scratch) {
+  std::span<std::byte> room;
+  const std::uint64_t limit =
+      split.decodes_on_host() ? chain.stage_limit(split.device_stages) : static_cast<std::uint64_t>(encoded.size());
+  const auto find_room = [&](std::uint64_t bytes) -> result<> {
+    const current_context current(engine_->api(), engine_->context());
+    into.block = engine_->ring().take(std::max<std::uint64_t>(bytes, 1));
+    if (into.block != nullptr) {
+      room = {into.block, static_cast<std::size_t>(bytes)};
+      return {};
+    }
+    PENSTOCK_ASSIGN(room, into.ordinary.reserve(bytes));
+    return {};
+  };
+  if (limit != kUnbounded) PENSTOCK_TRY(find_room(limit));
+  PENSTOCK_ASSIGN(const auto decoded, chain.decode_stages(encoded, split.device_stages, room, scratch));
+  if (limit == kUnbounded) PENSTOCK_TRY(find_room(decoded.size()));
+  if (decoded.size() > room.size()) return error(errc::internal, "a codec decoded to more than it may");
+  if (decoded.data() != room.data() && !decoded.empty()) std::memcpy(room.data(), decoded.data(), decoded.size());
+  into.bytes = decoded.size();
+  cell.offset = 0;
+  cell.length = decoded.size();
+  return {};
+}
+
+std::unique_ptr<parcel> device_read::take_parcel() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_parcels_.empty()) {
+      std::unique_ptr<parcel> out = std::move(free_parcels_.back());
+      free_parcels_.pop_back();
+      return out;
+    }
+  }
+  return std::make_unique<parcel>(&state_->accounts());
+}
+
+void device_read::give_parcel(std::unique_ptr<parcel> what) noexcept {
+  what->clear();
+  const std::lock_guard lock(mutex_);
+  free_parcels_.push_back(std::move(what));
+}
+
+// A block that a broken engine may still be copying from is not used again.
+void device_read::forget(parcel& what) noexcept {
+  if (what.block != nullptr && !engine_->is_broken()) engine_->ring().give(what.block);
+  what.block = nullptr;
+}
+
+result<> device_read::hand_over(std::unique_ptr<parcel> what) {
+  if (what->cells.empty()) {
+    if (what->block != nullptr) engine_->ring().give(what->block);
+    give_parcel(std::move(what));
+    return {};
+  }
+  const std::uint64_t freed = engine_->freed();
+  const bool tried = waiting_.load(std::memory_order_relaxed) == 0;
+  if (tried) {
+    auto taken = engine_->submit(*this, *what);
+    if (!taken.ok()) {
+      forget(*what);
+      return std::move(taken).error();
+    }
+    if (*taken) {
+      give_parcel(std::move(what));
+      return {};
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  kept_.push_back(std::move(what));
+  if (tried) tried_.store(freed, std::memory_order_relaxed);
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+result<> device_read::fill(std::uint32_t source_number, const source& from, cell_id cell) {
+  (void)source_number;
+  listen();
+  placement where;
+  if (!place(from, cell, where)) return {};
+  const std::uint32_t item_bytes = from.layout->chains()[0].type().item_bytes();
+  const std::uint64_t freed = engine_->freed();
+  const bool tried = waiting_.load(std::memory_order_relaxed) == 0;
+  if (tried) {
+    PENSTOCK_ASSIGN(const bool taken, engine_->submit_fill(*this, where, {from.fill, item_bytes}));
+    if (taken) return {};
+  }
+  const std::lock_guard lock(mutex_);
+  kept_fills_.push_back({&from, cell});
+  if (tried) tried_.store(freed, std::memory_order_relaxed);
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+result<bool> device_read::advance(bool last) {
+  const current_context current(engine_->api(), engine_->context());
+  engine_->collect();
+  PENSTOCK_TRY(decode_refused());
+  for (;;) {
+    const std::uint64_t freed = engine_->freed();
+    std::unique_ptr<parcel> next;
+    std::optional<kept_fill> fill_next;
+    {
+      const std::lock_guard lock(mutex_);
+      if (abandoned_.load(std::memory_order_relaxed)) {
+        for (const auto& each : kept_)
+          if (each->block != nullptr) engine_->ring().give(each->block);
+        waiting_.fetch_sub(kept_.size() + kept_fills_.size(), std::memory_order_relaxed);
+        kept_.clear();
+        kept_fills_.clear();
+      }
+      if (!kept_.empty()) {
+        next = std::move(kept_.front());
+        kept_.pop_front();
+      } else if (!kept_fills_.empty()) {
+        fill_next = kept_fills_.back();
+        kept_fills_.pop_back();
+      }
+    }
+    if (!next && !fill_next) break;
+    bool taken = false;
+    if (next) {
+      auto submitted = engine_->submit(*this, *next);
+      if (!submitted.ok()) {
+        forget(*next);
+        waiting_.fetch_sub(1, std::memory_order_relaxed);
+        return std::move(submitted).error();
+      }
+      taken = *submitted;
+    } else {
+      placement where;
+      place(*fill_next->from, fill_next->cell, where);
+      const std::uint32_t item_bytes = fill_next->from->layout->chains()[0].type().item_bytes();
+      auto submitted = engine_->submit_fill(*this, where, {fill_next->from->fill, item_bytes});
+      if (!submitted.ok()) {
+        waiting_.fetch_sub(1, std::memory_order_relaxed);
+        return std::move(submitted).error();
+      }
+      taken = *submitted;
+    }
+    if (!taken) {
+      const std::lock_guard lock(mutex_);
+      tried_.store(freed, std::memory_order_relaxed);
+      if (next) {
+        kept_.push_front(std::move(next));
+      } else {
+        kept_fills_.push_back(*fill_next);
+      }
+      return false;
+    }
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
+    if (next) give_parcel(std::move(next));
+  }
+  if (!last) return true;
+  auto ended = engine_->finish(*this);
+  if (listening_.exchange(false)) engine_->remove_listener(job_.get());
+  release_starts();
+  if (!ended.ok()) return std::move(ended).error();
+  return true;
+}
+
+void device_read::refuse(const parcel_cell& cell, std::span<const std::byte> encoded, error why) {
+  const std::lock_guard lock(mutex_);
+  refused_.push_back({cell.note, {encoded.begin(), encoded.end()}, why.message()});
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+  has_refused_.store(true, std::memory_order_relaxed);
+}
+
+// Decodes what the device's decoders do not take. Only one worker is in `advance`.
+result<> device_read::decode_refused() {
+  for (;;) {
+    refused_cell next;
+    const device_chain* split = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      has_refused_.store(!refused_.empty(), std::memory_order_relaxed);
+      if (refused_.empty()) return {};
+      next = std::move(refused_.back());
+      refused_.pop_back();
+      waiting_.fetch_sub(1, std::memory_order_relaxed);
+      const codec_chain& chain = sources_[next.note.source].layout->chains()[next.note.chain];
+      chains_.push_back(std::make_unique<device_chain>(host_chain(chain, next.reason)));
+      split = chains_.back().get();
+    }
+    if (abandoned_.load(std::memory_order_relaxed)) continue;
+    const source& from = sources_[next.note.source];
+    placement where;
+    if (!place(from, next.note.cell, where)) continue;
+    std::unique_ptr<parcel> made = take_parcel();
+    parcel_cell cell;
+    cell.chain = split;
+    cell.note = next.note;
+    auto decoded = host_part(*made, cell, *split->chain, *split, next.encoded, refused_scratch_);
+    if (decoded.ok()) decoded = split->chain->check_decoded(cell.length);
+    if (!decoded.ok()) {
+      forget(*made);
+      return name_cell(std::move(decoded).error(), next.note);
+    }
+    finish_cell(*made, cell, from, where, false);
+    PENSTOCK_TRY(hand_over(std::move(made)));
+  }
+}
+
+// ---- the outcome ----
+
+void device_read::fail(const error& what) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_.emplace(what.clone());
+}
+
+result<> device_read::host_outcome() {
+  PENSTOCK_TRY(job_->outcome());
+  const std::lock_guard lock(mutex_);
+  if (!failure_) return {};
+  error out = failure_->clone();
+  if (!note_.empty()) out.note(note_);
+  return out;
+}
+
+result<> device_read::wait_queued() {
+  job_->wait();
+  return host_outcome();
+}
+
+result<> device_read::order(stream_ref stream) {
+  PENSTOCK_TRY(wait_queued());
+  const current_context current(engine_->api(), engine_->context());
+  return engine_->api().check(engine_->api().stream_wait_event(stream, report_->done, 0), "cuStreamWaitEvent");
+}
+
+result<> device_read::synchronize() {
+  job_->wait();
+  const driver& with = engine_->api();
+  if (report_->used) {
+    const current_context current(with, engine_->context());
+    PENSTOCK_TRY(with.check(with.event_synchronize(report_->done), "cuEventSynchronize"));
+  }
+  PENSTOCK_TRY(host_outcome());
+  if (report_->host->failed != 0) return describe(*report_->host);
+  return {};
+}
+
+bool device_read::complete() {
+  if (!job_->done()) return false;
+  if (!report_->used) return true;
+  const current_context current(engine_->api(), engine_->context());
+  return engine_->api().event_query(report_->done) == kSuccess;
+}
+
+error device_read::name_cell(error what, const failure_note& cell) const {
+  const source& from = sources_[cell.source];
+  std::string key;
+  from.layout->key(cell.object, key);
+  key.insert(0, from.prefix);
+  what.note("decoding " + from.layout->describe(cell.cell) + " on the device");
+  what.note(read_note(key, {cell.offset, cell.length, false}));
+  return what;
+}
+
+error device_read::describe(const failure_report& report) const {
+  const codec_chain& chain = sources_[report.note.source].layout->chains()[report.note.chain];
+  error out = name_cell(device::status_error(report.status, chain.describe()), report.note);
+  if (report.failed > 1) out.note(fmt::format("{} chunks failed; their elements have all bits set", report.failed));
+  if (!note_.empty()) out.note(note_);
+  return out;
+}
+
+}  // namespace penstock::inline v0::cuda

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <penstock/plan.h>
+#include "cuda/chain_split.h"
+#include "cuda/device_engine.h"
+#include "engine/cell_sink.h"
+#include "engine/read_job.h"
+
+namespace penstock::inline v0::cuda {
+
+/// One read into device memory, from its begin to the last who looks at its outcome.
+///
+/// As a sink it takes fetched cells from a read_job, decodes on the host what the device cannot, and hands the rest to
+/// the engine. The job's end means that everything is queued on the device; that the device is done is what `order` (on
+/// a stream) and `synchronize` (on the host) are about.
+class device_read final : public cell_sink, public std::enable_shared_from_this<device_read> {
+ public:
+  /// \param starts  Events that come before the first write; the read gives them back.
+  /// \param memory  The same, of the memory that is written to; stays its pool's. Null: none.
+  static result<std::shared_ptr<device_read>> make(std::shared_ptr<device_engine> engine, context_state& state,
+                                                   std::vector<event_ref> starts, event_ref memory = nullptr);
+  ~device_read() override;
+
+  /// Starts the job on the context's threads.
+  void start(std::span<const source> sources, read_job::settings settings, context_state& state);
+
+  bool queued() const noexcept { return job_->done(); }
+  /// Waits until all is queued on the device: for storage and for host work, not for the device.
+  /// \error  What failed on the host.
+  result<> wait_queued();
+  bool wait_queued_for(std::chrono::nanoseconds timeout) { return job_->wait_for(timeout); }
+  /// Makes `stream` wait for the read, without waiting on the host for the device.
+  result<> order(stream_ref stream);
+  /// Waits for the device.
+  /// \error corrupt_data  Cells that failed on the device: how many, and one of them by name.
+  result<> synchronize();
+  /// True when the device is done too.
+  bool complete();
+  void cancel() noexcept { job_->cancel(); }
+  std::uint64_t done_bytes() const noexcept { return job_->done_bytes(); }
+  std::uint64_t total_bytes() const noexcept { return job_->total_bytes(); }
+  void on_queued(std::function<void()> then) { job_->on_done(std::move(then)); }
+  event_ref done_event() const noexcept { return report_->done; }
+  device_engine& engine() const noexcept { return *engine_; }
+
+  // As the engine sees it.
+  template <class Wait>
+  result<> for_each_start(Wait&& wait) const {
+    for (const event_ref each : starts_) PENSTOCK_TRY(wait(each));
+    if (memory_ready_ != nullptr) PENSTOCK_TRY(wait(memory_ready_));
+    return {};
+  }
+  bool first_on(unsigned stream) noexcept {
+    const bool first = (waited_ >> stream & 1) == 0;
+    waited_ |= 1U << stream;
+    return first;
+  }
+  unsigned used_streams() const noexcept { return waited_; }
+  report_slot& report() const noexcept { return *report_; }
+  const std::shared_ptr<profiler>& profile() const noexcept { return profiler_; }
+  void fail(const error& what);
+  /// Adds the notes that say which cell an error is about.
+  error name_cell(error what, const failure_note& cell) const;
+  /// Keeps a cell that the device's decoders do not take, for the host.
+  void refuse(const parcel_cell& cell, std::span<const std::byte> encoded, error why);
+
+ private:
+  struct request_buffer;
+  explicit device_read(std::shared_ptr<device_engine> engine, context_state& state);
+
+  bool has_room() const noexcept override;
+  bool can_advance() const noexcept override;
+  read_buffer* take_buffer() override;
+  void give_buffer(read_buffer* buffer) noexcept override;
+  result<> take(const fetched_cells& what, read_buffer* buffer, worker_scratch& scratch) override;
+  result<> fill(std::uint32_t source_number, const source& from, cell_id cell) override;
+  result<bool> advance(bool last) override;
+  void abandon() noexcept override { abandoned_.store(true, std::memory_order_relaxed); }
+
+  // A cell for the host, with its encoded bytes.
+  struct refused_cell {
+    failure_note note;
+    std::vector<std::byte> encoded;
+    std::string reason;
+  };
+  struct kept_fill {
+    const source* from;
+    cell_id cell;
+  };
+  const device_chain& chain_of(const source& from, std::uint16_t chain);
+  result<> add_cell(parcel& into, const fetched_cells& what, const decode_op& op, placement& where,
+                    worker_scratch& scratch);
+  static void finish_cell(parcel& into, parcel_cell& cell, const source& from, const placement& where, bool direct);
+  result<> host_part(parcel& into, parcel_cell& cell, const codec_chain& chain, const device_chain& split,
+                     std::span<const std::byte> encoded, worker_scratch& scratch);
+  result<> hand_over(std::unique_ptr<parcel> what);
+  void forget(parcel& what) noexcept;
+  result<> decode_refused();
+  std::unique_ptr<parcel> take_parcel();
+  void give_parcel(std::unique_ptr<parcel> what) noexcept;
+  error describe(const failure_report& report) const;
+  void release_starts() noexcept;
+  void listen();
+  result<> host_outcome();
+
+  std::shared_ptr<device_engine> engine_;
+  context_state* state_;
+  std::shared_ptr<read_job> job_;
+  std::shared_ptr<profiler> profiler_;
+  report_slot* report_ = nullptr;
+  std::vector<event_ref> starts_;
+  event_ref memory_ready_ = nullptr;
+  std::vector<source> sources_;
+  std::string note_;
+  std::shared_ptr<const void> keep_alive_;
+  unsigned waited_ = 0;  // under the engine's lock
+
+  std::mutex mutex_;  // of what follows
+  std::vector<std::unique_ptr<request_buffer>> buffers_;
+  std::vector<request_buffer*> free_buffers_;
+  std::vector<std::unique_ptr<parcel>> free_parcels_;
+  std::deque<std::unique_ptr<parcel>> kept_;
+  std::vector<kept_fill> kept_fills_;
+  std::vector<refused_cell> refused_;
+  worker_scratch refused_scratch_;  // of the one worker that decodes them
+  std::vector<std::unique_ptr<device_chain>> chains_;
+  std::optional<error> failure_;
+  bool through_host_ = false;  // no request's bytes go to the device as they are
+  std::atomic<bool> abandoned_{false}, has_refused_{false}, listening_{false};
+  std::atomic<std::uint64_t> tried_{0};  // what `freed` was when something did not fit
+  std::atomic<std::size_t> waiting_{0};  // parcels and fills that were kept
+};
+
+}  // namespace penstock::inline v0::cuda

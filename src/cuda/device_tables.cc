@@ -1,0 +1,175 @@
+#include "cuda/device_tables.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "cuda/chain_split.h"
+
+namespace penstock::inline v0::cuda {
+namespace {
+
+constexpr std::uint64_t kPatternBytes = 16;
+constexpr std::uint64_t kTableAlignment = 256;
+
+constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t to) { return (bytes + to - 1) / to * to; }
+
+// Where the item's bytes, repeated to a multiple of 16, stand among the wave's patterns.
+std::uint64_t pattern_of(device_wave& wave, std::span<const std::byte> item, std::uint64_t bytes) {
+  const std::uint64_t size = round_up(bytes, kPatternBytes);
+  const auto is = [&](std::uint64_t at) {
+    for (std::uint64_t i = 0; i < bytes; ++i)
+      if (wave.patterns[at + i] != item[i % item.size()]) return false;
+    return true;
+  };
+  // Fills of one array follow each other.
+  if (wave.patterns.size() >= size && is(wave.patterns.size() - size)) return wave.patterns.size() - size;
+  const std::uint64_t at = wave.patterns.size();
+  wave.patterns.resize(at + size);
+  for (std::uint64_t i = 0; i < bytes; ++i) wave.patterns[at + i] = item[i % item.size()];
+  return at;
+}
+
+bool same(std::span<const device::device_step> a, std::span<const device::device_step> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& one, const auto& other) {
+    return one.kind == other.kind && one.item_bytes == other.item_bytes;
+  });
+}
+
+// The wave's batch for these steps, made at first need.
+result<std::uint32_t> batch_of(device_wave& wave, std::span<const device::device_step> steps) {
+  for (std::uint32_t i = 0; i < wave.batches.size(); ++i)
+    if (same(wave.batches[i]->steps, steps)) return i;
+  PENSTOCK_ASSIGN(device::decode_wave decoder, device::decode_wave::make(steps));
+  wave.batches.push_back(std::make_unique<wave_batch>(
+      wave_batch{std::vector<device::device_step>(steps.begin(), steps.end()), std::move(decoder), 0, 0, 0}));
+  return static_cast<std::uint32_t>(wave.batches.size() - 1);
+}
+
+template <class Row>
+void put(std::byte* tables, std::uint64_t at, const std::vector<Row>& rows) noexcept {
+  if (!rows.empty()) std::memcpy(tables + at, rows.data(), rows.size() * sizeof(Row));
+}
+
+}  // namespace
+
+void device_wave::clear() noexcept {
+  used_bottom = used_top = 0;
+  statuses = 0;
+  items.clear();
+  axes.clear();
+  tiles.clear();
+  notes.clear();
+  patterns.clear();
+  fills.clear();
+  item_batches.clear();
+  launches.clear();
+  for (const auto& each : batches) each->decoder.clear();
+  reads.clear();
+  profile.reset();
+  encoded_bytes = decoded_bytes = moved_bytes = 0;
+}
+
+result<> add_cell(device_wave& wave, const parcel_cell& cell, std::span<const move_axis> axes, const cell_bytes& where,
+                  device_address report) {
+  move_item item = cell.item;
+  std::uint32_t batch = kNoStatus;
+  if (cell.chain->decodes_on_device()) {
+    PENSTOCK_ASSIGN(batch, batch_of(wave, cell.chain->steps));
+    device::decode_wave& decoder = wave.batches[batch]->decoder;
+    item.status = static_cast<std::uint32_t>(decoder.chunks());  // in its batch; in the wave from `lay_out` on
+    PENSTOCK_TRY(decoder.add({where.host, where.encoded, where.decoded, cell.decoded_bytes}));
+    item.report = report;
+    wave.notes.push_back(cell.note);
+    item.note = wave.notes.size();  // an address from `write` on
+  }
+  const auto own = axes.subspan(item.first_axis, item.axes);
+  item.first_axis = static_cast<std::uint32_t>(wave.axes.size());
+  wave.axes.insert(wave.axes.end(), own.begin(), own.end());
+  item.from += where.decoded;
+  item.in_place = cell.direct ? 1 : 0;
+  wave.decoded_bytes += cell.decoded_bytes;
+  if (!cell.direct) wave.moved_bytes += item.units * item.unit_bytes;
+  wave.items.push_back(item);
+  wave.item_batches.push_back(batch);
+  return {};
+}
+
+void add_fill(device_wave& wave, const placement& where, std::span<const std::byte> item) {
+  const bool repeats = kPatternBytes % item.size() == 0;
+  const std::uint64_t at = pattern_of(wave, item, repeats ? kPatternBytes : item.size());
+  wave.fills.push_back(static_cast<std::uint32_t>(wave.items.size()));
+  wave.item_batches.push_back(kNoStatus);
+  wave.items.push_back(plan_fill(where, static_cast<std::uint32_t>(item.size()), {at, repeats}, wave.axes));
+  wave.moved_bytes += wave.items.back().units * wave.items.back().unit_bytes;
+}
+
+wave_layout lay_out(device_wave& wave) {
+  wave.statuses = 0;
+  for (const auto& each : wave.batches) {
+    each->first_status = wave.statuses;
+    wave.statuses += static_cast<std::uint32_t>(each->decoder.chunks());
+  }
+  for (std::size_t i = 0; i < wave.items.size(); ++i)
+    if (wave.item_batches[i] != kNoStatus) wave.items[i].status += wave.batches[wave.item_batches[i]]->first_status;
+  for (std::uint32_t i = 0; i < wave.items.size(); ++i) {
+    const move_item& item = wave.items[i];
+    // A cell in place is only looked at, unless it failed.
+    const std::uint64_t step = item.in_place != 0 ? item.units : tile_units(item);
+    for (std::uint64_t at = 0; at < item.units; at += step)
+      wave.tiles.push_back({i, 0, at, std::min(step, item.units - at)});
+  }
+  wave_layout out;
+  std::uint64_t end = 0;
+  const auto place = [&](std::uint64_t bytes) {
+    const std::uint64_t at = end;
+    end = round_up(end + bytes, kTableAlignment);
+    return at;
+  };
+  out.items = place(wave.items.size() * sizeof(move_item));
+  out.axes = place(wave.axes.size() * sizeof(move_axis));
+  out.tiles = place(wave.tiles.size() * sizeof(move_tile));
+  out.notes = place(wave.notes.size() * sizeof(failure_note));
+  out.patterns = place(wave.patterns.size());
+  for (const auto& each : wave.batches)
+    if (each->decoder.chunks() != 0) each->descriptors = place(each->decoder.descriptor_bytes());
+  out.uploaded = std::max<std::uint64_t>(end, kTableAlignment);
+  end = out.uploaded;
+  out.status_bytes = wave.statuses * sizeof(std::uint32_t);
+  out.statuses = place(out.status_bytes);
+  for (const auto& each : wave.batches)
+    if (each->decoder.chunks() != 0) each->workspace = place(each->decoder.workspace_bytes());
+  out.total = end;
+  return out;
+}
+
+void write(device_wave& wave, const wave_layout& layout) {
+  const device_address base = wave.tail.address;
+  for (move_item& each : wave.items)
+    if (each.note != 0) each.note = base + layout.notes + (each.note - 1) * sizeof(failure_note);
+  for (const std::uint32_t each : wave.fills) wave.items[each].from += base + layout.patterns;
+  put(wave.tables, layout.items, wave.items);
+  put(wave.tables, layout.axes, wave.axes);
+  put(wave.tables, layout.tiles, wave.tiles);
+  put(wave.tables, layout.notes, wave.notes);
+  put(wave.tables, layout.patterns, wave.patterns);
+  for (const auto& each : wave.batches) {
+    if (each->decoder.chunks() == 0) continue;
+    each->decoder.emit({wave.tables + each->descriptors, static_cast<std::size_t>(each->decoder.descriptor_bytes())},
+                       base + each->descriptors, base + each->workspace,
+                       base + layout.statuses + each->first_status * sizeof(std::uint32_t), wave.launches);
+  }
+}
+
+move_parameters move_parameters_of(const device_wave& wave, const wave_layout& layout) noexcept {
+  const device_address base = wave.tail.address;
+  move_parameters out;
+  out.items = reinterpret_cast<const move_item*>(base + layout.items);
+  out.axes = reinterpret_cast<const move_axis*>(base + layout.axes);
+  out.tiles = reinterpret_cast<const move_tile*>(base + layout.tiles);
+  out.statuses = reinterpret_cast<const std::uint32_t*>(base + layout.statuses);
+  return out;
+}
+
+}  // namespace penstock::inline v0::cuda

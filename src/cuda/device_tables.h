@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "cuda/device_wave.h"
+#include "cuda/move_plan.h"
+#include "cuda/parcel.h"
+
+namespace penstock::inline v0::cuda {
+
+/// Where each table lies in a wave's tail, in bytes from its begin. What is uploaded comes first.
+struct wave_layout {
+  std::uint64_t items = 0, axes = 0, tiles = 0, notes = 0, patterns = 0;
+  std::uint64_t uploaded = 0;
+  std::uint64_t statuses = 0, status_bytes = 0;  ///< behind what is uploaded; zeroed on the device
+  std::uint64_t total = 0;
+};
+
+/// Where a cell's bytes are, on the host (for the scan of their headers) and on the device.
+struct cell_bytes {
+  std::span<const std::byte> host;
+  device_address encoded = 0;
+  device_address decoded = 0;  ///< where they are, or will be
+};
+
+/// Adds a cell to an open wave. `report`: of its read.
+/// \error corrupt_data  The headers contradict their format. \error unsupported  The host must decode this cell. In
+/// both cases the wave is as it was.
+result<> add_cell(device_wave& wave, const parcel_cell& cell, std::span<const move_axis> axes, const cell_bytes& where,
+                  device_address report);
+/// Adds the fill of a cell's wanted part.
+void add_fill(device_wave& wave, const placement& where, std::span<const std::byte> item);
+
+/// Cuts the moves into tiles and says how long the tables are.
+wave_layout lay_out(device_wave& wave);
+/// Writes the tables into `wave.tables`, with the addresses that they will have in `wave.tail`.
+void write(device_wave& wave, const wave_layout& layout);
+move_parameters move_parameters_of(const device_wave& wave, const wave_layout& layout) noexcept;
+
+}  // namespace penstock::inline v0::cuda

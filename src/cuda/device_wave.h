@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <penstock/result.h>
+#include "cuda/decode/wave.h"
+#include "cuda/device_pool.h"
+#include "cuda/driver.h"
+#include "cuda/move/move.h"
+#include "engine/profiler.h"
+
+namespace penstock::inline v0::cuda {
+
+class device_read;
+
+/// Cells of one chain, whoever read them.
+struct wave_batch {
+  std::vector<device::device_step> steps;
+  device::decode_wave decoder;
+  std::uint32_t first_status = 0;
+  std::uint64_t descriptors = 0, workspace = 0;  ///< where they lie in the tail
+};
+
+/// Memory that only grows: of one kind, used by one wave at a time.
+struct wave_memory {
+  device_address address = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Cells of any reads that are decoded and scattered together: one set of launches.
+///
+/// Its memory holds encoded bytes from the bottom up and decoded cells that are still to be scattered from the top
+/// down; tables and workspace have memory of their own, because their size is known only when the wave is closed. A
+/// wave is `free`, `open` (it takes cells, and their bytes are already on their way), or `queued` until the host has
+/// heard that the device is done with it.
+class device_wave {
+ public:
+  enum class phase : std::uint8_t { free, open, queued };
+
+  /// Room for so many encoded and scratch bytes is left.
+  bool fits(std::uint64_t bottom, std::uint64_t top) const noexcept {
+    const std::uint64_t room = memory.bytes - used_bottom - used_top;
+    return bottom <= room && top <= room - bottom;
+  }
+  std::size_t cells() const noexcept { return items.size(); }
+  void clear() noexcept;
+
+  phase now = phase::free;
+  wave_memory memory, tail;
+  std::uint64_t wanted_bytes = 0;  ///< `memory` is to grow to this before it is opened again
+  std::byte* tables = nullptr;     ///< page-locked; what `tail` begins with
+  std::uint64_t tables_bytes = 0;
+  std::uint64_t used_bottom = 0, used_top = 0;
+  unsigned stream = 0;  ///< which decode stream it was queued on
+  std::uint32_t statuses = 0;
+
+  std::vector<move_item> items;
+  std::vector<move_axis> axes;
+  std::vector<move_tile> tiles;
+  std::vector<failure_note> notes;
+  std::vector<std::byte> patterns;                   ///< fill values, 16 bytes or a multiple each
+  std::vector<std::unique_ptr<wave_batch>> batches;  ///< some may be empty: they are kept
+  std::vector<std::uint32_t> item_batches;           ///< of each item; kNoStatus: none
+  std::vector<device::kernel_launch> launches;
+  std::vector<std::uint32_t> fills;   ///< items whose `from` counts from the first pattern
+  std::vector<device_read*> reads;    ///< that have cells here; until it is queued
+  std::shared_ptr<profiler> profile;  ///< of a recording that one of them belongs to
+  std::uint64_t encoded_bytes = 0, decoded_bytes = 0, moved_bytes = 0;
+
+  event_ref copied = nullptr, done = nullptr;
+  // With timing, for profiles: first copy, begin of decoding, begin of the scatter, end.
+  event_ref marks[4] = {nullptr, nullptr, nullptr, nullptr};
+};
+
+}  // namespace penstock::inline v0::cuda

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cuda/move/move.h"
+#include "plan/placement.h"
+
+namespace penstock::inline v0::cuda {
+
+/// The pattern that a fill reads: one item, or as many of it as fill 16 bytes.
+struct fill_pattern {
+  std::uint64_t address = 0;  ///< of the pattern on the device, 16-byte aligned
+  bool repeats = false;       ///< it holds 16 bytes of whole items
+};
+
+/// Units of a tile: what one thread block moves.
+std::uint64_t tile_units(const move_item& item) noexcept;
+
+/// Describes the scatter of a decoded cell at `cell` (an address, or an offset that is as well aligned) to where the
+/// read wants it: merges axes, then takes the widest unit that everything is aligned to.
+///
+/// Axes are appended to `axes`; `item.first_axis` counts from the vector's begin. `where` must be a box.
+move_item plan_scatter(const placement& where, const codec_chain& chain, std::uint64_t cell,
+                       std::vector<move_axis>& axes);
+/// The same for the fill value.
+move_item plan_fill(const placement& where, std::uint32_t item_bytes, const fill_pattern& pattern,
+                    std::vector<move_axis>& axes);
+
+}  // namespace penstock::inline v0::cuda

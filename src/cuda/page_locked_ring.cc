@@ -1,0 +1,91 @@
+#include "cuda/page_locked_ring.h"
+
+#include <algorithm>
+
+namespace penstock::inline v0::cuda {
+namespace {
+
+constexpr std::uint64_t kAlignment = 256;
+constexpr std::uint64_t kSegmentBytes = std::uint64_t{32} << 20;
+constexpr std::uint64_t kOrdinaryBytes = std::uint64_t{4} << 20;
+
+constexpr std::uint64_t round_up(std::uint64_t bytes) {
+  return std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+}
+
+}  // namespace
+
+page_locked_ring::page_locked_ring(const driver& with, std::uint64_t limit_bytes) noexcept
+    : driver_(with), limit_(limit_bytes), ordinary_(std::min(kOrdinaryBytes, limit_bytes / 4)) {}
+
+page_locked_ring::~page_locked_ring() {
+  for (const segment& each : segments_) driver_.mem_free_host(each.data);
+}
+
+std::byte* page_locked_ring::take(std::uint64_t bytes) {
+  if (bytes > limit_) return nullptr;
+  bytes = round_up(bytes);
+  const std::lock_guard lock(mutex_);
+  for (segment& each : segments_)
+    if (std::byte* const found = take_from(each, bytes)) return found;
+  if (!grow(bytes)) return nullptr;
+  return take_from(segments_.back(), bytes);
+}
+
+std::byte* page_locked_ring::take_from(segment& in, std::uint64_t bytes) {
+  for (std::size_t i = 0; i < in.free.size(); ++i) {
+    range& room = in.free[i];
+    if (room.end - room.begin < bytes) continue;
+    const std::uint64_t begin = room.begin;
+    room.begin += bytes;
+    if (room.begin == room.end) in.free.erase(in.free.begin() + static_cast<std::ptrdiff_t>(i));
+    in.taken.push_back({begin, begin + bytes});
+    used_.fetch_add(bytes, std::memory_order_relaxed);
+    return in.data + begin;
+  }
+  return nullptr;
+}
+
+void page_locked_ring::give(std::byte* block) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (segment& each : segments_) {
+    if (block < each.data || block >= each.data + each.bytes) continue;
+    const auto begin = static_cast<std::uint64_t>(block - each.data);
+    const auto taken =
+        std::find_if(each.taken.begin(), each.taken.end(), [&](const range& one) { return one.begin == begin; });
+    const range back = *taken;
+    *taken = each.taken.back();
+    each.taken.pop_back();
+    used_.fetch_sub(back.end - back.begin, std::memory_order_relaxed);
+    auto after =
+        std::find_if(each.free.begin(), each.free.end(), [&](const range& one) { return one.begin >= back.end; });
+    after = each.free.insert(after, back);
+    if (const auto next = after + 1; next != each.free.end() && next->begin == after->end) {
+      after->end = next->end;
+      each.free.erase(next);
+    }
+    if (after != each.free.begin() && (after - 1)->end == after->begin) {
+      (after - 1)->end = after->end;
+      each.free.erase(after);
+    }
+    return;
+  }
+}
+
+bool page_locked_ring::grow(std::uint64_t bytes) {
+  const std::uint64_t held = held_.load(std::memory_order_relaxed);
+  const std::uint64_t size = std::max(bytes, std::min(kSegmentBytes, limit_ - held));
+  if (size > limit_ - held || size < bytes) return false;
+  void* made = nullptr;
+  if (driver_.mem_host_alloc(&made, size, kHostAllocPortable) != kSuccess) return false;
+  segment& added = segments_.emplace_back();
+  added.data = static_cast<std::byte*>(made);
+  added.bytes = size;
+  added.free.reserve(256);
+  added.taken.reserve(256);
+  added.free.push_back({0, size});
+  held_.fetch_add(size, std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace penstock::inline v0::cuda

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/buffer.h"
+#include "cuda/move/move.h"
+
+namespace penstock::inline v0::cuda {
+
+struct device_chain;
+
+/// One cell of a parcel.
+struct parcel_cell {
+  std::uint64_t offset = 0, length = 0;  ///< of its bytes in the parcel
+  const device_chain* chain = nullptr;   ///< what is decoded on the device
+  std::uint64_t decoded_bytes = 0;
+  bool plain = false;   ///< its bytes are the elements, contiguous in the target: one copy, no kernel
+  bool direct = false;  ///< decodes straight into the target, `item.to`
+  move_item item;       ///< `from` counts from the decoded cell's begin, axes from the parcel's
+  failure_note note;
+};
+
+/// What one request brought, on its way to the device: bytes in page-locked memory, or in ordinary memory where they
+/// are larger than that. Used again.
+struct parcel {
+  explicit parcel(ledger* accounts) : ordinary(accounts, memory_use::encoded) {}
+
+  std::byte* block = nullptr;  ///< of the ring; null: `ordinary` has the bytes
+  buffer ordinary;
+  std::uint64_t bytes = 0;
+  std::vector<parcel_cell> cells;
+  std::vector<move_axis> axes;
+
+  std::byte* data() noexcept { return block != nullptr ? block : ordinary.data(); }
+  void clear() noexcept {
+    block = nullptr;
+    bytes = 0;
+    cells.clear();
+    axes.clear();
+  }
+};
+
+}  // namespace penstock::inline v0::cuda

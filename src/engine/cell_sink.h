@@ -1,0 +1,51 @@
+#pragma once
+
+#include <span>
+
+#include <penstock/plan.h>
+#include <penstock/result.h>
+#include <penstock/store.h>
+#include "codec/worker_scratch.h"
+
+namespace penstock::inline v0 {
+
+/// One request of a read and the cells that came with it.
+struct fetched_cells {
+  std::uint32_t source_number = 0;
+  const source* from = nullptr;
+  const plan_object* object = nullptr;
+  const fetch_op* fetch = nullptr;
+  std::span<const decode_op> decodes;
+  std::span<const std::byte> bytes;  ///< of the whole request
+};
+
+/// Takes fetched cells over, in place of a decode into host memory: the door to a device engine.
+///
+/// Belongs to one read. Called by its workers, without the job's lock unless it says otherwise; never blocks. What it
+/// cannot do yet it keeps, and calls `read_job::nudge` when it can.
+class cell_sink {
+ public:
+  virtual ~cell_sink() = default;
+
+  /// Another request may be made. Called with the job's lock.
+  virtual bool has_room() const noexcept = 0;
+  /// `advance` would do something. Called with the job's lock.
+  virtual bool can_advance() const noexcept = 0;
+
+  /// Where one request puts its bytes; given back when the request is over, however it ended.
+  virtual read_buffer* take_buffer() = 0;
+  virtual void give_buffer(read_buffer* buffer) noexcept = 0;
+
+  /// Takes the cells of one request; the bytes are borrowed until this returns, unless they lie in `buffer`.
+  /// \error corrupt_data  A cell, found bad on the host; notes name it.
+  virtual result<> take(const fetched_cells& what, read_buffer* buffer, worker_scratch& scratch) = 0;
+  /// A cell that was never written.
+  virtual result<> fill(std::uint32_t source_number, const source& from, cell_id cell) = 0;
+
+  /// Goes on with what was kept. `last`: nothing will follow; true when all is on its way, which ends the read.
+  virtual result<bool> advance(bool last) = 0;
+  /// The read has failed or was cancelled: forgets what was kept.
+  virtual void abandon() noexcept = 0;
+};
+
+}  // namespace penstock::inline v0

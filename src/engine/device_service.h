@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+namespace penstock::inline v0 {
+
+/// What a device engine holds.
+struct device_usage {
+  std::uint64_t page_locked_bytes = 0;  ///< host memory that the device copies from
+  std::uint64_t wave_bytes = 0;         ///< device memory for encoded bytes, tables and scratch
+  std::uint64_t result_bytes = 0;       ///< device memory of results, in use and idle
+};
+
+/// An engine of one device, as the context that owns it sees it.
+class device_service {
+ public:
+  virtual ~device_service() = default;
+  virtual device_usage usage() const = 0;
+  /// Gives idle memory back.
+  virtual void clear() = 0;
+};
+
+}  // namespace penstock::inline v0

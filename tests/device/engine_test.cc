@@ -1,0 +1,236 @@
+// The CUDA engine against the fake driver: what it reads is what the model holds, whatever the order of streams; what
+// it says that it does not call, it does not call.
+
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include <penstock/penstock.h>
+#include "fake_device.h"
+#include "support/deterministic_executor.h"
+#include "support/model_array.h"
+
+namespace penstock::test {
+namespace {
+
+constexpr const char* kZstd =
+    R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1,"checksum":true}}])";
+
+struct engine_options {
+  unsigned threads = 3;
+  std::uint64_t page_locked = 0, device_memory = 0;
+  std::shared_ptr<penstock::executor> runs;
+};
+
+std::shared_ptr<context> context_with(const engine_options& with) {
+  context_options options;
+  options.threads = with.threads;
+  options.page_locked_bytes = with.page_locked;
+  options.device_memory_bytes = with.device_memory;
+  options.executor = with.runs;
+  return context::make(options).value();
+}
+
+array open_in(const std::shared_ptr<store>& from, const std::shared_ptr<context>& ctx) {
+  open_options where;
+  where.context = ctx;
+  where.path = "a";
+  auto opened = open_array(from, where);
+  EXPECT_TRUE(opened.ok()) << opened.error().to_string();
+  return std::move(opened).value();
+}
+
+std::vector<std::byte> read_device(const array& from, const selection& which, const device_read_options& options = {}) {
+  auto made = read_to_device(from, which, options);
+  EXPECT_TRUE(made.ok()) << made.error().to_string();
+  if (!made.ok()) return {};
+  std::uint64_t bytes = from.type().item_bytes();
+  for (const std::uint64_t each : made->view().extents) bytes *= each;
+  std::vector<std::byte> out(bytes);
+  const auto copied = made->copy_to_host(out.data());
+  EXPECT_TRUE(copied.ok()) << copied.error().to_string();
+  return out;
+}
+
+class DeviceEngine : public FakeDevice {
+ protected:
+  void TearDown() override {
+    EXPECT_EQ(penstock_fake_cuda_count("call from host function"), 0U);
+    EXPECT_EQ(penstock_fake_cuda_count("legacy stream"), 0U);
+    FakeDevice::TearDown();
+  }
+};
+
+class DeviceParity : public DeviceEngine, public testing::WithParamInterface<std::uint64_t> {};
+
+selection random_box(std::mt19937_64& random, const extents& shape) { return random_selection(random, shape); }
+
+TEST_P(DeviceParity, TheDeviceReadsWhatTheModelHolds) {
+  std::mt19937_64 random(GetParam());
+  penstock_fake_cuda_configure(GetParam(), 0, GetParam() % 2 == 0 ? 0 : 30);
+  const auto roomy = context_with({});
+  const auto narrow = context_with({2, 4096, 3 * 65536, nullptr});
+  const auto folder = std::filesystem::temp_directory_path() /
+                      ("penstock_device_" + std::to_string(GetParam()) + "_" + std::to_string(::getpid()));
+  for (int round = 0; round < 16; ++round) {
+    model_options options = random_model(random);
+    std::filesystem::remove_all(folder);
+    const std::shared_ptr<store> store = round % 2 == 0 ? make_memory_store() : open_file_store(folder.string());
+    const model_array model = write_model(*store, "a/", options);
+    for (const auto& ctx : {roomy, narrow}) {
+      const array opened = open_in(store, ctx);
+      for (int i = 0; i < 4; ++i) {
+        const selection which = i == 0 ? selection(basic_selection()) : random_box(random, options.shape);
+        ASSERT_EQ(read_device(opened, which), model.select(which))
+            << "shape " << to_string(options.shape) << " chunks " << to_string(options.chunks) << " " << options.dtype
+            << " " << options.codecs << " [" << to_text(which) << "] seed " << options.seed;
+      }
+    }
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST_P(DeviceParity, EverySeededScheduleGivesTheSameBytes) {
+  std::mt19937_64 random(GetParam() + 1000);
+  penstock_fake_cuda_configure(GetParam(), 1, 0);
+  for (int round = 0; round < 15; ++round) {
+    model_options options = random_model(random);
+    if (round % 2 == 0) options.codecs = kZstd;
+    const auto store = make_memory_store();
+    if (round % 2 == 0) options.dtype = "int16";
+    const model_array model = write_model(*store, "a/", options);
+    const auto seeded = std::make_shared<deterministic_executor>(random());
+    seeded->pending = [] { return penstock_fake_cuda_pending(); };
+    seeded->deliver = [](std::uint64_t) { penstock_fake_cuda_pump(1); };
+    const array opened = open_in(store, context_with({3, 8192, 3 * 65536, seeded}));
+    for (int i = 0; i < 4; ++i) {
+      const selection which = i == 0 ? selection(basic_selection()) : random_box(random, options.shape);
+      ASSERT_EQ(read_device(opened, which), model.select(which)) << "round " << round << " read " << i;
+      ASSERT_FALSE(seeded->stuck());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, DeviceParity, testing::Range<std::uint64_t>(1, 7));
+
+model_options benchmark_like() {
+  model_options options;
+  options.shape = {64 * 1024};
+  options.chunks = {1024};
+  options.shards = extents{16 * 1024};
+  options.dtype = "float32";
+  options.codecs = kZstd;
+  return options;
+}
+
+TEST_F(DeviceEngine, ReturnsBeforeTheDeviceIsDoneAndOrdersAStream) {
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", benchmark_like());
+  const array opened = open_in(store, context_with({}));
+  read_device(opened, basic_selection());  // warm
+
+  penstock_fake_cuda_configure(3, 1, 0);  // from here on nothing runs by itself
+  auto made = read_to_device(opened, basic_selection());
+  ASSERT_TRUE(made.ok()) << made.error().to_string();
+  const auto mine = make_stream();
+  ASSERT_TRUE(made->order(reinterpret_cast<stream_handle>(mine)).ok());
+  EXPECT_TRUE(made->queued());
+  EXPECT_FALSE(made->done());
+  const auto address = reinterpret_cast<cuda::device_address>(made->view().data);
+  const auto copy = allocate(model.values.size());
+  ASSERT_EQ(driver.copy_on_device(copy, address, model.values.size(), mine), cuda::kSuccess);
+  ASSERT_EQ(driver.stream_synchronize(mine), cuda::kSuccess);
+  const auto seen = peek(copy, model.values.size());
+  EXPECT_EQ(std::memcmp(seen.data(), model.values.data(), seen.size()), 0);
+  EXPECT_TRUE(made->done());
+  ASSERT_EQ(driver.mem_free(copy), cuda::kSuccess);
+}
+
+TEST_F(DeviceEngine, AfterWarmUpNothingIsAllocatedAndNothingWaits) {
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", benchmark_like());
+  const array opened = open_in(store, context_with({}));
+  const auto mine = make_stream();
+  const auto read_once = [&] {
+    device_read_options options;
+    options.stream = reinterpret_cast<stream_handle>(mine);
+    auto made = read_to_device(opened, basic_selection(), options);
+    ASSERT_TRUE(made.ok()) << made.error().to_string();
+    ASSERT_TRUE(made->order(reinterpret_cast<stream_handle>(mine)).ok());
+  };
+  for (int i = 0; i < 6; ++i) read_once();
+  ASSERT_EQ(driver.stream_synchronize(mine), cuda::kSuccess);
+  penstock_fake_cuda_reset_counts();
+  for (int i = 0; i < 10; ++i) read_once();
+  for (const char* const call : {"cuMemAlloc", "cuMemFree", "cuMemHostAlloc", "cuMemFreeHost", "cuStreamCreate",
+                                 "cuStreamDestroy", "cuEventCreate", "cuEventDestroy", "cuStreamSynchronize",
+                                 "cuEventSynchronize", "cuModuleLoadData", "pageable copy", "legacy stream"})
+    EXPECT_EQ(penstock_fake_cuda_count(call), 0U) << call;
+  // A few for each request to storage and each wave, none for each of the 64 chunks but where it lands alone.
+  EXPECT_LE(penstock_fake_cuda_calls() / 10, 300U);
+  ASSERT_EQ(driver.stream_synchronize(mine), cuda::kSuccess);
+}
+
+TEST_F(DeviceEngine, WritesNothingBeforeTheCallersStreamIsThrough) {
+  const auto store = make_memory_store();
+  model_options raw = benchmark_like();
+  for (const char* const codecs : {kZstd, R"([{"name":"bytes","configuration":{"endian":"little"}}])"}) {
+    raw.codecs = codecs;
+    const model_array model = write_model(*store, "a/", raw);
+    const array opened = open_in(store, context_with({}));
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      penstock_fake_cuda_configure(seed, 1, 0);
+      const auto bytes = model.values.size();
+      const auto target = allocate(bytes), kept = allocate(bytes);
+      const auto mine = make_stream();
+      // The caller still reads the old contents of `target` when it asks for new ones.
+      ASSERT_EQ(driver.set_bytes(target, 7, bytes, mine), cuda::kSuccess);
+      ASSERT_EQ(driver.copy_on_device(kept, target, bytes, mine), cuda::kSuccess);
+      tensor_view out = tensor_view::contiguous(reinterpret_cast<void*>(target), opened.type(), opened.shape());
+      out.space = memory_space::cuda;
+      device_read_options options;
+      options.stream = reinterpret_cast<stream_handle>(mine);
+      auto made = read_to_device(opened, basic_selection(), out, options);
+      ASSERT_TRUE(made.ok()) << made.error().to_string();
+      ASSERT_TRUE(made->synchronize().ok());
+      EXPECT_EQ(peek(kept, bytes), std::vector<std::uint8_t>(bytes, 7)) << "seed " << seed;
+      EXPECT_EQ(std::memcmp(peek(target, bytes).data(), model.values.data(), bytes), 0);
+      ASSERT_EQ(driver.mem_free(target), cuda::kSuccess);
+      ASSERT_EQ(driver.mem_free(kept), cuda::kSuccess);
+      ASSERT_EQ(driver.stream_destroy(mine), cuda::kSuccess);
+    }
+    penstock_fake_cuda_configure(1, 0, 0);
+  }
+}
+
+TEST_F(DeviceEngine, MemoryIsUsedAgainOnlyAfterWhoeverStillReadsIt) {
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", benchmark_like());
+  const array opened = open_in(store, context_with({}));
+  const auto bytes = model.values.size();
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    penstock_fake_cuda_configure(seed, 1, 0);
+    const auto kept = allocate(bytes);
+    const auto mine = make_stream();
+    cuda::device_address first = 0;
+    {
+      auto made = read_to_device(opened, basic_selection());
+      ASSERT_TRUE(made.ok());
+      ASSERT_TRUE(made->order(reinterpret_cast<stream_handle>(mine)).ok());
+      first = reinterpret_cast<cuda::device_address>(made->view().data);
+      ASSERT_EQ(driver.copy_on_device(kept, first, bytes, mine), cuda::kSuccess);
+    }  // the tensor goes while the copy has not begun
+    auto again = read_to_device(opened, basic_selection());
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(reinterpret_cast<cuda::device_address>(again->view().data), first);
+    ASSERT_TRUE(again->synchronize().ok());
+    ASSERT_EQ(driver.stream_synchronize(mine), cuda::kSuccess);
+    EXPECT_EQ(std::memcmp(peek(kept, bytes).data(), model.values.data(), bytes), 0);
+    ASSERT_EQ(driver.mem_free(kept), cuda::kSuccess);
+    ASSERT_EQ(driver.stream_destroy(mine), cuda::kSuccess);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::test
