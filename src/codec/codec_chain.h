@@ -84,8 +84,6 @@ class codec_chain {
   bool is_plain() const noexcept { return stages_.empty() && !variable_; }
   /// The items are stored in the other byte order than this machine's.
   bool swaps() const noexcept { return swap_bytes_ > 1; }
-  /// Bytes between stored neighbours of each dimension.
-  const strides& stored_strides() const noexcept { return stored_strides_; }
 
   /// Decoded bytes are the cell in C order and native byte order, so that the last stage may decode into the target.
   bool stores_native_order() const noexcept {
