@@ -1,0 +1,59 @@
+"""Streamed appends hold at most two shards, however many they write."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import penstock as ps
+import pytest
+
+MIB = 1 << 20
+SHARD = 16 * MIB
+SHARDS = 10
+
+# Incompressible, so that encoded shards are as large as they get. Ten shards are appended at once from memory that is
+# there before; or in pieces that fill no shard.
+CODE = r"""
+import json, re, sys
+import numpy as np, penstock as ps
+where, pieces = sys.argv[1], int(sys.argv[2])
+context = ps.Context(threads=2)
+shape = (64, 512, 128)
+a = ps.create_array(
+    where, shape=(0, *shape[1:]), chunks=(8, 64, 128), shards=shape, dtype="u4", codecs=["zstd"], context=context
+)
+rng = np.random.default_rng(0)
+x = rng.integers(0, 2**32, (10 * 64, *shape[1:]), dtype="u4")
+a.append(x[:64])  # what a context keeps is there now
+peak = lambda: int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1]) << 10
+before = peak()
+if pieces == 1:
+    a.append(x)
+else:
+    with a.appender() as rows:
+        for at in range(0, len(x), pieces):
+            rows.append(x[at : at + pieces])
+print(json.dumps({"grown": peak() - before, "shape": a.shape, **context.usage()}))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
+@pytest.mark.parametrize("pieces", [1, 24])
+def test_at_most_two_shards_are_in_memory(tmp_path: Path, pieces: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, str(tmp_path / "x"), str(pieces)], capture_output=True, check=True, text=True
+    )
+    found = json.loads(done.stdout)
+    assert found["shape"][0] == 64 * (SHARDS + 1)
+    # Beside the encoded shards an appender holds the rows of one, and joins them.
+    limit = 2 * SHARD + (2 * SHARD if pieces != 1 else 0) + 8 * MIB
+    assert found["grown"] < limit, f"{found['grown'] / MIB:.1f} MiB"
+    # Rooms are reserved for what a cell may need at worst; of that no more is touched than is used.
+    assert SHARD < found["peak_encoded_bytes"] <= 4 * SHARD
+    last = ps.open(tmp_path / "x")[-3:]
+    wanted = np.random.default_rng(0).integers(0, 2**32, (10 * 64, 512, 128), dtype="u4")[-3:]
+    np.testing.assert_array_equal(last, wanted)
