@@ -422,6 +422,25 @@ void mark_stale(const group& parent) {
   if (parent.state().consolidated != nullptr) parent.state().consolidated->mark_stale();
 }
 
+result<array> create_in(std::shared_ptr<store> in, const create_options& options) { return create_array(in, options); }
+result<group> create_in(std::shared_ptr<store> in, const create_group_options& options) {
+  return create_group(in, options);
+}
+
+/// A node below an open group, in the group's context, format and store.
+template <class Options>
+auto create_within(const group& parent, const Options& options, std::string_view what)
+    -> decltype(create_in(nullptr, options)) {
+  Options within = options;
+  within.context = parent.state().context;
+  within.path = parent.state().prefix + options.path;
+  within.zarr_format = parent.state().format == "zarr2" ? 2 : 3;
+  if (prefix_of(options.path).empty()) return wrong(fmt::format("{} in a group needs a name", what));
+  auto made = create_in(store_of(parent), within);
+  if (made.ok()) mark_stale(parent);
+  return made;
+}
+
 }  // namespace
 
 result<array> create_array(std::shared_ptr<store> in, const create_options& options) {
@@ -446,25 +465,11 @@ result<group> create_group(std::shared_ptr<store> in, const create_group_options
 }
 
 result<array> create_array(const group& parent, const create_options& options) {
-  create_options within = options;
-  within.context = parent.state().context;
-  within.path = parent.state().prefix + options.path;
-  within.zarr_format = parent.state().format == "zarr2" ? 2 : 3;
-  if (prefix_of(options.path).empty()) return wrong("an array in a group needs a name");
-  auto made = create_array(store_of(parent), within);
-  if (made.ok()) mark_stale(parent);
-  return made;
+  return create_within(parent, options, "an array");
 }
 
 result<group> create_group(const group& parent, const create_group_options& options) {
-  create_group_options within = options;
-  within.context = parent.state().context;
-  within.path = parent.state().prefix + options.path;
-  within.zarr_format = parent.state().format == "zarr2" ? 2 : 3;
-  if (prefix_of(options.path).empty()) return wrong("a group in a group needs a name");
-  auto made = create_group(store_of(parent), within);
-  if (made.ok()) mark_stale(parent);
-  return made;
+  return create_within(parent, options, "a group");
 }
 
 result<> erase(const group& parent, std::string_view path) {

@@ -52,7 +52,7 @@ class shard_index_codec {
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
 
   /// \param counts  Entries along each dimension, in the shard's order of dimensions.
-  /// \param behind  Codecs that stand behind `sharding_indexed`: only checksums can be read.
+  /// \param behind  Codecs that stand behind `sharding_indexed` and leave its bytes in place: checksums.
   /// \error unsupported  An index codec whose output has no fixed size, a codec behind the shard, or an index beyond
   ///                     kMaxBytes. \error corrupt_data  A codec's configuration.
   static result<shard_index_codec> make(const zarr_shard& shard, const std::vector<codec_config>& behind,
