@@ -238,8 +238,19 @@ def attributes_of(node: Any) -> dict[str, Any]:
             continue
         if isinstance(value, h5py.Empty):
             value = "" if value.dtype.kind in "SO" else None
-        out[name] = value
+        out[name] = _netcdf_value(value)
     return out
+
+
+def _netcdf_value(value: Any) -> Any:
+    """Text as str; one number as a number, as netCDF's attributes, which are lists in the file, are meant."""
+    if isinstance(value, np.ndarray) and value.shape == (1,):
+        value = value[0]
+    if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
+        return [_netcdf_value(each) for each in value.reshape(-1)] if value.ndim == 1 else value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value
 
 
 def attributes_json(attributes: dict[str, Any]) -> dict[str, Any]:

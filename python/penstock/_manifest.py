@@ -15,6 +15,7 @@ from penstock._errors import ConflictError, CorruptDataError, InvalidArgumentErr
 from penstock._references import Described, Object, ReferencedArray, open_described
 
 _VERSION = 1
+_MOST_TABLE_BYTES = 1 << 31
 
 
 def save_references(array: ReferencedArray, path: str | os.PathLike[str]) -> None:
@@ -100,7 +101,7 @@ def _described(document: dict[str, Any], table: bytes, path: str, missing: str) 
         raise _make(CorruptDataError, f"the manifest '{path}' is damaged: its table has another checksum")
     folder = os.path.dirname(os.path.abspath(path))
     unpack = zlib.decompressobj()
-    plain = unpack.decompress(table, 1 << 33)
+    plain = unpack.decompress(table, _MOST_TABLE_BYTES)
     if not unpack.eof:
         raise _make(CorruptDataError, f"the manifest '{path}' is damaged: its table does not end")
     names = document["dimension_names"]

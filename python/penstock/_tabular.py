@@ -191,6 +191,7 @@ class BatchStore(Store):
     def _one(self, array: Any, of: Column, which: int) -> npt.NDArray[Any]:
         pa = import_pyarrow()
         if pa.types.is_dictionary(array.type):
+            array.validate(full=True)  # its indices come from the file
             array = array.dictionary_decode()
         missing: list[npt.NDArray[np.bool_]] = []  # of lists, outermost first
         rows = len(array)

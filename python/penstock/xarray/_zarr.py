@@ -22,6 +22,7 @@ from penstock._array import Array
 from penstock._errors import CorruptDataError, InvalidArgumentError, NotFoundError, _make
 from penstock._group import Group
 from penstock._place import place_of
+from penstock._references import ReferencedArray
 from penstock.xarray._encoding import codecs_of
 from penstock.xarray._lazy import LazyArray, Place
 
@@ -67,15 +68,18 @@ class ZarrGroup(AbstractDataStore):
         else:
             if array.format == "zarr3":
                 encoding["fill_value"] = array.fill_value
-            if "_FillValue" in attributes:
+            if "_FillValue" in attributes and array.format != "hdf5":
                 attributes["_FillValue"] = _decode_fill_value(attributes["_FillValue"], array)
         return Variable(dimensions, data, attributes, encoding)
 
     def _described(self, name: str, array: Array) -> tuple[tuple[str, ...], dict[str, Any]]:
         """Names of dimensions, and attributes without those that only hold names."""
-        attributes = array.attrs.asdict()
-        if array.format == "zarr3":
+        typed = array.typed_attributes if isinstance(array, ReferencedArray) else None
+        attributes = array.attrs.asdict() if typed is None else typed
+        if array.format in ("zarr3", "hdf5"):
             names: Any = array.dimension_names or ()
+            if None in names:
+                names = ()
         else:
             names = attributes.pop(DIMENSIONS, None)
             if names is None:
