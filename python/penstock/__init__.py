@@ -41,6 +41,7 @@ from penstock._stores import Store
 from penstock._stream import Stream, Tile, stream
 from penstock._tensor import Tensor
 from penstock._tiles import tiles
+from penstock._window import read_window
 
 __all__ = [
     "Array",
@@ -82,6 +83,7 @@ __all__ = [
     "open_array",
     "open_group",
     "profile",
+    "read_window",
     "save",
     "save_manifest",
     "stream",

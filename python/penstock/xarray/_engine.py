@@ -11,19 +11,21 @@ from xarray.backends import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 
 from penstock._errors import UnsupportedError, _make
+from penstock.xarray._tiff import UNSET, device_of, is_tiff, open_raster
 from penstock.xarray._zarr import ZarrGroup, groups_below, open_group
 
-_SUFFIXES = (".zarr", ".zarr.zip")
+_SUFFIXES = (".zarr", ".zarr.zip", ".tif", ".tiff")
 
 
 class PenstockBackendEntrypoint(BackendEntrypoint):
-    """Zarr (v2 and v3, folders, archives and every store that `penstock.open` takes), read by Penstock.
+    """Zarr (v2 and v3, folders, archives and every store that `penstock.open` takes) and GeoTIFF, read by Penstock.
 
-    Datasets equal those of xarray's engine "zarr": variables, coordinates, attributes, decoding, encoding. They are
-    lazy, hold nothing open, take no lock, and pickle as the place that they were opened from.
+    Datasets of Zarr equal those of xarray's engine "zarr", and of TIFF those of rioxarray's: variables, coordinates,
+    attributes, decoding, encoding. They are lazy, hold nothing open, take no lock, and pickle as the place that they
+    were opened from.
     """
 
-    description = "Open Zarr with Penstock"
+    description = "Open Zarr and GeoTIFF with Penstock"
     supports_groups = True
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
@@ -37,7 +39,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         self,
         filename_or_obj: Any,
         *,
-        mask_and_scale: bool = True,
+        mask_and_scale: bool | None = None,
         decode_times: Any = True,
         concat_characters: bool = True,
         decode_coords: Any = True,
@@ -50,13 +52,60 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         storage_options: dict[str, Any] | None = None,
         zarr_format: int | None = None,
         use_zarr_fill_value_as_mask: bool | None = None,
+        convention: str = "rioxarray",
+        masked: bool = False,
+        parse_coordinates: bool | None = None,
+        default_name: str = "band_data",
+        band_as_variable: bool = False,
+        page: int = 0,
+        level: int = 0,
+        bands: list[int] | None = None,
+        device: str | None = None,
+        device_id: Any = UNSET,
     ) -> Dataset:
-        """One group. What the parameters mean stands at `xarray.open_zarr`."""
+        """One group of Zarr, or one image of a TIFF.
+
+        What the parameters of Zarr mean stands at `xarray.open_zarr`; those of TIFF follow.
+
+        Parameters
+        ----------
+        convention
+            "rioxarray": as its engine shows it. "plain": the variable is `raster`, bands are counted from 0 in
+            uint8, and values are the file's own (`mask_and_scale` is then off unless it is asked for).
+        mask_and_scale, masked
+            Missing pixels are NaN and scale and offset applied; `masked=True` with `mask_and_scale=False`: only the
+            former.
+        parse_coordinates
+            False: no `x` and `y`.
+        default_name, band_as_variable
+            The variable's name; a variable for each band instead (`band_1`, ...).
+        page, level, bands
+            Which image, which overview (1: the largest), which bands (from 0), as `penstock.open` has them.
+        device, device_id
+            "cuda" or "cuda:1"; or 0, 1, ... and None for the current device: values are CuPy's then.
+        """
         _check_mode(mode)
+        where = device_of(device, device_id)
+        if is_tiff(filename_or_obj):
+            chosen = {"page": page, "level": level, "bands": bands, "storage_options": storage_options}
+            return open_raster(
+                filename_or_obj,
+                options={key: value for key, value in chosen.items() if value},
+                convention=convention,
+                drop_variables=drop_variables,
+                mask_and_scale=mask_and_scale,
+                masked=masked,
+                parse_coordinates=parse_coordinates,
+                default_name=default_name,
+                band_as_variable=band_as_variable,
+                device=where,
+            )
+        if where is not None:
+            raise _make(UnsupportedError, f"Zarr in xarray is read to host memory: device is {where!r}")
         place, node = open_group(filename_or_obj, _within(group), consolidated, storage_options, zarr_format)
         return _decode(
             ZarrGroup(place, node, use_zarr_fill_value_as_mask),
-            mask_and_scale=mask_and_scale,
+            mask_and_scale=mask_and_scale is not False,
             decode_times=decode_times,
             concat_characters=concat_characters,
             decode_coords=decode_coords,

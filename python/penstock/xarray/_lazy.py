@@ -12,7 +12,6 @@ from xarray.core import indexing
 
 from penstock._array import Array
 from penstock._errors import InvalidArgumentError, _make
-from penstock._group import Group
 from penstock._open import open
 
 
@@ -24,7 +23,8 @@ class Place:
     path: str
     options: dict[str, Any] = field(default_factory=dict)
 
-    def open(self) -> Array | Group:
+    def open(self) -> Any:
+        """The array or group."""
         return open(self.target, self.path, **self.options)
 
     def child(self, name: str) -> Place:
@@ -45,14 +45,14 @@ class LazyArray(BackendArray):
         self.dtype = array.dtype if dtype is None else dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        support, selection = _kind_of(key)
+        support, selection = kind_of(key)
         return indexing.explicit_indexing_adapter(
             key, self.shape, support, lambda items: self._array.read(selection(self._array, items))
         )
 
     async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
         """As `[]`, on the engine's threads; for `load_async`."""
-        support, selection = _kind_of(key)
+        support, selection = kind_of(key)
 
         async def read(items: Any) -> Any:
             return await self._array.read_async(selection(self._array, items))
@@ -86,13 +86,13 @@ def _outer(array: Array, items: tuple[Any, ...]) -> Any:
     return oindex[items]
 
 
-def _points(array: Array, items: tuple[Any, ...]) -> Any:
+def as_points(array: Array, items: tuple[Any, ...]) -> Any:
     from penstock import vindex
 
     return vindex[items]
 
 
-def _kind_of(key: indexing.ExplicitIndexer) -> tuple[indexing.IndexingSupport, Selection]:
+def kind_of(key: indexing.ExplicitIndexer) -> tuple[indexing.IndexingSupport, Selection]:
     """How much of a key the engine takes as it is, and what the selection is that it takes."""
     if isinstance(key, indexing.BasicIndexer):
         return indexing.IndexingSupport.VECTORIZED, _basic
@@ -100,4 +100,4 @@ def _kind_of(key: indexing.ExplicitIndexer) -> tuple[indexing.IndexingSupport, S
         return indexing.IndexingSupport.VECTORIZED, _outer
     if any(isinstance(item, slice) for item in key.tuple):
         return indexing.IndexingSupport.OUTER, _outer  # points in some dimensions: xarray picks them from their box
-    return indexing.IndexingSupport.VECTORIZED, _points
+    return indexing.IndexingSupport.VECTORIZED, as_points

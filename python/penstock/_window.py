@@ -1,0 +1,241 @@
+"""`read_window`: a rectangle on the ground, on a grid of any size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock._array import Array
+from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock._resample import KERNELS, Taps, resample, store, taps
+
+_STRIP_ELEMENTS = 1 << 21  # source elements that are resampled at a time
+
+
+def read_window(
+    a: Array,
+    bounds: Sequence[float] | None = None,
+    shape: tuple[int, int] | None = None,
+    resampling: str = "nearest",
+    *,
+    fill_value: Any = None,
+    transform: Sequence[float] | None = None,
+    nodata: Any = None,
+    overviews: Sequence[Array] | None = None,
+    threads: int | None = None,
+) -> npt.NDArray[Any]:
+    """Read what lies within `bounds`, on a grid of `shape` pixels, from the overview that suits it.
+
+        x = ps.read_window(ps.open("scene.tif"), bounds=(500000, 4990000, 510000, 5000000), shape=(256, 256))
+
+    Parameters
+    ----------
+    a
+        An array whose last dimensions are y and x.
+    bounds
+        (left, bottom, right, top) in the units of `a.crs`; None: all of it. What leaves the image is `fill_value`.
+    shape
+        (rows, columns) of the result; None: as many as the bounds have pixels of the image itself.
+    resampling
+        "nearest": the pixel under the middle of each result's pixel. "average": the mean of the pixels under it, by the
+        area that each has there. "bilinear": a triangle that reaches one pixel to each side, or one of the result's
+        where those are larger. The latter two leave missing pixels (nodata, masked) out; integers are rounded, halves
+        up. In numbers: `penstock/_resample.py`. Equal to what GDAL reads with the same window, except that GDAL lets a
+        nodata value of NaN spread and leaves out what lies beyond a window's edge in a pixel that the edge cuts, and
+        for halves that rounding errors decide.
+    fill_value
+        For pixels without a value; None: nodata, or 0.
+    transform, nodata, overviews
+        Where the array lies, as affine has it, (a, b, c, d, e, f); what stands for nothing; the same image in coarser
+        arrays. None: what a GeoTIFF says of itself. (The overviews of one that was opened as bytes are not looked at.)
+
+    Returns
+    -------
+    An array of (bands, rows, columns) in the image's dtype. The overview is the smallest whose pixels are not larger
+    than the result's (by a tenth at most; "nearest": by a fifth), as GDAL chooses. Only tiles under the window are
+    read; beside the result the memory is some 64 MiB.
+
+    Raises
+    ------
+    UnsupportedError
+        The image is rotated, or its values are no real numbers.
+    """
+    if resampling not in KERNELS:
+        raise _make(InvalidArgumentError, f"resampling must be one of {', '.join(KERNELS)}, it is {resampling!r}")
+    nodata = _nodata(a, nodata)
+    grid = _Grid.of(a, transform)
+    window = grid.window(bounds)
+    rows, columns = _result_shape(shape, window)
+    factors = [min(a.shape[-1] / width, a.shape[-2] / height) for height, width in _overview_shapes(a, overviews)]
+    number = _level(factors, window, rows, columns, resampling)
+    level = a if number == 0 else overviews[number - 1] if overviews is not None else _opened(a, level=number)
+    y, x = a.shape[-2] / level.shape[-2], a.shape[-1] / level.shape[-1]
+    row_taps = taps(resampling, window.y / y, window.height / y / rows, rows)
+    column_taps = taps(resampling, window.x / x, window.width / x / columns, columns)
+    missing = fill_value if fill_value is not None else nodata
+    made = np.empty((*a.shape[:-2], rows, columns), a.dtype)
+    if resampling == "nearest":
+        _pick(level, row_taps.first, column_taps.first, 0 if missing is None else missing, made, threads)
+        return made
+    if a.dtype.kind not in "iuf":
+        raise _make(
+            UnsupportedError, f"values of {a.dtype} are read with resampling='nearest' only", f"array '{a.uri}'"
+        )
+    masked = nodata is None and getattr(a, "has_mask", False)
+    mask = _opened(a, level=number, mask=True, bands=None) if masked else None
+    for part, strip in _strips(row_taps, column_taps, made.size // max(1, rows * columns)):
+        values, low = _source(level, strip, column_taps, threads)
+        valid = None
+        if mask is not None:
+            valid = _source(mask, strip, column_taps, threads)[0] != 0
+        elif nodata is not None:
+            valid = ~np.isnan(values) if nodata != nodata else values != nodata
+        means, weight = resample(values, valid, strip, column_taps, low, by_axis=resampling == "bilinear")
+        made[..., part, :] = store(means, weight, a.dtype, missing, nodata)
+    return made
+
+
+@dataclass(frozen=True)
+class _Window:
+    """In pixels of the full image."""
+
+    y: float
+    x: float
+    height: float
+    width: float
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Where an image that is not rotated lies."""
+
+    left: float
+    top: float
+    dx: float
+    dy: float
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, a: Array, transform: Sequence[float] | None) -> _Grid:
+        transform = getattr(a, "transform", None) if transform is None else transform
+        if transform is None:
+            raise _make(
+                InvalidArgumentError, "the array does not know where it lies: it has no transform", f"array '{a.uri}'"
+            )
+        if a.format == "tiff" and (a.dimension_names or ())[-2:] != ("y", "x"):
+            message = "windows are read of (band, y, x): open the file without layout='native'"
+            raise _make(UnsupportedError, message, f"array '{a.uri}'")
+        dx, xy, left, yx, dy, top = tuple(transform)[:6]
+        if xy != 0 or yx != 0:
+            raise _make(
+                UnsupportedError, "the image is rotated: bounds are no rectangle of its pixels", f"array '{a.uri}'"
+            )
+        return cls(left, top, dx, dy, (a.shape[-2], a.shape[-1]))
+
+    def window(self, bounds: Sequence[float] | None) -> _Window:
+        if bounds is None:
+            return _Window(0, 0, *self.shape)
+        left, bottom, right, top = (float(each) for each in bounds)
+        columns = sorted(((left - self.left) / self.dx, (right - self.left) / self.dx))
+        rows = sorted(((bottom - self.top) / self.dy, (top - self.top) / self.dy))
+        if not (left < right and bottom < top and all(map(math.isfinite, (*columns, *rows)))):
+            raise _make(InvalidArgumentError, f"bounds are (left, bottom, right, top), they are {tuple(bounds)}")
+        return _Window(rows[0], columns[0], rows[1] - rows[0], columns[1] - columns[0])
+
+
+def _result_shape(shape: tuple[int, int] | None, window: _Window) -> tuple[int, int]:
+    if shape is None:
+        return max(1, round(window.height)), max(1, round(window.width))
+    if len(shape) != 2 or any(int(each) != each or each < 1 for each in shape):
+        raise _make(InvalidArgumentError, f"shape is (rows, columns) of 1 or more, it is {shape}")
+    return int(shape[0]), int(shape[1])
+
+
+def _overview_shapes(a: Array, overviews: Sequence[Array] | None) -> list[tuple[int, int]]:
+    if overviews is not None:
+        return [(each.shape[-2], each.shape[-1]) for each in overviews]
+    is_whole = (getattr(a, "_options", None) or {}).get("level", 0) == 0
+    return list(getattr(a, "overviews", ())) if is_whole and not a.uri.startswith("memory:") else []
+
+
+def _opened(a: Any, **changed: Any) -> Array:
+    """The same file's image with other options."""
+    from penstock._open import open
+
+    before = getattr(a, "_options", None) or {}
+    options: dict[str, Any] = {"page": before.get("page", 0), "bands": before.get("bands") or None, **changed}
+    made: Any = open(a.uri, **options)
+    return made  # type: ignore[no-any-return]
+
+
+def _level(factors: list[float], window: _Window, rows: int, columns: int, resampling: str) -> int:
+    """0, or the number of the overview that is nearly as coarse as the result: GDAL's rule and its constants."""
+    wanted = min(window.height / rows, window.width / columns) * (1.2 if resampling == "nearest" else 1.0) + 0.1
+    best, best_factor = 0, 1.0
+    for number, factor in enumerate(factors, 1):
+        if best_factor < factor < wanted:
+            best, best_factor = number, factor
+    return best
+
+
+def _nodata(a: Array, given: Any) -> Any:
+    """None where the type cannot hold it: then no pixel is nodata."""
+    nodata = getattr(a, "nodata", None) if given is None else given
+    if nodata is None or a.dtype.kind not in "iu":
+        return nodata
+    info = np.iinfo(a.dtype)
+    return int(nodata) if nodata == nodata and info.min <= nodata <= info.max and int(nodata) == nodata else None
+
+
+def _pick(
+    level: Array,
+    rows: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int64],
+    missing: Any,
+    made: npt.NDArray[Any],
+    threads: int | None,
+) -> None:
+    from penstock._indexing import oindex
+
+    inside = [(at >= 0) & (at < size) for at, size in zip((rows, columns), level.shape[-2:], strict=True)]
+    if not all(each.all() for each in inside):
+        made[...] = missing
+    if not all(each.any() for each in inside):
+        return
+    (top, bottom), (left, right) = (np.flatnonzero(each)[[0, -1]] for each in inside)
+    everything = (slice(None),) * (level.ndim - 2)
+    selection = oindex[(*everything, _as_slice(rows[inside[0]]), _as_slice(columns[inside[1]]))]
+    made[..., top : bottom + 1, left : right + 1] = level.read(selection, threads=threads)
+
+
+def _as_slice(at: npt.NDArray[np.int64]) -> slice | npt.NDArray[np.int64]:
+    """Neighbours as a slice, which is read without a list."""
+    if at[-1] - at[0] == len(at) - 1:
+        return slice(int(at[0]), int(at[-1]) + 1)
+    return at
+
+
+def _strips(rows: Taps, columns: Taps, planes: int) -> Iterator[tuple[slice, Taps]]:
+    """Output rows whose source is small enough to be held, with their taps."""
+    low, high = columns.span
+    source_rows = max(1, _STRIP_ELEMENTS // max(1, planes * (high - low)))
+    start = 0
+    while start < len(rows.first):
+        limit = rows.first[start] + source_rows - rows.weights.shape[1]
+        stop = max(start + 1, int(np.searchsorted(rows.first, limit, "right")))
+        yield slice(start, stop), Taps(rows.first[start:stop], rows.weights[start:stop])
+        start = stop
+
+
+def _source(level: Array, rows: Taps, columns: Taps, threads: int | None) -> tuple[npt.NDArray[Any], tuple[int, int]]:
+    """The source pixels of some output rows, and the first one's place."""
+    (top, bottom), (left, right) = (
+        (min(max(low, 0), size), min(max(high, 0), size))
+        for (low, high), size in zip((rows.span, columns.span), level.shape[-2:], strict=True)
+    )
+    return level.read((..., slice(top, bottom), slice(left, right)), threads=threads), (top, left)

@@ -1,0 +1,237 @@
+"""GeoTIFF as xarray's datasets: as rioxarray's engine shows it, or plain."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import xarray
+from xarray.backends import BackendArray
+from xarray.core import indexing
+
+from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.xarray._lazy import Place, Selection, as_points, kind_of
+from penstock.xarray._tiff_attributes import attributes_of, grid_mapping_of
+
+_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+_SUFFIXES = (".tif", ".tiff", ".gtif", ".gtiff")
+
+
+def is_tiff(target: Any) -> bool:
+    """By its first bytes where they are at hand, else by its name."""
+    if isinstance(target, bytes | bytearray | memoryview):
+        return bytes(target[:4]) in _MAGIC
+    if isinstance(target, str | os.PathLike):
+        path = os.fspath(target)
+        name = path if isinstance(path, str) else os.fsdecode(path)
+        if name.lower().split("?")[0].endswith(_SUFFIXES):
+            return True
+        local = name.removeprefix("file://")
+        if not os.path.isfile(local):
+            return False
+        with open(local, "rb") as file:
+            return file.read(4) in _MAGIC
+    if hasattr(target, "read") and hasattr(target, "seek"):
+        at = target.tell()
+        start = target.read(4)
+        target.seek(at)
+        return start in _MAGIC
+    return False
+
+
+class RasterArray(BackendArray):
+    """An image that is read when its values are asked for, decoded on the way.
+
+    `masked`: missing pixels (nodata; else those that the file's mask or alpha band leaves out) are NaN. `scaled`: scale
+    and offset of each band are applied. `device`: where the values are read to; None: host memory.
+    """
+
+    def __init__(self, place: Place, masked: bool, scaled: bool, device: str | None) -> None:
+        self.place, self.masked, self.scaled, self.device = place, masked, scaled, device
+        self.array: Any = place.open()
+        self._mask: Any = None  # of one band, for all of the image's but `_alpha`
+        self._alpha: int | None = None
+        if masked and self.array.nodata is None:
+            self._open_mask()
+        self.shape = self.array.shape
+        self.dtype = _promoted(self.array.dtype) if masked else self.array.dtype
+
+    def _open_mask(self) -> None:
+        if self.array.has_mask:
+            self._mask = Place(self.place.target, "", {**self.place.options, "mask": True, "bands": None}).open()
+            return
+        alpha = _alpha_band(self.array)
+        if alpha is not None:
+            self._mask = Place(self.place.target, "", {**self.place.options, "bands": [alpha]}).open()
+            bands: Any = self.place.options.get("bands") or range(self.array.shape[0])
+            self._alpha = list(bands).index(alpha) if alpha in bands else None
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        support, selection = kind_of(key)
+        return indexing.explicit_indexing_adapter(key, self.shape, support, lambda items: self._read(items, selection))
+
+    def _read(self, items: tuple[Any, ...], selection: Selection) -> Any:
+        values = self._values(self.array, selection(self.array, items))
+        if not (self.masked or self.scaled):
+            return values
+        made, bands = values.astype(self.dtype), self._bands(items, values.ndim)
+        valid = self._valid(values, items, bands, selection)
+        if valid is not None:
+            made = _module(values).where(valid, made, self.dtype.type(np.nan))
+        return self._scale(made, bands) if self.scaled else made
+
+    def _values(self, array: Any, selection: Any) -> Any:
+        if self.device is None:
+            return array.read(selection)
+        import cupy
+
+        return cupy.from_dlpack(array.read(selection, device=self.device))
+
+    def _bands(self, items: tuple[Any, ...], rank: int) -> Any:
+        """Which band each value is of, in a shape that broadcasts against the values."""
+        bands = np.arange(self.shape[0])[items[0]]
+        is_point = isinstance(items[0], np.ndarray) and items[0].ndim == rank
+        if bands.ndim == 0 or (
+            is_point and any(isinstance(i, np.ndarray) and i.shape == bands.shape for i in items[1:])
+        ):
+            return bands
+        return bands.reshape(bands.shape + (1,) * (rank - bands.ndim))
+
+    def _valid(self, values: Any, items: tuple[Any, ...], bands: Any, selection: Selection) -> Any:
+        nodata = self.array.nodata
+        if not self.masked or (nodata is None and self._mask is None):
+            return None
+        if nodata is not None:
+            return values == values if nodata != nodata else values != nodata
+        first = np.zeros_like(items[0]) if isinstance(items[0], np.ndarray) else 0
+        if isinstance(items[0], np.ndarray) and selection is not as_points:
+            first = 0
+        valid = self._values(self._mask, selection(self._mask, (first, *items[1:]))) != 0
+        return valid if self._alpha is None else valid | _module(values).asarray(bands == self._alpha)
+
+    def _scale(self, values: Any, bands: Any) -> Any:
+        module = _module(values)
+        scales, offsets = np.asarray(self.array.scales, self.dtype), np.asarray(self.array.offsets, self.dtype)
+        return values * module.asarray(scales[bands]) + module.asarray(offsets[bands])
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.place, self.masked, self.scaled, self.device
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
+
+
+def _module(values: Any) -> Any:
+    """NumPy, or CuPy."""
+    return sys.modules[type(values).__module__.split(".")[0]]
+
+
+def _alpha_band(array: Any) -> int | None:
+    """The band that says how opaque pixels are (TIFF 6.0, ExtraSamples 1 and 2)."""
+    extra = array.tags.get("ExtraSamples", ())
+    extra = extra if isinstance(extra, tuple) else (extra,)
+    samples = array.tags.get("SamplesPerPixel", 1)
+    places = [samples - len(extra) + i for i, kind in enumerate(extra) if kind in (1, 2)]
+    return places[0] if places and samples > 1 else None
+
+
+def _promoted(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type that has NaN for what is missing, as xarray promotes."""
+    if dtype.kind in "fc":
+        return dtype
+    return np.dtype("f4" if dtype.itemsize <= 2 else "f8")
+
+
+def open_raster(
+    target: Any,
+    *,
+    options: dict[str, Any],
+    convention: str,
+    drop_variables: str | Iterable[str] | None,
+    mask_and_scale: bool | None,
+    masked: bool,
+    parse_coordinates: bool | None,
+    default_name: str,
+    band_as_variable: bool,
+    device: str | None,
+) -> xarray.Dataset:
+    """One image of a TIFF file as a dataset of one variable (or, `band_as_variable`, one for each band)."""
+    if convention not in ("rioxarray", "plain"):
+        raise _make(InvalidArgumentError, f"convention must be 'rioxarray' or 'plain', it is {convention!r}")
+    plain = convention == "plain"
+    scaled = not plain if mask_and_scale is None else mask_and_scale
+    place = Place(target, "", options)
+    data = RasterArray(place, masked or scaled, scaled, device)
+    array = data.array
+    if device is not None:
+        array.read(np.s_[:0, :0, :0], device=device)  # says at once what is missing
+    coordinates = _coordinates(array, parse_coordinates is not False)
+    attributes, encoding = attributes_of(array, data.masked, scaled, data.dtype)
+    encoding["source"] = _source(target, array)
+    encoding["preferred_chunks"] = dict(zip(("band", "y", "x"), array.chunks, strict=True))
+    bands = np.arange(array.shape[0], dtype="u1") if plain else np.arange(1, array.shape[0] + 1)
+    variable = xarray.Variable(
+        ("band", "y", "x"), indexing.LazilyIndexedArray(data), attributes, {**encoding, "grid_mapping": "spatial_ref"}
+    )
+    mapping = xarray.Variable((), 0, grid_mapping_of(array))
+    made = xarray.Dataset(
+        {"raster" if plain else default_name: variable},
+        {**coordinates, "band": ("band", bands), "spatial_ref": mapping},
+    )
+    if band_as_variable:
+        made = _split(made, default_name if not plain else "raster", array)
+    return made if drop_variables is None else made.drop_vars(drop_variables)
+
+
+def _coordinates(array: Any, wanted: bool) -> dict[str, Any]:
+    """Centres of pixels, computed as rioxarray does, to the last bit: from the first pixel's centre on."""
+    if not wanted or array.gcps or array.rpcs:
+        return {}
+    a, b, c, d, e, f = array.transform or (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+    c, f = a * 0.5 + b * 0.5 + c, d * 0.5 + e * 0.5 + f
+    across, down = np.arange(array.shape[2]), np.arange(array.shape[1])
+    if b == d == 0:
+        return {"x": across * a + c, "y": down * e + f}
+    columns, rows = np.meshgrid(across, down)
+    return {
+        "xc": (("y", "x"), columns * a + rows * b + c),
+        "yc": (("y", "x"), columns * d + rows * e + f),
+    }
+
+
+def _split(dataset: xarray.Dataset, name: str, array: Any) -> xarray.Dataset:
+    """A variable for each band, `band_1`, `band_2`, ..."""
+    bands = {}
+    for i in range(array.shape[0]):
+        one = dataset[name].isel(band=i, drop=True)
+        one.attrs = {key: value for key, value in one.attrs.items() if key != "long_name"}
+        if array.descriptions[i]:
+            one.attrs["long_name"] = array.descriptions[i]
+        one.encoding = {**dataset[name].encoding, "preferred_chunks": dict(zip("yx", array.chunks[1:], strict=True))}
+        bands[f"band_{i + 1}"] = one
+    return xarray.Dataset(bands)
+
+
+def _source(target: Any, array: Any) -> str:
+    if isinstance(target, str | os.PathLike):
+        return os.fsdecode(target)
+    return str(array.uri)
+
+
+def device_of(device: str | None, device_id: Any) -> str | None:
+    """`device="cuda:1"`, or `device_id=1` and `device_id=None` (the current device) as CUDA's libraries name them."""
+    if device_id is not UNSET:
+        if device is not None:
+            raise _make(InvalidArgumentError, "device and device_id say the same: give one")
+        return "cuda" if device_id is None else f"cuda:{int(device_id)}"
+    if device in (None, "cpu"):
+        return None
+    if not isinstance(device, str) or not device.startswith("cuda"):
+        raise _make(UnsupportedError, f"device must be cpu, cuda or cuda:N, it is {device!r}")
+    return device
+
+
+UNSET: Any = type("Unset", (), {"__repr__": lambda self: "<unset>"})()

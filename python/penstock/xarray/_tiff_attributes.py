@@ -1,0 +1,139 @@
+"""Attributes, encoding and grid mapping of a GeoTIFF's variable, by rioxarray's conventions.
+
+Names and forms: GDAL's metadata model (https://gdal.org/en/stable/drivers/raster/gtiff.html#metadata) and rioxarray's
+CF convention (https://corteva.github.io/rioxarray/stable/getting_started/crs_management.html).
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import numpy as np
+
+# Tags that GDAL shows among the metadata of an image, by number.
+_TEXT_TAGS = {
+    269: "TIFFTAG_DOCUMENTNAME",
+    270: "TIFFTAG_IMAGEDESCRIPTION",
+    305: "TIFFTAG_SOFTWARE",
+    306: "TIFFTAG_DATETIME",
+    315: "TIFFTAG_ARTIST",
+    316: "TIFFTAG_HOSTCOMPUTER",
+    33432: "TIFFTAG_COPYRIGHT",
+}
+_GEO_KEYS = 34735
+_RESOLUTION_UNITS = {1: "1 (unitless)", 2: "2 (pixels/inch)", 3: "3 (pixels/cm)"}
+_RPC_NAMES = (
+    "height_off height_scale lat_off lat_scale line_den_coeff line_num_coeff line_off line_scale long_off long_scale "
+    "samp_den_coeff samp_num_coeff samp_off samp_scale err_bias err_rand"
+)
+# What readers are to find elsewhere.
+_HIDDEN = ("_FillValue", "missing_value", "fill_value", "nodata", "nodatavals", "is_tiled", "res")
+
+
+def attributes_of(
+    array: Any, masked: bool, scaled: bool, dtype: np.dtype[Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Attributes and encoding: what was applied to the values is encoding, what was not is an attribute."""
+    texts = {**_image_metadata(array), **(array.band_metadata[0] if array.band_metadata else {})}
+    attributes: dict[str, Any] = {key: _parsed(value) for key, value in texts.items() if key not in _HIDDEN}
+    encoding: dict[str, Any] = {"rasterio_dtype": str(array.dtype)}
+    if masked:
+        encoding["dtype"] = str(array.dtype)
+    of_mask, of_scale = encoding if masked else attributes, encoding if scaled else attributes
+    if array.nodata is not None:
+        of_mask["_FillValue"] = dtype.type(array.nodata)
+    for one, many, name in ((array.scales, "scales", "scale_factor"), (array.offsets, "offsets", "add_offset")):
+        if len(set(one)) > 1:
+            of_scale[many] = one
+            warnings.warn(f"bands differ in their {many}: there is no attribute {name!r}, see {many!r}", stacklevel=2)
+        else:
+            of_scale[name] = one[0]
+    if any(array.descriptions):
+        same = len(set(array.descriptions)) == 1
+        attributes["long_name"] = array.descriptions[0] if same else array.descriptions
+    if any(array.units):
+        attributes["units"] = array.units[0] if len(array.units) == 1 else array.units
+    return attributes, encoding
+
+
+def _image_metadata(array: Any) -> dict[str, str]:
+    tags = array._page_tags
+    made = dict(array.gdal_metadata)
+    for number, name in _TEXT_TAGS.items():
+        if isinstance(tags.get(number), str):
+            made[name] = tags[number]
+    for number, name in ((282, "TIFFTAG_XRESOLUTION"), (283, "TIFFTAG_YRESOLUTION")):
+        if number in tags:
+            made[name] = f"{tags[number]:.8g}"
+    if 282 in tags or 283 in tags or 296 in tags:
+        unit = tags.get(296)
+        if unit in _RESOLUTION_UNITS:
+            made["TIFFTAG_RESOLUTIONUNIT"] = _RESOLUTION_UNITS[unit]
+    if _GEO_KEYS in tags:
+        made["AREA_OR_POINT"] = array.area_or_point or "Area"
+    return made
+
+
+def _parsed(text: str) -> Any:
+    """A number where the text is one, an array where it is `{1,2,3}`."""
+    if text.startswith("{") and text.endswith("}"):
+        try:
+            return np.array([float(each) for each in text[1:-1].split(",")])
+        except ValueError:
+            return text
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def grid_mapping_of(array: Any) -> dict[str, Any]:
+    """Attributes of `spatial_ref`: the coordinate system as CF and as WKT, GDAL's transform, control points, RPCs."""
+    made: dict[str, Any] = {}
+    crs = array.crs if array.rpcs is None else _wgs84(array.crs)
+    if crs is not None:
+        wkt = _wkt(crs)
+        if not isinstance(crs, str):
+            made.update(type(crs).from_user_input(wkt).to_cf())
+        made["crs_wkt"] = made["spatial_ref"] = wkt
+    a, b, c, d, e, f = array.transform or (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+    made["GeoTransform"] = " ".join(map(str, (c, a, b, f, d, e)))
+    if array.gcps:
+        features = [_feature(number, point) for number, point in enumerate(array.gcps, 1)]
+        made["gcps"] = json.dumps({"type": "FeatureCollection", "features": features})
+    if array.rpcs is not None:
+        made["rpcs"] = json.dumps({name: array.rpcs[name.upper()] for name in _RPC_NAMES.split()})
+    return made
+
+
+def _feature(number: int, point: tuple[float, ...]) -> dict[str, Any]:
+    """A control point as GeoJSON."""
+    column, row, *place = point
+    properties = {"id": str(number), "info": "", "row": row, "col": column}
+    return {"type": "Feature", "properties": properties, "geometry": {"type": "Point", "coordinates": place}}
+
+
+def _wgs84(crs: Any) -> Any:
+    """What rational polynomials give: longitude and latitude."""
+    try:
+        from pyproj import CRS
+    except ImportError:
+        return crs
+    return CRS.from_epsg(4326)
+
+
+def _wkt(crs: Any) -> str:
+    """As GDAL writes it: WKT 1, and WKT 2 for what that has no words for."""
+    if isinstance(crs, str):
+        return crs
+    from pyproj.exceptions import CRSError
+
+    try:
+        # GDAL names all axes, pyproj by itself only those in the usual order.
+        return str(crs.to_wkt("WKT1_GDAL", output_axis_rule=True))
+    except CRSError:
+        return str(crs.to_wkt())

@@ -1,0 +1,187 @@
+"""`read_window` against what GDAL reads with the same window, shape and resampling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from penstock import _window
+
+KINDS = ["nearest", "average", "bilinear"]
+TRANSFORM = (10.0, 0.0, 1000.0, 0.0, -10.0, 5000.0)
+# Bounds, shape of the result; edges that cut pixels only where GDAL takes the whole pixel too.
+WINDOWS = [
+    ((1000, 1030, 4130, 5000), (40, 50)),
+    ((1000, 1030, 4130, 5000), (397, 313)),
+    ((1000, 1030, 4130, 5000), (3, 2)),
+    ((1100, 1200, 2100, 2200), (100, 100)),
+    ((1100, 1200, 2100, 2200), (50, 50)),
+    ((1100, 1200, 2100, 2200), (48, 52)),
+    ((1103, 1207, 2111, 2207), (27, 31)),
+    ((1500, 1510, 1610, 1710), (130, 109)),
+]
+
+
+class Scene:
+    """An image, its overviews, and the same in arrays of ours."""
+
+    def __init__(self, path: Path, dtype: str, nodata: Any) -> None:
+        rasterio = pytest.importorskip("rasterio")
+        rng = np.random.default_rng(11)
+        values = rng.uniform(0, 200, (2, 397, 313)).astype(dtype)
+        if nodata is not None:
+            values[:, rng.uniform(size=(397, 313)) < 0.2] = nodata
+        options = {"driver": "GTiff", "width": 313, "height": 397, "count": 2, "dtype": dtype, "nodata": nodata}
+        options |= {"tiled": True, "blockxsize": 64, "blockysize": 64, "transform": rasterio.Affine(*TRANSFORM)}
+        with rasterio.open(path, "w", **options) as file:
+            file.write(values)
+        with rasterio.open(path, "r+") as file:
+            file.build_overviews([2, 4, 8], rasterio.enums.Resampling.average)
+        self.path, self.nodata, self.dtype = path, nodata, np.dtype(dtype)
+        self.array, self.overviews = stored(values), []
+        for level in range(3):
+            with rasterio.open(path, overview_level=level) as file:
+                self.overviews.append(stored(file.read()))
+
+    def read(self, bounds: Any, shape: Any, kind: str) -> np.ndarray[Any, Any]:
+        """What GDAL makes of it."""
+        import rasterio
+
+        with rasterio.open(self.path) as file:
+            window = rasterio.windows.from_bounds(*bounds, file.transform)
+            made: np.ndarray[Any, Any] = file.read(
+                window=window, out_shape=(2, *shape), resampling=rasterio.enums.Resampling[kind]
+            )
+            return made
+
+    def ours(self, bounds: Any, shape: Any, kind: str) -> np.ndarray[Any, Any]:
+        known = {"transform": TRANSFORM, "nodata": self.nodata, "overviews": self.overviews}
+        return ps.read_window(self.array, bounds, shape, kind, **known)
+
+
+def stored(values: np.ndarray[Any, Any]) -> ps.Array:
+    made = ps.create_array({}, shape=values.shape, dtype=values.dtype, chunks=(1, 64, 64))
+    made[...] = values
+    return made
+
+
+@pytest.fixture(scope="module", params=[("uint8", None), ("float32", None), ("int16", -5), ("float64", -9.0)], ids=str)
+def scene(request: Any, tmp_path_factory: Any) -> Scene:
+    return Scene(tmp_path_factory.mktemp("window") / "scene.tif", *request.param)
+
+
+def assert_equal(got: Any, want: Any, dtype: np.dtype[Any]) -> None:
+    assert got.dtype == want.dtype == dtype
+    assert got.shape == want.shape
+    if dtype.kind == "f":
+        np.testing.assert_allclose(got, want, rtol=2e-6)
+    else:
+        apart = np.abs(got.astype("i8") - want.astype("i8"))
+        assert apart.max() <= 1  # halves: GDAL adds in another order
+        assert (apart > 0).mean() < 0.02
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("bounds", "shape"), WINDOWS, ids=range(len(WINDOWS)))
+def test_windows_are_gdals(scene, kind, bounds, shape):
+    got, want = scene.ours(bounds, shape, kind), scene.read(bounds, shape, kind)
+    if kind == "nearest":
+        np.testing.assert_array_equal(got, want)
+    else:
+        assert_equal(got, want, scene.dtype)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_images_of_files_know_where_they_are(scene, kind):
+    if not hasattr(ps, "TiffArray"):
+        pytest.skip("this build opens no TIFF")
+    a = ps.open(scene.path)
+    for bounds, shape in WINDOWS:
+        np.testing.assert_array_equal(ps.read_window(a, bounds, shape, kind), scene.ours(bounds, shape, kind))
+    np.testing.assert_array_equal(ps.read_window(a), a[...])
+
+
+@pytest.mark.parametrize("kind", ["average", "bilinear"])
+def test_large_windows_are_resampled_in_strips(scene, kind, monkeypatch):
+    whole = scene.ours(*WINDOWS[1], kind)
+    monkeypatch.setattr(_window, "_STRIP_ELEMENTS", 5000)
+    np.testing.assert_array_equal(scene.ours(*WINDOWS[1], kind), whole)
+
+
+def test_without_bounds_it_is_the_image_itself(scene):
+    np.testing.assert_array_equal(ps.read_window(scene.array, transform=TRANSFORM), scene.array[...])
+    for kind in KINDS:
+        half = ps.read_window(scene.array, shape=(397, 313), resampling=kind, transform=TRANSFORM)
+        np.testing.assert_array_equal(half, scene.array[...])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_lies_beyond_the_image_has_the_fill_value(kind):
+    values = np.arange(1, 13, dtype="i2").reshape(1, 3, 4)
+    a, there = stored(values), {"transform": (1, 0, 0, 0, -1, 3), "resampling": kind}
+    got = ps.read_window(a, (-2, -1, 5, 5), (6, 7), fill_value=-7, **there)
+    want = np.full((1, 6, 7), -7, "i2")
+    want[:, 2:5, 2:6] = values
+    if kind != "bilinear":  # whose triangle reaches over the edge
+        np.testing.assert_array_equal(got, want)
+    assert (got[:, 0] == -7).all()
+    np.testing.assert_array_equal(got[:, 3, 3:5], want[:, 3, 3:5])
+    assert (ps.read_window(a, (50, 50, 60, 60), (2, 2), **there) == 0).all()
+
+
+def test_missing_pixels_are_left_out_of_means():
+    values = np.array([[[1, -1, 5, 7], [3, -1, -1, -1]]], "f4")
+    where = {"transform": (1, 0, 0, 0, -1, 2), "nodata": -1}
+    got = ps.read_window(stored(values), shape=(1, 2), resampling="average", **where)
+    assert got.tolist() == [[[2.0, 6.0]]]
+    nan = np.where(values == -1, np.float32("nan"), values)
+    where["nodata"] = float("nan")
+    assert ps.read_window(stored(nan), shape=(1, 2), resampling="average", **where).tolist() == [[[2.0, 6.0]]]
+
+
+def test_a_mean_never_turns_into_nodata():
+    where = {"transform": (1, 0, 0, 0, -1, 1), "nodata": 5, "resampling": "average", "shape": (1, 1)}
+    assert ps.read_window(stored(np.array([[[4, 6]]], "u1")), **where).tolist() == [[[6]]]
+    assert ps.read_window(stored(np.array([[[4, 6]]], "f4")), **where)[0, 0, 0] > 5
+
+
+def test_south_up_images_have_their_first_row_at_the_bottom():
+    values = np.arange(12, dtype="i2").reshape(1, 3, 4)
+    got = ps.read_window(stored(values), (1, 1, 3, 3), transform=(1, 0, 0, 0, 1, 0))
+    np.testing.assert_array_equal(got, values[:, 1:3, 1:3])
+
+
+def test_only_chunks_under_the_window_are_read(tmp_path):
+    asked: list[str] = []
+    keys: dict[str, bytes] = {}
+    ps.create_array(keys, shape=(1, 256, 256), dtype="u1", chunks=(1, 32, 32))[...] = 1
+
+    class Watched(ps.Store):
+        def get(self, key: str) -> bytes | None:
+            asked.append(key)
+            return keys.get(key)
+
+    a = ps.open(Watched())
+    ps.read_window(a, (64, 64, 96, 96), (8, 8), "average", transform=(1, 0, 0, 0, 1, 0))
+    assert {key for key in asked if key.startswith("c/")} == {"c/0/2/2"}
+
+
+def test_what_has_no_window_is_refused():
+    a = stored(np.zeros((1, 4, 4), "c8"))
+    there = {"transform": (1, 0, 0, 0, -1, 4)}
+    for arguments, options, text in [
+        ((), {}, "transform"),
+        (((0, 0, 1, 1), (2, 2), "cubic"), there, "cubic"),
+        (((1, 0, 0, 1),), there, "bounds"),
+        (((0, 0, float("inf"), 1),), there, "bounds"),
+        (((0, 0, 1, 1), (0, 2)), there, "shape"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            ps.read_window(a, *arguments, **options)
+    with pytest.raises(ps.UnsupportedError, match="nearest"):
+        ps.read_window(a, None, (2, 2), "average", **there)
+    with pytest.raises(ps.UnsupportedError, match="rotated"):
+        ps.read_window(a, transform=(1, 0.1, 0, 0, -1, 4))

@@ -1,0 +1,284 @@
+"""xarray's engine for GeoTIFF, against rioxarray's."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+
+xr = pytest.importorskip("xarray")
+rasterio = pytest.importorskip("rasterio")
+pytest.importorskip("rioxarray")
+if not hasattr(ps, "TiffArray"):
+    pytest.skip("this build opens no TIFF", allow_module_level=True)
+pytestmark = pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning", "ignore:.*differ")
+
+from affine import Affine  # noqa: E402
+
+NORTH_UP = Affine(30.0, 0.0, 500000.0, 0.0, -30.0, 5000000.0)
+
+
+def write(path: Path, dtype: str = "uint16", bands: int = 3, **options: Any) -> Path:
+    """A file by GDAL: 53 rows, 71 columns; tags and the like are popped from the options."""
+    band_tags, tags = options.pop("band_tags", {}), options.pop("tags", {})
+    scales, offsets = options.pop("scales", None), options.pop("offsets", None)
+    descriptions, units = options.pop("descriptions", None), options.pop("units", None)
+    mask, hole = options.pop("mask", None), options.get("nodata")
+    rng = np.random.default_rng(7)
+    values = rng.uniform(1, 120, (bands, 53, 71)).astype(dtype)
+    if "alpha" in options:
+        values[-1, 10:20, 5:30] = 0
+    if hole is not None:
+        values[:, 10:20, 5:30] = hole
+    points, rational = options.pop("gcps", None), options.pop("rpcs", False)
+    if points:
+        kind = rasterio.control.GroundControlPoint
+        options |= {"gcps": [kind(row, col, x, y, z) for row, col, x, y, z in points], "transform": Affine.identity()}
+    if rational:
+        options |= {"crs": None, "transform": Affine.identity()}
+    options = {"crs": "EPSG:32632", "transform": NORTH_UP, "tiled": True, "blockxsize": 16, "blockysize": 32, **options}
+    with rasterio.open(path, "w", driver="GTiff", width=71, height=53, count=bands, dtype=dtype, **options) as file:
+        file.write(values)
+        file.update_tags(**tags)
+        file.update_tags(1, **band_tags)
+        if scales:
+            file.scales, file.offsets = scales, offsets
+        if descriptions:
+            file.descriptions = descriptions
+        if units:
+            file.units = units
+        if mask is not None:
+            file.write_mask(mask)
+        if rational:
+            scale = {"line_off": 1.5, "samp_off": 2.5, "lat_off": 50.0, "long_off": 10.0, "height_off": 100.0}
+            scale |= {
+                "line_scale": 53.0,
+                "samp_scale": 71.0,
+                "lat_scale": 0.1,
+                "long_scale": 0.2,
+                "height_scale": 500.0,
+            }
+            many = {f"{a}_{b}_coeff": [float(i) for i in range(20)] for a in ("line", "samp") for b in ("num", "den")}
+            file.rpcs = rasterio.rpc.RPC(**scale, **many, err_bias=0.5, err_rand=0.25)
+    return path
+
+
+MASK = np.arange(53 * 71).reshape(53, 71) % 7 != 0
+FILES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "bytes": {"dtype": "uint8", "nodata": 0},
+    "signed nodata": {"dtype": "int16", "nodata": -999},
+    "wide integers": {"dtype": "int32", "nodata": -1},
+    "floats": {"dtype": "float32", "nodata": -9999.0},
+    "nan": {"dtype": "float64", "nodata": float("nan"), "bands": 1},
+    "complex": {"dtype": "complex64", "bands": 1},
+    "strips": {"tiled": False, "blockysize": 8, "blockxsize": 71},
+    "planar": {"interleave": "band"},
+    "scaled": {"scales": (0.5,) * 3, "offsets": (10.0,) * 3, "nodata": 7},
+    "scales of bands": {"scales": (0.5, 1.0, 2.0), "offsets": (10.0, 0.0, -1.0), "nodata": 7},
+    "described": {"descriptions": ("red", "green", "blue"), "units": ("m", "m", "K")},
+    "one name": {"bands": 1, "descriptions": ("red",), "units": ("m",)},
+    "tags": {
+        "tags": {
+            "TIFFTAG_SOFTWARE": "a program",
+            "TIFFTAG_XRESOLUTION": "72",
+            "own": "{1,2.5}",
+            "n": "7",
+            "text": "x y",
+        },
+        "band_tags": {"STATISTICS_MEAN": "12.5", "STATISTICS_MINIMUM": "3"},
+    },
+    "degrees": {"crs": "EPSG:4326", "transform": Affine(0.1, 0, 10, 0, -0.1, 50)},
+    "south up": {"transform": Affine(30.0, 0.0, 500000.0, 0.0, 30.0, 4000000.0)},
+    "rotated": {"transform": NORTH_UP * Affine.rotation(20)},
+    "no crs": {"crs": None},
+    "nowhere": {"crs": None, "transform": None},
+    "alpha": {"bands": 4, "dtype": "uint8", "photometric": "rgb", "alpha": "unspecified"},
+    "associated alpha": {"bands": 2, "dtype": "uint8", "alpha": "premultiplied"},
+    "north first": {"crs": "EPSG:2193"},
+    "gcps": {"gcps": [(0, 0, 10.0, 50.0, 0.0), (0, 71, 11.0, 50.5, 3.5), (53, 0, 9.5, 49.0, 0.0)]},
+    "rpcs": {"rpcs": True},
+    "mask": {"mask": MASK, "photometric": "rgb", "dtype": "uint8"},
+}
+
+
+@pytest.fixture(scope="session", params=FILES)
+def file(request: Any, tmp_path_factory: Any) -> Path:
+    path = tmp_path_factory.mktemp("tiff") / "scene.tif"
+    with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True):
+        options = {key: value for key, value in FILES[request.param].items() if value is not None or key == "crs"}
+        if request.param == "nowhere":
+            options["transform"] = Affine.identity()
+        return write(path, **options)
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    return "nan" if isinstance(value, float | complex) and value != value else value
+
+
+def assert_same(ours: Any, theirs: Any) -> None:
+    """Equal in values, names, coordinates, attributes, encodings; the bands of a chunk are the file's."""
+    xr.testing.assert_equal(ours, theirs)
+    assert set(ours.variables) == set(theirs.variables)
+    assert set(ours.coords) == set(theirs.coords)
+    assert plain(ours.attrs) == plain(theirs.attrs)
+    for name in theirs.variables:
+        left, right = ours[name], theirs[name]
+        assert left.dims == right.dims
+        assert left.dtype == right.dtype, name
+        assert plain(left.attrs) == plain(right.attrs), name
+        chunks = "preferred_chunks"
+        assert plain({**left.encoding, chunks: 0}) == plain({**right.encoding, chunks: 0}), name
+        if chunks in right.encoding:
+            there = right.encoding[chunks]
+            assert {d: left.encoding[chunks][d] for d in ("y", "x")} == {d: there[d] for d in ("y", "x")}
+
+
+def both(path: Path, **options: Any) -> tuple[Any, Any]:
+    return xr.open_dataset(path, engine="penstock", **options), xr.open_dataset(path, engine="rasterio", **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"mask_and_scale": False},
+        {"mask_and_scale": False, "masked": True},
+        {"parse_coordinates": False},
+        {"default_name": "scene"},
+        {"drop_variables": ["spatial_ref"]},
+    ],
+    ids=str,
+)
+def test_a_file_is_what_rioxarray_shows(file, options):
+    assert_same(*both(file, **options))
+
+
+def test_rioxarray_reads_crs_and_transform_from_it(file):
+    ours, theirs = (each.band_data.rio for each in both(file))
+    assert ours.crs == theirs.crs
+    assert ours.transform() == theirs.transform()
+    assert ours.bounds() == theirs.bounds()
+    assert plain(ours.encoded_nodata) == plain(theirs.encoded_nodata)
+
+
+SELECTIONS = [
+    lambda a: a.isel(band=0),
+    lambda a: a.isel(band=-1, y=5, x=7),
+    lambda a: a.isel(y=slice(3, 40, 4), x=slice(60, 2, -5)),
+    lambda a: a.isel(band=[0, 0], y=[15, 2, 50], x=slice(3, 9)),
+    lambda a: a.isel(y=[1, 12, 13], x=[6, 5]),
+    lambda a: a.isel(y=slice(5, 5)),
+    lambda a: a.isel(y=("p", [3, 12, 52]), x=("p", [0, 12, 70])),
+    lambda a: a.isel(band=("p", [0, 0]), y=("p", [3, 12]), x=("p", [0, 12])),
+    lambda a: a.isel(band=0, y=("p", [3, 12]), x=("q", [0, 12, 13])),
+]
+
+
+@pytest.mark.parametrize("select", SELECTIONS, ids=range(len(SELECTIONS)))
+def test_selections_are_rioxarrays(file, select):
+    ours, theirs = both(file, cache=False)
+    got, want = select(ours.band_data), select(theirs.band_data).load()
+    xr.testing.assert_equal(got.load(), want)
+    assert got.dtype == want.dtype
+
+
+def test_labels_select(tmp_path):
+    ours, theirs = both(write(tmp_path / "a.tif"))
+    box = {"x": slice(500300, 501000), "y": slice(4999500, 4999000), "band": 2}
+    xr.testing.assert_equal(ours.sel(box), theirs.sel(box))
+    point = {"x": 500777, "y": 4999111}
+    xr.testing.assert_equal(ours.sel(point, method="nearest"), theirs.sel(point, method="nearest"))
+
+
+def test_plain_is_what_the_file_holds(tmp_path):
+    path = write(tmp_path / "a.tif", dtype="int16", nodata=-999)
+    ours = xr.open_dataset(path, engine="penstock", convention="plain")
+    assert list(ours.data_vars) == ["raster"]
+    assert ours.raster.dims == ("band", "y", "x")
+    assert ours.band.dtype == "u1"
+    assert ours.band.values.tolist() == [0, 1, 2]
+    assert ours.raster.dtype == "i2"
+    with rasterio.open(path) as file:
+        np.testing.assert_array_equal(ours.raster.values, file.read())
+    assert ours.raster.attrs["_FillValue"] == -999
+    assert ours.raster.rio.crs.to_epsg() == 32632
+    opened = xr.open_dataarray(path, engine="penstock", convention="plain")
+    xr.testing.assert_identical(opened, ours.raster)
+    with pytest.raises(ValueError, match="convention"):
+        xr.open_dataset(path, engine="penstock", convention="fancy")
+
+
+def test_bands_may_be_variables(tmp_path):
+    path = write(tmp_path / "a.tif", descriptions=("red", "green", "blue"))
+    ours, theirs = both(path, band_as_variable=True)
+    assert list(ours.data_vars) == list(theirs.data_vars) == ["band_1", "band_2", "band_3"]
+    for name in ours.data_vars:
+        np.testing.assert_array_equal(ours[name], theirs[name])
+        assert ours[name].attrs.get("long_name") == theirs[name].attrs.get("long_name")
+
+
+def test_levels_and_bands_are_chosen(tmp_path):
+    path = write(tmp_path / "a.tif")
+    with rasterio.open(path, "r+") as file:
+        file.build_overviews([2, 4])
+    ours = xr.open_dataset(path, engine="penstock", level=1, bands=[2, 0])
+    with rasterio.open(path, overview_level=0) as file:
+        np.testing.assert_array_equal(ours.band_data, file.read([3, 1]))
+    assert ours.sizes == {"band": 2, "y": 27, "x": 36}
+    assert float(ours.x[1] - ours.x[0]) == pytest.approx(30 * 71 / 36)
+
+
+def test_the_name_or_the_content_says_that_it_is_tiff(tmp_path):
+    path = write(tmp_path / "a.tif")
+    guess = xr.backends.list_engines()["penstock"].guess_can_open
+    assert guess(path)
+    assert guess("s3://bucket/scene.TIFF")
+    other = tmp_path / "scene"
+    other.write_bytes(path.read_bytes())
+    np.testing.assert_array_equal(
+        xr.open_dataset(other, engine="penstock").band_data, xr.open_dataset(path, engine="penstock").band_data
+    )
+
+
+def test_lazy_images_pickle_as_their_place(file):
+    ours = xr.open_dataset(file, engine="penstock", cache=False)
+    again = pickle.loads(pickle.dumps(ours))
+    xr.testing.assert_identical(again.load(), ours.load())
+
+
+def test_scenes_become_one_dataset_through_dask(tmp_path):
+    pytest.importorskip("dask")
+    paths = [write(tmp_path / f"{i}.tif", nodata=7) for i in range(3)]
+    options = {"combine": "nested", "concat_dim": "scene", "chunks": {}}
+    ours, theirs = (xr.open_mfdataset(paths, engine=engine, **options) for engine in ("penstock", "rasterio"))
+    assert ours.band_data.chunks == ((1, 1, 1), (3,), (32, 21), (16, 16, 16, 16, 7))
+    xr.testing.assert_equal(ours.compute(), theirs.compute())
+
+
+@pytest.mark.parametrize("options", [{"device": "cuda"}, {"device_id": None}, {"device_id": 0}], ids=str)
+def test_devices_that_are_not_there_are_refused_at_once(tmp_path, options):
+    path = write(tmp_path / "a.tif")
+    try:
+        import cupy
+
+        if cupy.cuda.runtime.getDeviceCount():
+            pytest.skip("there is a GPU here")
+    except ImportError:
+        pass
+    with pytest.raises(ps.Error, match=r"cuda|CUDA|GPU|device"):
+        xr.open_dataset(path, engine="penstock", **options)
+    with pytest.raises(ps.UnsupportedError, match="tpu"):
+        xr.open_dataset(path, engine="penstock", device="tpu")
