@@ -7,6 +7,7 @@
 #include "bind_items.h"
 #include "bind_read.h"
 #include "bind_selection.h"
+#include "bind_tiff.h"
 #include "bind_write.h"
 
 namespace penstock::inline v0::python {
@@ -236,6 +237,7 @@ void bind_array(nb::module_& m) {
       .def_prop_ro("_has_items", [](const array_handle& self) { return self.array.type().variable_length(); })
       .def_prop_ro("_fill_value_json", [](const array_handle& self) { return to_str(self.array.fill_value_json()); })
       .def_prop_ro("_attributes_json", [](const array_handle& self) { return to_str(self.array.attributes_json()); })
+      .def_prop_ro("_tiff_details", tiff_of)
       .def_prop_ro("_codecs_text", [](const array_handle& self) { return to_str(self.array.codecs_text()); })
       .def_prop_ro("_codecs_json", [](const array_handle& self) { return to_str(self.array.codecs_json()); })
       .def("_read", read, nb::arg("key").none(), nb::arg("threads"), nb::arg("progress").none())

@@ -4,6 +4,7 @@
 #include <penstock/place.h>
 
 #include "bind.h"
+#include "bind_tiff.h"
 
 #include <string>
 
@@ -98,12 +99,19 @@ void bind_open(nb::module_& m) {
   m.def(
       "open_store",
       [](const store_handle& from, const context_handle& with, nb::bytes path, bool cache_index,
-         nb::object consolidated) {
+         nb::object consolidated, nb::object tiff) {
         const open_options options = options_of(with, path, cache_index, consolidated);
+        if (!tiff.is_none()) {
+          const tiff_options image = tiff_options_of(tiff);
+          return cast(call_engine([&]() -> result<node> {
+            PENSTOCK_ASSIGN(array opened, open_tiff(from.store, options, image));
+            return node(std::move(opened));
+          }));
+        }
         return cast(call_engine([&] { return open(from.store, options); }));
       },
       nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("cache_index"), nb::arg("consolidated").none(),
-      "Open within a store.");
+      nb::arg("tiff").none() = nb::none(), "Open within a store.");
 }
 
 }  // namespace penstock::inline v0::python

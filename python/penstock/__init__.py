@@ -40,6 +40,7 @@ from penstock._profile import Profile, profile
 from penstock._stores import Store
 from penstock._stream import Stream, Tile, stream
 from penstock._tensor import Tensor
+from penstock._tiff import TiffArray
 from penstock._tiles import tiles
 from penstock._window import read_window
 
@@ -67,6 +68,7 @@ __all__ = [
     "Store",
     "Stream",
     "Tensor",
+    "TiffArray",
     "Tile",
     "UnsupportedError",
     "__version__",

@@ -39,7 +39,7 @@ class Array:
 
     @property
     def format(self) -> str:
-        """`zarr2`, `zarr3`."""
+        """`zarr2`, `zarr3`, `tiff`."""
 
     @property
     def uri(self) -> str:
@@ -63,6 +63,8 @@ class Array:
     def _codecs_json(self) -> str: ...
     @property
     def _codecs_text(self) -> str: ...
+    @property
+    def _tiff_details(self) -> dict[str, Any] | None: ...
     def _read(self, key: Any, threads: int, progress: Callable[[int, int], Any] | None) -> Any: ...
     def _read_into(self, key: Any, out: Any, threads: int, progress: Callable[[int, int], Any] | None) -> None: ...
     def _start_read(self, key: Any, out: Any, threads: int) -> _Ticket: ...
@@ -285,7 +287,12 @@ def find_remote_place(uri: bytes, context: Context, options: dict[str, Any]) -> 
     """The store that a remote URI names, and the path within it; `options` are the members of remote_options."""
 
 def open_store(
-    store: Store, context: Context, path: bytes, cache_index: bool, consolidated: bool | None
+    store: Store,
+    context: Context,
+    path: bytes,
+    cache_index: bool,
+    consolidated: bool | None,
+    tiff: dict[str, Any] | None = None,
 ) -> Array | Group:
     """Open within a store."""
 

@@ -10,11 +10,14 @@ from penstock import _core
 from penstock._array import Array, _how_to_reopen, _reopen
 from penstock._attributes import Attributes
 from penstock._errors import InvalidArgumentError, NotFoundError, _make
+from penstock._tiff import TiffArray
 
 
 def wrap(node: _core.Array | _core.Group) -> Array | Group:
     """What users see of what the engine opened."""
-    return Array(node) if isinstance(node, _core.Array) else Group(node)
+    if not isinstance(node, _core.Array):
+        return Group(node)
+    return TiffArray(node) if node.format == "tiff" else Array(node)
 
 
 class Group(_core.Group):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock import _core, _remote
@@ -12,6 +12,7 @@ from penstock._errors import InvalidArgumentError, _make
 from penstock._group import Group, wrap
 from penstock._place import place_of
 from penstock._single_file import open_file
+from penstock._tiff import TiffArray, options_of
 
 
 def open(
@@ -23,6 +24,12 @@ def open(
     cache_index: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     use_consolidated: bool | None = None,
+    page: int = 0,
+    level: int = 0,
+    layout: str | None = None,
+    bands: Sequence[int] | None = None,
+    mask: bool = False,
+    ifd: int | None = None,
     **format_options: Any,
 ) -> Array | Group:
     """Open an array or a group. The format is read from the data, never guessed from the name alone.
@@ -30,7 +37,8 @@ def open(
     Parameters
     ----------
     target
-        A path or `file:` URI; a dict of keys and bytes; a zarr-python store, array or group; a `penstock.Store`, or any
+        A path or `file:` URI; bytes or a file object of a format that is one file; a dict of keys and bytes; a
+        zarr-python store, array or group; a `penstock.Store`, or any
         object with `get(key)`; an fsspec mapping; an obstore store.
     path
         Within it, '/'-separated.
@@ -46,6 +54,16 @@ def open(
         For remote URIs: those of `docs/guide/remote.md`, or those of fsspec or obstore where they serve the URI.
     use_consolidated
         Of groups: see `open_group`.
+    page, level
+        Of a TIFF: which of its images, and which overview of it (0: the image itself, 1: the largest overview).
+    layout
+        Of a TIFF: "band" is (band, y, x), whatever the file is; "native" its own order.
+    bands
+        Of a TIFF: which bands, counted from 0, in this order; None: all.
+    mask
+        Of a TIFF: the image's mask in its place, 0 and 255.
+    ifd
+        Of a TIFF: a directory by its number in the file, instead of page, level and mask.
     format_options
         Of formats that are one file. HDF5 and NetCDF4: `dataset`. References (kerchunk's, our manifests):
         `missing="error"` or "fill". Parquet and Arrow: `columns`, `nulls`, `dtype`.
@@ -68,7 +86,10 @@ def open(
     if format_options:
         raise _make(InvalidArgumentError, f"{target!r} takes no option {next(iter(format_options))!r}")
     store, inner = place_of(target, path, storage_options, context)
-    node = wrap(_core.open_store(store, context, inner, cache_index, use_consolidated))
+    tiff = options_of(page, level, layout, bands, mask, ifd)
+    node = wrap(_core.open_store(store, context, inner, cache_index, use_consolidated, tiff))
+    if tiff is not None and isinstance(node, TiffArray):
+        node._options = tiff
     node._storage_options = _remote.to_reopen(target, storage_options)
     return node
 

@@ -11,6 +11,7 @@ from penstock import _core, _remote
 from penstock._context import Context, current_context
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
 from penstock._stores import remote_store, store_of
+from penstock._tiff import bytes_of_file
 
 
 def place_of(
@@ -30,12 +31,13 @@ def place_of(
                 target = remote_store(target, storage_options, error.message)
         else:
             target = remote_store(target, storage_options) or target
+    if isinstance(target, io.IOBase):
+        target = bytes_of_file(target)
     if isinstance(target, str | os.PathLike):
         store, outer = _core.find_place(os.fsencode(target))
         return store, b"/".join(part for part in (outer, inner) if part)
-    if isinstance(target, bytes | bytearray | memoryview | io.IOBase):
-        message = "this release has no format that is one file: open a path, a dict or a store"
-        raise _make(UnsupportedError, f"{message}, not {type(target).__name__}")
+    if isinstance(target, bytes | bytearray | memoryview):
+        return _core.dict_store({"bytes": bytes(target)}), b"bytes"
 
     # zarr-python's arrays, groups and store paths know where they are.
     place = getattr(target, "store_path", target)

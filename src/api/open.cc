@@ -3,6 +3,7 @@
 #include <penstock/array.h>
 #include <penstock/place.h>
 #include "api/array_state.h"
+#include "api/open_tiff.h"
 #include "api/zarr_nodes.h"
 #include "format/zarr/zarr_v2.h"
 #include "store/file_store.h"
@@ -44,7 +45,16 @@ result<node> open(std::shared_ptr<const store> from, const open_options& options
   at.from = std::move(from);
   at.cache_unversioned_indexes = options.cache_unversioned_indexes;
   at.use_consolidated = options.use_consolidated;
-  return open_at(std::move(at), 3);
+  if (is_tiff_name(at.prefix)) {  // a name only says what is looked for first
+    PENSTOCK_ASSIGN(std::optional<array> image, open_tiff(at, tiff_options()));
+    if (image) return node(std::move(*image));
+    return open_at(std::move(at), 3);
+  }
+  result<node> found = open_at(at, 3);
+  if (found.ok() || found.error().code() != errc::not_found) return found;
+  PENSTOCK_ASSIGN(std::optional<array> image, open_tiff(at, tiff_options()));
+  if (image) return node(std::move(*image));
+  return found;
 }
 
 result<node> open(std::string_view uri, const open_options& options) {

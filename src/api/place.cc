@@ -83,6 +83,10 @@ result<place> find_place(std::string_view uri, const place_options& options) {
   if (file != 0 && begins_as_archive(path.substr(0, file))) return in_archive(path, file);
   struct ::stat status{};
   if (path.ends_with(kArchiveSuffix) && ::stat(path.c_str(), &status) != 0) return in_archive(path, path.size());
+  if (file == path.size()) {  // a format that is one file
+    const std::size_t slash = path.rfind('/');
+    return place{std::make_shared<file_store>(path.substr(0, std::max<std::size_t>(slash, 1))), path.substr(slash + 1)};
+  }
   return place{std::make_shared<file_store>(std::move(path)), ""};
 }
 

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+
+#include <penstock/array.h>
+#include <penstock/result.h>
+#include <penstock/store.h>
+#include <penstock/tiff_header.h>
+
+namespace penstock::inline v0 {
+
+/// What the header of an array's file says; null where the array is no image of a TIFF. Lives as long as the array.
+PENSTOCK_API const tiff_details* tiff_details_of(const array& from) noexcept;
+
+/// Opens one image of the TIFF that stands at `options.path` of a store. (`open` opens the first one.)
+/// \error not_found  There is none, or it has no such page, level or mask. \error out_of_range  It has no such band.
+/// \error corrupt_data, unsupported  By tag.
+PENSTOCK_API result<array> open_tiff(std::shared_ptr<const store> from, const open_options& options,
+                                     const tiff_options& image);
+
+}  // namespace penstock::inline v0

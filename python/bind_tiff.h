@@ -1,0 +1,14 @@
+#pragma once
+
+#include <penstock/tiff.h>
+
+#include "bind.h"
+
+namespace penstock::inline v0::python {
+
+/// What an array's header says beside the array, as a dict; None where it is no image of a TIFF.
+nb::object tiff_of(const array_handle& self);
+/// From the dict that penstock/_tiff.py makes.
+tiff_options tiff_options_of(nb::handle from);
+
+}  // namespace penstock::inline v0::python

@@ -1,0 +1,329 @@
+"""TIFF against its reference writers: the matrix of what they write, the values of real files, and damaged ones."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import json
+import os
+import pickle
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SELECTION = ROOT / "tests" / "data" / "tiff"
+CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus"))
+
+DTYPES = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "c8", "c16"]
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "tiles": {"tile": (32, 48)},
+    "strips": {"rowsperstrip": 13},
+    "one strip": {},
+}
+CODECS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "deflate": {"compression": "zlib"},
+    "lzw": {"compression": "lzw"},
+    "zstd": {"compression": "zstd"},
+    "packbits": {"compression": "packbits"},
+    "lzma": {"compression": "lzma"},
+}
+
+
+def picture(dtype: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    """Smooth values with some noise, over most of the type's range."""
+    random = np.random.default_rng(seed)
+    steps = random.integers(-3, 4, shape).cumsum(-1).cumsum(-2 if len(shape) > 1 else -1)
+    kind = np.dtype(dtype).kind
+    if kind in "iu":
+        return (steps * 41).astype(dtype)
+    if kind == "c":
+        return (steps * 0.37 + 1j * steps[..., ::-1] * 1.5).astype(dtype)
+    return (steps / 7).astype(dtype)
+
+
+def band_first(values: np.ndarray, planar: bool) -> np.ndarray:
+    if values.ndim == 2:
+        return values[None]
+    return values if planar else np.moveaxis(values, -1, 0)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_tifffile_writes_reads_the_same(tmp_path, codec, layout):
+    tifffile = pytest.importorskip("tifffile")
+    pytest.importorskip("imagecodecs")
+    read = 0
+    for dtype, order, big, samples in itertools.product(
+        DTYPES, "<>", (False, True), ("gray", "rgb", "planes", "two", "five")
+    ):
+        predictors = [1]
+        kind = np.dtype(dtype).kind
+        if codec in ("deflate", "lzw", "zstd"):
+            predictors += [2] * (kind in "iu") + [3] * (kind == "f")
+        shape = {
+            "gray": (83, 111),
+            "rgb": (83, 111, 3),
+            "planes": (3, 83, 111),
+            "two": (61, 67, 2),
+            "five": (31, 67, 5),
+        }[samples]
+        planar = samples == "planes"
+        values = picture(dtype, shape)
+        for predictor in predictors:
+            path = tmp_path / "x.tif"
+            tifffile.imwrite(
+                path,
+                values,
+                byteorder=order,
+                bigtiff=big,
+                photometric="minisblack",
+                predictor=predictor,
+                planarconfig=None if samples == "gray" else "separate" if planar else "contig",
+                metadata=None,
+                **LAYOUTS[layout],
+                **CODECS[codec],
+            )
+            array = ps.open(path)
+            wanted = band_first(values, planar)
+            label = f"{codec} {layout} {order}{dtype} {samples} p{predictor}"
+            assert array.shape == wanted.shape, label
+            assert array.dtype == wanted.dtype, label
+            np.testing.assert_array_equal(array[...], wanted, err_msg=label)
+            np.testing.assert_array_equal(array[:, 5:40, 7:60], wanted[:, 5:40, 7:60], err_msg=label)
+            np.testing.assert_array_equal(array[:, ::-3, 50:2:-2], wanted[:, ::-3, 50:2:-2], err_msg=label)
+            rows = [3, 1, 30]
+            np.testing.assert_array_equal(array.oindex[:, rows, :], wanted[:, rows, :], err_msg=label)
+            native = ps.open(path, layout="native")
+            assert native.shape == values.shape, label
+            np.testing.assert_array_equal(native[...], values, err_msg=label)
+            if samples == "five":
+                np.testing.assert_array_equal(ps.open(path, bands=[3, 0])[...], wanted[[3, 0]], err_msg=label)
+            read += 1
+    assert read >= 260
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 14, 15, 16, 24, 31])
+def test_odd_widths_are_unpacked(tmp_path, bits):
+    """The strips are packed here: most significant bit first, each row on a byte."""
+    width, height, samples = 37, 11, 2
+    random = np.random.default_rng(bits)
+    values = random.integers(0, 1 << bits, (height, width, samples), dtype=np.uint32)
+    rows = []
+    for row in values.reshape(height, -1):
+        text = "".join(f"{int(value):0{bits}b}" for value in row)
+        text += "0" * (-len(text) % 8)
+        rows.append(int(text, 2).to_bytes(len(text) // 8, "big"))
+    data = b"".join(rows)
+    if bits == 16:  # these have a byte order
+        data = values.astype(">u2").tobytes()
+    path = tmp_path / "x.tif"
+    path.write_bytes(plain_tiff(data, width, height, samples, bits))
+    array = ps.open(path)
+    assert array.dtype == np.dtype(f"u{1 if bits <= 8 else 2 if bits <= 16 else 4}")
+    np.testing.assert_array_equal(array[...], np.moveaxis(values, -1, 0))
+    np.testing.assert_array_equal(array[1, 2:9, 3:30:4], values[2:9, 3:30:4, 1])
+
+
+def plain_tiff(
+    data: bytes, width: int, height: int, samples: int, bits: int, extra: dict[int, int] | None = None
+) -> bytes:
+    """A big-endian TIFF of one uncompressed strip; bits are equal for all samples."""
+    tags = {256: width, 257: height, 259: 1, 262: 1, 277: samples, 278: height, 279: len(data), 284: 1} | (extra or {})
+    count = len(tags) + 2
+    body = 8 + 2 + 12 * count + 4
+    out = b"MM\0*" + struct.pack(">I", 8) + struct.pack(">H", count)
+    entries = [(tag, struct.pack(">HHII", tag, 4, 1, value)) for tag, value in tags.items()]
+    depth = (
+        struct.pack(">HHI", 258, 3, samples) + struct.pack(">HH", bits, bits if samples > 1 else 0)
+        if samples <= 2
+        else struct.pack(">HHIHH", 258, 3, 1, bits, 0)
+    )
+    entries += [(258, depth), (273, struct.pack(">HHII", 273, 4, 1, body))]
+    return out + b"".join(entry for _, entry in sorted(entries)) + struct.pack(">I", 0) + data
+
+
+def test_fill_order_reverses_the_bits(tmp_path):
+    values = np.arange(48, dtype="u1").reshape(6, 8)
+    reversed_bits = np.packbits(np.unpackbits(values.reshape(-1, 1), axis=1)[:, ::-1], axis=1).tobytes()
+    (tmp_path / "x.tif").write_bytes(plain_tiff(reversed_bits, 8, 6, 1, 8, {266: 2}))
+    np.testing.assert_array_equal(ps.open(tmp_path / "x.tif")[0], values)
+
+
+def test_bytes_and_file_objects_are_files(tmp_path):
+    data = plain_tiff(bytes(range(48)), 8, 6, 1, 8)
+    wanted = np.arange(48, dtype="u1").reshape(1, 6, 8)
+    np.testing.assert_array_equal(ps.open(data)[...], wanted)
+    np.testing.assert_array_equal(ps.open(io.BytesIO(data))[...], wanted)
+    (tmp_path / "no_name_of_a_tiff").write_bytes(data)
+    with (tmp_path / "no_name_of_a_tiff").open("rb") as file:
+        np.testing.assert_array_equal(ps.open(file)[...], wanted)
+    array = ps.open(tmp_path / "no_name_of_a_tiff", layout="native")
+    assert array.format == "tiff"
+    assert array.read_only
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(array))[...], wanted[0])
+
+
+def test_a_file_that_changed_after_it_was_opened_is_refused(tmp_path):
+    path = tmp_path / "x.tif"
+    path.write_bytes(plain_tiff(bytes(range(48)), 8, 6, 1, 8))
+    array = ps.open(path)
+    path.write_bytes(plain_tiff(bytes(48), 8, 6, 1, 8) + b"more")
+    with pytest.raises(ps.ConflictError):
+        array[...]
+
+
+def test_truncated_and_damaged_files_are_refused_or_read():
+    data = plain_tiff(bytes(range(48)), 8, 6, 1, 8)
+    for length in range(8, len(data)):
+        with pytest.raises(ps.Error):
+            ps.open(data[:length])[...]
+    random = np.random.default_rng(5)
+    refused = 0
+    for _ in range(2000):
+        damaged = bytearray(data)
+        for _ in range(random.integers(1, 5)):
+            damaged[random.integers(4, len(data) - 48)] = random.choice([0, 1, 0x7F, 0xFF, random.integers(256)])
+        try:
+            array = ps.open(bytes(damaged))
+            if array.nbytes < 1 << 20:
+                array[...]
+        except ps.Error:
+            refused += 1
+    assert refused > 500
+
+
+def test_overviews_masks_and_georeferencing_are_as_rasterio_shows_them(tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    from rasterio.enums import Resampling
+
+    values = picture("u2", (2, 300, 260))
+    path = tmp_path / "x.tif"
+    with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True):
+        with rasterio.open(
+            path, "w", driver="GTiff", width=260, height=300, count=2, dtype="uint16", crs="EPSG:32633",
+            transform=rasterio.Affine(10, 0, 500000, 0, -10, 4600000), nodata=7, tiled=True, blockxsize=64,
+            blockysize=64, compress="deflate", predictor=2, interleave="pixel",
+        ) as to:  # fmt: skip
+            to.write(values)
+            to.scales, to.offsets = (0.5, 2.0), (1.0, -3.0)
+            to.set_band_description(1, "red")
+            to.update_tags(KIND="test")
+            to.write_mask(values[0] > 0)
+        with rasterio.open(path, "r+") as to:
+            to.build_overviews([2, 4], Resampling.nearest)
+    array = ps.open(path)
+    np.testing.assert_array_equal(array[...], values)
+    with rasterio.open(path) as source:
+        assert array.transform == tuple(source.transform)[:6]
+        assert array.bounds == tuple(source.bounds)
+        assert array.nodata == source.nodata
+        assert array.scales == source.scales
+        assert array.offsets == source.offsets
+        assert array.descriptions == ("red", None)
+        assert array.gdal_metadata["KIND"] == "test"
+        assert array.epsg == 32633
+        for level, factor in ((1, 2), (2, 4)):
+            reduced = ps.open(path, level=level)
+            assert reduced.shape[1:] == array.overviews[level - 1]
+            with rasterio.open(path, overview_level=level - 1) as small:
+                np.testing.assert_array_equal(reduced[...], small.read())
+                assert reduced.transform[0] == pytest.approx(10 * factor, rel=0.01)
+        assert array.has_mask
+        mask = ps.open(path, mask=True)
+        assert mask.shape == (1, 300, 260)
+        np.testing.assert_array_equal(mask[0], source.dataset_mask())
+    np.testing.assert_allclose(array.unpacked(masked=False)[1], values[1] * 2.0 - 3.0)
+    x = array.coords()["x"]
+    assert x[0] == 500005
+    assert len(x) == 260
+
+
+def test_missing_pages_levels_and_masks_are_not_found():
+    data = plain_tiff(bytes(range(48)), 8, 6, 1, 8)
+    for options in ({"page": 1}, {"level": 1}, {"mask": True}, {"ifd": 3}):
+        with pytest.raises(ps.NotFoundError):
+            ps.open(data, **options)
+    with pytest.raises(ps.OutOfRangeError):
+        ps.open(data, bands=[1])
+
+
+# --- real files ---
+
+# Others show what could be read of them; here a chunk is whole or an error.
+DAMAGED = (
+    "corrupted_deflate_singlestrip",
+    "packbits-not-enough-data",
+    "size_of_stripbytecount_at_1_and_lower_than_stripcount",
+    "size_of_stripbytecount_lower_than_stripcount",
+    "stripbytecounts_count_not_same_as_stripoffsets_count",
+    "uint33",
+)
+
+
+def records() -> list[dict[str, Any]]:
+    path = CORPUS / "oracle.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [record for record in map(json.loads, lines) if record["path"].startswith("tiff/")]
+
+
+def selection() -> list[dict[str, Any]]:
+    path = SELECTION / "oracle.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def digest(values: np.ndarray) -> str:
+    little = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<")))
+    return hashlib.sha256(little.tobytes()).hexdigest()
+
+
+@pytest.mark.parametrize("record", selection(), ids=lambda record: record["path"])
+def test_a_file_of_the_selection_reads_as_gdal_reads_it(record):
+    array = ps.open(SELECTION / record["path"])
+    values = array[...]
+    assert list(values.shape) == record["shape"]
+    assert digest(values.astype(record["dtype"])) == record["sha256"]
+    identity = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
+    assert list(array.transform or identity) == pytest.approx(record["transform"])
+
+
+def test_the_selection_is_there():
+    assert len(selection()) >= 12
+
+
+@pytest.mark.skipif(not (CORPUS / "oracle.jsonl").exists(), reason=f"the whole corpus is not at {CORPUS}")
+def test_the_whole_corpus_reads_as_known_or_is_refused_by_name():
+    same, wrong, refused = 0, [], []
+    for record in records():
+        if not record.get("ok") or "pages" not in record:
+            try:
+                array = ps.open(CORPUS / record["path"])
+                if array.nbytes < 1 << 28:
+                    array[...]
+            except ps.Error:
+                pass
+            continue
+        for number, page in enumerate(record["pages"]):
+            if "sha256" not in page or any(name in record["path"] for name in DAMAGED):
+                continue
+            label = (record["path"], number, page["compression"], page["bits"])
+            try:
+                values = ps.open(CORPUS / record["path"], ifd=number, layout="native")[...]
+            except ps.UnsupportedError as error:
+                refused.append((*label, error.message))
+                continue
+            except ps.Error as error:
+                wrong.append((*label, str(error)))
+                continue
+            if values.size != np.prod(page["shape"]) or digest(values.astype(page["dtype"])) != page["sha256"]:
+                wrong.append((*label, "other values"))
+            else:
+                same += 1
+    assert not wrong, f"{len(wrong)} wrong of {same + len(wrong)}: {wrong[:40]}"
+    assert same >= 420

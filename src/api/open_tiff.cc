@@ -1,0 +1,229 @@
+#include "api/open_tiff.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "api/array_state.h"
+#include "engine/blocking_read.h"
+#include "engine/index_io.h"
+#include "format/tiff/tiff_layout.h"
+#include "format/tiff/tiff_parser.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::uint64_t kFirstRead = std::uint64_t{16} << 10;
+constexpr std::uint64_t kLongestReadAhead = std::uint64_t{1} << 20;
+/// More headers than any file has.
+constexpr unsigned kMaxReads = 1U << 20;
+
+/// Reads pieces of one file, all of one version.
+class header_reader {
+ public:
+  header_reader(const store& from, std::string key) : from_(from), key_(std::move(key)) {}
+
+  const tiff_file_view& file() const noexcept { return file_; }
+  const version& seen() const noexcept { return seen_; }
+
+  /// False where there is no such object.
+  result<bool> begin() {
+    auto read = read_and_wait(from_, key_, {0, kFirstRead, false}, kFirstRead);
+    // Most likely a file that is shorter.
+    if (!read.ok() && read.error().code() == errc::corrupt_data) read = read_and_wait(from_, key_, {}, kFirstRead);
+    if (!read.ok()) {
+      if (read.error().code() == errc::not_found) return false;
+      return std::move(read).error().note(read_note(key_, {0, kFirstRead, false}));
+    }
+    take(0, std::move(*read));
+    return true;
+  }
+
+  /// Reads `range` and, where it follows what was read before, more and more behind it.
+  result<> read(byte_range range) {
+    const bool follows = range.offset >= last_end_ && range.offset - last_end_ <= ahead_;
+    ahead_ = follows ? std::min(2 * ahead_, kLongestReadAhead) : kShortRead;
+    std::uint64_t length = std::max(range.length, ahead_);
+    if (file_.size() == byte_range::kAll || range.offset > file_.size()) {
+      length = range.length;
+    } else {
+      length = std::min(length, file_.size() - range.offset);
+    }
+    const byte_range wanted{range.offset, std::max(length, range.length), false};
+    auto read = read_and_wait(from_, key_, wanted, wanted.length, &seen_);
+    if (!read.ok()) {
+      if (read.error().code() == errc::version_changed)
+        return error(errc::conflict, "the file was replaced while its header was read").note(read_note(key_, wanted));
+      return std::move(read).error().note(read_note(key_, wanted));
+    }
+    take(wanted.offset, std::move(*read));
+    return {};
+  }
+
+ private:
+  static constexpr std::uint64_t kShortRead = std::uint64_t{8} << 10;
+
+  void take(std::uint64_t offset, blocking_read read) {
+    last_end_ = offset + read.bytes.size();
+    if (read.object_size != byte_range::kAll) file_.set_size(read.object_size);
+    seen_ = std::move(read.seen);
+    file_.add(offset, std::move(read.bytes));
+  }
+
+  const store& from_;
+  std::string key_;
+  tiff_file_view file_;
+  version seen_;
+  std::uint64_t last_end_ = 0, ahead_ = kFirstRead;
+};
+
+template <class T>
+void put_item(std::vector<std::byte>& out, double value) {
+  T item{};
+  if constexpr (std::is_floating_point_v<T>) {
+    item = static_cast<T>(value);
+  } else {
+    const bool fits = value == std::floor(value) && value >= static_cast<double>(std::numeric_limits<T>::lowest()) &&
+                      value < std::ldexp(1.0, std::numeric_limits<T>::digits);
+    if (!fits) return;
+    item = static_cast<T>(value);
+  }
+  std::memcpy(out.data(), &item, sizeof(item));
+}
+
+// What tiles that were never written are: nodata where the type has that value, else 0.
+std::vector<std::byte> fill_of(const dtype& type, const std::optional<double>& nodata, bool mask) {
+  std::vector<std::byte> out(type.item_bytes());
+  if (!nodata || mask) return out;
+  const bool is_signed = type.kind() == dtype_kind::signed_integer;
+  if (type.kind() == dtype_kind::complex) {
+    if (type.bits() == 64) put_item<float>(out, *nodata);
+    if (type.bits() == 128) put_item<double>(out, *nodata);
+    return out;
+  }
+  if (type.kind() == dtype_kind::floating) {
+    if (type.bits() == 32) put_item<float>(out, *nodata);
+    if (type.bits() == 64) put_item<double>(out, *nodata);
+    if (type.bits() == 16 && std::isnan(*nodata)) out[__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 0 : 1] = std::byte{0x7e};
+    return out;
+  }
+  switch (type.bits()) {
+    case 8:
+      is_signed ? put_item<std::int8_t>(out, *nodata) : put_item<std::uint8_t>(out, *nodata);
+      break;
+    case 16:
+      is_signed ? put_item<std::int16_t>(out, *nodata) : put_item<std::uint16_t>(out, *nodata);
+      break;
+    case 32:
+      is_signed ? put_item<std::int32_t>(out, *nodata) : put_item<std::uint32_t>(out, *nodata);
+      break;
+    default:
+      is_signed ? put_item<std::int64_t>(out, *nodata) : put_item<std::uint64_t>(out, *nodata);
+  }
+  return out;
+}
+
+std::string fill_json(const std::optional<double>& nodata) {
+  if (!nodata) return "0";
+  if (std::isnan(*nodata)) return "\"NaN\"";
+  if (std::isinf(*nodata)) return *nodata > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  return fmt::format("{}", *nodata);
+}
+
+result<array> make_array(const node_place& at, const tiff_options& options, const header_reader& reader,
+                         tiff_parser& parser) {
+  auto details = std::make_shared<tiff_details>(parser.take_details());
+  std::string key = at.prefix;
+  const std::size_t slash = key.empty() ? std::string::npos : key.find_last_of('/', key.size() - 2);
+  std::string name = key.substr(slash == std::string::npos ? 0 : slash + 1);
+  if (!name.empty()) name.pop_back();
+  PENSTOCK_ASSIGN(const std::shared_ptr<const tiff_layout> layout,
+                  tiff_layout::make(std::move(details), parser.directory(), options, std::move(name), reader.file(),
+                                    reader.seen()));
+  const tiff_image& image = layout->image();
+  auto out = std::make_shared<array_state>();
+  out->uid = at.context->state().next_uid();
+  out->caches_indexes = at.from->traits().versions || at.cache_unversioned_indexes;
+  out->context = at.context;
+  out->store = at.from;
+  out->layout = layout;
+  out->prefix = slash == std::string::npos ? std::string() : key.substr(0, slash + 1);
+  out->shape = layout->shape();
+  out->chunks = layout->chunks();
+  out->type = layout->type();
+  out->fill_value = fill_of(out->type, image.nodata, options.mask);
+  out->fill_value_json = fill_json(image.nodata);
+  out->attributes_json = "{}";
+  out->codecs_json = fmt::format(R"([{{"name": "tiff", "configuration": {{"compression": "{}", "predictor": {}}}}}])",
+                                 compression_name(image.compression), image.predictor);
+  out->codecs_text = layout->chains()[0].describe();
+  out->format = "tiff";
+  out->uri = at.uri;
+  if (layout->band_axis() == 0) out->dimension_names.emplace_back("band");
+  out->dimension_names.emplace_back("y");
+  out->dimension_names.emplace_back("x");
+  if (layout->band_axis() == 2) out->dimension_names.emplace_back("band");
+  return array(std::move(out));
+}
+
+}  // namespace
+
+const tiff_details* tiff_details_of(const array& from) noexcept {
+  const auto* const layout = dynamic_cast<const tiff_layout*>(from.state().layout.get());
+  return layout == nullptr ? nullptr : &layout->details();
+}
+
+bool is_tiff_name(std::string_view prefix) noexcept {
+  while (!prefix.empty() && prefix.back() == '/') prefix.remove_suffix(1);
+  const std::size_t dot = prefix.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  std::string ending(prefix.substr(dot + 1, 8));
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char each) { return static_cast<char>(std::tolower(each)); });
+  return ending == "tif" || ending == "tiff" || ending == "btf" || ending == "tf8" || ending == "gtiff" ||
+         ending == "ovr" || ending == "msk";
+}
+
+result<array> open_tiff(std::shared_ptr<const store> from, const open_options& options, const tiff_options& image) {
+  node_place at;
+  at.context = options.context;
+  if (!at.context) {
+    PENSTOCK_ASSIGN(at.context, penstock::context::make());
+  }
+  at.prefix = prefix_of(options.path);
+  at.uri = child_uri(from->uri(), at.prefix);
+  at.from = std::move(from);
+  at.cache_unversioned_indexes = options.cache_unversioned_indexes;
+  PENSTOCK_ASSIGN(std::optional<array> opened, open_tiff(at, image));
+  if (!opened) return error(errc::not_found, fmt::format("no TIFF at '{}'", at.uri));
+  return std::move(*opened);
+}
+
+result<std::optional<array>> open_tiff(const node_place& at, const tiff_options& options) {
+  if (at.prefix.empty()) return std::optional<array>();
+  header_reader reader(*at.from, at.prefix.substr(0, at.prefix.size() - 1));
+  const auto note = [&] { return fmt::format("opening '{}'", at.uri); };
+  auto begun = reader.begin();
+  if (!begun.ok()) return std::move(begun).error().note(note());
+  const std::byte* const first = *begun ? reader.file().find(0, 8) : nullptr;
+  if (first == nullptr || !tiff_parser::is_tiff({first, 8})) return std::optional<array>();
+  tiff_parser parser(options);
+  for (unsigned reads = 0; reads < kMaxReads; ++reads) {
+    auto missing = parser.advance(reader.file());
+    if (!missing.ok()) return std::move(missing).error().note("reading the TIFF's directories").note(note());
+    if (!*missing) {
+      auto made = make_array(at, options, reader, parser);
+      if (!made.ok()) return std::move(made).error().note(note());
+      return std::optional<array>(std::move(*made));
+    }
+    auto read = reader.read(**missing);
+    if (!read.ok()) return std::move(read).error().note(note());
+  }
+  return error(errc::corrupt_data, "the TIFF's directories never end").note(note());
+}
+
+}  // namespace penstock::inline v0

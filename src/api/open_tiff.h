@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include <penstock/array.h>
+#include <penstock/tiff.h>
+#include "api/zarr_nodes.h"
+
+namespace penstock::inline v0 {
+
+/// The name of a prefix (`scene.tif/`) ends as those of TIFFs do.
+bool is_tiff_name(std::string_view prefix) noexcept;
+
+/// Opens one image of the TIFF whose key is the place's prefix; nothing where that is no object, or no TIFF.
+///
+/// Reads the first 16 KiB, which hold the header of most files, and then what is missing, in requests that grow.
+/// \error corrupt_data, unsupported  By tag. \error not_found  The TIFF has no such page, level, mask or band.
+result<std::optional<array>> open_tiff(const node_place& at, const tiff_options& options);
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <penstock/codec.h>
+
+namespace penstock::inline v0 {
+
+/// The compressions of TIFF. Unlike Zarr's, their streams may hold more than the strip or tile needs, which is left
+/// out; none of them is in the registry, because no metadata names them. All of them only decode.
+///
+/// Where `out` is full, they stop; where less than that was there, they return it, and the chain refuses the chunk.
+
+/// LZW with the most significant bit first, and the old kind with the least significant one first, which its first two
+/// bytes tell. Source: TIFF 6.0, section 13.
+std::shared_ptr<const byte_codec> make_tiff_lzw_codec();
+/// Source: TIFF 6.0, section 9.
+std::shared_ptr<const byte_codec> make_tiff_packbits_codec();
+/// Reverses the bits of each byte (FillOrder 2).
+std::shared_ptr<const byte_codec> make_bit_reversal_codec();
+/// zlib streams. Source: TIFF Technical Note 2.
+std::shared_ptr<const byte_codec> make_tiff_deflate_codec();
+result<std::shared_ptr<const byte_codec>> make_tiff_zstd_codec();
+/// xz streams, with liblzma's filters.
+result<std::shared_ptr<const byte_codec>> make_tiff_lzma_codec();
+
+}  // namespace penstock::inline v0

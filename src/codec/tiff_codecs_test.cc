@@ -1,0 +1,112 @@
+#include "codec/tiff_codecs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "codec/tiff_rows.h"
+#include "codec/worker_scratch.h"
+
+namespace penstock {
+namespace {
+
+using bytes = std::vector<std::byte>;
+
+bytes of(std::initializer_list<int> values) {
+  bytes out;
+  for (const int value : values) out.push_back(static_cast<std::byte>(value));
+  return out;
+}
+
+result<bytes> decode(const byte_codec& codec, const bytes& encoded, std::size_t room) {
+  worker_scratch scratch;
+  bytes out(room, std::byte{0xEE});
+  PENSTOCK_ASSIGN(const auto made, codec.decode(encoded, out, scratch));
+  return bytes(made.begin(), made.end());
+}
+
+TEST(TiffLzw, DecodesTheExampleOfTheSpecification) {
+  // 7 7 7 8 8 7 7 6 6: codes 256 7 258 8 8 258 6 6 257 of 9 bits.
+  const bytes encoded = of({0x80, 0x01, 0xE0, 0x40, 0x80, 0x44, 0x08, 0x0C, 0x06, 0x80, 0x80});
+  const auto made = decode(*make_tiff_lzw_codec(), encoded, 64);
+  ASSERT_TRUE(made.ok()) << made.error().to_string();
+  EXPECT_EQ(*made, of({7, 7, 7, 8, 8, 7, 7, 6, 6}));
+}
+
+TEST(TiffLzw, StopsWhereTheRoomIsFull) {
+  const bytes encoded = of({0x80, 0x01, 0xE0, 0x40, 0x80, 0x44, 0x08, 0x0C, 0x06, 0x80, 0x80});
+  for (std::size_t room = 0; room < 9; ++room) {
+    const auto made = decode(*make_tiff_lzw_codec(), encoded, room);
+    ASSERT_TRUE(made.ok());
+    EXPECT_EQ(made->size(), room);
+  }
+}
+
+TEST(TiffLzw, AnyBytesAreRefusedOrStayWithinTheRoom) {
+  std::mt19937 random(3);
+  const auto codec = make_tiff_lzw_codec();
+  int refused = 0;
+  for (int repeat = 0; repeat < 5000; ++repeat) {
+    bytes encoded(random() % 64);
+    for (std::byte& each : encoded) each = static_cast<std::byte>(random());
+    if (repeat % 2 == 0 && encoded.size() > 1) encoded[0] = std::byte{0x80};
+    const std::size_t room = random() % 600;
+    const auto made = decode(*codec, encoded, room);
+    if (made.ok()) {
+      EXPECT_LE(made->size(), room);
+    } else {
+      ++refused;
+      EXPECT_EQ(made.error().code(), errc::corrupt_data);
+    }
+  }
+  EXPECT_GT(refused, 100);
+}
+
+TEST(TiffPackBits, DecodesRunsAndLiteralsAndRefusesWhatEndsEarly) {
+  const auto codec = make_tiff_packbits_codec();
+  const bytes encoded = of({0xFE, 0xAA, 0x02, 0x80, 0x00, 0x2A, 0x80, 0xFD, 0xAA});
+  const auto made = decode(*codec, encoded, 64);
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(*made, of({0xAA, 0xAA, 0xAA, 0x80, 0x00, 0x2A, 0xAA, 0xAA, 0xAA, 0xAA}));
+  EXPECT_FALSE(decode(*codec, of({0x02, 0x80}), 64).ok());
+  EXPECT_FALSE(decode(*codec, of({0xFE}), 64).ok());
+  EXPECT_EQ(decode(*codec, of({0x81, 0x07}), 5)->size(), 5U);
+}
+
+template <class T>
+void check_sums(std::uint32_t step, bool swap) {
+  std::mt19937_64 random(step);
+  for (std::size_t count : {0U, 1U, 7U, 16U, 31U, 200U}) {
+    std::vector<T> values(count), wanted(count);
+    for (T& each : values) each = static_cast<T>(random());
+    for (std::size_t i = 0; i < count; ++i) {
+      T value = values[i];
+      if (swap) {
+        auto* const at = reinterpret_cast<std::byte*>(&value);
+        std::reverse(at, at + sizeof(T));
+      }
+      wanted[i] = static_cast<T>(value + (i >= step ? wanted[i - step] : T{0}));
+    }
+    std::vector<T> made(count);
+    sum_row(reinterpret_cast<std::byte*>(made.data()), reinterpret_cast<const std::byte*>(values.data()), count,
+            sizeof(T), step, swap);
+    EXPECT_EQ(made, wanted) << sizeof(T) << " bytes, step " << step << ", count " << count;
+  }
+}
+
+TEST(TiffRows, SumsEqualOneByOneAdditionAtEveryWidthAndStep) {
+  for (std::uint32_t step = 1; step <= 6; ++step) {
+    for (const bool swap : {false, true}) {
+      check_sums<std::uint8_t>(step, false);
+      check_sums<std::uint16_t>(step, swap);
+      check_sums<std::uint32_t>(step, swap);
+      check_sums<std::uint64_t>(step, swap);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock

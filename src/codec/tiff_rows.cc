@@ -1,0 +1,243 @@
+#include "codec/tiff_rows.h"
+
+#include <array>
+#include <cstring>
+
+#if defined(__SSE4_1__)
+#include <immintrin.h>
+#endif
+
+#include "array/strided_copy.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+template <class T>
+T swapped(T value) noexcept {
+  if constexpr (sizeof(T) == 2) return static_cast<T>(__builtin_bswap16(value));
+  if constexpr (sizeof(T) == 4) return static_cast<T>(__builtin_bswap32(value));
+  if constexpr (sizeof(T) == 8) return static_cast<T>(__builtin_bswap64(value));
+  return value;
+}
+
+template <class T, bool kSwap>
+T load(const std::byte* from) noexcept {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return kSwap ? swapped(value) : value;
+}
+
+template <class T, bool kSwap>
+void sum_items(std::byte* to, const std::byte* from, std::size_t begin, std::size_t count, std::size_t step) noexcept {
+  for (std::size_t i = begin; i < count; ++i) {
+    T value = load<T, kSwap>(from + i * sizeof(T));
+    if (i >= step) value = static_cast<T>(value + load<T, false>(to + (i - step) * sizeof(T)));
+    std::memcpy(to + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+// Pixels of kStep samples: the sums stay in registers.
+template <class T, bool kSwap, std::size_t kStep>
+void sum_pixels(std::byte* to, const std::byte* from, std::size_t pixels) noexcept {
+  std::array<T, kStep> sums{};
+  for (std::size_t i = 0; i < pixels; ++i) {
+    for (std::size_t s = 0; s < kStep; ++s) {
+      sums[s] = static_cast<T>(sums[s] + load<T, kSwap>(from + (i * kStep + s) * sizeof(T)));
+    }
+    std::memcpy(to + i * sizeof(sums), sums.data(), sizeof(sums));
+  }
+}
+
+#if defined(__SSE4_1__)
+template <class T>
+__m128i add(__m128i a, __m128i b) noexcept {
+  if constexpr (sizeof(T) == 1) return _mm_add_epi8(a, b);
+  if constexpr (sizeof(T) == 2) return _mm_add_epi16(a, b);
+  return _mm_add_epi32(a, b);
+}
+
+// Neighbours summed 16 bytes at once: log2(items) shifted adds, then the sum of all before.
+template <class T, bool kSwap>
+std::size_t sum_wide(std::byte* to, const std::byte* from, std::size_t count) noexcept {
+  constexpr std::size_t kItems = 16 / sizeof(T);
+  const __m128i last = sizeof(T) == 1   ? _mm_set1_epi8(15)
+                       : sizeof(T) == 2 ? _mm_set1_epi16(0x0f0e)
+                                        : _mm_set1_epi32(0x0f0e0d0c);
+  const __m128i order = sizeof(T) == 2 ? _mm_set_epi8(14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1)
+                                       : _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
+  __m128i before = _mm_setzero_si128();
+  std::size_t i = 0;
+  for (; i + kItems <= count; i += kItems) {
+    __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * sizeof(T)));
+    if constexpr (kSwap && sizeof(T) > 1) x = _mm_shuffle_epi8(x, order);
+    if constexpr (sizeof(T) == 1) x = add<T>(x, _mm_slli_si128(x, 1));
+    if constexpr (sizeof(T) <= 2) x = add<T>(x, _mm_slli_si128(x, 2));
+    x = add<T>(x, _mm_slli_si128(x, 4));
+    x = add<T>(x, _mm_slli_si128(x, 8));
+    x = add<T>(x, before);
+    before = _mm_shuffle_epi8(x, last);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * sizeof(T)), x);
+  }
+  return i;
+}
+#else
+template <class T, bool kSwap>
+std::size_t sum_wide(std::byte*, const std::byte*, std::size_t) noexcept {
+  return 0;
+}
+#endif
+
+template <class T, bool kSwap>
+void sum_typed(std::byte* to, const std::byte* from, std::size_t count, std::size_t step) noexcept {
+  std::size_t done = 0;
+  if (step == 1) {
+    if constexpr (sizeof(T) < 8) done = sum_wide<T, kSwap>(to, from, count);
+  } else if (step == 2) {
+    sum_pixels<T, kSwap, 2>(to, from, count / 2);
+    done = count / 2 * 2;
+  } else if (step == 3) {
+    sum_pixels<T, kSwap, 3>(to, from, count / 3);
+    done = count / 3 * 3;
+  } else if (step == 4) {
+    sum_pixels<T, kSwap, 4>(to, from, count / 4);
+    done = count / 4 * 4;
+  }
+  sum_items<T, kSwap>(to, from, done, count, step);
+}
+
+template <class T>
+void sum_any(std::byte* to, const std::byte* from, std::size_t count, std::size_t step, bool swap) noexcept {
+  if (swap) {
+    sum_typed<T, true>(to, from, count, step);
+  } else {
+    sum_typed<T, false>(to, from, count, step);
+  }
+}
+
+// Puts the byte planes of a row together; the last plane is the least significant.
+template <std::size_t kBytes, class T>
+void join_planes(std::byte* to, const std::byte* planes, std::size_t begin, std::size_t count) noexcept {
+  for (std::size_t i = begin; i < count; ++i) {
+    T value = 0;
+    for (std::size_t b = 0; b < kBytes; ++b) {
+      value = static_cast<T>(value << 8 | static_cast<T>(planes[b * count + i]));
+    }
+    std::memcpy(to + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+#if defined(__SSE4_1__)
+inline __m128i load16(const std::byte* from) noexcept {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+}
+inline void store16(std::byte* to, __m128i x) noexcept { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), x); }
+
+std::size_t join_wide_2(std::byte* to, const std::byte* planes, std::size_t count) noexcept {
+  std::size_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    const __m128i high = load16(planes + i), low = load16(planes + count + i);
+    store16(to + 2 * i, _mm_unpacklo_epi8(low, high));
+    store16(to + 2 * i + 16, _mm_unpackhi_epi8(low, high));
+  }
+  return i;
+}
+
+std::size_t join_wide_4(std::byte* to, const std::byte* planes, std::size_t count) noexcept {
+  std::size_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    const __m128i b3 = load16(planes + i), b2 = load16(planes + count + i), b1 = load16(planes + 2 * count + i),
+                  b0 = load16(planes + 3 * count + i);
+    const __m128i low_a = _mm_unpacklo_epi8(b0, b1), low_b = _mm_unpackhi_epi8(b0, b1);
+    const __m128i high_a = _mm_unpacklo_epi8(b2, b3), high_b = _mm_unpackhi_epi8(b2, b3);
+    store16(to + 4 * i, _mm_unpacklo_epi16(low_a, high_a));
+    store16(to + 4 * i + 16, _mm_unpackhi_epi16(low_a, high_a));
+    store16(to + 4 * i + 32, _mm_unpacklo_epi16(low_b, high_b));
+    store16(to + 4 * i + 48, _mm_unpackhi_epi16(low_b, high_b));
+  }
+  return i;
+}
+#endif
+
+}  // namespace
+
+void sum_row(std::byte* to, const std::byte* from, std::size_t count, std::uint32_t item_bytes, std::size_t step,
+             bool swap) noexcept {
+  switch (item_bytes) {
+    case 1:
+      return sum_any<std::uint8_t>(to, from, count, step, false);
+    case 2:
+      return sum_any<std::uint16_t>(to, from, count, step, swap);
+    case 4:
+      return sum_any<std::uint32_t>(to, from, count, step, swap);
+    default:
+      return sum_any<std::uint64_t>(to, from, count, step, swap);
+  }
+}
+
+void restore_float_row(std::byte* to, const std::byte* from, std::size_t count, std::uint32_t item_bytes,
+                       std::size_t step, std::byte* work) noexcept {
+  sum_row(work, from, count * item_bytes, 1, step, false);
+  std::size_t done = 0;
+  switch (item_bytes) {
+    case 2:
+#if defined(__SSE4_1__)
+      done = join_wide_2(to, work, count);
+#endif
+      return join_planes<2, std::uint16_t>(to, work, done, count);
+    case 3:
+      return join_planes<3, std::uint32_t>(to, work, 0, count);
+    case 4:
+#if defined(__SSE4_1__)
+      done = join_wide_4(to, work, count);
+#endif
+      return join_planes<4, std::uint32_t>(to, work, done, count);
+    default:
+      return join_planes<8, std::uint64_t>(to, work, 0, count);
+  }
+}
+
+namespace {
+
+template <class T>
+void unpack_typed(std::byte* to, const std::byte* from, std::size_t count, std::uint32_t bits,
+                  bool is_signed) noexcept {
+  std::uint64_t have = 0;  // bits that were read and not yet used, right-aligned
+  std::uint32_t left = 0;  // how many
+  const std::uint64_t mask = bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+  const std::uint64_t sign = std::uint64_t{1} << (bits - 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t value = 0;
+    std::uint32_t wanted = bits;
+    while (wanted > 0) {
+      if (left == 0) {
+        have = static_cast<std::uint64_t>(*from++);
+        left = 8;
+      }
+      const std::uint32_t take = wanted < left ? wanted : left;
+      value = value << take | (have >> (left - take) & ((1U << take) - 1));
+      left -= take;
+      wanted -= take;
+    }
+    if (is_signed && (value & sign) != 0) value |= ~mask;
+    const auto item = static_cast<T>(value);
+    std::memcpy(to + i * sizeof(T), &item, sizeof(T));
+  }
+}
+
+}  // namespace
+
+void unpack_row(std::byte* to, const std::byte* from, std::size_t count, std::uint32_t bits, std::uint32_t item_bytes,
+                bool is_signed) noexcept {
+  switch (item_bytes) {
+    case 1:
+      return unpack_typed<std::uint8_t>(to, from, count, bits, is_signed);
+    case 2:
+      return unpack_typed<std::uint16_t>(to, from, count, bits, is_signed);
+    case 4:
+      return unpack_typed<std::uint32_t>(to, from, count, bits, is_signed);
+    default:
+      return unpack_typed<std::uint64_t>(to, from, count, bits, is_signed);
+  }
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "codec/codec_chain.h"
+#include "format/tiff/tiff_image.h"
+
+namespace penstock::inline v0 {
+
+/// The chain that decodes one tile or strip, and what is known of it.
+struct tiff_chain {
+  codec_chain chain;
+  tiff_samples samples;  ///< of the decompressed bytes
+  bool compressed = false;
+  std::uint64_t max_ratio = 1;  ///< no stream decodes to more times its length
+};
+
+/// \param rows       Of the tile or strip.
+/// \param band_axis  Of the cell: 0, 2, or -1.
+/// \param picked     The samples of a pixel that are the cell's bands.
+/// \error unsupported  The compression, by name. \error corrupt_data  Sizes that leave 62 bits.
+result<tiff_chain> make_tiff_chain(const tiff_image& image, std::uint64_t rows, int band_axis,
+                                   const std::vector<std::uint32_t>& picked);
+
+}  // namespace penstock::inline v0

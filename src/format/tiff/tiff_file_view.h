@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <penstock/store.h>
+
+namespace penstock::inline v0 {
+
+/// The pieces of a file that were read so far. A parser asks for a range; who owns the view reads what is missing and
+/// lets the parser go on.
+class tiff_file_view {
+ public:
+  /// \param size  Of the whole file; byte_range::kAll where it is not known.
+  void set_size(std::uint64_t size) noexcept { size_ = size; }
+  std::uint64_t size() const noexcept { return size_; }
+  void add(std::uint64_t offset, std::vector<std::byte> bytes);
+
+  /// The bytes, or null where not all of them were read.
+  const std::byte* find(std::uint64_t offset, std::uint64_t length) const noexcept;
+  /// False where the range cannot lie within the file.
+  bool may_hold(std::uint64_t offset, std::uint64_t length) const noexcept {
+    return length <= size_ && offset <= size_ - length;
+  }
+
+ private:
+  struct piece {
+    std::uint64_t offset;
+    std::vector<std::byte> bytes;
+  };
+  std::uint64_t size_ = byte_range::kAll;
+  std::vector<piece> pieces_;
+};
+
+}  // namespace penstock::inline v0

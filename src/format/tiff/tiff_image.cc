@@ -1,0 +1,215 @@
+#include "format/tiff/tiff_image.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::uint64_t kMaxLength = std::uint64_t{1} << 40;
+
+class tag_reader {
+ public:
+  explicit tag_reader(const tiff_details& from) noexcept : from_(from) {}
+
+  const tiff_tag* find(tiff_id id) const noexcept {
+    for (const tiff_tag& each : from_.tags) {
+      if (each.tag == static_cast<std::uint16_t>(id)) return &each;
+    }
+    return nullptr;
+  }
+  bool has(tiff_id id) const noexcept { return find(id) != nullptr; }
+
+  std::optional<std::uint64_t> integer(tiff_id id, std::uint64_t i = 0) const noexcept {
+    const tiff_tag* const tag = find(id);
+    return tag == nullptr ? std::nullopt : tiff_integer(tag->value, tag->type, i, from_.big_endian);
+  }
+
+  /// The one value that all samples share.
+  result<std::uint64_t> shared(tiff_id id, std::string_view name, std::uint64_t absent) const {
+    const tiff_tag* const tag = find(id);
+    if (tag == nullptr || tag->count == 0) return absent;
+    const std::optional<std::uint64_t> first = integer(id);
+    if (!first) return error(errc::corrupt_data, fmt::format("tag {} ({}) cannot be read", tag->tag, name));
+    for (std::uint64_t i = 1; i < tag->count; ++i) {
+      if (integer(id, i) != first)
+        return error(errc::unsupported, fmt::format("samples of unequal {} are not readable", name));
+    }
+    return *first;
+  }
+
+ private:
+  const tiff_details& from_;
+};
+
+result<sample_kind> kind_of(std::uint64_t format, std::uint64_t bits) {
+  switch (format) {
+    case 1:
+    case 4:  // of no known format: GDAL and tifffile take them for unsigned
+      return sample_kind::unsigned_integer;
+    case 2:
+      return sample_kind::signed_integer;
+    case 3:
+      return sample_kind::floating;
+    case 5:
+      return sample_kind::complex_integer;
+    case 6:
+      return sample_kind::complex_floating;
+    default:
+      return error(errc::unsupported, fmt::format("SampleFormat {} ({} bits) is not readable", format, bits));
+  }
+}
+
+tiff_array array_of(const tiff_directory& directory, tiff_id id) noexcept {
+  const tiff_entry* const entry = directory.find(id);
+  if (entry == nullptr || entry->count == 0) return {};
+  const std::uint32_t width = tiff_type_bytes(entry->type);
+  if (width < 2 || entry->type == 5 || (entry->type >= 10 && entry->type <= 12)) return {};  // no integers
+  return {entry->offset, entry->count, width};
+}
+
+std::optional<double> nodata_of(const tiff_tag* tag) {
+  if (tag == nullptr || tag->value.empty()) return std::nullopt;
+  std::string text(reinterpret_cast<const char*>(tag->value.data()), tag->value.size());
+  text.resize(std::min(text.find('\0'), text.size()));
+  const std::size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string::npos) return std::nullopt;
+  text.erase(0, begin);
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const char* const first = text.data() + (text[0] == '+' ? 1 : 0);
+  if (std::from_chars(first, end, value).ec == std::errc()) return value;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view compression_name(std::uint16_t compression) noexcept {
+  switch (compression) {
+    case 1:
+      return "none";
+    case 2:
+    case 32771:
+      return "ccitt_rle";
+    case 3:
+      return "ccitt_fax3";
+    case 4:
+      return "ccitt_fax4";
+    case 5:
+      return "lzw";
+    case 6:
+      return "old_jpeg";
+    case 7:
+      return "jpeg";
+    case 8:
+    case 32946:
+      return "deflate";
+    case 32773:
+      return "packbits";
+    case 32809:
+      return "thunderscan";
+    case 33003:
+    case 33004:
+    case 33005:
+    case 34712:
+      return "jpeg2000";
+    case 34676:
+    case 34677:
+      return "sgilog";
+    case 34887:
+      return "lerc";
+    case 34892:
+      return "lossy_jpeg";
+    case 34925:
+      return "lzma";
+    case 50000:
+      return "zstd";
+    case 50001:
+      return "webp";
+    case 50002:
+    case 52546:
+      return "jpegxl";
+    default:
+      return "unknown";
+  }
+}
+
+result<tiff_image> tiff_image::read(const tiff_details& from, const tiff_directory& directory) {
+  const tag_reader tags(from);
+  tiff_image out;
+  out.big_endian = from.big_endian;
+  const auto width = tags.integer(tiff_id::image_width), height = tags.integer(tiff_id::image_length);
+  if (!width || !height || *width == 0 || *height == 0 || *width > kMaxLength || *height > kMaxLength) {
+    return error(errc::corrupt_data,
+                 fmt::format("ImageWidth is {}, ImageLength {}", width.value_or(0), height.value_or(0)));
+  }
+  out.width = *width;
+  out.height = *height;
+  const std::uint64_t samples = tags.integer(tiff_id::samples_per_pixel).value_or(1);
+  if (samples == 0 || samples > 65535) return error(errc::corrupt_data, fmt::format("SamplesPerPixel is {}", samples));
+  out.samples = static_cast<std::uint32_t>(samples);
+  PENSTOCK_ASSIGN(const std::uint64_t bits, tags.shared(tiff_id::bits_per_sample, "BitsPerSample", 1));
+  if (bits == 0 || bits > 128) return error(errc::unsupported, fmt::format("{} bits a sample are not readable", bits));
+  out.bits = static_cast<std::uint32_t>(bits);
+  PENSTOCK_ASSIGN(const std::uint64_t format, tags.shared(tiff_id::sample_format, "SampleFormat", 1));
+  PENSTOCK_ASSIGN(out.kind, kind_of(format, bits));
+  out.compression = static_cast<std::uint16_t>(tags.integer(tiff_id::compression).value_or(1));
+  out.photometric = static_cast<std::uint16_t>(tags.integer(tiff_id::photometric).value_or(0));
+  out.reversed_bits = tags.integer(tiff_id::fill_order) == std::uint64_t{2};
+  out.planar = samples > 1 && tags.integer(tiff_id::planar_configuration) == std::uint64_t{2};
+  if (tags.integer(tiff_id::image_depth).value_or(1) != 1)
+    return error(errc::unsupported, "volumes (ImageDepth above 1) are not readable");
+  // Codecs of pictures have no predictors; writers leave the tag in.
+  constexpr tiff_compression kOfSamples[] = {
+      tiff_compression::none,    tiff_compression::packbits, tiff_compression::lzw, tiff_compression::adobe_deflate,
+      tiff_compression::deflate, tiff_compression::zstd,     tiff_compression::lzma};
+  if (std::find(std::begin(kOfSamples), std::end(kOfSamples), static_cast<tiff_compression>(out.compression)) !=
+      std::end(kOfSamples)) {
+    out.predictor =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(tags.integer(tiff_id::predictor).value_or(1), 65536));
+  }
+
+  out.tiled = tags.has(tiff_id::tile_width) || tags.has(tiff_id::tile_offsets);
+  if (out.tiled) {
+    const std::uint64_t across = tags.integer(tiff_id::tile_width).value_or(0);
+    const std::uint64_t down = tags.integer(tiff_id::tile_length).value_or(0);
+    if (across == 0 || down == 0 || across > kMaxLength || down > kMaxLength)
+      return error(errc::corrupt_data, fmt::format("tiles are {} wide and {} high", across, down));
+    out.cell_width = across;
+    out.cell_height = down;
+    out.offsets = array_of(directory, tiff_id::tile_offsets);
+    out.byte_counts = array_of(directory, tiff_id::tile_byte_counts);
+  }
+  if (!out.tiled || out.offsets.width == 0) {
+    // Some writers use the tags of strips for tiles.
+    out.offsets = array_of(directory, tiff_id::strip_offsets);
+    out.byte_counts = array_of(directory, tiff_id::strip_byte_counts);
+  }
+  if (!out.tiled) {
+    out.cell_width = out.width;
+    out.cell_height = tags.integer(tiff_id::rows_per_strip).value_or(out.height);
+    if (out.cell_height == 0 || out.cell_height > out.height) out.cell_height = out.height;
+  }
+  if (out.offsets.width == 0) {
+    return error(errc::corrupt_data, fmt::format("the image has no {}", out.tiled ? "TileOffsets" : "StripOffsets"));
+  }
+  out.nodata = nodata_of(tags.find(tiff_id::gdal_nodata));
+  if (!out.nodata) {
+    for (const tiff_tag& each : from.page_tags) {
+      if (each.tag == static_cast<std::uint16_t>(tiff_id::gdal_nodata)) out.nodata = nodata_of(&each);
+    }
+  }
+  for (const tiff_id id : {tiff_id::jpeg_tables, tiff_id::ycbcr_subsampling, tiff_id::t4_options, tiff_id::t6_options,
+                           tiff_id::lerc_parameters, tiff_id::extra_samples, tiff_id::reference_black_white}) {
+    if (const tiff_tag* const tag = tags.find(id)) out.decoding.push_back(*tag);
+  }
+  return out;
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <penstock/result.h>
+#include <penstock/store.h>
+#include <penstock/tiff_header.h>
+#include "format/tiff/tiff_file_view.h"
+#include "format/tiff/tiff_tags.h"
+
+namespace penstock::inline v0 {
+
+/// Finds one image in a TIFF and reads its tags. Performs no I/O: it asks for ranges until it has what it needs.
+///
+/// Only as much of the chain of directories is followed as the image and its page's overviews and masks need. A chain
+/// that leads back to where it was ends there; a damaged part of it is an error only for who wants what lies behind.
+/// Source: TIFF 6.0; "The BigTIFF file format" (awaresystems); GDAL's page on Cloud Optimized GeoTIFF.
+class tiff_parser {
+ public:
+  explicit tiff_parser(tiff_options wanted) : wanted_(std::move(wanted)) {}
+
+  /// Goes on with what `file` holds by now.
+  /// \returns The next range to read, or nothing at the end.
+  /// \error corrupt_data  Where the file contradicts itself. \error not_found  It has no such page, level or mask.
+  result<std::optional<byte_range>> advance(const tiff_file_view& file);
+
+  /// At the end: what was found.
+  tiff_details take_details() noexcept { return std::move(details_); }
+  /// The directory of the image, and where its values lie.
+  const tiff_directory& directory() const noexcept { return image_; }
+
+  /// True where the first bytes of a file say that it is a TIFF.
+  static bool is_tiff(std::span<const std::byte> begin) noexcept;
+
+ private:
+  // What a directory is to others.
+  struct summary {
+    std::uint64_t offset = 0;
+    std::uint64_t width = 0, height = 0;
+    std::uint64_t subfile_type = 0;
+    bool overview() const noexcept { return (subfile_type & 1) != 0; }
+    bool mask() const noexcept { return (subfile_type & 4) != 0; }
+  };
+  enum class step : std::uint8_t { header, chain, sub_directories, choose, image_values, page_values, done };
+  using need = std::optional<byte_range>;
+
+  result<need> read_header(const tiff_file_view& file);
+  result<need> read_directory(const tiff_file_view& file, std::uint64_t offset, tiff_directory& out,
+                              std::uint64_t& next);
+  result<need> summarise(const tiff_file_view& file, const tiff_directory& from, summary& out);
+  result<need> follow_chain(const tiff_file_view& file);
+  result<need> read_sub_directories(const tiff_file_view& file);
+  result<need> read_values(const tiff_file_view& file, const tiff_directory& from, std::vector<tiff_tag>& out);
+  result<> choose();
+  bool chain_suffices() const noexcept;
+  std::optional<std::uint64_t> integer(const tiff_file_view& file, const tiff_directory& from, tiff_id tag,
+                                       need& missing) const;
+
+  tiff_options wanted_;
+  step step_ = step::header;
+  std::uint64_t next_ = 0;  // of the chain; 0: it ended
+  std::set<std::uint64_t> seen_;
+  std::optional<error> broken_;  // why the chain ended early
+  std::vector<summary> chain_;
+  std::vector<std::size_t> pages_;  // which of them are pages
+  tiff_directory page_, image_;
+  std::vector<summary> levels_;  // the page, then its overviews
+  std::vector<summary> sub_;     // what the page's SubIFDs are
+  std::vector<std::uint64_t> sub_offsets_;
+  bool sub_listed_ = false;
+  std::optional<std::uint64_t> mask_at_;
+  std::uint64_t image_offset_ = 0, page_offset_ = 0;
+  bool have_image_ = false, have_page_ = false;
+  std::size_t next_value_ = 0;
+  tiff_details details_;
+};
+
+}  // namespace penstock::inline v0

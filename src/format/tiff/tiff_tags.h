@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <penstock/result.h>
+
+namespace penstock::inline v0 {
+
+/// The tags that decoding needs. Source: TIFF 6.0 and its technical notes; GDAL's GeoTIFF page for 42112 and 42113.
+enum class tiff_id : std::uint16_t {
+  new_subfile_type = 254,
+  image_width = 256,
+  image_length = 257,
+  bits_per_sample = 258,
+  compression = 259,
+  photometric = 262,
+  fill_order = 266,
+  strip_offsets = 273,
+  samples_per_pixel = 277,
+  rows_per_strip = 278,
+  strip_byte_counts = 279,
+  planar_configuration = 284,
+  t4_options = 292,
+  t6_options = 293,
+  predictor = 317,
+  tile_width = 322,
+  tile_length = 323,
+  tile_offsets = 324,
+  tile_byte_counts = 325,
+  sub_ifds = 330,
+  extra_samples = 338,
+  sample_format = 339,
+  jpeg_tables = 347,
+  ycbcr_subsampling = 530,
+  reference_black_white = 532,
+  image_depth = 32997,
+  gdal_metadata = 42112,
+  gdal_nodata = 42113,
+  lerc_parameters = 50674,
+};
+
+/// Bytes of one value of a type, or 0 where nobody knows it.
+std::uint32_t tiff_type_bytes(std::uint16_t type) noexcept;
+
+/// Reads numbers of a file's byte order.
+template <class T>
+T tiff_number(const std::byte* at, bool big_endian) noexcept {
+  T value = 0;
+  for (std::size_t i = 0; i < sizeof(T); ++i) {
+    const std::size_t place = big_endian ? i : sizeof(T) - 1 - i;
+    value = static_cast<T>(static_cast<T>(value << (sizeof(T) > 1 ? 8 : 0)) | static_cast<T>(at[place]));
+  }
+  return value;
+}
+
+/// The value of index `i` of an integer type as a number; nothing for other types and for negative ones.
+std::optional<std::uint64_t> tiff_integer(std::span<const std::byte> value, std::uint16_t type, std::uint64_t i,
+                                          bool big_endian) noexcept;
+
+/// An entry of a directory: where its value lies.
+struct tiff_entry {
+  std::uint16_t tag = 0;
+  std::uint16_t type = 0;
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;   ///< of all values
+  std::uint64_t offset = 0;  ///< in the file; of small values within the directory itself
+};
+
+/// A directory's entries, by tag.
+struct tiff_directory {
+  std::uint64_t offset = 0;
+  std::vector<tiff_entry> entries;
+  const tiff_entry* find(tiff_id tag) const noexcept;
+};
+
+}  // namespace penstock::inline v0
