@@ -29,6 +29,7 @@ struct place_options {
 /// nothing stands yet. `zip:` says that its first file, or its first part that ends with `.zip`, is an archive.
 ///
 /// `http:` and `https:` name a server's files below the URL's last '/': what stands behind it is the path.
+/// `s3://bucket/path` and `gs://bucket/path` name a bucket and the path in it.
 /// \error unsupported  No store for that scheme. \error invalid_argument  The path is empty.
 PENSTOCK_API result<place> find_place(std::string_view uri, const place_options& options = {});
 

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/context_state.h"
 #include "store/http_store.h"
+#include "store/s3_store.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -29,13 +32,28 @@ result<place> find_http_place(std::string_view uri, const place_options& options
   return out;
 }
 
+result<place> find_bucket_place(std::string_view uri, s3_flavour flavour, const place_options& options) {
+  std::string_view rest = uri.substr(uri.find("://") + 3);
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  PENSTOCK_ASSIGN(std::shared_ptr<s3_account> account,
+                  s3_account::make(flavour, std::string(rest.substr(0, slash)), options.remote));
+  PENSTOCK_ASSIGN(std::shared_ptr<http_transport> through, transport_of(options));
+  rest.remove_prefix(std::min(slash + 1, rest.size()));
+  while (!rest.empty() && rest.back() == '/') rest.remove_suffix(1);
+  return place{std::make_shared<s3_store>(std::move(through), std::move(account), options.remote), std::string(rest)};
+}
+
 }  // namespace
 
 result<place> find_remote_place(std::string_view uri, const place_options& options) {
   const std::string_view scheme = uri.substr(0, uri.find("://"));
-  auto found = scheme == "http" || scheme == "https"
-                   ? find_http_place(uri, options)
-                   : error(errc::unsupported, fmt::format("no store for '{}:'", scheme));
+  const auto find = [&]() -> result<place> {
+    if (scheme == "http" || scheme == "https") return find_http_place(uri, options);
+    if (scheme == "s3") return find_bucket_place(uri, s3_flavour::aws, options);
+    if (scheme == "gs") return find_bucket_place(uri, s3_flavour::google, options);
+    return error(errc::unsupported, fmt::format("no store for '{}:'", scheme));
+  };
+  auto found = find();
   if (!found.ok()) return std::move(found).error().note(fmt::format("opening '{}'", without_secrets(uri)));
   return found;
 }

@@ -10,6 +10,7 @@
 #include "store/file_store.h"
 #include "store/http_store.h"
 #include "store/memory_store.h"
+#include "store/s3_store.h"
 #include "store/zip_store.h"
 #include "support/http_server.h"
 
@@ -396,6 +397,26 @@ store_subject http_subject() {
   out.keeper = std::move(server);
   return out;
 }
+remote_options bucket_options(const http_server& server) {
+  remote_options out;
+  out.endpoint_url = server.url();
+  out.key = "me";
+  out.secret = "not telling";
+  return out;
+}
+store_subject s3_subject(const s3_store_options& sizes) {
+  auto server = std::make_shared<http_server>();
+  const remote_options options = bucket_options(*server);
+  auto made = std::make_shared<s3_store>(*http_transport::make(16),
+                                         *s3_account::make(s3_flavour::aws, "bucket", options), options, sizes);
+  return writable_subject(std::move(made), std::move(server));
+}
+s3_store_options small_parts() {
+  s3_store_options out;
+  out.multipart_bytes = 2;
+  out.part_bytes = 5000;
+  return out;
+}
 fault_script copying() {
   fault_script script;
   script.lends = false;
@@ -418,6 +439,8 @@ const store_case kCases[] = {
     {"unversioned", [] { return fault_subject(std::make_shared<memory_store>(), unversioned()); }},
     {"deferred", deferred_subject},
     {"http", http_subject},
+    {"s3", [] { return s3_subject({}); }},
+    {"s3_in_parts", [] { return s3_subject(small_parts()); }},
 };
 INSTANTIATE_TEST_SUITE_P(Stores, StoreContract, testing::ValuesIn(kCases),
                          [](const auto& each) { return each.param.name; });

@@ -18,19 +18,6 @@ std::string lowered(std::string text) {
   return text;
 }
 
-std::string decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size()) {
-      out.push_back(static_cast<char>(std::stoi(std::string(text.substr(i + 1, 2)), nullptr, 16)));
-      i += 2;
-    } else {
-      out.push_back(text[i]);
-    }
-  }
-  return out;
-}
-
 bool send_all(int socket, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -55,6 +42,19 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> range_of(const std::strin
 }
 
 }  // namespace
+
+std::string percent_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size()) {
+      out.push_back(static_cast<char>(std::stoi(std::string(text.substr(i + 1, 2)), nullptr, 16)));
+      i += 2;
+    } else {
+      out.push_back(text[i]);
+    }
+  }
+  return out;
+}
 
 void http_server::reply::set(const std::string& name, std::string value) {
   remove(name);
@@ -91,7 +91,9 @@ http_server::~http_server() {
 
 void http_server::set(const std::string& path, std::string bytes) {
   const std::lock_guard lock(mutex_);
-  objects_[path] = {std::move(bytes), "\"" + std::to_string(++generation_) + "\""};
+  std::string tag = "\"";
+  tag.append(std::to_string(++generation_)).append("\"");
+  objects_[path] = {std::move(bytes), std::move(tag)};
 }
 void http_server::remove(const std::string& path) {
   const std::lock_guard lock(mutex_);
@@ -177,11 +179,22 @@ bool http_server::receive(int socket, std::string& buffer, request& out) {
   return true;
 }
 
-http_server::reply http_server::answer(const request& asked) const {
+std::map<std::string, std::string> http_server::objects() const {
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, std::string> out;
+  for (const auto& [path, found] : objects_) out.emplace(path, found.bytes);
+  return out;
+}
+
+http_server::reply http_server::answer(const request& asked) {
   reply out;
   out.no_body = asked.method == "HEAD";
-  const std::string path = decoded(asked.target.substr(0, asked.target.find('?')));
+  const std::string path = percent_decoded(asked.target.substr(0, asked.target.find('?')));
+  const std::string query =
+      asked.target.find('?') == std::string::npos ? "" : asked.target.substr(asked.target.find('?') + 1);
   const std::lock_guard lock(mutex_);
+  if (asked.method != "GET" && asked.method != "HEAD") return answer_write(asked, path, query);
+  if (query.find("list-type=2") != std::string::npos) return answer_list(path, query);
   const auto at = objects_.find(path);
   if (at == objects_.end()) {
     out.status = 404;

@@ -19,7 +19,8 @@
 namespace penstock::test {
 
 /// An HTTP/1.1 server of this process, on a free port of 127.0.0.1: objects by path, byte ranges, entity tags,
-/// keep-alive. What it does wrong is a script. Each connection has a thread; it ends with the server.
+/// keep-alive. It also speaks S3's protocol, without buckets' properties: PUT, DELETE, ListObjectsV2, uploads in parts,
+/// each on condition of tags. What it does wrong is a script. Each connection has a thread; it ends with the server.
 class http_server {
  public:
   struct request {
@@ -55,6 +56,8 @@ class http_server {
   http_server(const http_server&) = delete;
   http_server& operator=(const http_server&) = delete;
 
+  /// What was put, by path.
+  std::map<std::string, std::string> objects() const;
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
   void set(const std::string& path, std::string bytes);
   void remove(const std::string& path);
@@ -74,7 +77,9 @@ class http_server {
   void accept_all();
   void serve(int socket, std::uint64_t which);
   static bool receive(int socket, std::string& buffer, request& out);
-  reply answer(const request& asked) const;
+  reply answer(const request& asked);
+  reply answer_write(const request& asked, const std::string& path, const std::string& query);  // http_server_s3.cc
+  reply answer_list(const std::string& bucket, const std::string& query) const;
   static bool send_reply(int socket, const reply& what);
 
   int listener_ = -1;
@@ -82,11 +87,14 @@ class http_server {
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;
   std::map<std::string, object> objects_;
+  std::map<std::string, std::map<int, std::string>> uploads_;
   std::uint64_t generation_ = 0, requests_ = 0;
   script script_;
   std::vector<request> log_;
   std::list<connection> connections_;
   std::thread acceptor_;
 };
+
+std::string percent_decoded(std::string_view text);
 
 }  // namespace penstock::test

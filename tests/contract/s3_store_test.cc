@@ -1,0 +1,161 @@
+// What the S3 store does beyond the contract: parts, doubt, pages, signatures.
+
+#include "store/s3_store.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "store/store_fixture.h"
+#include "support/http_server.h"
+
+namespace penstock::test {
+namespace {
+
+using reply = http_server::reply;
+using request = http_server::request;
+
+class S3Store : public testing::Test {
+ protected:
+  std::shared_ptr<s3_store> make(s3_flavour flavour = s3_flavour::aws, const s3_store_options& sizes = {}) {
+    options_.endpoint_url = server_.url();
+    options_.retries = 2;
+    return std::make_shared<s3_store>(*http_transport::make(8), *s3_account::make(flavour, "bucket", options_),
+                                      options_, sizes);
+  }
+  static result<version> put(store& to, std::string_view text, const write_condition& condition = {}) {
+    const bytes data = to_bytes(text);
+    const part whole(data);
+    return to.put("k", {&whole, 1}, condition);
+  }
+
+  http_server server_;
+  remote_options options_;
+};
+
+TEST_F(S3Store, LargeObjectsGoUpInParts) {
+  s3_store_options sizes;
+  sizes.multipart_bytes = 10;
+  sizes.part_bytes = 4;
+  const auto to = make(s3_flavour::aws, sizes);
+  const bytes one = to_bytes("0123456"), two = to_bytes(""), three = to_bytes("789abcdefghijk");
+  const part parts[] = {one, two, three};
+  ASSERT_TRUE(to->put("k", parts, {}).ok());
+  EXPECT_EQ(server_.objects().at("/bucket/k"), "0123456789abcdefghijk");
+  EXPECT_EQ(server_.log().size(), 1u + 6u + 1u);
+  server_.clear_log();
+  ASSERT_TRUE(put(*to, "0123456789").ok());
+  EXPECT_EQ(server_.log().size(), 1u) << "ten bytes go at once";
+}
+
+TEST_F(S3Store, AFailedUploadLeavesNoPartsBehind) {
+  s3_store_options sizes;
+  sizes.multipart_bytes = 10;
+  sizes.part_bytes = 4;
+  server_.on_request([](const request& asked, reply& out) {
+    if (asked.target.find("partNumber=3") != std::string::npos) out.status = 403;
+  });
+  const auto done = put(*make(s3_flavour::aws, sizes), "0123456789abcdef");
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code(), errc::permission_denied);
+  EXPECT_EQ(server_.log().back().method, "DELETE");
+  EXPECT_TRUE(server_.objects().empty());
+}
+
+TEST_F(S3Store, AnUploadThatFailsInItsLastAnswerIsAnError) {
+  s3_store_options sizes;
+  sizes.multipart_bytes = 1;
+  server_.on_request([](const request& asked, reply& out) {
+    if (asked.method == "POST" && asked.target.find("uploadId") != std::string::npos)
+      out.body = "<Error><Code>InternalError</Code><Message>sorry</Message></Error>";
+  });
+  const auto done = put(*make(s3_flavour::aws, sizes), "0123");
+  ASSERT_FALSE(done.ok());
+  EXPECT_NE(done.error().to_string().find("InternalError: sorry"), std::string::npos) << done.error().to_string();
+}
+
+// The first attempt is carried out and its answer lost; the second finds an object in its way.
+TEST_F(S3Store, AWriteWhoseAnswerWasLostIsKnownAgain) {
+  server_.on_request([](const request& asked, reply& out) {
+    if (asked.number == 1) out.no_answer = true;
+  });
+  write_condition absent;
+  absent.what = write_condition::kind::must_be_absent;
+  const auto to = make();
+  const auto first = put(*to, "mine", absent);
+  ASSERT_TRUE(first.ok()) << first.error().to_string();
+  EXPECT_TRUE(read_now(*to, "k")->seen == *first);
+  const auto second = put(*to, "mine", absent);
+  ASSERT_FALSE(second.ok()) << "without a doubt it is somebody else's";
+  EXPECT_EQ(second.error().code(), errc::version_changed);
+}
+
+TEST_F(S3Store, AWriteThatLostIsNotTakenForItsOwn) {
+  server_.set("/bucket/k", "theirs");
+  server_.on_request([](const request& asked, reply& out) {
+    if (asked.number == 1) out.no_answer = true;
+  });
+  write_condition absent;
+  absent.what = write_condition::kind::must_be_absent;
+  const auto done = put(*make(), "mine", absent);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code(), errc::version_changed);
+  EXPECT_EQ(server_.objects().at("/bucket/k"), "theirs");
+}
+
+TEST_F(S3Store, GoogleReplacesOnConditionOfTheGeneration) {
+  server_.on_request([](const request&, reply& out) { out.set("x-goog-generation", "17"); });
+  const auto to = make(s3_flavour::google);
+  EXPECT_EQ(to->uri(), "gs://bucket");
+  const auto first = put(*to, "one");
+  ASSERT_TRUE(first.ok());
+  write_condition match;
+  match.what = write_condition::kind::must_match;
+  match.expected = *first;
+  ASSERT_TRUE(put(*to, "two", match).ok());
+  EXPECT_EQ(server_.log().back().field("x-goog-if-generation-match"), "17");
+  match.what = write_condition::kind::must_be_absent;
+  static_cast<void>(put(*to, "three", match));
+  EXPECT_EQ(server_.log().back().field("x-goog-if-generation-match"), "0");
+}
+
+TEST_F(S3Store, SignsEveryAttempt) {
+  options_.key = "me", options_.secret = "s", options_.session_token = "t";
+  server_.set("/bucket/k", "x");
+  ASSERT_TRUE(read_now(*make(), "k").ok());
+  const request asked = server_.log().at(0);
+  EXPECT_EQ(asked.field("authorization").substr(0, 31), "AWS4-HMAC-SHA256 Credential=me/");
+  EXPECT_EQ(asked.field("x-amz-security-token"), "t");
+}
+
+TEST_F(S3Store, AMissingBucketIsNoAbsentObject) {
+  server_.on_request([](const request&, reply& out) {
+    out.status = 404;
+    out.body = "<Error><Code>NoSuchBucket</Code><Message>The specified bucket does not exist</Message></Error>";
+  });
+  EXPECT_EQ(code_of(read_now(*make(), "k")), errc::io_error);
+  struct : key_sink {
+    bool key(std::string_view, std::uint64_t) override { return true; }
+  } sink;
+  EXPECT_FALSE(make()->list("", listing::objects, sink).ok());
+  EXPECT_FALSE(put(*make(), "x").ok());
+}
+
+TEST_F(S3Store, AListingThatGoesInACircleEnds) {
+  server_.on_request([](const request& asked, reply& out) {
+    if (asked.target.find("list-type") == std::string::npos) return;
+    out.body =
+        "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>1</NextContinuationToken>"
+        "</ListBucketResult>";
+  });
+  struct : key_sink {
+    bool key(std::string_view, std::uint64_t) override { return true; }
+  } sink;
+  const auto done = make()->list("", listing::objects, sink);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code(), errc::corrupt_data);
+}
+
+}  // namespace
+}  // namespace penstock::test
