@@ -32,6 +32,7 @@ def copy(
     progress: Progress | None = None,
     context: Context | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
 ) -> Array | Group:
     """Copy an array, or a group and everything in it, and open the copy.
 
@@ -56,13 +57,15 @@ def copy(
     resume
         Go on with a copy that was interrupted: metadata is written first, and objects that are there are not copied
         again. What stands at the target must have the same metadata.
+    storage_options, target_options
+        Of the source's and of the target's URI, as for `open`.
     progress
         Called as `progress(path, done_bytes, total_bytes)` on any thread; False stops the copy.
     """
     context = current_context() if context is None else context
     if not isinstance(source, Array | Group):
         source = open(source, context=context, storage_options=storage_options)
-    store, inside = place_of(target, path)
+    store, inside = place_of(target, path, target_options, context)
     made_as = zarr_format or (2 if source.format == "zarr2" else 3)
     options: dict[str, Any] = {
         "chunks": None if chunks is None else tuple(chunks),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock import _core
+from penstock import _core, _remote
 from penstock._array import Array
 from penstock._attributes import to_json
 from penstock._context import Context, current_context
@@ -47,6 +47,7 @@ def create_array(
     chunk_key_encoding: Any = None,
     dimension_separator: str | None = None,
     context: Context | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Array:
     """Make a new array and open it. Groups that miss on the way to it are made; nothing is written before all is right.
 
@@ -78,6 +79,8 @@ def create_array(
         Erase the array or group that stands there, and all below it. A folder without one is never erased.
     data
         Written to the new array.
+    storage_options
+        Of a remote URI, as for `open`.
 
     Raises
     ------
@@ -116,9 +119,11 @@ def create_array(
     inner = path or name or ""
     if isinstance(target, Group):
         made = Array(_core.create_array(target, context, os.fsencode(inner), options))
+        made._storage_options = target._storage_options
     else:
-        store, inside = place_of(target, inner)
+        store, inside = place_of(target, inner, storage_options, context)
         made = Array(_core.create_array(store, context, inside, options))
+        made._storage_options = _remote.to_reopen(target, storage_options)
     if values is not None and made.size:
         native = native_dtype(described)
         place: Any = made
@@ -134,6 +139,7 @@ def create_group(
     zarr_format: int = 3,
     overwrite: bool = False,
     context: Context | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Group:
     """Make a new group and open it; as `create_array`."""
     from penstock._group import Group
@@ -141,21 +147,30 @@ def create_group(
     context = current_context() if context is None else context
     text = None if attributes is None else to_json(dict(attributes))
     if isinstance(target, Group):
-        made = _core.create_group(target, context, os.fsencode(path), zarr_format, overwrite, text)
-        return Group(made)
-    store, inside = place_of(target, path)
-    return Group(_core.create_group(store, context, inside, zarr_format, overwrite, text))
+        child = Group(_core.create_group(target, context, os.fsencode(path), zarr_format, overwrite, text))
+        child._storage_options = target._storage_options
+        return child
+    store, inside = place_of(target, path, storage_options, context)
+    group = Group(_core.create_group(store, context, inside, zarr_format, overwrite, text))
+    group._storage_options = _remote.to_reopen(target, storage_options)
+    return group
 
 
-def consolidate_metadata(target: Any, path: str = "", *, context: Context | None = None) -> Group:
+def consolidate_metadata(
+    target: Any,
+    path: str = "",
+    *,
+    context: Context | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Group:
     """Copy the metadata of all nodes of a tree into the group at its root and open it with that copy.
 
     Opening the tree then takes one request. The copy is not kept up to date: consolidate again after changes.
     """
     from penstock._group import Group
 
-    store, inside = place_of(target, path)
     context = current_context() if context is None else context
+    store, inside = place_of(target, path, storage_options, context)
     return Group(_core.consolidate_metadata(store, context, inside))
 
 
@@ -223,7 +238,13 @@ def open_group(
                 raise _make(InvalidArgumentError, f"'{node.uri}' is an array, not a group")
             return node
     return create_group(
-        target, path, attributes=attributes, zarr_format=zarr_format, overwrite=mode == "w", context=context
+        target,
+        path,
+        attributes=attributes,
+        zarr_format=zarr_format,
+        overwrite=mode == "w",
+        context=context,
+        storage_options=options.get("storage_options"),
     )
 
 

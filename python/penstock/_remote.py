@@ -10,8 +10,6 @@ from urllib.parse import urlsplit
 from penstock import _core
 from penstock._errors import InvalidArgumentError, _make
 
-_HTTP = ("http", "https")
-
 
 def _text(value: Any) -> str:
     if not isinstance(value, str | os.PathLike):
@@ -51,27 +49,63 @@ _Takes = Mapping[str, tuple[str, Callable[[Any], Any]]]
 
 _OF_ALL: _Takes = {
     "headers": ("headers", _headers),
-    "token": ("token", _text),
-    "netrc": ("netrc", _netrc),
     "ca_bundle": ("ca_bundle", _text),
     "connect_timeout": ("connect_timeout", _seconds),
     "timeout": ("timeout", _seconds),
     "retries": ("retries", _count),
 }
+_OF_HTTP: _Takes = {**_OF_ALL, "token": ("token", _text), "netrc": ("netrc", _netrc)}
+# The names of s3fs, then those of obstore and of the AWS command line.
+_OF_BUCKETS: _Takes = {
+    **_OF_ALL,
+    "anon": ("anonymous", bool),
+    "skip_signature": ("anonymous", bool),
+    "key": ("key", _text),
+    "aws_access_key_id": ("key", _text),
+    "secret": ("secret", _text),
+    "aws_secret_access_key": ("secret", _text),
+    "endpoint_url": ("endpoint_url", _text),
+    "region": ("region", _text),
+    "path_style": ("path_style", bool),
+}
+_OF_S3: _Takes = {
+    **_OF_BUCKETS,
+    "token": ("session_token", _text),
+    "aws_session_token": ("session_token", _text),
+    "profile": ("profile", _text),
+    "aws_region": ("region", _text),
+    "region_name": ("region", _text),
+    "aws_endpoint": ("endpoint_url", _text),
+}
+_OF_GS: _Takes = {**_OF_BUCKETS, "token": ("token", _text)}
+_TAKEN = {"http": _OF_HTTP, "https": _OF_HTTP, "s3": _OF_S3, "gs": _OF_GS}
+
+
+def _flat(uri: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options, those that s3fs hands to its client beside its own; gcsfs calls nobody "anon"."""
+    options = dict(storage_options or {})
+    inner = options.get("client_kwargs")
+    if urlsplit(uri).scheme == "s3" and isinstance(inner, Mapping):
+        del options["client_kwargs"]
+        options = {**inner, **options}
+    if urlsplit(uri).scheme == "gs" and options.get("token") == "anon":
+        options["token"], options["anon"] = None, True
+    return options
 
 
 def serves(uri: str, storage_options: Mapping[str, Any] | None) -> bool:
     """Whether the engine's own stores understand the scheme and every option: what others mean is theirs."""
-    return urlsplit(uri).scheme in _HTTP and all(name in _OF_ALL for name in storage_options or {})
+    taken = _TAKEN.get(urlsplit(uri).scheme)
+    return taken is not None and all(name in taken for name in _flat(uri, storage_options))
 
 
 def find(uri: str, storage_options: Mapping[str, Any] | None, context: _core.Context) -> tuple[_core.Store, bytes]:
     """The store of a URI that `serves` said yes to, and the path within it."""
     options: dict[str, Any] = {}
-    for name, value in (storage_options or {}).items():
+    for name, value in _flat(uri, storage_options).items():
         if value is None:
             continue
-        member, convert = _OF_ALL[name]
+        member, convert = _TAKEN[urlsplit(uri).scheme][name]
         try:
             options[member] = convert(value)
         except (TypeError, ValueError) as error:

@@ -306,7 +306,7 @@ def test_uris_of_fsspec_and_obstore_open(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "fsspec.core", None)
     monkeypatch.setitem(__import__("sys").modules, "obstore.store", None)
     with pytest.raises(ps.UnsupportedError, match="fsspec is not installed; obstore is not installed"):
-        ps.open("s3://bucket/x")
+        ps.open("abfs://bucket/x")
 
 
 def test_a_missing_bucket_is_an_error_and_not_an_array_of_fill_values(tmp_path):

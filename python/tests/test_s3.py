@@ -1,0 +1,166 @@
+"""Zarr in buckets: against moto's server, and a server of our own that counts round trips."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import penstock as ps
+import pytest
+import zarr
+from conftest import same, sharded, write
+from support.http_server import HttpServer
+
+VALUES = np.arange(48 * 40, dtype="i4").reshape(48, 40)
+KEYS = {"key": "testing", "secret": "testing", "region": "us-east-1"}
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_the_user(monkeypatch, tmp_path):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+
+
+@pytest.fixture(scope="module")
+def endpoint():
+    moto = pytest.importorskip("moto.server")
+    server = moto.ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def bucket(endpoint):
+    boto3 = pytest.importorskip("boto3")
+    client = boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",
+        region_name="us-east-1",
+    )
+    client.create_bucket(Bucket="data")
+    yield client
+    for each in client.list_objects_v2(Bucket="data").get("Contents", []):
+        client.delete_object(Bucket="data", Key=each["Key"])
+    client.delete_bucket(Bucket="data")
+
+
+@pytest.fixture
+def options(endpoint):
+    return {**KEYS, "endpoint_url": endpoint}
+
+
+@pytest.mark.parametrize("shards", [None, (24, 20)])
+def test_arrays_are_made_written_and_read_on_s3(bucket, options, shards):
+    uri = "s3://data/a b/x.zarr"
+    a = ps.create_array(uri, data=VALUES, chunks=(8, 10), shards=shards, storage_options=options)
+    assert same(a[...], VALUES)
+    a[3:9, 5] = -1
+    wanted = VALUES.copy()
+    wanted[3:9, 5] = -1
+    again = ps.open(uri, storage_options=options)
+    assert same(again[...], wanted)
+    assert same(pickle.loads(pickle.dumps(again))[...], wanted)
+    names = [each["Key"] for each in bucket.list_objects_v2(Bucket="data")["Contents"]]
+    assert "a b/x.zarr/zarr.json" in names
+    with pytest.raises(ps.InvalidArgumentError):
+        ps.create_array(uri, shape=(1,), dtype="i4", storage_options=options)
+
+
+def test_groups_list_and_erase(bucket, options):
+    root = ps.create_group("s3://data/g", attributes={"a": 1}, storage_options=options)
+    for i in range(3):
+        root.create_array(f"x{i}", data=VALUES[:4], chunks=(2, 10))
+    root.create_group("inner").create_array("y", data=VALUES[0])
+    group = ps.open("s3://data/g", storage_options=options)
+    assert sorted(group.keys()) == ["inner", "x0", "x1", "x2"]
+    assert same(group["inner/y"][...], VALUES[0])
+    del root["x1"]
+    assert sorted(ps.open("s3://data/g", storage_options=options).keys()) == ["inner", "x0", "x2"]
+
+
+def test_what_penstock_writes_s3fs_and_zarr_read_and_the_other_way_round(bucket, options, endpoint):
+    s3fs = pytest.importorskip("s3fs")
+    ps.create_array("s3://data/ours", data=VALUES, chunks=(8, 10), shards=(24, 20), storage_options=options)
+    fs = s3fs.S3FileSystem(
+        key="testing",
+        secret="testing",
+        client_kwargs={"endpoint_url": endpoint, "region_name": "us-east-1"},
+        asynchronous=True,
+    )
+    theirs = zarr.open_array(zarr.storage.FsspecStore(fs, path="data/ours", read_only=True), mode="r")
+    assert same(theirs[...], VALUES)
+    for key, value in write(VALUES, (16, 8)).items():
+        bucket.put_object(Bucket="data", Key=f"theirs/{key}", Body=value)
+    assert same(ps.open("s3://data/theirs", storage_options=options)[...], VALUES)
+
+
+def test_s3fs_objects_work_as_stores(bucket, options, endpoint):
+    s3fs = pytest.importorskip("s3fs")
+    ps.create_array("s3://data/x", data=VALUES, chunks=(8, 10), shards=(24, 20), storage_options=options)
+    fs = s3fs.S3FileSystem(
+        key="testing", secret="testing", client_kwargs={"endpoint_url": endpoint, "region_name": "us-east-1"}
+    )
+    assert same(ps.open(fs.get_mapper("data/x"))[...], VALUES)
+
+
+def test_obstore_objects_work_as_stores(bucket, options, endpoint):
+    obstore = pytest.importorskip("obstore.store")
+    ps.create_array("s3://data/x", data=VALUES, chunks=(8, 10), shards=(24, 20), storage_options=options)
+    store = obstore.S3Store(
+        "data",
+        prefix="x",
+        endpoint=endpoint,
+        access_key_id="testing",
+        secret_access_key="testing",
+        region="us-east-1",
+        client_options={"allow_http": True},
+    )
+    assert same(ps.open(store)[...], VALUES)
+
+
+def test_credentials_come_from_the_environment_and_from_profiles(bucket, endpoint, monkeypatch, tmp_path):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    ps.create_array("s3://data/env", data=VALUES)
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    (tmp_path / "credentials").write_text("[mine]\naws_access_key_id = testing\naws_secret_access_key = testing\n")
+    assert same(ps.open("s3://data/env", storage_options={"profile": "mine"})[...], VALUES)
+    with pytest.raises(ps.InvalidArgumentError, match="there is no profile 'nobody'"):
+        ps.open("s3://data/env", storage_options={"profile": "nobody"})
+
+
+def test_a_bucket_that_is_not_there_is_an_error(bucket, options):
+    with pytest.raises(OSError, match="NoSuchBucket"):
+        ps.open("s3://nobody/x", storage_options=options)
+    with pytest.raises(ps.NotFoundError):
+        ps.open("s3://data/nothing", storage_options=options)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs"])
+def test_a_cold_sharded_read_takes_two_round_trips(scheme):
+    files = write(VALUES, (24, 20), sharded((8, 10)))
+    with HttpServer({f"data/x/{key}": value for key, value in files.items()}, latency=0.05) as server:
+        options = {"endpoint_url": server.url, "anon": True}
+        a = ps.open(f"{scheme}://data/x", storage_options=options)
+        server.forget()
+        assert same(a[...], VALUES)
+        assert server.waves == 2
+        assert not any("authorization" in each.headers for each in server.requests)
+
+
+def test_options_of_others_are_left_to_them():
+    from penstock import _remote
+
+    assert _remote.serves("s3://b/x", {"anon": True, "client_kwargs": {"endpoint_url": "http://x", "region_name": "r"}})
+    assert _remote.serves("gs://b/x", {"token": "anon"})
+    assert not _remote.serves("s3://b/x", {"requester_pays": True})
+    assert not _remote.serves("gs://b/x", {"project": "p"})
+    assert not _remote.serves("s3://b/x", {"client_kwargs": {"verify": False}})
+    assert not _remote.serves("abfs://b/x", None)
