@@ -51,6 +51,7 @@ PUBLIC = {
     "mpi.h": "api",
     "tiles.h": "array",
     "device.h": "api",
+    "shards.h": "api",
     "penstock.h": "api",
 }
 

@@ -19,6 +19,7 @@
 #include <penstock/result.h>
 #include <penstock/selection.h>
 #include <penstock/shape.h>
+#include <penstock/shards.h>
 #include <penstock/store.h>
 #include <penstock/tensor.h>
 #include <penstock/tiles.h>

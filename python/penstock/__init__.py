@@ -37,6 +37,8 @@ from penstock._job import Job
 from penstock._manifest import save_manifest
 from penstock._open import open, open_array
 from penstock._profile import Profile, profile
+from penstock._shard_writer import ShardWriter, save_shards
+from penstock._shards import open_shards
 from penstock._stores import Store
 from penstock._stream import Stream, Tile, stream
 from penstock._tensor import Tensor
@@ -64,6 +66,7 @@ __all__ = [
     "Profile",
     "ReadOnlyError",
     "ResourceExhaustedError",
+    "ShardWriter",
     "StorageError",
     "Store",
     "Stream",
@@ -84,10 +87,12 @@ __all__ = [
     "open",
     "open_array",
     "open_group",
+    "open_shards",
     "profile",
     "read_window",
     "save",
     "save_manifest",
+    "save_shards",
     "stream",
     "tiles",
     "vindex",

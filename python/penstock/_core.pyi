@@ -296,6 +296,36 @@ def open_store(
 ) -> Array | Group:
     """Open within a store."""
 
+def find_shards(store: Store, pattern: _bytes, allow_holes: bool) -> list[_bytes]:
+    """Keys that match a shell pattern, in the order of the numbers in them."""
+
+def open_shards(store: Store, context: Context, keys: list[_bytes], axis: int, raw: dict[str, Any] | None) -> Array:
+    """Open .npy or raw files as one array."""
+
+def open_contiguous(store: Store, context: Context, key: _bytes, raw: dict[str, Any] | None) -> Array:
+    """Open one .npy or raw file."""
+
+def shard_files(array: Array) -> list[tuple[_bytes, int, int, int | None]]:
+    """For each file (key, length, offset, crc32c or None)."""
+
+def shard_axis(array: Array) -> int:
+    """The dimension along which the files follow each other."""
+
+def save_manifest(array: Array, root: _bytes, as_json: bool, checksums: list[int]) -> _bytes:
+    """What is known of an array's files."""
+
+def manifest_root(manifest: _bytes) -> _bytes:
+    """Where the files of a manifest are."""
+
+def is_manifest(begin: _bytes) -> bool:
+    """Whether bytes begin a manifest."""
+
+def open_manifest(store: Store, context: Context, manifest: _bytes) -> Array:
+    """Open the files of a manifest; nothing is read."""
+
+def crc32c(data: Any, so_far: int = 0) -> int:
+    """The CRC-32C of a buffer."""
+
 def create_array(in_: Store | Group, context: Context, path: bytes, options: dict[str, Any]) -> Array:
     """Write the metadata of a new array, in a store or below a group, and open it."""
 

@@ -13,6 +13,8 @@ from penstock._array import Array
 from penstock._context import Context
 from penstock._errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError, _make
 from penstock._references import Described, Object, ReferencedArray, open_described
+from penstock._shards import ShardedArray
+from penstock._shards import save_manifest as save_files
 
 _VERSION = 1
 _MOST_TABLE_BYTES = 1 << 31
@@ -151,9 +153,12 @@ def _reopen(path: str, missing: str) -> Array:
 def save_manifest(array: Array, path: str | os.PathLike[str]) -> None:
     """Save what opening `array` took: its metadata and where each chunk is. `penstock.open(path)` reads it.
 
-    For arrays of HDF5 files and of references. A file that changed since is noticed when the manifest is opened, and
+    For arrays of HDF5 files, of references, and of many `.npy` or raw files, which `penstock.open_shards(path)` reads
+    too: their manifest is JSON where the name ends with ".json". A file that changed since is noticed when the manifest is opened, and
     one that changes later when it is read.
     """
+    if isinstance(array, ShardedArray):
+        return save_files(array, path)
     if not isinstance(array, ReferencedArray):
         raise _make(InvalidArgumentError, f"'{array.uri}' is {array.format}: a manifest is one of references")
     save_references(array, path)

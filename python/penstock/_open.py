@@ -11,6 +11,7 @@ from penstock._context import Context, current_context
 from penstock._errors import InvalidArgumentError, _make
 from penstock._group import Group, wrap
 from penstock._place import place_of
+from penstock._shards import open_single
 from penstock._single_file import open_file
 from penstock._tiff import TiffArray, options_of
 
@@ -80,6 +81,9 @@ def open(
             InvalidArgumentError, f"mode must be r, r+ or a, it is {mode!r}: create_array and create_group make new"
         )
     context = current_context() if context is None else context
+    single = open_single(target, path, context, storage_options)
+    if single is not None:
+        return single
     found = open_file(target, path, context, storage_options, format_options)
     if found is not None:
         return found

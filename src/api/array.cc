@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/array_state.h"
+#include "api/open_files.h"
 #include "api/read_source.h"
 #include "array/chunk_grid.h"
 #include "base/checked.h"
@@ -247,6 +248,7 @@ result<array::check_report> array::check(const read_options& options, std::size_
     out.failures.push_back({each.cell == kWholeObject ? "index" : state_->layout->describe(each.cell),
                             name_array(std::move(each.what), *state_)});
   }
+  check_files(*state_, out, max_failures);
   return out;
 }
 

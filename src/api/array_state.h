@@ -12,6 +12,7 @@
 namespace penstock::inline v0 {
 
 class zarr_consolidated;
+struct shard_table;  // api/shard_table.h
 
 /// What an open array is made of. Immutable; what changes lives in the context.
 class array_state {
@@ -37,6 +38,7 @@ class array_state {
   std::string fill_value_json;                   // as the metadata has it; "null": not defined
   std::string attributes_json, codecs_json, codecs_text, format, uri;
   std::vector<std::optional<std::string>> dimension_names;
+  std::shared_ptr<const shard_table> files;  // of .npy and raw files; else null
 };
 
 class group_state {

@@ -3,6 +3,7 @@
 #include <penstock/array.h>
 #include <penstock/place.h>
 #include "api/array_state.h"
+#include "api/open_files.h"
 #include "api/open_tiff.h"
 #include "api/zarr_nodes.h"
 #include "format/zarr/zarr_v2.h"
@@ -58,6 +59,8 @@ result<node> open(std::shared_ptr<const store> from, const open_options& options
 }
 
 result<node> open(std::string_view uri, const open_options& options) {
+  PENSTOCK_ASSIGN(std::optional<array> files, open_files(uri, options));
+  if (files) return node(std::move(*files));
   open_options within = options;
   if (!within.context) {
     PENSTOCK_ASSIGN(within.context, penstock::context::make());

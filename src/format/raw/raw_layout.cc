@@ -137,6 +137,9 @@ result<> raw_layout::compile(const json& endian) {
   }
   codecs.push_back({"bytes", endian.is_null() ? json() : json(json::object_t{{"endian", endian}})});
 
+  codec_chain_options options;
+  options.stored_order_filters = endian.as_array() != nullptr;  // a byte order for each field, as in Zarr v2
+
   std::vector<std::vector<std::uint64_t>> lengths(rank);
   classes_.resize(rank);
   std::uint64_t shapes = 1;
@@ -159,7 +162,7 @@ result<> raw_layout::compile(const json& endian) {
     extents cell(rank);
     for (std::size_t d = 0; d < rank; ++d)
       cell[d] = lengths[d][static_cast<std::size_t>(number / class_strides_[d] % lengths[d].size())];
-    PENSTOCK_ASSIGN(codec_chain compiled, codec_chain::compile(codecs, type_, cell));
+    PENSTOCK_ASSIGN(codec_chain compiled, codec_chain::compile(codecs, type_, cell, options));
     chains_.push_back(std::move(compiled));
   }
   return {};

@@ -1,0 +1,130 @@
+#include <penstock/shards.h>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind.h"
+
+namespace penstock::inline v0::python {
+namespace {
+
+// Keys are bytes: a file's name need not be UTF-8.
+std::string text_of(nb::handle bytes) {
+  const nb::bytes value = nb::cast<nb::bytes>(bytes);
+  return {value.c_str(), value.size()};
+}
+
+extents extents_of(nb::handle lengths) {
+  extents out;
+  for (const nb::handle each : lengths) out.push_back(nb::cast<std::uint64_t>(each));
+  return out;
+}
+
+shard_options options_of(const context_handle& with, std::int64_t axis, nb::object raw) {
+  shard_options out;
+  out.context = with.context;
+  out.axis = axis;
+  if (raw.is_none()) return out;
+  raw_options how;
+  how.dtype = nb::cast<nb::str>(raw["dtype"]).c_str();
+  if (!nb::object(raw["shape"]).is_none()) how.shape = extents_of(raw["shape"]);
+  if (!nb::object(raw["row_shape"]).is_none()) how.row_shape = extents_of(raw["row_shape"]);
+  how.offset = nb::cast<std::uint64_t>(raw["offset"]);
+  how.fortran_order = nb::cast<bool>(raw["fortran_order"]);
+  out.raw = std::move(how);
+  return out;
+}
+
+std::span<const std::byte> span_of(const nb::bytes& from) {
+  return {static_cast<const std::byte*>(from.data()), from.size()};
+}
+
+nb::list find(const store_handle& from, nb::bytes pattern, bool allow_holes) {
+  const std::string wanted = text_of(pattern);
+  const auto found = call_engine(
+      [&] { return find_shards(*from.store, wanted, allow_holes ? shard_holes::allow : shard_holes::refuse); });
+  nb::list out;
+  for (const std::string& each : found) out.append(nb::bytes(each.data(), each.size()));
+  return out;
+}
+
+array_handle open_many(const store_handle& from, const context_handle& with, nb::list keys, std::int64_t axis,
+                       nb::object raw) {
+  std::vector<std::string> names;
+  for (const nb::handle each : keys) names.push_back(text_of(each));
+  const shard_options options = options_of(with, axis, raw);
+  return array_handle(call_engine([&] { return open_shards(from.store, std::move(names), options); }));
+}
+
+array_handle open_one(const store_handle& from, const context_handle& with, nb::bytes key, nb::object raw) {
+  const shard_options options = options_of(with, 0, raw);
+  return array_handle(call_engine([&, name = text_of(key)] { return open_contiguous(from.store, name, options); }));
+}
+
+nb::list files(const array_handle& of) {
+  nb::list out;
+  for (const shard_file& each : shard_files(of.array)) {
+    nb::object sum = nb::none();
+    if (each.crc32c) sum = nb::int_(*each.crc32c);
+    out.append(nb::make_tuple(nb::bytes(each.key.data(), each.key.size()), each.length, each.offset, sum));
+  }
+  return out;
+}
+
+nb::bytes save(const array_handle& of, nb::bytes root, bool as_json, const std::vector<std::uint32_t>& checksums) {
+  const auto made =
+      unwrap(save_manifest(of.array, text_of(root), as_json ? manifest_form::json : manifest_form::binary, checksums));
+  return nb::bytes(made.data(), made.size());
+}
+
+std::uint32_t checksum(nb::handle data, std::uint32_t so_far) {
+  Py_buffer view{};
+  if (PyObject_GetBuffer(data.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  std::uint32_t out = 0;
+  {
+    const without_gil released;
+    out = file_crc32c({static_cast<const std::byte*>(view.buf), static_cast<std::size_t>(view.len)}, so_far);
+  }
+  PyBuffer_Release(&view);
+  return out;
+}
+
+}  // namespace
+
+void bind_shards(nb::module_& m) {
+  m.def("find_shards", &find, nb::arg("store"), nb::arg("pattern"), nb::arg("allow_holes"),
+        "Keys that match a shell pattern, in the order of the numbers in them.");
+  m.def("open_shards", &open_many, nb::arg("store"), nb::arg("context"), nb::arg("keys"), nb::arg("axis"),
+        nb::arg("raw").none(), "Open .npy or raw files as one array.");
+  m.def("open_contiguous", &open_one, nb::arg("store"), nb::arg("context"), nb::arg("key"), nb::arg("raw").none(),
+        "Open one .npy or raw file.");
+  m.def("shard_files", &files, nb::arg("array"), "For each file (key, length, offset, crc32c or None).");
+  m.def(
+      "shard_axis", [](const array_handle& of) { return shard_axis(of.array); }, nb::arg("array"),
+      "The dimension along which the files follow each other.");
+  m.def("save_manifest", &save, nb::arg("array"), nb::arg("root"), nb::arg("as_json"), nb::arg("checksums"),
+        "What is known of an array's files.");
+  m.def(
+      "manifest_root",
+      [](nb::bytes manifest) {
+        const std::string root = unwrap(manifest_root(span_of(manifest)));
+        return nb::bytes(root.data(), root.size());
+      },
+      nb::arg("manifest"), "Where the files of a manifest are.");
+  m.def(
+      "is_manifest", [](nb::bytes begin) { return is_manifest(span_of(begin)); }, nb::arg("begin"),
+      "Whether bytes begin a manifest.");
+  m.def(
+      "open_manifest",
+      [](const store_handle& from, const context_handle& with, nb::bytes manifest) {
+        return array_handle(call_engine([&] { return open_manifest(from.store, span_of(manifest), with.context); }));
+      },
+      nb::arg("store"), nb::arg("context"), nb::arg("manifest"), "Open the files of a manifest; nothing is read.");
+  m.def("crc32c", &checksum, nb::arg("data"), nb::arg("so_far") = 0, "The CRC-32C of a buffer.");
+}
+
+}  // namespace penstock::inline v0::python

@@ -1,0 +1,154 @@
+#include <fmt/format.h>
+#include <penstock/shards.h>
+
+#include <algorithm>
+
+#include "api/array_state.h"
+#include "api/shard_table.h"
+#include "codec/crc32c.h"
+#include "format/raw/raw_layout.h"
+#include "format/zarr/zarr_data_type.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+result<std::shared_ptr<context>> context_of(const std::shared_ptr<context>& given) {
+  if (given) return given;
+  return penstock::context::make();
+}
+
+std::string uri_below(const std::string& root, const std::string& key) {
+  return root.ends_with('/') ? root + key : root + "/" + key;
+}
+
+// `file:///run/shard_0.npy ... shard_9.npy`
+std::string uri_of(const store& from, const std::vector<std::string>& keys) {
+  std::string out = uri_below(from.uri(), keys.front());
+  if (keys.size() > 1) out += " ... " + keys.back().substr(keys.back().rfind('/') + 1);
+  return out;
+}
+
+}  // namespace
+
+result<array> open_table(std::shared_ptr<const store> from, std::shared_ptr<const shard_table> table,
+                         std::shared_ptr<context> with, std::string uri) {
+  auto parsed = parse_v2_dtype(table->descr, "descr");
+  if (!parsed.ok()) return std::move(parsed).error().note(fmt::format("opening '{}'", uri));
+  const raw_shape what{parsed->type, parsed->endian, table->order, table->shape, table->axis};
+  auto layout = raw_layout::make(what, table->parts);
+  if (!layout.ok()) return std::move(layout).error().note(fmt::format("opening '{}'", uri));
+
+  auto out = std::make_shared<array_state>();
+  out->uid = with->state().next_uid();
+  out->context = std::move(with);
+  out->store = std::move(from);
+  out->shape = table->shape;
+  out->chunks = (*layout)->block();
+  const auto parts = (*layout)->parts();
+  const bool equal = std::all_of(parts.begin(), parts.end(),
+                                 [&](const raw_part& each) { return each.length == parts.front().length; });
+  if (parts.size() > 1 && equal) {
+    out->shards = table->shape;
+    (*out->shards)[table->axis] = parts.front().length;
+  }
+  out->type = parsed->type;
+  out->fill_value.assign(parsed->type.item_bytes(), std::byte{0});
+  out->fill_value_json = "null";
+  out->attributes_json = "{}";
+  json::array_t codecs;
+  codecs.push_back(json::object_t{{"name", json("bytes")}});
+  if (!parsed->endian.is_null())
+    codecs[0] = json::object_t{{"name", json("bytes")}, {"configuration", json::object_t{{"endian", parsed->endian}}}};
+  out->codecs_json = json(std::move(codecs)).dump();
+  out->codecs_text = (*layout)->chains()[0].describe();
+  out->format = table->format;
+  out->uri = std::move(uri);
+  out->layout = std::move(*layout);
+  out->files = std::move(table);
+  return array(std::move(out));
+}
+
+result<array> open_shards(std::shared_ptr<const store> from, std::vector<std::string> keys,
+                          const shard_options& options) {
+  PENSTOCK_ASSIGN(std::shared_ptr<context> with, context_of(options.context));
+  if (keys.empty()) return error(errc::invalid_argument, "there are no files to open");
+  std::string uri = uri_of(*from, keys);
+  auto table = scan_shards(*from, std::move(keys), options, *with);
+  if (!table.ok()) return std::move(table).error().note(fmt::format("opening '{}'", uri));
+  if (table->shape.empty())
+    return error(errc::invalid_argument, fmt::format("'{}' is a scalar: it has no axis to join along", uri));
+  return open_table(std::move(from), std::make_shared<const shard_table>(std::move(*table)), std::move(with),
+                    std::move(uri));
+}
+
+result<array> open_contiguous(std::shared_ptr<const store> from, std::string key, const shard_options& options) {
+  PENSTOCK_ASSIGN(std::shared_ptr<context> with, context_of(options.context));
+  std::string uri = uri_below(from->uri(), key);
+  shard_options alone = options;
+  alone.axis = 0;
+  std::vector<std::string> keys;
+  keys.push_back(std::move(key));
+  auto table = scan_shards(*from, std::move(keys), alone, *with);
+  if (!table.ok()) return std::move(table).error().note(fmt::format("opening '{}'", uri));
+  return open_table(std::move(from), std::make_shared<const shard_table>(std::move(*table)), std::move(with),
+                    std::move(uri));
+}
+
+std::vector<shard_file> shard_files(const array& of) {
+  std::vector<shard_file> out;
+  const auto& table = of.state().files;
+  if (!table) return out;
+  for (std::size_t i = 0; i < table->parts.size(); ++i) {
+    const raw_part& each = table->parts[i];
+    out.push_back({each.key, each.length, each.offset,
+                   i < table->checksums.size() ? table->checksums[i] : std::optional<std::uint32_t>()});
+  }
+  return out;
+}
+
+std::uint32_t file_crc32c(std::span<const std::byte> bytes, std::uint32_t so_far) noexcept {
+  return crc32c(bytes, so_far);
+}
+
+std::size_t shard_axis(const array& of) { return of.state().files ? of.state().files->axis : 0; }
+
+result<std::vector<std::byte>> save_manifest(const array& of, std::string_view root, manifest_form form,
+                                             std::span<const std::uint32_t> checksums) {
+  if (!of.state().files)
+    return error(errc::invalid_argument, fmt::format("'{}' is of no .npy or raw files: it has no manifest", of.uri()));
+  shard_table table = *of.state().files;
+  if (!checksums.empty()) {
+    if (checksums.size() != table.parts.size())
+      return error(errc::invalid_argument,
+                   fmt::format("{} checksums for {} files", checksums.size(), table.parts.size()));
+    table.checksums.assign(checksums.begin(), checksums.end());
+  }
+  // Another machine numbers devices and files in its own way, and versions of other stores name objects of a process:
+  // what holds everywhere are a file's size and when it was last written.
+  const bool files = of.state().store->uri().starts_with("file:");
+  for (raw_part& each : table.parts) {
+    each.expected.pin.reset();
+    each.expected.word[0] = each.expected.word[3] = 0;
+    if (!files) each.expected = {};
+  }
+  return write_manifest(table, root, form);
+}
+
+result<std::string> manifest_root(std::span<const std::byte> manifest) {
+  std::string root;
+  PENSTOCK_TRY(parse_manifest(manifest, root));
+  return root;
+}
+
+result<array> open_manifest(std::shared_ptr<const store> from, std::span<const std::byte> manifest,
+                            std::shared_ptr<context> with) {
+  PENSTOCK_ASSIGN(with, context_of(with));
+  std::string root;
+  PENSTOCK_ASSIGN(shard_table table, parse_manifest(manifest, root));
+  std::string uri = uri_below(from->uri(), table.parts.front().key);
+  if (table.parts.size() > 1) uri += " ... " + table.parts.back().key.substr(table.parts.back().key.rfind('/') + 1);
+  return open_table(std::move(from), std::make_shared<const shard_table>(std::move(table)), std::move(with),
+                    std::move(uri));
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,173 @@
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <penstock/shards.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <numeric>
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::string_view kWild = "*?[";
+constexpr std::size_t kNamed = 5;
+/// Longer runs of digits are text: hashes, say.
+constexpr std::size_t kMaxDigits = 18;
+
+/// A name as text and numbers in turn, so that names sort as people count.
+struct split_name {
+  std::string name;
+  std::vector<std::string> text;
+  std::vector<std::uint64_t> numbers;
+};
+
+split_name split(std::string name) {
+  split_name out;
+  std::string text;
+  for (std::size_t i = 0; i < name.size();) {
+    std::size_t end = i;
+    while (end < name.size() && name[end] >= '0' && name[end] <= '9') ++end;
+    if (end == i) {
+      text.push_back(name[i++]);
+      continue;
+    }
+    if (end - i > kMaxDigits) {
+      text.append(name, i, end - i);
+    } else {
+      out.text.push_back(std::move(text));
+      text.clear();
+      out.numbers.push_back(std::strtoull(name.substr(i, end - i).c_str(), nullptr, 10));
+    }
+    i = end;
+  }
+  out.text.push_back(std::move(text));
+  out.name = std::move(name);
+  return out;
+}
+
+bool before(const split_name& a, const split_name& b) {
+  for (std::size_t i = 0; i < std::min(a.text.size(), b.text.size()); ++i) {
+    if (a.text[i] != b.text[i]) return a.text[i] < b.text[i];
+    if (i < std::min(a.numbers.size(), b.numbers.size()) && a.numbers[i] != b.numbers[i])
+      return a.numbers[i] < b.numbers[i];
+  }
+  if (a.text.size() != b.text.size()) return a.text.size() < b.text.size();
+  return a.name < b.name;
+}
+
+class matching final : public key_sink {
+ public:
+  explicit matching(std::string pattern) : pattern_(std::move(pattern)) {}
+  bool key(std::string_view key, std::uint64_t) override {
+    if (key.ends_with('/')) key.remove_suffix(1);
+    std::string name(key);
+    if (::fnmatch(pattern_.c_str(), name.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0) found.push_back(std::move(name));
+    return true;
+  }
+  std::vector<std::string> found;
+
+ private:
+  std::string pattern_;
+};
+
+std::string listed(const std::vector<std::string>& names, std::size_t all) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamed); ++i) out += (i == 0 ? "'" : ", '") + names[i] + "'";
+  if (all > kNamed) out += fmt::format(" and {} more", all - kNamed);
+  return out;
+}
+
+// Names that differ in one number only, which is then their place in a sequence: its steps must be equal.
+result<> check_sequence(const std::vector<split_name>& names, shard_holes holes) {
+  if (names.size() < 2) return {};
+  const split_name& first = names.front();
+  std::size_t varies = first.numbers.size();
+  for (const split_name& each : names) {
+    if (each.text != first.text || each.numbers.size() != first.numbers.size()) return {};
+    for (std::size_t i = 0; i < each.numbers.size(); ++i) {
+      if (each.numbers[i] == first.numbers[i] || i == varies) continue;
+      if (varies != first.numbers.size()) return {};
+      varies = i;
+    }
+  }
+  std::vector<std::string> twice;
+  std::uint64_t step = std::numeric_limits<std::uint64_t>::max();
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    const bool same = varies == first.numbers.size() || names[i].numbers[varies] == names[i - 1].numbers[varies];
+    if (same) {
+      if (twice.empty() || twice.back() != names[i - 1].name) twice.push_back(names[i - 1].name);
+      twice.push_back(names[i].name);
+    } else {
+      step = std::min(step, names[i].numbers[varies] - names[i - 1].numbers[varies]);
+    }
+  }
+  if (!twice.empty()) return error(errc::invalid_argument, "files of one number: " + listed(twice, twice.size()));
+  if (holes == shard_holes::allow) return {};
+
+  // A sequence that begins with 2, 3, ... has lost its beginning; one of large numbers (dates) begins where it does.
+  constexpr std::uint64_t kFewLost = 1000;
+  std::vector<std::string> missing;
+  std::uint64_t lost = 0;
+  const auto lose = [&](std::uint64_t number) {
+    ++lost;
+    if (missing.size() < kNamed) {
+      const std::size_t digits =
+          first.name.size() - std::accumulate(first.text.begin(), first.text.end(), std::size_t{0},
+                                              [](std::size_t n, const std::string& t) { return n + t.size(); });
+      std::string name;
+      for (std::size_t i = 0; i < first.text.size(); ++i) {
+        name += first.text[i];
+        if (i == first.numbers.size()) break;
+        if (i != varies) name += fmt::format("{}", first.numbers[i]);
+        if (i == varies)
+          name += first.numbers.size() == 1 ? fmt::format("{:0{}}", number, digits) : fmt::format("{}", number);
+      }
+      missing.push_back(std::move(name));
+    }
+  };
+  const std::uint64_t start = first.numbers[varies];
+  if (step == 1 && start > 1 && start < kFewLost)
+    for (std::uint64_t number = 0; number < start; ++number) lose(number);
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    const std::uint64_t last = names[i - 1].numbers[varies], gap = names[i].numbers[varies] - last;
+    if (gap % step != 0) return {};  // unevenly spaced: no sequence
+    for (std::uint64_t k = 1; k < gap / step; ++k) {
+      if (k > kNamed) {
+        lost += gap / step - k;
+        break;
+      }
+      lose(last + k * step);
+    }
+  }
+  if (lost == 0) return {};
+  return error(errc::invalid_argument, fmt::format("the sequence '{}' ... '{}' lacks {}", first.name, names.back().name,
+                                                   listed(missing, lost)));
+}
+
+}  // namespace
+
+result<std::vector<std::string>> find_shards(const store& from, std::string_view pattern, shard_holes holes) {
+  const std::size_t wild = pattern.find_first_of(kWild);
+  if (wild == std::string_view::npos) return std::vector<std::string>{std::string(pattern)};
+  const std::size_t slash = pattern.rfind('/', wild);
+  const std::string prefix(slash == std::string_view::npos ? std::string_view() : pattern.substr(0, slash + 1));
+  // Folders are looked into only where the pattern does: a Zarr array's chunks are no shards.
+  const bool deep = pattern.find('/', wild) != std::string_view::npos;
+  matching sink{std::string(pattern)};
+  PENSTOCK_TRY(from.list(prefix, deep ? listing::objects : listing::children, sink));
+  if (sink.found.empty())
+    return error(errc::not_found, fmt::format("nothing in '{}' matches '{}'", from.uri(), pattern));
+  std::vector<split_name> names;
+  names.reserve(sink.found.size());
+  for (std::string& each : sink.found) names.push_back(split(std::move(each)));
+  std::sort(names.begin(), names.end(), before);
+  PENSTOCK_TRY(check_sequence(names, holes));
+  std::vector<std::string> out;
+  out.reserve(names.size());
+  for (split_name& each : names) out.push_back(std::move(each.name));
+  return out;
+}
+
+}  // namespace penstock::inline v0

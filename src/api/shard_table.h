@@ -1,0 +1,43 @@
+#pragma once
+
+#include <penstock/shards.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "format/raw/raw_layout.h"
+
+namespace penstock::inline v0 {
+
+/// What is known of the files of one array: all that it takes to open it without reading one of them.
+struct shard_table {
+  std::string format;  ///< `npy`, `raw`
+  json descr;          ///< the dtype as NumPy's `descr`
+  storage_order order = storage_order::c;
+  extents shape;
+  std::size_t axis = 0;
+  std::vector<raw_part> parts;                          ///< also the empty ones
+  std::vector<std::optional<std::uint32_t>> checksums;  ///< crc32c of each file; empty: none is known
+};
+
+/// Reads the headers of all files, in parallel, and holds them against each other.
+result<shard_table> scan_shards(const store& from, std::vector<std::string> keys, const shard_options& options,
+                                context& with);
+
+/// \param uri  As errors show the array.
+result<array> open_table(std::shared_ptr<const store> from, std::shared_ptr<const shard_table> table,
+                         std::shared_ptr<context> with, std::string uri);
+
+/// \error corrupt_data  Any member that is missing, of another type or without sense; never more memory than a few
+/// times
+///                      the bytes.
+result<shard_table> parse_manifest(std::span<const std::byte> bytes, std::string& root);
+std::vector<std::byte> write_manifest(const shard_table& table, std::string_view root, manifest_form form);
+
+/// The length along `axis` must be the sum of the parts'; the whole must be countable.
+result<> add_lengths(shard_table& table);
+
+}  // namespace penstock::inline v0
