@@ -47,11 +47,11 @@ PUBLIC = {
     "tiff.h": "api",
     "place.h": "api",
     "copy.h": "api",
+    "shards.h": "api",
     "describe.h": "api",
     "mpi.h": "api",
     "tiles.h": "array",
     "device.h": "api",
-    "shards.h": "api",
     "penstock.h": "api",
 }
 

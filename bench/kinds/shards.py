@@ -1,0 +1,114 @@
+"""Many `.npy` files as one array: reading eight of them, and opening thousands."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from harness.result import Bar, Result
+from harness.setting import Setting
+from harness.timing import in_turns, once, paired
+
+_PIECE = 1 << 20
+
+
+def run(scenario: dict, setting: Setting) -> Result:
+    folder = setting.folder / f"shards_{scenario['shards']}_{scenario['rows']}_{scenario['columns']}"
+    if not folder.exists():
+        write(folder, scenario["shards"], scenario["rows"], scenario["columns"])
+    paths = sorted(str(path) for path in folder.glob("shard_*.npy"))
+    result = Result(scenario["name"], scenario["title"])
+    (read if scenario["what"] == "read" else opening)(scenario, folder, paths, result)
+    return result
+
+
+def read(scenario: dict, folder: Path, paths: list[str], result: Result) -> None:
+    import penstock as ps
+
+    a = ps.open_shards(str(folder / "shard_*.npy"), context=ps.Context(threads=2))
+    expected = np.concatenate([np.load(path) for path in paths])
+    out = np.zeros(a.shape, a.dtype)
+    if not np.array_equal(a.read(out=out), expected):
+        result.failed = "penstock read other values"
+    del expected
+    contestants: dict[str, Callable[[], float]] = {
+        "penstock, warm memory": once(lambda: a.read(out=out)),
+        "pread in 2 threads": once(lambda: pread(paths, out)),
+        "penstock, fresh result": once(lambda: a[...]),
+        "np.load + concatenate": once(lambda: np.concatenate([np.load(path) for path in paths])),
+    }
+    samples = in_turns(contestants, scenario["turns"])
+    for name, taken in samples.items():
+        result.add(name, taken, bytes_out=a.nbytes)
+    best = a.nbytes / samples["pread in 2 threads"].best
+    result.ceilings["pread in 2 threads"] = best
+    share = paired(samples["penstock, warm memory"], samples["pread in 2 threads"])
+    result.bars.append(Bar("of pread alone, warm memory", share, 0.95, at_least=True, unit="x"))
+    ratio = paired(samples["penstock, fresh result"], samples["np.load + concatenate"])
+    result.bars.append(Bar("against np.load + concatenate", ratio, 2, at_least=True, unit="x"))
+
+
+def opening(scenario: dict, folder: Path, paths: list[str], result: Result) -> None:
+    import penstock as ps
+
+    pattern, manifest = str(folder / "shard_*.npy"), folder / "all.shards"
+    ps.save_manifest(ps.open_shards(pattern), manifest)
+    contestants: dict[str, Callable[[], float]] = {
+        "penstock": once(lambda: ps.open_shards(pattern)),
+        "penstock, manifest": once(lambda: ps.open_shards(manifest)),
+        "np.load(mmap_mode='r')": once(lambda: [np.load(path, mmap_mode="r") for path in paths]),
+    }
+    samples = in_turns(contestants, scenario["turns"])
+    for name, taken in samples.items():
+        result.add(name, taken)
+    loop = samples["np.load(mmap_mode='r')"]
+    for name, limit in (("penstock", 5), ("penstock, manifest", 50)):
+        ratio = paired(samples[name], loop)
+        result.bars.append(Bar(f"{name} against a loop of np.load", ratio, limit, at_least=True, unit="x"))
+
+
+def pread(paths: list[str], out: np.ndarray) -> None:
+    """The same bytes into the same memory by two threads: what no reader can be faster than."""
+    flat = memoryview(out.reshape(-1).view(np.uint8))
+    files = [os.open(path, os.O_RDONLY) for path in paths]
+    pieces: list[tuple[int, Any, int]] = []
+    at = 0
+    for file in files:
+        size = os.fstat(file).st_size - 128
+        for begin in range(0, size, _PIECE):
+            length = min(_PIECE, size - begin)
+            pieces.append((file, flat[at + begin : at + begin + length], 128 + begin))
+        at += size
+    todo, lock = iter(pieces), threading.Lock()
+
+    def work() -> None:
+        while True:
+            with lock:
+                piece = next(todo, None)
+            if piece is None:
+                return
+            os.preadv(piece[0], [piece[1]], piece[2])
+
+    other = threading.Thread(target=work)
+    other.start()
+    work()
+    other.join()
+    for file in files:
+        os.close(file)
+
+
+def write(folder: Path, shards: int, rows: int, columns: int) -> None:
+    draft = folder.with_suffix(".draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    for number in range(shards):
+        # Of unequal lengths, as simulations write them.
+        values = np.full((rows + number % 3, columns), number, "float64")
+        values[:, 0] = np.arange(len(values))
+        np.save(draft / f"shard_{number:06d}.npy", values)
+    draft.rename(folder)
