@@ -154,8 +154,8 @@ def save_manifest(array: Array, path: str | os.PathLike[str]) -> None:
     """Save what opening `array` took: its metadata and where each chunk is. `penstock.open(path)` reads it.
 
     For arrays of HDF5 files, of references, and of many `.npy` or raw files, which `penstock.open_shards(path)` reads
-    too: their manifest is JSON where the name ends with ".json". A file that changed since is noticed when the manifest is opened, and
-    one that changes later when it is read.
+    too: their manifest is JSON where the name ends with ".json". A file that changed since is noticed when the manifest
+    is opened (of `.npy` and raw files: when they are read), and one that changes later when it is read.
     """
     if isinstance(array, ShardedArray):
         return save_files(array, path)
