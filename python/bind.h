@@ -20,6 +20,7 @@ void bind_context(nb::module_& m);
 void bind_stores(nb::module_& m);
 void bind_output(nb::module_& m);
 void bind_dlpack(nb::module_& m);
+void bind_device(nb::module_& m);
 void bind_dtype(nb::module_& m);
 void bind_array(nb::module_& m);
 void bind_group(nb::module_& m);

@@ -9,13 +9,16 @@ namespace penstock::inline v0::python {
 namespace {
 
 context_handle make_context(unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
-                            std::uint64_t output_pool, nb::object codecs) {
+                            std::uint64_t output_pool, nb::object codecs, std::uint64_t page_locked,
+                            std::uint64_t device_memory) {
   context_options options;
   if (!codecs.is_none()) options.codecs = python_codecs(std::move(codecs));
   options.threads = threads;
   options.io_concurrency = io_concurrency;
   options.memory_limit_bytes = memory_limit;
   options.output_pool_bytes = output_pool;
+  options.page_locked_bytes = page_locked;
+  options.device_memory_bytes = device_memory;
   return {unwrap(context::make(options))};
 }
 
@@ -29,6 +32,9 @@ nb::dict usage(const context_handle& self) {
   all["peak_scratch_bytes"] = now.peak_scratch_bytes;
   all["peak_encoded_bytes"] = now.peak_encoded_bytes;
   all["peak_index_bytes"] = now.peak_index_bytes;
+  all["page_locked_bytes"] = now.page_locked_bytes;
+  all["device_wave_bytes"] = now.device_wave_bytes;
+  all["device_result_bytes"] = now.device_result_bytes;
   all["index_hits"] = now.index_hits;
   all["index_misses"] = now.index_misses;
   return all;
@@ -77,12 +83,12 @@ void bind_context(nb::module_& m) {
       .def(
           "__init__",
           [](context_handle* self, unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
-             std::uint64_t output_pool, nb::object codecs) {
-            new (self)
-                context_handle(make_context(threads, io_concurrency, memory_limit, output_pool, std::move(codecs)));
+             std::uint64_t output_pool, nb::object codecs, std::uint64_t page_locked, std::uint64_t device_memory) {
+            new (self) context_handle(make_context(threads, io_concurrency, memory_limit, output_pool,
+                                                   std::move(codecs), page_locked, device_memory));
           },
           nb::arg("threads"), nb::arg("io_concurrency"), nb::arg("memory_limit"), nb::arg("output_pool"),
-          nb::arg("codecs").none() = nb::none())
+          nb::arg("codecs").none() = nb::none(), nb::arg("page_locked") = 0, nb::arg("device_memory") = 0)
       .def_prop_ro("threads", [](const context_handle& self) { return self.context->threads(); })
       .def("usage", usage)
       .def("clear",

@@ -14,6 +14,7 @@ NB_MODULE(_core, m) {
   bind_stores(m);
   bind_output(m);
   bind_dlpack(m);
+  bind_device(m);
   bind_dtype(m);
   bind_array(m);
   bind_group(m);

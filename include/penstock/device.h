@@ -80,6 +80,18 @@ PENSTOCK_API result<device_tensor> read_to_device(const array& from, const selec
 PENSTOCK_API result<device_tensor> read_to_device(const array& from, const selection& which, const tensor_view& out,
                                                   const device_read_options& options = {});
 
+/// A stream of this library's making, for the caller's own work: not ordered with the legacy stream. Move-only.
+class PENSTOCK_API device_stream {
+ public:
+  static result<device_stream> make(int device);
+  stream_handle handle() const noexcept;
+
+ private:
+  class state;
+  explicit device_stream(std::shared_ptr<state> made) noexcept : state_(std::move(made)) {}
+  std::shared_ptr<state> state_;
+};
+
 /// Devices that the driver finds. \error unsupported  There is no driver.
 PENSTOCK_API result<int> device_count();
 /// The calling thread's current device.

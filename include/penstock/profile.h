@@ -11,10 +11,12 @@
 namespace penstock::inline v0 {
 
 /// The stages of a read. `decode` writes straight into the result where it can; `scatter` is the strided copy
-/// otherwise.
-enum class stage : std::uint8_t { plan, index, fetch, decode, scatter, fill };
-inline constexpr std::size_t kStages = 6;
+/// otherwise; `transfer` copies from the host to a device. Events of device work are timed by the device, wave by wave.
+enum class stage : std::uint8_t { plan, index, fetch, decode, scatter, fill, transfer };
+inline constexpr std::size_t kStages = 7;
 PENSTOCK_API std::string_view to_string(stage which) noexcept;
+/// Events of devices have worker numbers from here on: one for each of their streams.
+inline constexpr std::uint32_t kDeviceWorker = 1000;
 
 /// One timed piece of work of one worker.
 struct profile_event {

@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from penstock import _convert, _core, _tensor
+from penstock import _convert, _core, _device, _tensor
 from penstock._attributes import Attributes
 from penstock._errors import ExportError, InvalidArgumentError, UnsupportedError, _make
 from penstock._indexing import Reads, check_fields, take_fields
@@ -95,6 +95,7 @@ class Array(Reads, Writes, _core.Array):
         dtype: npt.DTypeLike | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
+        check: bool = False,
     ) -> Any:
         """Read `selection` and return it: what `[]` takes (`numpy.s_` helps), or `penstock.oindex[...]` and its like.
 
@@ -103,8 +104,17 @@ class Array(Reads, Writes, _core.Array):
         out
             A writable ndarray or buffer object of the selection's shape, with any strides; it is returned. With the
             array's dtype, chunks decode straight into it. Its contents are unspecified after an error.
-        device, stream
-            For later releases: None or "cpu", and None.
+        device
+            None or "cpu"; "cuda:0" and its like, or "cuda", the caller's current device: the result is a
+            `penstock.Tensor` in that device's memory, and the read goes on after this returns. `out` is then device
+            memory of others, with `__cuda_array_interface__` or `__dlpack__`; with it, all is queued on the device on
+            return. Slices and integers only; no `dtype`, no `progress`.
+        stream
+            The stream that the caller works on: a handle, a stream of CuPy or torch, or an object with
+            `__cuda_stream__`. Nothing is written before what it holds now is done, and with `out` it waits for the
+            read.
+        check
+            Of device reads: wait for the device and raise what failed there.
         dtype
             Of the result. Values are cast as NumPy's "same_kind" casting allows, piece by piece: the memory beside
             the result stays below some 32 MiB, or one chunk. (Lists, points and masks: at once.)
@@ -121,8 +131,11 @@ class Array(Reads, Writes, _core.Array):
         CorruptDataError
             Bytes in storage contradict the metadata; the notes name chunk, key, byte range and array.
         """
-        _check_device(device, stream)
         workers = _check_threads(threads)
+        if _device.is_device(device):
+            _check_device_read(self, dtype, progress)
+            return _device.read(self, selection, out, device, stream, workers, check)
+        _check_host(stream)
         native = dtype is None or np.dtype(dtype) == self.dtype
         if out is None:
             if native:
@@ -157,8 +170,11 @@ class Array(Reads, Writes, _core.Array):
         progress: Progress | None = None,
     ) -> Job:
         """Start what `read` does on other threads and return a `Job`. `out` belongs to the job until it is done."""
-        _check_device(device, stream)
         workers = _check_threads(threads)
+        if _device.is_device(device):
+            _check_device_read(self, dtype, progress)
+            return _device.read_async(self, selection, out, device, stream, workers)
+        _check_host(stream)
         asked = selection
         selection, fields = self._prepare(selection)
         if fields is not None:
@@ -186,9 +202,13 @@ class Array(Reads, Writes, _core.Array):
         made: npt.NDArray[Any] = self.read(..., dtype=dtype)
         return made
 
+    _export_device: str | None = None
+
     def __dlpack_device__(self) -> tuple[int, int]:
-        """(1, 0): reads end in ordinary memory."""
-        return _tensor.CPU
+        """(1, 0): reads end in ordinary memory. (2, number): the array was opened for a device."""
+        if self._export_device is None:
+            return _tensor.CPU
+        return (_device.CUDA, _device.device_number(self._export_device))
 
     def __dlpack__(
         self,
@@ -200,8 +220,13 @@ class Array(Reads, Writes, _core.Array):
     ) -> Any:
         """Read the whole array and hand it on: `torch.from_dlpack(a)`. See `penstock.Tensor.__dlpack__`.
 
-        The consumer owns what was read. `copy=False` is refused: reading always makes a copy.
+        The consumer owns what was read. `copy=False` is refused: reading always makes a copy. An array that was opened
+        for a device is read into that device's memory, ordered on the consumer's `stream`.
         """
+        if self._export_device is not None and copy is not False:
+            _tensor.check_type(self.dtype)
+            made = self.read(..., device=self._export_device)
+            return made.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
         _tensor.check_request(stream, dl_device)
         if copy is False:
             raise _make(ExportError, "reading an array from storage always makes a copy", f"array '{self.uri}'")
@@ -243,13 +268,18 @@ def wants_scalar(shape: tuple[int, ...], selection: Selection) -> bool:
     return not shape and not any(item is ... for item in items)
 
 
-def _check_device(device: str | None, stream: Any) -> None:
-    if device not in (None, "cpu"):
-        raise _make(UnsupportedError, f"this release reads to host memory only: device={device!r}")
+def _check_host(stream: Any) -> None:
     if stream is not None:
+        raise _make(InvalidArgumentError, "streams belong to devices: with device='cpu' stream must be None")
+
+
+def _check_device_read(array: Array, dtype: npt.DTypeLike | None, progress: Progress | None) -> None:
+    if dtype is not None and np.dtype(dtype) != array.dtype:
         raise _make(
-            UnsupportedError, "streams belong to devices, which this release does not read to: stream must be None"
+            UnsupportedError, f"values are not cast on the device: dtype is {np.dtype(dtype)}, the array {array.dtype}"
         )
+    if progress is not None:
+        raise _make(UnsupportedError, "reads into device memory return before they end: progress must be None")
 
 
 def _check_threads(threads: int | None) -> int:

@@ -35,7 +35,12 @@ class Context(_core.Context):
         Bytes of dropped results that are kept for the next read; None: a quarter of the machine's memory.
     allow_pickle
         Decode arrays of pickled objects, which runs whatever program is in the data: only for data that you trust.
-    chunk_cache, device_memory_limit
+    device_memory_limit
+        Bytes of device memory that reads under way take on each device, results not counted: smaller waves where it is
+        small. None: an eighth of the device's, at most 6 GiB.
+    page_locked
+        Bytes of host memory that devices copy from, taken when a device is first read to; None: 256 MiB.
+    chunk_cache
         For later releases: must be None.
     """
 
@@ -48,12 +53,11 @@ class Context(_core.Context):
         device_memory_limit: int | None = None,
         *,
         output_pool: int | None = None,
+        page_locked: int | None = None,
         allow_pickle: bool = False,
     ) -> None:
         if chunk_cache is not None:
             raise _make(UnsupportedError, "this release has no cache of decoded chunks: chunk_cache must be None")
-        if device_memory_limit is not None:
-            raise _make(UnsupportedError, "this release reads to host memory only: device_memory_limit must be None")
         keep_default = 2**64 - 1
         super().__init__(
             threads or 0,
@@ -61,6 +65,8 @@ class Context(_core.Context):
             memory_limit or 0,
             keep_default if output_pool is None else output_pool,
             functools.partial(_codecs.make, allow_pickle=allow_pickle),
+            page_locked or 0,
+            device_memory_limit or 0,
         )
 
     def __enter__(self) -> Context:

@@ -8,6 +8,7 @@ from typing import Any
 from penstock import _core, _remote
 from penstock._array import Array
 from penstock._context import Context, current_context
+from penstock._device import device_number, is_device
 from penstock._errors import InvalidArgumentError, _make
 from penstock._group import Group, wrap
 from penstock._place import place_of
@@ -31,6 +32,7 @@ def open(
     bands: Sequence[int] | None = None,
     mask: bool = False,
     ifd: int | None = None,
+    device: str | None = None,
     **format_options: Any,
 ) -> Array | Group:
     """Open an array or a group. The format is read from the data, never guessed from the name alone.
@@ -65,6 +67,9 @@ def open(
         Of a TIFF: the image's mask in its place, 0 and 255.
     ifd
         Of a TIFF: a directory by its number in the file, instead of page, level and mask.
+    device
+        "cuda" (the current device at the time of the export) or "cuda:0": the array hands itself on by DLPack in that
+        device's memory, read and decoded when asked for. Opening takes no device memory.
     format_options
         Of formats that are one file. HDF5 and NetCDF4: `dataset`. References (kerchunk's, our manifests):
         `missing="error"` or "fill". Parquet and Arrow: `columns`, `nulls`, `dtype`.
@@ -81,21 +86,24 @@ def open(
             InvalidArgumentError, f"mode must be r, r+ or a, it is {mode!r}: create_array and create_group make new"
         )
     context = current_context() if context is None else context
-    single = open_single(target, path, context, storage_options)
-    if single is not None:
-        return single
-    found = open_file(target, path, context, storage_options, format_options)
-    if found is not None:
-        return found
-    if format_options:
-        raise _make(InvalidArgumentError, f"{target!r} takes no option {next(iter(format_options))!r}")
-    store, inner = place_of(target, path, storage_options, context)
-    tiff = options_of(page, level, layout, bands, mask, ifd)
-    node = wrap(_core.open_store(store, context, inner, cache_index, use_consolidated, tiff))
-    if tiff is not None and isinstance(node, TiffArray):
-        node._options = tiff
-    node._storage_options = _remote.to_reopen(target, storage_options)
-    return node
+    found = open_single(target, path, context, storage_options)
+    if found is None:
+        found = open_file(target, path, context, storage_options, format_options)
+    if found is None:
+        if format_options:
+            raise _make(InvalidArgumentError, f"{target!r} takes no option {next(iter(format_options))!r}")
+        store, inner = place_of(target, path, storage_options, context)
+        tiff = options_of(page, level, layout, bands, mask, ifd)
+        found = wrap(_core.open_store(store, context, inner, cache_index, use_consolidated, tiff))
+        if tiff is not None and isinstance(found, TiffArray):
+            found._options = tiff
+        found._storage_options = _remote.to_reopen(target, storage_options)
+    if is_device(device):
+        if not isinstance(found, Array):
+            raise _make(InvalidArgumentError, f"'{found.uri}' is a group: open one of its arrays for a device")
+        device_number(device)  # no driver, no such device: said here
+        found._export_device = device
+    return found
 
 
 def open_array(target: Any, path: str = "", **options: Any) -> Array:

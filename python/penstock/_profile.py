@@ -19,6 +19,7 @@ from penstock._errors import InvalidArgumentError, _make
 # The rows of the table: a name, the engine's stages in it, and the ceiling that it is held against.
 _ROWS = (
     ("Read", ("index", "fetch"), "pread"),
+    ("Transfer", ("transfer",), "transfer"),
     ("Decode", ("decode",), "decode"),
     ("Scatter", ("scatter", "fill"), "memcpy"),
 )
@@ -69,11 +70,16 @@ class Profile:
         report = self._finished()
         stages = {stage["what"]: stage for stage in report["stages"]}
         workers = max(1, int(report["workers"]))
+        on_device = bool(stages.get("transfer", {}).get("operations"))
         rows = []
         decoded = int(stages.get("decode", {}).get("bytes_out", 0))
         for name, parts, ceiling in _ROWS:
             here = [stages[part] for part in parts if part in stages]
-            seconds = sum(stage["busy_ns"] for stage in here) / workers / 1e9
+            if name == "Transfer" and not on_device:
+                continue
+            # A device's time is that of its events; the host's is shared by its workers.
+            share = 1 if on_device and name != "Read" else workers
+            seconds = sum(stage["busy_ns"] for stage in here) / share / 1e9
             encoded = sum(stage["bytes_in"] for stage in here)
             made = decoded if name == "Read" else sum(stage["bytes_out"] for stage in here)
             speed = encoded if name == "Read" else made
@@ -95,7 +101,10 @@ class Profile:
         }
 
     def table(self) -> str:
-        """Read / Decode / Scatter / Total: ms, raw GB/s, effective GB/s, fraction of the ceiling where it is known."""
+        """Read / Decode / Scatter / Total: ms, raw GB/s, effective GB/s, fraction of the ceiling where it is known.
+
+        Where a device was read to, Transfer too, and its rows are the time of its events.
+        """
 
         def rate(value: float | None) -> str:
             return "-" if value is None else f"{value / 1e9:.2f}"

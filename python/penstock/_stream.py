@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Any
 
 from penstock._array import Array
-from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock._device import is_device
+from penstock._errors import InvalidArgumentError, _make
 from penstock._job import Job
 
 
@@ -71,11 +72,14 @@ class Stream:
             index = next(self._places, None)
             if index is None:
                 return
-            box = tuple(
-                slice(i * each, min((i + 1) * each, size))
-                for i, each, size in zip(index, self.tile_shape, self.array.shape, strict=True)
-            )
+            box = self._box(index)
             self._ahead.append((index, box, self.array.read_async((*box, ...))))
+
+    def _box(self, index: tuple[int, ...]) -> tuple[slice, ...]:
+        return tuple(
+            slice(i * each, min((i + 1) * each, size))
+            for i, each, size in zip(index, self.tile_shape, self.array.shape, strict=True)
+        )
 
     def __enter__(self) -> Stream:
         return self
@@ -100,15 +104,19 @@ def stream(
     tile
         "shard", "chunk", or a shape, cut where the array ends; None: shards where there are some, else chunks.
     device
-        None or "cpu".
+        None or "cpu"; "cuda" or "cuda:0" and its like: tiles are in that device's memory, in `depth` + 1 buffers that
+        are used again. `tile.data` is then a `penstock.Tensor`, ordered on `tile.stream`: queue there what uses it; the
+        next tile asked for takes the buffer back, once that stream is through with what it had then.
     depth
         Tiles that are read, or wait, while the caller has one: the memory is that of `depth` + 1 tiles. 0 reads each
         when it is asked for.
     """
-    if device not in (None, "cpu"):
-        raise _make(UnsupportedError, f"this release streams to host memory only: device is {device!r}")
     if not isinstance(depth, int) or depth < 0:
         raise _make(InvalidArgumentError, f"depth must be 0 or more tiles, it is {depth!r}")
+    if is_device(device):
+        from penstock._device_stream import DeviceStream
+
+        return DeviceStream(array, _tile_shape(array, tile), depth, device)
     return Stream(array, _tile_shape(array, tile), depth)
 
 

@@ -12,6 +12,7 @@ _COLOURS = {
     "decode": "#d9822b",
     "scatter": "#3b9c6b",
     "fill": "#c9b458",
+    "transfer": "#c05a7e",
 }
 _WIDTH, _LANE, _LEFT, _TOP = 1200, 28, 84, 8
 _MAX_BOXES = 20000

@@ -91,8 +91,6 @@ def test_what_cannot_be_streamed_is_refused(array):
     ]:
         with pytest.raises(ValueError, match=text):
             ps.stream(array, **options)
-    with pytest.raises(ps.UnsupportedError, match="cuda"):
-        ps.stream(array, device="cuda")
 
 
 CROPS = [np.s_[i % 30 : i % 30 + 6, i % 15 : i % 15 + 8] for i in range(21)]

@@ -199,6 +199,37 @@ result<device_tensor> read_to_device(const array& from, const selection& which, 
   return read_with(from, which, out, options);
 }
 
+class device_stream::state {
+ public:
+  explicit state(const cuda::driver& with) noexcept : driver(with) {}
+  ~state() {
+    {
+      const cuda::current_context current(driver, context);
+      if (stream != nullptr) driver.stream_destroy(stream);  // what is queued on it still runs
+    }
+    if (context != nullptr) driver.primary_context_release(device);
+  }
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
+
+  const cuda::driver& driver;
+  cuda::device_number device = 0;
+  cuda::context_ref context = nullptr;
+  cuda::stream_ref stream = nullptr;
+};
+
+result<device_stream> device_stream::make(int device) {
+  PENSTOCK_ASSIGN(const cuda::driver* const with, cuda::load_driver());
+  auto made = std::make_shared<state>(*with);
+  PENSTOCK_TRY(with->check(with->device_get(&made->device, device), "cuDeviceGet"));
+  PENSTOCK_TRY(with->check(with->primary_context_retain(&made->context, made->device), "cuDevicePrimaryCtxRetain"));
+  const cuda::current_context current(*with, made->context);
+  PENSTOCK_TRY(with->check(with->stream_create(&made->stream, cuda::kStreamNonBlocking), "cuStreamCreate"));
+  return device_stream(std::move(made));
+}
+
+stream_handle device_stream::handle() const noexcept { return reinterpret_cast<stream_handle>(state_->stream); }
+
 result<int> device_count() {
   PENSTOCK_ASSIGN(const cuda::driver* const with, cuda::load_driver());
   return with->devices;

@@ -14,12 +14,19 @@ std::string_view plain_name(std::string_view name) {
   return name.substr(0, kPrefix.size()) == kPrefix ? name.substr(kPrefix.size()) : name;
 }
 
+// Codecs that need nothing of their settings to be decoded.
+constexpr std::pair<std::string_view, device::step_kind> kDecoders[] = {
+    {"zstd", device::step_kind::zstd}, {"lz4", device::step_kind::lz4},   {"blosc", device::step_kind::blosc},
+    {"zlib", device::step_kind::zlib}, {"gzip", device::step_kind::gzip}, {"crc32c", device::step_kind::crc32c},
+};
+
 std::optional<device::device_step> step_of(const codec_chain& chain, std::size_t stage) {
   const codec_config& config = chain.stage_config(stage);
   const std::string_view name = plain_name(config.name);
   device::device_step step{};
-  if (name == "zstd") {
-    step.kind = device::step_kind::zstd;
+  for (const auto& [known, kind] : kDecoders) {
+    if (name != known) continue;
+    step.kind = kind;
     return step;
   }
   if (name == "shuffle") {

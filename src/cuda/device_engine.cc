@@ -379,8 +379,8 @@ result<> device_engine::copy_staged(device_read& read, parcel& what, device_wave
     }
     const std::span<const std::byte> bytes(what.data() + each.offset, static_cast<std::size_t>(each.length));
     auto added = add_cell(wave, each, what.axes, {bytes, base + each.offset, decoded}, read.report().device);
+    // The host has the last word: it decodes the cell, or says what is wrong with it.
     if (added.ok()) continue;
-    if (added.error().code() != errc::unsupported) return read.name_cell(std::move(added).error(), each.note);
     read.refuse(each, bytes, std::move(added).error());
   }
   return {};
@@ -533,6 +533,28 @@ void device_engine::remove_listener(read_job* job) noexcept {
   std::erase(listeners_, job);
 }
 
-void device_engine::record_profile(device_wave& wave) noexcept { (void)wave; }
+// Turns a wave's events into rows of the profile that was under way.
+void device_engine::record_profile(device_wave& wave) noexcept {
+  if (!wave.profile) return;
+  std::uint64_t at[4] = {};
+  const current_context current(driver_, context_);
+  const auto time_of = [&](event_ref event, std::uint64_t& out) {
+    float ms = 0;
+    if (driver_.event_elapsed_ms(&ms, origin_, event) != kSuccess) return false;
+    const auto since =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<float, std::milli>(ms));
+    out = wave.profile->at(origin_time_ + since);
+    return true;
+  };
+  for (unsigned i = wave.encoded_bytes == 0 ? 1 : 0; i < 4; ++i)
+    if (!time_of(wave.marks[i], at[i])) return;
+  const auto record = [&](stage what, std::uint64_t begin, std::uint64_t end, std::uint64_t in, std::uint64_t out) {
+    wave.profile->record({what, kDeviceWorker + wave.stream, 0, 0, begin, std::max(begin, end), in, out});
+  };
+  if (wave.encoded_bytes != 0) record(stage::transfer, at[0], at[1], wave.encoded_bytes, wave.encoded_bytes);
+  if (!wave.launches.empty()) record(stage::decode, at[1], at[2], wave.encoded_bytes, wave.decoded_bytes);
+  if (wave.moved_bytes != 0) record(stage::scatter, at[2], at[3], wave.moved_bytes, wave.moved_bytes);
+  wave.profile.reset();
+}
 
 }  // namespace penstock::inline v0::cuda

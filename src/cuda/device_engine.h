@@ -89,7 +89,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   }
 
   /// Takes note of what the device has ended with.
-  void collect() noexcept;
+  void collect() noexcept override;
   bool has_news() const noexcept { return news_.load(std::memory_order_relaxed) != 0; }
   /// Grows whenever something was freed: what did not fit may fit now.
   std::uint64_t freed() const noexcept { return freed_.load(std::memory_order_acquire); }

@@ -141,6 +141,10 @@ bool context_state::start_recording(std::uint64_t max_events) {
 
 std::shared_ptr<profiler> context_state::stop_recording() {
   shared& mine = shared_.get();
+  {
+    const std::lock_guard lock(mine.device_mutex);
+    for (const auto& [number, service] : mine.devices) service->collect();
+  }
   const std::lock_guard lock(mine.mutex);
   mine.is_recording.store(false, std::memory_order_relaxed);
   return std::move(mine.recording);

@@ -16,6 +16,8 @@ class device_service {
  public:
   virtual ~device_service() = default;
   virtual device_usage usage() const = 0;
+  /// Takes note of what the device has ended with: of its times, where a profile is under way.
+  virtual void collect() noexcept = 0;
   /// Gives idle memory back.
   virtual void clear() = 0;
 };

@@ -19,6 +19,8 @@ std::string_view to_string(stage which) noexcept {
       return "scatter";
     case stage::fill:
       return "fill";
+    case stage::transfer:
+      return "transfer";
   }
   return "?";
 }
@@ -32,7 +34,7 @@ void profiler::record(const profile_event& event) {
   sum.bytes_out += event.bytes_out;
   first_ns_ = std::min(first_ns_, event.begin_ns);
   last_ns_ = std::max(last_ns_, event.end_ns);
-  workers_ = std::max(workers_, event.worker + 1);
+  if (event.worker < kDeviceWorker) workers_ = std::max(workers_, event.worker + 1);
   if (report_.events.size() < max_events_) {
     report_.events.push_back(event);
   } else {

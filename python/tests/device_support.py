@@ -1,0 +1,127 @@
+"""The fake CUDA driver for Python tests: loaded in place of the machine's, or the test is skipped and says so."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = Path(os.environ.get("PENSTOCK_FAKE_CUDA", ROOT / "build" / "release" / "tests" / "libpenstock_fake_cuda.so"))
+
+
+class FakeCuda:
+    """The driver's functions that tests call themselves, and its counters."""
+
+    def __init__(self) -> None:
+        self.library = ctypes.CDLL(str(LIBRARY))
+        self.library.penstock_fake_cuda_count.restype = ctypes.c_uint64
+        self.library.penstock_fake_cuda_live_bytes.restype = ctypes.c_uint64
+        self.library.penstock_fake_cuda_peek.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64]
+        self.library.penstock_fake_cuda_configure.argtypes = [ctypes.c_uint64, ctypes.c_int, ctypes.c_uint]
+        self.library.penstock_fake_cuda_fail.argtypes = [ctypes.c_char_p, ctypes.c_uint64, ctypes.c_int]
+        self.call("cuInit", ctypes.c_uint(0))
+        self.contexts = []
+        for number in range(2):
+            context = ctypes.c_void_p()
+            self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), ctypes.c_int(number))
+            self.contexts.append(context)
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """A function of the driver, which must succeed."""
+        found = ctypes.c_void_p()
+        status = self.library.cuGetProcAddress_v2(
+            name.encode(), ctypes.byref(found), 13000, ctypes.c_uint64(0), ctypes.byref(ctypes.c_int())
+        )
+        assert status == 0, name
+        status = ctypes.CFUNCTYPE(ctypes.c_int, *map(type, arguments))(found.value)(*arguments)
+        assert status == 0, f"{name}: {status}"
+
+    def count(self, name: str) -> int:
+        return int(self.library.penstock_fake_cuda_count(name.encode()))
+
+    def reset(self) -> None:
+        self.library.penstock_fake_cuda_reset_counts()
+
+    def configure(self, seed: int = 1, lazy: bool = False, delay: int = 0) -> None:
+        self.library.penstock_fake_cuda_configure(seed, int(lazy), delay)
+
+    def fail(self, name: str, status: int, after: int = 0) -> None:
+        self.library.penstock_fake_cuda_fail(name.encode(), after, status)
+
+    def push(self, device: int) -> None:
+        self.call("cuCtxPushCurrent", self.contexts[device])
+
+    def pop(self) -> None:
+        self.call("cuCtxPopCurrent", ctypes.byref(ctypes.c_void_p()))
+
+    def stream(self) -> int:
+        made = ctypes.c_void_p()
+        self.call("cuStreamCreate", ctypes.byref(made), ctypes.c_uint(1))
+        assert made.value is not None
+        return made.value
+
+    def synchronize(self, stream: int) -> None:
+        self.call("cuStreamSynchronize", ctypes.c_void_p(stream))
+
+    def peek(self, address: int, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+        out = np.empty(shape, dtype)
+        assert self.library.penstock_fake_cuda_peek(out.ctypes.data, address, out.nbytes)
+        return out
+
+
+class DeviceArray:
+    """What CuPy's ndarray is to others, in as far as Penstock asks: memory with `__cuda_array_interface__`."""
+
+    def __init__(
+        self, cuda: FakeCuda, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = None
+    ) -> None:
+        self.cuda, self.shape, self.dtype = cuda, shape, np.dtype(dtype)
+        room = np.empty(shape, dtype)
+        self.strides = room.strides if strides is None else strides
+        extent = self.dtype.itemsize + sum(abs(s) * (n - 1) for s, n in zip(self.strides, shape, strict=True))
+        base = ctypes.c_uint64()
+        self.bytes = max(extent, 1)
+        cuda.call("cuMemAlloc", ctypes.byref(base), ctypes.c_size_t(self.bytes))
+        self.base = base.value
+        self.address = base.value + sum(-s * (n - 1) for s, n in zip(self.strides, shape, strict=True) if s < 0)
+        self.stream: int | None = None
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.address, False),
+            "strides": self.strides,
+            "version": 3,
+            "stream": self.stream,
+        }
+
+    def get(self) -> np.ndarray[Any, Any]:
+        """The values, once all streams are through."""
+        memory = self.cuda.peek(self.base, (self.bytes,), np.uint8)
+        return np.ndarray(self.shape, self.dtype, memory, self.address - self.base, self.strides)
+
+
+@pytest.fixture(scope="session")
+def fake_cuda_library() -> FakeCuda:
+    if not LIBRARY.exists():
+        pytest.skip(f"the fake CUDA driver is not built: {LIBRARY}")
+    os.environ["PENSTOCK_CUDA_DRIVER"] = str(LIBRARY)
+    return FakeCuda()
+
+
+@pytest.fixture
+def cuda(fake_cuda_library: FakeCuda) -> Any:
+    """The fake driver with device 0 current on this thread."""
+    fake_cuda_library.configure()
+    fake_cuda_library.push(0)
+    fake_cuda_library.reset()
+    yield fake_cuda_library
+    fake_cuda_library.pop()
+    fake_cuda_library.configure()
