@@ -34,6 +34,10 @@ test-zarr-python: build ## zarr-python's own tests with our pipeline, compared w
 test-legate: build ## loads into cuPyNumeric, where there is a Python 3.12 (nearly 2 GB to download once); ARGS= go to pytest
 	@tools/test_legate.sh $(ARGS)
 
+test-gpu: build ## what only a GPU can show; skipped, and says so, without one
+	@tools/setup.sh core test
+	@$(python) -m pytest -rs tests/gpu $(ARGS)
+
 demo: build ## write, read and compare the benchmark array; pictures in build/demo
 	@tools/setup.sh demo
 	@.venv/bin/penstock demo --output build/demo $(ARGS)
@@ -79,4 +83,4 @@ wheel: ## a self-contained wheel in build/dist
 clean: ## remove build/ and the compiled module; keeps .venv
 	@rm -rf build python/penstock/_core*.so
 
-.PHONY: help build test test-zarr-python test-legate demo bench check format tidy fuzz wheel clean
+.PHONY: help build test test-gpu test-zarr-python test-legate demo bench check format tidy fuzz wheel clean
