@@ -86,7 +86,7 @@ def open(
             InvalidArgumentError, f"mode must be r, r+ or a, it is {mode!r}: create_array and create_group make new"
         )
     context = current_context() if context is None else context
-    found = open_single(target, path, context, storage_options)
+    found: Array | Group | None = open_single(target, path, context, storage_options)
     if found is None:
         found = open_file(target, path, context, storage_options, format_options)
     if found is None:

@@ -341,7 +341,7 @@ class TiffArray(Array):
         rows, columns = self._height_width
         across, down = np.arange(columns) + 0.5, np.arange(rows) + 0.5
         if b == d == 0:
-            return {"x": a * across + c, "y": e * down + f}
+            return {"x": np.asarray(a * across + c, np.float64), "y": np.asarray(e * down + f, np.float64)}
         return {
             "x": np.asarray(a * across[None, :] + b * down[:, None] + c, np.float64),
             "y": np.asarray(d * across[None, :] + e * down[:, None] + f, np.float64),
