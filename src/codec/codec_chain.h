@@ -107,6 +107,8 @@ class codec_chain {
   const codec_config& stage_config(std::size_t i) const noexcept { return stages_[i].config; }
   /// The most bytes that stage i may decode to; kUnbounded where nobody knows.
   std::uint64_t stage_limit(std::size_t i) const noexcept { return stages_[i].limit; }
+  /// Bytes between neighbours of each array dimension in a decoded cell as it is stored.
+  const strides& stored_strides() const noexcept { return stored_strides_; }
   /// Above 1: so many bytes each are reversed on their way from the stored to the native order.
   std::uint32_t swap_bytes() const noexcept { return swap_bytes_; }
 
