@@ -11,7 +11,7 @@ from penstock import _core, _remote
 from penstock._context import Context, current_context
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
 from penstock._stores import remote_store, store_of
-from penstock._tiff import bytes_of_file
+from penstock._tiff import bytes_of_file, is_tiff
 
 
 def place_of(
@@ -37,6 +37,8 @@ def place_of(
         store, outer = _core.find_place(os.fsencode(target))
         return store, b"/".join(part for part in (outer, inner) if part)
     if isinstance(target, bytes | bytearray | memoryview):
+        if not is_tiff(target):
+            raise _make(UnsupportedError, "these bytes are no file of a format that is one file")
         return _core.dict_store({"bytes": bytes(target)}), b"bytes"
 
     # zarr-python's arrays, groups and store paths know where they are.

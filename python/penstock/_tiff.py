@@ -437,6 +437,11 @@ def _reopen(uri: str, storage_options: dict[str, Any] | None, options: Mapping[s
     return open(uri, storage_options=storage_options, **given)
 
 
+def is_tiff(data: bytes | bytearray | memoryview) -> bool:
+    """Whether the first bytes are a TIFF's."""
+    return bytes(memoryview(data)[:4]) in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+
+
 def bytes_of_file(target: Any) -> bytes | str | None:
     """The path of an open file of this machine, or all bytes of another file object."""
     name = getattr(target, "name", None)

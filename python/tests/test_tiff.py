@@ -264,6 +264,7 @@ DAMAGED = (
     "size_of_stripbytecount_lower_than_stripcount",
     "stripbytecounts_count_not_same_as_stripoffsets_count",
     "uint33",
+    "int24",  # GDAL reads these samples as here, tifffile otherwise
 )
 
 
