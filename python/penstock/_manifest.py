@@ -18,6 +18,7 @@ from penstock._shards import save_manifest as save_files
 
 _VERSION = 1
 _MOST_TABLE_BYTES = 1 << 31
+_MOST_VARIANTS = 1000  # as many as an HDF5 dataset may have
 
 
 def save_references(array: ReferencedArray, path: str | os.PathLike[str]) -> None:
@@ -106,6 +107,8 @@ def _described(document: dict[str, Any], table: bytes, path: str, missing: str) 
     plain = unpack.decompress(table, _MOST_TABLE_BYTES)
     if not unpack.eof:
         raise _make(CorruptDataError, f"the manifest '{path}' is damaged: its table does not end")
+    if len(document["variants"]) > _MOST_VARIANTS:
+        raise ValueError(f"{len(document['variants'])} chains of codecs")
     names = document["dimension_names"]
     return Described(
         document["documents"],

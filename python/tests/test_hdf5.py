@@ -457,7 +457,7 @@ def test_h5py_is_asked_for_by_name(tmp_path, monkeypatch):
         ps.open(tmp_path / "x.h5")
 
 
-def test_a_million_chunks_open_from_a_manifest(tmp_path):
+def test_chunks_are_found_through_a_manifest(tmp_path):
     path, manifest = tmp_path / "x.h5", tmp_path / "x.manifest"
     count = 20_000
     with h5py.File(path, "w", libver="latest") as file:

@@ -219,6 +219,17 @@ def test_manifests_move_with_their_files(files):
         ps.save_manifest(ps.create_array({}, shape=(2,), dtype="i4", chunks=(2,)), folder / "y")
 
 
+def test_a_manifest_cannot_ask_for_any_number_of_chains(files):
+    folder, _, refs = files
+    path = folder / "x.manifest"
+    ps.save_manifest(ps.open(save(folder, refs))["x"], path)
+    line, rest = path.read_bytes().split(b"\n", 1)
+    document = {**json.loads(line), "variants": [[[], None]] * 100_000}
+    path.write_bytes(json.dumps(document).encode() + b"\n" + rest)
+    with pytest.raises(ps.CorruptDataError, match="100000 chains"):
+        ps.open(path)
+
+
 def test_blocks_cover_every_byte_once():
     for shape in [(7,), (0, 3), (5, 4), (3, 1 << 19), (2, 3, 1 << 20), (1000003,), (), (4, 1, 600000)]:
         cell, offsets, lengths, axis = _references.contiguous_blocks(shape, 4)
