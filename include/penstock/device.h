@@ -92,6 +92,11 @@ class PENSTOCK_API device_stream {
   std::shared_ptr<state> state_;
 };
 
+/// The same of a selection that `array::select` has resolved; without `out`, into memory of the pool.
+PENSTOCK_API result<device_tensor> read_to_device(const array& from, const resolved_selection& which,
+                                                  const std::optional<tensor_view>& out,
+                                                  const device_read_options& options = {});
+
 /// Devices that the driver finds. \error unsupported  There is no driver.
 PENSTOCK_API result<int> device_count();
 /// The calling thread's current device.

@@ -168,17 +168,25 @@ result<> device_tensor::copy_to_host(std::byte* to) {
 
 namespace {
 
-result<device_tensor> read_with(const array& from, const selection& which, const std::optional<tensor_view>& out,
-                                const device_read_options& options) {
+result<device_tensor> select_and_read(const array& from, const selection& which, const std::optional<tensor_view>& out,
+                                      const device_read_options& options) {
+  auto resolved = from.select(which);
+  if (!resolved.ok()) return std::move(resolved).error().note("array '" + from.uri() + "'");
+  return read_to_device(from, *resolved, out, options);
+}
+
+}  // namespace
+
+result<device_tensor> read_to_device(const array& from, const resolved_selection& which,
+                                     const std::optional<tensor_view>& out, const device_read_options& options) {
   const auto run = [&]() -> result<device_tensor> {
-    PENSTOCK_ASSIGN(const resolved_selection resolved, from.select(which));
     int device = options.device;
     if (device < 0) {
       PENSTOCK_ASSIGN(device, current_device());
     }
     PENSTOCK_ASSIGN(auto engine, device_tensor_state::engine_of(from.context()->state(), device));
     auto state = std::make_shared<device_tensor_state>(std::move(engine), from.shared_state());
-    PENSTOCK_TRY(state->begin(resolved, out, options));
+    PENSTOCK_TRY(state->begin(which, out, options));
     device_tensor made(std::move(state));
     if (options.check) PENSTOCK_TRY(made.synchronize());
     return made;
@@ -188,15 +196,13 @@ result<device_tensor> read_with(const array& from, const selection& which, const
   return made;
 }
 
-}  // namespace
-
 result<device_tensor> read_to_device(const array& from, const selection& which, const device_read_options& options) {
-  return read_with(from, which, std::nullopt, options);
+  return select_and_read(from, which, std::nullopt, options);
 }
 
 result<device_tensor> read_to_device(const array& from, const selection& which, const tensor_view& out,
                                      const device_read_options& options) {
-  return read_with(from, which, out, options);
+  return select_and_read(from, which, out, options);
 }
 
 class device_stream::state {
