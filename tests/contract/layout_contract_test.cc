@@ -158,6 +158,8 @@ layout_case reference_case(std::string name, bool listed) {
     EXPECT_TRUE(made.ok()) << made.error().to_string();
     return made.ok() ? *made : nullptr;
   };
+  out.fixed_places = true;
+  out.listed_objects = 3;
   out.object = [](object_id object) -> std::optional<bytes> {
     if (object >= 3) return std::nullopt;
     return bytes(200, static_cast<std::byte>(object));
