@@ -38,7 +38,8 @@ class FakeCuda:
             name.encode(), ctypes.byref(found), 13000, ctypes.c_uint64(0), ctypes.byref(ctypes.c_int())
         )
         assert status == 0, name
-        status = ctypes.CFUNCTYPE(ctypes.c_int, *map(type, arguments))(found.value)(*arguments)
+        types = [type(each) if isinstance(each, ctypes._SimpleCData) else ctypes.c_void_p for each in arguments]
+        status = ctypes.CFUNCTYPE(ctypes.c_int, *types)(found.value)(*arguments)
         assert status == 0, f"{name}: {status}"
 
     def count(self, name: str) -> int:

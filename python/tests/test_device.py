@@ -1,4 +1,4 @@
-"""Reads into device memory, against the fake driver: nothing here has seen a GPU."""
+"""Reads into device memory: refused without a driver, and against the fake one in a process of its own."""
 
 from __future__ import annotations
 
@@ -6,23 +6,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import penstock as ps
 import pytest
-from device_support import DeviceArray, FakeCuda, cuda, fake_cuda_library
-
-__all__ = ["cuda", "fake_cuda_library"]
+from device_support import LIBRARY
 
 VALUES = np.arange(60 * 50, dtype="f4").reshape(60, 50)
 
 
 @pytest.fixture
 def array(tmp_path: Path) -> ps.Array:
-    made = ps.create_array(
-        str(tmp_path / "x.zarr"), shape=VALUES.shape, dtype="f4", chunks=(7, 50), shards=(21, 50), codecs=["zstd"]
-    )
+    made = ps.create_array(str(tmp_path / "x.zarr"), shape=VALUES.shape, dtype="f4", chunks=(7, 50))
     made[...] = VALUES
     return made
 
@@ -47,240 +42,15 @@ print(float(a[1, 1]))
     assert value == "51.0"
 
 
-def test_a_tensor_is_what_the_host_reads(cuda: FakeCuda, array: ps.Array) -> None:
-    tensor = array.read(device="cuda:0")
-    assert isinstance(tensor, ps.Tensor)
-    assert (tensor.shape, tensor.dtype, tensor.device, tensor.ndim) == ((60, 50), np.dtype("f4"), "cuda:0", 2)
-    assert tensor.__dlpack_device__() == (2, 0)
-    np.testing.assert_array_equal(tensor.numpy(), VALUES)
-    np.testing.assert_array_equal(np.asarray(array.read(np.s_[50:3:-7, 4:9], device="cuda")), VALUES[50:3:-7, 4:9])
-    assert cuda.count("legacy stream") == 0
-
-
-def test_the_device_is_the_callers(cuda: FakeCuda, array: ps.Array) -> None:
-    assert array.read(device="cuda").device == "cuda:0"
-    cuda.push(1)
-    tensor = array.read(device="cuda")
-    cuda.pop()
-    assert tensor.device == "cuda:1"
-    np.testing.assert_array_equal(tensor.numpy(), VALUES)
-    assert array.read(device="cuda:1").device == "cuda:1"
-    with pytest.raises(ps.InvalidArgumentError, match="there is no device cuda:7"):
-        array.read(device="cuda:7")
-    with pytest.raises(ps.InvalidArgumentError, match="'cuda:0' and its like"):
-        array.read(device="gpu")
-
-
-def test_what_is_handed_on_is_ordered_on_the_consumers_stream(cuda: FakeCuda, array: ps.Array) -> None:
-    mine = cuda.stream()
-    array.read(device="cuda").numpy()
-    cuda.configure(5, lazy=True)
-    tensor = array.read(device="cuda", stream=mine)
-    capsule = tensor.__dlpack__(stream=mine, max_version=(1, 0))
-    assert '"dltensor_versioned"' in repr(capsule)
-    assert not tensor.done
-    cuda.synchronize(mine)
-    np.testing.assert_array_equal(cuda.peek(tensor._read.address, VALUES.shape, "f4"), VALUES)
-    assert cuda.count("legacy stream") == 0
-
-
-@pytest.mark.parametrize(
-    "make", [lambda s: s, lambda s: CupyStream(s), lambda s: TorchStream(s), lambda s: Protocol(s)]
-)
-def test_streams_of_all_kinds(cuda: FakeCuda, array: ps.Array, make: Any) -> None:
-    mine = cuda.stream()
-    tensor = array.read(device="cuda", stream=make(mine))
-    tensor.order(make(mine))
-    np.testing.assert_array_equal(tensor.numpy(), VALUES)
-
-
-class CupyStream:
-    def __init__(self, handle: int) -> None:
-        self.ptr = handle
-
-
-class TorchStream:
-    def __init__(self, handle: int) -> None:
-        self.cuda_stream = handle
-
-
-class Protocol:
-    def __init__(self, handle: int) -> None:
-        self.handle = handle
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return (0, self.handle)
-
-
-def test_streams_that_are_none_are_refused(cuda: FakeCuda, array: ps.Array) -> None:
-    with pytest.raises(ps.InvalidArgumentError, match="stream 0 is ambiguous"):
-        array.read(device="cuda", stream=0)
-    with pytest.raises(ps.InvalidArgumentError, match="stream is a handle"):
-        array.read(device="cuda", stream="mine")
-    tensor = array.read(device="cuda")
-    with pytest.raises(ps.InvalidArgumentError, match="stream 0 is ambiguous"):
-        tensor.__dlpack__(stream=0)
-    with pytest.raises(TypeError):
-        tensor.__dlpack__(stream="1")
-
-
-@pytest.mark.parametrize("strides", [None, (4, 240), (-200, 4), (400, 8)])
-def test_out_is_device_memory_of_others_with_any_strides(
-    cuda: FakeCuda, array: ps.Array, strides: tuple[int, ...] | None
-) -> None:
-    out = DeviceArray(cuda, VALUES.shape, "f4", strides)
-    mine = cuda.stream()
-    tensor = array.read(device="cuda", out=out, stream=mine)
-    cuda.synchronize(mine)
-    np.testing.assert_array_equal(out.get(), VALUES)
-    assert tensor._read.address == out.address
-    assert cuda.count("legacy stream") == 0
-
-
-def test_out_may_be_a_dlpack_producer(cuda: FakeCuda, array: ps.Array) -> None:
-    memory = array.read(np.s_[:30], device="cuda")
-    out = array.read(np.s_[30:], device="cuda", out=OnlyDlpack(memory))
-    np.testing.assert_array_equal(out.numpy(), VALUES[30:])
-    np.testing.assert_array_equal(memory.numpy(), VALUES[30:])
-
-
-class OnlyDlpack:
-    def __init__(self, tensor: Any) -> None:
-        self.tensor = tensor
-
-    def __dlpack__(self, **arguments: Any) -> Any:
-        return self.tensor.__dlpack__(**arguments)
-
-
-def test_out_that_does_not_fit_is_refused(cuda: FakeCuda, array: ps.Array) -> None:
-    with pytest.raises(ps.InvalidArgumentError, match="out has dtype int32, the array float32"):
-        array.read(device="cuda", out=DeviceArray(cuda, VALUES.shape, "i4"))
-    with pytest.raises(ps.InvalidArgumentError, match="out has shape"):
-        array.read(device="cuda", out=DeviceArray(cuda, (3, 50), "f4"))
-    with pytest.raises(ps.InvalidArgumentError, match="out is device memory"):
-        array.read(device="cuda", out=np.empty(VALUES.shape, "f4").tolist())
-    with pytest.raises(ps.InvalidArgumentError, match="out is on cuda:0, the read goes to cuda:1"):
-        array.read(device="cuda:1", out=DeviceArray(cuda, VALUES.shape, "f4"))
-
-
-def test_selections_by_lists_are_refused_by_name(cuda: FakeCuda, array: ps.Array) -> None:
-    with pytest.raises(ps.UnsupportedError, match="take slices and integers"):
-        array.read(ps.oindex[[3, 1, 50]], device="cuda")
-
-
-def test_the_host_form_of_dlpack(cuda: FakeCuda, array: ps.Array) -> None:
-    tensor = array.read(device="cuda")
-    np.testing.assert_array_equal(np.from_dlpack(tensor, device="cpu"), VALUES)
-    with pytest.raises(BufferError):
-        tensor.__dlpack__(dl_device=(1, 0), copy=False)
-    with pytest.raises(BufferError):
-        tensor.__dlpack__(dl_device=(2, 1))
-    with pytest.raises(BufferError):
-        tensor.__dlpack__(stream=1, copy=True)
-
-
-def test_the_cuda_array_interface(cuda: FakeCuda, array: ps.Array) -> None:
-    found = array.read(device="cuda").__cuda_array_interface__
-    assert found["shape"] == VALUES.shape
-    assert (found["typestr"], found["version"], found["stream"]) == ("<f4", 3, 1)
-
-
-def test_read_async(cuda: FakeCuda, array: ps.Array) -> None:
-    job = array.read_async(device="cuda")
-    tensor = job.wait()
-    assert job.done
-    np.testing.assert_array_equal(tensor.numpy(), VALUES)
-
-
-def test_what_fails_on_the_host_comes_out_of_the_tensor(cuda: FakeCuda, array: ps.Array, tmp_path: Path) -> None:
-    (tmp_path / "x.zarr" / "c" / "1" / "0").write_bytes(b"too short")
-    tensor = array.read(device="cuda")
-    with pytest.raises(ps.CorruptDataError, match="c/1/0"):
-        tensor.__dlpack__(stream=cuda.stream())
-    with pytest.raises(ps.CorruptDataError):
-        tensor.numpy()
-    with pytest.raises(ps.CorruptDataError):
-        array.read(device="cuda", check=True)
-
-
-def test_what_fails_on_the_device_is_named_by_the_next_host_synchronisation(cuda: FakeCuda, tmp_path: Path) -> None:
-    values = np.random.default_rng(1).integers(0, 8, (4, 4096)).astype("f4")
-    made = ps.create_array(str(tmp_path / "y.zarr"), shape=values.shape, dtype="f4", chunks=(1, 4096), codecs=["zstd"])
-    made[...] = values
-    file = tmp_path / "y.zarr" / "c" / "2" / "0"
-    content = bytearray(file.read_bytes())
-    middle = len(content) // 2
-    content[middle : middle + 40] = bytes(b ^ 0x5A for b in content[middle : middle + 40])
-    file.write_bytes(content)
-    with pytest.raises(ps.CorruptDataError):
-        made[2]
-    tensor = made.read(device="cuda")
-    stream = cuda.stream()
-    tensor.order(stream)  # errors are late: handing on does not wait
-    with pytest.raises(ps.CorruptDataError) as caught:
-        tensor.synchronize()
-    assert "c/2/0" in str(caught.value)
-    assert "chunk (2, 0)" in str(caught.value)
-    seen = cuda.peek(tensor._read.address, values.shape, "f4")
-    np.testing.assert_array_equal(seen[[0, 1, 3]], values[[0, 1, 3]])
-    assert np.isnan(seen[2]).all()
-    with pytest.raises(ps.CorruptDataError):
-        made.read(device="cuda", check=True)
-
-
-def test_no_device_memory_is_one_error_and_no_end(cuda: FakeCuda, array: ps.Array) -> None:
-    with ps.Context(threads=2) as context:
-        mine = ps.open(array.uri, context=context)
-        mine.read(device="cuda").numpy()
-        cuda.fail("cuMemAlloc", 2)
-        with pytest.raises(ps.ResourceExhaustedError, match="cuMemAlloc"):
-            mine.read(np.s_[:59], device="cuda").numpy()
-        np.testing.assert_array_equal(mine.read(device="cuda").numpy(), VALUES)
-
-
-def test_a_memory_limit_is_kept_by_smaller_waves(cuda: FakeCuda, tmp_path: Path) -> None:
-    values = np.random.default_rng(2).integers(0, 5, 1 << 18).astype("i4")
-    made = ps.create_array(str(tmp_path / "z.zarr"), shape=values.shape, dtype="i4", chunks=(4096,), codecs=["zstd"])
-    made[...] = values
-    limit = 3 << 16
-    context = ps.Context(threads=2, device_memory_limit=limit)
-    opened = ps.open(str(tmp_path / "z.zarr"), context=context)
-    np.testing.assert_array_equal(opened.read(np.s_[::2], device="cuda").numpy(), values[::2])
-    assert 0 < context.usage()["page_locked_bytes"] <= 256 << 20
-
-
-def test_an_array_opened_for_a_device_is_a_deferred_producer(cuda: FakeCuda, array: ps.Array) -> None:
-    held = cuda.library.penstock_fake_cuda_live_bytes()
-    opened = ps.open(array.uri, device="cuda", context=ps.Context())
-    assert cuda.library.penstock_fake_cuda_live_bytes() == held
-    assert opened.__dlpack_device__() == (2, 0)
-    mine = cuda.stream()
-    capsule = opened.__dlpack__(stream=mine, max_version=(1, 0))
-    address, shape, strides, kind, device = ps._core._dlpack_view(capsule)
-    assert (shape, strides, kind, device) == (VALUES.shape, (200, 4), (2, 32), (2, 0))
-    cuda.synchronize(mine)
-    np.testing.assert_array_equal(cuda.peek(address, VALUES.shape, "f4"), VALUES)
-    assert cuda.count("legacy stream") == 0
-
-
-def test_tiles_are_streamed_into_buffers_that_are_used_again(cuda: FakeCuda, array: ps.Array) -> None:
-    cuda.configure(3, delay=50)
-    seen, addresses = np.zeros_like(VALUES), set()
-    with ps.stream(array, tile="shard", device="cuda", depth=2) as tiles:
-        for tile in tiles:
-            assert tile.data.device == "cuda:0"
-            addresses.add(tile.data._read.address)
-            cuda.synchronize(tile.stream)
-            seen[tile.box] = cuda.peek(tile.data._read.address, tile.data.shape, "f4")
-    np.testing.assert_array_equal(seen, VALUES)
-    assert len(addresses) <= 3
-
-
-def test_a_failed_tile_raises_where_it_is_reached(cuda: FakeCuda, array: ps.Array, tmp_path: Path) -> None:
-    (tmp_path / "x.zarr" / "c" / "1" / "0").write_bytes(b"too short")
-    indexes = []
-    with ps.stream(array, tile="shard", device="cuda") as tiles:
-        indexes.append(next(tiles).index)
-        with pytest.raises(ps.CorruptDataError, match="c/1/0"):
-            next(tiles)
-    assert indexes == [(0, 0)]
+def test_cases_against_the_fake_driver() -> None:
+    if not LIBRARY.exists():
+        pytest.skip(f"the fake CUDA driver is not built: {LIBRARY}")
+    cases = Path(__file__).with_name("device_cases.py")
+    environment = os.environ | {"PENSTOCK_CUDA_DRIVER": str(LIBRARY)}
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(cases)],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout[-20000:]
