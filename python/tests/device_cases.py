@@ -5,9 +5,6 @@ test_device.py runs these in a process of their own: which driver there is, is f
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
