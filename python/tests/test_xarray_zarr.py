@@ -398,7 +398,7 @@ class TestDask:
     @pytest.mark.parametrize("scheduler", ["threads", "processes"])
     def test_schedulers_of_threads_and_processes_read_it(self, stored, scheduler, dask, request):
         if scheduler == "processes" and "shards" not in request.node.name:
-            return  # starting them takes long, and once tells what there is to tell
+            pytest.skip("starting processes takes long: once tells what there is to tell")
         ours, theirs = both(stored, chunks={})
         with dask.config.set(scheduler=scheduler, num_workers=2):
             xr.testing.assert_allclose(ours.rain.mean("time").compute(), theirs.rain.mean("time").compute())

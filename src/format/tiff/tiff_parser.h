@@ -74,7 +74,7 @@ class tiff_parser {
   bool sub_listed_ = false;
   std::optional<std::uint64_t> mask_at_;
   std::uint64_t image_offset_ = 0, page_offset_ = 0;
-  bool have_image_ = false, have_page_ = false;
+  bool have_image_ = false;
   std::size_t next_value_ = 0;
   tiff_details details_;
 };
