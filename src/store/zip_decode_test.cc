@@ -94,8 +94,8 @@ TEST(ZipDecode, RefusesDamage) {
   for (const auto& [method, encoded] :
        {std::pair{zip_method::bzip2, bzip2(whole)}, {zip_method::xz, xz(whole)}, {zip_method::lzma, lzma(whole, 1)}}) {
     SCOPED_TRACE(static_cast<int>(method));
-    const auto refusal = [&](bytes input, std::int64_t more, std::uint32_t flip) {
-      zip_entry entry = entry_of(method, input, whole);
+    const auto refusal = [&, packed = method](bytes input, std::int64_t more, std::uint32_t flip) {
+      zip_entry entry = entry_of(packed, input, whole);
       entry.decoded_bytes += static_cast<std::uint64_t>(more);
       entry.crc ^= flip;
       const result<> done = decoded(entry, input, out);
