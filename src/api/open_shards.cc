@@ -5,6 +5,7 @@
 
 #include "api/array_state.h"
 #include "api/shard_table.h"
+#include "array/utf8.h"
 #include "codec/crc32c.h"
 #include "format/raw/raw_layout.h"
 #include "format/zarr/zarr_data_type.h"
@@ -130,6 +131,12 @@ result<std::vector<std::byte>> save_manifest(const array& of, std::string_view r
     each.expected.pin.reset();
     each.expected.word[0] = each.expected.word[3] = 0;
     if (!files) each.expected = {};
+  }
+  if (form == manifest_form::json) {
+    for (const raw_part& each : table.parts) {
+      if (!is_utf8(std::as_bytes(std::span(each.key))))
+        return error(errc::unsupported, "a JSON manifest names files in UTF-8 only: save the binary form");
+    }
   }
   return write_manifest(table, root, form);
 }

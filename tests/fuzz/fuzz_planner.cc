@@ -245,7 +245,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       if (op.decode_count > 1) {
         require(op.range.length <= store.given.max_length_bytes);
-        require(useful >= op.range.length || (op.range.length - useful) * 8 <= op.range.length);
+        const std::uint64_t holes = useful >= op.range.length ? 0 : op.range.length - useful;
+        require(holes * 8 <= op.range.length || holes <= store.given.request_bytes * (op.decode_count - 1));
       }
       for (std::uint32_t i = op.first_fill; i < op.first_fill + op.fill_count; ++i) {
         require(--wanted[piece.fills[i].cell] == 0);

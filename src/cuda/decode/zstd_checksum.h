@@ -33,6 +33,7 @@ PENSTOCK_DEVICE std::uint64_t load(const std::uint8_t* at) {
 /// Accumulator `which` (0 to 3) after all whole stripes of 32 bytes.
 PENSTOCK_DEVICE std::uint64_t accumulate(byte_view content, int which) {
   std::uint64_t accumulator = which == 0 ? kPrime1 + kPrime2 : which == 1 ? kPrime2 : which == 2 ? 0 : 0 - kPrime1;
+  if (content.size < 32) return accumulator;
   const std::uint8_t* at = content.begin + 8 * which;
   for (std::uint32_t stripe = 0; stripe < content.size / 32; ++stripe, at += 32)
     accumulator = round(accumulator, load(at));
