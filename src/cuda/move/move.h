@@ -135,19 +135,41 @@ PENSTOCK_DEVICE_CODE void locate_unit(const move_item& item, const move_axis* ax
   }
 }
 
+// A chunk that is stored as it is lies at any address of its parcel, and a device faults where a unit is not aligned.
+template <class Unit>
+PENSTOCK_DEVICE_CODE Unit load_unit(std::uint64_t address) {
+  if (address % alignof(Unit) == 0) return *reinterpret_cast<const Unit*>(address);
+  Unit value;
+  const auto* const from = reinterpret_cast<const std::uint8_t*>(address);
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(&value);
+  for (unsigned i = 0; i < sizeof(Unit); ++i) bytes[i] = from[i];
+  return value;
+}
+
+template <class Unit>
+PENSTOCK_DEVICE_CODE void store_unit(std::uint64_t address, const Unit& value) {
+  if (address % alignof(Unit) == 0) {
+    *reinterpret_cast<Unit*>(address) = value;
+    return;
+  }
+  auto* const to = reinterpret_cast<std::uint8_t*>(address);
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&value);
+  for (unsigned i = 0; i < sizeof(Unit); ++i) to[i] = bytes[i];
+}
+
 template <class Unit, class Index>
 PENSTOCK_DEVICE_CODE void move_units(const move_item& item, const move_axis* axes, const move_tile& tile,
                                      unsigned thread, unsigned threads, bool failed) {
   for (std::uint64_t i = tile.first + thread; i < tile.first + tile.count; i += threads) {
     std::int64_t from = 0, to = 0;
     locate_unit<Index>(item, axes, static_cast<Index>(i), from, to);
-    auto* const out = reinterpret_cast<Unit*>(item.to + static_cast<std::uint64_t>(to));
+    const std::uint64_t out = item.to + static_cast<std::uint64_t>(to);
     if (failed) {
-      *out = poison<Unit>();
+      store_unit(out, poison<Unit>());
       continue;
     }
-    const Unit value = *reinterpret_cast<const Unit*>(item.from + static_cast<std::uint64_t>(from));
-    *out = item.swap != 0 ? reversed(value) : value;
+    const auto value = load_unit<Unit>(item.from + static_cast<std::uint64_t>(from));
+    store_unit(out, item.swap != 0 ? reversed(value) : value);
   }
 }
 
