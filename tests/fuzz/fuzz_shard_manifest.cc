@@ -41,9 +41,8 @@ void read(std::span<const std::byte> bytes) {
     require(table.error().code() == errc::corrupt_data || table.error().code() == errc::unsupported);
     return;
   }
-  const bool is_text = std::all_of(table->parts.begin(), table->parts.end(), [](const raw_part& each) {
-    return is_utf8(std::as_bytes(std::span(each.key)));
-  });
+  const bool is_text = std::all_of(table->parts.begin(), table->parts.end(),
+                                   [](const raw_part& each) { return is_utf8(std::as_bytes(std::span(each.key))); });
   for (const manifest_form form : {manifest_form::binary, manifest_form::json}) {
     if (form == manifest_form::json && !is_text) continue;  // refused by who saves it
     std::string second_root;
