@@ -231,9 +231,9 @@ def test_a_memory_limit_is_kept_by_smaller_waves(cuda: FakeCuda, tmp_path: Path)
 
 
 def test_an_array_opened_for_a_device_is_a_deferred_producer(cuda: FakeCuda, array: ps.Array) -> None:
-    held = cuda.library.penstock_fake_cuda_live_bytes()
+    held = cuda.driver.penstock_fake_cuda_live_bytes()
     opened = ps.open(array.uri, device="cuda", context=ps.Context())
-    assert cuda.library.penstock_fake_cuda_live_bytes() == held
+    assert cuda.driver.penstock_fake_cuda_live_bytes() == held
     assert opened.__dlpack_device__() == (2, 0)
     mine = cuda.stream()
     capsule = opened.__dlpack__(stream=mine, max_version=(1, 0))

@@ -18,12 +18,12 @@ class FakeCuda:
     """The driver's functions that tests call themselves, and its counters."""
 
     def __init__(self) -> None:
-        self.library = ctypes.CDLL(str(LIBRARY))
-        self.library.penstock_fake_cuda_count.restype = ctypes.c_uint64
-        self.library.penstock_fake_cuda_live_bytes.restype = ctypes.c_uint64
-        self.library.penstock_fake_cuda_peek.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64]
-        self.library.penstock_fake_cuda_configure.argtypes = [ctypes.c_uint64, ctypes.c_int, ctypes.c_uint]
-        self.library.penstock_fake_cuda_fail.argtypes = [ctypes.c_char_p, ctypes.c_uint64, ctypes.c_int]
+        self.driver = ctypes.CDLL(str(LIBRARY))
+        self.driver.penstock_fake_cuda_count.restype = ctypes.c_uint64
+        self.driver.penstock_fake_cuda_live_bytes.restype = ctypes.c_uint64
+        self.driver.penstock_fake_cuda_peek.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64]
+        self.driver.penstock_fake_cuda_configure.argtypes = [ctypes.c_uint64, ctypes.c_int, ctypes.c_uint]
+        self.driver.penstock_fake_cuda_fail.argtypes = [ctypes.c_char_p, ctypes.c_uint64, ctypes.c_int]
         self.call("cuInit", ctypes.c_uint(0))
         self.contexts = []
         for number in range(2):
@@ -34,7 +34,7 @@ class FakeCuda:
     def call(self, name: str, *arguments: Any) -> None:
         """A function of the driver, which must succeed."""
         found = ctypes.c_void_p()
-        status = self.library.cuGetProcAddress_v2(
+        status = self.driver.cuGetProcAddress_v2(
             name.encode(), ctypes.byref(found), 13000, ctypes.c_uint64(0), ctypes.byref(ctypes.c_int())
         )
         assert status == 0, name
@@ -43,16 +43,16 @@ class FakeCuda:
         assert status == 0, f"{name}: {status}"
 
     def count(self, name: str) -> int:
-        return int(self.library.penstock_fake_cuda_count(name.encode()))
+        return int(self.driver.penstock_fake_cuda_count(name.encode()))
 
     def reset(self) -> None:
-        self.library.penstock_fake_cuda_reset_counts()
+        self.driver.penstock_fake_cuda_reset_counts()
 
     def configure(self, seed: int = 1, lazy: bool = False, delay: int = 0) -> None:
-        self.library.penstock_fake_cuda_configure(seed, int(lazy), delay)
+        self.driver.penstock_fake_cuda_configure(seed, int(lazy), delay)
 
     def fail(self, name: str, status: int, after: int = 0) -> None:
-        self.library.penstock_fake_cuda_fail(name.encode(), after, status)
+        self.driver.penstock_fake_cuda_fail(name.encode(), after, status)
 
     def push(self, device: int) -> None:
         self.call("cuCtxPushCurrent", self.contexts[device])
@@ -71,7 +71,7 @@ class FakeCuda:
 
     def peek(self, address: int, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
         out = np.empty(shape, dtype)
-        assert self.library.penstock_fake_cuda_peek(out.ctypes.data, address, out.nbytes)
+        assert self.driver.penstock_fake_cuda_peek(out.ctypes.data, address, out.nbytes)
         return out
 
 
