@@ -74,8 +74,8 @@ def unpack(sdist: Path | None) -> Path:
     if not tree.exists():
         WORK.mkdir(parents=True, exist_ok=True)
         if sdist is None:
-            download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
-            subprocess.run([*download, "--no-build-isolation", "-d", WORK, f"zarr=={version('zarr')}"], check=True)
+            download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "zarr"]
+            subprocess.run([*download, "-d", WORK, f"zarr=={version('zarr')}"], check=True)
             sdist = WORK / f"{name}.tar.gz"
         with tarfile.open(sdist) as archive:
             archive.extractall(WORK, filter="data")
