@@ -85,6 +85,33 @@ TEST(Gates, AWarmSmallReadOfAFileMakesTheCallsItNeedsAndAllocatesNothing) {
   }
 }
 
+TEST(Gates, AWarmWriteAllocatesForTheObjectAndNotForItsChunks) {
+  context_options with;
+  with.threads = 1;  // all of it on the thread that counts
+  open_options where;
+  where.context = context::make(with).value();
+  call_counts of_small, of_large;
+  for (call_counts* const counted : {&of_small, &of_large}) {
+    model_options options = rows(true);
+    if (counted == &of_large) options.shards = extents{256, 2048};
+    const auto store = make_memory_store();
+    write_model(*store, "", options);
+    array opened = open_array(store, where).value();
+    const std::uint64_t height = (*options.shards)[0];
+    std::vector<std::int32_t> values(height * 2048);
+    std::iota(values.begin(), values.end(), 1);
+    const basic_selection first{{slice{0, static_cast<std::int64_t>(height), {}}}};
+    const selection which(first);
+    const auto write = [&] {
+      return opened.write(which, tensor_view::contiguous(values.data(), opened.type(), {height, 2048}));
+    };
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(write().ok());
+    *counted = cost_of(write);
+  }
+  EXPECT_EQ(of_small, of_large);
+  EXPECT_LE(of_large.allocations, 8);
+}
+
 TEST(Gates, TwoNeighboursInAShardAreOneRequest) {
   const auto memory = make_memory_store();
   write_model(*memory, "", rows(true));
