@@ -41,7 +41,7 @@ class Stages:
     def python(self) -> Counter[str]:
         """The Python tests, against the module that `unit` built."""
         report = REPORTS / "python.xml"
-        status = run(sys.executable, "-m", "pytest", f"--junitxml={report}")
+        status = run(sys.executable, "-m", "pytest", "-n", self.jobs, "--dist", "loadfile", f"--junitxml={report}")
         return count_junit(report, status)
 
     def asan(self) -> Counter[str]:

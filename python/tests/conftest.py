@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,10 @@ settings.register_profile(
     "penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 settings.load_profile("penstock")
+
+# A shell that runs the tests in the background has them, and the programs that they start, ignore interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ZARR_VERSION = tuple(int(part) for part in zarr.__version__.split(".")[:2])
 

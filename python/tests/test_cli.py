@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ import pytest
 zarr = pytest.importorskip("zarr")
 
 from zarr.codecs import Crc32cCodec, ZstdCodec  # noqa: E402
+
+Starter = Callable[..., subprocess.Popen[bytes]]
 
 
 def program() -> list[str]:
@@ -368,18 +371,30 @@ class TestUsage:
 
 
 class TestSignals:
+    @pytest.fixture
+    def start(self) -> Iterator[Starter]:
+        started: list[subprocess.Popen[bytes]] = []
+
+        def start(*arguments: str | Path, stderr: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
+            command = [*program(), *map(str, arguments)]
+            started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr))
+            return started[-1]
+
+        yield start
+        for process in started:
+            with process:  # closes its pipes
+                process.kill()
+
     def wait_for(self, condition: Any) -> None:
         end = time.monotonic() + 30
         while not condition():
             assert time.monotonic() < end
             time.sleep(0.01)
 
-    def test_interrupt_leaves_no_output(self, endless: Path, tmp_path: Path) -> None:
+    def test_interrupt_leaves_no_output(self, start: Starter, endless: Path, tmp_path: Path) -> None:
         out = tmp_path / "out"
         out.mkdir()
-        reading = subprocess.Popen(
-            [*program(), "read", str(endless), "-o", str(out / "x.npy")], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+        reading = start("read", endless, "-o", out / "x.npy")
         self.wait_for(lambda: os.listdir(out))
         time.sleep(0.1)
         reading.send_signal(signal.SIGINT)
@@ -390,19 +405,17 @@ class TestSignals:
         assert (stdout, stderr) == (b"", b"")
         assert os.listdir(out) == []
 
-    def test_interrupted_check(self, endless: Path) -> None:
-        checking = subprocess.Popen([*program(), "check", str(endless)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def test_interrupted_check(self, start: Starter, endless: Path) -> None:
+        checking = start("check", endless)
         time.sleep(1)
         checking.send_signal(signal.SIGTERM)
         stdout, stderr = checking.communicate(timeout=30)
         assert checking.returncode == 128 + signal.SIGTERM
         assert (stdout, stderr) == (b"", b"")
 
-    def test_interrupt_while_a_pipe_is_full(self, tmp_path: Path) -> None:
+    def test_interrupt_while_a_pipe_is_full(self, start: Starter, tmp_path: Path) -> None:
         zarr.create_array(tmp_path / "a", shape=(10**7,), dtype="uint8", chunks=(10**6,))
-        writing = subprocess.Popen(
-            [*program(), "read", str(tmp_path / "a"), "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+        writing = start("read", tmp_path / "a", "-o", "-")
         assert writing.stdout is not None
         assert writing.stdout.read(6) == b"\x93NUMPY"
         time.sleep(0.5)
@@ -410,11 +423,9 @@ class TestSignals:
         assert writing.wait(timeout=30) == 130
         assert writing.communicate()[1] == b""
 
-    def test_reader_that_goes_away_is_no_error(self, tmp_path: Path) -> None:
+    def test_reader_that_goes_away_is_no_error(self, start: Starter, tmp_path: Path) -> None:
         zarr.create_array(tmp_path / "a", shape=(10**7,), dtype="uint8", chunks=(10**6,))
-        writing = subprocess.Popen(
-            [*program(), "read", str(tmp_path / "a"), "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+        writing = start("read", tmp_path / "a", "-o", "-")
         assert writing.stdout is not None
         assert writing.stderr is not None
         writing.stdout.read(6)
@@ -423,9 +434,9 @@ class TestSignals:
         assert writing.stderr.read() == b""
         writing.stderr.close()
 
-    def test_progress_shows_on_a_terminal_only(self, endless: Path) -> None:
+    def test_progress_shows_on_a_terminal_only(self, start: Starter, endless: Path) -> None:
         ours, theirs = pty.openpty()
-        checking = subprocess.Popen([*program(), "check", str(endless)], stdout=subprocess.PIPE, stderr=theirs)
+        checking = start("check", endless, stderr=theirs)
         os.close(theirs)
         shown = b""
         while b"GB/s" not in shown:
