@@ -68,6 +68,7 @@ nb::dict to_dict(const profile_report& report) {
   all["wall_ns"] = report.wall_ns;
   all["workers"] = report.workers;
   all["reads"] = report.reads;
+  all["writes"] = report.writes;
   all["store_requests"] = report.store_requests;
   all["store_bytes"] = report.store_bytes;
   all["stages"] = stages;

@@ -10,10 +10,12 @@
 
 namespace penstock::inline v0 {
 
-/// The stages of a read. `decode` writes straight into the result where it can; `scatter` is the strided copy
-/// otherwise; `transfer` copies from the host to a device. Events of device work are timed by the device, wave by wave.
-enum class stage : std::uint8_t { plan, index, fetch, decode, scatter, fill, transfer };
-inline constexpr std::size_t kStages = 7;
+/// The stages of a read and of a write. `decode` writes straight into the result where it can; `scatter` is the strided
+/// copy otherwise; `transfer` copies from the host to a device. `encode` gathers what it encodes, and decodes what it
+/// changes; `commit` puts an object together and stores it; what a write reads first is a `fetch`. Events of device
+/// work are timed by the device, wave by wave.
+enum class stage : std::uint8_t { plan, index, fetch, decode, scatter, fill, transfer, encode, commit };
+inline constexpr std::size_t kStages = 9;
 PENSTOCK_API std::string_view to_string(stage which) noexcept;
 /// Events of devices have worker numbers from here on: one for each of their streams.
 inline constexpr std::uint32_t kDeviceWorker = 1000;
@@ -22,12 +24,12 @@ inline constexpr std::uint32_t kDeviceWorker = 1000;
 struct profile_event {
   stage what = stage::plan;
   std::uint32_t worker = 0;
-  std::uint32_t read = 0;       ///< number of the read within the profile
-  std::uint64_t operation = 0;  ///< fetch or decode position in its piece of plan
+  std::uint32_t read = 0;       ///< number of the read or write within the profile
+  std::uint64_t operation = 0;  ///< fetch or decode position in its piece of plan; of a write, the cell or the object
   std::uint64_t begin_ns = 0;   ///< steady clock, since the profile began
   std::uint64_t end_ns = 0;
-  std::uint64_t bytes_in = 0;   ///< from storage, encoded
-  std::uint64_t bytes_out = 0;  ///< in memory, decoded
+  std::uint64_t bytes_in = 0;   ///< what went in: encoded bytes of a read, decoded bytes of `encode`
+  std::uint64_t bytes_out = 0;  ///< what came out: decoded bytes of a read, encoded bytes of `encode` and `commit`
 };
 
 struct profile_stage {
@@ -45,7 +47,7 @@ struct profile_report {
   std::vector<profile_event> events;
   std::uint64_t dropped_events = 0;
   std::uint64_t store_requests = 0, store_bytes = 0;
-  std::uint64_t reads = 0;
+  std::uint64_t reads = 0, writes = 0;
 };
 
 }  // namespace penstock::inline v0

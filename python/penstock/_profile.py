@@ -1,4 +1,4 @@
-"""Profiles: where the time of reads went, as a table and as a timeline of the workers."""
+"""Profiles: where the time of reads and writes went, as a table and as a timeline of the workers."""
 
 from __future__ import annotations
 
@@ -22,17 +22,21 @@ _ROWS = (
     ("Transfer", ("transfer",), "transfer"),
     ("Decode", ("decode",), "decode"),
     ("Scatter", ("scatter", "fill"), "memcpy"),
+    ("Encode", ("encode",), "encode"),
+    ("Write", ("commit",), "pwrite"),
 )
+_OF_WRITES = ("Encode", "Write")
 
 
 class Profile:
     """What a context did while `with ps.profile() as p:` was open. Filled when the block ends.
 
-    `report` is a dict: `wall_ns`, `workers`, `reads`, `store_requests`, `store_bytes`, `stages` (a list, summed over
-    workers) and `events` (each piece of work of each worker, in nanoseconds since the profile began).
+    `report` is a dict: `wall_ns`, `workers`, `reads`, `writes`, `store_requests`, `store_bytes`, `stages` (a
+    list, summed over workers) and `events` (each piece of work of each worker, in nanoseconds since the profile began).
 
-    `ceilings` holds what this machine can do at best, in bytes per second: `pread` (raw), `decode` (effective) and
-    `memcpy`. `measure_ceiling` fills in `memcpy`; the others depend on the data, so they are the caller's to give.
+    `ceilings` holds what this machine can do at best, in bytes per second: `pread` and `pwrite` (raw), `decode` and
+    `encode` (effective) and `memcpy`. `measure_ceiling` fills in `memcpy`; the others depend on the data, so they are
+    the caller's to give.
     """
 
     def __init__(self, context: Context | None = None, *, ceiling: bool = False, max_events: int = 1 << 20) -> None:
@@ -65,7 +69,8 @@ class Profile:
         """The table's rows: `name`, `ms`, `raw` and `effective` (bytes per second or None), `fraction` (or None).
 
         A stage's time is what its workers were busy, divided by their number: how long it would take alone. Raw counts
-        encoded bytes from storage, effective counts decoded bytes: of Read, what its bytes decode to.
+        encoded bytes from and to storage, effective counts decoded bytes: of Read, what its bytes decode to, of Write,
+        what they were encoded from. Where nothing was written there are no rows for it.
         """
         report = self._finished()
         stages = {stage["what"]: stage for stage in report["stages"]}
@@ -73,20 +78,27 @@ class Profile:
         on_device = bool(stages.get("transfer", {}).get("operations"))
         rows = []
         decoded = int(stages.get("decode", {}).get("bytes_out", 0))
+        changed = int(stages.get("encode", {}).get("bytes_in", 0))
         for name, parts, ceiling in _ROWS:
             here = [stages[part] for part in parts if part in stages]
-            if name == "Transfer" and not on_device:
+            if (name == "Transfer" and not on_device) or (name in _OF_WRITES and not report["writes"]):
                 continue
             # A device's time is that of its events; the host's is shared by its workers.
-            share = 1 if on_device and name != "Read" else workers
+            share = 1 if on_device and name not in ("Read", *_OF_WRITES) else workers
             seconds = sum(stage["busy_ns"] for stage in here) / share / 1e9
-            encoded = sum(stage["bytes_in"] for stage in here)
-            made = decoded if name == "Read" else sum(stage["bytes_out"] for stage in here)
-            speed = encoded if name == "Read" else made
+            bytes_in, bytes_out = (sum(stage[what] for stage in here) for what in ("bytes_in", "bytes_out"))
+            if name in _OF_WRITES:
+                encoded, made = bytes_out, changed
+            else:
+                encoded, made = bytes_in, decoded if name == "Read" else bytes_out
+            speed = encoded if name in ("Read", "Write") else made
             rows.append(self._row(name, seconds, encoded if name != "Scatter" else 0, made, speed, ceiling))
         filled = stages.get("fill", {}).get("bytes_out", 0)
         wall = report["wall_ns"] / 1e9
-        rows.append(self._row("Total", wall, report["store_bytes"], decoded + filled, decoded + filled, "decode"))
+        stored = stages.get("commit", {}).get("bytes_out", 0)
+        moved = decoded + filled + changed
+        limit = "encode" if report["writes"] and not report["reads"] else "decode"
+        rows.append(self._row("Total", wall, report["store_bytes"] + stored, moved, moved, limit))
         return rows
 
     def _row(self, name: str, seconds: float, raw: int, effective: int, speed: int, ceiling: str) -> dict[str, Any]:
@@ -103,7 +115,8 @@ class Profile:
     def table(self) -> str:
         """Read / Decode / Scatter / Total: ms, raw GB/s, effective GB/s, fraction of the ceiling where it is known.
 
-        Where a device was read to, Transfer too, and its rows are the time of its events.
+        Where something was written, Encode and Write too. Where a device was read to, Transfer too, and its rows are
+        the time of its events.
         """
 
         def rate(value: float | None) -> str:
@@ -117,7 +130,8 @@ class Profile:
             )
         report = self.report
         lines.append(
-            f"{report['reads']} reads, {report['store_requests']} requests, {report['store_bytes']} bytes read, "
+            f"{report['reads']} reads, {report['writes']} writes, {report['store_requests']} requests, "
+            f"{report['store_bytes']} bytes read, "
             f"{report['workers']} workers"
         )
         if report["dropped_events"]:
@@ -141,7 +155,7 @@ class Profile:
         return self.report
 
     def __repr__(self) -> str:
-        state = f"of {self.report['reads']} reads" if self.report else "not ended"
+        state = f"of {self.report['reads']} reads, {self.report['writes']} writes" if self.report else "not ended"
         return f"<penstock.Profile {state}>"
 
 

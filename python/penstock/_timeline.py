@@ -13,6 +13,8 @@ _COLOURS = {
     "scatter": "#3b9c6b",
     "fill": "#c9b458",
     "transfer": "#c05a7e",
+    "encode": "#a8552a",
+    "commit": "#2f4b7c",
 }
 _WIDTH, _LANE, _LEFT, _TOP = 1200, 28, 84, 8
 _MAX_BOXES = 20000
@@ -48,7 +50,8 @@ def html(report: dict[str, Any], table: str) -> str:
     note += f", neighbours merged to {len(shown)} boxes." if len(shown) < len(events) else "."
     if report["dropped_events"]:
         note += f" {report['dropped_events']} later events were not kept."
-    summary = f"{report['reads']} reads, {report['workers']} workers, {(last - first) / 1e6:.3f} ms."
+    summary = f"{report['reads']} reads, {report['writes']} writes, {report['workers']} workers, "
+    summary += f"{(last - first) / 1e6:.3f} ms."
     return _PAGE.format(
         summary=summary,
         table=_html.escape(table),

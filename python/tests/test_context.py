@@ -75,6 +75,8 @@ def test_a_profile_counts_every_byte_and_shows_it(context, tmp_path):
     assert rows["Total"]["effective"] > 0
     assert rows["Decode"]["fraction"] == pytest.approx(rows["Decode"]["effective"] / 1e9)
 
+    assert "Encode" not in rows
+
     p.save(tmp_path / "p.json")
     saved = json.loads((tmp_path / "p.json").read_text())
     assert saved["ceilings"]["decode"] == 1e9
@@ -86,6 +88,29 @@ def test_a_profile_counts_every_byte_and_shows_it(context, tmp_path):
     assert "decode" in page
     with pytest.raises(ps.InvalidArgumentError, match="json"):
         p.save(tmp_path / "p.png")
+
+
+def test_a_profile_of_a_write_shows_encoding_and_storing(context, tmp_path):
+    array = ps.create_array(
+        tmp_path / "w.zarr", shape=(100, 100), dtype="float32", chunks=(50, 50), shards=(100, 100), codecs="zstd"
+    )
+    with ps.profile() as p:
+        array[...] = VALUES[:100, :100]
+        array[:50, :50] = 3  # a part of the shard: what it holds is read
+    assert (p.report["reads"], p.report["writes"]) == (0, 2)
+    stages = {stage["what"]: stage for stage in p.report["stages"]}
+    assert stages["encode"]["operations"] == 4 + 1
+    assert stages["encode"]["bytes_in"] == 5 * 50 * 50 * 4
+    assert stages["commit"]["operations"] == 2
+    size = next(path for path in (tmp_path / "w.zarr" / "c").rglob("*") if path.is_file()).stat().st_size
+    first = stages["commit"]["bytes_out"] - size
+    assert stages["fetch"]["bytes_in"] == p.report["store_bytes"] == first > size
+    rows = {row["name"]: row for row in p.rows()}
+    assert rows["Write"]["raw"] > 0
+    assert rows["Encode"]["effective"] > rows["Total"]["effective"] > 0
+    assert "2 writes" in p.table()
+    p.save(tmp_path / "p.html")
+    assert "commit" in (tmp_path / "p.html").read_text()
 
 
 def test_only_one_profile_of_a_context_at_a_time(context):

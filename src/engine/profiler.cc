@@ -21,6 +21,10 @@ std::string_view to_string(stage which) noexcept {
       return "fill";
     case stage::transfer:
       return "transfer";
+    case stage::encode:
+      return "encode";
+    case stage::commit:
+      return "commit";
   }
   return "?";
 }

@@ -19,15 +19,20 @@ class profiler {
   std::uint64_t at(std::chrono::steady_clock::time_point when) const noexcept {
     return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(when - start_).count());
   }
-  std::uint32_t begin_read() {
-    const std::lock_guard lock(mutex_);
-    return static_cast<std::uint32_t>(report_.reads++);
-  }
+  /// \return the number of the read, or write.
+  std::uint32_t begin_read() { return begin(report_.reads); }
+  std::uint32_t begin_write() { return begin(report_.writes); }
   void record(const profile_event& event);
   void record_request(std::uint64_t bytes);
   profile_report finish();
 
  private:
+  std::uint32_t begin(std::uint64_t& count) {
+    const std::lock_guard lock(mutex_);
+    ++count;
+    return static_cast<std::uint32_t>(report_.reads + report_.writes - 1);
+  }
+
   const std::uint64_t max_events_;
   const std::chrono::steady_clock::time_point start_;
   std::mutex mutex_;

@@ -105,6 +105,8 @@ void write_job::begin(const source& from, const settings& with) {
   from_ = from;
   with_ = with;
   versions_ = with.to->traits().versions;
+  profiler_ = state_->recording();
+  if (profiler_) write_number_ = profiler_->begin_write();
   while (workers_.size() < with_.workers) workers_.push_back(std::make_unique<worker_state>(&state_->accounts()));
   walk_.start(from_);
   std::uint64_t cell_bytes = from_.layout->chains()[0].decoded_bytes();
@@ -124,6 +126,7 @@ void write_job::reset() {
   done_bytes_ = 0;
   from_ = source();
   with_ = settings();
+  profiler_.reset();
   std::uint64_t kept = 0;
   std::erase_if(free_blocks_, [&](const auto& each) {
     kept += each->capacity();
@@ -244,11 +247,14 @@ void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
   for (std::size_t i = begin; i < end && !stopping(); ++i) {
     touched_cell& cell = of.cells[i];
     if (cell.encoded) continue;
+    const std::uint64_t begin_ns = now();
     auto done = encode_cell(of, cell, worker);
     if (!done.ok()) {
       bad.emplace(std::move(done).error().note("encoding " + from_.layout->describe(cell.cell)));
       break;
     }
+    record(stage::encode, worker, cell.cell, begin_ns, from_.layout->chains()[cell.chain].decoded_bytes(),
+           cell.bytes.size());
     ++encoded;
     if (!cell.counted) bytes += from_.layout->chains()[cell.chain].decoded_bytes();
     cell.counted = true;
@@ -268,7 +274,10 @@ void write_job::commit(guard& lock, open_object& of, unsigned worker) {
   of.what = open_object::phase::busy;
   ++active_;
   lock.unlock();
+  const std::uint64_t begin_ns = now();
   auto done = put(of, worker);
+  const std::uint64_t bytes = done.ok() ? workers_[worker]->assembled.bytes : 0;
+  record(stage::commit, worker, of.object, begin_ns, bytes, bytes);
   lock.lock();
   --active_;
   if (done.ok()) {
@@ -304,6 +313,12 @@ void write_job::close(open_object& of) {
   }
   of.blocks.clear();
   --open_count_;
+}
+
+void write_job::record(stage what, unsigned worker, std::uint64_t operation, std::uint64_t begin_ns,
+                       std::uint64_t bytes_in, std::uint64_t bytes_out) const {
+  if (profiler_)
+    profiler_->record({what, worker, write_number_, operation, begin_ns, profiler_->now(), bytes_in, bytes_out});
 }
 
 void write_job::fail(const open_object* of, error what) {
@@ -435,8 +450,11 @@ result<> write_job::load(open_object& of, unsigned worker) {
   read.key = of.key;
   read.buffer = &of.reader;
   read.max_bytes = most_old_bytes(of);
+  const std::uint64_t begin_ns = now();
   from_.store->read({&read, 1}, of.reader, {});
   auto done = of.reader.wait();
+  if (profiler_) profiler_->record_request(done.ok() ? done->bytes.size() : 0);
+  record(stage::fetch, worker, of.object, begin_ns, done.ok() ? done->bytes.size() : 0, 0);
   if (done.ok()) {
     of.old = std::move(*done);
     of.existed = true;

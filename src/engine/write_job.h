@@ -9,6 +9,7 @@
 
 #include "base/executor.h"
 #include "engine/object_walk.h"
+#include "engine/profiler.h"
 
 namespace penstock::inline v0 {
 
@@ -79,12 +80,17 @@ class write_job final : public job {
   void commit(guard& lock, open_object& of, unsigned worker);
   result<> put(open_object& of, unsigned worker);
   void close(open_object& of);
+  std::uint64_t now() const noexcept { return profiler_ ? profiler_->now() : 0; }
+  void record(stage what, unsigned worker, std::uint64_t operation, std::uint64_t begin_ns, std::uint64_t bytes_in,
+              std::uint64_t bytes_out) const;
   void fail(const open_object* of, error what);
 
   context_state* state_;
   source from_;
   settings with_;
   bool versions_ = false;  // the store's
+  std::shared_ptr<profiler> profiler_;
+  std::uint32_t write_number_ = 0;
 
   mutable std::mutex mutex_;  // of everything below that is not atomic
   object_walk walk_;
