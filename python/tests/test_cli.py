@@ -370,6 +370,13 @@ class TestUsage:
         assert version.count(".") == 2
 
 
+def catches(process: int, signal_number: int) -> bool:
+    """Whether it has a handler for that signal, proc(5)."""
+    status = Path(f"/proc/{process}/status").read_text()
+    caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(int(caught, 16) >> (signal_number - 1) & 1)
+
+
 class TestSignals:
     @pytest.fixture
     def start(self) -> Iterator[Starter]:
@@ -407,7 +414,8 @@ class TestSignals:
 
     def test_interrupted_check(self, start: Starter, endless: Path) -> None:
         checking = start("check", endless)
-        time.sleep(1)
+        self.wait_for(lambda: catches(checking.pid, signal.SIGTERM))
+        time.sleep(0.1)
         checking.send_signal(signal.SIGTERM)
         stdout, stderr = checking.communicate(timeout=30)
         assert checking.returncode == 128 + signal.SIGTERM
