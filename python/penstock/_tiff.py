@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
+from xml.sax.saxutils import unescape
 
 import numpy as np
 import numpy.typing as npt
@@ -180,7 +181,8 @@ class TiffArray(Array):
         for item in root.iter("Item"):
             sample = item.get("sample", "")
             band = int(sample) if sample.isdigit() else None
-            found.append((item.get("name", ""), band, item.get("role", ""), item.get("domain", ""), item.text or ""))
+            text = unescape(item.text or "", {"&quot;": '"', "&apos;": "'"})  # GDAL escapes twice
+            found.append((item.get("name", ""), band, item.get("role", ""), item.get("domain", ""), text))
         return found
 
     @property
