@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <penstock/codec.h>
+#include "base/buffer.h"
+#include "codec/tiff_samples.h"
+
+namespace penstock::inline v0 {
+
+/// The most bytes that `encode_tiff_lzw` makes.
+constexpr std::uint64_t max_tiff_lzw_bytes(std::uint64_t bytes) noexcept { return bytes + bytes / 2 + 64; }
+/// LZW with the most significant bit first. Returns the number of bytes. Source: TIFF 6.0, section 13.
+std::size_t encode_tiff_lzw(std::span<const std::byte> from, std::byte* to) noexcept;
+
+/// The most bytes that `encode_tiff_packbits` makes of so many rows of one length.
+constexpr std::uint64_t max_tiff_packbits_bytes(std::uint64_t rows, std::uint64_t row_bytes) noexcept {
+  return rows * (row_bytes + row_bytes / 128 + 1);
+}
+/// Each row by itself. Returns the number of bytes. Source: TIFF 6.0, section 9.
+std::size_t encode_tiff_packbits(std::span<const std::byte> from, std::size_t row_bytes, std::byte* to) noexcept;
+
+enum class tiff_encoding : std::uint8_t { none, packbits, lzw, deflate, zstd, lzma };
+
+/// What one worker needs to encode tiles; used again from tile to tile.
+struct tiff_encoder_room {
+  explicit tiff_encoder_room(ledger* accounts) : items(accounts), predicted(accounts), encoded(accounts) {}
+  buffer items, predicted, encoded;
+};
+
+/// Encodes tiles: predictor, byte order (always little-endian), compression. Immutable.
+class tiff_tile_encoder {
+ public:
+  /// \param samples  Whole bytes, no complex integers.
+  /// \param level    Of deflate 1 to 12 (6 where nothing is given), zstd 1 to 22 (9), lzma 0 to 9 (6).
+  /// \error invalid_argument  A level that the compression does not have, or a predictor that does not go with the
+  ///                          samples or the compression.
+  static result<tiff_tile_encoder> make(const tiff_samples& samples, tiff_encoding encoding, std::optional<int> level);
+
+  /// Bytes of a tile's items.
+  std::uint64_t item_bytes() const noexcept { return samples_.bytes(); }
+
+  /// \param items    A tile's native items in the order (row, column, sample). May be changed.
+  /// \param reserve  Bytes left free at the begin and at the end of the result.
+  /// \returns The encoded bytes, within `room`; `reserve` bytes before and behind them may be written.
+  result<std::span<std::byte>> encode(std::span<std::byte> items, std::size_t reserve, tiff_encoder_room& room,
+                                      worker_scratch& scratch) const;
+
+ private:
+  std::span<std::byte> predict(std::span<std::byte> items, std::span<std::byte> to, std::byte* work) const noexcept;
+
+  tiff_samples samples_;
+  tiff_encoding encoding_ = tiff_encoding::none;
+  int level_ = 0;
+  std::shared_ptr<const byte_codec> compressor_;  // zstd and lzma
+};
+
+}  // namespace penstock::inline v0
