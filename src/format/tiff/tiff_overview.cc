@@ -1,0 +1,194 @@
+#include "format/tiff/tiff_overview.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "codec/half.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+template <class T>
+struct pair_of {
+  T real, imaginary;
+};
+
+__extension__ using wide_integer = __int128;
+
+template <class T>
+using sum_of = std::conditional_t<
+    std::is_integral_v<T>,
+    std::conditional_t<sizeof(T) <= 2, std::int32_t, std::conditional_t<sizeof(T) == 4, std::int64_t, wide_integer>>,
+    double>;
+
+template <class T>
+T load(const std::byte* from) noexcept {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+
+template <class T>
+bool is_nan(T value) noexcept {
+  if constexpr (std::is_integral_v<T>) return false;
+  return std::isnan(static_cast<double>(value));
+}
+
+template <class T>
+T mean_of(sum_of<T> sum, int count) noexcept {
+  if constexpr (std::is_integral_v<T>) {
+    const sum_of<T> twice = 2 * sum + count, by = 2 * count;
+    const sum_of<T> quotient = twice / by;
+    return static_cast<T>(quotient - (twice % by < 0 ? 1 : 0));
+  } else {
+    return static_cast<T>(sum / count);
+  }
+}
+
+/// Means of real numbers.
+template <class T>
+struct real_mean {
+  T nodata{};
+  bool has_nodata = false;
+
+  bool is_nothing(T value) const noexcept {
+    return is_nan(value) || (has_nodata && static_cast<sum_of<T>>(value) == static_cast<sum_of<T>>(nodata));
+  }
+  T operator()(T a, T b, T c, T d) const noexcept {
+    if constexpr (std::is_integral_v<T>) {
+      using sum = sum_of<T>;
+      if (!has_nodata)
+        return static_cast<T>(
+            (static_cast<sum>(a) + static_cast<sum>(b) + static_cast<sum>(c) + static_cast<sum>(d) + 2) >> 2);
+    }
+    sum_of<T> sum = 0;
+    int count = 0;
+    T one = a;
+    for (const T each : {a, b, c, d}) {
+      if (is_nothing(each)) continue;
+      sum += static_cast<sum_of<T>>(each);
+      if (count++ == 0) one = each;
+    }
+    // Nothing: nodata if one of them is, else the NaN that they are.
+    if (count == 0) return has_nodata ? nodata : a;
+    const T mean = mean_of<T>(sum, count);
+    return is_nothing(mean) ? one : mean;
+  }
+};
+
+/// Means of complex numbers: NaN in either part is nothing, and nodata is a real number.
+template <class T>
+struct complex_mean {
+  pair_of<T> nodata{};
+  bool has_nodata = false;
+
+  bool is_nothing(const pair_of<T>& value) const noexcept {
+    return is_nan(value.real) || is_nan(value.imaginary) ||
+           (has_nodata && value.real == nodata.real && value.imaginary == nodata.imaginary);
+  }
+  pair_of<T> operator()(pair_of<T> a, pair_of<T> b, pair_of<T> c, pair_of<T> d) const noexcept {
+    double real = 0, imaginary = 0;
+    int count = 0;
+    pair_of<T> one = a;
+    for (const pair_of<T>& each : {a, b, c, d}) {
+      if (is_nothing(each)) continue;
+      real += static_cast<double>(each.real);
+      imaginary += static_cast<double>(each.imaginary);
+      if (count++ == 0) one = each;
+    }
+    if (count == 0) return has_nodata ? nodata : a;
+    const pair_of<T> mean{static_cast<T>(real / count), static_cast<T>(imaginary / count)};
+    return is_nothing(mean) ? one : mean;
+  }
+};
+
+struct shape {
+  std::byte* to;
+  std::size_t to_row_bytes;
+  const std::byte* from;
+  std::ptrdiff_t from_row, from_pixel;
+  std::uint64_t rows, width;
+};
+
+template <class T, class Mean>
+void average_rows(const shape& at, const Mean& mean, std::ptrdiff_t pixel) noexcept {
+  for (std::uint64_t y = 0; y < (at.rows + 1) / 2; ++y) {
+    // At odd edges the pixels that are there count twice, which is the same mean.
+    const std::byte* const upper = at.from + static_cast<std::ptrdiff_t>(2 * y) * at.from_row;
+    const std::byte* const lower = 2 * y + 1 < at.rows ? upper + at.from_row : upper;
+    std::byte* const to = at.to + y * at.to_row_bytes;
+    for (std::uint64_t x = 0; x < at.width / 2; ++x) {
+      const std::ptrdiff_t left = static_cast<std::ptrdiff_t>(2 * x) * pixel, right = left + pixel;
+      const T made = mean(load<T>(upper + left), load<T>(upper + right), load<T>(lower + left), load<T>(lower + right));
+      std::memcpy(to + x * sizeof(T), &made, sizeof(T));
+    }
+    if (at.width % 2 != 0) {
+      const std::ptrdiff_t left = static_cast<std::ptrdiff_t>(at.width - 1) * pixel;
+      const T a = load<T>(upper + left), b = load<T>(lower + left);
+      const T made = mean(a, a, b, b);
+      std::memcpy(to + at.width / 2 * sizeof(T), &made, sizeof(T));
+    }
+  }
+}
+
+template <class T, class Mean>
+void average_with(const shape& at, const overview_rule& rule) noexcept {
+  Mean mean;
+  if (rule.nodata.size() == sizeof(T)) {
+    mean.nodata = load<T>(rule.nodata.data());
+    mean.has_nodata = true;
+  }
+  constexpr auto kItem = static_cast<std::ptrdiff_t>(sizeof(T));
+  if (at.from_pixel == kItem) {
+    average_rows<T>(at, mean, kItem);
+  } else {
+    average_rows<T>(at, mean, at.from_pixel);
+  }
+}
+
+template <class T>
+void average_real(const shape& at, const overview_rule& rule) noexcept {
+  average_with<T, real_mean<T>>(at, rule);
+}
+
+void take_nearest(const shape& at, std::size_t item) noexcept {
+  for (std::uint64_t y = 0; y < (at.rows + 1) / 2; ++y) {
+    const std::byte* const from = at.from + static_cast<std::ptrdiff_t>(2 * y) * at.from_row;
+    std::byte* const to = at.to + y * at.to_row_bytes;
+    for (std::uint64_t x = 0; x < (at.width + 1) / 2; ++x)
+      std::memcpy(to + x * item, from + static_cast<std::ptrdiff_t>(2 * x) * at.from_pixel, item);
+  }
+}
+
+}  // namespace
+
+void halve_rows(std::byte* to, std::size_t to_row_bytes, const std::byte* from, std::ptrdiff_t from_row,
+                std::ptrdiff_t from_pixel, std::uint64_t rows, std::uint64_t width,
+                const overview_rule& rule) noexcept {
+  const shape at{to, to_row_bytes, from, from_row, from_pixel, rows, width};
+  const std::uint32_t item = rule.type.item_bytes();
+  if (!rule.average) return take_nearest(at, item);
+  switch (rule.type.kind()) {
+    case dtype_kind::signed_integer:
+      if (item == 1) return average_real<std::int8_t>(at, rule);
+      if (item == 2) return average_real<std::int16_t>(at, rule);
+      if (item == 4) return average_real<std::int32_t>(at, rule);
+      return average_real<std::int64_t>(at, rule);
+    case dtype_kind::floating:
+      if (item == 2) return average_real<half>(at, rule);
+      if (item == 4) return average_real<float>(at, rule);
+      return average_real<double>(at, rule);
+    case dtype_kind::complex:
+      if (item == 8) return average_with<pair_of<float>, complex_mean<float>>(at, rule);
+      return average_with<pair_of<double>, complex_mean<double>>(at, rule);
+    default:
+      if (item == 1) return average_real<std::uint8_t>(at, rule);
+      if (item == 2) return average_real<std::uint16_t>(at, rule);
+      if (item == 4) return average_real<std::uint32_t>(at, rule);
+      return average_real<std::uint64_t>(at, rule);
+  }
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <penstock/dtype.h>
+
+namespace penstock::inline v0 {
+
+/// How an overview's pixels come from those of the level before.
+struct overview_rule {
+  dtype type;
+  bool average = true;  ///< the mean of a pixel's four; else the one at its upper left
+  /// One native item that stands for nothing; empty: none. NaN always does.
+  std::span<const std::byte> nodata;
+};
+
+/// Halves rows of one band: `rows` x `width` items to (rows + 1) / 2 x (width + 1) / 2.
+///
+/// A mean is over what is there of the four: at odd edges two or one, without nodata and NaN; nothing where none is.
+/// Integers are rounded, halves up. A mean that happens to equal nodata gives way to one of its values.
+///
+/// \param to             Rows `to_row_bytes` apart, items contiguous.
+/// \param from_row       Bytes between the rows of `from`, any sign. \param from_pixel  Between its items.
+void halve_rows(std::byte* to, std::size_t to_row_bytes, const std::byte* from, std::ptrdiff_t from_row,
+                std::ptrdiff_t from_pixel, std::uint64_t rows, std::uint64_t width, const overview_rule& rule) noexcept;
+
+}  // namespace penstock::inline v0
