@@ -1,0 +1,64 @@
+#include "store/spool_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "store/file_parts.h"
+#include "store/stray_files.h"
+
+namespace penstock::inline v0 {
+
+result<std::unique_ptr<spool_file>> spool_file::make(const std::string& folder) {
+#ifdef O_TMPFILE
+  descriptor file(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!file && errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL)
+    return write_failure(errno, "creating a temporary file in '" + folder + "'");
+#else
+  descriptor file;
+#endif
+  if (!file) {  // file systems without such files; what is left behind by a kill in between, writers sweep away
+    std::string name = folder + "/" + std::string(kTemporaryPrefix) + fmt::format("{}-XXXXXX", ::getpid());
+    file = descriptor(::mkostemp(name.data(), O_CLOEXEC));
+    if (!file) return write_failure(errno, "creating a temporary file in '" + folder + "'");
+    ::unlink(name.c_str());
+  }
+  return std::unique_ptr<spool_file>(new spool_file(std::move(file)));
+}
+
+result<std::uint64_t> spool_file::append(std::span<const std::byte> bytes) {
+  const std::uint64_t at = end_.fetch_add(bytes.size(), std::memory_order_relaxed);
+  const part all[] = {bytes};
+  auto written = write_file_at(file_.get(), at, all);
+  if (!written.ok()) return std::move(written).error().note("writing a temporary file");
+  return at;
+}
+
+result<> spool_file::read(std::uint64_t offset, std::span<std::byte> out) const {
+  auto done = read_file_at(file_.get(), offset, out);
+  if (!done.ok()) return std::move(done).error().note("reading a temporary file");
+  return {};
+}
+
+result<spool_file::view> spool_file::map() const {
+  view out;
+  const std::uint64_t bytes = size();
+  if (bytes == 0) return out;
+  void* const at = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file_.get(), 0);
+  if (at == MAP_FAILED) return read_failure(errno, "mapping a temporary file");
+  ::madvise(at, bytes, MADV_SEQUENTIAL);
+  out.bytes_ = {static_cast<const std::byte*>(at), bytes};
+  return out;
+}
+
+spool_file::view::~view() {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): munmap wants it so
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+}  // namespace penstock::inline v0
