@@ -45,6 +45,7 @@ PUBLIC = {
     "array.h": "api",
     "create.h": "api",
     "tiff.h": "api",
+    "tiff_writer.h": "api",
     "place.h": "api",
     "copy.h": "api",
     "shards.h": "api",

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <penstock/result.h>
+#include <penstock/tensor.h>
+#include "codec/tiff_encoders.h"
+#include "codec/worker_scratch.h"
+#include "engine/context_state.h"
+#include "format/tiff/tiff_chain.h"
+#include "format/tiff/tiff_overview.h"
+#include "store/spool_file.h"
+
+namespace penstock::inline v0 {
+
+/// An encoded tile in a spool file: leader, `bytes` bytes, trailer from `offset` on. 0 bytes: it was never written.
+struct spooled_tile {
+  std::uint64_t offset = 0;
+  std::uint32_t bytes = 0;
+};
+
+/// The image, or an overview of it.
+struct tiff_level {
+  std::uint64_t width = 0, height = 0;
+  bool stored = true;  ///< false: only a step to the next one
+  std::uint64_t across = 0, down = 0;
+  std::vector<spooled_tile> tiles;  ///< row by row; empty where not stored
+};
+
+/// What all planes of a new TIFF share.
+struct tiff_tile_workshop {
+  tiff_tile_workshop(context_state& with, unsigned workers);
+
+  context_state& with;
+  std::uint32_t tile_height = 0, tile_width = 0;
+  std::uint32_t samples = 1;  ///< bands that share a tile
+  dtype type;
+  tiff_tile_encoder encoder;
+  std::optional<tiff_chain> chain;  ///< decodes a tile to (sample, row, column)
+  overview_rule rule;
+  std::vector<std::byte> fill;  ///< one item, of rows that were never written
+  std::unique_ptr<spool_file> spool;
+
+  struct worker {
+    explicit worker(ledger* accounts) : scratch(accounts), room(accounts) {}
+    worker_scratch scratch;
+    tiff_encoder_room room;
+  };
+  std::vector<std::unique_ptr<worker>> workers;
+
+  /// Runs `work(i, worker)` for every i below `count` on the context's threads.
+  template <class Work>
+  result<> for_each(std::size_t count, Work&& work) const;
+
+  /// Cuts whole rows of tiles into tiles, the first of which is number `first` of `level`, encodes and spools them.
+  ///
+  /// \param rows  Shape (samples, rows, width), any strides. Beyond the image tiles repeat its last column and row.
+  result<> encode_rows(tiff_level& level, std::uint64_t first, const tensor_view& rows);
+  /// The reverse, for one row of tiles: fills `rows`, of shape (samples, rows, width).
+  result<> decode_rows(const tiff_level& level, std::uint64_t first, const tensor_view& rows);
+};
+
+/// One plane of a new TIFF: bands that share tiles, and their overviews, each made from the level before while rows of
+/// tiles are there without a gap from the top.
+class tiff_pyramid {
+ public:
+  /// \param levels  At least the image; each half as large as the one before. Takes the memory that overviews need.
+  static result<tiff_pyramid> make(tiff_tile_workshop& with, std::vector<tiff_level> levels);
+
+  bool has_row(std::uint64_t tile_row) const noexcept {
+    return levels_[0].tiles[tile_row * levels_[0].across].bytes != 0;
+  }
+  const std::vector<tiff_level>& levels() const noexcept { return levels_; }
+
+  /// Writes whole rows of tiles, none of which was written before. `rows` has shape (samples, rows, width).
+  result<> write(std::uint64_t tile_row, const tensor_view& rows);
+  /// Makes what is left of the overviews.
+  result<> finish();
+
+ private:
+  // A row of tiles of an overview that is being filled.
+  struct filling {
+    buffer room;
+    std::uint64_t tile_row = 0;
+    std::uint64_t rows = 0;
+    bool touched = false;  // some of it was written
+  };
+
+  explicit tiff_pyramid(tiff_tile_workshop& with) noexcept : with_(&with) {}
+  // Goes on from the first row of tiles that the overviews lack. `given` are the rows of tiles from `first` on, which
+  // are in memory already.
+  result<> advance(const tensor_view* given, std::uint64_t first, bool to_the_end);
+  result<> feed(std::size_t level, const tensor_view* from, std::uint64_t rows);
+  tensor_view filled(std::size_t level) noexcept;
+
+  tiff_tile_workshop* with_;
+  std::vector<tiff_level> levels_;
+  std::vector<filling> filling_;  // of each level; the first is only used to read back what came out of turn
+  std::uint64_t next_ = 0;        // row of tiles of the image
+};
+
+}  // namespace penstock::inline v0
