@@ -28,6 +28,7 @@ void bind_open(nb::module_& m);
 void bind_described(nb::module_& m);
 void bind_pipeline(nb::module_& m);
 void bind_create(nb::module_& m);
+void bind_tiff_writer(nb::module_& m);
 void bind_copy(nb::module_& m);
 void bind_shards(nb::module_& m);
 void bind_cli(nb::module_& m);

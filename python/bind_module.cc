@@ -22,6 +22,7 @@ NB_MODULE(_core, m) {
   bind_described(m);
   bind_pipeline(m);
   bind_create(m);
+  bind_tiff_writer(m);
   bind_copy(m);
   bind_shards(m);
   bind_cli(m);

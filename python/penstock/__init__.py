@@ -43,6 +43,7 @@ from penstock._stores import Store
 from penstock._stream import Stream, Tile, stream
 from penstock._tensor import Tensor
 from penstock._tiff import TiffArray
+from penstock._tiff_writing import TiffWriter
 from penstock._tiles import tiles
 from penstock._window import read_window
 
@@ -72,6 +73,7 @@ __all__ = [
     "Stream",
     "Tensor",
     "TiffArray",
+    "TiffWriter",
     "Tile",
     "UnsupportedError",
     "__version__",

@@ -387,6 +387,33 @@ def crc32c(data: Any, so_far: int = 0) -> int:
 def create_array(in_: Store | Group, context: Context, path: bytes, options: dict[str, Any]) -> Array:
     """Write the metadata of a new array, in a store or below a group, and open it."""
 
+class TiffWriter:
+    """A TIFF under way; penstock.TiffWriter holds one."""
+
+    def write(self, first_band: int, first_row: int, values: Any) -> None:
+        """Write values of shape (bands, rows, columns)."""
+
+    def close(self) -> None:
+        """Put the file in its place."""
+
+    def discard(self) -> None:
+        """Give up what was written."""
+
+    @property
+    def closed(self) -> bool:
+        """Closed or discarded."""
+
+    @property
+    def overviews(self) -> tuple[int, ...]:
+        """Factors."""
+
+    @property
+    def predictor(self) -> int:
+        """1, 2 or 3."""
+
+def create_tiff(store: Store, context: Context, path: bytes, options: dict[str, Any]) -> TiffWriter:
+    """Begin a new TIFF."""
+
 def create_group(
     in_: Store | Group, context: Context, path: bytes, zarr_format: int, overwrite: bool, attributes: str | None
 ) -> Group:

@@ -17,11 +17,19 @@ from penstock._context import Context, current_context
 from penstock._data_types import codec_json, dtype_json, fill_options, native_dtype
 from penstock._errors import InvalidArgumentError, NotFoundError, _make
 from penstock._place import place_of
+from penstock._tiff_writing import create_tiff, is_tiff_name
 
 if TYPE_CHECKING:
     from penstock._group import Group
 
 AUTO = "auto"
+_TIFFS_OWN = {
+    "chunks": ": tiles=",
+    "codecs": ": compress= and predictor=",
+    "compressors": ": compress=",
+    "fill_value": ": nodata=",
+    "order": ": interleave=",
+}
 
 
 def create_array(
@@ -48,8 +56,12 @@ def create_array(
     dimension_separator: str | None = None,
     context: Context | None = None,
     storage_options: Mapping[str, Any] | None = None,
-) -> Array:
+    **tiff: Any,
+) -> Any:
     """Make a new array and open it. Groups that miss on the way to it are made; nothing is written before all is right.
+
+    A name that ends as a TIFF's (`scene.tif`) makes a Cloud Optimized GeoTIFF of shape (band, y, x) or (y, x). What is
+    returned is a `TiffWriter` then, to be written and closed; with `data`, the array, written and open.
 
     Parameters
     ----------
@@ -81,6 +93,11 @@ def create_array(
         Written to the new array.
     storage_options
         Of a remote URI, as for `open`.
+    **tiff
+        Of TIFFs: `tiles`, `compress`, `level`, `predictor`, `interleave`, `overviews`, `resampling`, `nodata`, `crs`,
+        `transform`, `area_or_point`, `bigtiff`, `photometric`, `alpha`, `colormap`, `descriptions`, `units`, `scales`,
+        `offsets`, `durable`: see docs/formats/tiff.md. Of the above they have `shape`, `dtype`, `data`, `attributes`
+        (GDAL's metadata), `overwrite`, `context` and `storage_options`.
 
     Raises
     ------
@@ -89,6 +106,41 @@ def create_array(
     """
     from penstock._group import Group
 
+    if is_tiff_name(target, path or name or ""):
+        no_tiffs = {
+            "chunks": chunks != AUTO,
+            "shards": shards is not None,
+            "codecs": codecs != AUTO,
+            "fill_value": fill_value is not None,
+            "zarr_format": zarr_format != 3,
+            "dimension_names": dimension_names is not None,
+            "filters": filters != AUTO,
+            "serializer": serializer != AUTO,
+            "compressors": compressors != AUTO,
+            "order": order != "C",
+            "chunk_key_encoding": chunk_key_encoding is not None,
+            "dimension_separator": dimension_separator is not None,
+        }
+        for option, given in no_tiffs.items():
+            if given:
+                raise _make(
+                    InvalidArgumentError,
+                    f"'{option}' is an option of Zarr arrays, not of TIFFs{_TIFFS_OWN.get(option, '')}",
+                )
+        return create_tiff(
+            target,
+            path or name or "",
+            shape=[shape] if isinstance(shape, int) else shape,
+            dtype=dtype,
+            data=data,
+            attributes=attributes,
+            overwrite=overwrite,
+            context=context,
+            storage_options=storage_options,
+            **_known(tiff),
+        )
+    if tiff:
+        raise TypeError(f"create_array() has no option '{next(iter(tiff))}' for Zarr arrays")
     values = None if data is None else np.asarray(data)
     if values is not None:
         shape = values.shape if shape is None else shape
@@ -129,6 +181,14 @@ def create_array(
         place: Any = made
         place[...] = values if native is None or native == values.dtype else values.astype(native, casting="same_kind")
     return made
+
+
+def _known(options: dict[str, Any]) -> dict[str, Any]:
+    known = set(create_tiff.__kwdefaults__ or {}) - {"shape", "dtype", "data", "context"}
+    for option in options:
+        if option not in known:
+            raise TypeError(f"create_array() has no option '{option}' for TIFFs")
+    return options
 
 
 def create_group(
@@ -175,7 +235,16 @@ def consolidate_metadata(
 
 
 def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **arrays: Any) -> None:
-    """Write one array, or several below a group: `save(uri, x)`, `save(uri, a=x, b=y)`. Replaces what stands there."""
+    """Write one array, or several below a group: `save(uri, x)`, `save(uri, a=x, b=y)`. Replaces what stands there.
+
+    `save("scene.tif", x, crs=32633, transform=...)` writes a Cloud Optimized GeoTIFF, with the options of
+    `create_array`.
+    """
+    if is_tiff_name(target, path):
+        if data is None:
+            raise _make(InvalidArgumentError, "a TIFF holds one array: save(name, x)")
+        create_array(target, path, data=data, overwrite=True, **arrays)
+        return
     if (data is None) == (not arrays):
         raise _make(InvalidArgumentError, "give one array, or arrays by name")
     if data is not None:

@@ -58,7 +58,8 @@ class Group(_core.Group):
         """Make a new array below this group and open it: see `penstock.create_array`."""
         from penstock._create import create_array
 
-        return create_array(self, name, **options)
+        made: Array = create_array(self, name, **options)
+        return made
 
     def create_group(self, name: str, *, attributes: Mapping[str, Any] | None = None, overwrite: bool = False) -> Group:
         """Make a new group below this one and open it: see `penstock.create_group`."""
