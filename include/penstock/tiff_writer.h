@@ -79,8 +79,9 @@ class PENSTOCK_API tiff_writer {
   result<> write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values);
 
   /// Finishes the overviews and puts the file in its place. Rows that were never written are nodata, or 0, and take no
-  /// room. A second call does nothing.
+  /// room. A second call does nothing, but tries again where the first one met a store that did not take the file.
   /// \error unsupported  A classic TIFF was asked for, and the file is too large.
+  /// \error invalid_argument  Something stands there by now, and is not to be replaced.
   result<> close();
   /// Gives up what was written.
   void discard() noexcept;

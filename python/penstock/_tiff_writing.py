@@ -130,7 +130,10 @@ class TiffWriter:
         self._core.write(bands.start, rows.start, items)
 
     def close(self) -> None:
-        """Make what is left of the overviews, and put the file in its place. A second call does nothing."""
+        """Make what is left of the overviews, and put the file in its place.
+
+        Where the store did not take the file, it may be tried again; after it did, a second call does nothing.
+        """
         self._core.close()
 
     def discard(self) -> None:
@@ -143,9 +146,10 @@ class TiffWriter:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            self.close()
-        else:
+        try:
+            if kind is None:
+                self.close()
+        finally:
             self.discard()
 
     def __del__(self) -> None:

@@ -218,6 +218,7 @@ class tiff_writer::state {
   result<> check_write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values) const;
   result<> write_planes(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values);
   result<> put_together();
+  result<> finish();
   std::vector<tiff_new_directory> directories() const;
   std::vector<tiff_tag> tags_of(const tiff_level& level, bool image) const;
   error note(error from) const { return std::move(from).note(fmt::format("writing '{}'", uri_)); }
@@ -412,8 +413,12 @@ std::vector<tiff_new_directory> tiff_writer::state::directories() const {
   return out;
 }
 
-result<> tiff_writer::state::put_together() {
+result<> tiff_writer::state::finish() {
   for (tiff_pyramid& plane : planes_) PENSTOCK_TRY(plane.finish());
+  return {};
+}
+
+result<> tiff_writer::state::put_together() {
   const std::vector<tiff_new_directory> all = directories();
   const bool big = options_.big_tiff ? *options_.big_tiff : needs_big_tiff(all, options_.planar);
   PENSTOCK_ASSIGN(const std::vector<std::byte> begin, make_tiff_begin(all, big, options_.planar));
@@ -450,12 +455,13 @@ result<> tiff_writer::state::close() {
   const std::lock_guard lock(mutex_);
   if (failed_) return note(failed_->clone().note("an earlier write failed, and with it the file"));
   if (closed_) return {};
-  auto done = put_together();
-  if (!done.ok()) {
-    failed_.emplace(done.error().clone());
-    let_go();
-    return note(std::move(done).error());
+  auto finished = finish();
+  if (!finished.ok()) {
+    failed_.emplace(finished.error().clone());
+    return note(std::move(finished).error());
   }
+  auto done = put_together();
+  if (!done.ok()) return note(std::move(done).error());
   let_go();
   return {};
 }
