@@ -1,3 +1,5 @@
+#include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,12 +28,14 @@ chain_variant variant_of(nb::handle from) {
   return out;
 }
 
-// (name, Store or bytes, key, whether it is pinned). Bytes become an object of memory that is this array's own.
+// (name, Store or bytes, key, whether it is pinned, CRC-32C or None). Bytes become an object of memory that is this
+// array's own.
 referenced_object object_of(nb::handle from, const std::shared_ptr<store>& inlined) {
   const auto parts = nb::borrow<nb::tuple>(from);
   referenced_object out;
   out.name = text_of(nb::cast<nb::bytes>(parts[0]));
   out.pinned = nb::cast<bool>(parts[3]);
+  if (!parts[4].is_none()) out.crc32c = nb::cast<std::uint32_t>(parts[4]);
   if (nb::isinstance<nb::bytes>(parts[1])) {
     const auto value = nb::cast<nb::bytes>(parts[1]);
     const part whole(static_cast<const std::byte*>(value.data()), value.size());
@@ -45,9 +49,23 @@ referenced_object object_of(nb::handle from, const std::shared_ptr<store>& inlin
   return out;
 }
 
+std::vector<std::uint64_t> numbers_of(nb::handle buffer) {
+  const auto bytes = nb::cast<nb::bytes>(buffer);
+  std::vector<std::uint64_t> out(bytes.size() / sizeof(std::uint64_t));
+  if (!out.empty()) std::memcpy(out.data(), bytes.c_str(), out.size() * sizeof(std::uint64_t));
+  return out;
+}
+
+// (axis, edges, decoded lengths), the lists as bytes of native 64-bit numbers.
+std::optional<joined_axis> joined_of(nb::handle from) {
+  if (from.is_none()) return std::nullopt;
+  const auto parts = nb::borrow<nb::tuple>(from);
+  return joined_axis{nb::cast<std::size_t>(parts[0]), numbers_of(parts[1]), numbers_of(parts[2])};
+}
+
 array_handle open_one(const context_handle& with, nb::dict documents, nb::bytes table, nb::list variants,
-                      nb::list objects, nb::str format, nb::bytes uri, nb::object dimension_names,
-                      bool missing_is_fill) {
+                      nb::list objects, nb::str format, nb::bytes uri, nb::object dimension_names, bool missing_is_fill,
+                      nb::object joined) {
   referenced_array what;
   for (const auto& [name, text] : documents)
     what.documents.emplace_back(nb::cast<nb::str>(name).c_str(), nb::cast<nb::str>(text).c_str());
@@ -66,6 +84,7 @@ array_handle open_one(const context_handle& with, nb::dict documents, nb::bytes 
     }
   }
   what.missing_is_fill = missing_is_fill;
+  what.joined = joined_of(joined);
   return array_handle(call_engine([&] { return open_reference(with.context, what); }));
 }
 
@@ -79,9 +98,12 @@ nb::bytes save(const array_handle& from) {
 void bind_described(nb::module_& m) {
   m.def("open_reference", &open_one, nb::arg("context"), nb::arg("documents"), nb::arg("table"), nb::arg("variants"),
         nb::arg("objects"), nb::arg("format"), nb::arg("uri"), nb::arg("dimension_names").none(),
-        nb::arg("missing_is_fill"),
+        nb::arg("missing_is_fill"), nb::arg("joined") = nb::none(),
         "An array whose bytes lie in objects of other formats. `table` is its reference table in the saved form; "
-        "`variants` are (filters left out, cell shape or None); `objects` are (name, Store or bytes, key, pinned).");
+        "`variants` are (filters left out, cell shape or None); `objects` are (name, Store or bytes, key, pinned, "
+        "CRC-32C or "
+        "None); `joined` is (axis, edges, decoded lengths), the lists as bytes of 64-bit numbers, where several arrays "
+        "follow each other.");
   m.def("save_references", &save, nb::arg("from_"), "The reference table of such an array, in its saved form.");
 }
 

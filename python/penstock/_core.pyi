@@ -262,11 +262,12 @@ def open_reference(
     documents: dict[str, str],
     table: bytes,
     variants: list[tuple[list[int], tuple[int, ...] | None]],
-    objects: list[tuple[bytes, Store | bytes, bytes, bool]],
+    objects: list[tuple[bytes, Store | bytes, bytes, bool, int | None]],
     format: str,
     uri: bytes,
     dimension_names: tuple[str | None, ...] | None,
     missing_is_fill: bool,
+    joined: tuple[int, bytes, bytes] | None = None,
 ) -> Array:
     """An array whose bytes lie in objects of other formats."""
 

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "api/open_saved.h"
 #include "api/shard_table.h"
 #include "codec/crc32c.h"
 #include "engine/blocking_read.h"
@@ -57,6 +58,12 @@ result<std::optional<array>> open_files(std::string_view uri, const open_options
     if (is_manifest(begin)) {
       PENSTOCK_ASSIGN(array out, open_saved(whole.string(), options));
       return std::optional<array>(std::move(out));
+    }
+    if (is_saved_references(begin)) {
+      auto out = open_saved_references(read_file(whole.string(), kMaxManifestBytes), whole.parent_path().string(),
+                                       options.context);
+      if (!out.ok()) return std::move(out).error().note(fmt::format("opening the manifest '{}'", whole.string()));
+      return std::optional<array>(std::move(*out));
     }
     if (!is_npy(begin)) return std::optional<array>();
     PENSTOCK_ASSIGN(array out,

@@ -1,10 +1,13 @@
 #include "api/open_reference.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "api/array_state.h"
 #include "api/open_described.h"
+#include "api/shard_table.h"
 #include "api/zarr_nodes.h"
 #include "codec/array_stages.h"
 #include "engine/blocking_read.h"
@@ -74,6 +77,28 @@ result<std::shared_ptr<const store>> store_of(const referenced_array& what) {
   return made;
 }
 
+result<chunk_grid> joined_grid(const chunk_grid& plain, const joined_axis& joined) {
+  if (joined.axis >= plain.rank()) {
+    return error(errc::corrupt_data,
+                 fmt::format("arrays of {} dimensions, joined along {}", plain.rank(), joined.axis));
+  }
+  std::vector<grid_axis> axes;
+  for (std::size_t d = 0; d < plain.rank(); ++d) axes.push_back(plain.axis(d));
+  PENSTOCK_ASSIGN(axes[joined.axis], grid_axis::edges(axes[joined.axis].extent(), joined.edges, joined.decoded));
+  return chunk_grid::make(std::move(axes));
+}
+
+std::shared_ptr<const shard_table> checksums_of(const referenced_array& what) {
+  const auto has_one = [](const referenced_object& each) { return each.crc32c.has_value(); };
+  if (std::none_of(what.objects.begin(), what.objects.end(), has_one)) return nullptr;
+  auto out = std::make_shared<shard_table>();
+  for (const referenced_object& each : what.objects) {
+    out->parts.push_back({each.name, 0, 0, {}});
+    out->checksums.push_back(each.crc32c);
+  }
+  return out;
+}
+
 result<array> open_parts(const std::shared_ptr<context>& with, const referenced_array& what) {
   PENSTOCK_ASSIGN(const zarr_metadata metadata, metadata_of(what));
   open_options options;
@@ -88,10 +113,14 @@ result<array> open_parts(const std::shared_ptr<context>& with, const referenced_
   for (const referenced_object& each : what.objects) settings.objects.push_back(each.name);
   settings.missing_is_fill = what.missing_is_fill;
   PENSTOCK_ASSIGN(std::shared_ptr<const reference_table> table, reference_table::parse(what.table));
+  if (what.joined) {
+    PENSTOCK_ASSIGN(settings.grid, joined_grid(plain.state().layout->grid(), *what.joined));
+  }
   PENSTOCK_ASSIGN(std::shared_ptr<const reference_layout> layout,
                   reference_layout::make(plain.state().layout, std::move(table), std::move(settings)));
 
   auto state = std::make_shared<array_state>(plain.state());
+  state->files = checksums_of(what);
   state->uid = with->state().next_uid();
   state->caches_indexes = false;
   state->layout = std::move(layout);

@@ -16,14 +16,22 @@ namespace penstock::inline v0 {
 struct referenced_object {
   std::string name;  ///< as errors show it: a path, a URI
   std::shared_ptr<const store> from;
-  std::string key;      ///< in `from`
-  bool pinned = false;  ///< reads fail once it is another version than now
+  std::string key;                      ///< in `from`
+  bool pinned = false;                  ///< reads fail once it is another version than now
+  std::optional<std::uint32_t> crc32c;  ///< of all its bytes: what `array::check` compares
 };
 
 /// The array's usual codecs, with some left out.
 struct chain_variant {
   std::vector<std::uint32_t> skipped;  ///< numbers of filters and compressor, in the order of encoding
   std::optional<extents> shape;        ///< of cells that are stored shorter than the others
+};
+
+/// Where the cells of arrays that are joined begin and end along the dimension that joins them.
+struct joined_axis {
+  std::size_t axis = 0;
+  std::vector<std::uint64_t> edges;    ///< from 0 to the length, ascending
+  std::vector<std::uint64_t> decoded;  ///< of each cell, what its codecs make along the axis: no less than its length
 };
 
 /// An array whose bytes lie in objects that other formats made.
@@ -36,6 +44,7 @@ struct referenced_array {
   std::string format, uri;
   std::vector<std::optional<std::string>> dimension_names;  ///< empty: as the documents say
   bool missing_is_fill = false;
+  std::optional<joined_axis> joined;
 };
 
 /// \error corrupt_data, unsupported  The metadata or the table, by member. \error not_found  A pinned object.

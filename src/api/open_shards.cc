@@ -98,7 +98,7 @@ result<array> open_contiguous(std::shared_ptr<const store> from, std::string key
 std::vector<shard_file> shard_files(const array& of) {
   std::vector<shard_file> out;
   const auto& table = of.state().files;
-  if (!table) return out;
+  if (!table || table->format.empty()) return out;
   for (std::size_t i = 0; i < table->parts.size(); ++i) {
     const raw_part& each = table->parts[i];
     out.push_back({each.key, each.length, each.offset,
@@ -115,7 +115,7 @@ std::size_t shard_axis(const array& of) { return of.state().files ? of.state().f
 
 result<std::vector<std::byte>> save_manifest(const array& of, std::string_view root, manifest_form form,
                                              std::span<const std::uint32_t> checksums) {
-  if (!of.state().files)
+  if (!of.state().files || of.state().files->format.empty())
     return error(errc::invalid_argument, fmt::format("'{}' is of no .npy or raw files: it has no manifest", of.uri()));
   shard_table table = *of.state().files;
   if (!checksums.empty()) {

@@ -62,8 +62,29 @@ result<grid_axis> grid_axis::edges(std::uint64_t extent, std::vector<std::uint64
   return axis;
 }
 
+result<grid_axis> grid_axis::edges(std::uint64_t extent, std::vector<std::uint64_t> edges,
+                                   std::vector<std::uint64_t> decoded) {
+  PENSTOCK_ASSIGN(grid_axis axis, grid_axis::edges(extent, std::move(edges)));
+  if (decoded.size() + 1 != axis.edges_.size()) {
+    return error(errc::invalid_argument,
+                 fmt::format("{} decoded lengths for {} chunks", decoded.size(), axis.edges_.size() - 1));
+  }
+  bool same = true;
+  for (std::size_t i = 0; i < decoded.size(); ++i) {
+    const std::uint64_t length = axis.edges_[i + 1] - axis.edges_[i];
+    if (decoded[i] < length || decoded[i] > kMaxExtent) {
+      return error(errc::invalid_argument,
+                   fmt::format("a chunk of {} elements decodes to {} along its dimension", length, decoded[i]));
+    }
+    same = same && decoded[i] == length;
+  }
+  if (!same) axis.decoded_ = std::move(decoded);
+  return axis;
+}
+
 std::uint64_t grid_axis::valid_length(std::uint64_t i) const noexcept {
-  return std::min(codec_length(i), extent_ - origin(i));
+  const std::uint64_t length = edges_.empty() ? cell_ : edges_[i + 1] - edges_[i];
+  return std::min(length, extent_ - origin(i));
 }
 
 std::uint64_t grid_axis::cell_of(std::uint64_t index) const noexcept {
@@ -136,7 +157,7 @@ inline bool intersect_one(const grid_axis& axis, std::uint64_t cell, const axis_
                           std::uint64_t& in_result, bool& covers) noexcept {
   const std::uint64_t begin = axis.origin(cell);
   const std::uint64_t length = axis.codec_length(cell);
-  const std::uint64_t end = begin + std::min(length, axis.extent() - begin);
+  const std::uint64_t end = begin + axis.valid_length(cell);
   const auto start = static_cast<std::uint64_t>(range.start);
   const std::uint64_t step = magnitude(range.step);
   // [first, last) are the numbers of the elements that fall into [begin, end).
@@ -232,7 +253,7 @@ bool cell_walk::skips(std::size_t d) const noexcept {
 std::uint64_t cell_walk::next_touched(std::size_t d, std::uint64_t cell) const noexcept {
   const grid_axis& axis = grid_->axis(d);
   const axis_range& range = from_[d];
-  const std::uint64_t end = axis.origin(cell) + axis.codec_length(cell);
+  const std::uint64_t end = axis.origin(cell) + axis.valid_length(cell);
   const std::uint64_t element =
       divide_up(end - static_cast<std::uint64_t>(range.start), static_cast<std::uint64_t>(range.step));
   return axis.cell_of(static_cast<std::uint64_t>(range.at(element)));

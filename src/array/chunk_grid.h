@@ -16,6 +16,11 @@ class grid_axis {
   static grid_axis uniform(std::uint64_t extent, std::uint64_t cell) noexcept;
   /// Cells between neighbouring edges: edges[0] = 0 < edges[1] < ...; the last edge is >= extent.
   static result<grid_axis> edges(std::uint64_t extent, std::vector<std::uint64_t> edges);
+  /// The same, where cells decode to more than lies between their edges: what is joined from arrays of whole cells,
+  /// whose last ones reach beyond those arrays' ends. `decoded` has a length for each cell.
+  /// \error invalid_argument  One is shorter than its cell, or there is another number of them.
+  static result<grid_axis> edges(std::uint64_t extent, std::vector<std::uint64_t> edges,
+                                 std::vector<std::uint64_t> decoded);
 
   std::uint64_t extent() const noexcept { return extent_; }
   std::uint64_t cells() const noexcept { return cells_; }
@@ -24,7 +29,8 @@ class grid_axis {
   std::uint64_t origin(std::uint64_t i) const noexcept { return edges_.empty() ? i * cell_ : edges_[i]; }
   /// Elements that the codec decodes: the cell's full length, whatever of it lies inside the array.
   std::uint64_t codec_length(std::uint64_t i) const noexcept {
-    return edges_.empty() ? cell_ : edges_[i + 1] - edges_[i];
+    if (edges_.empty()) return cell_;
+    return decoded_.empty() ? edges_[i + 1] - edges_[i] : decoded_[i];
   }
   /// Elements of cell `i` that lie inside the array.
   std::uint64_t valid_length(std::uint64_t i) const noexcept;
@@ -36,6 +42,7 @@ class grid_axis {
  private:
   std::uint64_t extent_ = 0, cell_ = 1, cells_ = 0;
   std::vector<std::uint64_t> edges_;
+  std::vector<std::uint64_t> decoded_;  // empty: what lies between the edges
 };
 
 /// Identifies a cell of a grid: its C-order number.

@@ -38,6 +38,31 @@ TEST(GridAxis, CutsAtListedEdges) {
   }
 }
 
+TEST(GridAxis, CellsMayDecodeToMoreThanLiesBetweenTheirEdges) {
+  // Two arrays of 5 and 3 elements in cells of 4, one behind the other.
+  const auto axis = grid_axis::edges(8, {0, 4, 5, 8}, {4, 4, 4});
+  ASSERT_TRUE(axis.ok());
+  EXPECT_EQ(axis.value().codec_length(1), 4U);
+  EXPECT_EQ(axis.value().valid_length(1), 1U);
+  EXPECT_EQ(axis.value().valid_length(2), 3U);
+  EXPECT_EQ(axis.value().cell_of(4), 1U);
+  EXPECT_EQ(axis.value().cell_of(5), 2U);
+  const chunk_grid grid = chunk_grid::make({axis.value()}).value();
+  cell_region region;
+  ASSERT_TRUE(intersect(grid, {1}, {{0, 1, 8}}, region));
+  EXPECT_EQ(region.in_cell[0].count, 1U) << "what lies beyond the edge is the next array's";
+  EXPECT_FALSE(region.covers_cell) << "the codec makes more than that";
+  ASSERT_TRUE(intersect(grid, {0}, {{0, 1, 8}}, region));
+  EXPECT_TRUE(region.covers_cell);
+  cell_walk walk;
+  std::vector<std::uint64_t> seen;
+  for (walk.start(grid, {{0, 4, 2}}); !walk.done(); walk.next()) seen.push_back(walk.coordinates()[0]);
+  EXPECT_EQ(seen, (std::vector<std::uint64_t>{0, 1}));
+  EXPECT_FALSE(grid_axis::edges(8, {0, 4, 8}, {4, 3}).ok()) << "a cell that decodes to less than it has";
+  EXPECT_FALSE(grid_axis::edges(8, {0, 4, 8}, {4}).ok());
+  EXPECT_EQ(grid_axis::edges(8, {0, 4, 8}, {4, 4}).value(), grid_axis::edges(8, {0, 4, 8}).value());
+}
+
 TEST(ChunkGrid, RefusesGridsThatMeanNothing) {
   EXPECT_EQ(chunk_grid::regular({4, 4}, {4}).error().code(), errc::invalid_argument);
   EXPECT_EQ(chunk_grid::regular({4}, {0}).error().code(), errc::invalid_argument);

@@ -28,6 +28,7 @@ result<std::shared_ptr<const reference_layout>> reference_layout::make(std::shar
   for (codec_chain& each : with.more_chains) out->chains_.push_back(std::move(each));
   out->objects_ = std::move(with.objects);
   out->missing_is_fill_ = with.missing_is_fill;
+  out->grid_ = std::move(with.grid);
   PENSTOCK_TRY(out->check());
   return std::shared_ptr<const reference_layout>(std::move(out));
 }
@@ -35,6 +36,9 @@ result<std::shared_ptr<const reference_layout>> reference_layout::make(std::shar
 result<> reference_layout::check() const {
   if (!(cells_->grid() == cells_->write_grid())) {
     return error(errc::unsupported, "references to the shards of a sharded array are not readable");
+  }
+  if (grid_ && own_chains_ != 1) {
+    return error(errc::unsupported, "arrays of several chunk shapes are not joined by references");
   }
   if (table_->cells() != grid().cells()) {
     return error(errc::corrupt_data, fmt::format("the reference table is one of {} chunks, the array has {}",
@@ -55,6 +59,11 @@ result<> reference_layout::check() const {
                    fmt::format("a reference names codecs {} of {}", each.chain, chains_.size() - own_chains_ + 1))
           .note(describe(table_->cell(i)));
     }
+    if (each.chain != 0) {
+      PENSTOCK_TRY(check_shape(table_->cell(i), chains_[own_chains_ + each.chain - 1]));
+    } else if (grid_) {
+      PENSTOCK_TRY(check_shape(table_->cell(i), chains_.front()));
+    }
     if (each.length == byte_range::kAll) continue;
     std::uint16_t chain = 0;
     if (each.chain != 0) {
@@ -68,6 +77,27 @@ result<> reference_layout::check() const {
           .note(describe(table_->cell(i)))
           .note(fmt::format("'{}', {}", objects_[each.object], to_string(byte_range{each.offset, each.length, false})));
     }
+  }
+  return {};
+}
+
+// What a chain makes is copied by its own shape, and elements are numbered by the grid's: they may differ at the
+// array's edge alone, along the one dimension that such a cell is cut along.
+result<> reference_layout::check_shape(cell_id cell, const codec_chain& chain) const {
+  dim_vector<std::uint64_t> at;
+  grid().coordinates(cell, at);
+  bool outermost = true;
+  for (std::size_t d = 0; d < at.size(); ++d) {
+    const grid_axis& axis = grid().axis(d);
+    const std::uint64_t made = chain.cell()[d], whole = axis.codec_length(at[d]);
+    const bool cut_off = outermost && made < whole && made >= axis.valid_length(at[d]);
+    if (made != whole && !cut_off) {
+      return error(errc::corrupt_data, fmt::format("a reference's codecs make {}, {} elements along dimension {} of a "
+                                                   "chunk that has {}",
+                                                   to_string(chain.cell()), made, d, whole))
+          .note(describe(cell));
+    }
+    outermost = outermost && whole == 1;
   }
   return {};
 }
@@ -105,6 +135,13 @@ result<> reference_layout::locate(std::span<const cell_id> cells, const index_lo
 
 result<index_ptr> reference_layout::parse(const index_request&, std::span<const std::byte>, std::uint64_t) const {
   return error(errc::internal, "an array of references has no index in storage");
+}
+
+std::string reference_layout::describe(cell_id cell) const {
+  if (!grid_) return cells_->describe(cell);
+  dim_vector<std::uint64_t> at;
+  grid_->coordinates(cell, at);
+  return "chunk " + to_string(at);
 }
 
 void reference_layout::key(object_id object, std::string& out) const {
