@@ -5,13 +5,20 @@
     loader = torch.utils.data.DataLoader(Batches(a, samples, batch_size=8), batch_size=None, num_workers=2)
     loader = torch.utils.data.DataLoader(Crops(a, samples), batch_size=8, shuffle=True)
 
+    loader = torch.utils.data.DataLoader(Rows(ps.open_shards("run/shard_*.npy"), 256), batch_size=None, num_workers=2)
+    x = penstock.torch.load("run.zarr", mesh, [Shard(0)])
+
 The first reads whole batches ahead and splits the samples among ranks and workers; the second leaves the choice to
-PyTorch's samplers. Both pickle by the arrays' URIs, so that workers may be started in any way.
+PyTorch's samplers; `Rows` gives each rank and worker rows that lie together, so that few open each file of many.
+All pickle by the arrays' URIs, so that workers may be started in any way. `load` makes a `DTensor`, of which each rank
+reads its own part.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -22,10 +29,11 @@ from torch.utils import data
 
 from penstock._array import Array
 from penstock._batches import Arrays, CropReader, Sample, batches
-from penstock._errors import InvalidArgumentError, _make
+from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock._open import open_array
 from penstock._tensor import Tensor
 
-__all__ = ["Batches", "Crops", "as_tensor"]
+__all__ = ["Batches", "Crops", "Rows", "as_tensor", "load"]
 
 
 def as_tensor(values: Any) -> torch.Tensor:
@@ -126,6 +134,133 @@ class Batches(data.IterableDataset):  # type: ignore[misc]
         """Batches of this rank, of all of its workers together."""
         each, size = len(self._samples) // self._world_size, self._batch_size
         return each // size if self._drop_last else -(-each // size)
+
+
+class Rows(data.IterableDataset):  # type: ignore[misc]
+    """Batches of rows that follow each other, read ahead: for arrays of many shards. A loader takes them with
+    `batch_size=None`.
+
+    Each rank has rows // world_size rows that lie together, each worker whole batches of them that lie together; rows
+    that are left over, fewer than there are ranks, are left out. The last batch of a rank may be short.
+
+    `shuffle` draws a new order of the batches from `seed` in each epoch; rows stay together within them.
+    """
+
+    def __init__(
+        self,
+        array: Array,
+        batch_size: int,
+        shuffle: bool = False,
+        seed: int = 0,
+        depth: int = 2,
+        rank: int | None = None,
+        world_size: int | None = None,
+    ) -> None:
+        _rows_of(array)
+        if batch_size < 1 or depth < 0:
+            raise _make(InvalidArgumentError, f"batch_size is at least 1 and depth at least 0: {batch_size}, {depth}")
+        as_tensor(np.zeros(0, array.dtype))  # says here what PyTorch has no type for
+        self._array, self._batch_size, self._depth = array, batch_size, depth
+        self._shuffle, self._seed, self.epoch = shuffle, seed, 0
+        self._rank, self._world_size = _ranks(rank, world_size)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch comes: shuffling draws another order in each. Call it before iterating."""
+        self.epoch = epoch
+
+    def _mine(self) -> list[slice]:
+        each = self._array.shape[0] // self._world_size
+        begin = self._rank * each
+        starts = range(begin, begin + each, self._batch_size)
+        batches = [slice(at, min(at + self._batch_size, begin + each)) for at in starts]
+        worker = data.get_worker_info()
+        if worker is not None:
+            per_worker = -(-len(batches) // worker.num_workers)
+            batches = batches[worker.id * per_worker : (worker.id + 1) * per_worker]
+        if self._shuffle:
+            random.Random(f"{self._seed}/{self.epoch}").shuffle(batches)
+        return batches
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        waiting = iter(self._mine())
+        ahead = deque(self._array.read_async(each) for each in itertools.islice(waiting, self._depth + 1))
+        try:
+            while ahead:
+                values = ahead.popleft().wait()
+                ahead.extend(self._array.read_async(each) for each in itertools.islice(waiting, 1))
+                yield as_tensor(np.asarray(values))
+        finally:
+            for job in ahead:
+                job.cancel()
+
+    def __len__(self) -> int:
+        """Batches of this rank, of all of its workers together."""
+        return -(-(self._array.shape[0] // self._world_size) // self._batch_size)
+
+
+def local_part(
+    shape: Sequence[int], mesh_shape: Sequence[int], coordinates: Sequence[int], dims: Sequence[int | None]
+) -> tuple[slice, ...]:
+    """What of an array one rank of a mesh has.
+
+    `dims` says for each dimension of the mesh along which of the array's it is cut, one after the other, or None
+    (replicated). Cuts are torch.chunk's and `ps.tiles`': ceil, the last ones short or without rows.
+    """
+    bounds = [(0, length) for length in shape]
+    for ranks, at, dim in zip(mesh_shape, coordinates, dims, strict=True):
+        if dim is None:
+            continue
+        low, high = bounds[dim]
+        each = -(-(high - low) // ranks)
+        bounds[dim] = (min(low + at * each, high), min(low + (at + 1) * each, high))
+    return tuple(slice(low, high) for low, high in bounds)
+
+
+def load(source: Any, mesh: Any, placements: Sequence[Any], *, threads: int | None = None) -> Any:
+    """A `DTensor` of which each rank has read its own part, and only that. Every rank of the mesh calls it.
+
+    Parameters
+    ----------
+    source
+        An open `Array`, or what `open_array` takes. Every rank has to see the same data.
+    mesh
+        A `DeviceMesh`. On "cuda" each rank reads into the memory of its current device.
+    placements
+        `Shard(dim)` or `Replicate()` for each dimension of the mesh.
+
+    Returns
+    -------
+    torch.distributed.tensor.DTensor
+
+    Raises
+    ------
+    UnsupportedError
+        Another placement, or a type that PyTorch lacks. Error: this rank's part cannot be read.
+    """
+    from torch.distributed.tensor import DTensor, Replicate, Shard
+
+    array = source if isinstance(source, Array) else open_array(source)
+    dims: list[int | None] = []
+    for each in placements:
+        if type(each) not in (Shard, Replicate):
+            raise _make(UnsupportedError, f"arrays are loaded as Shard or Replicate, not {each}")
+        dim = each.dim if isinstance(each, Shard) else None
+        if dim is not None and not -array.ndim <= dim < array.ndim:
+            raise _make(InvalidArgumentError, f"{each} is of no dimension of an array with {array.ndim}")
+        dims.append(None if dim is None else dim % array.ndim)
+    if len(dims) != mesh.ndim:
+        raise _make(InvalidArgumentError, f"{len(dims)} placements for a mesh of {mesh.ndim} dimensions")
+    coordinates = mesh.get_coordinate()
+    if coordinates is None:
+        raise _make(InvalidArgumentError, "this rank is not of the mesh")
+    part = local_part(array.shape, tuple(mesh.shape), coordinates, dims)
+    device = f"cuda:{torch.cuda.current_device()}" if mesh.device_type == "cuda" else "cpu"
+    local = as_tensor(array.read(part, device=device, threads=threads))
+    strides = [1] * array.ndim
+    for d in range(array.ndim - 2, -1, -1):
+        strides[d] = strides[d + 1] * max(1, array.shape[d + 1])
+    shape = torch.Size(array.shape)
+    return DTensor.from_local(local, mesh, placements, run_check=False, shape=shape, stride=tuple(strides))
 
 
 def _rows_of(arrays: Arrays) -> Sequence[Sample]:
