@@ -73,3 +73,63 @@ def test_text_is_refused(tmp_path: Path) -> None:
     made = ps.create_array(tmp_path / "a.zarr", shape=(3,), dtype="string", chunks=(2,))
     with pytest.raises(ps.UnsupportedError, match="cuPyNumeric has no elements"):
         penstock.legate.load(made)
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> tuple[ps.Array, np.ndarray[Any, Any]]:
+    _, count = penstock.legate.processors()
+    values = np.arange(count * 3 * 5 * 4, dtype="f4").reshape(-1, 4)
+    ps.save_shards(values, str(tmp_path / "shard_{:03d}.npy"), shards=3 * count)
+    return ps.open_shards(str(tmp_path / "shard_*.npy")), values
+
+
+def test_tiles_that_are_files_load_the_same_in_both_ways(shards: Any) -> None:
+    array, values = shards
+    assert penstock.legate.whole_files(array, 0, 5) is not None
+    assert penstock.legate.whole_files(array, 0, 15) is None
+    assert penstock.legate.whole_files(array, 1, 5) is None
+    for fast_path in (True, False):
+        for over_decompose in (1, 2, 3, 7):
+            loaded = penstock.legate.load(array, over_decompose=over_decompose, fast_path=fast_path)
+            np.testing.assert_array_equal(np.asarray(loaded), values)
+
+
+def test_a_file_that_is_a_tile_and_vanished_is_the_callers_error(shards: Any) -> None:
+    array, _ = shards
+    files = penstock.legate.whole_files(array, 0, 5)
+    assert files is not None
+    Path(files[-1]).unlink()
+    with pytest.raises(ps.Error, match=r"rank 0 on"):
+        penstock.legate.load(array, over_decompose=3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float16", "bool", "uint64"])
+@pytest.mark.parametrize("uniform", [True, False])
+def test_the_demo_writes_reads_and_cleans(tmp_path: Path, capsys: Any, dtype: str, uniform: bool) -> None:
+    from penstock.legate.demo import main
+
+    folder = ["--shard-dir", str(tmp_path / "run")]
+    more = ["--uniform"] if uniform else []
+    assert main(["write", *folder, "--num-shards", "6", "--shape", "600,3", "--dtype", dtype, *more]) == 0
+    for options in ([], ["--over-decompose", "3"], ["--over-decompose", "3", "--no-fast-path"], ["--no-verify"]):
+        assert main(["read", *folder, *options]) == 0
+        said = capsys.readouterr().out
+        assert ("left out, as asked" if options == ["--no-verify"] else "verification: passed") in said
+        assert ("each of them one file" in said) == (uniform and options == ["--over-decompose", "3"])
+    assert main(["read", *folder, "--seed", "5"]) == 1
+    assert "FAILED" in capsys.readouterr().out
+    (tmp_path / "run" / "mine.txt").write_text("kept")
+    assert main(["clean", *folder]) == 0
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["mine.txt"]
+    assert main(["read", *folder]) == 1
+    assert main(["read", "--shard-dir", str(tmp_path / "nowhere")]) == 1
+
+
+def test_the_demo_refuses_what_makes_no_shards(tmp_path: Path) -> None:
+    from penstock.legate.demo import main
+
+    folder = ["--shard-dir", str(tmp_path / "run")]
+    assert main(["write", *folder, "--num-shards", "7", "--shape", "6,3"]) == 1
+    assert main(["write", *folder, "--dtype", "complex64", "--shape", "6,3"]) == 1
+    with pytest.raises(SystemExit):
+        main(["write", *folder, "--shape", "6,0"])

@@ -1,0 +1,177 @@
+"""An array as a cuPyNumeric array, its tiles loaded by Legate's tasks.
+
+>>> import penstock.legate
+>>> x = penstock.legate.load("run.zarr")             # a cupynumeric.ndarray
+
+`python -m penstock.legate` writes shards, loads them and verifies what came: see `penstock.legate.demo`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+import cupynumeric
+import numpy as np
+from legate.core import (
+    ParallelPolicy,
+    Scope,
+    TaskContext,
+    TaskTarget,
+    VariantCode,
+    VariantOptions,
+    get_legate_runtime,
+    types,
+)
+from legate.core.task import OutputStore, task
+
+from penstock import _core
+from penstock._array import Array
+from penstock._errors import Error, InvalidArgumentError, NotFoundError, StorageError, UnsupportedError, _make
+from penstock._open import open_array
+from penstock._shards import ShardedArray, _root_of
+from penstock._tiles import tiles
+
+__all__ = ["load", "processors", "whole_files"]
+
+
+@dataclass(frozen=True)
+class _Load:
+    """What the tasks of one load share. Every rank runs the same program, so the same number means the same load."""
+
+    array: Array
+    axis: int
+    rows: int
+    threads: int
+    files: list[str] | None = None  # tile i is all of file i
+
+
+_loads: dict[int, _Load] = {}
+_numbers = itertools.count()
+
+
+def processors() -> tuple[TaskTarget, int]:
+    """The kind of processor that loads, and how many: GPUs if there are any, else OpenMP groups, else CPUs."""
+    machine = get_legate_runtime().get_machine()
+    for target in (TaskTarget.GPU, TaskTarget.OMP, TaskTarget.CPU):
+        count = machine.count(target)
+        if count:
+            return target, count
+    raise _make(UnsupportedError, "the machine has no processors: see LEGATE_CONFIG")
+
+
+@task(variants=(VariantCode.CPU, VariantCode.OMP, VariantCode.GPU), options=VariantOptions(may_throw_exception=True))
+def _load_tile(ctx: TaskContext, destination: OutputStore, number: int) -> None:
+    """Reads one tile straight into its store."""
+    of = _loads[number]
+    on_gpu = ctx.get_variant_kind() == VariantCode.GPU
+    if on_gpu:
+        import cupy
+
+        view = cupy.from_dlpack(destination)
+    else:
+        view = np.asarray(destination)
+    start = ctx.task_index[of.axis] * of.rows
+    selection = tuple(slice(start, start + n) if d == of.axis else slice(0, n) for d, n in enumerate(view.shape))
+    try:
+        array = of.array
+        if of.files is not None:
+            array = open_array(of.files[start // of.rows])
+            selection = tuple(slice(0, n) for n in view.shape)
+        if on_gpu:
+            array.read(selection, out=view, device="cuda", stream=ctx.task_stream, threads=of.threads)
+        else:
+            array.read(selection, out=view, threads=of.threads)
+    except Error as error:
+        # Which machine: one that lacks the file system's mount is the usual reason.
+        where = f"rank {get_legate_runtime().node_id} on {socket.gethostname()}, rows {start} and on"
+        raise _make(type(error), error.message or str(error), *error.notes, where) from error
+    except Exception as error:
+        raise _make(StorageError, f"{type(error).__name__}: {error}") from error
+
+
+def whole_files(array: Array, axis: int, rows: int) -> list[str] | None:
+    """The files of an array of `.npy` files, if tiles of `rows` along `axis` are one file each; else None."""
+    if not isinstance(array, ShardedArray) or array.format != "npy" or not array.uri.startswith("file:"):
+        return None
+    files = _core.shard_files(array)
+    if _core.shard_axis(array) != axis or any(length != rows for _, length, *_ in files):
+        return None
+    root = _root_of(array).removeprefix("file://")
+    return [os.path.join(root, os.fsdecode(key)) for key, *_ in files]
+
+
+def load(source: Any, *, axis: int = 0, over_decompose: int = 1, fast_path: bool = True) -> Any:
+    """A cuPyNumeric array with the values of `source`.
+
+    It is cut with `ps.tiles` into as many tiles as the machine has processors of the preferred kind, and a task on each
+    reads its tile straight into the memory that Legate has for it. The call returns when all are loaded.
+
+    Parameters
+    ----------
+    source
+        An open `Array`, or what `open_array` takes. Every rank opens it, and has to see the same files.
+    axis
+        What is cut.
+    over_decompose
+        Tiles for each processor.
+    fast_path
+        Where each tile is one `.npy` file, its task opens that file alone. The values are the same either way.
+
+    Returns
+    -------
+    cupynumeric.ndarray
+
+    Raises
+    ------
+    Error
+        A tile could not be read: what the first such task met, and on which rank. UnsupportedError: the type is none
+        of cuPyNumeric's.
+    """
+    try:
+        array = source if isinstance(source, Array) else open_array(source)
+    except NotFoundError as error:
+        where = f"rank {get_legate_runtime().node_id} on {socket.gethostname()}"
+        raise _make(NotFoundError, error.message, *error.notes, where) from error
+    if array.dtype.kind not in "biufc" or array.dtype.itemsize > 16:
+        raise _make(UnsupportedError, f"cuPyNumeric has no elements of type {array.dtype}", f"array '{array.uri}'")
+    native = array.dtype.newbyteorder("=")
+    if not -array.ndim <= axis < max(1, array.ndim):
+        raise _make(InvalidArgumentError, f"axis {axis} is none of an array with {array.ndim} dimensions")
+    if not array.shape:
+        return cupynumeric.array(array[...], dtype=native)
+    if array.size == 0:
+        return cupynumeric.empty(array.shape, dtype=native)
+
+    axis %= array.ndim
+    target, count = processors()
+    cut = tiles(array.shape, count, axis=axis, over_decompose=over_decompose)
+    tile = tuple(part.stop - part.start for part in cut[0])
+    runtime = get_legate_runtime()
+    here = max(1, count // max(1, runtime.node_count))
+    # A CPU of Legate's is one core; the others have what there is.
+    threads = 1 if target == TaskTarget.CPU else max(1, (os.cpu_count() or 1) // here)
+
+    policy = ParallelPolicy()
+    policy.set_partitioning_threshold(target, 1)  # small tiles stay apart
+    with Scope(machine=runtime.get_machine().only(target), parallel_policy=policy):
+        made = cupynumeric.empty(array.shape, dtype=native)
+        (store,) = made.__legate_data_interface__["data"].values()
+        number = next(_numbers)
+        files = whole_files(array, axis, tile[axis]) if fast_path else None
+        _loads[number] = _Load(array, axis, tile[axis], threads, files)
+        try:
+            launch = tuple(math.ceil(n / length) for n, length in zip(array.shape, tile, strict=True))
+            manual = runtime.create_manual_task(_load_tile.library, _load_tile.task_id, launch)
+            manual.add_output(store.data.partition_by_tiling(tile))
+            manual.add_scalar_arg(number, types.int64)
+            manual.throws_exception(Error)
+            manual.execute()
+            runtime.issue_execution_fence(block=True)
+        finally:
+            del _loads[number]
+    return made
