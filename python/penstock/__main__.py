@@ -1,6 +1,6 @@
 """The command line program: `penstock`, or `python -m penstock`.
 
-The verbs are the C++ program's; `demo` and `bench` are Python.
+The verbs are the C++ program's; `demo`, `bench` and the check of tables are Python.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ def main() -> int:
         except KeyboardInterrupt:
             return 130
         return status or 0
+
+    if verb == "check":
+        from penstock import _table_check
+
+        if _table_check.takes(sys.argv[2:]):
+            return _table_check.main(sys.argv[2:])
 
     from penstock import _core
 

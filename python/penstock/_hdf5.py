@@ -107,7 +107,15 @@ class Source:
             store = _fsspec_store(self._filesystem()[0], self._filesystem()[1].rpartition("/")[0])
             return Object(self.uri, store, name)
         folder, name = os.path.split(self.target)
-        return Object(self.target, _core.file_store(os.fsencode(folder)), name, pinned=True, path=self.target)
+        status = os.stat(self.target)
+        return Object(
+            self.target,
+            _core.file_store(os.fsencode(folder)),
+            name,
+            pinned=True,
+            path=self.target,
+            stamp=(status.st_size, status.st_mtime_ns),
+        )
 
     def stamp(self) -> tuple[int, ...] | None:
         """What changes whenever a local file does."""

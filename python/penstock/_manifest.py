@@ -6,19 +6,26 @@ import base64
 import json
 import os
 import zlib
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from penstock import _core
 from penstock._array import Array
 from penstock._context import Context
 from penstock._errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError, _make
-from penstock._references import Described, Object, ReferencedArray, open_described
-from penstock._shards import ShardedArray
+from penstock._references import Described, Joined, Object, ReferencedArray, open_described
+from penstock._shard_files import JoinedReferences
+from penstock._shards import ShardedArray, write_atomically
 from penstock._shards import save_manifest as save_files
+from penstock._tabular_shards import JoinedTables
 
 _VERSION = 1
 _MOST_TABLE_BYTES = 1 << 31
 _MOST_VARIANTS = 1000  # as many as an HDF5 dataset may have
+_MOST_JOINED_VARIANTS = 60000  # joined files may end at as many different lengths
 
 
 def save_references(array: ReferencedArray, path: str | os.PathLike[str]) -> None:
@@ -27,10 +34,16 @@ def save_references(array: ReferencedArray, path: str | os.PathLike[str]) -> Non
     Files beside the manifest are named relative to it, with their size and time of change: opening the manifest
     refuses where one is another by then.
     """
-    described = array._described
-    table = zlib.compress(_core.save_references(array), 1)
     folder = os.path.dirname(os.path.abspath(path))
-    document = {
+    write_atomically(os.path.abspath(path), [references_bytes(array, folder)])
+
+
+def references_bytes(array: ReferencedArray, folder: str | None) -> bytes:
+    """The same as bytes; `folder` is where they will lie, None: nowhere, and files are named by their whole paths."""
+    described = array._described
+    plain = _core.save_references(array)
+    table = zlib.compress(plain, 1)
+    document: dict[str, Any] = {
         "penstock_manifest": _VERSION,
         "kind": "references",
         "format": described.format,
@@ -39,37 +52,70 @@ def save_references(array: ReferencedArray, path: str | os.PathLike[str]) -> Non
         "variants": described.variants,
         "dimension_names": described.dimension_names,
         "objects": [_saved_object(each, folder) for each in described.objects],
-        "table": {"bytes": len(table), "crc32": zlib.crc32(table), "codec": "zlib"},
+        "table": {"bytes": len(table), "plain_bytes": len(plain), "crc32": zlib.crc32(table), "codec": "zlib"},
     }
-    temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "wb") as stream:
-            stream.write(json.dumps(document).encode() + b"\n" + table)
-        os.replace(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
+    joined = described.joined
+    if joined is not None:
+        # Lengths repeat, and edges only count them up.
+        lengths = np.diff(joined.edges)
+        document["joined"] = {
+            "axis": joined.axis,
+            "cells": _run_lengths(lengths),
+            "decoded": _run_lengths(joined.decoded),
+        }
+        document["shards"] = saved_shards(joined.shards, folder)
+    return json.dumps(document).encode() + b"\n" + table
 
 
-def _saved_object(each: Object, folder: str) -> dict[str, Any]:
+def _run_lengths(numbers: npt.NDArray[np.uint64]) -> list[list[int]]:
+    """[number, how often] for each run of equal numbers."""
+    if not len(numbers):
+        return []
+    starts = np.flatnonzero(np.r_[True, numbers[1:] != numbers[:-1]])
+    counts = np.diff(np.r_[starts, len(numbers)])
+    return [[int(n), int(count)] for n, count in zip(numbers[starts], counts, strict=True)]
+
+
+def _spread(runs: list[list[int]], most: int) -> npt.NDArray[np.uint64]:
+    pairs = np.array(runs, np.uint64).reshape(-1, 2)
+    if len(pairs) and (int(np.max(pairs[:, 1])) > most or int(np.sum(pairs[:, 1])) > most):
+        raise ValueError("more chunks than the table has cells")
+    return np.repeat(pairs[:, 0], pairs[:, 1].astype(np.int64))
+
+
+def saved_shards(shards: dict[str, Any], folder: str | None) -> dict[str, Any]:
+    """What was joined, with files relative to the manifest."""
+    if "files" not in shards:
+        return shards
+    return {**shards, "files": [_relative(path, folder) for path in shards["files"]]}
+
+
+def _relative(path: str, folder: str | None) -> str:
+    if folder is None or "://" in path:
+        return path
+    below = os.path.relpath(path, folder)
+    return os.path.abspath(path) if below.startswith("..") else below
+
+
+def _saved_object(each: Object, folder: str | None) -> dict[str, Any]:
     if each.data is not None:
         return {"name": each.name, "data": base64.b64encode(each.data).decode()}
     if each.path is None:
         return {"name": each.name}
-    try:
-        status = os.stat(each.path)
-        stamp: list[int] | None = [status.st_size, status.st_mtime_ns]
-    except FileNotFoundError:
-        stamp = None
-    relative = os.path.relpath(each.path, folder)
-    return {"name": each.name, "path": each.path if relative.startswith("..") else relative, "stamp": stamp}
+    stamp: Sequence[int] | None = each.stamp  # what it was when its index was read
+    if stamp is None:
+        try:
+            status = os.stat(each.path)
+            stamp = [status.st_size, status.st_mtime_ns]
+        except FileNotFoundError:
+            stamp = None
+    saved = {"name": each.name, "path": _relative(each.path, folder), "stamp": stamp}
+    return saved if each.crc32c is None else {**saved, "crc32c": each.crc32c}
 
 
-def load_manifest(path: str) -> tuple[dict[str, Any], bytes]:
+def _parts(saved: bytes, path: str) -> tuple[dict[str, Any], bytes]:
     """The document of a manifest and what stands behind it."""
-    with open(path, "rb") as stream:
-        line = stream.readline()
-        rest = stream.read()
+    line, _, rest = saved.partition(b"\n")
     try:
         document = json.loads(line)
     except ValueError as error:
@@ -84,17 +130,29 @@ def load_manifest(path: str) -> tuple[dict[str, Any], bytes]:
 
 def open_target(path: str, inner: str, context: Context, storage_options: Any, missing: str = "error") -> Array:
     """The array of a manifest of references."""
-    document, table = load_manifest(path)
     if inner:
         raise _make(InvalidArgumentError, f"a manifest is one array, it has no '{inner}'")
+    with open(path, "rb") as stream:
+        return open_bytes(stream.read(), path, context, missing)
+
+
+def open_bytes(saved: bytes, path: str, context: Context, missing: str) -> Array:
+    """The array of a manifest that was read from `path`; empty: it lay nowhere, with whole paths."""
+    document, table = _parts(saved, path)
     if missing not in ("error", "fill"):
         raise _make(InvalidArgumentError, f"missing must be 'error' or 'fill', it is {missing!r}")
+    if document.get("kind") == "tables":
+        from penstock._tabular_shards import open_saved
+
+        return open_saved(document, path, context)
     if document.get("kind") != "references":
         raise _make(UnsupportedError, f"a manifest of {document.get('kind')!r} is not opened by its path alone")
     try:
         described = _described(document, table, path, missing)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise _make(CorruptDataError, f"the manifest '{path}' is damaged: {error!r}") from error
+    if described.joined is not None:
+        return JoinedReferences.open(described, context)
     return open_described(described, context, (_reopen, (os.path.abspath(path), missing)))
 
 
@@ -102,18 +160,19 @@ def _described(document: dict[str, Any], table: bytes, path: str, missing: str) 
     facts = document["table"]
     if len(table) != facts["bytes"] or zlib.crc32(table) != facts["crc32"]:
         raise _make(CorruptDataError, f"the manifest '{path}' is damaged: its table has another checksum")
-    folder = os.path.dirname(os.path.abspath(path))
+    folder = os.path.dirname(os.path.abspath(path)) if path else ""
     unpack = zlib.decompressobj()
     plain = unpack.decompress(table, _MOST_TABLE_BYTES)
     if not unpack.eof:
         raise _make(CorruptDataError, f"the manifest '{path}' is damaged: its table does not end")
-    if len(document["variants"]) > _MOST_VARIANTS:
+    if len(document["variants"]) > (_MOST_JOINED_VARIANTS if "joined" in document else _MOST_VARIANTS):
         raise ValueError(f"{len(document['variants'])} chains of codecs")
+    stores: dict[str, _core.Store] = {}
     names = document["dimension_names"]
     return Described(
         document["documents"],
         plain,
-        [_object(each, folder, missing) for each in document["objects"]],
+        [_object(each, folder, missing, stores) for each in document["objects"]],
         str(document["format"]),
         str(document["uri"]),
         [
@@ -122,10 +181,27 @@ def _described(document: dict[str, Any], table: bytes, path: str, missing: str) 
         ],
         None if names is None else tuple(names),
         missing,
+        joined=_joined(document, plain, folder) if "joined" in document else None,
     )
 
 
-def _object(saved: dict[str, Any], folder: str, missing: str) -> Object:
+def _joined(document: dict[str, Any], table: bytes, folder: str) -> Joined:
+    facts = document["joined"]
+    most = int.from_bytes(table[16:24], "little")  # cells of the table
+    lengths, decoded = _spread(facts["cells"], most), _spread(facts["decoded"], most)
+    edges = np.concatenate([np.zeros(1, np.uint64), np.cumsum(lengths, dtype=np.uint64)]) if len(lengths) else lengths
+    return Joined(int(facts["axis"]), edges, decoded, known_shards(document["shards"], folder))
+
+
+def known_shards(saved: dict[str, Any], folder: str) -> dict[str, Any]:
+    """What `saved_shards` saved."""
+    if "files" not in saved:
+        return saved
+    files = [path if "://" in path else os.path.join(folder, path) for path in saved["files"]]
+    return {**saved, "files": [os.path.normpath(path) if "://" not in path else path for path in files]}
+
+
+def _object(saved: dict[str, Any], folder: str, missing: str, stores: dict[str, _core.Store]) -> Object:
     if "data" in saved:
         return Object(saved["name"], data=base64.b64decode(saved["data"]))
     if "path" not in saved:
@@ -144,7 +220,12 @@ def _object(saved: dict[str, Any], folder: str, missing: str) -> Object:
         if [status.st_size, status.st_mtime_ns] != list(stamp):
             raise _make(ConflictError, f"'{path}' changed since the manifest was saved: save it again")
     where, name = os.path.split(path)
-    return Object(saved["name"], _core.file_store(os.fsencode(where)), name, pinned=there, path=path)
+    crc32c = saved.get("crc32c")
+    store = stores.get(where) or stores.setdefault(where, _core.file_store(os.fsencode(where)))
+    made = Object(saved["name"], store, name, pinned=there, path=path)
+    made.stamp = None if stamp is None else (int(stamp[0]), int(stamp[1]))
+    made.crc32c = None if crc32c is None else int(crc32c)
+    return made
 
 
 def _reopen(path: str, missing: str) -> Array:
@@ -156,10 +237,13 @@ def _reopen(path: str, missing: str) -> Array:
 def save_manifest(array: Array, path: str | os.PathLike[str]) -> None:
     """Save what opening `array` took: its metadata and where each chunk is. `penstock.open(path)` reads it.
 
-    For arrays of HDF5 files, of references, and of many `.npy` or raw files, which `penstock.open_shards(path)` reads
-    too: their manifest is JSON where the name ends with ".json". A file that changed since is noticed when the manifest
-    is opened (of `.npy` and raw files: when they are read), and one that changes later when it is read.
+    For arrays of HDF5 files, of references, and of many files (not of Zarr and TIFF): `penstock.open_shards(path)`
+    reads those too. That of `.npy` and raw files is JSON where the name ends with ".json". A file that changed since is
+    noticed when the manifest is opened (of `.npy`, raw, Parquet and Arrow files: when they are read), and one that
+    changes later when it is read.
     """
+    if isinstance(array, JoinedTables):
+        return array.save(path)
     if isinstance(array, ShardedArray):
         return save_files(array, path)
     if not isinstance(array, ReferencedArray):

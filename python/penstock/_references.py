@@ -59,6 +59,19 @@ def pack_table(
     return header + b"".join(data for _, data in packed)
 
 
+def unpack_table(saved: bytes) -> list[_Column]:
+    """Columns (numbers, objects, offsets, lengths, chains) of what `pack_table` made, all of them written out."""
+    _, entries, _, *widths = struct.unpack_from("<8sQQ5B", saved)
+    at, columns = 32, []
+    for which, width in enumerate(widths):
+        if width:
+            columns.append(np.frombuffer(saved, f"<u{width}", entries, at).astype(np.uint64))
+        else:
+            columns.append(np.arange(entries, dtype=np.uint64) if which == 0 else np.zeros(entries, np.uint64))
+        at += width * entries
+    return columns
+
+
 @dataclass
 class Object:
     """An object that references name: a place in a store, or the bytes themselves."""
@@ -69,15 +82,30 @@ class Object:
     data: bytes | None = None
     pinned: bool = False  # reads fail once it has changed
     path: str | None = None  # of a local file: what a manifest can check
+    stamp: tuple[int, int] | None = None  # size and time of change of a local file when its index was read
+    crc32c: int | None = None  # of all of its bytes, where a manifest has it
 
-    def packed(self) -> tuple[bytes, _core.Store | bytes, bytes, bool]:
+    def packed(self) -> tuple[bytes, _core.Store | bytes, bytes, bool, int | None]:
         source = self.data if self.data is not None else self.store
         assert source is not None
-        return _encode(self.name), source, _encode(self.key), self.pinned
+        return _encode(self.name), source, _encode(self.key), self.pinned, self.crc32c
 
 
 def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
+
+
+@dataclass
+class Joined:
+    """Where the cells of arrays that follow each other along `axis` lie."""
+
+    axis: int
+    edges: npt.NDArray[np.uint64]  # from 0 to the length; empty: there are no cells
+    decoded: npt.NDArray[np.uint64]  # what each cell's codecs make along the axis: no less than its length
+    shards: dict[str, Any] = field(default_factory=dict)  # what was joined: see `_shard_files`
+
+    def packed(self) -> tuple[int, bytes, bytes]:
+        return self.axis, self.edges.astype("=u8").tobytes(), self.decoded.astype("=u8").tobytes()
 
 
 @dataclass
@@ -93,6 +121,7 @@ class Described:
     dimension_names: tuple[str | None, ...] | None = None
     missing: str = "error"
     typed_attributes: dict[str, Any] | None = None
+    joined: Joined | None = None
 
 
 class ReferencedArray(Array):
@@ -138,6 +167,7 @@ def open_described(
         _encode(described.uri),
         described.dimension_names,
         described.missing == "fill",
+        described.joined.packed() if described.joined is not None and len(described.joined.edges) else None,
     )
     return ReferencedArray(made, described, reopen)
 

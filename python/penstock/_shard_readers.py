@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,10 @@ from penstock import _core
 from penstock._array import Array
 from penstock._context import Context
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock._shard_files import complain, describe_all, refuse_others
 
 Metadata = Callable[[Any], tuple[int, Sequence[int], npt.DTypeLike]]
 Reader = Callable[[Any, int, int], Any]
-_NAMED = 5
 
 
 class JoinedArray(Array):
@@ -130,11 +130,10 @@ def join_readers(paths: list[str], metadata: Metadata, reader: Reader, axis: int
         except Exception as failure:
             return f"'{path}': {type(failure).__name__}: {failure}"
 
-    with ThreadPoolExecutor(min(32, max(1, len(paths)))) as pool:
-        found = list(pool.map(look, paths))
+    found = describe_all(paths, [partial(look, path) for path in paths])
     bad = [each for each in found if isinstance(each, str)]
     if bad:
-        raise _make(InvalidArgumentError, _complain(f"{len(bad)} of {len(found)} files cannot be described", bad))
+        raise _make(InvalidArgumentError, complain(f"{len(bad)} of {len(found)} files cannot be described", bad))
     parts = [each for each in found if isinstance(each, _Part)]
     return _join(parts, 0, context, (join_again, (paths, metadata, reader)))
 
@@ -162,29 +161,13 @@ def _join_opened(arrays: list[Any], axis: int) -> JoinedArray:
     return join_arrays(arrays, axis, current_context())
 
 
-def _complain(what: str, bad: list[str]) -> str:
-    more = f"; and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
-    return f"{what}: {'; '.join(bad[:_NAMED])}{more}"
-
-
 def _join(parts: list[_Part], axis: int, context: Context, again: tuple[Any, ...]) -> JoinedArray:
     if not parts:
         raise _make(InvalidArgumentError, "there are no files to open")
     first = parts[0]
-    scalars = [f"'{part.name}'" for part in parts if not part.shape]
-    if scalars:
-        raise _make(InvalidArgumentError, _complain("scalars have no axis to join along", scalars))
-    if not -len(first.shape) <= axis < len(first.shape):
-        raise _make(InvalidArgumentError, f"axis {axis} is none of arrays with {len(first.shape)} dimensions")
+    names, shapes = [part.name for part in parts], [part.shape for part in parts]
+    refuse_others(names, shapes, [part.dtype.newbyteorder("=") for part in parts], axis)
     axis %= len(first.shape)
-
-    def around(part: _Part) -> tuple[Any, ...]:
-        return (part.dtype.newbyteorder("="), part.shape[:axis], part.shape[axis + 1 :])
-
-    others = [f"'{part.name}' is {part.dtype} {part.shape}" for part in parts if around(part) != around(first)]
-    if others:
-        what = f"{len(others)} of {len(parts)} do not go together with '{first.name}', {first.dtype} {first.shape}"
-        raise _make(InvalidArgumentError, _complain(what, others))
     total = sum(part.shape[axis] for part in parts)
     shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])
     kept = [part for part in parts if 0 not in part.shape]

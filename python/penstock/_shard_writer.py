@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import io
 import itertools
 import json
@@ -15,11 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
+from penstock._context import current_context
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
 from penstock._shards import descr_text, open_shards, save_manifest, write_atomically
 
 MANIFEST = "penstock.shards"
 _PIECE = 16 << 20
+_CHUNK = 1 << 20
 
 
 class ShardWriter:
@@ -29,9 +32,11 @@ class ShardWriter:
     manifest, with the checksum of each file, beside the files: until then there is none, or the one of an earlier run.
     """
 
-    def __init__(self, pattern: str, *, manifest: str | None = MANIFEST) -> None:
-        """`pattern` has one `{}`, for the shard's number; its suffix says the format: `.npy`, `.raw` (or `.bin`) or
-        `.zarr`. `manifest` is a name in the same folder (of `.npy` and raw files); None: none is written."""
+    def __init__(self, pattern: str, *, manifest: str | None = MANIFEST, name: str = "x", **options: Any) -> None:
+        """`pattern` has one `{}`, for the shard's number; its suffix says the format: `.npy`, `.raw` (or `.bin`),
+        `.zarr`, `.h5` (or `.hdf5`), `.parquet`, `.arrow` (or `.feather`). `manifest` is a name in the same folder (not
+        of Zarr); None: none is written. `name` is that of the dataset, or of the column. `options` are those of h5py's
+        `create_dataset` (`compression="gzip"`), of pyarrow's `write_table`, of Arrow's `IpcWriteOptions`."""
         try:
             names = {pattern.format(number) for number in (0, 1, 10)}
         except (IndexError, KeyError, ValueError) as failure:
@@ -42,6 +47,9 @@ class ShardWriter:
         self.suffix = os.path.splitext(pattern)[1].lower()
         if self.suffix not in _WRITERS:
             raise _make(UnsupportedError, f"shards are written as {', '.join(_WRITERS)}, not as '{self.suffix}'")
+        if options and self.suffix not in (*_HDF5, *_TABLES):
+            raise _make(InvalidArgumentError, f"{self.suffix} files take no option {next(iter(options))!r}")
+        self.name, self._options = name, options
         self.paths: list[str] = []
         self._checksums: list[int] = []
         self._like: tuple[Any, ...] | None = None
@@ -63,7 +71,7 @@ class ShardWriter:
             )
         path = self.pattern.format(len(self.paths))
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        self._checksums.append(_WRITERS[self.suffix](path, made))
+        self._checksums.append(_WRITERS[self.suffix](path, made, self.name, self._options))
         self.paths.append(path)
         return path
 
@@ -79,9 +87,25 @@ class ShardWriter:
             text = descr_text(dtype)
             sidecar = {"dtype": json.loads(text) if text.startswith("[") else text, "row_shape": list(trailing)}
             write_atomically(os.path.join(folder, "_meta.json"), [json.dumps(sidecar).encode()])
-        if self.manifest is not None and self.suffix != ".zarr":
-            opened = open_shards(self.paths, **settings)
-            save_manifest(opened, os.path.join(folder, self.manifest), checksums=self._checksums)
+        if self.manifest is None or self.suffix == ".zarr":
+            return
+        manifest = os.path.join(folder, self.manifest)
+        if self.suffix in (*_HDF5, *_TABLES):
+            self._index().save(manifest)
+        else:
+            save_manifest(open_shards(self.paths, **settings), manifest, checksums=self._checksums)
+
+    def _index(self) -> Any:
+        """The array of what was written, with its files' checksums."""
+        paths = [os.path.abspath(path) for path in self.paths]
+        sums = dict(zip(paths, self._checksums, strict=True))
+        if self.suffix in _HDF5:
+            from penstock._hdf5_shards import open_datasets
+
+            return open_datasets(paths, self.name, 0, False, current_context(), None, sums)
+        from penstock._tabular_shards import open_tables
+
+        return open_tables(paths, self.name, "error", None, current_context(), sums)
 
     def __enter__(self) -> ShardWriter:
         return self
@@ -115,29 +139,115 @@ def _write_file(path: str, header: bytes, made: npt.NDArray[Any]) -> int:
     return total
 
 
-def _write_npy(path: str, made: npt.NDArray[Any]) -> int:
+def _write_npy(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str, Any]) -> int:
     header = io.BytesIO()
     described = {"descr": np.lib.format.dtype_to_descr(made.dtype), "fortran_order": False, "shape": made.shape}
     np.lib.format.write_array_header_2_0(header, described)
     return _write_file(path, header.getvalue(), made)
 
 
-def _write_raw(path: str, made: npt.NDArray[Any]) -> int:
+def _write_raw(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str, Any]) -> int:
     return _write_file(path, b"", made)
 
 
-def _write_zarr(path: str, made: npt.NDArray[Any]) -> int:
+def _write_zarr(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str, Any]) -> int:
     from penstock._create import save
 
     save(path, made)
     return 0
 
 
-_WRITERS: dict[str, Callable[[str, npt.NDArray[Any]], int]] = {
+def _write_with(path: str, write: Callable[[str], None]) -> int:
+    """Has another library write a draft, and puts it in place. Returns its checksum."""
+    draft = f"{path}.{os.getpid()}.tmp"
+    try:
+        write(draft)
+        total = 0
+        with builtins.open(draft, "rb") as file:
+            while piece := file.read(_PIECE):
+                total = _core.crc32c(piece, total)
+        os.replace(draft, path)
+    finally:
+        if os.path.exists(draft):
+            os.unlink(draft)
+    return total
+
+
+def _write_hdf5(path: str, made: npt.NDArray[Any], name: str, options: dict[str, Any]) -> int:
+    from penstock._hdf5 import import_h5py
+
+    h5py = import_h5py()
+
+    def write(draft: str) -> None:
+        with h5py.File(draft, "w") as file:
+            try:
+                file.create_dataset(name, data=made, **_hdf5_options(made, options))
+            except TypeError as error:
+                raise _make(UnsupportedError, f"HDF5 has no items of {made.dtype}: {error}") from error
+
+    return _write_with(path, write)
+
+
+def _hdf5_options(made: npt.NDArray[Any], options: dict[str, Any]) -> dict[str, Any]:
+    """What h5py is told of one shard: chunks that are alike in all shards, but no longer than this one."""
+    if not options or not made.size:  # a shard without rows has nothing to cut into chunks, or to compress
+        return {}
+    chunks = options.get("chunks")
+    if not isinstance(chunks, tuple):
+        row = made.dtype.itemsize * math.prod(made.shape[1:])
+        chunks = (max(1, _CHUNK // max(1, row)), *made.shape[1:])
+    return {**options, "chunks": tuple(min(c, n) for c, n in zip(chunks, made.shape, strict=True))}
+
+
+def _arrow_table(made: npt.NDArray[Any], name: str) -> Any:
+    from penstock._tabular import import_pyarrow
+
+    pa = import_pyarrow()
+    items = np.ascontiguousarray(made.astype(made.dtype.newbyteorder("="), copy=False)).reshape(-1)
+    try:
+        if made.dtype.kind not in "biufmM":
+            raise TypeError(f"no type of a column for {made.dtype}")
+        column = pa.array(items)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise _make(UnsupportedError, f"tables have no items of {made.dtype}: {error}") from error
+    for length in reversed(made.shape[1:]):
+        if length == 0:
+            raise _make(UnsupportedError, f"tables have no rows of shape {made.shape[1:]}")
+        column = pa.FixedSizeListArray.from_arrays(column, length)
+    return pa.table({name: column})
+
+
+def _write_parquet(path: str, made: npt.NDArray[Any], name: str, options: dict[str, Any]) -> int:
+    table = _arrow_table(made, name)
+    import pyarrow.parquet as pq
+
+    return _write_with(path, lambda draft: pq.write_table(table, draft, **options))
+
+
+def _write_arrow(path: str, made: npt.NDArray[Any], name: str, options: dict[str, Any]) -> int:
+    table = _arrow_table(made, name)
+    import pyarrow.ipc as ipc
+
+    def write(draft: str) -> None:
+        how = ipc.IpcWriteOptions(**options)
+        with builtins.open(draft, "wb") as file, ipc.new_file(file, table.schema, options=how) as writer:
+            writer.write_table(table)
+
+    return _write_with(path, write)
+
+
+_HDF5 = (".h5", ".hdf5")
+_TABLES = (".parquet", ".arrow", ".feather")
+_WRITERS: dict[str, Callable[[str, npt.NDArray[Any], str, dict[str, Any]], int]] = {
     ".npy": _write_npy,
     ".raw": _write_raw,
     ".bin": _write_raw,
     ".zarr": _write_zarr,
+    ".h5": _write_hdf5,
+    ".hdf5": _write_hdf5,
+    ".parquet": _write_parquet,
+    ".arrow": _write_arrow,
+    ".feather": _write_arrow,
 }
 
 
@@ -148,6 +258,8 @@ def save_shards(
     rows: int | None = None,
     shards: int | None = None,
     manifest: str | None = MANIFEST,
+    name: str = "x",
+    **options: Any,
 ) -> list[str]:
     """Write an array (also a `penstock.Array`, a shard at a time) as many files, cut along its first axis.
 
@@ -156,10 +268,10 @@ def save_shards(
     values
         NumPy's, Penstock's, or whatever NumPy takes; at least one dimension.
     pattern
-        The files' names, with one `{}` for the number: "run/shard_{:05d}.npy". `.npy`, `.raw`, `.bin` or `.zarr`.
+        The files' names, with one `{}` for the number: "run/shard_{:05d}.npy". The suffix says the format.
     rows, shards
         Of each shard but the last; or how many shards, of as equal lengths as can be. One of the two.
-    manifest
+    manifest, name, options
         As `ShardWriter`.
 
     Returns
@@ -179,7 +291,7 @@ def save_shards(
     else:
         assert shards is not None
         edges = [total * i // shards for i in range(shards + 1)]
-    with ShardWriter(pattern, manifest=manifest) as writer:
+    with ShardWriter(pattern, manifest=manifest, name=name, **options) as writer:
         for low, high in itertools.pairwise(edges):
             writer.write(np.asarray(source[low:high]))
     return writer.paths

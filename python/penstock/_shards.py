@@ -7,6 +7,7 @@ import glob
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,11 +19,16 @@ from penstock._array import Array
 from penstock._context import Context, current_context
 from penstock._errors import InvalidArgumentError, NotFoundError, UnsupportedError, _make
 from penstock._place import place_of
-from penstock._shard_readers import Metadata, Reader, join_arrays, join_readers
+from penstock._shard_files import describe_all
+from penstock._shard_readers import JoinedArray, Metadata, Reader, join_arrays, join_readers
 
 NPY_MAGIC = b"\x93NUMPY"
 _WILD = "*?["
 _CONTIGUOUS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
+# What `format=` may say: .npy and raw files are the engine's, the others have a way of their own.
+_FORMATS = ("npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff")
+_KINDS = {"HDF5": "hdf5", "Parquet or Arrow": "parquet"}
+_REMOTE_HDF5 = (".h5", ".hdf5", ".nc", ".nc4", ".he5")
 _FOLDER_FORMATS = (".npy", ".zarr", ".h5", ".hdf5", ".nc", ".tif", ".tiff", ".parquet", ".arrow", ".raw", ".bin")
 
 
@@ -85,7 +91,8 @@ def open_shards(
     axis
         Along which the files are joined; they may be of different lengths along it, also empty.
     format
-        "npy", "raw", or None: what the files are found to be. Whatever else `penstock.open` opens is joined too.
+        "npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff", or None: what the first file is found to be.
+        Whatever else `penstock.open` opens is joined too.
     dtype, shape, row_shape, offset, order
         Of raw files: `shape` is that of every file; without it, `row_shape` is that of a file without `axis`, and its
         size says how many rows it has. `offset` is that of the first item in bytes, `order` "C" or "F". Without `dtype`
@@ -101,7 +108,8 @@ def open_shards(
     mmap
         Give NumPy views of the mapped files instead of an `Array`: a list with one for each file. Nothing is copied.
     options
-        For `penstock.open`, for each file: `dataset="x"`, say.
+        Of HDF5 files `dataset`: a name, or a pattern ("shard_*") of which one file, or each, may have many. Of Parquet
+        and Arrow files `columns` (or `column`), `nulls` and `dtype`. Of all others, what `penstock.open` takes.
 
     Returns
     -------
@@ -128,22 +136,34 @@ def open_shards(
     if isinstance(files, str | os.PathLike) and (saved := _saved_manifest(files)) is not None:
         opened = open_manifest(files, context=context, saved=saved, storage_options=storage_options)
         return map_shards(opened) if mmap else opened
+    if isinstance(files, str | os.PathLike) and _is_manifest_of_references(os.fspath(files)):
+        from penstock._manifest import open_target
+
+        _refuse_options(options, mmap, None, "a manifest")
+        return open_target(os.fspath(files), "", context, storage_options)
     if not isinstance(files, str | os.PathLike) and any(not isinstance(each, str | os.PathLike) for each in files):
         return join_arrays(list(files), axis, context)
 
     found = _Files(files, holes == "allow", storage_options)
     if reader is not None and metadata is not None:
+        _refuse_options(options, mmap, manifest, "files that a reader reads")
         return join_readers(found.paths(), metadata, reader, axis, context)
+    if format is not None and format not in _FORMATS:
+        raise _make(UnsupportedError, f"format is one of {', '.join(map(repr, _FORMATS))} or None, not {format!r}")
     kind = found.format() if format is None else format
-    if dtype is not None and format is None:
+    if dtype is not None and format is None and kind not in ("hdf5", "parquet"):
         kind = "raw"
     if kind not in ("npy", "raw"):
-        if format is not None:
-            raise _make(UnsupportedError, f"format is 'npy', 'raw' or None, not {format!r}")
-        from penstock._open import open
-
-        paths = found.paths()
-        return join_arrays([open(path, context=context, **options) for path in paths], axis, context)
+        others = {"shape": shape, "row_shape": row_shape, "dtype": None if kind in ("parquet", "arrow") else dtype}
+        named = [name for name, value in others.items() if value is not None]
+        if named or offset:
+            raise _make(InvalidArgumentError, f"{kind} files say themselves what they hold: no {[*named, 'offset'][0]}")
+        if kind in ("parquet", "arrow"):
+            options["dtype"] = dtype
+        made = _open_others(kind, found, axis, holes == "allow", manifest, mmap, context, storage_options, options)
+        if format in ("zarr", "tiff") and (bad := [part for part in _formats_of(made) if not part.startswith(format)]):
+            raise _make(InvalidArgumentError, f"the files are {bad[0]}, not {format}")
+        return made
     if options:
         raise _make(InvalidArgumentError, f"{kind} files take no option {next(iter(options))!r}")
     raw = None
@@ -160,6 +180,111 @@ def open_shards(
     if manifest is not None:
         save_manifest(opened, manifest)
     return map_shards(opened) if mmap else opened
+
+
+def _open_others(
+    kind: str,
+    found: _Files,
+    axis: int,
+    allow_holes: bool,
+    manifest: str | os.PathLike[str] | None,
+    mmap: bool,
+    context: Context,
+    storage_options: Mapping[str, Any] | None,
+    options: dict[str, Any],
+) -> Array:
+    """Files of the other formats."""
+    paths = found.paths()
+    if kind not in ("hdf5", "parquet", "arrow"):
+        _refuse_options({}, mmap, manifest, "files of this format")
+        from penstock._open import open
+
+        looks = [partial(open, path, context=context, storage_options=storage_options, **options) for path in paths]
+        return join_arrays(describe_all(paths, looks), axis, context)
+    wanted: dict[str, Any] = dict(options)
+    if kind == "hdf5":
+        arguments: tuple[Any, ...] = (wanted.pop("dataset", None),)
+    else:
+        if "column" in wanted and "columns" in wanted:
+            raise _make(InvalidArgumentError, "column and columns are the same option")
+        columns = wanted.pop("column", wanted.pop("columns", None))
+        arguments = (columns, wanted.pop("nulls", "error"), wanted.pop("dtype", None))
+    _refuse_options(wanted, mmap, None, f"{kind} files")
+    paths = [path.removeprefix("file://") for path in paths]
+    paths = [path if "://" in path else os.path.abspath(path) for path in paths]
+    if (
+        manifest is not None
+        and (saved := _known_references(manifest, kind, paths, arguments, axis, context)) is not None
+    ):
+        return saved
+    made: Array
+    if kind == "hdf5":
+        from penstock._hdf5_shards import open_datasets
+
+        made = open_datasets(paths, arguments[0], axis, allow_holes, context, storage_options)
+    else:
+        from penstock._tabular_shards import open_tables
+
+        if any("://" in path for path in paths):
+            raise _make(UnsupportedError, "Parquet and Arrow files are read from this machine's files only")
+        if axis != 0:
+            raise _make(InvalidArgumentError, f"tables are joined along their rows: axis is 0, not {axis}")
+        columns, nulls, wanted_dtype = arguments
+        made = open_tables(paths, columns, nulls, wanted_dtype, context)
+    if manifest is not None:
+        from penstock._manifest import save_manifest as save
+
+        save(made, manifest)
+    return made
+
+
+def _known_references(
+    path: str | os.PathLike[str], kind: str, files: list[str], arguments: tuple[Any, ...], axis: int, context: Context
+) -> Array | None:
+    """The array of the manifest at `path`, if it is of these files."""
+    from penstock._manifest import open_target
+    from penstock._references import ReferencedArray
+    from penstock._tabular_shards import JoinedTables
+
+    if not _is_manifest_of_references(os.fspath(path)):
+        return None
+    made = open_target(os.fspath(path), "", context, None)
+    joined = made._described.joined if isinstance(made, ReferencedArray) else None
+    if joined is None or joined.shards.get("files") != files:
+        return None
+    if isinstance(made, JoinedTables):
+        columns, nulls, dtype = arguments
+        choice = made.choice
+        names = [each.name for each in choice.columns]
+        same = names == ([columns] if isinstance(columns, str) else list(columns or names))
+        same = same and choice.joined != isinstance(columns, str) and (dtype is None or np.dtype(dtype) == choice.dtype)
+        same = same and (choice.nulls is None if isinstance(nulls, str) else choice.nulls == nulls)
+        return made if same and kind != "hdf5" else None
+    same = joined.shards.get("dataset") == arguments[0] and joined.shards.get("axis") == axis
+    return made if same and kind == "hdf5" else None
+
+
+def _is_manifest_of_references(path: str) -> bool:
+    if any(letter in path for letter in _WILD) or "://" in path or not os.path.isfile(path):
+        return False
+    with builtins.open(path, "rb") as file:
+        return file.read(20).startswith(b'{"penstock_manifest"')
+
+
+def _refuse_options(options: Mapping[str, Any], mmap: bool, manifest: Any, what: str) -> None:
+    """Options that would do nothing."""
+    if options:
+        raise _make(InvalidArgumentError, f"{what} take no option {next(iter(options))!r}")
+    if mmap:
+        raise _make(UnsupportedError, f"{what} cannot be mapped: mmap=True is for .npy and raw files")
+    if manifest is not None:
+        raise _make(
+            UnsupportedError, f"{what} have no manifest of their own: they are .npy, raw, HDF5, Parquet or Arrow"
+        )
+
+
+def _formats_of(array: Any) -> list[str]:
+    return [part.format for part in array._parts[1][0]] if isinstance(array, JoinedArray) else []
 
 
 def _saved_manifest(path: str | os.PathLike[str]) -> bytes | None:
@@ -188,10 +313,11 @@ class _Files:
     """The files that somebody named: a store and keys within it."""
 
     def __init__(self, files: Any, allow_holes: bool, storage_options: Mapping[str, Any] | None) -> None:
-        if isinstance(files, str | os.PathLike):
+        if isinstance(files, str | os.PathLike) and not os.path.isfile(os.fspath(files).removeprefix("file://")):
             self._find(os.fspath(files), allow_holes, storage_options)
         else:
-            self._take([os.fspath(each) for each in files], storage_options)
+            one = isinstance(files, str | os.PathLike)
+            self._take([os.fspath(each) for each in ([files] if one else files)], storage_options)
 
     def _find(self, pattern: str, allow_holes: bool, storage_options: Mapping[str, Any] | None) -> None:
         wild = min((at for letter in _WILD if (at := pattern.find(letter)) >= 0), default=-1)
@@ -240,9 +366,23 @@ class _Files:
 
     def format(self) -> str:
         """What the first file is: its bytes decide, and its name where they cannot."""
-        first = os.fsdecode(self.keys[0])
-        known = _CONTIGUOUS.get(os.path.splitext(first)[1].lower())
-        return "other" if known is None else known
+        suffixes = {os.path.splitext(os.fsdecode(key))[1].lower() for key in self.keys}
+        first = self.paths()[0]
+        suffix = os.path.splitext(first)[1].lower()
+        known = _CONTIGUOUS.get(suffix)
+        if known is not None:
+            return known
+        if "://" in first and not first.startswith("file:"):
+            return "hdf5" if suffixes <= set(_REMOTE_HDF5) else "other"
+        if len(suffixes) > 1:
+            return "other"
+        from penstock._single_file import kind_of, local_file
+
+        local = local_file(first)
+        kind = None if local is None else kind_of(local)
+        if kind is None and suffix in (*_REMOTE_HDF5, ".parquet"):
+            return "parquet" if suffix == ".parquet" else "hdf5"  # its error is the better one
+        return _KINDS.get(kind or "", "other")
 
 
 def raw_settings(found: _Files, dtype: Any, shape: Any, row_shape: Any, offset: int, order: str) -> dict[str, Any]:

@@ -118,6 +118,19 @@ def _holds_references(folder: str) -> bool:
         return b'"record_size"' in stream.read()
 
 
+def kind_of(path: str) -> str | None:
+    """What a file of this machine is by its first bytes: "HDF5", "Parquet or Arrow", "manifest", "references", None."""
+    with open(path, "rb") as stream:
+        head = stream.read(_HEAD_BYTES)
+
+        def at(offset: int) -> bytes:
+            stream.seek(offset)
+            return stream.read(8)
+
+        found = _find(head, at)
+    return None if found is None else str(found[0])
+
+
 def _find(head: bytes, at: Callable[[int], bytes]) -> Any:
     return next((each for each in _FORMATS if each[1](head, at)), None)
 

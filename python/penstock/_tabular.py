@@ -145,8 +145,10 @@ class ArrowStreamBatches(Batches):
 class BatchStore(Store):
     """Decodes a batch when the engine asks for it; key i is batch i. Several threads read side by side."""
 
-    def __init__(self, batches: Batches, columns: list[Column], joined: bool, dtype: np.dtype[Any], nulls: Any) -> None:
-        self.batches, self.columns, self.joined, self.dtype, self.nulls = batches, columns, joined, dtype, nulls
+    def __init__(self, batches: Batches, choice: Choice) -> None:
+        self.batches, self.choice = batches, choice
+        self.columns, self.joined = choice.columns, choice.joined
+        self.dtype, self.nulls = choice.dtype, choice.nulls
         self.path: str | None = None
 
     def version(self, key: str) -> str | None:
@@ -167,6 +169,8 @@ class BatchStore(Store):
         try:
             table = self.batches.read(which, [column.name for column in self.columns])
             parts = [self._values(table.column(i), column, which) for i, column in enumerate(self.columns)]
+        except Error:
+            raise
         except (OSError, pa.ArrowException) as error:
             raise _make(CorruptDataError, f"row group {which}: {error}") from error
         rows = self.batches.rows[which]
@@ -237,7 +241,8 @@ def _flat(array: Any, of: Column) -> npt.NDArray[Any]:
     return found if stored == of.dtype else found.astype("<i8").view(of.dtype)
 
 
-def _batches_of(target: Any) -> Batches:
+def batches_of(target: Any) -> Batches:
+    """The row groups of a file, or of its bytes."""
     pa = import_pyarrow()
     if isinstance(target, bytes):
         head = target[:8]
@@ -294,12 +299,18 @@ def _dtype_of(columns: list[Column], dtype: npt.DTypeLike | None) -> np.dtype[An
     return wanted
 
 
-def _data_type(dtype: np.dtype[Any]) -> Any:
+def data_type(dtype: np.dtype[Any]) -> Any:
+    """A type as zarr.json names it."""
     if dtype.kind in "mM":
         unit, count = np.datetime_data(dtype)
         name = "numpy.datetime64" if dtype.kind == "M" else "numpy.timedelta64"
         return {"name": name, "configuration": {"unit": unit, "scale_factor": count}}
     return f"r{8 * dtype.itemsize}" if dtype.kind == "V" else dtype.name
+
+
+def fill_value(dtype: np.dtype[Any]) -> Any:
+    """Zero, as zarr.json writes it."""
+    return [0] * dtype.itemsize if dtype.kind == "V" else False if dtype.kind == "b" else 0
 
 
 def _null_value(nulls: Any, dtype: np.dtype[Any]) -> Any:
@@ -315,6 +326,32 @@ def _null_value(nulls: Any, dtype: np.dtype[Any]) -> Any:
     except (TypeError, ValueError, OverflowError):
         pass
     raise _make(InvalidArgumentError, f"nulls={nulls!r} is no {dtype}")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What of a table is wanted, as one array."""
+
+    columns: tuple[Column, ...]
+    joined: bool  # columns are a dimension of their own
+    dtype: np.dtype[Any]
+    nulls: Any  # what they become; None: an error
+
+    @classmethod
+    def of(cls, schema: Any, columns: str | Sequence[str] | None, nulls: Any, dtype: npt.DTypeLike | None) -> Choice:
+        chosen = _chosen(schema, columns)
+        wanted = _dtype_of(chosen, dtype)
+        if nulls is None:
+            raise _make(InvalidArgumentError, "nulls must be 'error' or what they become")
+        null = _null_value(nulls, wanted) if dtype is not None else _null_value(nulls, chosen[0].dtype)
+        if null is not None and dtype is not None:
+            null = nulls
+        return cls(tuple(chosen), not isinstance(columns, str), wanted, null)
+
+    @property
+    def trailing(self) -> tuple[int, ...]:
+        """The shape of a row."""
+        return ((len(self.columns),) if self.joined else ()) + self.columns[0].shape
 
 
 def open_target(
@@ -333,16 +370,9 @@ def open_target(
     if path:
         columns = path if columns is None else columns
     try:
-        batches = _batches_of(target)
-        chosen = _chosen(batches.schema, columns)
-        wanted = _dtype_of(chosen, dtype)
-        if nulls is None:
-            raise _make(InvalidArgumentError, "nulls must be 'error' or what they become")
-        joined = not isinstance(columns, str)
-        null = _null_value(nulls, wanted) if dtype is not None else _null_value(nulls, chosen[0].dtype)
-        store = BatchStore(batches, chosen, joined, wanted, null)
-        if null is not None and dtype is not None:
-            store.nulls = nulls
+        batches = batches_of(target)
+        choice = Choice.of(batches.schema, columns, nulls, dtype)
+        store = BatchStore(batches, choice)
     except Error as error:
         raise _make(type(error), error.message, *error.notes, f"opening '{uri}'") from error.__cause__
     except (OSError, EOFError, pa.ArrowException, KeyError, ValueError) as error:
@@ -350,29 +380,27 @@ def open_target(
     store.path = target if isinstance(target, str) else None
     described = _describe(store, uri)
     place = target if isinstance(target, str) else UNPICKLABLE
-    return open_described(described, context, (_reopen, (place, columns, nulls, None if dtype is None else wanted.str)))
+    return open_described(
+        described, context, (_reopen, (place, columns, nulls, None if dtype is None else choice.dtype.str))
+    )
 
 
 def _describe(store: BatchStore, uri: str) -> Described:
-    trailing = ((len(store.columns),) if store.joined else ()) + store.columns[0].shape
+    trailing = store.choice.trailing
     used = [i for i, rows in enumerate(store.batches.rows) if rows]
     rows = [store.batches.rows[i] for i in used]
     document = {
         "zarr_format": 3,
         "node_type": "array",
         "shape": [sum(rows), *trailing],
-        "data_type": _data_type(store.dtype),
+        "data_type": data_type(store.dtype),
         "chunk_grid": {
             "name": "rectilinear",
             "configuration": {"kind": "inline", "chunk_shapes": [_run_lengths(rows), *([max(1, n)] for n in trailing)]},
         },
         "chunk_key_encoding": {"name": "default"},
         "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
-        "fill_value": [0] * store.dtype.itemsize
-        if store.dtype.kind == "V"
-        else False
-        if store.dtype.kind == "b"
-        else 0,
+        "fill_value": fill_value(store.dtype),
         "attributes": {},
     }
     if not rows:

@@ -1,0 +1,98 @@
+"""What files of every format share when they are opened as one array: read side by side, held against each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from penstock._context import Context
+from penstock._errors import CorruptDataError, Error, InvalidArgumentError, _make
+from penstock._references import Described, ReferencedArray, open_described
+
+_NAMED = 5
+# Mostly they wait, for storage or for a library's lock.
+_THREADS = 32
+
+Made = TypeVar("Made")
+
+
+def complain(what: str, bad: Sequence[str]) -> str:
+    """What is wrong, of the first five."""
+    more = f"; and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
+    return f"{what}: {'; '.join(bad[:_NAMED])}{more}"
+
+
+def describe_all(names: Sequence[str], looks: Sequence[Callable[[], Made]]) -> list[Made]:
+    """What each of `looks` gives, called side by side; what fails is named, the first five of it, in one error."""
+
+    def one(look: Callable[[], Made]) -> Made | Exception:
+        try:
+            return look()
+        except Exception as failure:
+            return failure
+
+    if not looks:
+        raise _make(InvalidArgumentError, "there are no files to open")
+    with ThreadPoolExecutor(min(_THREADS, len(looks))) as pool:
+        found = list(pool.map(one, looks))
+    failures = [(name, each) for name, each in zip(names, found, strict=True) if isinstance(each, Exception)]
+    if not failures:
+        return [each for each in found if not isinstance(each, Exception)]
+    first = failures[0][1]
+    kind = type(first) if isinstance(first, Error) else CorruptDataError
+    texts = [f"'{name}': {failure.message if isinstance(failure, Error) else failure}" for name, failure in failures]
+    raise _make(kind, complain(f"{len(failures)} of {len(found)} files cannot be read", texts)) from first
+
+
+def refuse_others(names: Sequence[str], shapes: Sequence[tuple[int, ...]], types: Sequence[Any], axis: int) -> None:
+    """Refuses scalars, and whatever has another type or shape around `axis` than the first."""
+    scalars = [f"'{name}'" for name, shape in zip(names, shapes, strict=True) if not shape]
+    if scalars:
+        raise _make(InvalidArgumentError, complain("scalars have no axis to join along", scalars))
+    rank = len(shapes[0])
+    if not -rank <= axis < rank:
+        raise _make(InvalidArgumentError, f"axis {axis} is none of arrays with {rank} dimensions")
+    axis %= rank
+
+    def around(which: int) -> tuple[Any, ...]:
+        shape = shapes[which]
+        return types[which], len(shape), shape[:axis], shape[axis + 1 :]
+
+    def text(which: int) -> str:
+        return f"'{names[which]}' is {types[which]} {shapes[which]}"
+
+    others = [text(i) for i in range(len(names)) if around(i) != around(0)]
+    if others:
+        what = f"{len(others)} of {len(names)} files do not go together with {text(0).replace(' is ', ', ', 1)}"
+        raise _make(InvalidArgumentError, complain(what, others))
+
+
+class JoinedReferences(ReferencedArray):
+    """An array of many files that one index covers: pickled with it, so that nobody looks for chunks again."""
+
+    @classmethod
+    def open(cls, described: Described, context: Context | None) -> JoinedReferences:
+        plain = open_described(described, context, (_unpickle, ()))
+        return cls(plain, described, (_unpickle, ()))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the manifest, at once."""
+        from penstock._manifest import save_references
+
+        save_references(self, path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from penstock._manifest import references_bytes
+
+        if any(each.data is None and each.path is None for each in self._described.objects):
+            raise TypeError(f"cannot pickle {self!r}: only arrays of files of this machine can be opened elsewhere")
+        return _unpickle, (references_bytes(self, None),)
+
+
+def _unpickle(saved: bytes) -> Any:
+    from penstock._context import current_context
+    from penstock._manifest import open_bytes
+
+    return open_bytes(saved, "", current_context(), "error")

@@ -1,0 +1,100 @@
+"""`penstock check` of a manifest of tables, which Python decodes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from penstock import _core
+from penstock._context import current_context
+from penstock._errors import ConflictError, CorruptDataError, Error, _make
+from penstock._manifest import open_target
+from penstock._tabular_shards import JoinedTables, ManyBatches, ManyBatchStore, Table, check_unchanged
+
+_PIECE = 4 << 20
+
+
+def takes(arguments: list[str]) -> bool:
+    """Whether one of the arguments is such a manifest."""
+    for each in arguments:
+        if not each.startswith("-") and os.path.isfile(each):
+            with open(each, "rb") as stream:
+                if stream.read(20).startswith(b'{"penstock_manifest"'):
+                    stream.seek(0)
+                    try:
+                        return bool(json.loads(stream.readline()).get("kind") == "tables")
+                    except ValueError:
+                        return False
+    return False
+
+
+def check(array: JoinedTables, threads: int) -> list[tuple[str, Error]]:
+    """Decodes every row group and compares every checksum; gives what is bad, in order."""
+    batches = ManyBatches(array.tables)
+    store = ManyBatchStore(batches, array.choice)
+
+    def group(which: int) -> tuple[str, Error] | None:
+        try:
+            store.get(str(which))
+        except Error as error:
+            return batches.name(which), error
+        return None
+
+    def file(table: Table) -> tuple[str, Error] | None:
+        try:
+            check_unchanged(table)
+            if table.crc32c is not None and (found := _crc32c(table.path)) != table.crc32c:
+                text = f"the file's CRC-32C is {found:08x}, its manifest says {table.crc32c:08x}"
+                raise _make(CorruptDataError, text)
+        except OSError as error:
+            wrong = error if isinstance(error, Error) else _make(ConflictError, str(error))
+            return f"file '{table.path}'", wrong
+        except Error as error:
+            return f"file '{table.path}'", error
+        return None
+
+    with ThreadPoolExecutor(threads) as pool:
+        found = [*pool.map(file, array.tables), *pool.map(group, range(len(batches.rows)))]
+    return [each for each in found if each is not None]
+
+
+def _crc32c(path: str) -> int:
+    total = 0
+    with open(path, "rb") as stream:
+        while piece := stream.read(_PIECE):
+            total = _core.crc32c(piece, total)
+    return total
+
+
+def main(arguments: list[str]) -> int:
+    """The verb. Returns its exit status."""
+    parser = argparse.ArgumentParser("penstock check")
+    parser.add_argument("URI")
+    parser.add_argument("--max-failures", type=int, default=100)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args(arguments)
+    report: dict[str, Any] = {"uri": given.URI, "ok": False, "arrays": []}
+    try:
+        array = open_target(given.URI, "", current_context(), None)
+        assert isinstance(array, JoinedTables)
+        bad = check(array, max(1, given.threads))
+    except Error as error:
+        bad, cells = [(given.URI, error)], 0
+    else:
+        cells = sum(len(table.rows) for table in array.tables)
+    report["ok"] = not bad
+    failures = [{"cell": cell, "error": {"message": wrong.message}} for cell, wrong in bad[: given.max_failures]]
+    report["arrays"].append({"path": "", "uri": given.URI, "cells": cells, "failed": len(bad), "failures": failures})
+    if given.json:
+        print(json.dumps(report))
+        return 1 if bad else 0
+    for cell, wrong in bad[: given.max_failures]:
+        print(f"{cell}: {wrong}")
+    if len(bad) > given.max_failures:
+        print(f"... and {len(bad) - given.max_failures} more")
+    print(f"{given.URI}: {cells} row groups, {len(bad)} failures")
+    return 1 if bad else 0

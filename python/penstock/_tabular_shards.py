@@ -1,0 +1,256 @@
+"""Columns of many Parquet or Arrow IPC files as one array: row groups are its chunks, footers are read once."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import json
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock._adapters import ObjectAdapter
+from penstock._context import Context
+from penstock._errors import ConflictError, CorruptDataError, Error, UnsupportedError, _make
+from penstock._references import Described, Joined, Object, ReferencedArray, open_described, pack_table
+from penstock._shard_files import describe_all, refuse_others
+from penstock._tabular import Batches, BatchStore, Choice, Column, batches_of, data_type, fill_value, import_pyarrow
+
+# Open files that are kept, of each array.
+_OPEN_FILES = 32
+_MOST_LENGTHS = 60000
+
+
+@dataclass
+class Table:
+    """A file as it was when its footer was read."""
+
+    path: str
+    rows: list[int]  # of its row groups
+    stamp: tuple[int, int]  # size and time of change
+    crc32c: int | None = None
+
+
+class ManyBatches(Batches):
+    """The row groups of many files, one file after the other. Footers are read again when a file is."""
+
+    def __init__(self, tables: list[Table]) -> None:
+        self.tables = tables
+        self.rows = [rows for table in tables for rows in table.rows]
+        self._first = [0, *itertools.accumulate(len(table.rows) for table in tables)]
+        self._open: OrderedDict[int, Batches] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def name(self, which: int) -> str:
+        """A row group's, for errors."""
+        file = bisect.bisect_right(self._first, which) - 1
+        return f"row group {which - self._first[file]} of '{self.tables[file].path}'"
+
+    def read(self, which: int, columns: list[str]) -> Any:
+        file = bisect.bisect_right(self._first, which) - 1
+        table = self.tables[file]
+        check_unchanged(table)
+        made = self._batches(file).read(which - self._first[file], columns)
+        check_unchanged(table)
+        return made
+
+    def _batches(self, file: int) -> Batches:
+        with self._lock:
+            found = self._open.get(file)
+            if found is not None:
+                self._open.move_to_end(file)
+                return found
+        made = batches_of(self.tables[file].path)
+        if made.rows != self.tables[file].rows:
+            raise _changed(self.tables[file])
+        with self._lock:
+            self._open[file] = made
+            while len(self._open) > _OPEN_FILES:
+                self._open.popitem(last=False)
+        return made
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def _changed(table: Table) -> Error:
+    how = "has changed" if os.path.exists(table.path) else "is gone"
+    return _make(ConflictError, f"'{table.path}' {how} since the array was opened")
+
+
+def check_unchanged(table: Table) -> None:
+    """Raises `ConflictError` where the file is another than its footer was read from."""
+    if _stamp(table.path) != table.stamp:
+        raise _changed(table)
+
+
+class ManyBatchStore(BatchStore):
+    """Row groups of many files as the engine asks for them."""
+
+    def get(self, key: str) -> memoryview | None:
+        batches = self.batches
+        assert isinstance(batches, ManyBatches)
+        try:
+            return super().get(key)
+        except Error as error:
+            raise _make(type(error), error.message, *error.notes, batches.name(int(key))) from error.__cause__
+
+
+class JoinedTables(ReferencedArray):
+    """An array of many tables: pickled with all that is known of them."""
+
+    tables: list[Table]
+    choice: Choice
+
+    def document(self, folder: str | None) -> dict[str, Any]:
+        """What a manifest in `folder` says of it; None: whole paths."""
+        from penstock._manifest import _VERSION, saved_shards
+
+        choice = self.choice
+        files = [[each.rows, list(each.stamp), each.crc32c] for each in self.tables]
+        nulls = choice.nulls
+        return {
+            "penstock_manifest": _VERSION,
+            "kind": "tables",
+            "columns": [[each.name, each.dtype.str, list(each.shape)] for each in choice.columns],
+            "joined": choice.joined,
+            "dtype": choice.dtype.str,
+            "nulls": nulls.item() if isinstance(nulls, np.generic) else nulls,
+            "shards": saved_shards({"kind": "tables", "files": [each.path for each in self.tables]}, folder),
+            "tables": files,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the manifest, at once."""
+        from penstock._shards import write_atomically
+
+        name = os.path.abspath(os.fspath(path))
+        try:
+            text = json.dumps(self.document(os.path.dirname(name)))
+        except TypeError as error:
+            raise _make(UnsupportedError, f"nulls={self.choice.nulls!r} cannot be written into a manifest") from error
+        write_atomically(name, [text.encode() + b"\n"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self.tables, self.choice)
+
+
+def open_tables(
+    files: Sequence[str],
+    columns: str | Sequence[str] | None,
+    nulls: Any,
+    dtype: npt.DTypeLike | None,
+    context: Context,
+    checksums: Mapping[str, int] | None = None,
+) -> JoinedTables:
+    """The chosen columns of all files, one file behind the other."""
+    pa = import_pyarrow()
+
+    def look(path: str) -> tuple[Table, Choice]:
+        before = _stamp(path)
+        try:
+            batches = batches_of(path)
+            choice = Choice.of(batches.schema, columns, nulls, dtype)
+        except (OSError, EOFError, pa.ArrowException, KeyError, ValueError) as error:
+            if isinstance(error, Error):
+                raise
+            raise _make(CorruptDataError, f"pyarrow cannot read the file: {error}") from error
+        if before is None or _stamp(path) != before:
+            raise _make(ConflictError, "the file changed while its footer was read")
+        return Table(path, list(batches.rows), before, (checksums or {}).get(path)), choice
+
+    paths = [os.path.abspath(path) for path in files]
+    found = describe_all(paths, [partial(look, path) for path in paths])
+    choices = [choice for _, choice in found]
+    shapes = [(sum(table.rows), *choice.trailing) for table, choice in found]
+    types = [
+        " ".join(str(each.dtype) for each in choice.columns) if dtype is None else str(choice.dtype)
+        for choice in choices
+    ]
+    refuse_others(paths, shapes, types, 0)
+    return _opened([table for table, _ in found], choices[0], context)
+
+
+def _opened(tables: list[Table], choice: Choice, context: Context) -> JoinedTables:
+    batches = ManyBatches(tables)
+    store = ManyBatchStore(batches, choice)
+    used = [i for i, rows in enumerate(batches.rows) if rows]
+    rows = np.array([batches.rows[i] for i in used], np.uint64)
+    trailing = choice.trailing
+    longest = int(np.max(rows)) if len(rows) else 1
+    lengths = [int(each) for each in np.unique(rows)]
+    if len(lengths) > _MOST_LENGTHS:
+        raise _make(
+            UnsupportedError, f"row groups of {len(lengths)} different lengths are more than this release reads"
+        )
+    document = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [int(rows.sum()), *trailing],
+        "data_type": data_type(choice.dtype),
+        "chunk_grid": {
+            "name": "regular",
+            "configuration": {"chunk_shape": [longest, *(max(1, n) for n in trailing)]},
+        },
+        "chunk_key_encoding": {"name": "default"},
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        "fill_value": fill_value(choice.dtype),
+        "attributes": {"columns": [each.name for each in choice.columns]} if choice.joined else {},
+    }
+    first, last = tables[0].path, os.path.basename(tables[-1].path)
+    uri = f"file://{first}" if len(tables) == 1 else f"file://{first} ... {last}"
+    adapter = _core.object_store(ObjectAdapter(store), uri, False)
+    cells = len(rows) if 0 not in trailing else 0
+    objects = [Object(batches.name(i), adapter, str(i)) for i in used[:cells]]
+    shorter = [each for each in lengths if each != longest]
+    variants: list[tuple[list[int], tuple[int, ...] | None]] = [([], (each, *trailing)) for each in shorter]
+    chains = np.where(rows == longest, 0, np.searchsorted(np.array(shorter, np.uint64), rows) + 1)[:cells]
+    zeros = np.zeros(cells, np.uint64)
+    table = pack_table(cells, zeros, zeros, objects=np.arange(cells, dtype=np.uint64), chains=chains)
+    edges = np.concatenate([np.zeros(1, np.uint64), np.cumsum(rows)]) if cells else np.zeros(0, np.uint64)
+    described = Described({"zarr.json": document}, table, objects, "arrow", uri, variants)
+    described.joined = Joined(0, edges, rows, {"kind": "tables", "files": [each.path for each in tables]})
+    made = JoinedTables(open_described(described, context, (_again, ())), described, (_again, ()))
+    made.tables, made.choice = tables, choice
+    return made
+
+
+def _again(tables: list[Table], choice: Choice) -> JoinedTables:
+    from penstock._context import current_context
+
+    return _opened(tables, choice, current_context())
+
+
+def open_saved(document: dict[str, Any], path: str, context: Context) -> JoinedTables:
+    """The array of a manifest that `JoinedTables.save` wrote. No footer is read."""
+    from penstock._manifest import known_shards
+
+    try:
+        folder = os.path.dirname(os.path.abspath(path))
+        files = known_shards(document["shards"], folder)["files"]
+        columns = tuple(Column(str(n), np.dtype(d), tuple(int(k) for k in s)) for n, d, s in document["columns"])
+        choice = Choice(columns, bool(document["joined"]), np.dtype(document["dtype"]), document["nulls"])
+        tables = [
+            Table(file, [int(n) for n in rows], (int(stamp[0]), int(stamp[1])), None if sum_ is None else int(sum_))
+            for file, (rows, stamp, sum_) in zip(files, document["tables"], strict=True)
+        ]
+        if not columns or not tables or any(n < 0 for table in tables for n in table.rows):
+            raise ValueError("no columns, or no files")
+        return _opened(tables, choice, context)
+    except Error:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        raise _make(CorruptDataError, f"the manifest '{path}' is damaged: {error!r}") from error
