@@ -54,7 +54,8 @@ file_store::file_store(std::string root, file_store_options options)
     : root_(std::move(root)),
       options_(options),
       files_([most = open_file_limit(options.max_open_files)] { return std::make_unique<open_file_cache>(most); }),
-      swept_([] { return std::make_unique<swept_folders>(); }) {
+      swept_([] { return std::make_unique<swept_folders>(); }),
+      write_out_([] { return std::make_unique<write_out>(); }) {
   if (root_.empty()) root_.push_back('.');
   while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
 }

@@ -9,6 +9,7 @@
 #include "base/fork_local.h"
 #include "store/open_file_cache.h"
 #include "store/stray_files.h"
+#include "store/write_out.h"
 
 namespace penstock::inline v0 {
 
@@ -68,6 +69,7 @@ class file_store final : public store {
   file_store_options options_;
   mutable fork_local<open_file_cache> files_;
   fork_local<swept_folders> swept_;
+  fork_local<write_out> write_out_;
   mutable std::atomic<bool> root_was_there_{false};
 };
 

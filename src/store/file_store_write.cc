@@ -117,8 +117,8 @@ class temporary_file {
     return write_failure(errno, "creating a file");
   }
 
-  /// Writes what is to be called `name`.
-  result<> write(const std::string& name, std::span<const part> parts, bool durable) {
+  /// \param late  Writes out what is to replace a file `name`.
+  result<> write(const std::string& name, std::span<const part> parts, bool durable, write_out& late) {
     std::uint64_t bytes = 0;
     for (const part& each : parts) bytes += each.size();
     if (bytes < kSetAsideFrom) {
@@ -128,7 +128,7 @@ class temporary_file {
       PENSTOCK_TRY(write_file_at(file_.get(), 0, parts));
       // Where a file has to find its room later, ext4 writes it out before it takes another's name. This one has its
       // room: it is written out all the same, lest a power failure within seconds cost the old bytes and the new.
-      if (!durable && ::faccessat(folder_, name.c_str(), F_OK, 0) == 0) start_writing_out(file_.get());
+      if (!durable && ::faccessat(folder_, name.c_str(), F_OK, 0) == 0) late.start(file_.get());
     }
     if (durable) return sync_file(file_.get());
     // File servers report failed writes when a descriptor is closed; this one is still needed, so a copy is.
@@ -215,7 +215,7 @@ result<version> file_store::put(std::string_view key, std::span<const part> part
     remove_stray_files(folder.get());
   }
   PENSTOCK_ASSIGN(temporary_file file, temporary_file::make(folder.get()));
-  PENSTOCK_TRY(file.write(name, parts, durable));
+  PENSTOCK_TRY(file.write(name, parts, durable, write_out_.get()));
   const bool stamped = file.stamp();
 
   version seen;
