@@ -30,7 +30,8 @@ class Context(_core.Context):
     io_concurrency
         Requests in flight at stores that answer later; None: 64.
     memory_limit
-        Bytes of scratch, encoded data and indexes together; None: 1 GiB. Results are not counted.
+        Bytes of scratch, encoded data and indexes together, results not counted. None: an eighth of the machine's
+        memory, at least 1 GiB, at most 8 GiB.
     output_pool
         Bytes of dropped results that are kept for the next read; None: a quarter of the machine's memory.
     allow_pickle

@@ -319,3 +319,28 @@ def test_writes_of_any_size_into_a_dict_end(kib):
         np.testing.assert_array_equal(a[...], values)
         a.oindex[np.arange(values.size)[::-1]] = values
         np.testing.assert_array_equal(a[...], values[::-1])
+
+
+@pytest.mark.parametrize("shuffle", ["noshuffle", "shuffle"])
+def test_chunks_near_the_memory_limit_are_written_by_fewer_workers(tmp_path: Path, shuffle: str) -> None:
+    blosc = {"cname": "lz4", "clevel": 1, "shuffle": shuffle, "typesize": 8}
+    context = ps.Context(threads=4, memory_limit=64 << 20)
+    array = ps.create_array(
+        tmp_path / "a.zarr",
+        shape=(8, 3 << 20),
+        dtype="float64",
+        chunks=(1, 3 << 20),
+        codecs=[{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "blosc", "configuration": blosc}],
+        context=context,
+    )
+    values = np.random.default_rng(3).random((8, 3 << 20)).astype("float32").astype("float64")
+    array[...] = values
+    np.testing.assert_array_equal(ps.open(tmp_path / "a.zarr")[...], values)
+
+
+def test_large_objects_are_replaced_again_and_again(tmp_path: Path) -> None:
+    """Their bytes are written out on a thread of its own, which must keep up and end."""
+    array = ps.create_array(tmp_path / "a.zarr", shape=(1 << 20,), dtype="float32", chunks=(1 << 20,), compressors=None)
+    for i in range(12):
+        array[...] = np.full(1 << 20, i, "float32")
+    np.testing.assert_array_equal(ps.open(tmp_path / "a.zarr")[...], np.full(1 << 20, 11, "float32"))

@@ -258,7 +258,7 @@ result<> chunk_pipeline::write_shards(penstock::context& with, const store& from
       while (job->step(0) != job::progress::done) {
       }
     } else {
-      state.executor().run(job, useful_workers(job->total_cells(), job->total_bytes(), workers, with), poll,
+      state.executor().run(job, useful_workers(job->total_cells(), job->total_bytes(), job->workers(), with), poll,
                            options.poll_interval);
     }
     result<> outcome = job->outcome();

@@ -14,6 +14,9 @@ namespace {
 
 /// Below this, handing work to another thread costs more than it saves.
 constexpr std::uint64_t kMinParallelBytes = std::uint64_t{256} << 10;
+/// From so many objects on it pays all the same where a store waits: making and renaming a file takes a tenth of a
+/// millisecond, mostly in the kernel.
+constexpr std::uint64_t kMinParallelPuts = 4;
 constexpr unsigned kMaxWorkers = 1024;
 
 result<> check_value(const array_state& state, const extents& shape, const tensor_view& value) {
@@ -44,8 +47,12 @@ class borrowed_job {
   std::shared_ptr<write_job> job_;
 };
 
-unsigned useful_workers(const write_job& job, unsigned workers) noexcept {
-  return job.total_cells() < 2 || job.total_bytes() < kMinParallelBytes ? 1 : workers;
+unsigned useful_workers(const write_job& job, const store& to, unsigned workers) {
+  if (job.total_cells() < 2) return 1;
+  if (job.total_bytes() >= kMinParallelBytes) return workers;
+  const std::uint64_t objects = job.total_objects();
+  if (objects < kMinParallelPuts || !to.traits().blocking) return 1;
+  return static_cast<unsigned>(std::min<std::uint64_t>(workers, objects / 2));
 }
 
 result<> run(const array_state& state, const source& from, const write_options& options) {
@@ -62,7 +69,7 @@ result<> run(const array_state& state, const source& from, const write_options& 
       if (!options.progress({job->done_bytes(), job->total_bytes()})) job->cancel();
     };
   }
-  state.context->state().executor().run(job.shared(), useful_workers(*job.shared(), settings.workers), poll,
+  state.context->state().executor().run(job.shared(), useful_workers(*job.shared(), *settings.to, job->workers()), poll,
                                         options.poll_interval);
   auto done = job->outcome();
   // What was written before a failure is to be seen too.

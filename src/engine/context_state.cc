@@ -12,7 +12,6 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::uint64_t kDefaultMemoryLimit = std::uint64_t{1} << 30;
 constexpr unsigned kDefaultIoConcurrency = 64;
 /// Jobs that wait for the next read; more reads than this at once make and free their own.
 constexpr std::size_t kMaxIdleJobs = 16;
@@ -24,6 +23,11 @@ std::uint64_t machine_memory_bytes() noexcept {
 
 unsigned processor_cores() noexcept { return std::max(1U, std::thread::hardware_concurrency()); }
 
+std::uint64_t memory_limit(const context_options& options) noexcept {
+  if (options.memory_limit_bytes != 0) return options.memory_limit_bytes;
+  return std::clamp(machine_memory_bytes() / 8, std::uint64_t{1} << 30, std::uint64_t{8} << 30);
+}
+
 std::uint64_t output_limit(const context_options& options) noexcept {
   return options.output_pool_bytes == ~std::uint64_t{0} ? machine_memory_bytes() / 4 : options.output_pool_bytes;
 }
@@ -31,8 +35,7 @@ std::uint64_t output_limit(const context_options& options) noexcept {
 }  // namespace
 
 context_state::shared::shared(const context_options& options, unsigned threads)
-    : accounts(options.memory_limit_bytes == 0 ? kDefaultMemoryLimit : options.memory_limit_bytes,
-               output_limit(options)),
+    : accounts(memory_limit(options), output_limit(options)),
       indexes(accounts),
       outputs(accounts),
       // A read's caller is one of its workers; reads that nobody waits in have the pool to themselves.

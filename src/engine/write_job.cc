@@ -107,6 +107,7 @@ void write_job::begin(const source& from, const settings& with) {
   versions_ = with.to->traits().versions;
   profiler_ = state_->recording();
   if (profiler_) write_number_ = profiler_->begin_write();
+  with_.workers = std::min(with_.workers, most_workers());
   while (workers_.size() < with_.workers) workers_.push_back(std::make_unique<worker_state>(&state_->accounts()));
   walk_.start(from_);
   std::uint64_t cell_bytes = from_.layout->chains()[0].decoded_bytes();
@@ -114,6 +115,18 @@ void write_job::begin(const source& from, const settings& with) {
                      ? walk_.total_cells() * cell_bytes
                      : ~std::uint64_t{0};
   finished_.store(false, std::memory_order_release);
+}
+
+// Fewer workers where the memory limit would not do for a large cell of each: decoded, through its stages, encoded.
+unsigned write_job::most_workers() const {
+  const codec_chain& chain = from_.layout->chains()[0];
+  std::uint64_t bytes = chain.decoded_bytes();
+  std::uint64_t buffers = encodes_elsewhere(chain) ? 2 : 1;
+  buffers += std::min<std::uint64_t>(2, chain.stages() > 0 ? chain.stages() - 1 : 0);
+  for (; buffers > 0; --buffers)
+    if (!checked_add(bytes, chain.max_encoded_bytes(), bytes)) return 1;
+  const std::uint64_t most = state_->accounts().memory_limit() / std::max<std::uint64_t>(1, bytes);
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(most, 1, ~0U));
 }
 
 void write_job::reset() {

@@ -13,6 +13,7 @@
 
 namespace penstock::inline v0 {
 
+class codec_chain;
 class context_state;
 
 /// One write as a state machine: for each storage object gather, encode, assemble, commit.
@@ -53,6 +54,8 @@ class write_job final : public job {
   /// The outcome; only when done.
   result<> outcome() const;
 
+  /// No more than the settings say, and fewer where the memory limit would not do for each. Nobody else may `step`.
+  unsigned workers() const noexcept { return with_.workers; }
   std::uint64_t done_bytes() const noexcept { return done_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t total_bytes() const noexcept { return total_bytes_; }
   std::uint64_t total_cells() const noexcept { return walk_.total_cells(); }
@@ -73,6 +76,8 @@ class write_job final : public job {
   result<> locate(open_object& of, const part* old);
   std::uint64_t most_old_bytes(const open_object& of) const;
   bool may_open() const noexcept;
+  unsigned most_workers() const;
+  static bool encodes_elsewhere(const codec_chain& chain) noexcept;
   void encode_some(guard& lock, open_object& of, unsigned worker);
   result<> encode_cell(open_object& of, touched_cell& cell, unsigned worker);
   result<std::unique_ptr<block>> take_block(std::uint64_t bytes, std::uint64_t cells);

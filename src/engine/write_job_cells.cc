@@ -15,7 +15,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Room that is set aside for a cell before it is encoded; where it might need more, it is encoded elsewhere first.
+/// Room that is set aside for a cell before it is encoded, where that is much more than the cell.
 constexpr std::uint64_t kMaxRoomBytes = std::uint64_t{256} << 20;
 
 // Items of variable length are equal where their bytes are.
@@ -54,6 +54,11 @@ bool fills_codec_shape(const placement& where, const extents& cell) noexcept {
 }
 
 }  // namespace
+
+// Whether a cell is encoded into a worker's own memory first, because it might need very much, and will not.
+bool write_job::encodes_elsewhere(const codec_chain& chain) noexcept {
+  return chain.max_encoded_bytes() > kMaxRoomBytes && chain.max_encoded_bytes() / 2 > chain.decoded_bytes();
+}
 
 result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned worker) {
   worker_state& mine = *workers_[worker];
@@ -108,7 +113,7 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
     cell.bytes = {view.data, decoded_bytes};  // the caller's memory is what is to be written
     return {};
   }
-  if (chain.max_encoded_bytes() > kMaxRoomBytes) {
+  if (encodes_elsewhere(chain)) {
     PENSTOCK_ASSIGN(const part encoded, chain.encode(view, mine.encoded, mine.scratch));
     PENSTOCK_ASSIGN(room, room_for(of, encoded.size(), worker));
     if (!encoded.empty()) std::memcpy(room.data(), encoded.data(), encoded.size());
