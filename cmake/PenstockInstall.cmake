@@ -14,5 +14,6 @@ write_basic_package_version_file(penstockConfigVersion.cmake COMPATIBILITY SameM
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/penstockConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/penstockConfigVersion.cmake
               ${PROJECT_SOURCE_DIR}/cmake/Findzstd.cmake ${PROJECT_SOURCE_DIR}/cmake/Findlibdeflate.cmake
               ${PROJECT_SOURCE_DIR}/cmake/Findlz4.cmake ${PROJECT_SOURCE_DIR}/cmake/Findblosc.cmake
-              ${PROJECT_SOURCE_DIR}/cmake/Findlibaec.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/Findlibaec.cmake ${PROJECT_SOURCE_DIR}/cmake/Findopenjpeg.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/Findlibjxl.cmake
         DESTINATION ${config_dir} COMPONENT development)

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "codec/byte_codecs.h"
 #include "codec/tiff_codecs.h"
+#include "codec/tiff_pictures.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -30,9 +31,39 @@ class tiff_stages final : public external_codecs {
   }
 };
 
+using codec = std::shared_ptr<const byte_codec>;
+
+result<codec> picture_codec(const tiff_image& image, const tiff_samples& samples) {
+  constexpr std::uint16_t kYCbCr = 6;
+  tiff_picture picture;
+  picture.rows = samples.rows;
+  picture.width = samples.width;
+  picture.samples = samples.samples;
+  picture.bits = samples.bits;
+  picture.kind = samples.kind;
+  picture.compression = image.compression;
+  picture.ycbcr =
+      image.photometric == kYCbCr && image.compression == static_cast<std::uint16_t>(tiff_compression::jpeg);
+  picture.subsampling[0] = image.subsampling[0];
+  picture.subsampling[1] = image.subsampling[1];
+  picture.jpeg_tables = image.jpeg_tables;
+  picture.fax_options = image.fax_options;
+  picture.lerc_compression = image.lerc_compression;
+  switch (static_cast<tiff_compression>(image.compression)) {
+    case tiff_compression::aperio_ycbcr:
+    case tiff_compression::aperio_rgb:
+    case tiff_compression::jpeg2000:
+      return make_tiff_jpeg2000_codec(std::move(picture));
+    case tiff_compression::jpegxl:
+    case tiff_compression::dng_jpegxl:
+      return make_tiff_jpegxl_codec(std::move(picture));
+    default:
+      return make_tiff_library_codec(std::move(picture));
+  }
+}
+
 // Null: not compressed.
-result<std::shared_ptr<const byte_codec>> compressor_of(const tiff_image& image, std::uint64_t& max_ratio) {
-  using codec = std::shared_ptr<const byte_codec>;
+result<codec> compressor_of(const tiff_image& image, const tiff_samples& samples, std::uint64_t& max_ratio) {
   switch (static_cast<tiff_compression>(image.compression)) {
     case tiff_compression::none:
       max_ratio = 1;
@@ -53,9 +84,19 @@ result<std::shared_ptr<const byte_codec>> compressor_of(const tiff_image& image,
     case tiff_compression::lzma:
       max_ratio = 65536;
       return make_tiff_lzma_codec();
+    case tiff_compression::ccitt_rle:
+    case tiff_compression::ccitt_rlew:
+    case tiff_compression::ccitt_fax3:
+    case tiff_compression::ccitt_fax4:
+      max_ratio = 8 * samples.row_bytes();  // a row in one bit
+      return picture_codec(image, samples);
     default:
-      return error(errc::unsupported, fmt::format("compression {} ({}) is not readable in this build",
-                                                  image.compression, compression_name(image.compression)));
+      if (!is_picture(static_cast<tiff_compression>(image.compression))) {
+        return error(errc::unsupported, fmt::format("compression {} ({}) is not readable in this build",
+                                                    image.compression, compression_name(image.compression)));
+      }
+      max_ratio = std::uint64_t{1} << 22;  // one colour takes some bytes, whatever the size
+      return picture_codec(image, samples);
   }
 }
 
@@ -69,7 +110,10 @@ result<tiff_chain> make_tiff_chain(const tiff_image& image, std::uint64_t rows, 
   samples.samples = image.planar ? 1 : image.samples;
   samples.bits = image.bits;
   samples.kind = image.kind;
-  samples.big_endian = image.big_endian;
+  // Codecs of pictures hand out native samples; but what libtiff packs with LERC is in the file's order.
+  const bool native = is_picture(static_cast<tiff_compression>(image.compression)) &&
+                      image.compression != static_cast<std::uint16_t>(tiff_compression::lerc);
+  samples.big_endian = native ? std::endian::native == std::endian::big : image.big_endian;
   samples.predictor = image.predictor;
   samples.mask = image.mask;
   std::uint64_t bits = 0, bytes = 0;
@@ -106,7 +150,7 @@ result<tiff_chain> make_tiff_chain(const tiff_image& image, std::uint64_t rows, 
   }
   tiff_chain out;
   out.samples = samples;
-  PENSTOCK_ASSIGN(stages.compressor, compressor_of(image, out.max_ratio));
+  PENSTOCK_ASSIGN(stages.compressor, compressor_of(image, samples, out.max_ratio));
   out.compressed = stages.compressor != nullptr;
   if (out.compressed) codecs.push_back({"tiff.compressor", {}});
   if (image.reversed_bits) codecs.push_back({"tiff.bit_reversal", {}});

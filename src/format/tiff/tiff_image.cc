@@ -90,6 +90,22 @@ std::optional<double> nodata_of(const tiff_tag* tag) {
 
 }  // namespace
 
+bool is_picture(tiff_compression compression) noexcept {
+  switch (compression) {
+    case tiff_compression::jpeg:
+    case tiff_compression::webp:
+    case tiff_compression::lerc:
+    case tiff_compression::aperio_ycbcr:
+    case tiff_compression::aperio_rgb:
+    case tiff_compression::jpeg2000:
+    case tiff_compression::jpegxl:
+    case tiff_compression::dng_jpegxl:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::string_view compression_name(std::uint16_t compression) noexcept {
   switch (compression) {
     case 1:
@@ -128,6 +144,10 @@ std::string_view compression_name(std::uint16_t compression) noexcept {
       return "lossy_jpeg";
     case 34925:
       return "lzma";
+    case 34933:
+      return "png";
+    case 34934:
+      return "jpegxr";
     case 50000:
       return "zstd";
     case 50001:
@@ -161,7 +181,8 @@ result<tiff_image> tiff_image::read(const tiff_details& from, const tiff_directo
   PENSTOCK_ASSIGN(out.kind, kind_of(format, bits));
   out.compression = static_cast<std::uint16_t>(tags.integer(tiff_id::compression).value_or(1));
   out.photometric = static_cast<std::uint16_t>(tags.integer(tiff_id::photometric).value_or(0));
-  out.reversed_bits = tags.integer(tiff_id::fill_order) == std::uint64_t{2};
+  out.reversed_bits = tags.integer(tiff_id::fill_order) == std::uint64_t{2} &&
+                      !is_picture(static_cast<tiff_compression>(out.compression));
   out.planar = samples > 1 && tags.integer(tiff_id::planar_configuration) == std::uint64_t{2};
   if (tags.integer(tiff_id::image_depth).value_or(1) != 1)
     return error(errc::unsupported, "volumes (ImageDepth above 1) are not readable");
@@ -205,10 +226,14 @@ result<tiff_image> tiff_image::read(const tiff_details& from, const tiff_directo
       if (each.tag == static_cast<std::uint16_t>(tiff_id::gdal_nodata)) out.nodata = nodata_of(&each);
     }
   }
-  for (const tiff_id id : {tiff_id::jpeg_tables, tiff_id::ycbcr_subsampling, tiff_id::t4_options, tiff_id::t6_options,
-                           tiff_id::lerc_parameters, tiff_id::extra_samples, tiff_id::reference_black_white}) {
-    if (const tiff_tag* const tag = tags.find(id)) out.decoding.push_back(*tag);
+  if (const tiff_tag* const tables = tags.find(tiff_id::jpeg_tables)) out.jpeg_tables = tables->value;
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    out.subsampling[i] = static_cast<std::uint16_t>(tags.integer(tiff_id::ycbcr_subsampling, i).value_or(2));
   }
+  const bool fax3 = out.compression == static_cast<std::uint16_t>(tiff_compression::ccitt_fax3);
+  out.fax_options =
+      static_cast<std::uint32_t>(tags.integer(fax3 ? tiff_id::t4_options : tiff_id::t6_options).value_or(0));
+  out.lerc_compression = static_cast<std::uint32_t>(tags.integer(tiff_id::lerc_parameters, 1).value_or(0));
   return out;
 }
 

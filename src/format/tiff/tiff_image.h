@@ -25,11 +25,19 @@ enum class tiff_compression : std::uint16_t {
   ccitt_rlew = 32771,
   packbits = 32773,
   deflate = 32946,
+  aperio_ycbcr = 33003,
+  aperio_rgb = 33005,
+  jpeg2000 = 34712,
   lerc = 34887,
   lzma = 34925,
   zstd = 50000,
   webp = 50001,
+  jpegxl = 50002,
+  dng_jpegxl = 52546,
 };
+
+/// The stream is one whole picture of the strip or tile, which has a byte order of its own.
+bool is_picture(tiff_compression compression) noexcept;
 
 /// `lzw`, `deflate`, ...; the number in words where it has no name here.
 std::string_view compression_name(std::uint16_t compression) noexcept;
@@ -52,7 +60,10 @@ struct tiff_image {
   std::uint64_t cell_width = 0, cell_height = 0;  ///< of a tile, or of a strip
   tiff_array offsets, byte_counts;
   std::optional<double> nodata;
-  std::vector<tiff_tag> decoding;  ///< tags that codecs look at: JPEGTables and the like
+  std::vector<std::byte> jpeg_tables;
+  std::uint16_t subsampling[2] = {2, 2};  ///< of chroma, across and down
+  std::uint32_t fax_options = 0;          ///< T4Options or T6Options
+  std::uint32_t lerc_compression = 0;     ///< 0 none, 1 deflate, 2 zstd
 
   /// \error corrupt_data  A tag that is missing or contradicts another. \error unsupported  By name.
   static result<tiff_image> read(const tiff_details& from, const tiff_directory& directory);
