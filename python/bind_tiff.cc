@@ -31,6 +31,8 @@ nb::object tiff_of(const array_handle& self) {
   out["page_shape"] = nb::make_tuple(from->page_height, from->page_width);
   out["overviews"] = nb::tuple(overviews);
   out["has_mask"] = from->has_mask;
+  out["directory_offset"] = from->directory_offset;
+  out["side_file"] = to_str(from->side_file);
   out["structure"] = to_str(from->structure);
   return out;
 }

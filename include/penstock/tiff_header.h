@@ -44,6 +44,8 @@ struct tiff_details {
   std::uint64_t page_width = 0, page_height = 0;
   std::vector<std::array<std::uint64_t, 2>> overviews;  ///< (height, width), largest first
   bool has_mask = false;                                ///< of the page or overview that is open
+  std::uint64_t directory_offset = 0;                   ///< of the directory that is open, in bytes of its file
+  std::string side_file;  ///< ending of the file beside this one that it is in: `.ovr`, `.msk`; empty: in this one
   std::string structure;  ///< what GDAL writes between header and directories; empty: nothing
 };
 

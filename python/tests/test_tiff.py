@@ -245,6 +245,48 @@ def test_overviews_masks_and_georeferencing_are_as_rasterio_shows_them(tmp_path)
     assert len(x) == 260
 
 
+def test_overviews_and_masks_beside_the_file_are_as_rasterio_shows_them(tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    from rasterio.enums import Resampling
+
+    values = picture("u2", (2, 300, 260))
+    path = tmp_path / "x.tif"
+    with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=False, TIFF_USE_OVR=True):
+        with rasterio.open(
+            path, "w", driver="GTiff", width=260, height=300, count=2, dtype="uint16", crs="EPSG:32633",
+            transform=rasterio.Affine(10, 0, 500000, 0, -10, 4600000), tiled=True, blockxsize=64, blockysize=64,
+        ) as to:  # fmt: skip
+            to.write(values)
+            to.write_mask(values[0] > 0)
+        with rasterio.open(path, "r+") as to:
+            to.build_overviews([2, 4, 8], Resampling.nearest)
+    assert (tmp_path / "x.tif.ovr").exists()
+    assert (tmp_path / "x.tif.msk").exists()
+    array = ps.open(path)
+    np.testing.assert_array_equal(array[...], values)
+    assert array.overviews == ((150, 130), (75, 65), (38, 33))
+    assert array.has_mask
+    with rasterio.open(path) as source:
+        np.testing.assert_array_equal(ps.open(path, mask=True)[0], source.dataset_mask())
+    for level in (1, 2, 3):
+        small = ps.open(path, level=level)
+        with rasterio.open(path, overview_level=level - 1) as source:
+            np.testing.assert_array_equal(small[...], source.read())
+            np.testing.assert_array_equal(ps.open(path, level=level, bands=[1])[0], source.read(2))
+        assert small.epsg == 32633
+        assert small.overviews == array.overviews
+        assert small.bounds == pytest.approx(array.bounds)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(small))[...], small[...])
+    everywhere = ps.open({name: (tmp_path / name).read_bytes() for name in ("x.tif", "x.tif.ovr")}, "x.tif", level=2)
+    np.testing.assert_array_equal(everywhere[...], ps.open(path, level=2)[...])
+    with pytest.raises(ps.NotFoundError):
+        ps.open(path, level=4)
+    (tmp_path / "x.tif.ovr").write_bytes(b"II*\0 and no more")
+    assert ps.open(path).overviews == ()
+    with pytest.raises(ps.CorruptDataError):
+        ps.open(path, level=1)
+
+
 def test_missing_pages_levels_and_masks_are_not_found():
     data = plain_tiff(bytes(range(48)), 8, 6, 1, 8)
     for options in ({"page": 1}, {"level": 1}, {"mask": True}, {"ifd": 3}):
@@ -265,6 +307,8 @@ DAMAGED = (
     "stripbytecounts_count_not_same_as_stripoffsets_count",
     "uint33",
     "int24",  # GDAL reads these samples as here, tifffile otherwise
+    "testfax4",  # the same
+    "testfax3_bug",  # libtiff reads them from 4.7 on
 )
 
 
@@ -327,4 +371,5 @@ def test_the_whole_corpus_reads_as_known_or_is_refused_by_name():
             else:
                 same += 1
     assert not wrong, f"{len(wrong)} wrong of {same + len(wrong)}: {wrong[:40]}"
-    assert same >= 420
+    without_pictures = any(each[2:4] == (7, 8) for each in refused)
+    assert same >= (420 if without_pictures else 500)

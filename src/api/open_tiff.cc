@@ -25,16 +25,16 @@ constexpr unsigned kMaxReads = 1U << 20;
 /// Reads pieces of one file, all of one version.
 class header_reader {
  public:
-  header_reader(const store& from, std::string key) : from_(from), key_(std::move(key)) {}
+  header_reader(const store& from, std::string key) : from_(&from), key_(std::move(key)) {}
 
   const tiff_file_view& file() const noexcept { return file_; }
   const version& seen() const noexcept { return seen_; }
 
   /// False where there is no such object.
   result<bool> begin() {
-    auto read = read_and_wait(from_, key_, {0, kFirstRead, false}, kFirstRead);
+    auto read = read_and_wait(*from_, key_, {0, kFirstRead, false}, kFirstRead);
     // Most likely a file that is shorter.
-    if (!read.ok() && read.error().code() == errc::corrupt_data) read = read_and_wait(from_, key_, {}, kFirstRead);
+    if (!read.ok() && read.error().code() == errc::corrupt_data) read = read_and_wait(*from_, key_, {}, kFirstRead);
     if (!read.ok()) {
       if (read.error().code() == errc::not_found) return false;
       return std::move(read).error().note(read_note(key_, {0, kFirstRead, false}));
@@ -54,7 +54,7 @@ class header_reader {
       length = std::min(length, file_.size() - range.offset);
     }
     const byte_range wanted{range.offset, std::max(length, range.length), false};
-    auto read = read_and_wait(from_, key_, wanted, wanted.length, &seen_);
+    auto read = read_and_wait(*from_, key_, wanted, wanted.length, &seen_);
     if (!read.ok()) {
       if (read.error().code() == errc::version_changed)
         return error(errc::conflict, "the file was replaced while its header was read").note(read_note(key_, wanted));
@@ -74,7 +74,7 @@ class header_reader {
     file_.add(offset, std::move(read.bytes));
   }
 
-  const store& from_;
+  const store* from_;
   std::string key_;
   tiff_file_view file_;
   version seen_;
@@ -134,16 +134,101 @@ std::string fill_json(const std::optional<double>& nodata) {
   return fmt::format("{}", *nodata);
 }
 
-result<array> make_array(const node_place& at, const tiff_options& options, const header_reader& reader,
-                         tiff_parser& parser) {
-  auto details = std::make_shared<tiff_details>(parser.take_details());
+/// One image of a file: where it is described, and what was read of the file.
+struct found_image {
+  header_reader reader;
+  tiff_details details;
+  tiff_directory directory;
+  std::string suffix;  ///< of the side file that holds it; empty: it is in the file itself
+};
+
+/// Finds an image in the file of that name; nothing where there is no such file, or no TIFF.
+result<std::optional<found_image>> find_image(const node_place& at, const std::string& suffix,
+                                              const tiff_options& options) {
+  header_reader reader(*at.from, at.prefix.substr(0, at.prefix.size() - 1) + suffix);
+  PENSTOCK_ASSIGN(const bool there, reader.begin());
+  const std::byte* const first = there ? reader.file().find(0, 8) : nullptr;
+  if (first == nullptr || !tiff_parser::is_tiff({first, 8})) return std::optional<found_image>();
+  tiff_parser parser(options);
+  for (unsigned reads = 0; reads < kMaxReads; ++reads) {
+    auto missing = parser.advance(reader.file());
+    if (!missing.ok()) {
+      error why = std::move(missing).error();
+      why.note(fmt::format("reading the TIFF's directories{}{}", suffix.empty() ? "" : " of ", suffix));
+      return why;
+    }
+    if (!*missing) {
+      tiff_details details = parser.take_details();
+      return std::optional<found_image>({std::move(reader), std::move(details), parser.directory(), suffix});
+    }
+    PENSTOCK_TRY(reader.read(**missing));
+  }
+  return error(errc::corrupt_data, "the TIFF's directories never end");
+}
+
+/// Opening a file of storage without round trips is cheap enough to look for others beside it.
+bool looks_beside(const node_place& at) { return at.from->traits().request_bytes == 0; }
+
+/// Adds the overviews of a file beside `whole`, and whether one has its mask. A damaged one says so when it is read.
+void add_side_files(const node_place& at, const tiff_options& options, found_image& whole) {
+  if (whole.details.overviews.empty()) {
+    const auto found = find_image(at, whole.suffix + ".ovr", {});
+    if (found.ok() && *found) {
+      const tiff_details& beside = (*found)->details;
+      whole.details.overviews = beside.overviews;
+      whole.details.overviews.insert(whole.details.overviews.begin(), {beside.page_height, beside.page_width});
+    }
+  }
+  if (!whole.details.has_mask && !options.mask) {
+    const auto found = find_image(at, whole.suffix + ".msk", {});
+    whole.details.has_mask = found.ok() && *found && (*found)->details.page_width == whole.details.page_width &&
+                             (*found)->details.page_height == whole.details.page_height;
+  }
+}
+
+/// Finds an image in the file or, where the file itself has not got that level or mask, in the files beside it.
+/// Source: GDAL's page on GeoTIFF, "Overviews" and "Internal nodata masks".
+result<std::optional<found_image>> find_with_side_files(const node_place& at, const std::string& suffix,
+                                                        const tiff_options& options) {
+  auto found = find_image(at, suffix, options);
+  const bool may_be_beside = options.page == 0 && !options.ifd;
+  if (found.ok()) {
+    if (*found && may_be_beside && looks_beside(at)) add_side_files(at, options, **found);
+    return found;
+  }
+  if (found.error().code() != errc::not_found || !may_be_beside || (options.level == 0 && !options.mask)) return found;
+  tiff_options plain;
+  PENSTOCK_ASSIGN(std::optional<found_image> whole, find_image(at, suffix, plain));
+  if (!whole) return std::optional<found_image>();
+  std::optional<found_image> beside;
+  if (options.mask) {
+    plain.level = options.level;
+    PENSTOCK_ASSIGN(beside, find_with_side_files(at, suffix + ".msk", plain));
+  } else if (whole->details.overviews.empty()) {
+    plain.level = options.level - 1;
+    PENSTOCK_ASSIGN(beside, find_image(at, suffix + ".ovr", plain));
+  }
+  if (!beside) return found;
+  add_side_files(at, options, *whole);
+  beside->details.page_tags = std::move(whole->details.tags);
+  beside->details.page_width = whole->details.page_width;
+  beside->details.page_height = whole->details.page_height;
+  beside->details.overviews = std::move(whole->details.overviews);
+  return beside;
+}
+
+result<array> make_array(const node_place& at, tiff_options options, found_image found) {
+  if (options.mask && !found.suffix.empty()) options.bands = {0};
+  auto details = std::make_shared<tiff_details>(std::move(found.details));
+  details->side_file = found.suffix;
   std::string key = at.prefix;
   const std::size_t slash = key.empty() ? std::string::npos : key.find_last_of('/', key.size() - 2);
   std::string name = key.substr(slash == std::string::npos ? 0 : slash + 1);
   if (!name.empty()) name.pop_back();
+  name += found.suffix;
   PENSTOCK_ASSIGN(const std::shared_ptr<const tiff_layout> layout,
-                  tiff_layout::make(std::move(details), parser.directory(), options, std::move(name), reader.file(),
-                                    reader.seen()));
+                  tiff_layout::make(std::move(details), found.directory, options, std::move(name), found.reader.file(),
+                                    found.reader.seen()));
   const tiff_image& image = layout->image();
   auto out = std::make_shared<array_state>();
   out->uid = at.context->state().next_uid();
@@ -205,25 +290,13 @@ result<array> open_tiff(std::shared_ptr<const store> from, const open_options& o
 
 result<std::optional<array>> open_tiff(const node_place& at, const tiff_options& options) {
   if (at.prefix.empty()) return std::optional<array>();
-  header_reader reader(*at.from, at.prefix.substr(0, at.prefix.size() - 1));
   const auto note = [&] { return fmt::format("opening '{}'", at.uri); };
-  auto begun = reader.begin();
-  if (!begun.ok()) return std::move(begun).error().note(note());
-  const std::byte* const first = *begun ? reader.file().find(0, 8) : nullptr;
-  if (first == nullptr || !tiff_parser::is_tiff({first, 8})) return std::optional<array>();
-  tiff_parser parser(options);
-  for (unsigned reads = 0; reads < kMaxReads; ++reads) {
-    auto missing = parser.advance(reader.file());
-    if (!missing.ok()) return std::move(missing).error().note("reading the TIFF's directories").note(note());
-    if (!*missing) {
-      auto made = make_array(at, options, reader, parser);
-      if (!made.ok()) return std::move(made).error().note(note());
-      return std::optional<array>(std::move(*made));
-    }
-    auto read = reader.read(**missing);
-    if (!read.ok()) return std::move(read).error().note(note());
-  }
-  return error(errc::corrupt_data, "the TIFF's directories never end").note(note());
+  auto found = find_with_side_files(at, "", options);
+  if (!found.ok()) return std::move(found).error().note(note());
+  if (!*found) return std::optional<array>();
+  auto made = make_array(at, options, std::move(**found));
+  if (!made.ok()) return std::move(made).error().note(note());
+  return std::optional<array>(std::move(*made));
 }
 
 }  // namespace penstock::inline v0

@@ -302,6 +302,7 @@ result<> tiff_parser::choose() {
     if (!mask_at_) return error(errc::not_found, "the image has no mask");
     image_offset_ = *mask_at_;
   }
+  details_.directory_offset = image_offset_;
   if (image_offset_ == page_offset_) {
     image_ = page_;
     have_image_ = true;
