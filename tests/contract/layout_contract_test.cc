@@ -5,6 +5,8 @@
 
 #include "format/raw/raw_layout.h"
 #include "format/reference/reference_layout.h"
+#include "format/tiff/tiff_layout.h"
+#include "format/tiff/tiff_parser.h"
 #include "format/zarr/shard_fixture.h"
 #include "format/zarr/zarr_layout.h"
 
@@ -208,6 +210,97 @@ const layout_case kRawCases[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Raw, LayoutContract, testing::ValuesIn(kRawCases),
+                         [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
+
+struct tiff_kind {
+  std::uint32_t width, height, samples;
+  std::uint32_t cell_width, cell_height;  ///< 0 wide: strips
+  bool planar = false, big_endian = false;
+  bool sparse = false;  ///< one tile in four was never written
+};
+
+/// A TIFF of PackBits streams that end with the arrays of their places.
+bytes write_tiff(const tiff_kind& kind) {
+  const auto many = [](std::uint32_t length, std::uint32_t part) { return (length + part - 1) / part; };
+  const bool tiled = kind.cell_width != 0;
+  const std::uint32_t cells = (tiled ? many(kind.width, kind.cell_width) : 1) * many(kind.height, kind.cell_height) *
+                              (kind.planar ? kind.samples : 1);
+  bytes out;
+  const auto add = [&](std::uint64_t value, int width) {
+    for (int i = 0; i < width; ++i) {
+      const int place = kind.big_endian ? width - 1 - i : i;
+      out.push_back(static_cast<std::byte>(value >> (8 * place)));
+    }
+  };
+  std::uint32_t data_bytes = 0;
+  for (std::uint32_t i = 0; i < cells; ++i) data_bytes += 10 + i % 7;
+  std::map<std::uint16_t, std::pair<std::uint32_t, std::uint32_t>> tags;  // (count, value)
+  tags = {{256, {1, kind.width}},   {257, {1, kind.height}},          {258, {1, 8}}, {259, {1, 32773}}, {262, {1, 1}},
+          {277, {1, kind.samples}}, {284, {1, kind.planar ? 2U : 1U}}};
+  if (tiled) tags[322] = {1, kind.cell_width};
+  tags[tiled ? 323 : 278] = {1, kind.cell_height};
+  const std::uint32_t begin = 8 + 2 + 12 * (static_cast<std::uint32_t>(tags.size()) + 2) + 4;
+  tags[tiled ? 324 : 273] = {cells, begin + data_bytes};
+  tags[tiled ? 325 : 279] = {cells, begin + data_bytes + 4 * cells};
+  out.insert(out.end(), 2, static_cast<std::byte>(kind.big_endian ? 'M' : 'I'));
+  add(42, 2);
+  add(8, 4);
+  add(tags.size(), 2);
+  for (const auto& [tag, what] : tags) {
+    add(tag, 2);
+    add(4, 2);
+    add(what.first, 4);
+    add(what.second, 4);
+  }
+  add(0, 4);
+  out.resize(begin + data_bytes, std::byte{1});
+  const auto is_there = [&](std::uint32_t i) { return !kind.sparse || i % 4 != 1; };
+  for (std::uint32_t i = 0, at = begin; i < cells; at += 10 + i % 7, ++i) add(is_there(i) ? at : 0, 4);
+  for (std::uint32_t i = 0; i < cells; ++i) add(is_there(i) ? 10 + i % 7 : 0, 4);
+  return out;
+}
+
+/// \param whole  The arrays came with the header.
+layout_case tiff_case(std::string name, tiff_kind kind, bool whole) {
+  layout_case out;
+  out.name = std::move(name);
+  out.depth = whole ? 0 : 1;
+  out.fixed_places = whole;
+  out.make = [kind, whole]() -> std::shared_ptr<const chunk_layout> {
+    const bytes file = write_tiff(kind);
+    tiff_file_view view;
+    view.set_size(file.size());
+    if (whole) view.add(0, file);
+    tiff_parser parser({});
+    for (;;) {
+      const auto missing = parser.advance(view);
+      EXPECT_TRUE(missing.ok()) << missing.error().to_string();
+      if (!missing.ok()) return nullptr;
+      if (!*missing) break;
+      const auto begin = file.begin() + static_cast<std::ptrdiff_t>((*missing)->offset);
+      view.add((*missing)->offset, bytes(begin, begin + static_cast<std::ptrdiff_t>((*missing)->length)));
+    }
+    auto made = tiff_layout::make(std::make_shared<tiff_details>(parser.take_details()), parser.directory(), {},
+                                  "x.tif", view, {});
+    EXPECT_TRUE(made.ok()) << made.error().to_string();
+    return made.ok() ? *made : nullptr;
+  };
+  out.object = [kind](object_id object) -> std::optional<bytes> {
+    if (object != 0) return std::nullopt;
+    return write_tiff(kind);
+  };
+  return out;
+}
+
+const layout_case kTiffCases[] = {
+    tiff_case("tiles", {70, 60, 3, 16, 16}, true),
+    tiff_case("strips", {70, 60, 1, 0, 7}, true),
+    tiff_case("planes", {70, 60, 3, 32, 16, true, true}, true),
+    tiff_case("tiles_listed_elsewhere", {70, 60, 3, 16, 16, false, false, true}, false),
+    tiff_case("strips_listed_elsewhere", {70, 60, 2, 0, 7, true, true, true}, false),
+};
+
+INSTANTIATE_TEST_SUITE_P(Tiff, LayoutContract, testing::ValuesIn(kTiffCases),
                          [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
 
 }  // namespace
