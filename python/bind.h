@@ -31,6 +31,7 @@ void bind_create(nb::module_& m);
 void bind_tiff_writer(nb::module_& m);
 void bind_copy(nb::module_& m);
 void bind_shards(nb::module_& m);
+void bind_resample(nb::module_& m);
 void bind_cli(nb::module_& m);
 void bind_codec_testing(nb::module_& m);
 

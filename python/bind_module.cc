@@ -25,6 +25,7 @@ NB_MODULE(_core, m) {
   bind_tiff_writer(m);
   bind_copy(m);
   bind_shards(m);
+  bind_resample(m);
   bind_cli(m);
   bind_codec_testing(m);
   m.def("_end", end_interpreter, "Stop the reads of threads that the end of the program would catch within C++.");

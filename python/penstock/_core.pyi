@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 __version__: str
 
@@ -468,6 +469,19 @@ def codec_names() -> list[str]:
 def copy(source: Array | Group, store: Store, path: bytes, options: dict[str, Any]) -> dict[str, int]:
     """Copy an array or a group."""
 
+def weighted_means(
+    values: npt.NDArray[Any],
+    valid: npt.NDArray[np.uint8] | None,
+    rows: npt.NDArray[np.int64],
+    row_weights: npt.NDArray[np.float64],
+    low_row: int,
+    columns: npt.NDArray[np.int64],
+    column_weights: npt.NDArray[np.float64],
+    low_column: int,
+    by_axis: bool,
+    means: npt.NDArray[np.float64],
+    weight: npt.NDArray[np.float64],
+) -> None: ...
 def cli_main(argv: list[bytes]) -> int:
     """Run the command line program with these arguments (bytes; the first is its name); returns its exit status."""
 

@@ -12,11 +12,14 @@ masked, beyond the edge) are left out and the others scaled up to a sum of one.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from penstock import _core
 
 KERNELS = ("nearest", "average", "bilinear")
 _SNAP = 1e-9  # pixels: what counts as an edge in spite of rounding
@@ -57,32 +60,6 @@ def taps(kernel: str, start: float, step: float, count: int) -> Taps:
     return Taps(first, np.maximum(weights, 0.0))
 
 
-def along(values: npt.NDArray[Any], axis_taps: Taps, low: int) -> npt.NDArray[np.float64]:
-    """Weighted sums along the last axis, whose first pixel is number `low`; taps beyond the edges count nothing."""
-    size = values.shape[-1]
-    made = np.zeros((*values.shape[:-1], len(axis_taps.first)))
-    for k in range(axis_taps.weights.shape[1]):
-        at = axis_taps.first + (k - low)
-        weights = np.where((at >= 0) & (at < size), axis_taps.weights[:, k], 0.0)
-        used = np.flatnonzero(weights)
-        if used.size:
-            made[..., used] += values[..., at[used]] * weights[used]
-    return made
-
-
-def down(values: npt.NDArray[Any], axis_taps: Taps, low: int) -> npt.NDArray[np.float64]:
-    """As `along`, along the last axis but one."""
-    size = values.shape[-2]
-    made = np.zeros((*values.shape[:-2], len(axis_taps.first), values.shape[-1]))
-    for k in range(axis_taps.weights.shape[1]):
-        at = axis_taps.first + (k - low)
-        weights = np.where((at >= 0) & (at < size), axis_taps.weights[:, k], 0.0)
-        used = np.flatnonzero(weights)
-        if used.size:
-            made[..., used, :] += values[..., at[used], :] * weights[used, None]
-    return made
-
-
 def resample(
     values: npt.NDArray[Any],
     valid: npt.NDArray[np.bool_] | None,
@@ -94,22 +71,21 @@ def resample(
     """Weighted means of (..., y, x) `values`, whose first pixel is `low`, and the weight of what was valid in each.
 
     `by_axis`: weights are scaled up along x first, then along y over the rows that had something (bilinear, as GDAL
-    does); else in both at once. Rows go first where the order does not matter: they lie together in memory.
+    does); else in both at once. Taps beyond the edges count nothing.
     """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if valid is None:
-            across = along(np.ones(values.shape[-1]), columns, low[1])
-            weight = along(np.ones(values.shape[-2]), rows, low[0])[:, None] * across
-            return along(down(values, rows, low[0]), columns, low[1]) / weight, weight
-        numbers, known = np.where(valid, values, 0), valid.astype(np.float64)
-        if by_axis:
-            total, weight = along(numbers, columns, low[1]), along(known, columns, low[1])
-            total, weight = np.where(weight > 0, total / weight, 0.0), (weight > 0).astype(np.float64)
-            total, weight = down(total, rows, low[0]), down(weight, rows, low[0])
-        else:
-            total = along(down(numbers, rows, low[0]), columns, low[1])
-            weight = along(down(known, rows, low[0]), columns, low[1])
-        return total / weight, weight
+    lead, shape = values.shape[:-2], (len(rows.first), len(columns.first))
+    if values.dtype == np.float16:
+        values = values.astype(np.float32)
+    planes = np.ascontiguousarray(values).reshape(math.prod(lead), *values.shape[-2:])
+    flags = None
+    if valid is not None:
+        flags = np.ascontiguousarray(valid).view(np.uint8).reshape(math.prod(valid.shape[:-2]), *valid.shape[-2:])
+    means = np.empty((len(planes), *shape))
+    weight = np.empty((1 if flags is None else len(planes), *shape))
+    _core.weighted_means(
+        planes, flags, rows.first, rows.weights, low[0], columns.first, columns.weights, low[1], by_axis, means, weight
+    )
+    return means.reshape(*lead, *shape), weight[0] if flags is None else weight.reshape(*lead, *shape)
 
 
 def store(
@@ -120,17 +96,23 @@ def store(
     Where nothing was valid they are `missing`. A mean of valid pixels that happens to be `nodata` is moved by the least
     that the type can tell, so that it stays a value.
     """
-    empty = np.broadcast_to(weight <= 0, means.shape)
+    nothing = weight <= 0
+    empty = np.broadcast_to(nothing, means.shape) if nothing.any() else None
+    known = means if empty is None else np.where(empty, 0, means)
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         with np.errstate(invalid="ignore"):
-            rounded = np.clip(np.floor(np.where(empty, 0, means) + 0.5), info.min, info.max)
-        made = np.where(rounded >= float(info.max), info.max, rounded.astype(dtype)).astype(dtype)
-        if nodata is not None:
-            made[(made == nodata) & ~empty] = nodata - 1 if nodata == info.max else nodata + 1
+            rounded = np.floor(known + 0.5)
+            np.clip(rounded, info.min, info.max, out=rounded)
+            made = rounded.astype(dtype)
+            if dtype.itemsize == 8:  # whose largest value a double rounds up
+                made[rounded >= float(info.max)] = info.max
+        next_to = None if nodata is None else nodata - 1 if nodata == info.max else nodata + 1
     else:
-        made = np.where(empty, 0, means).astype(dtype)
-        if nodata is not None and nodata == nodata:
-            made[(made == nodata) & ~empty] = np.nextafter(dtype.type(nodata), dtype.type(np.inf))
-    made[empty] = 0 if missing is None else missing
+        made = known.astype(dtype)
+        next_to = None if nodata is None or nodata != nodata else np.nextafter(dtype.type(nodata), dtype.type(np.inf))
+    if next_to is not None:
+        made[made == nodata if empty is None else (made == nodata) & ~empty] = next_to
+    if empty is not None:
+        made[empty] = 0 if missing is None else missing
     return made

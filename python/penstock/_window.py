@@ -164,13 +164,17 @@ def _overview_shapes(a: Array, overviews: Sequence[Array] | None) -> list[tuple[
 
 
 def _opened(a: Any, **changed: Any) -> Array:
-    """The same file's image with other options."""
+    """The same file's image with other options, opened once."""
     from penstock._open import open
 
     before = getattr(a, "_options", None) or {}
     options: dict[str, Any] = {"page": before.get("page", 0), "bands": before.get("bands") or None, **changed}
-    made: Any = open(a.uri, **options)
-    return made  # type: ignore[no-any-return]
+    kept = a.__dict__.setdefault("_opened_windows", {})
+    name = (options.get("level", 0), options.get("mask", False))
+    if name not in kept:
+        kept[name] = open(a.uri, storage_options=a._storage_options, **options)
+    made: Array = kept[name]
+    return made
 
 
 def _level(factors: list[float], window: _Window, rows: int, columns: int, resampling: str) -> int:

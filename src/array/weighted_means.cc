@@ -1,0 +1,177 @@
+#include "array/weighted_means.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace penstock::inline v0 {
+namespace {
+
+/// The taps of output pixel i that lie on the axis and weigh something.
+template <class Visit>
+void each_tap(const axis_taps& taps, std::size_t i, std::size_t size, const Visit& visit) {
+  const double* const weights = taps.weights.data() + i * taps.width;
+  for (std::size_t k = 0; k < taps.width; ++k) {
+    const std::int64_t at = taps.first[i] - taps.low + static_cast<std::int64_t>(k);
+    if (weights[k] != 0 && at >= 0 && static_cast<std::uint64_t>(at) < size)
+      visit(static_cast<std::size_t>(at), weights[k]);
+  }
+}
+
+template <class T>
+void add_row(double* __restrict to, const T* __restrict from, double weight, std::size_t count) noexcept {
+  for (std::size_t x = 0; x < count; ++x) to[x] += static_cast<double>(from[x]) * weight;
+}
+template <class T>
+void add_valid_row(double* __restrict to, const T* __restrict from, const std::uint8_t* __restrict valid, double weight,
+                   std::size_t count) noexcept {
+  for (std::size_t x = 0; x < count; ++x) to[x] += (valid[x] != 0 ? static_cast<double>(from[x]) : 0.0) * weight;
+}
+
+void sum_across(double* to, const double* row, const axis_taps& across, std::size_t columns) {
+  for (std::size_t j = 0; j < across.count(); ++j) {
+    double sum = 0;
+    each_tap(across, j, columns, [&](std::size_t at, double weight) { sum += row[at] * weight; });
+    to[j] = sum;
+  }
+}
+
+double sum_of(const axis_taps& taps, std::size_t i, std::size_t size) {
+  double sum = 0;
+  each_tap(taps, i, size, [&](std::size_t, double weight) { sum += weight; });
+  return sum;
+}
+
+template <class T>
+class typed_means {
+ public:
+  typed_means(const pixel_planes& from, const axis_taps& down, const axis_taps& across)
+      : from_(from), down_(down), across_(across), row_(from.columns), known_(from.columns) {}
+
+  void all(double* means, double* weight) {
+    std::vector<double> across(across_.count());
+    for (std::size_t j = 0; j < across.size(); ++j) across[j] = sum_of(across_, j, from_.columns);
+    for (std::size_t i = 0; i < down_.count(); ++i) {
+      const double rows = sum_of(down_, i, from_.rows);
+      for (std::size_t j = 0; j < across.size(); ++j) weight[i * across.size() + j] = rows * across[j];
+    }
+    for (std::size_t p = 0; p < from_.planes; ++p) {
+      for (std::size_t i = 0; i < down_.count(); ++i) {
+        std::fill(row_.begin(), row_.end(), 0.0);
+        each_tap(down_, i, from_.rows,
+                 [&](std::size_t y, double w) { add_row(row_.data(), values(p, y), w, row_.size()); });
+        double* const to = means + (p * down_.count() + i) * across_.count();
+        sum_across(to, row_.data(), across_, from_.columns);
+        for (std::size_t j = 0; j < across_.count(); ++j) to[j] /= weight[i * across_.count() + j];
+      }
+    }
+  }
+
+  void valid_at_once(double* means, double* weight) {
+    for (std::size_t p = 0; p < from_.planes; ++p) {
+      for (std::size_t i = 0; i < down_.count(); ++i) {
+        std::fill(row_.begin(), row_.end(), 0.0);
+        std::fill(known_.begin(), known_.end(), 0.0);
+        each_tap(down_, i, from_.rows, [&](std::size_t y, double w) {
+          add_valid_row(row_.data(), values(p, y), valid(p, y), w, row_.size());
+          for (std::size_t x = 0; x < known_.size(); ++x) known_[x] += (valid(p, y)[x] != 0 ? 1.0 : 0.0) * w;
+        });
+        const std::size_t at = (p * down_.count() + i) * across_.count();
+        sum_across(means + at, row_.data(), across_, from_.columns);
+        sum_across(weight + at, known_.data(), across_, from_.columns);
+        for (std::size_t j = 0; j < across_.count(); ++j) means[at + j] /= weight[at + j];
+      }
+    }
+  }
+
+  void valid_by_axis(double* means, double* weight) {
+    const std::size_t width = across_.count();
+    std::vector<double> rows(from_.rows * width), has(from_.rows * width);
+    for (std::size_t p = 0; p < from_.planes; ++p) {
+      for (std::size_t y = 0; y < from_.rows; ++y) {
+        const T* const row = values(p, y);
+        const std::uint8_t* const known = valid(p, y);
+        for (std::size_t j = 0; j < width; ++j) {
+          double total = 0, weighs = 0;
+          each_tap(across_, j, from_.columns, [&](std::size_t x, double w) {
+            total += (known[x] != 0 ? static_cast<double>(row[x]) : 0.0) * w;
+            weighs += (known[x] != 0 ? 1.0 : 0.0) * w;
+          });
+          rows[y * width + j] = weighs > 0 ? total / weighs : 0.0;
+          has[y * width + j] = weighs > 0 ? 1.0 : 0.0;
+        }
+      }
+      for (std::size_t i = 0; i < down_.count(); ++i) {
+        double* const to = means + (p * down_.count() + i) * width;
+        double* const weighs = weight + (p * down_.count() + i) * width;
+        std::fill(to, to + width, 0.0);
+        std::fill(weighs, weighs + width, 0.0);
+        each_tap(down_, i, from_.rows, [&](std::size_t y, double w) {
+          add_row(to, rows.data() + y * width, w, width);
+          add_row(weighs, has.data() + y * width, w, width);
+        });
+        for (std::size_t j = 0; j < width; ++j) to[j] /= weighs[j];
+      }
+    }
+  }
+
+ private:
+  const T* values(std::size_t plane, std::size_t y) const noexcept {
+    return reinterpret_cast<const T*>(from_.values) + (plane * from_.rows + y) * from_.columns;
+  }
+  const std::uint8_t* valid(std::size_t plane, std::size_t y) const noexcept {
+    return from_.valid + ((from_.valid_planes == 1 ? 0 : plane) * from_.rows + y) * from_.columns;
+  }
+
+  const pixel_planes& from_;
+  const axis_taps& down_;
+  const axis_taps& across_;
+  std::vector<double> row_, known_;
+};
+
+/// Calls `with(T())` for the C++ type of `type`; false where there is none here.
+template <class With>
+bool for_type(const dtype& type, const With& with) {
+  const std::uint32_t bits = type.bits();
+  switch (type.kind()) {
+    case dtype_kind::unsigned_integer:
+      if (bits == 8) return with(std::uint8_t()), true;
+      if (bits == 16) return with(std::uint16_t()), true;
+      if (bits == 32) return with(std::uint32_t()), true;
+      if (bits == 64) return with(std::uint64_t()), true;
+      return false;
+    case dtype_kind::signed_integer:
+      if (bits == 8) return with(std::int8_t()), true;
+      if (bits == 16) return with(std::int16_t()), true;
+      if (bits == 32) return with(std::int32_t()), true;
+      if (bits == 64) return with(std::int64_t()), true;
+      return false;
+    case dtype_kind::floating:
+      if (bits == 32) return with(float()), true;
+      if (bits == 64) return with(double()), true;
+      return false;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool has_weighted_means(const dtype& type) noexcept {
+  return for_type(type, [](auto) {});
+}
+
+void weighted_means(const pixel_planes& from, const axis_taps& down, const axis_taps& across, bool by_axis,
+                    double* means, double* weight) {
+  for_type(from.type, [&](auto item) {
+    typed_means<decltype(item)> work(from, down, across);
+    if (from.valid == nullptr) {
+      work.all(means, weight);
+    } else if (by_axis) {
+      work.valid_by_axis(means, weight);
+    } else {
+      work.valid_at_once(means, weight);
+    }
+  });
+}
+
+}  // namespace penstock::inline v0
