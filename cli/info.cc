@@ -160,6 +160,10 @@ int info(const session& speak, const std::string& uri) {
   if (!found.ok()) return speak.fail(found.error());
   if (const auto* g = std::get_if<group>(&*found)) return describe_group(speak, *g, true);
   const array& a = std::get<array>(*found);
+  if (a.format() == "tiff") {
+    const char* const words[] = {"penstock", "info", uri.c_str(), "--json"};
+    try_in_python(speak.as_json ? 4 : 3, words);
+  }
   return speak.as_json ? speak.print_document(array_json(a)) : speak.print(array_text(a));
 }
 

@@ -17,6 +17,8 @@ extern char** environ;
 namespace penstock::inline v0::cli {
 namespace {
 
+constexpr const char* kWithin = "PENSTOCK_VERB_IN_PYTHON";
+
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> out;
   for (auto& word : words) out.push_back(word.data());
@@ -42,21 +44,34 @@ bool has_package(const std::string& python) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+std::string interpreter() {
+  const char* const chosen = std::getenv("PENSTOCK_PYTHON");
+  return chosen != nullptr && *chosen != '\0' ? chosen : "python3";
+}
+
+void replace_by(const std::string& python, int argc, const char* const* argv) {
+  std::vector<std::string> words = {python, "-m", "penstock"};
+  words.insert(words.end(), argv + 1, argv + argc);
+  signal(SIGPIPE, SIG_DFL);  // what is ignored stays ignored in the program that follows
+  setenv(kWithin, "1", 1);
+  execvp(python.c_str(), pointers(words).data());
+}
+
 }  // namespace
 
 int run_in_python(const session& speak, int argc, const char* const* argv) {
-  const char* chosen = std::getenv("PENSTOCK_PYTHON");
-  const std::string python = chosen != nullptr && *chosen != '\0' ? chosen : "python3";
+  const std::string python = interpreter();
   error failure(errc::unsupported, fmt::format("'penstock {}' needs the Python package", argv[1]));
   failure.note(fmt::format("'{} -c \"import penstock\"' fails", python));
   failure.note("install the package, or name its interpreter in PENSTOCK_PYTHON");
   if (!has_package(python)) return speak.fail(failure);
-
-  std::vector<std::string> words = {python, "-m", "penstock"};
-  words.insert(words.end(), argv + 1, argv + argc);
-  signal(SIGPIPE, SIG_DFL);  // what is ignored stays ignored in the program that follows
-  execvp(python.c_str(), pointers(words).data());
+  replace_by(python, argc, argv);
   return speak.fail(failure);
+}
+
+void try_in_python(int argc, const char* const* argv) {
+  if (std::getenv(kWithin) != nullptr) return;  // that is where this comes from
+  if (const std::string python = interpreter(); has_package(python)) replace_by(python, argc, argv);
 }
 
 }  // namespace penstock::inline v0::cli

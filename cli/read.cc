@@ -28,6 +28,8 @@ constexpr std::uint64_t kSlabBytes = std::uint64_t{256} << 20;
 struct read_arguments {
   std::string uri, selection;
   std::string output, format;
+  std::vector<std::string> bounds, shape;
+  std::string resampling;
   unsigned threads = 0;
   bool force = false;
 };
@@ -212,11 +214,18 @@ void add_read(CLI::App& program, bool& as_json, action& chosen) {
   verb->add_option("--threads", given->threads, "Threads that decode; the processor's cores without it")
       ->check(CLI::Range(1, 4096).description(""));
   verb->add_flag("--force", given->force, "Replace the file if it exists");
+  // For the help alone: with it the verb is Python's.
+  verb->add_option("--bounds", given->bounds,
+                   "Of an image: left bottom right top, in the units of its CRS; to out.npy or out.png")
+      ->expected(4);
+  verb->add_option("--shape", given->shape, "With --bounds: rows and columns of the result")->expected(2);
+  verb->add_option("--resampling", given->resampling, "With --bounds: nearest, average or bilinear");
   verb->add_flag("--json", as_json, "Print one JSON document");
   verb->footer(
       "The file appears complete or not at all.\n\n"
       "Examples:\n  penstock read data.zarr '0, :5'\n  penstock read data.zarr '::2' -o even.npy --force\n"
-      "  penstock read data.zarr -o - --format bin | md5sum");
+      "  penstock read data.zarr -o - --format bin | md5sum\n"
+      "  penstock read scene.tif --bounds 500000 4585000 510000 4595000 --shape 512 512 -o part.png");
   verb->callback([given, &chosen] { chosen = [given](const session& speak) { return read(speak, *given); }; });
 }
 

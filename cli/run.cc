@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <new>
 #include <sstream>
 
@@ -24,9 +25,12 @@ Exit status: 0 done, 1 failed, 2 wrong usage.)";
 int run_verb(int argc, const char* const* argv) {
   session speak;
   for (int i = 1; i < argc; ++i) speak.as_json = speak.as_json || std::string_view(argv[i]) == "--json";
-  if (argc > 1 && (std::string_view(argv[1]) == "demo" || std::string_view(argv[1]) == "bench")) {
-    return run_in_python(speak, argc, argv);
-  }
+  const std::string_view verb = argc > 1 ? argv[1] : "";
+  const auto has = [&](std::string_view option) {
+    return std::any_of(argv, argv + argc,
+                       [&](std::string_view each) { return each.substr(0, each.find('=')) == option; });
+  };
+  if (verb == "demo" || verb == "bench" || (verb == "read" && has("--bounds"))) return run_in_python(speak, argc, argv);
 
   CLI::App program("Reads chunked N-dimensional arrays at the machine's speed.", "penstock");
   program.footer(kExamples);

@@ -29,6 +29,8 @@ void add_demo(CLI::App& program);
 
 /// Replaces this process by Python's `penstock VERB ARGUMENTS`; returns only where that is not possible.
 int run_in_python(const session& speak, int argc, const char* const* argv);
+/// The same for a verb that this program has in a shorter form: returns where Python has no package, or asked itself.
+void try_in_python(int argc, const char* const* argv);
 
 /// What a verb opens: the array or group at `uri`, with a context of its own.
 result<node> open_node(const std::string& uri, unsigned threads = 0);

@@ -1,6 +1,6 @@
 """The command line program: `penstock`, or `python -m penstock`.
 
-The verbs are the C++ program's; `demo`, `bench` and the check of tables are Python.
+The verbs are the C++ program's; `demo`, `bench`, the check of tables and, of images, `info` and `read --bounds` are Python.
 """
 
 from __future__ import annotations
@@ -21,7 +21,17 @@ def main() -> int:
         except KeyboardInterrupt:
             return 130
         return status or 0
+    if verb == "read" and any(each.partition("=")[0] == "--bounds" for each in sys.argv):
+        from penstock._window_cli import main as read_bounds
 
+        return read_bounds(sys.argv[2:])
+    others = [each for each in sys.argv[2:] if each != "--json"]
+    if verb == "info" and len(others) == 1 and not others[0].startswith("-"):
+        from penstock._tiff_report import is_tiff_name
+        from penstock._tiff_report import main as info
+
+        if is_tiff_name(others[0]):
+            return info(sys.argv[2:])
     if verb == "check":
         from penstock import _table_check
 

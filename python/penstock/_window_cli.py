@@ -1,0 +1,127 @@
+"""`penstock read scene.tif --bounds ... -o out.png`: a window of an image as a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import struct
+import zlib
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock._array import Array
+from penstock._errors import ConflictError, Error, InvalidArgumentError, UnsupportedError, _make
+from penstock._open import open as open_array
+from penstock._resample import KERNELS
+from penstock._tiff_report import fail
+from penstock._window import read_window
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _make(InvalidArgumentError, f"{message}; see 'penstock read --help'")
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the verb; returns the exit status."""
+    as_json = "--json" in arguments
+    parser = _Parser(prog="penstock read", add_help=False)
+    parser.add_argument("target")
+    parser.add_argument("--bounds", nargs=4, type=float, required=True)
+    parser.add_argument("--shape", nargs=2, type=int)
+    parser.add_argument("--resampling", choices=KERNELS, default="nearest")
+    parser.add_argument("-o", "--output", required=True)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--force", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    try:
+        given = parser.parse_args(arguments)
+        encode = _encoder_of(given.output)
+        if os.path.exists(given.output) and not given.force:
+            raise _make(ConflictError, f"'{given.output}' exists; --force replaces it")
+    except Error as error:
+        return fail(error, as_json, 2 if isinstance(error, InvalidArgumentError | UnsupportedError) else 1)
+    try:
+        a = open_array(given.target)
+        if not isinstance(a, Array):
+            raise _make(InvalidArgumentError, f"'{given.target}' is a group, not an array")
+        values = read_window(a, given.bounds, given.shape, given.resampling, threads=given.threads)
+        nodata = getattr(a, "nodata", None)
+        _write(given.output, encode(values, nodata))
+    except Error as error:
+        return fail(error, as_json)
+    if as_json:
+        facts = {"uri": a.uri, "bounds": given.bounds, "dtype": str(values.dtype), "shape": values.shape}
+        print(json.dumps(facts | {"output": given.output}, indent=2))
+    return 0
+
+
+def _encoder_of(name: str) -> Any:
+    ending = os.path.splitext(name)[1].lower()
+    if ending == ".npy":
+        return lambda values, nodata: npy(values)
+    if ending == ".png":
+        return lambda values, nodata: png(to_pixels(values, nodata))
+    if ending in (".tif", ".tiff"):
+        raise _make(UnsupportedError, "windows are not written as TIFF yet; .npy keeps the values, .png shows them")
+    raise _make(InvalidArgumentError, f"a window is written to out.npy or out.png, not to '{name}'")
+
+
+def npy(values: npt.NDArray[Any]) -> bytes:
+    """The array as a .npy file."""
+    import io
+
+    file = io.BytesIO()
+    np.save(file, values)
+    return file.getvalue()
+
+
+def to_pixels(values: npt.NDArray[Any], nodata: float | None = None) -> npt.NDArray[np.uint8]:
+    """(bands, y, x) as a picture (y, x) or (y, x, 3 or 4): the first one, three or four bands.
+
+    Bytes stay what they are. All else is stretched from the 2nd to the 98th percentile of what is no nodata (which
+    becomes black), all bands alike.
+    """
+    values = values.reshape(-1, *values.shape[-2:])
+    values = values[: len(values) if len(values) in (1, 3, 4) else 3 if len(values) > 4 else 1]
+    if values.dtype != np.uint8:
+        numbers = values.real.astype(np.float64)
+        known = np.isfinite(numbers)
+        if nodata is not None:
+            known &= values != nodata
+        low, high = np.percentile(numbers[known], (2, 98)) if known.any() else (0.0, 1.0)
+        scaled = (numbers - low) * (255 / (high - low if high > low else 1.0))
+        values = np.where(known, np.clip(scaled, 0, 255), 0).astype(np.uint8)
+    return np.ascontiguousarray(values[0] if len(values) == 1 else np.moveaxis(values, 0, -1))
+
+
+def png(pixels: npt.NDArray[np.uint8]) -> bytes:
+    """A PNG of (y, x), (y, x, 3) or (y, x, 4) bytes. Source: RFC 2083."""
+    rows, columns = pixels.shape[:2]
+    color = {1: 0, 3: 2, 4: 6}[1 if pixels.ndim == 2 else pixels.shape[2]]
+    lines = pixels.reshape(rows, -1)
+    filtered = np.empty((rows, 1 + lines.shape[1]), np.uint8)
+    filtered[:, 0] = 2  # each line as what it adds to the one above
+    filtered[:, 1:] = np.diff(lines, axis=0, prepend=np.zeros((1, lines.shape[1]), np.uint8))
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", columns, rows, 8, color, 0, 0, 0)
+    body = zlib.compress(filtered.tobytes(), 6)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+
+
+def _write(name: str, data: bytes) -> None:
+    """Complete or not at all."""
+    beside = f"{name}.{os.getpid()}.part"
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+        os.replace(beside, name)
+    finally:
+        if os.path.exists(beside):
+            os.remove(beside)

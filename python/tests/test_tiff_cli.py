@@ -1,0 +1,179 @@
+"""`penstock info`, `check` and `read --bounds` on TIFFs, against rio-cogeo and what `read_window` reads."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from test_cli import document, run
+from test_tiff import SELECTION, picture
+
+pytestmark = pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+
+
+def scene(path: Path, driver: str = "COG", dtype: str = "u1", **options: Any) -> np.ndarray:
+    rasterio = pytest.importorskip("rasterio")
+    values = picture(dtype, (3, 700, 600))
+    options = {"crs": "EPSG:32633", "transform": rasterio.Affine(10, 0, 500000, 0, -10, 4600000)} | options
+    with rasterio.open(path, "w", driver=driver, width=600, height=700, count=3, dtype=values.dtype.name,
+                       compress="deflate", **options) as file:  # fmt: skip
+        file.write(values)
+        file.update_tags(SEASON="winter")
+    return values
+
+
+def test_a_cog_is_described_as_rio_cogeo_describes_it(tmp_path):
+    scene(tmp_path / "x.tif", blocksize=256, nodata=3)
+    facts = document("info", tmp_path / "x.tif")
+    assert facts["COG"] is True
+    assert facts["COG_errors"] == facts["COG_warnings"] == []
+    assert facts["GEO"]["CRS"] == "EPSG:32633"
+    assert [(each["Width"], each["Height"], each["Decimation"]) for each in facts["IFD"]] == [
+        (600, 700, 0),
+        (300, 350, 2),
+        (150, 175, 4),
+    ]
+    text = run("info", tmp_path / "x.tif").stdout
+    for line in ("Driver: GTiff", "COG: True", "Compression: DEFLATE", "    NoData:           3", "    SEASON: winter"):
+        assert line in text.splitlines()
+    rio_cogeo = pytest.importorskip("rio_cogeo")
+    theirs = rio_cogeo.cog_info(str(tmp_path / "x.tif")).model_dump(by_alias=True)
+    assert facts["COG"] == theirs["COG"]
+    assert facts["Compression"] == theirs["Compression"]
+    for section in ("Profile", "GEO"):
+        for name in facts[section].keys() & theirs[section].keys():
+            value, other = facts[section][name], theirs[section][name]
+            if isinstance(other, tuple) and isinstance(other[0], float):
+                assert value == pytest.approx(list(other)), name
+            else:
+                assert value == (list(other) if isinstance(other, tuple) else other), name
+    for ours, their in zip(facts["IFD"], theirs["IFD"], strict=True):
+        assert {name: list(v) if isinstance(v, tuple) else v for name, v in their.items()}.items() <= ours.items()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"driver": "GTiff"},
+        {"driver": "GTiff", "tiled": True},
+        {"driver": "GTiff", "tiled": True, "overviews": [2, 4]},
+        {"driver": "GTiff", "tiled": True, "overviews": [2, 4], "beside": True},
+        {"driver": "COG", "overviews": "NONE"},
+        {"driver": "COG", "edited": True},
+        {"driver": "COG"},
+    ],
+    ids=str,
+)
+def test_files_are_cogs_where_the_validator_says_so(tmp_path, options):
+    rasterio = pytest.importorskip("rasterio")
+    rio_cogeo = pytest.importorskip("rio_cogeo")
+    path = tmp_path / "x.tif"
+    options = dict(options)
+    edited, beside, factors = (options.pop(name, None) for name in ("edited", "beside", "overviews"))
+    if isinstance(factors, str):
+        options["overviews"] = factors
+    scene(path, **options)
+    if isinstance(factors, list):
+        with rasterio.Env(TIFF_USE_OVR=bool(beside)), rasterio.open(path, "r+") as file:
+            file.build_overviews(factors)
+    if edited:
+        with rasterio.open(path, "r+", IGNORE_COG_LAYOUT_BREAK="YES") as file:
+            file.write(picture("u1", (3, 700, 600), 3))
+            file.update_tags(MUCH="x" * 1000)
+    valid, errors, warnings = rio_cogeo.cog_validate(path, quiet=True)
+    facts = document("info", path)
+    assert facts["COG"] == valid, (errors, facts["COG_errors"])
+    assert len(facts["COG_warnings"]) == len(warnings)
+    assert facts["Profile"]["Tiled"] == (options.get("tiled", False) or options["driver"] == "COG")
+
+
+@pytest.mark.parametrize("path", sorted(SELECTION.rglob("*.tif*")), ids=lambda path: path.name)
+def test_real_files_are_described(path):
+    facts = document("info", path)
+    assert facts["shape"] == list(ps.open(path).shape)
+    assert run("info", path).stdout.startswith("Driver: GTiff\n")
+
+
+def test_what_is_no_tiff_is_refused_in_the_programs_words(tmp_path):
+    (tmp_path / "x.tif").write_bytes(b"II*\0 and no more")
+    assert document("info", tmp_path / "x.tif", status=1)["error"]["code"] == "corrupt_data"
+    assert document("info", tmp_path / "none.tif", status=1)["error"]["code"] == "not_found"
+
+
+def test_check_decodes_every_tile(tmp_path):
+    scene(tmp_path / "x.tif", blocksize=256)
+    assert "9 of 9 chunks good" in run("check", tmp_path / "x.tif").stdout
+    data = bytearray((tmp_path / "x.tif").read_bytes())
+    data[-3000:-2000] = bytes(1000)
+    (tmp_path / "x.tif").write_bytes(data)
+    found = document("check", tmp_path / "x.tif", status=1)
+    assert found["arrays"][0]["failed"] >= 1
+    assert found["arrays"][0]["failures"][0]["cell"].startswith("tile (row")
+
+
+BOUNDS = ("501000", "4594000", "505000", "4599000")
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4"])
+def test_a_window_is_written_as_npy_and_png(tmp_path, dtype):
+    scene(tmp_path / "x.tif", dtype=dtype, blocksize=256)
+    output = tmp_path / "out.npy"
+    common = ("read", tmp_path / "x.tif", "--bounds", *BOUNDS, "--shape", "100", "80", "--resampling", "average")
+    facts = document(*common, "-o", output)
+    wanted = ps.read_window(ps.open(tmp_path / "x.tif"), tuple(map(float, BOUNDS)), (100, 80), "average")
+    assert facts["shape"] == [3, 100, 80]
+    np.testing.assert_array_equal(np.load(output), wanted)
+    assert document(*common, "-o", output, status=1)["error"]["code"] == "conflict"
+    run(*common, "-o", tmp_path / "out.png")
+    image = pytest.importorskip("PIL.Image").open(tmp_path / "out.png")
+    assert image.size == (80, 100)
+    assert image.mode == "RGB"
+    pixels = np.asarray(image)
+    if dtype == "u1":
+        np.testing.assert_array_equal(pixels, np.moveaxis(wanted, 0, -1))
+    else:
+        assert (pixels == 0).mean() > 0.01
+        assert (pixels == 255).mean() > 0.01
+        order = np.argsort(wanted[0].ravel(), kind="stable")
+        assert (np.diff(pixels[..., 0].ravel()[order].astype(int)) >= 0).all()
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (5, 7, 3), (5, 7, 4)])
+def test_pngs_are_what_they_show(shape):
+    from penstock._window_cli import png
+
+    pixels = np.random.default_rng(2).integers(0, 256, shape, "u1")
+    image = pytest.importorskip("PIL.Image").open(io.BytesIO(png(pixels)))
+    np.testing.assert_array_equal(np.asarray(image), pixels)
+
+
+@pytest.mark.parametrize(
+    ("output", "bounds", "text"),
+    [
+        ("out.tif", BOUNDS, "not written as TIFF yet"),
+        ("out.jpg", BOUNDS, "out.npy or out.png"),
+        ("out.npy", ("1", "2", "x", "4"), "invalid float"),
+        ("out.npy", ("1", "2", "3"), "expected 4 arguments"),
+    ],
+)
+def test_wrong_windows_are_refused(tmp_path, output, bounds, text):
+    scene(tmp_path / "x.tif")
+    found = document("read", tmp_path / "x.tif", "--bounds", *bounds, "-o", tmp_path / output, status=2)
+    assert text in found["error"]["message"]
+    assert not (tmp_path / output).exists()
+
+
+def test_the_module_says_the_same(tmp_path):
+    scene(tmp_path / "x.tif")
+    import sys
+
+    words = [sys.executable, "-m", "penstock", "info", str(tmp_path / "x.tif")]
+    assert (
+        subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        == run("info", tmp_path / "x.tif").stdout
+    )
