@@ -111,7 +111,8 @@ def _colors(a: TiffArray, alpha: bool) -> tuple[str, ...]:
     names = list(named[: a.shape[0]]) + ["undefined"] * (a.shape[0] - len(named))
     if alpha and len(names) > len(named):
         names[-1] = "alpha"
-    return tuple(names)
+    given = a._roles("colorinterp")
+    return tuple(given.get(band, name).lower() for band, name in enumerate(names))
 
 
 def _structure(a: TiffArray) -> dict[str, str]:
