@@ -25,6 +25,7 @@ from penstock._shard_readers import join_arrays
 
 _WILD = "*?["
 _FIRST_BYTES = 1 << 16
+_THREADS = 4  # more of them only wait for h5py's lock
 # Parameters of codecs that only say how hard an encoder tried.
 _EFFORT = frozenset({"level", "clevel", "acceleration"})
 
@@ -68,7 +69,7 @@ def open_datasets(
     name = dataset.strip("/")
     sources = [Source.of(path, context, storage_options) for path in files]
     before = [source.stamp() for source in sources]
-    found = describe_all(list(files), [partial(_look, source, name, allow_holes) for source in sources])
+    found = describe_all(list(files), [partial(_look, source, name, allow_holes) for source in sources], _THREADS)
     shards = [shard for each in found for shard in each]
     described = _check(shards, axis) and _merged(shards, axis % len(shards[0].zarray["shape"]))
     if not described:

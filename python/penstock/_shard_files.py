@@ -12,7 +12,7 @@ from penstock._errors import CorruptDataError, Error, InvalidArgumentError, _mak
 from penstock._references import Described, ReferencedArray, open_described
 
 _NAMED = 5
-# Mostly they wait, for storage or for a library's lock.
+# Mostly they wait for storage.
 _THREADS = 32
 
 Made = TypeVar("Made")
@@ -24,7 +24,7 @@ def complain(what: str, bad: Sequence[str]) -> str:
     return f"{what}: {'; '.join(bad[:_NAMED])}{more}"
 
 
-def describe_all(names: Sequence[str], looks: Sequence[Callable[[], Made]]) -> list[Made]:
+def describe_all(names: Sequence[str], looks: Sequence[Callable[[], Made]], threads: int = _THREADS) -> list[Made]:
     """What each of `looks` gives, called side by side; what fails is named, the first five of it, in one error."""
 
     def one(look: Callable[[], Made]) -> Made | Exception:
@@ -35,7 +35,7 @@ def describe_all(names: Sequence[str], looks: Sequence[Callable[[], Made]]) -> l
 
     if not looks:
         raise _make(InvalidArgumentError, "there are no files to open")
-    with ThreadPoolExecutor(min(_THREADS, len(looks))) as pool:
+    with ThreadPoolExecutor(min(threads, len(looks))) as pool:
         found = list(pool.map(one, looks))
     failures = [(name, each) for name, each in zip(names, found, strict=True) if isinstance(each, Exception)]
     if not failures:
