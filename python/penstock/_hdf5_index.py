@@ -11,16 +11,19 @@ import numpy.typing as npt
 from penstock._errors import CorruptDataError, UnsupportedError, _make
 from penstock._hdf5_filters import codec_of
 from penstock._hdf5_types import StoredType, attributes_json, attributes_of, fill_json, stored_type
+from penstock._hdf5_virtual import describe_external, describe_virtual
 from penstock._references import Described, Object, describe_contiguous, pack_table
 
 _MOST_VARIABLE_BYTES = 1 << 28
 _MOST_CHAINS = 1000
 
 
-def describe_dataset(dataset: Any, file: Object, uri: str, read_at: Callable[[int, int], bytes]) -> Described:
+def describe_dataset(
+    dataset: Any, file: Object, uri: str, read_at: Callable[[int, int], bytes], depth: int = 0
+) -> Described:
     """The array that a dataset is, with the bytes in `file`. Raises `UnsupportedError` by name.
 
-    `read_at(offset, length)` gives bytes of the file.
+    `read_at(offset, length)` gives bytes of the file; `depth` says how many virtual datasets led here.
     """
     if dataset.shape is None:
         raise _make(UnsupportedError, "a dataset without a dataspace (H5S_NULL) is no array")
@@ -34,9 +37,14 @@ def describe_dataset(dataset: Any, file: Object, uri: str, read_at: Callable[[in
     zarray.update(compressor=None, filters=stored.codecs, fill_value=_fill(dataset, plist, stored))
     if stored.variable:
         _describe_variable(dataset, zarray, made)
-    elif dataset.is_virtual or dataset.external:
-        what = "virtual" if dataset.is_virtual else "external"
-        raise _make(UnsupportedError, f"{what} HDF5 datasets are not readable: their bytes lie in other files")
+    elif dataset.is_virtual:
+        if stored.shape:
+            raise _make(UnsupportedError, "virtual HDF5 datasets of arrays are not readable")
+        made = describe_virtual(dataset, plist, zarray, file, uri, describe_dataset, depth)
+        zarray = made.documents[".zarray"]
+        made.typed_attributes = typed
+    elif dataset.external:
+        describe_external(dataset, stored, zarray, file, made)
     elif dataset.chunks is not None:
         _describe_chunked(dataset, plist, stored, zarray, made, read_at)
     else:

@@ -1,0 +1,64 @@
+"""Opens and reads hostile HDF5 files, one after the other, with limits on memory; says which one it is at.
+
+hostile_hdf5.py penstock|h5py FILE...
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from contextlib import suppress
+from typing import Any
+
+MOST_BYTES = 1 << 26
+resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+
+
+def with_penstock(path: str) -> None:
+    import penstock as ps
+
+    def walk(node: Any, depth: int) -> None:
+        if not isinstance(node, ps.Group):
+            if node.nbytes <= MOST_BYTES:
+                node[...]
+            return
+        for name in node.keys()[:100] if depth < 6 else []:
+            try:
+                walk(node[name], depth + 1)
+            except ps.Error:
+                continue
+
+    with suppress(ps.Error):
+        walk(ps.open(path), 0)
+
+
+def with_h5py(path: str) -> None:
+    """What the above asks of the library, and nothing else."""
+    import h5py
+
+    def walk(node: Any, depth: int) -> None:
+        for name in node.attrs:
+            try:
+                node.attrs[name]
+            except Exception:
+                continue
+        if not hasattr(node, "keys"):
+            return
+        for name in sorted(node)[:100] if depth < 6 else []:
+            try:
+                walk(node[name], depth + 1)
+            except Exception:
+                continue
+
+    with suppress(Exception):
+        with h5py.File(path) as file:
+            names = sorted(file)
+        for name in names[:100]:
+            with h5py.File(path) as file:
+                walk(file[name], 1)
+
+
+for each in sys.argv[2:]:
+    print("at", each, flush=True)
+    (with_penstock if sys.argv[1] == "penstock" else with_h5py)(each)
+print("done", flush=True)
