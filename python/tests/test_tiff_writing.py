@@ -102,8 +102,9 @@ def test_what_is_written_reads_the_same_everywhere(tmp_path, compress, interleav
     pytest.importorskip("imagecodecs")
     path = tmp_path / "x.tif"
     written = 0
+    types = DTYPES[::3] if compress == "lzma" else DTYPES  # much memory for each tile, which machines give slowly
     for dtype, (bands, high, wide), big in itertools.product(
-        DTYPES, [(1, 83, 111), (3, 61, 33), (2, 17, 150), (5, 32, 32)], (False, True)
+        types, [(1, 83, 111), (3, 61, 33), (2, 17, 150), (5, 32, 32)], (False, True)
     ):
         values = picture(dtype, (bands, high, wide))
         levels = [values]
@@ -136,7 +137,7 @@ def test_what_is_written_reads_the_same_everywhere(tmp_path, compress, interleav
                         np.testing.assert_array_equal(file.read(), level, err_msg=label)
             check_layout(path, interleave == "band")
             written += 1
-    assert written >= 100
+    assert written >= 8 * len(types)
 
 
 @pytest.mark.parametrize("big", [False, True])
