@@ -1,7 +1,7 @@
 """The pages under docs/ say what is true: their Python runs, their commands work, their C++ stands in the examples.
 
-Python blocks of a page run in order, in one namespace, beside a fresh `data.zarr`. A line `expression  # -> text` also
-states the value's repr.
+Python blocks of a page run in order, in one namespace, beside a fresh `data.zarr` and `scene.tif`. A line
+`expression  # -> text` also states the value's repr.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def beside_data(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(prepared, tmp_path / "data.zarr")
+    shutil.copy(ROOT / "examples" / "scene.tif", tmp_path / "scene.tif")
     monkeypatch.chdir(tmp_path)
 
 
