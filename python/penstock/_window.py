@@ -86,7 +86,7 @@ def read_window(
         raise _make(
             UnsupportedError, f"values of {a.dtype} are read with resampling='nearest' only", f"array '{a.uri}'"
         )
-    masked = nodata is None and getattr(a, "has_mask", False)
+    masked = nodata is None and getattr(level, "has_mask", False)
     mask = _opened(a, level=number, mask=True, bands=None) if masked else None
     for part, strip in _strips(row_taps, column_taps, made.size // max(1, rows * columns)):
         values, low = _source(level, strip, column_taps, threads)

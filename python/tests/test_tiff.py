@@ -277,6 +277,15 @@ def test_overviews_and_masks_beside_the_file_are_as_rasterio_shows_them(tmp_path
         assert small.overviews == array.overviews
         assert small.bounds == pytest.approx(array.bounds)
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(small))[...], small[...])
+        assert small.has_mask
+        with rasterio.open(path, overview_level=level - 1) as source:
+            np.testing.assert_array_equal(ps.open(path, level=level, mask=True)[0], source.dataset_mask())
+    got = ps.read_window(array, shape=(75, 65), resampling="average")
+    with rasterio.open(path) as source:
+        wanted = source.read(out_shape=(2, 75, 65), resampling=Resampling.average)
+    valid = ps.open(path, level=2, mask=True)[0] != 0
+    assert np.abs(got.astype("i8") - wanted)[:, valid].max() <= 1
+    assert (got[:, ~valid] == 0).all()
     everywhere = ps.open({name: (tmp_path / name).read_bytes() for name in ("x.tif", "x.tif.ovr")}, "x.tif", level=2)
     np.testing.assert_array_equal(everywhere[...], ps.open(path, level=2)[...])
     with pytest.raises(ps.NotFoundError):

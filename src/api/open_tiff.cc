@@ -169,6 +169,18 @@ result<std::optional<found_image>> find_image(const node_place& at, const std::s
 /// Opening a file of storage without round trips is cheap enough to look for others beside it.
 bool looks_beside(const node_place& at) { return at.from->traits().request_bytes == 0; }
 
+/// Whether a file beside this one has the mask of that level.
+bool has_mask_beside(const node_place& at, std::uint64_t level) {
+  tiff_options options;
+  options.level = level;
+  auto found = find_image(at, ".msk", options);
+  if (!found.ok() && level > 0) {
+    options.level = level - 1;
+    found = find_image(at, ".msk.ovr", options);
+  }
+  return found.ok() && *found;
+}
+
 /// Adds the overviews of a file beside `whole`, and whether one has its mask. A damaged one says so when it is read.
 void add_side_files(const node_place& at, const tiff_options& options, found_image& whole) {
   if (whole.details.overviews.empty()) {
@@ -179,11 +191,7 @@ void add_side_files(const node_place& at, const tiff_options& options, found_ima
       whole.details.overviews.insert(whole.details.overviews.begin(), {beside.page_height, beside.page_width});
     }
   }
-  if (!whole.details.has_mask && !options.mask) {
-    const auto found = find_image(at, whole.suffix + ".msk", {});
-    whole.details.has_mask = found.ok() && *found && (*found)->details.page_width == whole.details.page_width &&
-                             (*found)->details.page_height == whole.details.page_height;
-  }
+  if (!whole.details.has_mask && !options.mask) whole.details.has_mask = has_mask_beside(at, options.level);
 }
 
 /// Finds an image in the file or, where the file itself has not got that level or mask, in the files beside it.
@@ -193,7 +201,7 @@ result<std::optional<found_image>> find_with_side_files(const node_place& at, co
   auto found = find_image(at, suffix, options);
   const bool may_be_beside = options.page == 0 && !options.ifd;
   if (found.ok()) {
-    if (*found && may_be_beside && looks_beside(at)) add_side_files(at, options, **found);
+    if (*found && may_be_beside && suffix.empty() && looks_beside(at)) add_side_files(at, options, **found);
     return found;
   }
   if (found.error().code() != errc::not_found || !may_be_beside || (options.level == 0 && !options.mask)) return found;
@@ -214,6 +222,8 @@ result<std::optional<found_image>> find_with_side_files(const node_place& at, co
   beside->details.page_width = whole->details.page_width;
   beside->details.page_height = whole->details.page_height;
   beside->details.overviews = std::move(whole->details.overviews);
+  if (!options.mask && looks_beside(at))
+    beside->details.has_mask = beside->details.has_mask || has_mask_beside(at, options.level);
   return beside;
 }
 
