@@ -10,8 +10,8 @@
 //                                             decoded chunks stand one after another in memory
 //   pread | decode | fresh | memcpy | chain | encode   -> NAME NANOSECONDS ENCODED_BYTES DECODED_BYTES
 //   inflate                                   the same answer, of zlib streams of shuffled 4-byte items: libdeflate,
-//   then
-//                                             the bytes back in order
+//                                             then the bytes back in order
+//   inflate_plain                             the same of zlib streams as they are: libdeflate alone
 //   one REPEATS | range REPEATS | whole REPEATS  -> NAME NANOSECONDS_PER_CHUNK
 //
 // The exit status is 1, with a line on stderr, where the input or a file is not as described.
@@ -139,7 +139,9 @@ class ceiling {
     } else if (command == "chain") {
       spent = chain_all();
     } else if (command == "inflate") {
-      spent = inflate_all(decoded_.get(decoded_bytes_));
+      spent = inflate_all(decoded_.get(decoded_bytes_), true);
+    } else if (command == "inflate_plain") {
+      spent = inflate_all(decoded_.get(decoded_bytes_), false);
     } else if (command == "encode") {
       spent = encode_all();
     } else {
@@ -187,7 +189,7 @@ class ceiling {
     });
   }
 
-  nanoseconds inflate_all(std::byte* into) {
+  nanoseconds inflate_all(std::byte* into, bool shuffled) {
     const std::byte* from = load();
     return on_all_chunks([=, this] {
       auto context =
@@ -195,12 +197,13 @@ class ceiling {
       auto scratch = std::make_shared<std::vector<std::byte>>(largest_decoded_);
       return [=](const chunk& which) {
         std::size_t made = 0;
-        if (libdeflate_zlib_decompress(context.get(), from + which.encoded_at, which.length, scratch->data(),
-                                       which.decoded, &made) != LIBDEFLATE_SUCCESS ||
+        std::byte* const to = shuffled ? scratch->data() : into + which.decoded_at;
+        if (libdeflate_zlib_decompress(context.get(), from + which.encoded_at, which.length, to, which.decoded,
+                                       &made) != LIBDEFLATE_SUCCESS ||
             made != which.decoded) {
           fail("a chunk is no zlib stream, or not of the size that was said");
         }
-        unshuffle(scratch->data(), into + which.decoded_at, which.decoded / 4);
+        if (shuffled) unshuffle(scratch->data(), into + which.decoded_at, which.decoded / 4);
       };
     });
   }

@@ -1,0 +1,217 @@
+"""GeoTIFFs: against GDAL (both of its drivers) and tifffile, and against the compression's library alone.
+
+The ceiling decodes the same tiles into warm memory and does nothing else: no predictor, no move of pixels to bands.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+from harness.result import Bar, Result
+from harness.setting import Setting
+from harness.timing import in_turns, once, paired
+from penstock.demo.benchmark_array import EncodedChunk
+
+WINDOW = 256
+
+
+def run(scenario: dict, setting: Setting) -> Result:
+    result = Result(scenario["name"], scenario["title"])
+    try:
+        import rasterio
+    except ImportError:
+        result.left_out["GDAL"] = "rasterio is not installed"
+        return result
+    warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+    path = written(rasterio, scenario, setting.folder)
+    works = {"whole": whole, "window": window, "window_opened": window, "open": open_all}
+    contestants = works[scenario["work"]](scenario, setting, result, path)
+    if result.failed:
+        return result
+    limit = scenario.get("ceiling")
+    if limit is None:
+        samples = in_turns(contestants, scenario["turns"])
+    else:
+        with setting.ceiling(tiles_of(path, scenario)) as ceiling:
+            contestants[f"ceiling {limit}"] = lambda: ceiling.measure(limit).seconds
+            samples = in_turns(contestants, scenario["turns"])
+        result.ceilings[f"{limit}_s"] = samples[f"ceiling {limit}"].best
+    taken = bytes_of(scenario)
+    for name, sample in samples.items():
+        if not name.startswith("ceiling "):
+            row = result.add(name, sample, bytes_out=taken) if taken else result.add(name, sample)
+            if limit:
+                row.fraction_of_ceiling = paired(sample, samples[f"ceiling {limit}"])
+    peers = [name for name in samples if name != "penstock" and not name.startswith("ceiling ")]
+    best = min(peers, key=lambda name: samples[name].best)
+    ratio = samples[best].best / samples["penstock"].best
+    result.bars.append(Bar(f"penstock against {best}, best runs", ratio, scenario["at_least_of_peers"], True, "x"))
+    if limit:
+        fraction = paired(samples["penstock"], samples[f"ceiling {limit}"])
+        text = f"penstock against {limit} alone, median of turns"
+        result.bars.append(Bar(text, fraction, scenario["at_least_of_ceiling"], True, "x"))
+    return result
+
+
+def bytes_of(scenario: dict) -> int:
+    bands, height, width = scenario["shape"]
+    item = np.dtype(scenario["dtype"]).itemsize
+    if scenario["work"] == "whole":
+        return int(bands * height * width * item)
+    return 0 if scenario["work"] == "open" else int(scenario["windows"] * bands * WINDOW * WINDOW * item)
+
+
+def whole(scenario: dict, setting: Setting, result: Result, path: Path) -> dict[str, Callable[[], float]]:
+    import rasterio
+
+    array = ps.open(path, context=ps.Context(threads=setting.threads))
+    out, theirs = np.empty(array.shape, array.dtype), np.empty(array.shape, array.dtype)
+
+    def gdal(driver: str) -> Callable[[], None]:
+        def work() -> None:  # opened anew: what it keeps of the last turn is no reading
+            with rasterio.open(path, driver=driver, num_threads=setting.threads) as file:
+                file.read(out=theirs)
+
+        return work
+
+    contestants = {"penstock": once(lambda: array.read(out=out))}
+    drivers = {"GDAL GTiff": "GTiff", "GDAL LIBERTIFF": "LIBERTIFF"}
+    for name, driver in drivers.items():
+        try:
+            gdal(driver)()
+        except rasterio.errors.RasterioError as error:
+            result.left_out[name] = str(error)
+            continue
+        array.read(out=out)
+        if not np.array_equal(out, theirs):
+            result.failed = f"penstock and {name} read different values"
+            return {}
+        contestants[name] = once(gdal(driver))
+    try:
+        import imagecodecs  # noqa: F401
+        import tifffile
+    except ImportError:
+        result.left_out["tifffile"] = "tifffile or imagecodecs is not installed"
+    else:
+        contestants["tifffile"] = once(lambda: tifffile.imread(path, maxworkers=setting.threads))
+    return contestants
+
+
+def window(scenario: dict, setting: Setting, result: Result, path: Path) -> dict[str, Callable[[], float]]:
+    import rasterio
+    from rasterio.windows import Window
+
+    context = ps.Context(threads=setting.threads)
+    rng = np.random.default_rng(2)
+    _, height, width = scenario["shape"]
+    places = [(int(y), int(x)) for y, x in rng.integers(0, (height - WINDOW, width - WINDOW), (scenario["windows"], 2))]
+    opened = scenario["work"] == "window_opened"
+    array = ps.open(path, context=context)
+
+    def ours() -> list[np.ndarray]:
+        read = []
+        for y, x in places:
+            a = ps.open(path, context=context) if opened else array
+            read.append(a[:, y : y + WINDOW, x : x + WINDOW])
+        return read
+
+    def gdal() -> list[np.ndarray]:
+        read = []
+        file = rasterio.open(path)
+        for y, x in places:
+            if opened:
+                file.close()
+                file = rasterio.open(path)
+            read.append(file.read(window=Window(x, y, WINDOW, WINDOW)))
+        file.close()
+        return read
+
+    if not all(map(np.array_equal, ours(), gdal())):
+        result.failed = "penstock and GDAL read different values"
+    return {"penstock": once(ours), "GDAL GTiff": once(gdal)}
+
+
+def open_all(scenario: dict, setting: Setting, result: Result, path: Path) -> dict[str, Callable[[], float]]:
+    import rasterio
+
+    data = path.read_bytes()
+    files = [path.with_name(f"{scenario['name']}_{i}.tif") for i in range(scenario["files"])]
+    for file in files:
+        file.write_bytes(data)
+
+    def ours() -> list[Any]:
+        found = []
+        for file in files:
+            a = ps.open(file)
+            found.append((a.shape[::-1][:2], str(a.dtype), a.epsg, a.transform, a.nodata))
+        return found
+
+    def gdal() -> list[Any]:
+        found = []
+        for file in files:
+            with rasterio.open(file) as f:
+                found.append(((f.width, f.height), f.dtypes[0], f.crs.to_epsg(), tuple(f.transform)[:6], f.nodata))
+        return found
+
+    if ours() != gdal():
+        result.failed = "penstock and GDAL say different things"
+    contestants = {"penstock": once(ours), "GDAL GTiff": once(gdal)}
+    try:
+        import tifffile
+    except ImportError:
+        result.left_out["tifffile"] = "it is not installed"
+        return contestants
+
+    def pages() -> list[Any]:
+        found = []
+        for file in files:
+            with tifffile.TiffFile(file) as f:
+                found.append((f.pages[0].shape, f.pages[0].geotiff_tags))
+        return found
+
+    contestants["tifffile"] = once(pages)
+    return contestants
+
+
+def tiles_of(path: Path, scenario: dict) -> list[EncodedChunk]:
+    import tifffile
+
+    with tifffile.TiffFile(path) as file:
+        page = file.pages[0]
+        decoded = page.tilewidth * page.tilelength * page.samplesperpixel * page.dtype.itemsize
+        return [
+            EncodedChunk(path, offset, count, decoded)
+            for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True)
+        ]
+
+
+def written(rasterio: Any, scenario: dict, folder: Path) -> Path:
+    """Like a photograph: smooth, with noise in the low bits."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{scenario['name']}.tif"
+    bands, height, width = scenario["shape"]
+    dtype = np.dtype(scenario["dtype"])
+    rng = np.random.default_rng(0)
+    options = {"driver": "GTiff", "width": width, "height": height, "count": bands, "dtype": dtype.name}
+    options |= {"tiled": True, "blockxsize": scenario["tile"], "blockysize": scenario["tile"], "interleave": "pixel"}
+    options |= {"compress": scenario["compression"], "predictor": scenario["predictor"], "num_threads": "all_cpus"}
+    if scenario["predictor"] == 1:
+        del options["predictor"]
+    options |= {"crs": "EPSG:32633", "transform": rasterio.Affine(10, 0, 500000, 0, -10, 4600000)}
+    with rasterio.open(path, "w", **options) as file:
+        step = scenario["tile"]
+        x = np.arange(width)
+        for top in range(0, height, step):
+            y = np.arange(top, min(top + step, height))[:, None]
+            for band in range(bands):
+                smooth = 100 + 60 * np.sin(x / (190 + 40 * band)) * np.cos(y / 230) + rng.normal(0, 2, (len(y), width))
+                scaled = smooth * (200 if dtype == np.uint16 else 1)
+                values = np.round(scaled, 2) if dtype.kind == "f" else scaled.clip(0, np.iinfo(dtype).max)
+                window = rasterio.windows.Window(0, top, width, len(y))
+                file.write(values.astype(dtype), band + 1, window=window)
+    return path
