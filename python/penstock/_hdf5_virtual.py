@@ -16,7 +16,6 @@ from penstock._hdf5_merge import merge
 from penstock._hdf5_types import StoredType
 from penstock._references import Described, Object, contiguous_blocks, pack_table
 
-_MOST_DEPTH = 8
 _MOST_SOURCES = 100_000
 
 Describe = Callable[[Any, Object, str, Callable[[int, int], bytes], int], Described]
@@ -62,8 +61,8 @@ def describe_virtual(
 
     Sources that are not there are the fill value, as HDF5 has it.
     """
-    if depth >= _MOST_DEPTH:
-        raise _refuse(f"of virtual datasets, {depth} deep,")
+    if depth:  # they could name each other, and themselves
+        raise _refuse("of virtual datasets")
     count = plist.get_virtual_count()
     if count > _MOST_SOURCES:
         raise _refuse(f"of {count} mappings")
@@ -137,8 +136,6 @@ def _source(
             raise _refuse("that take a part of a source")
         object_ = file if name == "." else source.file_object()
         made = describe(dataset, object_, f"{source.uri}/{path}", source.read_at, depth + 1)
-    if made.joined is not None:
-        raise _refuse("of virtual datasets")
     document = made.documents[".zarray"]
     if _native(document["dtype"]) != _native(zarray["dtype"]):
         raise _refuse(f"of {zarray['dtype']} whose sources are {document['dtype']}")

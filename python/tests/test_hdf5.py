@@ -443,6 +443,35 @@ def test_virtual_datasets_are_their_sources(tmp_path, options, stacked):
         array[...]
 
 
+def test_virtual_datasets_that_are_more_than_that_are_refused(tmp_path):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file["part"] = np.zeros((4, 6))
+        file["ints"] = np.zeros((4, 6), "i4")
+        file.create_dataset("big", data=np.zeros((4, 6), ">f8"))
+        every = {
+            "itself": [(np.s_[:4], h5py.VirtualSource(".", "itself", (4, 6)))] * 2,
+            "cross": [(np.s_[:4, :3], h5py.VirtualSource(".", "part", (4, 6))[:, :3])],
+            "two": [
+                (np.s_[:4, :3], h5py.VirtualSource(".", "a", (4, 3))),
+                (np.s_[4:, 3:], h5py.VirtualSource(".", "a", (4, 3))),
+            ],
+            "types": [(np.s_[:4], h5py.VirtualSource(".", "ints", (4, 6)))],
+            "orders": [
+                (np.s_[:4], h5py.VirtualSource(".", "part", (4, 6))),
+                (np.s_[4:], h5py.VirtualSource(".", "big", (4, 6))),
+            ],
+        }
+        for name, mappings in every.items():
+            layout = h5py.VirtualLayout((8, 6), "<f8")
+            for where, source in mappings:
+                layout[where] = source
+            file.create_virtual_dataset(name, layout)
+    for name in every:
+        with pytest.raises(ps.UnsupportedError, match="virtual HDF5 datasets"):
+            ps.open(path, dataset=name)
+
+
 def test_external_datasets_are_read_from_their_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     whole = values(">i4", (30, 7), 3)
