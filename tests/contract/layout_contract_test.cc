@@ -129,9 +129,9 @@ const layout_case kCases[] = {
 };
 
 /// 5 x 6 chunks in three objects; one in four was never written, one in five has codecs of its own.
-layout_case reference_case(std::string name, bool listed) {
+layout_case reference_case(std::string name, bool listed, bool joined = false) {
   layout_case out = zarr_case(std::move(name), 0, nullptr, "[9, 11]", "[2, 2]", "[\"bytes\"]");
-  out.make = [cells = out.make, listed]() -> std::shared_ptr<const chunk_layout> {
+  out.make = [cells = out.make, listed, joined]() -> std::shared_ptr<const chunk_layout> {
     bytes table(8);
     std::memcpy(table.data(), "PSREFS01", 8);
     const auto add = [&table](std::uint64_t value, int width) {
@@ -156,6 +156,11 @@ layout_case reference_case(std::string name, bool listed) {
     reference_layout::settings with;
     with.more_chains = {base->chains()[0]};
     with.objects = {"a", "b/c", "d"};
+    if (joined) {  // three rows behind six: the second chunk of the first array reaches beyond its end
+      auto rows = grid_axis::edges(9, {0, 2, 3, 5, 7, 9}, {2, 2, 2, 2, 2});
+      EXPECT_TRUE(rows.ok());
+      with.grid = chunk_grid::make({*rows, grid_axis::uniform(11, 2)}).value();
+    }
     auto made = reference_layout::make(base, *parsed, std::move(with));
     EXPECT_TRUE(made.ok()) << made.error().to_string();
     return made.ok() ? *made : nullptr;
@@ -169,7 +174,33 @@ layout_case reference_case(std::string name, bool listed) {
   return out;
 }
 
-const layout_case kReferences[] = {reference_case("references", true), reference_case("references_to_all", false)};
+const layout_case kReferences[] = {reference_case("references", true), reference_case("references_to_all", false),
+                                   reference_case("references_joined", true, true)};
+
+TEST(ReferenceLayout, RefusesCodecsThatMakeAnotherShapeThanTheChunkHas) {
+  const auto refusal = [](std::uint8_t cell, const extents& makes) {
+    const std::shared_ptr<const chunk_layout> base =
+        zarr_case("", 0, nullptr, "[9, 11]", "[2, 2]", "[\"bytes\"]").make();
+    bytes table(8);
+    std::memcpy(table.data(), "PSREFS01", 8);
+    for (const int each : {1, 0, 0, 0, 0, 0, 0, 0, 30, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 1, 0, 0, 0})
+      table.push_back(static_cast<std::byte>(each));
+    for (const int each : {int{cell}, 2, 1}) table.push_back(static_cast<std::byte>(each));
+    const std::vector<codec_config> codecs = {{"bytes", {}}};
+    reference_layout::settings with;
+    with.more_chains.push_back(codec_chain::compile(codecs, base->chains()[0].type(), makes).value());
+    with.objects = {"a"};
+    auto made = reference_layout::make(base, reference_table::parse(table).value(), std::move(with));
+    return made.ok() ? std::string() : made.error().to_string();
+  };
+  EXPECT_EQ(refusal(0, {2, 2}), "");
+  EXPECT_EQ(refusal(24, {1, 2}), "") << "the last row of chunks has one row of elements";
+  EXPECT_NE(refusal(0, {1, 2}).find("make (1, 2), 1 elements along dimension 0 of a chunk that has 2"),
+            std::string::npos)
+      << refusal(0, {1, 2});
+  EXPECT_NE(refusal(0, {3, 2}), "");
+  EXPECT_NE(refusal(5, {2, 1}), "") << "elements of two rows would be numbered in another way";
+}
 
 INSTANTIATE_TEST_SUITE_P(Reference, LayoutContract, testing::ValuesIn(kReferences),
                          [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
