@@ -178,7 +178,7 @@ result<report_slot*> device_engine::take_report() {
   report_slot* const slot = free_reports_.back();
   free_reports_.pop_back();
   // The slot's last read may still be on its way to the host.
-  if (slot->used) PENSTOCK_TRY(check(driver_.stream_wait_event(copy_, slot->done, 0), "cuStreamWaitEvent"));
+  if (slot->recorded) PENSTOCK_TRY(check(driver_.stream_wait_event(copy_, slot->done, 0), "cuStreamWaitEvent"));
   PENSTOCK_TRY(check(driver_.set_bytes(slot->device, 0, sizeof(failure_report), copy_), "cuMemsetD8Async"));
   slot->used = false;
   return slot;
@@ -281,7 +281,7 @@ result<> device_engine::finish(device_read& read) {
   PENSTOCK_TRY(
       check(driver_.copy_to_host(report.host, report.device, sizeof(failure_report), end), "cuMemcpyDtoHAsync"));
   PENSTOCK_TRY(check(driver_.event_record(report.done, end), "cuEventRecord"));
-  report.used = true;
+  report.used = report.recorded = true;
   return {};
 }
 

@@ -35,7 +35,8 @@ struct report_slot {
   device_address device = 0;
   failure_report* host = nullptr;  ///< page-locked; set once `done` has been reached
   event_ref done = nullptr;
-  bool used = false;  ///< `done` was recorded before
+  bool used = false;      ///< `done` was recorded by the read that has it now: `host` is of that read from then on
+  bool recorded = false;  ///< `done` was recorded by some read
 };
 
 /// One device of one context: streams, waves, page-locked memory, and the order between them.

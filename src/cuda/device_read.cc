@@ -83,8 +83,10 @@ bool device_read::has_room() const noexcept {
   return waiting_.load(std::memory_order_relaxed) == 0 && engine_->ring().has_room();
 }
 
+// The first thing that a worker does is to listen: a read that finds no room for its first request has to be woken too.
 bool device_read::can_advance() const noexcept {
-  return engine_->has_news() || has_refused_.load(std::memory_order_relaxed) ||
+  return !listening_.load(std::memory_order_relaxed) || engine_->has_news() ||
+         has_refused_.load(std::memory_order_relaxed) ||
          (waiting_.load(std::memory_order_relaxed) != 0 && engine_->freed() != tried_.load(std::memory_order_relaxed));
 }
 
@@ -123,7 +125,6 @@ const device_chain& device_read::chain_of(const source& from, std::uint16_t chai
 
 result<> device_read::take(const fetched_cells& what, read_buffer* buffer, worker_scratch& scratch) {
   auto* const arrived = static_cast<request_buffer*>(buffer);
-  listen();
   std::unique_ptr<parcel> made = take_parcel();
   placement where;
   // Lent bytes are copied as they are; where the host has a part in it, cells are put together anew.
@@ -295,7 +296,6 @@ result<> device_read::hand_over(std::unique_ptr<parcel> what) {
 
 result<> device_read::fill(std::uint32_t source_number, const source& from, cell_id cell) {
   (void)source_number;
-  listen();
   placement where;
   if (!place(from, cell, where)) return {};
   const std::uint32_t item_bytes = from.layout->chains()[0].type().item_bytes();
@@ -314,7 +314,21 @@ result<> device_read::fill(std::uint32_t source_number, const source& from, cell
 
 result<bool> device_read::advance(bool last) {
   const current_context current(engine_->api(), engine_->context());
+  listen();
   engine_->collect();
+  auto went = hand_over_kept();
+  if (!last || (went.ok() && !*went)) return went;
+  // However it ends, the wave that has cells of this read is told so, and nobody wakes the job afterwards.
+  auto ended = engine_->finish(*this);
+  if (listening_.exchange(false)) engine_->remove_listener(job_.get());
+  release_starts();
+  if (!went.ok()) return went;
+  if (!ended.ok()) return std::move(ended).error();
+  return true;
+}
+
+// False: something does not fit yet.
+result<bool> device_read::hand_over_kept() {
   PENSTOCK_TRY(decode_refused());
   for (;;) {
     const std::uint64_t freed = engine_->freed();
@@ -371,11 +385,6 @@ result<bool> device_read::advance(bool last) {
     waiting_.fetch_sub(1, std::memory_order_relaxed);
     if (next) give_parcel(std::move(next));
   }
-  if (!last) return true;
-  auto ended = engine_->finish(*this);
-  if (listening_.exchange(false)) engine_->remove_listener(job_.get());
-  release_starts();
-  if (!ended.ok()) return std::move(ended).error();
   return true;
 }
 
@@ -456,7 +465,8 @@ result<> device_read::synchronize() {
     PENSTOCK_TRY(with.check(with.event_synchronize(report_->done), "cuEventSynchronize"));
   }
   PENSTOCK_TRY(host_outcome());
-  if (report_->host->failed != 0) return describe(*report_->host);
+  // Without an end on the device the record is still that of an earlier read.
+  if (report_->used && report_->host->failed != 0) return describe(*report_->host);
   return {};
 }
 

@@ -85,6 +85,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   result<> take(const fetched_cells& what, read_buffer* buffer, worker_scratch& scratch) override;
   result<> fill(std::uint32_t source_number, const source& from, cell_id cell) override;
   result<bool> advance(bool last) override;
+  result<bool> hand_over_kept();
   void abandon() noexcept override { abandoned_.store(true, std::memory_order_relaxed); }
 
   // A cell for the host, with its encoded bytes.

@@ -115,7 +115,7 @@ job::progress read_job::step(unsigned worker) {
                          (sink == nullptr || sink->has_room());
   if (!arrived_.empty()) {
     take_arrived(lock, worker);
-  } else if (sink != nullptr && !advancing_ && sink->can_advance()) {
+  } else if (sink != nullptr && !advancing_ && !sunk_ && sink->can_advance()) {
     advance_sink(lock, false);
   } else if (!stopping() && next_index_ < index_count_ && may_issue) {
     issue_index(lock, worker);
@@ -172,7 +172,7 @@ void read_job::advance_sink(guard& lock, bool last) {
     fail(std::move(outcome).error());
     return;
   }
-  sunk_ = last && *outcome;
+  if (last) sunk_ = *outcome;
 }
 
 void read_job::nudge() {

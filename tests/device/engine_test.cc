@@ -172,6 +172,55 @@ TEST_F(DeviceEngine, AfterWarmUpNothingIsAllocatedAndNothingWaits) {
   ASSERT_EQ(driver.stream_synchronize(mine), cuda::kSuccess);
 }
 
+// News that came between the end of a read and that of its job once made it end twice: the record of failures was
+// copied twice, and only the second copy was waited for. Earlier reads have all page-locked memory here: a read that
+// finds no room for its first request has to be woken too.
+TEST_F(DeviceEngine, AReadEndsOnceWhateverNewsComes) {
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", benchmark_like());
+  const array opened = open_in(store, context_with({3, 64 * 1024, 3 * 65536, nullptr}));
+  const auto mine = make_stream();
+  penstock_fake_cuda_configure(7, 0, 20);
+  penstock_fake_cuda_reset_counts();
+  constexpr std::uint64_t kReads = 40;
+  for (std::uint64_t i = 0; i < kReads; ++i) {
+    auto made = read_to_device(opened, basic_selection());
+    ASSERT_TRUE(made.ok()) << made.error().to_string();
+    ASSERT_TRUE(made->order(reinterpret_cast<stream_handle>(mine)).ok());
+  }
+  ASSERT_EQ(driver.stream_synchronize(mine), cuda::kSuccess);
+  EXPECT_EQ(penstock_fake_cuda_count("cuMemcpyDtoHAsync"), kReads);
+}
+
+TEST_F(DeviceEngine, AReadThatFailsAtItsEndLeavesNothingBehind) {
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", benchmark_like());
+  model_options bad = benchmark_like();
+  bad.shards.reset();
+  bad.shape = {4 * 1024};
+  write_model(*store, "b/", bad);
+  // Headers that the device's scan refuses: the host decodes the chunk, and says what is wrong.
+  const std::vector<std::byte> none(100, std::byte{0x17});
+  const part whole(none);
+  ASSERT_TRUE(store->put("b/c/3", {&whole, 1}, {}).ok());
+  const auto ctx = context_with({});
+  const array good = open_in(store, ctx);
+  open_options where;
+  where.context = ctx;
+  where.path = "b";
+  const array broken = open_array(store, where).value();
+  for (int i = 0; i < 20; ++i) {
+    {
+      auto made = read_to_device(broken, basic_selection());
+      ASSERT_TRUE(made.ok());
+      const auto outcome = made->synchronize();
+      ASSERT_FALSE(outcome.ok());
+      EXPECT_EQ(outcome.error().code(), errc::corrupt_data);
+    }
+    ASSERT_EQ(read_device(good, basic_selection()), model.values);
+  }
+}
+
 TEST_F(DeviceEngine, WritesNothingBeforeTheCallersStreamIsThrough) {
   const auto store = make_memory_store();
   model_options raw = benchmark_like();
