@@ -116,7 +116,7 @@ std::string describe_chain(const std::string& codecs, const std::string& type,
 nb::bytes decode_on_host(const std::string& codec, const nb::bytes& encoded, std::uint64_t decoded_bytes) {
   buffer room;
   const auto content = call_engine([&]() -> result<std::span<const std::byte>> {
-    PENSTOCK_ASSIGN(const device::device_step step, device::step_of_codec(codec));
+    PENSTOCK_ASSIGN(const device::device_step step, device::step_of_codec(codec, as_span(encoded), decoded_bytes));
     PENSTOCK_ASSIGN(const auto out, room.reserve(decoded_bytes));
     const auto target = out.first(decoded_bytes);
     PENSTOCK_TRY(device::decode_on_host(std::span(&step, 1), as_span(encoded), target));

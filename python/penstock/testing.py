@@ -64,8 +64,9 @@ def codec_names() -> list[str]:
 def decode_on_host(codec: str, encoded: bytes | bytearray | memoryview, decoded_bytes: int) -> bytes:
     """Decode one chunk with the code of the GPU's decoders, run on the host: for tests, not for speed.
 
-    `codec` is "zstd", "lz4" (four bytes of size and a block, as numcodecs writes it), "lz4_block", "snappy", "blosc",
-    "zlib", "gzip" or "deflate". Returns exactly `decoded_bytes` bytes.
+    `codec` is "zstd", "lz4" (frames, or four bytes of size and a block, as numcodecs writes it), "lz4_frame",
+    "lz4_block", "snappy", "blosc", "zlib", "gzip", "deflate", or "lzw" and "packbits" as TIFF has them. Returns exactly
+    `decoded_bytes` bytes.
 
     Raises CorruptDataError where the bytes are damaged or decode to another size, UnsupportedError for other codecs and
     for what the GPU leaves to the host (dictionaries, more than 128 MiB of zstd, streams of very small blocks).

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "codec/number_codec.h"
+#include "codec/portable_form.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -34,7 +35,7 @@ T plus(T a, T b) noexcept {
   }
 }
 
-class delta_codec final : public number_codec {
+class delta_codec final : public number_codec, public has_portable_form {
  public:
   explicit delta_codec(const number_types& types)
       : number_codec(types.decoded_number, types.encoded_number),
@@ -43,6 +44,15 @@ class delta_codec final : public number_codec {
 
   std::string_view name() const override { return "delta"; }
   std::string describe() const override { return description_; }
+
+  // Sums of floats depend on their order, and those of booleans do not wrap.
+  std::optional<portable_form> portable() const override {
+    if (!is_integer(decoded_.kind) || !is_integer(encoded_.kind) || !is_integer(sum_)) return std::nullopt;
+    portable_form out{portable_form::kind::delta};
+    out.decoded = decoded_;
+    out.encoded = encoded_;
+    return out;
+  }
 
  private:
   result<> decode_numbers(std::span<const std::byte> encoded, std::byte* out) const override {

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
+#include "codec/portable_form.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -51,10 +52,16 @@ void pack_booleans(const std::byte* from, std::byte* to, std::size_t count) noex
   }
 }
 
-class boolean_packbits_codec final : public byte_codec {
+class boolean_packbits_codec final : public byte_codec, public has_portable_form {
  public:
   std::string_view name() const override { return "packbits"; }
   std::string describe() const override { return "packbits"; }
+  std::optional<portable_form> portable() const override {
+    portable_form out{portable_form::kind::packed_bits};
+    out.highest_first = true;
+    out.padding = portable_form::padding_place::first_byte;
+    return out;
+  }
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {
     return decoded_bytes / 8 + (decoded_bytes % 8 != 0 ? 2 : 1);
   }
@@ -91,14 +98,15 @@ struct packed_layout {
   std::uint32_t first = 0, bits = 1;
   bool sign = false;
   bool big_endian = false;  // in memory
-  enum class padding_place : std::uint8_t { none, first_byte, last_byte } padding = padding_place::none;
+  using padding_place = portable_form::padding_place;
+  padding_place padding = padding_place::none;
 
   std::uint64_t total_bits() const noexcept { return components * bits; }
   std::uint64_t packed_bytes() const noexcept { return (total_bits() + 7) / 8; }
   std::uint64_t encoded_bytes() const noexcept { return packed_bytes() + (padding == padding_place::none ? 0 : 1); }
 };
 
-class packbits_codec final : public byte_codec {
+class packbits_codec final : public byte_codec, public has_portable_form {
  public:
   explicit packbits_codec(const packed_layout& layout) noexcept : layout_(layout) {}
 
@@ -108,6 +116,12 @@ class packbits_codec final : public byte_codec {
                               : fmt::format("packbits(bits {} to {})", layout_.first, layout_.first + layout_.bits - 1);
   }
   std::uint64_t max_encoded_bytes(std::uint64_t) const override { return layout_.encoded_bytes(); }
+  std::optional<portable_form> portable() const override {
+    if (layout_.bits != 1 || layout_.bytes != 1 || layout_.first != 0 || layout_.sign) return std::nullopt;
+    portable_form out{portable_form::kind::packed_bits};
+    out.padding = layout_.padding;
+    return out;
+  }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch&) const override {

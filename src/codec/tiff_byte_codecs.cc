@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "codec/codec_chain.h"
 #include "codec/library_contexts.h"
+#include "codec/portable_form.h"
 #include "codec/tiff_codecs.h"
 
 namespace penstock::inline v0 {
@@ -27,9 +28,10 @@ class decoding_codec : public byte_codec {
   std::string_view name_;
 };
 
-class packbits_codec final : public decoding_codec {
+class packbits_codec final : public decoding_codec, public has_portable_form {
  public:
   packbits_codec() noexcept : decoding_codec("tiff.packbits") {}
+  std::optional<portable_form> portable() const override { return portable_form{portable_form::kind::tiff_packbits}; }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch&) const override {
@@ -58,9 +60,10 @@ class packbits_codec final : public decoding_codec {
   }
 };
 
-class bit_reversal_codec final : public decoding_codec {
+class bit_reversal_codec final : public decoding_codec, public has_portable_form {
  public:
   bit_reversal_codec() noexcept : decoding_codec("tiff.bit_reversal") {}
+  std::optional<portable_form> portable() const override { return portable_form{portable_form::kind::reversed_bits}; }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch&) const override {
@@ -94,9 +97,10 @@ std::span<const std::byte> keep_needed(std::span<const std::byte> all, std::span
   return out.first(made);
 }
 
-class deflate_codec final : public decoding_codec {
+class deflate_codec final : public decoding_codec, public has_portable_form {
  public:
   deflate_codec() noexcept : decoding_codec("tiff.deflate") {}
+  std::optional<portable_form> portable() const override { return portable_form{portable_form::kind::tiff_deflate}; }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch& scratch) const override {
@@ -118,10 +122,14 @@ class deflate_codec final : public decoding_codec {
 };
 
 /// A codec of the registry, whose streams may hold more than is needed.
-class generous_codec final : public decoding_codec {
+class generous_codec final : public decoding_codec, public has_portable_form {
  public:
   generous_codec(std::string_view name, std::shared_ptr<const byte_codec> inner) noexcept
       : decoding_codec(name), inner_(std::move(inner)) {}
+  std::optional<portable_form> portable() const override {
+    if (inner_->name() != "zstd") return std::nullopt;
+    return portable_form{portable_form::kind::tiff_zstd};
+  }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch& scratch) const override {

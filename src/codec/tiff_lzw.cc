@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 
+#include "codec/portable_form.h"
 #include "codec/tiff_codecs.h"
 
 namespace penstock::inline v0 {
@@ -141,10 +142,11 @@ result<std::size_t> decode_lzw(std::span<const std::byte> encoded, std::span<std
   return static_cast<std::size_t>(to - begin);
 }
 
-class lzw_codec final : public byte_codec {
+class lzw_codec final : public byte_codec, public has_portable_form {
  public:
   std::string_view name() const override { return "tiff.lzw"; }
   std::string describe() const override { return "lzw"; }
+  std::optional<portable_form> portable() const override { return portable_form{portable_form::kind::tiff_lzw}; }
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override { return 2 * decoded_bytes + 1024; }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "array/strided_copy.h"
+#include "codec/portable_form.h"
 #include "codec/tiff_rows.h"
 #include "codec/worker_scratch.h"
 
@@ -81,7 +82,7 @@ void copy_items(std::byte* to, std::ptrdiff_t to_step, const std::byte* from, st
   }
 }
 
-class samples_codec final : public byte_codec {
+class samples_codec final : public byte_codec, public has_portable_form {
  public:
   samples_codec(const tiff_samples& from, const dtype& type, std::vector<std::uint32_t> picked)
       : from_(from), item_(type.item_bytes()), picked_(std::move(picked)) {
@@ -100,6 +101,13 @@ class samples_codec final : public byte_codec {
                        from_.predictor == 1 ? "" : fmt::format(", predictor={}", from_.predictor));
   }
   std::uint64_t max_encoded_bytes(std::uint64_t) const override { return from_.bytes(); }
+
+  std::optional<portable_form> portable() const override {
+    portable_form out{portable_form::kind::tiff_samples};
+    out.samples = &from_;
+    out.picked = picked_;
+    return out;
+  }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch& scratch) const override {

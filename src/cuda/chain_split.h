@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "codec/codec_chain.h"
 #include "cuda/decode/wave.h"
 
@@ -28,7 +29,10 @@ device_chain split_chain(const codec_chain& chain);
 /// The same, with everything on the host: for cells that the device's decoders refuse.
 device_chain host_chain(const codec_chain& chain, std::string reason);
 
-/// `zstd(level=0), crc32c on the device`, `bz2 on the host (bz2 has no device decoder), then scatter on the device`.
+/// In decoding order: `crc32c, zstd(level=0) on the device`, `bz2(level=1) on the host (bz2 has no device decoder),
+/// shuffle(elementsize=4) on the device`.
 std::string describe(const device_chain& split);
+/// The same as `{"host": [...], "device": [...], "reason": "..."}`.
+json to_json(const device_chain& split);
 
 }  // namespace penstock::inline v0::cuda

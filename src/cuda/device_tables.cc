@@ -32,9 +32,7 @@ std::uint64_t pattern_of(device_wave& wave, std::span<const std::byte> item, std
 }
 
 bool same(std::span<const device::device_step> a, std::span<const device::device_step> b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& one, const auto& other) {
-    return one.kind == other.kind && one.item_bytes == other.item_bytes;
-  });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
 // The wave's batch for these steps, made at first need.

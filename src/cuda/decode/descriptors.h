@@ -107,8 +107,9 @@ struct part_wave {
   std::uint32_t reserved;
 };
 
-enum class lz_format : std::uint32_t { lz4_block = 0, snappy = 1, blosclz = 2 };
-enum class deflate_format : std::uint32_t { raw = 0, zlib = 1, gzip = 2 };
+enum class lz_format : std::uint32_t { lz4_block = 0, snappy = 1, blosclz = 2, packbits = 3 };
+/// `zlib_or_more`: the stream may decode to more than the part has and may be followed by anything.
+enum class deflate_format : std::uint32_t { raw = 0, zlib = 1, gzip = 2, zlib_or_more = 3 };
 
 /// What the transform kernel does with a part: bits 16 and up of its `parameter`. The low 16 bits are the bytes of an
 /// item.
@@ -117,7 +118,13 @@ enum class transform_kind : std::uint32_t {
   unshuffle = 1,     ///< byte i of every item together; bytes that are no whole item stay at the end as they are
   unbitshuffle = 2,  ///< bit i of every item together, over all whole multiples of 8 items; what is left stays as it is
   byte_swap = 3,     ///< item bytes 1 to 16; `source` may be `target`
+  reverse_bits = 4,  ///< of each byte
+  unpack_bits = 5,   ///< each bit becomes a byte; the parameter's low bits are packed_bits_*
 };
+
+inline constexpr std::uint32_t kHighestBitFirst = 1;     ///< of unpack_bits
+inline constexpr std::uint32_t kPaddingInFirstByte = 2;  ///< which counts the bits that are no items
+inline constexpr std::uint32_t kPaddingInLastByte = 4;
 
 constexpr std::uint32_t transform_parameter(transform_kind kind, std::uint32_t item_bytes) {
   return static_cast<std::uint32_t>(kind) << 16 | item_bytes;
@@ -126,10 +133,39 @@ constexpr std::uint32_t transform_parameter(transform_kind kind, std::uint32_t i
 /// The argument of the transform kernel: `blocks_per_part` thread blocks share a part. A part of a chunk that failed is
 /// left alone.
 struct transform_wave {
-  std::uint64_t parts;     ///< decode_part[part_count]; source_bytes equals target_bytes
+  std::uint64_t parts;     ///< decode_part[part_count]; source_bytes equals target_bytes, but for unpack_bits
   std::uint64_t statuses;  ///< u32[], by chunk
   std::uint32_t part_count;
   std::uint32_t blocks_per_part;
+};
+
+inline constexpr std::uint32_t kMostPicked = 32;
+
+/// How numbers lie in the rows of a TIFF strip or tile, and which of them are wanted.
+struct row_layout {
+  std::uint32_t rows, width;  ///< in pixels
+  std::uint32_t samples;      ///< of a pixel, as stored: 1 to 255
+  std::uint32_t item_bytes;   ///< of a sample: 1, 2, 4 or 8, and 16 where there is no predictor
+  std::uint32_t unit_bytes;   ///< what a byte order is about: half a complex number
+  std::uint32_t predictor;    ///< 1 none, 2 differences, 3 differences of bytes in planes
+  std::uint32_t big_endian;   ///< 0 or 1; of no meaning to predictor 3
+  std::uint32_t wanted;       ///< samples of a pixel that are wanted: 1 to kMostPicked
+  std::uint8_t picked[kMostPicked];
+
+  constexpr std::uint64_t stored_bytes() const {
+    return static_cast<std::uint64_t>(rows) * width * samples * item_bytes;
+  }
+  constexpr std::uint64_t made_bytes() const { return static_cast<std::uint64_t>(rows) * width * wanted * item_bytes; }
+  friend bool operator==(const row_layout&, const row_layout&) = default;
+};
+
+/// The argument of the rows kernel: `warps_per_part` thread blocks of one warp share a part.
+struct rows_wave {
+  std::uint64_t parts;     ///< decode_part[part_count]
+  std::uint64_t statuses;  ///< u32[], by chunk
+  std::uint32_t part_count;
+  std::uint32_t warps_per_part;
+  row_layout rows;
 };
 
 inline constexpr int kMaxBoxRank = 8;

@@ -20,11 +20,13 @@ namespace penstock::inline v0::device {
 result<> decode_on_host(std::span<const device_step> steps, std::span<const std::byte> encoded,
                         std::span<std::byte> out);
 
-/// The step that decodes what Zarr and numcodecs call `name`: zstd, lz4, snappy, blosc, zlib, gzip; and deflate and
-/// lz4_block for what those wrap.
+/// The step that decodes what Zarr and numcodecs call `name`: zstd, lz4, snappy, blosc, zlib, gzip; deflate and
+/// lz4_block for what those wrap; lz4_frame, and lzw and packbits as TIFF has them.
 ///
+/// "lz4" is a frame where `encoded` begins as one, and does not begin with `decoded_bytes` as numcodecs writes it.
 /// \error unsupported  No device decoder has this name.
-result<device_step> step_of_codec(std::string_view name);
+result<device_step> step_of_codec(std::string_view name, std::span<const std::byte> encoded,
+                                  std::uint64_t decoded_bytes);
 
 /// Runs what a wave emits for host addresses. \returns The status words.
 std::vector<std::uint32_t> run_wave_on_host(const decode_wave& wave);

@@ -41,6 +41,7 @@ struct inflate_shared {
   std::uint32_t stored_left;
   inflate_phase phase;
   std::uint32_t last;
+  std::uint32_t cut;  ///< 1: the stream has more than the part, and that may be
   std::uint32_t bad;
 };
 
@@ -271,13 +272,22 @@ class deflate_batch {
   std::uint32_t count_ = 0, literals_ = 0, run_ = 0;
 };
 
-/// Reads symbols until the block or the batch ends; false: damaged.
-PENSTOCK_DEVICE bool read_symbols(deflate_bits& bits, deflate_batch& batch, inflate_shared& shared) {
+/// Ends the reading of a stream that has more than the part.
+PENSTOCK_DEVICE bool cut_off(inflate_shared& shared) {
+  shared.cut = 1;
+  shared.phase = inflate_phase::trailer;
+  return true;
+}
+
+/// Reads symbols until the block or the batch ends; false: damaged. `or_more`: what the part has no room for is left
+/// out.
+PENSTOCK_DEVICE bool read_symbols(deflate_bits& bits, deflate_batch& batch, inflate_shared& shared, bool or_more) {
   while (!batch.full()) {
     bits.refill();
     const std::uint32_t symbol = next_symbol(bits, shared.lengths, shared.length_table, kLengthTableBits);
     if (bits.overrun() || symbol > 285) return false;
     if (symbol < 256) {
+      if (or_more && batch.room() == 0) return cut_off(shared);
       if (!batch.literal(symbol)) return false;
       continue;
     }
@@ -302,7 +312,11 @@ PENSTOCK_DEVICE bool read_symbols(deflate_bits& bits, deflate_batch& batch, infl
       bits.refill();
       distance = ((2 + code % 2) << extra) + 1 + bits.take(static_cast<int>(extra));
     }
-    if (bits.overrun() || !batch.match(length, distance)) return false;
+    if (bits.overrun()) return false;
+    const bool cut = or_more && length > batch.room();
+    if (cut) length = batch.room();
+    if (length != 0 && !batch.match(length, distance)) return false;
+    if (cut) return cut_off(shared);
   }
   return true;
 }
@@ -310,7 +324,7 @@ PENSTOCK_DEVICE bool read_symbols(deflate_bits& bits, deflate_batch& batch, infl
 /// Skips a zlib or gzip header; false: damaged. The reader stands on whole bytes.
 PENSTOCK_DEVICE_CALL bool skip_header(deflate_bits& bits, deflate_format format) {
   if (format == deflate_format::raw) return true;
-  if (format == deflate_format::zlib) {
+  if (format == deflate_format::zlib || format == deflate_format::zlib_or_more) {
     if (bits.left() < 2) return false;
     const std::uint32_t method = bits.byte(), flags = bits.byte();
     return (method & 15) == 8 && method >> 4 <= 7 && (method << 8 | flags) % 31 == 0 && (flags & 32) == 0;
@@ -365,6 +379,7 @@ PENSTOCK_DEVICE void read_inflate_batch(const decode_part& part, inflate_shared&
   deflate_bits bits({pointer<const std::uint8_t>(part.source), part.source_bytes}, shared);
   deflate_batch batch(shared, part.target_bytes);
   bool good = true;
+  const bool or_more = static_cast<deflate_format>(part.parameter) == deflate_format::zlib_or_more;
   while (good && !batch.full() && shared.phase != inflate_phase::trailer) {
     switch (shared.phase) {
       case inflate_phase::header:
@@ -375,12 +390,16 @@ PENSTOCK_DEVICE void read_inflate_batch(const decode_part& part, inflate_shared&
         good = read_block_header(bits, shared);
         break;
       case inflate_phase::codes:
-        good = read_symbols(bits, batch, shared);
+        good = read_symbols(bits, batch, shared, or_more);
         break;
       case inflate_phase::stored: {
         batch.finish();
         if (batch.full()) break;
         const std::uint32_t count = shared.stored_left;
+        if (or_more && count > batch.room() && count <= bits.left()) {
+          good = batch.stored(bits.here(), batch.room()) && cut_off(shared);
+          break;
+        }
         good = count <= bits.left() && batch.stored(bits.here(), count);
         if (good) bits.move(count);
         shared.phase = shared.last != 0 ? inflate_phase::trailer : inflate_phase::block;
@@ -417,18 +436,21 @@ PENSTOCK_DEVICE chunk_status check_trailer(const decode_part& part, inflate_shar
   const auto format = static_cast<deflate_format>(part.parameter);
   const std::uint32_t at = shared.at, made = shared.made, member = shared.member;
   lanes.sync();
-  const std::uint32_t bytes = format == deflate_format::raw ? 0 : format == deflate_format::zlib ? 4 : 8;
+  more = false;
+  if (shared.cut != 0) return chunk_status::ok;
+  const std::uint32_t bytes = format == deflate_format::raw ? 0 : format == deflate_format::gzip ? 8 : 4;
   if (part.source_bytes - at < bytes) return chunk_status::corrupt_stream;
   const auto* const trailer = pointer<const std::uint8_t>(part.source) + at;
   const byte_view content{pointer<const std::uint8_t>(part.target) + member, made - member};
   bool right = true;
-  if (format == deflate_format::zlib) right = reversed_bytes(load_bytes(trailer, 4)) == adler_by_warp(content, lanes);
+  if (format == deflate_format::zlib || format == deflate_format::zlib_or_more)
+    right = reversed_bytes(load_bytes(trailer, 4)) == adler_by_warp(content, lanes);
   if (format == deflate_format::gzip)
     right = load_bytes(trailer, 4) == crc_by_warp(content, kCrc32, lanes) && load_bytes(trailer + 4, 4) == content.size;
   const std::uint32_t left = part.source_bytes - at - bytes;
   // Only gzip has several members; zeros may follow the last.
   more = left != 0 && format == deflate_format::gzip && !all_zero({trailer + bytes, left}, lanes);
-  const bool ends = left == 0 || format == deflate_format::gzip;
+  const bool ends = left == 0 || format == deflate_format::gzip || format == deflate_format::zlib_or_more;
   lanes.once([&] {
     shared.at = at + bytes;
     shared.member = made;
@@ -444,7 +466,7 @@ PENSTOCK_DEVICE void inflate_warp(const part_wave& wave, std::uint32_t turn, inf
   lanes.once([&] {
     shared.hold = 0;
     shared.held = 0;
-    shared.at = shared.made = shared.member = shared.stored_left = shared.last = shared.bad = 0;
+    shared.at = shared.made = shared.member = shared.stored_left = shared.last = shared.cut = shared.bad = 0;
     shared.phase = inflate_phase::header;
   });
   chunk_status status = chunk_status::ok;

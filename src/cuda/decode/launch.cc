@@ -4,7 +4,9 @@
 
 #include "cuda/decode/boxes.h"
 #include "cuda/decode/inflate.h"
-#include "cuda/decode/lz_formats.h"
+#include "cuda/decode/lz4_frame.h"
+#include "cuda/decode/lzw.h"
+#include "cuda/decode/numbers.h"
 #include "cuda/decode/transforms.h"
 #include "cuda/decode/zstd_checksum.h"
 #include "cuda/decode/zstd_execute.h"
@@ -53,6 +55,14 @@ const char* kernel_name(kernel_id kernel) noexcept {
       return "penstock_lz";
     case kernel_id::inflate:
       return "penstock_inflate";
+    case kernel_id::lz4_frame:
+      return "penstock_lz4_frame";
+    case kernel_id::lzw:
+      return "penstock_lzw";
+    case kernel_id::delta:
+      return "penstock_delta";
+    case kernel_id::rows:
+      return "penstock_rows";
     case kernel_id::crc32c:
       return "penstock_crc32c";
     case kernel_id::transform:
@@ -82,6 +92,18 @@ void run_on_host(kernel_id kernel, std::uint32_t grid, std::uint32_t threads, co
       return run_warps<part_wave, lz_parts_shared>(grid, argument, [](auto&&... all) { lz_warp(all...); });
     case kernel_id::inflate:
       return run_warps<part_wave, inflate_shared>(grid, argument, [](auto&&... all) { inflate_warp(all...); });
+    case kernel_id::lz4_frame:
+      return run_warps<part_wave, lz_parts_shared>(grid, argument, [](auto&&... all) { lz4_frame_warp(all...); });
+    case kernel_id::lzw:
+      return run_warps<part_wave, lzw_shared>(grid, argument, [](auto&&... all) { lzw_warp(all...); });
+    case kernel_id::delta:
+      return run_warps<part_wave, char>(
+          grid, argument,
+          [](const part_wave& wave, std::uint32_t turn, char&, warp lanes) { delta_warp(wave, turn, lanes); });
+    case kernel_id::rows:
+      return run_warps<rows_wave, char>(
+          grid, argument,
+          [](const rows_wave& wave, std::uint32_t group, char&, warp lanes) { rows_warp(wave, group, lanes); });
     case kernel_id::crc32c:
       return run_warps<part_wave, char>(
           grid, argument,

@@ -22,12 +22,16 @@ enum class kernel_id : std::uint32_t {
   zstd_checksum,   ///< zstd_wave
   lz,              ///< part_wave; a part's parameter is an lz_format
   inflate,         ///< part_wave; a part's parameter is a deflate_format
+  lz4_frame,       ///< part_wave
+  lzw,             ///< part_wave
+  delta,           ///< part_wave; a part's parameter is a delta_layout
+  rows,            ///< rows_wave
   crc32c,          ///< part_wave; the last four bytes of each source
   transform,       ///< transform_wave
   copy,            ///< copy_wave
   fill,            ///< copy_wave
 };
-inline constexpr int kKernels = 10;
+inline constexpr int kKernels = 14;
 
 /// The symbol of a kernel in the fatbin: `penstock_` and its name above.
 const char* kernel_name(kernel_id kernel) noexcept;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Formats of bytes without entropy coding: LZ4 blocks, Snappy, BloscLZ. One lane reads the headers of up to 32
-// sequences from a window in shared memory, all lanes put them together.
+// Formats of bytes without entropy coding: LZ4 blocks, Snappy, BloscLZ, PackBits. One lane reads the headers of up to
+// 32 sequences from a window in shared memory, all lanes put them together.
 
 #include "cuda/decode/lz_output.h"
 
@@ -185,6 +185,26 @@ PENSTOCK_DEVICE bool read_blosclz(lz_reader& in, bool& more, bool first) {
   return true;
 }
 
+/// Runs of a PackBits stream (TIFF 6.0, section 9). What is left when the target is full is left out.
+PENSTOCK_DEVICE bool read_packbits(lz_reader& in, bool& more) {
+  while (!in.full()) {
+    if (in.done() || in.room() == 0) {
+      more = false;
+      return true;
+    }
+    const std::uint32_t head = in.byte(), room = in.room();
+    if (head == 128) continue;
+    std::uint32_t count = head < 128 ? head + 1 : 257 - head;
+    if (count > room) count = room;
+    if (head < 128) {
+      if (!in.take(count)) return false;
+    } else if (!in.take(1) || !in.take_match(count - 1, 1)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /// The length that a Snappy stream begins with; false when it is not that of the part.
 PENSTOCK_DEVICE bool read_snappy_length(lz_reader& in, std::uint32_t wanted) {
   std::uint64_t length = 0;
@@ -212,15 +232,16 @@ PENSTOCK_DEVICE void read_lz_batch(const decode_part& part, lz_parts_shared& sha
     case lz_format::blosclz:
       good = read_blosclz(in, more, first);
       break;
+    case lz_format::packbits:
+      good = read_packbits(in, more);
+      break;
   }
   in.finish(good, more);
 }
 
-/// What one warp does: the part that is `turn` in the wave's order.
-PENSTOCK_DEVICE void lz_warp(const part_wave& wave, std::uint32_t turn, lz_parts_shared& shared, warp lanes) {
-  const decode_part& part = pointer<const decode_part>(wave.parts)[pointer<const std::uint32_t>(wave.order)[turn]];
+/// Appends what the sequences of `part` stand for, at most `part.target_bytes` bytes; false: damaged.
+PENSTOCK_DEVICE bool lz_sequences(const decode_part& part, lz_output& out, lz_parts_shared& shared, warp lanes) {
   const auto* const source = pointer<const std::uint8_t>(part.source);
-  lz_output out(shared.output, pointer<std::uint8_t>(part.target), part.target_bytes);
   std::uint32_t window_at = 0;
   lanes.once([&] {
     shared.at = shared.made = 0;
@@ -260,6 +281,14 @@ PENSTOCK_DEVICE void lz_warp(const part_wave& wave, std::uint32_t turn, lz_parts
       i += taken;
     }
   }
+  return good;
+}
+
+/// What one warp does: the part that is `turn` in the wave's order.
+PENSTOCK_DEVICE void lz_warp(const part_wave& wave, std::uint32_t turn, lz_parts_shared& shared, warp lanes) {
+  const decode_part& part = pointer<const decode_part>(wave.parts)[pointer<const std::uint32_t>(wave.order)[turn]];
+  lz_output out(shared.output, pointer<std::uint8_t>(part.target), part.target_bytes);
+  const bool good = lz_sequences(part, out, shared, lanes);
   out.finish(lanes);
   if (!good || out.room() != 0)
     lanes.once(

@@ -60,6 +60,31 @@ PENSTOCK_DEVICE void swap_bytes(const std::uint8_t* from, std::uint8_t* to, std:
   for (std::uint32_t i = items * item + share.first; i < bytes; i += share.step) to[i] = from[i];
 }
 
+PENSTOCK_DEVICE void reverse_bits(const std::uint8_t* from, std::uint8_t* to, std::uint32_t bytes, thread_share share) {
+  for (std::uint32_t i = share.first; i < bytes; i += share.step) {
+    std::uint32_t x = from[i];
+    x = (x & 0x0fu) << 4 | x >> 4;
+    x = (x & 0x33u) << 2 | (x >> 2 & 0x33u);
+    x = (x & 0x55u) << 1 | (x >> 1 & 0x55u);
+    to[i] = static_cast<std::uint8_t>(x);
+  }
+}
+
+/// Whether the byte that counts the padding is right; the sizes are.
+PENSTOCK_DEVICE bool unpack_bits(const decode_part& part, thread_share share) {
+  const auto* from = pointer<const std::uint8_t>(part.source);
+  auto* const to = pointer<std::uint8_t>(part.target);
+  const std::uint32_t how = part.parameter & 0xffffu, bits = part.target_bytes, padding = (8 - (bits & 7u)) & 7u;
+  bool right = true;
+  if ((how & kPaddingInFirstByte) != 0) right = *from++ == padding;
+  if ((how & kPaddingInLastByte) != 0) right = from[part.source_bytes - 1] == padding;
+  for (std::uint32_t i = share.first; i < bits; i += share.step) {
+    const std::uint32_t place = (how & kHighestBitFirst) != 0 ? 7 - (i & 7u) : i & 7u;
+    to[i] = static_cast<std::uint8_t>(from[i / 8] >> place & 1);
+  }
+  return right;
+}
+
 /// What one thread of the transform kernel does.
 PENSTOCK_DEVICE void transform_thread(const transform_wave& wave, std::uint32_t block, std::uint32_t thread,
                                       std::uint32_t threads) {
@@ -76,6 +101,12 @@ PENSTOCK_DEVICE void transform_thread(const transform_wave& wave, std::uint32_t 
       return unbitshuffle(from, to, part.target_bytes, item, share);
     case transform_kind::byte_swap:
       return swap_bytes(from, to, part.target_bytes, item, share);
+    case transform_kind::reverse_bits:
+      return reverse_bits(from, to, part.target_bytes, share);
+    case transform_kind::unpack_bits:
+      if (!unpack_bits(part, share) && share.first == 0)
+        report(wave.statuses, part.chunk, chunk_status::corrupt_stream);
+      return;
     case transform_kind::copy:
       break;
   }

@@ -126,6 +126,9 @@ class warp {
   PENSTOCK_DEVICE static std::uint32_t shuffle_up(std::uint32_t value, int distance) {
     return __shfl_up_sync(kAll, value, static_cast<unsigned>(distance));
   }
+  PENSTOCK_DEVICE static std::uint64_t shuffle_up(std::uint64_t value, int distance) {
+    return __shfl_up_sync(kAll, value, static_cast<unsigned>(distance));
+  }
   template <class T>
   PENSTOCK_DEVICE static T shuffle_up(const T& value, int distance) {
     return value.shuffled_up(distance);

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "cuda/decode/blosc_scan.h"
+#include "cuda/decode/lz4_frame_scan.h"
+#include "cuda/decode/numbers.h"
 #include "cuda/decode/zstd_checksum.h"
 #include "cuda/decode/zstd_literals.h"
 #include "cuda/decode/zstd_sequences.h"
@@ -18,6 +20,7 @@ namespace {
 constexpr std::uint64_t kAlignment = 256;
 constexpr std::uint32_t kTransformThreads = 256;
 constexpr std::uint32_t kTransformBytesPerBlock = 64 * 1024;
+constexpr std::uint32_t kRowBytesPerWarp = 4 * 1024;
 
 std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -26,8 +29,68 @@ std::uint32_t groups(std::size_t count, int each) {
 }
 
 bool is_decoder(step_kind kind) {
-  return kind != step_kind::crc32c && kind != step_kind::byte_swap && kind != step_kind::shuffle &&
-         kind != step_kind::bitshuffle;
+  switch (kind) {
+    case step_kind::crc32c:
+    case step_kind::byte_swap:
+    case step_kind::shuffle:
+    case step_kind::bitshuffle:
+    case step_kind::reverse_bits:
+    case step_kind::unpack_bits:
+    case step_kind::delta:
+    case step_kind::rows:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool is_number_size(std::uint32_t bytes) { return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8; }
+
+// What kernels divide by and shift by.
+result<> check_step(const device_step& step) {
+  if (step.item_bytes == 0 || step.item_bytes > 0xffff)
+    return error{errc::unsupported, "the device takes items of 1 to 65535 bytes"};
+  if (step.kind == step_kind::delta) {
+    const delta_layout how = delta_layout::of(step.settings);
+    if (!is_number_size(how.stored_bytes) || !is_number_size(how.item_bytes))
+      return error{errc::unsupported, "the device sums integers of 1, 2, 4 or 8 bytes"};
+  }
+  if (step.kind == step_kind::rows) {
+    const row_layout& rows = step.rows;
+    const bool sizes = is_number_size(rows.item_bytes) || (rows.item_bytes == 16 && rows.predictor == 1);
+    bool picks = rows.wanted >= 1 && rows.wanted <= kMostPicked && rows.samples >= 1 && rows.samples <= 255;
+    for (std::uint32_t j = 0; picks && j < rows.wanted; ++j) {
+      picks = rows.picked[j] < rows.samples;
+      for (std::uint32_t before = 0; before < j; ++before) picks = picks && rows.picked[before] != rows.picked[j];
+    }
+    const std::uint64_t pixels = static_cast<std::uint64_t>(rows.rows) * rows.width;
+    if (!sizes || !picks || rows.predictor < 1 || rows.predictor > 3 || !is_number_size(rows.unit_bytes) ||
+        rows.item_bytes % rows.unit_bytes != 0 || pixels > 0xffffffffu / (std::uint64_t{255} * 16))
+      return error{errc::unsupported, "the device does not take such rows of samples"};
+  }
+  return {};
+}
+
+// How many bytes a transform needs to make `bytes`.
+result<std::uint64_t> bytes_before(const device_step& step, std::uint64_t bytes) {
+  switch (step.kind) {
+    case step_kind::unpack_bits:
+      return (bytes + 7) / 8 + ((step.settings & (kPaddingInFirstByte | kPaddingInLastByte)) != 0 ? 1 : 0);
+    case step_kind::delta: {
+      const delta_layout how = delta_layout::of(step.settings);
+      if (bytes % how.item_bytes != 0)
+        return error{errc::corrupt_data, "holds " + std::to_string(bytes) + " bytes, which are no whole numbers of " +
+                                             std::to_string(how.item_bytes)};
+      return bytes / how.item_bytes * how.stored_bytes;
+    }
+    case step_kind::rows:
+      if (bytes != step.rows.made_bytes())
+        return error{errc::corrupt_data, "rows have " + std::to_string(step.rows.made_bytes()) + " bytes, expected " +
+                                             std::to_string(bytes)};
+      return step.rows.stored_bytes();
+    default:
+      return bytes;
+  }
 }
 
 template <class Parts>
@@ -48,9 +111,19 @@ transform_kind transform_of(step_kind kind) {
       return transform_kind::unbitshuffle;
     case step_kind::byte_swap:
       return transform_kind::byte_swap;
+    case step_kind::reverse_bits:
+      return transform_kind::reverse_bits;
+    case step_kind::unpack_bits:
+      return transform_kind::unpack_bits;
     default:
       return transform_kind::copy;
   }
+}
+
+std::uint32_t parameter_of(const device_step& step) {
+  if (step.kind == step_kind::delta) return step.settings;
+  return transform_parameter(transform_of(step.kind),
+                             step.kind == step_kind::unpack_bits ? step.settings : step.item_bytes);
 }
 
 }  // namespace
@@ -110,8 +183,7 @@ result<decode_wave> decode_wave::make(std::span<const device_step> steps, bool v
   made.verify_ = verify_checksums;
   if (steps.empty()) return error{errc::unsupported, "the device decodes chains of at least one step"};
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].item_bytes == 0 || steps[i].item_bytes > 0xffff)
-      return error{errc::unsupported, "the device takes items of 1 to 65535 bytes"};
+    PENSTOCK_TRY(check_step(steps[i]));
     if (steps[i].kind == step_kind::crc32c) {
       if (i != 0) return error{errc::unsupported, "the device verifies CRC-32C of what is stored only"};
       made.checks_ = true;
@@ -144,7 +216,21 @@ result<> decode_wave::add(const wave_chunk& chunk) {
   return {};
 }
 
-result<> decode_wave::add_behind_check(const wave_chunk& chunk) {
+// Fills `sizes_`: the bytes in front of each transform, and behind the last.
+result<> decode_wave::find_sizes(std::uint64_t decoded_bytes) {
+  sizes_.resize(transforms_.size() + 1);
+  sizes_.back() = decoded_bytes;
+  for (std::size_t i = transforms_.size(); i-- > 0;) {
+    PENSTOCK_ASSIGN(sizes_[i], bytes_before(transforms_[i], sizes_[i + 1]));
+    if (sizes_[i] > 0xffffffffu) return error{errc::unsupported, "chunks of 4 GiB or more are left to the host"};
+  }
+  return {};
+}
+
+result<> decode_wave::add_behind_check(const wave_chunk& whole) {
+  PENSTOCK_TRY(find_sizes(whole.decoded_bytes));
+  wave_chunk chunk = whole;
+  chunk.decoded_bytes = sizes_[0];  // up to the first transform
   if (decodes_) {
     // Behind a decoder the first transform reads the workspace, and the last one writes the target.
     const bool in_workspace = !transforms_.empty();
@@ -155,12 +241,13 @@ result<> decode_wave::add_behind_check(const wave_chunk& chunk) {
       intermediate_bytes_ = before;
       return added;
     }
-    add_transforms(chunk, target, true);
+    add_transforms(whole, target, true);
   } else {
-    if (chunk.bytes.size() != chunk.decoded_bytes)
+    const bool or_more = transforms_[0].kind == step_kind::rows;  // a strip may have bytes behind its rows
+    if (or_more ? chunk.bytes.size() < chunk.decoded_bytes : chunk.bytes.size() != chunk.decoded_bytes)
       return error{errc::corrupt_data, "holds " + std::to_string(chunk.bytes.size()) + " bytes, expected " +
                                            std::to_string(chunk.decoded_bytes)};
-    add_transforms(chunk, chunk.device_bytes, false);
+    add_transforms(whole, chunk.device_bytes, false);
   }
   ++chunks_;
   return {};
@@ -176,6 +263,7 @@ decode_wave::planned_part decode_wave::part_of(const wave_chunk& chunk, std::uin
 result<> decode_wave::add_decoder(const wave_chunk& chunk, std::uint64_t target, bool in_workspace) {
   planned_part planned = part_of(chunk, target, in_workspace);
   if (decoder_.kind == step_kind::blosc) return add_blosc(chunk, target, in_workspace);
+  if (decoder_.kind == step_kind::lz4_frame) PENSTOCK_TRY(check_lz4_frames(chunk.bytes, chunk.decoded_bytes));
   if (decoder_.kind == step_kind::lz4) {
     if (chunk.bytes.size() < 4) return error{errc::corrupt_data, "damaged lz4 data: no size"};
     std::uint32_t size = 0;
@@ -202,6 +290,14 @@ result<> decode_wave::add_split(const wave_chunk& chunk, const planned_part& pla
       return add_to(lz_parts_, lz_format::lz4_block);
     case step_kind::snappy:
       return add_to(lz_parts_, lz_format::snappy);
+    case step_kind::packbits:
+      return add_to(lz_parts_, lz_format::packbits);
+    case step_kind::lz4_frame:
+      return add_to(lz4_frame_parts_, 0);
+    case step_kind::lzw:
+      return add_to(lzw_parts_, 0);
+    case step_kind::zlib_or_more:
+      return add_to(inflate_parts_, deflate_format::zlib_or_more);
     case step_kind::deflate:
       return add_to(inflate_parts_, deflate_format::raw);
     case step_kind::zlib:
@@ -280,15 +376,15 @@ result<> decode_wave::add_blosc(const wave_chunk& chunk, std::uint64_t target, b
 
 void decode_wave::add_transforms(const wave_chunk& chunk, std::uint64_t first_source, bool in_workspace) {
   std::uint64_t source = first_source;
-  const auto bytes = static_cast<std::uint32_t>(chunk.decoded_bytes);
   for (std::size_t i = 0; i < transforms_.size(); ++i) {
     const bool last = i + 1 == transforms_.size();
     const std::uint64_t target = last ? chunk.target : intermediate_bytes_;
-    if (!last) intermediate_bytes_ += aligned(bytes);
-    transform_parts_[i].push_back({{source, target, bytes, bytes, static_cast<std::uint32_t>(chunks_),
-                                    transform_parameter(transform_of(transforms_[i].kind), transforms_[i].item_bytes)},
-                                   in_workspace,
-                                   !last});
+    if (!last) intermediate_bytes_ += aligned(sizes_[i + 1]);
+    transform_parts_[i].push_back(
+        {{source, target, static_cast<std::uint32_t>(sizes_[i]), static_cast<std::uint32_t>(sizes_[i + 1]),
+          static_cast<std::uint32_t>(chunks_), parameter_of(transforms_[i])},
+         in_workspace,
+         !last});
     source = target;
     in_workspace = true;
   }
@@ -366,15 +462,39 @@ void decode_wave::emit_transform(layout& to, std::uint64_t statuses, const std::
       make_launch(kernel_id::transform, wave.part_count * wave.blocks_per_part, kTransformThreads, wave));
 }
 
+void decode_wave::emit_rows(layout& to, std::uint64_t statuses, const row_layout& rows,
+                            const std::vector<planned_part>& parts, std::vector<kernel_launch>& launches) const {
+  if (parts.empty()) return;
+  rows_wave wave{};
+  wave.parts = to.put(parts);
+  wave.statuses = statuses;
+  wave.part_count = static_cast<std::uint32_t>(parts.size());
+  const std::uint64_t wanted = rows.stored_bytes() / kRowBytesPerWarp + 1;
+  wave.warps_per_part =
+      static_cast<std::uint32_t>(std::max<std::uint64_t>(1, std::min<std::uint64_t>(rows.rows, wanted)));
+  wave.rows = rows;
+  launches.push_back(make_launch(kernel_id::rows, wave.part_count * wave.warps_per_part, kLanes, wave));
+}
+
 void decode_wave::emit_all(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const {
   to.take(intermediate_bytes_);
   emit_parts(to, statuses, kernel_id::crc32c, check_parts_, launches);
   emit_zstd(to, statuses, launches);
   emit_parts(to, statuses, kernel_id::lz, lz_parts_, launches);
+  emit_parts(to, statuses, kernel_id::lz4_frame, lz4_frame_parts_, launches);
+  emit_parts(to, statuses, kernel_id::lzw, lzw_parts_, launches);
   emit_parts(to, statuses, kernel_id::inflate, inflate_parts_, launches);
   emit_transform(to, statuses, copy_parts_, launches);
   emit_transform(to, statuses, unshuffle_parts_, launches);
-  for (const auto& parts : transform_parts_) emit_transform(to, statuses, parts, launches);
+  for (std::size_t i = 0; i < transforms_.size(); ++i) {
+    if (transforms_[i].kind == step_kind::delta) {
+      emit_parts(to, statuses, kernel_id::delta, transform_parts_[i], launches);
+    } else if (transforms_[i].kind == step_kind::rows) {
+      emit_rows(to, statuses, transforms_[i].rows, transform_parts_[i], launches);
+    } else {
+      emit_transform(to, statuses, transform_parts_[i], launches);
+    }
+  }
 }
 
 std::uint64_t decode_wave::descriptor_bytes() const {
@@ -401,7 +521,8 @@ void decode_wave::clear() {
   chunks_ = 0;
   intermediate_bytes_ = 0;
   zstd_.clear();
-  for (auto* parts : {&zstd_parts_, &lz_parts_, &inflate_parts_, &copy_parts_, &unshuffle_parts_, &check_parts_})
+  for (auto* parts : {&zstd_parts_, &lz_parts_, &lz4_frame_parts_, &lzw_parts_, &inflate_parts_, &copy_parts_,
+                      &unshuffle_parts_, &check_parts_})
     parts->clear();
   for (auto& parts : transform_parts_) parts.clear();
 }

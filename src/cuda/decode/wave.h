@@ -20,21 +20,33 @@ enum class step_kind : std::uint8_t {
   zstd,
   lz4,        ///< as numcodecs frames it: four bytes of size, one block
   lz4_block,  ///< the block alone
+  lz4_frame,  ///< one or several; dictionaries are the host's
   snappy,
   blosc,  ///< any compressor and shuffle
   zlib,
   gzip,
   deflate,
-  crc32c,  ///< four bytes behind the others; only as the first step. Verified if checksums are
+  zlib_or_more,  ///< zlib as TIFF has it: what the chunk has no room for is left out
+  lzw,           ///< as TIFF has it, of both kinds
+  packbits,      ///< as TIFF has it
+  crc32c,        ///< four bytes behind the others; only as the first step. Verified if checksums are
   byte_swap,
   shuffle,
   bitshuffle,
+  reverse_bits,  ///< of each byte
+  unpack_bits,   ///< `settings` are kHighestBitFirst and its neighbours
+  delta,         ///< `settings` are a delta_layout
+  rows,          ///< of TIFF: `rows`
 };
 
 /// One step of a chain, as decoding takes it: the first step reads the encoded bytes.
 struct device_step {
   step_kind kind;
   std::uint32_t item_bytes = 1;  ///< byte_swap, shuffle, bitshuffle: 1 to 65535
+  std::uint32_t settings = 0;
+  row_layout rows = {};
+
+  friend bool operator==(const device_step&, const device_step&) = default;
 };
 
 /// A chunk to decode.
@@ -86,12 +98,15 @@ class decode_wave {
   result<> add_decoder(const wave_chunk& chunk, std::uint64_t target, bool in_workspace);
   result<> add_blosc(const wave_chunk& chunk, std::uint64_t target, bool in_workspace);
   result<> add_split(const wave_chunk& chunk, const planned_part& planned, step_kind kind);
+  result<> find_sizes(std::uint64_t decoded_bytes);
   void add_transforms(const wave_chunk& chunk, std::uint64_t first_source, bool in_workspace);
   void emit_zstd(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const;
   void emit_parts(layout& to, std::uint64_t statuses, kernel_id kernel, const std::vector<planned_part>& parts,
                   std::vector<kernel_launch>& launches) const;
   void emit_transform(layout& to, std::uint64_t statuses, const std::vector<planned_part>& parts,
                       std::vector<kernel_launch>& launches) const;
+  void emit_rows(layout& to, std::uint64_t statuses, const row_layout& rows, const std::vector<planned_part>& parts,
+                 std::vector<kernel_launch>& launches) const;
   void emit_all(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const;
   planned_part part_of(const wave_chunk& chunk, std::uint64_t target, bool in_workspace) const;
 
@@ -104,8 +119,10 @@ class decode_wave {
   std::uint64_t intermediate_bytes_ = 0;
   zstd_index zstd_;
   // By kernel, in the order in which they run.
-  std::vector<planned_part> zstd_parts_, lz_parts_, inflate_parts_, copy_parts_, unshuffle_parts_, check_parts_;
+  std::vector<planned_part> zstd_parts_, lz_parts_, lz4_frame_parts_, lzw_parts_, inflate_parts_, copy_parts_,
+      unshuffle_parts_, check_parts_;
   std::vector<std::vector<planned_part>> transform_parts_;  ///< by transform
+  std::vector<std::uint64_t> sizes_;                        ///< scratch: bytes in front of each transform
 };
 
 /// The sentence for a status word that is not ok; `codec` is the chain's name for the user.

@@ -2,7 +2,10 @@
 
 #include "cuda/decode/boxes.h"
 #include "cuda/decode/inflate.h"
+#include "cuda/decode/lz4_frame.h"
 #include "cuda/decode/lz_formats.h"
+#include "cuda/decode/lzw.h"
+#include "cuda/decode/numbers.h"
 #include "cuda/decode/transforms.h"
 #include "cuda/decode/zstd_checksum.h"
 #include "cuda/decode/zstd_execute.h"
@@ -40,6 +43,24 @@ extern "C" __global__ void __launch_bounds__(32) penstock_lz(part_wave wave) {
 extern "C" __global__ void __launch_bounds__(32) penstock_inflate(part_wave wave) {
   __shared__ inflate_shared shared;
   inflate_warp(wave, blockIdx.x, shared, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_lz4_frame(part_wave wave) {
+  __shared__ lz_parts_shared shared;
+  lz4_frame_warp(wave, blockIdx.x, shared, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_lzw(part_wave wave) {
+  __shared__ lzw_shared shared;
+  lzw_warp(wave, blockIdx.x, shared, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_delta(part_wave wave) {
+  delta_warp(wave, blockIdx.x, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_rows(rows_wave wave) {
+  rows_warp(wave, blockIdx.x, warp{});
 }
 
 extern "C" __global__ void __launch_bounds__(32) penstock_crc32c(part_wave wave) {
