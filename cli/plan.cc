@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 
+#include <penstock/device.h>
 #include "run.h"
 #include "verbs.h"
 
@@ -9,6 +10,7 @@ namespace {
 struct plan_arguments {
   std::string uri, selection;
   std::size_t lines = 64;
+  bool device = false;
 };
 
 int plan(const session& speak, const plan_arguments& given) {
@@ -20,17 +22,20 @@ int plan(const session& speak, const plan_arguments& given) {
     auto text = a->plan(*which, given.lines);
     if (!text.ok()) return speak.fail(text.error());
     if (text->empty() || text->back() != '\n') *text += '\n';
+    if (given.device) *text += "on a CUDA device: " + device_path(*a) + "\n";
     return speak.print(*text);
   }
   auto shape = a->result_shape(*which);
   if (!shape.ok()) return speak.fail(shape.error());
   auto sums = a->plan_json(*which);
   if (!sums.ok()) return speak.fail(sums.error());
-  return speak.print_document(json::object_t{{"uri", a->uri()},
-                                             {"selection", to_string(*which)},
-                                             {"shape", to_json(*shape)},
-                                             {"dtype", a->type().name()},
-                                             {"plan", parsed(*sums)}});
+  json::object_t document{{"uri", a->uri()},
+                          {"selection", to_string(*which)},
+                          {"shape", to_json(*shape)},
+                          {"dtype", a->type().name()},
+                          {"plan", parsed(*sums)}};
+  if (given.device) document.emplace_back("device", parsed(device_path_json(*a)));
+  return speak.print_document(std::move(document));
 }
 
 }  // namespace
@@ -41,6 +46,7 @@ void add_plan(CLI::App& program, bool& as_json, action& chosen) {
   verb->add_option("URI", given->uri, "A path, or a file: URI")->required();
   verb->add_option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
   verb->add_option("--lines", given->lines, "Write out at most that many operations")->capture_default_str();
+  verb->add_flag("--device", given->device, "Say what a CUDA device would decode, and what the host; needs no device");
   verb->add_flag("--json", as_json, "Print the plan's sums as one JSON document");
   verb->footer("Examples:\n  penstock plan data.zarr\n  penstock plan data.zarr '0:10, ::2' --lines 8");
   verb->callback([given, &chosen] { chosen = [given](const session& speak) { return plan(speak, *given); }; });

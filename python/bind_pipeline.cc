@@ -65,6 +65,9 @@ bool parse_range(PyObject* item, std::uint64_t length, axis_range& out, bool& dr
 class chunk_batch {
  public:
   chunk_batch(std::shared_ptr<const chunk_pipeline> pipeline, exported_buffer memory)
+      : pipeline_(std::move(pipeline)), exported_(std::move(memory)), memory_(exported_.view()) {}
+  /// Memory of a device, which the caller keeps.
+  chunk_batch(std::shared_ptr<const chunk_pipeline> pipeline, tensor_view memory)
       : pipeline_(std::move(pipeline)), memory_(std::move(memory)) {}
   chunk_batch(chunk_batch&&) noexcept = default;
 
@@ -78,6 +81,8 @@ class chunk_batch {
   std::vector<std::uint8_t>& missing() noexcept { return missing_; }
 
   nb::object read(const context_handle& with, const store_handle& from, unsigned threads);
+  nb::object read_to_device(const context_handle& with, const store_handle& from, int device, std::uintptr_t stream,
+                            unsigned threads);
   nb::object write(const context_handle& with, const store_handle& from, nb::object to, bool write_empty_chunks,
                    unsigned threads);
   nb::object missing_flags() const;
@@ -86,7 +91,8 @@ class chunk_batch {
   bool add_selection(PyObject* chunk_selection, PyObject* memory_selection, chunk_item& out) const;
 
   std::shared_ptr<const chunk_pipeline> pipeline_;
-  exported_buffer memory_;
+  exported_buffer exported_;
+  tensor_view memory_;
   std::vector<nb::object> keys_;  // the items' keys lie in these
   std::vector<chunk_item> items_;
   std::vector<std::uint8_t> missing_;
@@ -95,7 +101,7 @@ class chunk_batch {
 
 bool chunk_batch::add_selection(PyObject* chunk_selection, PyObject* memory_selection, chunk_item& out) const {
   const extents& chunk = pipeline_->chunk();
-  const tensor_view& memory = memory_.view();
+  const tensor_view& memory = memory_;
   const std::size_t rank = chunk.size();
   if (PyTuple_Check(chunk_selection) == 0 || static_cast<std::size_t>(PyTuple_Size(chunk_selection)) != rank) {
     return false;
@@ -195,6 +201,18 @@ nb::object chunk_batch::read(const context_handle& with, const store_handle& fro
     options.poll_interval = kPoll;
   }
   call(keeps_gil, [&] { return pipeline_->read(*with.context, *from.store, items_, missing_, options); });
+  return missing_flags();
+}
+
+nb::object chunk_batch::read_to_device(const context_handle& with, const store_handle& from, int device,
+                                       std::uintptr_t stream, unsigned threads) {
+  missing_.assign(items_.size(), 0);
+  read_options options;
+  options.threads = threads;
+  options.progress = looks_for_signals;
+  options.poll_interval = kPoll;
+  call(false,
+       [&] { return pipeline_->read_to_device(with.context, *from.store, items_, missing_, device, stream, options); });
   return missing_flags();
 }
 
@@ -361,6 +379,23 @@ nb::object make_batch(const pipeline_handle& self, nb::handle items, nb::handle 
   return nb::cast(std::move(batch));
 }
 
+// The same for memory of a device.
+nb::object make_device_batch(const pipeline_handle& self, nb::handle items, std::uintptr_t address, nb::tuple shape,
+                             nb::tuple strides) {
+  if (shape.size() > kMaxRank || strides.size() != shape.size())
+    raise(error(errc::invalid_argument, "device memory has too many dimensions"));
+  tensor_view memory;
+  memory.data = reinterpret_cast<std::byte*>(address);
+  memory.type = self.pipeline->type();
+  memory.space = memory_space::cuda;
+  for (const nb::handle each : shape) memory.extents.push_back(nb::cast<std::uint64_t>(each));
+  for (const nb::handle each : strides) memory.strides.push_back(nb::cast<std::int64_t>(each));
+  chunk_batch batch(self.pipeline, std::move(memory));
+  for (const nb::handle item : items)
+    if (!batch.add(item)) return nb::none();
+  return nb::cast(std::move(batch));
+}
+
 }  // namespace
 
 void bind_pipeline(nb::module_& m) {
@@ -388,6 +423,8 @@ void bind_pipeline(nb::module_& m) {
       .def("__len__", &chunk_batch::size)
       .def("read", &chunk_batch::read, nb::arg("context"), nb::arg("store"), nb::arg("threads"),
            "Read all; a byte for each chunk, 1 where it is missing, or None where none is.")
+      .def("read_to_device", &chunk_batch::read_to_device, nb::arg("context"), nb::arg("store"), nb::arg("device"),
+           nb::arg("stream"), nb::arg("threads"), "The same into memory of a device, once `stream` is through.")
       .def("write", &chunk_batch::write, nb::arg("context"), nb::arg("old"), nb::arg("to").none(),
            nb::arg("write_empty_chunks"), nb::arg("threads"),
            "Merge and encode all, and put them into `to`; without it, give them back (None: empty).")
@@ -405,6 +442,9 @@ void bind_pipeline(nb::module_& m) {
           },
           nb::arg("document"))
       .def("batch", make_batch, nb::arg("items"), nb::arg("memory"))
+      .def("device_batch", make_device_batch, nb::arg("items"), nb::arg("address"), nb::arg("shape"),
+           nb::arg("strides"))
+      .def_prop_ro("device_path", [](const pipeline_handle& self) { return to_str(self.pipeline->device_path()); })
       .def_prop_ro("chunk_bytes", [](const pipeline_handle& self) { return self.pipeline->chunk_bytes(); })
       .def_prop_ro("item_bytes", [](const pipeline_handle& self) { return self.pipeline->type().item_bytes(); })
       .def_prop_ro("sharded", [](const pipeline_handle& self) { return self.pipeline->sharded(); })

@@ -106,5 +106,7 @@ PENSTOCK_API result<std::optional<int>> device_of(std::uintptr_t address);
 
 /// Says how a read's chain is shared out between host and device: `zstd(level=0) on the device`.
 PENSTOCK_API std::string device_path(const array& from);
+/// The same as a JSON document: `{"host": [...], "device": [...], "reason": "..."}`, in decoding order.
+PENSTOCK_API std::string device_path_json(const array& from);
 
 }  // namespace penstock::inline v0

@@ -192,9 +192,16 @@ class Array(Reads, Writes, _core.Array):
         self._resolve(selection)  # what cannot be read is refused here, not by `wait`
         return start_in_thread(self, selection, out, dtype, workers, progress)
 
-    def plan(self, selection: Selection = ..., *, max_lines: int = 64) -> str:
-        """How `selection` would be read, as text: requests, decodes, fills. Reads the indexes that it needs."""
-        return self._plan(self._prepare(selection)[0], max_lines, False)
+    def plan(self, selection: Selection = ..., *, device: str | None = None, max_lines: int = 64) -> str:
+        """How `selection` would be read, as text: requests, decodes, fills. Reads the indexes that it needs.
+
+        `device="cuda"` also says which codecs are decoded there and which on the host, and why; it needs no device.
+        """
+        text = self._plan(self._prepare(selection)[0], max_lines, False)
+        if not _device.is_device(device):
+            return text
+        head, gap, operations = text.partition("\n\n")
+        return f"{head}\n{_device.checked_name(device)}: {_core._device_path(self)}{gap}{operations}"
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:

@@ -215,6 +215,9 @@ class _ChunkBatch:
     def read(self, context: Context, store: Store, threads: int) -> _bytes | None:
         """Read all; a byte for each chunk, 1 where it is missing, or None where none is."""
 
+    def read_to_device(self, context: Context, store: Store, device: int, stream: int, threads: int) -> _bytes | None:
+        """The same into memory of a device, once `stream` is through."""
+
     def write(
         self, context: Context, old: Store, to: Store | None, write_empty_chunks: bool, threads: int
     ) -> list[_bytes | None] | None:
@@ -234,6 +237,11 @@ class ChunkPipeline:
 
     def __init__(self, document: str) -> None: ...
     def batch(self, items: Iterable[Any], memory: Any) -> _ChunkBatch | None: ...
+    def device_batch(
+        self, items: Iterable[Any], address: int, shape: tuple[int, ...], strides: tuple[int, ...]
+    ) -> _ChunkBatch | None: ...
+    @property
+    def device_path(self) -> str: ...
     @property
     def chunk_bytes(self) -> int: ...
     @property

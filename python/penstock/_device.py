@@ -161,12 +161,18 @@ def is_device(device: Any) -> bool:
     return device is not None and str(device) != "cpu"
 
 
+def checked_name(device: Any) -> str:
+    """ "cuda" or "cuda:1", as it was given."""
+    name = str(device)
+    kind, colon, number = name.partition(":")
+    if kind != "cuda" or (colon and not number.isdigit()):
+        raise _make(InvalidArgumentError, f"device is 'cpu', 'cuda' or 'cuda:0' and its like, not {device!r}")
+    return name
+
+
 def device_number(device: Any) -> int:
     """The number of "cuda:1", or of the caller's current device for "cuda"."""
-    name = str(device)
-    kind, _, number = name.partition(":")
-    if kind != "cuda" or (_ and not number.isdigit()):
-        raise _make(InvalidArgumentError, f"device is 'cpu', 'cuda' or 'cuda:0' and its like, not {device!r}")
+    number = checked_name(device).partition(":")[2]
     return int(number) if number else _core._current_device()
 
 

@@ -8,10 +8,13 @@
 
 #include "api/batch_job.h"
 #include "api/chunk_writer.h"
+#include "api/device_tensor_state.h"
 #include "array/chunk_grid.h"
 #include "base/checked.h"
 #include "base/json.h"
 #include "codec/codec_chain.h"
+#include "cuda/chain_split.h"
+#include "cuda/device_read.h"
 #include "engine/context_state.h"
 #include "engine/read_job.h"
 #include "engine/write_job.h"
@@ -177,6 +180,45 @@ result<> chunk_pipeline::read(penstock::context& with, const store& from, std::s
   state.executor().run(job.shared(), workers, poll, options.poll_interval);
   return job->outcome();
 }
+
+result<> chunk_pipeline::read_to_device(const std::shared_ptr<penstock::context>& with, const store& from,
+                                        std::span<const chunk_item> items, std::span<std::uint8_t> missing, int device,
+                                        std::uintptr_t stream, const read_options& options) const {
+  if (type_.variable_length())
+    return error(errc::unsupported,
+                 fmt::format("items of variable length ({}) cannot be read into device memory", type_.name()));
+  if (stream == 0) return error(errc::invalid_argument, "stream 0 is ambiguous: 1 is the legacy stream, 2 per thread");
+  std::vector<source> sources;
+  for (const chunk_item& item : items) {
+    const bool empty =
+        std::any_of(item.part.begin(), item.part.end(), [](const auto& each) { return each.count == 0; });
+    if (empty) continue;
+    sources.push_back(source_of(from, item));
+    sources.back().space = memory_space::cuda;
+  }
+  if (sources.empty()) return {};
+  if (sources.size() != items.size()) missing = {};
+  context_state& state = with->state();
+  PENSTOCK_ASSIGN(const auto engine, device_tensor_state::engine_of(state, device));
+  auto* const on = reinterpret_cast<cuda::stream_ref>(stream);
+  PENSTOCK_ASSIGN(const cuda::event_ref begun, engine->take_event_at(on));
+  PENSTOCK_ASSIGN(const auto read, cuda::device_read::make(engine, state, {begun}));
+  read_job::settings settings;
+  settings.workers = options.threads == 0 ? with->threads() : std::min(options.threads, kMaxWorkers);
+  settings.io_concurrency = state.io_concurrency();
+  settings.limits.trim_cells = false;  // a cell's move begins at the cell
+  settings.missing = missing;
+  settings.keep_alive = with;
+  read->start(sources, std::move(settings), state);
+  if (options.progress) {
+    while (!read->wait_queued_for(options.poll_interval))
+      if (!options.progress({read->done_bytes(), read->total_bytes()})) read->cancel();
+  }
+  PENSTOCK_TRY(read->synchronize());
+  return read->order(on);
+}
+
+std::string chunk_pipeline::device_path() const { return cuda::describe(cuda::split_chain(layout_->chains()[0])); }
 
 ticket chunk_pipeline::start(const std::shared_ptr<penstock::context>& with, const store& from, const chunk_item& item,
                              std::span<std::uint8_t> missing) const {

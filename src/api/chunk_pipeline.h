@@ -63,6 +63,19 @@ class chunk_pipeline {
   result<> read(penstock::context& with, const store& from, std::span<const chunk_item> items,
                 std::span<std::uint8_t> missing, const read_options& options) const;
 
+  /// Reads all items into memory of a device: what `item.at` points to. Encoded bytes are copied there and decoded
+  /// there, as far as the device has decoders; the host waits for the end, so that no error is late.
+  ///
+  /// \param stream  A driver stream of the caller's, not 0: nothing is written before what it holds now is done, and
+  /// what
+  ///                is queued on it afterwards sees the chunks.
+  /// \error unsupported  No CUDA driver, or items of variable length. Else as `read`.
+  result<> read_to_device(const std::shared_ptr<penstock::context>& with, const store& from,
+                          std::span<const chunk_item> items, std::span<std::uint8_t> missing, int device,
+                          std::uintptr_t stream, const read_options& options) const;
+  /// What of the codecs a device decodes, for people.
+  std::string device_path() const;
+
   /// Starts to read one item on the context's threads. What it points to is borrowed until the ticket is done.
   ticket start(const std::shared_ptr<penstock::context>& with, const store& from, const chunk_item& item,
                std::span<std::uint8_t> missing) const;

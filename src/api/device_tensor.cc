@@ -262,4 +262,8 @@ std::string device_path(const array& from) {
   return cuda::describe(cuda::split_chain(from.state().layout->chains()[0]));
 }
 
+std::string device_path_json(const array& from) {
+  return cuda::to_json(cuda::split_chain(from.state().layout->chains()[0])).dump();
+}
+
 }  // namespace penstock::inline v0
