@@ -22,6 +22,13 @@ def array(tmp_path: Path) -> ps.Array:
     return made
 
 
+def test_a_plan_says_what_a_device_would_decode(array: ps.Array) -> None:
+    assert "\ncuda:1: zstd(level=0) on the device\n" in array.plan(device="cuda:1")
+    assert "on the device" not in array.plan()
+    with pytest.raises(ps.InvalidArgumentError, match="not 'gpu'"):
+        array.plan(device="gpu")
+
+
 def test_without_a_driver_there_is_one_clear_error_and_the_rest_works(tmp_path: Path, array: ps.Array) -> None:
     program = """
 import sys, penstock as ps
@@ -42,13 +49,13 @@ print(float(a[1, 1]))
     assert value == "51.0"
 
 
-def test_cases_against_the_fake_driver() -> None:
+@pytest.mark.parametrize("cases", ["device_cases.py", "device_parity_cases.py", "device_zarr_cases.py"])
+def test_cases_against_the_fake_driver(cases: str) -> None:
     if not LIBRARY.exists():
         pytest.skip(f"the fake CUDA driver is not built: {LIBRARY}")
-    cases = Path(__file__).with_name("device_cases.py")
     environment = os.environ | {"PENSTOCK_CUDA_DRIVER": str(LIBRARY)}
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(cases)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(Path(__file__).with_name(cases))],
         env=environment,
         capture_output=True,
         text=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import os
 import pickle
 import threading
@@ -354,8 +355,11 @@ def test_enable_and_disable():
     pz.enable()
     pz.disable()
     assert zarr.config.get("codec_pipeline.path") == before
-    with pytest.raises(ps.UnsupportedError):
-        pz.enable(device="cuda")
+    if importlib.util.find_spec("cupy") is None:
+        with pytest.raises(ps.UnsupportedError, match="CuPy"):
+            pz.enable(device="cuda")
+    with pytest.raises(ps.InvalidArgumentError):
+        pz.enable(device="cuda:1")
 
 
 class OddCodec(zarr.codecs.BytesCodec):

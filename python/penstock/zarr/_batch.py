@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
+from penstock.zarr import _gpu
 from penstock.zarr._program import Program, exported
 
 Item = tuple[Any, Any, Any, Any, bool]
@@ -72,6 +73,10 @@ class ReadPiece:
     def __init__(self, core: _core._ChunkBatch, items: Sequence[Item]) -> None:
         self.core, self.items = core, items
 
+    def read(self, context: _core.Context, store: _core.Store, threads: int) -> bytes | None:
+        """Read; what is returned tells which chunks are missing."""
+        return self.core.read(context, store, threads)
+
     def finish(self) -> None:
         """Move what was read to where it belongs."""
 
@@ -97,20 +102,25 @@ class _IndexedPiece(ReadPiece):
     __slots__ = ("boxes", "drop_axes", "inner", "memory", "room")
 
     def __init__(
-        self, program: Program, items: Sequence[Item], memory: npt.NDArray[Any], drop_axes: tuple[int, ...]
+        self,
+        program: Program,
+        items: Sequence[Item],
+        memory: npt.NDArray[Any],
+        drop_axes: tuple[int, ...],
+        make: Callable[[Program, Sequence[Item], Any], _core._ChunkBatch | None],
+        empty: Callable[[tuple[int, ...], np.dtype[Any]], Any] = np.empty,
     ) -> None:
         found = [_box(chunk_selection, spec.shape) for _, spec, chunk_selection, _, _ in items]
         self.boxes, self.inner = [box for box, _ in found], [inner for _, inner in found]
         lengths = [_lengths(box) for box in self.boxes]
-        assert program.core is not None
         assert program.dtype is not None
         largest = tuple(max(each) for each in zip(*lengths, strict=True))
-        self.room = np.empty((len(items), *largest), _native(program.dtype))
+        self.room = empty((len(items), *largest), _native(program.dtype))
         wanted = [
             (item[0], item[1], box, (i, *(slice(0, n) for n in length)), False)
             for i, (item, box, length) in enumerate(zip(items, self.boxes, lengths, strict=True))
         ]
-        core = program.core.batch(wanted, exported(self.room))
+        core = make(program, wanted, self.room)
         assert core is not None
         super().__init__(core, items)
         self.memory, self.drop_axes = memory, drop_axes
@@ -122,6 +132,55 @@ class _IndexedPiece(ReadPiece):
             if self.drop_axes:
                 values = values.reshape([n for d, n in enumerate(values.shape) if d not in self.drop_axes])
             self.memory[item[3]] = values
+
+
+class DevicePiece(ReadPiece):
+    """Chunks that are decoded in GPU memory."""
+
+    __slots__ = ("memory",)
+
+    def __init__(self, core: _core._ChunkBatch, items: Sequence[Item], memory: _gpu.DeviceMemory) -> None:
+        super().__init__(core, items)
+        self.memory = memory
+
+    def read(self, context: _core.Context, store: _core.Store, threads: int) -> bytes | None:
+        return self.core.read_to_device(context, store, self.memory.device, self.memory.stream, threads)
+
+
+class _IndexedDevicePiece(_IndexedPiece):
+    """Index arrays: boxes are decoded in GPU memory, and CuPy picks the elements."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, program: Program, items: Sequence[Item], memory: Any, drop_axes: tuple[int, ...]) -> None:
+        super().__init__(program, items, memory, drop_axes, _device_batch, _gpu.empty)
+        self.place = _gpu.memory_of(self.room)
+
+    def read(self, context: _core.Context, store: _core.Store, threads: int) -> bytes | None:
+        return self.core.read_to_device(context, store, self.place.device, self.place.stream, threads)
+
+
+def _host_batch(program: Program, items: Sequence[Item], memory: npt.NDArray[Any]) -> _core._ChunkBatch | None:
+    assert program.core is not None
+    return program.core.batch(items, exported(memory))
+
+
+def _device_batch(program: Program, items: Sequence[Item], memory: Any) -> _core._ChunkBatch | None:
+    assert program.core is not None
+    place = _gpu.memory_of(memory)
+    return program.core.device_batch(items, place.address, place.shape, place.strides)
+
+
+def prepare_device_read(
+    program: Program, batch: Sequence[Item], memory: Any, drop_axes: tuple[int, ...]
+) -> list[ReadPiece]:
+    """The pieces that together read `batch` into `memory`, which lies on a device and has the machine's byte order."""
+    assert program.core is not None
+    core = None if drop_axes else _device_batch(program, batch, memory)
+    if core is not None:
+        return [DevicePiece(core, batch, _gpu.memory_of(memory))]
+    groups = _groups(batch, program.core.chunk_bytes)
+    return [_IndexedDevicePiece(program, group, memory, drop_axes) for group in groups]
 
 
 def prepare_read(
@@ -140,7 +199,7 @@ def prepare_read(
             if core is not None:
                 return [_SwappedPiece(core, batch, beside, memory)]
     chunk_bytes = program.core.chunk_bytes
-    return [_IndexedPiece(program, group, memory, drop_axes) for group in _groups(batch, chunk_bytes)]
+    return [_IndexedPiece(program, group, memory, drop_axes, _host_batch) for group in _groups(batch, chunk_bytes)]
 
 
 class WritePiece:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from types import SimpleNamespace, TracebackType
 from typing import Any
 
@@ -10,12 +11,14 @@ import zarr.api.synchronous as synchronous
 from zarr.core.config import config
 
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.zarr import _gpu
 from penstock.zarr._settings import settings
 from penstock.zarr._wrap import wrap_node
 
 _PATH = "codec_pipeline.path"
 _OURS = "penstock.zarr.CodecPipeline"
 _ZARRS = "zarr.core.codec_pipeline.BatchedCodecPipeline"
+_HOST_BUFFERS = ("zarr.buffer.cpu.Buffer", "zarr.buffer.cpu.NDBuffer")
 
 _NAMES = [
     name
@@ -67,10 +70,14 @@ def _set_bypass(on: bool) -> None:
                 setattr(module, name, chosen)
 
 
+def _set_buffers(names: tuple[Any, Any]) -> None:
+    config.set({"buffer": names[0], "ndbuffer": names[1]})
+
+
 class Enabled:
     """What `enable` gives back: leaving it as a context manager sets things as they were."""
 
-    def __init__(self, before: tuple[Any, bool, bool]) -> None:
+    def __init__(self, before: tuple[Any, bool, bool, tuple[Any, Any]]) -> None:
         self._before = before
 
     def __enter__(self) -> Enabled:
@@ -79,8 +86,9 @@ class Enabled:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        path, strict, bypass = self._before
+        path, strict, bypass, buffers = self._before
         config.set({_PATH: path})
+        _set_buffers(buffers)
         settings.strict = strict
         _set_bypass(bypass)
 
@@ -94,7 +102,8 @@ def enable(bypass: bool = False, device: str = "cpu", *, strict: bool = False) -
         `zarr.open`, `open_array`, `open_group`, `create_array` and their relatives return `penstock.zarr.Array` and
         `Group`, which do not go through zarr-python's event loop (see `penstock.zarr.wrap`).
     device
-        For later releases: "cpu".
+        "cuda": also what `zarr.config.enable_gpu()` does. Arrays are read into CuPy's memory, on CuPy's current device,
+        and decoded there; see `explain`. Needs CuPy.
     strict
         Reads and writes that would go zarr-python's own way raise `UnsupportedError` instead.
 
@@ -103,12 +112,19 @@ def enable(bypass: bool = False, device: str = "cpu", *, strict: bool = False) -
     Enabled
         Usable as a context manager; without `with`, `disable` ends it.
     """
-    if device != "cpu":
-        if not isinstance(device, str):
-            raise _make(InvalidArgumentError, f"device must be a string, it is {device!r}")
-        raise _make(UnsupportedError, f"this release reads to host memory only: device={device!r}")
-    before = (config.get(_PATH), settings.strict, zarr.open is _wrapped["open"])
+    if device not in ("cpu", "cuda"):
+        raise _make(InvalidArgumentError, f"device is 'cpu' or 'cuda' (CuPy's current device), not {device!r}")
+    if device == "cuda" and importlib.util.find_spec("cupy") is None:
+        raise _make(UnsupportedError, "zarr-python's GPU buffers are CuPy's, which is not installed: device='cuda'")
+    before = (
+        config.get(_PATH),
+        settings.strict,
+        zarr.open is _wrapped["open"],
+        (config.get("buffer"), config.get("ndbuffer")),
+    )
     config.set({_PATH: _OURS})
+    if device == "cuda":
+        _set_buffers(_gpu.BUFFERS)
     settings.strict = strict
     _set_bypass(bypass)
     return Enabled(before)
@@ -117,5 +133,7 @@ def enable(bypass: bool = False, device: str = "cpu", *, strict: bool = False) -
 def disable() -> None:
     """Give zarr-python its own pipeline and functions back. Arrays that are open keep what they were opened with."""
     config.set({_PATH: _ZARRS})
+    if _gpu.gpu_buffers():
+        _set_buffers(_HOST_BUFFERS)
     settings.strict = False
     _set_bypass(False)

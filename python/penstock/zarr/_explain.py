@@ -8,6 +8,7 @@ from typing import Any
 from zarr.core.array_spec import ArraySpec
 from zarr.core.buffer import default_buffer_prototype
 
+from penstock.zarr import _gpu
 from penstock.zarr._pipeline import CodecPipeline
 from penstock.zarr._wrap import Array
 
@@ -16,6 +17,7 @@ _WAYS = {
     "sync": "the engine decodes and scatters; the store's synchronous methods are called",
     "async": "the store's coroutines are gathered; the engine decodes and scatters off the event loop",
     "array": "the engine reads or writes on the calling thread, past zarr-python",
+    "device": "encoded bytes go to the GPU and become zarr-python's GPU buffer there",
     "zarr": "zarr-python's own code",
 }
 
@@ -85,16 +87,24 @@ def explain(array: Any) -> Explanation:
 
     found: list[Way] = []
     names, reasons = ("reads", "writes"), (program.reason, program.write_reason)
+    gpu, on_gpu = False, ""
+    if _gpu.gpu_buffers() and program.core is not None:
+        gpu, on_gpu = True, f"zarr-python's buffers are those of the GPU; {program.core.device_path}"
     if isinstance(array, Array):
         engine = array._penstock_engine()
         loop = "on the calling thread" if engine.drives else "on zarr-python's event loop"
-        if engine.array is not None:
+        if gpu:
+            found.append(Way("selections, read", "device", on_gpu))
+        elif engine.array is not None:
             found.append(Way("selections, read", "array", ""))
         else:
             found.append(Way("selections, read", "zarr" if program.core is None else route.path, engine.reason))
-        if engine.writes:
+        if engine.writes and not gpu:
             found.append(Way("selections, written", "array", ""))
         names = (f"other reads, {loop}", f"{'other ' if engine.writes else ''}writes, {loop}")
     for name, reason in zip(names, reasons, strict=True):
+        if gpu and "writes" not in name:
+            found.append(Way(name, "device", on_gpu))
+            continue
         found.append(Way(name, "zarr" if reason else route.path, reason or route.reason))
     return Explanation(shown, store_shown, codecs, tuple(found))

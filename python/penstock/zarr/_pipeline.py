@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from zarr.abc.store import Store
 from zarr.core import codec_pipeline
+from zarr.core.buffer import cpu
 from zarr.core.common import concurrent_map
 from zarr.core.config import config
 from zarr.registry import register_pipeline
@@ -20,7 +20,8 @@ from zarr.storage import StorePath
 from penstock import _core
 from penstock._context import current_context
 from penstock._errors import CorruptDataError, InvalidArgumentError
-from penstock.zarr._batch import Item, ReadPiece, WritePiece, prepare_read, prepare_write
+from penstock.zarr import _gpu
+from penstock.zarr._batch import Item, ReadPiece, WritePiece, prepare_device_read, prepare_read, prepare_write
 from penstock.zarr._program import Program, compile_program
 from penstock.zarr._recycled import exchange
 from penstock.zarr._route import Route
@@ -137,8 +138,8 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             return self._zarrs_default
         return self._zarr
 
-    def _admit(self, batch: Sequence[Item], memory: Any) -> tuple[Program, Route, npt.NDArray[Any]]:
-        """What will serve the batch; raises `_Refused`."""
+    def _admit(self, batch: Sequence[Item], memory: Any) -> tuple[Program, Route, Any]:
+        """What will serve the batch, and the array behind `memory`, perhaps on a device; raises `_Refused`."""
         getter, spec = batch[0][:2]
         if type(getter) is not StorePath:
             raise _Refused(f"{type(getter).__name__} is no place in a store")
@@ -152,15 +153,19 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         if program.core is None:
             raise _Refused(program.reason)
         array = memory.as_ndarray_like()
-        if not isinstance(array, np.ndarray):
+        if not isinstance(array, np.ndarray) and not _gpu.on_device(array):
             raise _Refused(f"memory is a {type(array).__name__}")
         wanted: Any = program.dtype
         if array.dtype != wanted and array.dtype.newbyteorder("=") != wanted.newbyteorder("="):
             raise _Refused(f"memory has dtype {array.dtype}, the chunks {program.dtype}")
         return program, self._route(store), array
 
-    def _admit_read(self, batch: Sequence[Item], out: Any) -> tuple[Program, Route, npt.NDArray[Any]]:
+    def _admit_read(self, batch: Sequence[Item], out: Any) -> tuple[Program, Route, Any]:
         program, route, memory = self._admit(batch, out)
+        if _gpu.on_device(memory):
+            if not program.native:
+                raise _Refused(f"memory of a device has dtype {memory.dtype}, in the other byte order")
+            return program, route, memory
         del memory
         exchange(out, (item[3] for item in batch))
         return program, route, out.as_ndarray_like()
@@ -187,14 +192,17 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             return ()
         try:
             program, route, memory = self._admit_read(batch, out)
-            pieces = prepare_read(program, batch, memory, drop_axes)
+            device = _gpu.on_device(memory)
+            pieces = (prepare_device_read if device else prepare_read)(program, batch, memory, drop_axes)
         except _Refused as refused:
             delegated("read", str(refused))
             if direct.on:
                 return self._zarr.read_sync(batch, out, drop_axes)  # type: ignore[no-any-return]
             return await self._other(batch).read(batch, out, drop_axes)  # type: ignore[no-any-return]
-        count("read", route.path, route.reason)
+        count("read", "device" if device else route.path, route.reason)
         try:
+            if device:
+                return await self._read_on_device(route, program, pieces)
             if route.path == "async":
                 return await self._read_async(route, program, pieces)
             if direct.on or (route.path == "native" and sum(piece.core.bytes for piece in pieces) <= _INLINE_BYTES):
@@ -215,11 +223,12 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             program, route, memory = self._admit_read(batch, out)
             if route.path == "async":
                 raise _Refused(route.reason)
-            pieces = prepare_read(program, batch, memory, drop_axes)
+            device = _gpu.on_device(memory)
+            pieces = (prepare_device_read if device else prepare_read)(program, batch, memory, drop_axes)
         except _Refused as refused:
             delegated("read", str(refused))
             return self._zarr.read_sync(batch, out, drop_axes, max_workers)  # type: ignore[no-any-return]
-        count("read", route.path, route.reason)
+        count("read", "device" if device else route.path, route.reason)
         return self._read_here(route, pieces)
 
     @staticmethod
@@ -229,7 +238,25 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         threads = 0 if route.path == "native" else 1  # a Python store is called on this thread
         flags = []
         for piece in pieces:
-            flags.append(piece.core.read(context, store, threads))
+            flags.append(piece.read(context, store, threads))
+            piece.finish()
+        return _statuses(pieces, flags)
+
+    async def _read_on_device(self, route: Route, program: Program, pieces: Sequence[ReadPiece]) -> tuple[Any, ...]:
+        """What a piece has left to do is CuPy's, whose current stream is this thread's."""
+        assert program.core is not None
+        if direct.on:
+            return self._read_here(route, pieces)
+        flags = []
+        for piece in pieces:
+            store, threads = route.core, 0 if route.path == "native" else 1
+            if route.path == "async":
+                if program.core.sharded:
+                    store = route.on_loop(asyncio.get_running_loop())
+                else:
+                    store, threads = await _fetched(piece.items, config.get("async.concurrency"), True), 0
+            assert store is not None
+            flags.append(await asyncio.to_thread(piece.read, current_context(), store, threads))
             piece.finish()
         return _statuses(pieces, flags)
 
@@ -254,6 +281,8 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         program, route, array = self._admit(batch, value)
         if program.write_reason:
             raise _Refused(program.write_reason)
+        if _gpu.on_device(array):  # encoded on the host
+            array = value.as_numpy_array()
         return route, prepare_write(program, batch, array, drop_axes)
 
     async def write(self, batch_info: Iterable[Item], value: Any, drop_axes: tuple[int, ...] = ()) -> None:
@@ -311,9 +340,9 @@ def _read_and_finish(piece: ReadPiece, store: _core.Store) -> bytes | None:
     return flags
 
 
-async def _fetched(items: Iterable[Item], limit: int | None) -> _core.Store:
-    """The objects of all items, asked for together."""
-    asked = [(item[0], item[1].prototype) for item in items]
+async def _fetched(items: Iterable[Item], limit: int | None, host: bool = False) -> _core.Store:
+    """The objects of all items, asked for together; `host`: in host memory, whatever the items' prototype is."""
+    asked = [(item[0], cpu.buffer_prototype if host else item[1].prototype) for item in items]
     found = await concurrent_map(asked, lambda getter, prototype: getter.get(prototype), limit)
     values = {getter.path: value for (getter, _), value in zip(asked, found, strict=True) if value is not None}
     return _core.dict_store(values)

@@ -34,6 +34,7 @@ from penstock._errors import (
     UnsupportedError,
     _make,
 )
+from penstock.zarr import _gpu
 from penstock.zarr._fancy import KINDS, is_plain
 from penstock.zarr._pipeline import CodecPipeline, direct
 from penstock.zarr._program import EXPORTED, chunk_order, exported, foreign_codec
@@ -211,6 +212,27 @@ def _read_plain(engine: _Engine, selection: Any, scalar: bool) -> Any:
     return found
 
 
+def _read_gpu(engine: _Engine, selection: Any) -> Any:
+    """A new array in GPU memory, decoded there; `NotImplemented` where zarr-python is to read, or to refuse."""
+    if engine.array is None or not engine.plain or engine.dtype.kind == "T" or not is_plain(selection):
+        return NotImplemented
+    try:
+        shape = engine.array._resolve(selection)[1]
+        if not shape or 0 in shape:
+            return NotImplemented
+        out = _gpu.empty(shape, engine.dtype)
+        place = _gpu.memory_of(out)
+        read = _core._read_to_device(
+            engine.array, selection, place.device, place.stream, place.address, shape, place.strides, out,
+            engine.threads, True,
+        )  # fmt: skip
+        read.order(place.stream)
+    except (OutOfRangeError, CorruptDataError, StorageError):
+        return NotImplemented  # the pipeline finds it too, and says it in zarr-python's words
+    count("read", "device")
+    return out
+
+
 class Array(_Array):  # type: ignore[misc]
     """A `zarr.Array` that reads and writes on the calling thread, where its store and codecs are synchronous.
 
@@ -230,6 +252,10 @@ class Array(_Array):  # type: ignore[misc]
         engine = self._penstock_engine()
         if engine.array is not None and _plain_buffers():
             found = _read_plain(engine, selection, False)
+            if found is not NotImplemented:
+                return found
+        elif _gpu.gpu_buffers():
+            found = _read_gpu(engine, selection)
             if found is not NotImplemented:
                 return found
         return super().__getitem__(selection)
@@ -315,6 +341,10 @@ class Array(_Array):  # type: ignore[misc]
             engine = self._penstock_engine()
             if engine.array is not None and _plain_buffers():
                 found = _read_plain(engine, selection, True)
+                if found is not NotImplemented:
+                    return found
+            elif _gpu.gpu_buffers():
+                found = _read_gpu(engine, selection)
                 if found is not NotImplemented:
                     return found
         return _basic(self, selection, out=out, prototype=prototype, fields=fields)

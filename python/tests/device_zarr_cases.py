@@ -1,0 +1,144 @@
+"""zarr-python's GPU buffers filled by Penstock, against the fake CUDA driver and a stand-in for CuPy: no GPU here.
+
+test_device.py runs these in a process of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from device_support import FakeCuda, cuda, fake_cuda_library
+from support import fake_cupy
+
+__all__ = ["cuda", "fake_cuda_library"]
+
+VALUES = np.random.default_rng(1).integers(0, 9, (70, 50)).astype("f4")
+CODECS: dict[str, Any] = {
+    "zstd": {},
+    "sharded": {"shards": (28, 50)},
+    "raw": {"compressors": None},
+}
+
+
+@pytest.fixture(autouse=True)
+def modules(cuda: FakeCuda) -> Iterator[None]:
+    fake_cupy.install(cuda)
+    import penstock.zarr
+    import zarr
+
+    before = zarr.config.get("buffer"), zarr.config.get("ndbuffer")
+    yield
+    penstock.zarr.disable()
+    zarr.config.set({"buffer": before[0], "ndbuffer": before[1]})
+    penstock.zarr.stats(reset=True)
+
+
+def written(store: Any, **options: Any) -> None:
+    import zarr
+
+    made = zarr.create_array(store=store, shape=VALUES.shape, dtype="f4", chunks=(7, 25), fill_value=3, **options)
+    made[:63] = VALUES[:63]  # the last chunks are not there
+    VALUES[63:] = 3
+
+
+@pytest.mark.parametrize("kind", ["file", "memory"])
+@pytest.mark.parametrize("codecs", CODECS)
+def test_one_line_and_arrays_are_decoded_on_the_device(tmp_path: Path, codecs: str, kind: str) -> None:
+    import penstock.zarr
+    import zarr
+
+    store: Any = str(tmp_path / "x.zarr") if kind == "file" else zarr.storage.MemoryStore()
+    written(store, **CODECS[codecs])
+    with penstock.zarr.enable(device="cuda", strict=True):
+        z = zarr.open_array(store, mode="r")
+        penstock.zarr.stats(reset=True)
+        found = z[:]
+        assert type(found) is fake_cupy.ndarray
+        np.testing.assert_array_equal(found.get(), VALUES)
+        np.testing.assert_array_equal(z[5:60:3, 4].get(), VALUES[5:60:3, 4])
+        np.testing.assert_array_equal(z.oindex[[3, 60, 11], 2:9].get(), VALUES[[3, 60, 11], 2:9])
+        # Not vindex: zarr-python makes an ndarray of its result, which CuPy refuses.
+        assert set(penstock.zarr.stats()["read"]["paths"]) == {"device"}
+        said = str(penstock.zarr.explain(z))
+        assert "reads: device: encoded bytes go to the GPU" in said
+        assert ("no codec" if codecs == "raw" else "on the device") in said
+    assert type(zarr.open_array(store, mode="r")[:]) is np.ndarray
+
+
+def test_enable_gpu_is_enough_for_the_pipeline_and_for_wrapped_arrays(tmp_path: Path) -> None:
+    import penstock.zarr
+    import zarr
+
+    written(str(tmp_path / "x.zarr"))
+    with penstock.zarr.enable(), zarr.config.enable_gpu():
+        plain = zarr.open_array(str(tmp_path / "x.zarr"), mode="r")
+        wrapped = penstock.zarr.wrap(plain)
+        penstock.zarr.stats(reset=True)
+        for z in (plain, wrapped):
+            found = z[3:70, ::2]
+            assert type(found) is fake_cupy.ndarray
+            np.testing.assert_array_equal(found.get(), VALUES[3:70, ::2])
+        assert penstock.zarr.stats()["read"]["paths"] == {"device": 2}
+        assert "selections, read: device" in str(penstock.zarr.explain(wrapped))
+
+
+def test_a_store_of_coroutines_gives_encoded_bytes_too(tmp_path: Path) -> None:
+    import penstock.zarr
+    import zarr
+
+    class Slow(zarr.storage.MemoryStore):
+        _supports_sync_io = False
+        get_sync = None
+
+        async def get(self, *args: Any, **kwargs: Any) -> Any:
+            await asyncio.sleep(0)
+            return await super().get(*args, **kwargs)
+
+    for options in (CODECS["zstd"], CODECS["sharded"]):
+        store = Slow()
+        written(store, **options)
+        with penstock.zarr.enable(device="cuda", strict=True):
+            z = zarr.open_array(store, mode="r")
+            np.testing.assert_array_equal(z[:].get(), VALUES)
+
+
+def test_chunks_that_are_damaged_are_errors(tmp_path: Path) -> None:
+    import penstock.zarr
+    import zarr
+
+    written(str(tmp_path / "x.zarr"))
+    path = tmp_path / "x.zarr" / "c" / "2" / "1"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0x55
+    content[len(content) // 2 + 1] ^= 0xAA
+    path.write_bytes(content)
+    with penstock.zarr.enable(device="cuda"):
+        z = zarr.open_array(str(tmp_path / "x.zarr"), mode="r")
+        with pytest.raises((ps.Error, RuntimeError, ValueError)):
+            z[:]
+
+
+def test_device_values_are_written(tmp_path: Path) -> None:
+    import penstock.zarr
+    import zarr
+
+    written(str(tmp_path / "x.zarr"))
+    with penstock.zarr.enable(device="cuda", strict=True):
+        z = zarr.open_array(str(tmp_path / "x.zarr"), mode="r+")
+        z[10:20] = fake_cupy.asarray(VALUES[20:30])
+    expected = VALUES.copy()
+    expected[10:20] = VALUES[20:30]
+    np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "x.zarr"), mode="r")[:], expected)
+
+
+def test_devices_that_are_none_are_refused() -> None:
+    import penstock.zarr
+
+    with pytest.raises(ps.InvalidArgumentError, match="'cpu' or 'cuda'"):
+        penstock.zarr.enable(device="gpu")
