@@ -267,7 +267,7 @@ def test_types_of_variable_length_have_their_codec(kind, zarr_format):
         ({"zarr_format": 2, "dimension_names": ["y", "x"]}, "dimension_names need zarr_format 3"),
         ({"order": "K"}, "order must be 'C' or 'F'"),
         ({"fill_value": 2**40}, "fill_value"),
-        ({"attributes": {"a": object()}}, "attributes"),
+        pytest.param({"attributes": {"a": object()}}, "attributes", id="an attribute that is no JSON"),
         ({"chunk_key_encoding": "hash"}, "chunk_key_encoding"),
         ({"codecs": [3]}, "codecs"),
         ({"codecs": ["zstd"], "compressors": ["gzip"]}, "codecs"),

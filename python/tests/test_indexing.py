@@ -227,7 +227,7 @@ def test_one_list_beside_an_ellipsis_and_a_mask_of_one_dimension_mean_what_they_
         np.True_,
         1.0,
         "x",
-        object(),
+        pytest.param(object(), id="an object"),
         np.array([True, False]),
         np.ones((2, 2), bool),
     ],
