@@ -1,4 +1,4 @@
-"""Many `.npy` files as one array: reading eight of them, and opening thousands."""
+"""Many files as one array: reading eight `.npy` files, and opening thousands, HDF5 files too."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ _PIECE = 1 << 20
 
 
 def run(scenario: dict, setting: Setting) -> Result:
+    result = Result(scenario["name"], scenario["title"])
+    if scenario["what"] == "open_hdf5":
+        opening_hdf5(scenario, setting, result)
+        return result
     folder = setting.folder / f"shards_{scenario['shards']}_{scenario['rows']}_{scenario['columns']}"
     if not folder.exists():
         write(folder, scenario["shards"], scenario["rows"], scenario["columns"])
     paths = sorted(str(path) for path in folder.glob("shard_*.npy"))
-    result = Result(scenario["name"], scenario["title"])
     (read if scenario["what"] == "read" else opening)(scenario, folder, paths, result)
     return result
 
@@ -70,6 +73,38 @@ def opening(scenario: dict, folder: Path, paths: list[str], result: Result) -> N
     for name, limit in (("penstock", 5), ("penstock, manifest", 50)):
         ratio = paired(samples[name], loop)
         result.bars.append(Bar(f"{name} against a loop of np.load", ratio, limit, at_least=True, unit="x"))
+
+
+def opening_hdf5(scenario: dict, setting: Setting, result: Result) -> None:
+    try:
+        import h5py
+    except ImportError:
+        result.left_out["h5py"] = "it is not installed"
+        return
+    import penstock as ps
+
+    folder = setting.folder / f"hdf5_shards_{scenario['shards']}"
+    pattern, manifest = str(folder / "shard_*.h5"), folder / "penstock.shards"
+    if not manifest.exists():
+        values = np.zeros((scenario["shards"] * scenario["rows"], scenario["columns"]))
+        ps.save_shards(values, str(folder / "shard_{:06d}.h5"), rows=scenario["rows"], compression="gzip")
+    paths = sorted(folder.glob("shard_*.h5"))
+
+    def loop() -> None:
+        for path in paths:
+            with h5py.File(path) as file:
+                _ = file["x"].shape, file["x"].dtype
+
+    contestants: dict[str, Callable[[], float]] = {
+        "penstock": once(lambda: ps.open_shards(pattern, dataset="x")),
+        "penstock, manifest": once(lambda: ps.open_shards(manifest)),
+        "h5py.File": once(loop),
+    }
+    samples = in_turns(contestants, scenario["turns"])
+    for name, taken in samples.items():
+        result.add(name, taken)
+    ratio = paired(samples["penstock, manifest"], samples["h5py.File"])
+    result.bars.append(Bar("penstock, manifest against a loop of h5py.File", ratio, 10, at_least=True, unit="x"))
 
 
 def pread(paths: list[str], out: np.ndarray) -> None:

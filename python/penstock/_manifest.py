@@ -214,11 +214,13 @@ def _object(saved: dict[str, Any], folder: str, missing: str, stores: dict[str, 
         return Object(saved["name"], store, name)
     path = os.path.join(folder, saved["path"])
     stamp = saved["stamp"]
-    there = os.path.exists(path)
-    if there and stamp is not None:
+    there = True
+    try:
         status = os.stat(path)
-        if [status.st_size, status.st_mtime_ns] != list(stamp):
-            raise _make(ConflictError, f"'{path}' changed since the manifest was saved: save it again")
+    except OSError:
+        there = False
+    if there and stamp is not None and [status.st_size, status.st_mtime_ns] != list(stamp):
+        raise _make(ConflictError, f"'{path}' changed since the manifest was saved: save it again")
     where, name = os.path.split(path)
     crc32c = saved.get("crc32c")
     store = stores.get(where) or stores.setdefault(where, _core.file_store(os.fsencode(where)))
