@@ -87,7 +87,7 @@ CASES = [
 def test_zarr_arrays_are_what_the_host_reads(cuda: FakeCuda, tmp_path: Path, dtype: str, chain: str) -> None:
     random = np.random.default_rng(len(chain))
     values = random.integers(0, 2 if dtype == "bool" else 100, SHAPE).astype(dtype)
-    cuda.configure(len(chain), delay=10)
+    cuda.configure(len(chain))
     for sharded, fill in itertools.product((False, True), (0, 1)):
         made = ps.create_array(
             str(tmp_path / f"{sharded}{fill}.zarr"),

@@ -24,7 +24,7 @@ def array(tmp_path: Path) -> ps.Array:
 
 
 def test_a_plan_says_what_a_device_would_decode(array: ps.Array) -> None:
-    assert re.search(r"\ncuda:1: zstd\(level=.*\) on the device\n", array.plan(device="cuda:1"))
+    assert re.search(r"\ncuda:1: blosc\(.*\) on the device\n", array.plan(device="cuda:1"))
     assert "on the device" not in array.plan()
     with pytest.raises(ps.InvalidArgumentError, match="not 'gpu'"):
         array.plan(device="gpu")
