@@ -216,7 +216,7 @@ void add_read(CLI::App& program, bool& as_json, action& chosen) {
   verb->add_flag("--force", given->force, "Replace the file if it exists");
   // For the help alone: with it the verb is Python's.
   verb->add_option("--bounds", given->bounds,
-                   "Of an image: left bottom right top, in the units of its CRS; to out.npy or out.png")
+                   "Of an image: left bottom right top, in the units of its CRS; to out.npy, out.png or out.tif")
       ->expected(4);
   verb->add_option("--shape", given->shape, "With --bounds: rows and columns of the result")->expected(2);
   verb->add_option("--resampling", given->resampling, "With --bounds: nearest, average or bilinear");

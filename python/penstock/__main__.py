@@ -1,6 +1,7 @@
 """The command line program: `penstock`, or `python -m penstock`.
 
-The verbs are the C++ program's; `demo`, `bench`, the check of tables and, of images, `info` and `read --bounds` are Python.
+The verbs are the C++ program's; `demo`, `bench`, the check of tables and, of images, `info` and `read --bounds` are
+Python.
 """
 
 from __future__ import annotations

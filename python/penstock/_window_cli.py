@@ -7,13 +7,15 @@ import json
 import os
 import struct
 import zlib
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock._array import Array
-from penstock._errors import ConflictError, Error, InvalidArgumentError, UnsupportedError, _make
+from penstock._create import save
+from penstock._errors import ConflictError, Error, InvalidArgumentError, _make
 from penstock._open import open as open_array
 from penstock._resample import KERNELS
 from penstock._tiff_report import fail
@@ -39,18 +41,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", action="store_true")
     try:
         given = parser.parse_args(arguments)
-        encode = _encoder_of(given.output)
+        write = _writer_of(given.output)
         if os.path.exists(given.output) and not given.force:
             raise _make(ConflictError, f"'{given.output}' exists; --force replaces it")
     except Error as error:
-        return fail(error, as_json, 2 if isinstance(error, InvalidArgumentError | UnsupportedError) else 1)
+        return fail(error, as_json, 2 if isinstance(error, InvalidArgumentError) else 1)
     try:
         a = open_array(given.target)
         if not isinstance(a, Array):
             raise _make(InvalidArgumentError, f"'{given.target}' is a group, not an array")
         values = read_window(a, given.bounds, given.shape, given.resampling, threads=given.threads)
-        nodata = getattr(a, "nodata", None)
-        _write(given.output, encode(values, nodata))
+        write(given.output, values, a, given.bounds)
     except Error as error:
         return fail(error, as_json)
     if as_json:
@@ -59,15 +60,26 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _encoder_of(name: str) -> Any:
+def _writer_of(name: str) -> Callable[[str, npt.NDArray[Any], Array, Sequence[float]], None]:
     ending = os.path.splitext(name)[1].lower()
     if ending == ".npy":
-        return lambda values, nodata: npy(values)
+        return lambda name, values, a, bounds: _write(name, npy(values))
     if ending == ".png":
-        return lambda values, nodata: png(to_pixels(values, nodata))
+        return lambda name, values, a, bounds: _write(name, png(to_pixels(values, getattr(a, "nodata", None))))
     if ending in (".tif", ".tiff"):
-        raise _make(UnsupportedError, "windows are not written as TIFF yet; .npy keeps the values, .png shows them")
-    raise _make(InvalidArgumentError, f"a window is written to out.npy or out.png, not to '{name}'")
+        return geotiff
+    raise _make(InvalidArgumentError, f"a window is written to out.npy, out.png or out.tif, not to '{name}'")
+
+
+def geotiff(name: str, values: npt.NDArray[Any], a: Any, bounds: Sequence[float]) -> None:
+    """A Cloud Optimized GeoTIFF of what was read of `a` within (left, bottom, right, top)."""
+    left, bottom, right, top = bounds
+    rows, columns = values.shape[-2:]
+    _, _, _, _, y_step, _ = a.transform
+    first, last = (bottom, top) if y_step > 0 else (top, bottom)
+    transform = ((right - left) / columns, 0.0, left, 0.0, (last - first) / rows, first)
+    crs = a.epsg if a.epsg is not None else a.crs_wkt
+    save(name, values, crs=crs, transform=transform, nodata=a.nodata)
 
 
 def npy(values: npt.NDArray[Any]) -> bytes:

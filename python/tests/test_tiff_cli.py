@@ -143,6 +143,19 @@ def test_a_window_is_written_as_npy_and_png(tmp_path, dtype):
         assert (np.diff(pixels[..., 0].ravel()[order].astype(int)) >= 0).all()
 
 
+@pytest.mark.parametrize("shape", [(), ("--shape", "100", "80")])
+def test_a_window_is_written_as_geotiff(tmp_path, shape):
+    rasterio = pytest.importorskip("rasterio")
+    scene(tmp_path / "x.tif", dtype="u2", blocksize=256, nodata=3)
+    run("read", tmp_path / "x.tif", "--bounds", *BOUNDS, *shape, "-o", tmp_path / "out.tif")
+    bounds = tuple(map(float, BOUNDS))
+    wanted = ps.read_window(ps.open(tmp_path / "x.tif"), bounds, (100, 80) if shape else None)
+    with rasterio.open(tmp_path / "x.tif") as whole, rasterio.open(tmp_path / "out.tif") as part:
+        np.testing.assert_array_equal(part.read(), wanted)
+        assert part.bounds == pytest.approx(bounds)
+        assert (part.crs, part.nodata) == (whole.crs, whole.nodata)
+
+
 @pytest.mark.parametrize("shape", [(5, 7), (5, 7, 3), (5, 7, 4)])
 def test_pngs_are_what_they_show(shape):
     from penstock._window_cli import png
@@ -155,8 +168,7 @@ def test_pngs_are_what_they_show(shape):
 @pytest.mark.parametrize(
     ("output", "bounds", "text"),
     [
-        ("out.tif", BOUNDS, "not written as TIFF yet"),
-        ("out.jpg", BOUNDS, "out.npy or out.png"),
+        ("out.jpg", BOUNDS, "out.npy, out.png or out.tif"),
         ("out.npy", ("1", "2", "x", "4"), "invalid float"),
         ("out.npy", ("1", "2", "3"), "expected 4 arguments"),
     ],
