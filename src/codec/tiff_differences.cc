@@ -10,7 +10,7 @@ namespace {
 template <class T>
 void subtract(std::byte* __restrict to, const std::byte* __restrict from, std::size_t count,
               std::size_t step) noexcept {
-  std::memcpy(to, from, std::min(step, count) * sizeof(T));
+  std::copy_n(from, std::min(step, count) * sizeof(T), to);
   for (std::size_t i = step; i < count; ++i) {
     T value, before;
     std::memcpy(&value, from + i * sizeof(T), sizeof(T));

@@ -21,10 +21,9 @@ PENSTOCK_DEVICE std::uint32_t load(const std::uint8_t* at) {
 /// Accumulator `which` (0 to 3) after all whole stripes of 16 bytes.
 PENSTOCK_DEVICE std::uint32_t accumulate(byte_view content, int which) {
   std::uint32_t accumulator = which == 0 ? kPrime1 + kPrime2 : which == 1 ? kPrime2 : which == 2 ? 0 : 0 - kPrime1;
-  const std::uint8_t* at = content.begin + 4 * which;
   PENSTOCK_SMALL_LOOP
-  for (std::uint32_t stripe = 0; stripe < content.size / 16; ++stripe, at += 16)
-    accumulator = turn(accumulator + load(at) * kPrime2, 13) * kPrime1;
+  for (std::uint32_t stripe = 0; stripe < content.size / 16; ++stripe)
+    accumulator = turn(accumulator + load(content.begin + 16 * stripe + 4 * which) * kPrime2, 13) * kPrime1;
   return accumulator;
 }
 
