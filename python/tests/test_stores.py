@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import time
 
 import numpy as np
 import penstock as ps
@@ -237,7 +238,8 @@ def test_references_to_values_are_given_back(values):
         context.clear()
     del array, context
     gc.collect()
-    sum(range(1000))
-    for _ in range(1000):  # what threads without the GIL left behind is dropped by the interpreter's next pending call
-        pass
+    end = time.monotonic() + 10
+    # What threads without the GIL left behind is dropped by one of the interpreter's next pending calls.
+    while {key: sys.getrefcount(value) for key, value in store.items()} != before and time.monotonic() < end:
+        time.sleep(0.01)
     assert {key: sys.getrefcount(value) for key, value in store.items()} == before

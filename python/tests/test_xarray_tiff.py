@@ -12,7 +12,8 @@ import pytest
 
 xr = pytest.importorskip("xarray")
 rasterio = pytest.importorskip("rasterio")
-pytest.importorskip("rioxarray")
+rioxarray = pytest.importorskip("rioxarray")
+RIOXARRAY = tuple(int(part) for part in rioxarray.__version__.split(".")[:2])
 if not hasattr(ps, "TiffArray"):
     pytest.skip("this build opens no TIFF", allow_module_level=True)
 pytestmark = pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning", "ignore:.*differ")
@@ -108,6 +109,8 @@ FILES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="session", params=FILES)
 def file(request: Any, tmp_path_factory: Any) -> Path:
+    if request.param == "rpcs" and RIOXARRAY < (0, 20):
+        pytest.skip("this rioxarray gives scenes with RPCs x and y, later ones do not")
     path = tmp_path_factory.mktemp("tiff") / "scene.tif"
     with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True):
         options = {key: value for key, value in FILES[request.param].items() if value is not None or key == "crs"}

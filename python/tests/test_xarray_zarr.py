@@ -11,7 +11,8 @@ import numpy as np
 import penstock as ps
 import pytest
 import zarr
-from conftest import as_bytes
+from conftest import ZARR_VERSION, as_bytes
+from zarr.codecs import BytesCodec
 
 xr = pytest.importorskip("xarray")
 pytestmark = [
@@ -77,6 +78,8 @@ def plain(value: Any) -> Any:
         return [plain(each) for each in value]
     if isinstance(value, np.ndarray | np.generic):
         return (str(value.dtype), value.shape, value.tolist() if value == value else "nan")
+    if isinstance(value, BytesCodec) and ZARR_VERSION < (3, 4):
+        return "bytes"  # its byte order comes and goes there where items are single bytes
     return "nan" if isinstance(value, float) and value != value else value
 
 

@@ -11,6 +11,7 @@ import pytest
 zarr = pytest.importorskip("zarr", minversion="3")
 pytest.importorskip("penstock.zarr")
 
+from conftest import ZARR_VERSION  # noqa: E402
 from penstock.zarr._recycled import exchange  # noqa: E402
 from zarr.core.buffer import cpu  # noqa: E402
 
@@ -30,6 +31,7 @@ def array(tmp_path: Path, values: np.ndarray[Any, Any]) -> Any:
         return zarr.open_array(tmp_path / "a.zarr", mode="r")
 
 
+@pytest.mark.skipif(ZARR_VERSION < (3, 4), reason="results are exchanged in zarr 3.4 and later")
 def test_a_large_result_lies_in_recycled_memory(array: Any, values: np.ndarray[Any, Any]) -> None:
     first = array[:]
     assert not first.flags.owndata
