@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import os
 import socket
 from dataclasses import dataclass
@@ -51,6 +52,8 @@ class _Load:
 
 
 _loads: dict[int, _Load] = {}
+# What a task was registered as: its collection and its number there.
+_registration = operator.attrgetter("library", "task_id")
 _numbers = itertools.count()
 
 
@@ -166,7 +169,7 @@ def load(source: Any, *, axis: int = 0, over_decompose: int = 1, fast_path: bool
         _loads[number] = _Load(array, axis, tile[axis], threads, files)
         try:
             launch = tuple(math.ceil(n / length) for n, length in zip(array.shape, tile, strict=True))
-            manual = runtime.create_manual_task(_load_tile.library, _load_tile.task_id, launch)
+            manual = runtime.create_manual_task(*_registration(_load_tile), launch)
             manual.add_output(store.data.partition_by_tiling(tile))
             manual.add_scalar_arg(number, types.int64)
             manual.throws_exception(Error)
