@@ -25,13 +25,13 @@ using request = http_server::request;
 class HttpStore : public testing::Test {
  protected:
   HttpStore() {
-    server_.set("/root/k", kText);
+    server_.set("/base/k", kText);
     options_.retries = 3;
   }
 
   // A store of its own transport for the options as they are.
   std::shared_ptr<http_store> make(unsigned connections = 8) const {
-    return std::make_shared<http_store>(*http_transport::make(connections), *http_url::parse(server_.url() + "/root"),
+    return std::make_shared<http_store>(*http_transport::make(connections), *http_url::parse(server_.url() + "/base"),
                                         options_);
   }
   result<read_outcome> read(byte_range range = {4, 4, false}, const version* expected = nullptr) const {
@@ -120,11 +120,11 @@ TEST_F(HttpStore, AsksAgainWhereTheTroubleMayPass) {
   for (const auto& trouble : troubles) {
     for (const byte_range& range : {byte_range{}, byte_range{4, 4, false}, byte_range{0, 4, true}}) {
       http_server fresh;
-      fresh.set("/root/k", kText);
+      fresh.set("/base/k", kText);
       fresh.on_request([&](const request& asked, reply& out) {
         if (asked.number <= 2) trouble.how(out);
       });
-      const http_store from(*http_transport::make(4), *http_url::parse(fresh.url() + "/root"), options_);
+      const http_store from(*http_transport::make(4), *http_url::parse(fresh.url() + "/base"), options_);
       const auto got = read_now(from, "k", range);
       ASSERT_TRUE(got.ok()) << trouble.what << ": " << got.error().to_string();
       EXPECT_EQ(got->text, range.whole() ? kText : range.from_end ? "cdef" : "4567") << trouble.what;
@@ -162,7 +162,7 @@ TEST_F(HttpStore, GivesUpInTheEndAndSaysWhy) {
 TEST_F(HttpStore, ReadsOnWhereALongAnswerBrokeOff) {
   std::string text;
   for (int i = 0; i < 300'000; ++i) text.push_back(static_cast<char>('a' + i % 1000 * (i % 1000) % 26));
-  server_.set("/root/long", text);
+  server_.set("/base/long", text);
   options_.retries = 1;
   // Each answer brings 70 kB at most: more attempts than allowed, but each gets on.
   change([](reply& out) {
@@ -182,11 +182,11 @@ TEST_F(HttpStore, ReadsOnWhereALongAnswerBrokeOff) {
 
 TEST_F(HttpStore, AnObjectThatChangesWhileItIsReadIsNeverMixed) {
   const std::string before(200'000, 'a'), after(200'000, 'b');
-  server_.set("/root/long", before);
+  server_.set("/base/long", before);
   server_.on_request([&](const request& asked, reply& out) {
     if (asked.number != 1) return;
     out.cut_after = 100'000;
-    server_.set("/root/long", after);
+    server_.set("/base/long", after);
   });
   const auto got = read_now(*make(), "long");
   ASSERT_TRUE(got.ok()) << got.error().to_string();
@@ -194,7 +194,7 @@ TEST_F(HttpStore, AnObjectThatChangesWhileItIsReadIsNeverMixed) {
 
   const auto now = read_now(*make(), "long", {0, 1, false});
   ASSERT_TRUE(now.ok());
-  server_.set("/root/long", before);
+  server_.set("/base/long", before);
   EXPECT_EQ(code_of(read_now(*make(), "long", {}, &now->seen)), errc::version_changed);
 }
 
@@ -229,7 +229,7 @@ TEST_F(HttpStore, AServerThatIgnoresRangesIsReadUpToTheRangeOrRefused) {
   std::string text(6 << 20, '.');
   text.replace(5 << 20, 4, "here");
   text.replace(100, 4, "near");
-  server_.set("/root/k", text);
+  server_.set("/base/k", text);
   server_.on_request([&](const request&, reply& out) {
     out.status = 200;
     out.body = text;
@@ -309,7 +309,7 @@ TEST_F(HttpStore, AnswersThatAreTooSlowTimeOut) {
   options_.retries = 0;
   change([](reply& out) { out.delay = std::chrono::seconds(4); });
   EXPECT_EQ(code_of(read()), errc::deadline_exceeded);
-  server_.set("/root/k", std::string(4000, 'x'));
+  server_.set("/base/k", std::string(4000, 'x'));
   change([](reply& out) { out.drip = std::chrono::milliseconds(200); });
   EXPECT_EQ(code_of(read({})), errc::deadline_exceeded);
 }
@@ -354,12 +354,12 @@ TEST_F(HttpStore, AStopEndsTheWaitBetweenAttempts) {
 
 TEST_F(HttpStore, RedirectsAreFollowedAndSecretsStayHome) {
   http_server other;
-  other.set("/root/k", kText);
+  other.set("/base/k", kText);
   options_.token = "secret";
   options_.headers = {{"X-Api-Key", "hidden"}};
   server_.on_request([&](const request& asked, reply& out) {
-    if (asked.target == "/root/k") out.status = 302, out.set("Location", "/there/k?x=1");
-    if (asked.target == "/there/k?x=1") out.status = 307, out.set("Location", other.url() + "/root/k");
+    if (asked.target == "/base/k") out.status = 302, out.set("Location", "/there/k?x=1");
+    if (asked.target == "/there/k?x=1") out.status = 307, out.set("Location", other.url() + "/base/k");
   });
   const auto got = read();
   ASSERT_TRUE(got.ok()) << got.error().to_string();
@@ -374,19 +374,19 @@ TEST_F(HttpStore, RedirectsAreFollowedAndSecretsStayHome) {
   EXPECT_EQ(other.log()[0].field("authorization"), "");
   EXPECT_EQ(other.log()[0].field("x-api-key"), "");
 
-  server_.on_request([](const request&, reply& out) { out.status = 302, out.set("Location", "/root/k"); });
+  server_.on_request([](const request&, reply& out) { out.status = 302, out.set("Location", "/base/k"); });
   EXPECT_EQ(code_of(read()), errc::io_error) << "in a circle";
   server_.on_request([](const request&, reply& out) { out.status = 302, out.set("Location", "file:///etc/passwd"); });
   EXPECT_FALSE(read().ok());
 }
 
 TEST_F(HttpStore, NamesAndPasswordsOfTheUrlAreSentAndNotShown) {
-  const std::string url = "http://me:pa%3Ass@" + server_.url().substr(7) + "/root?sig=abc";
+  const std::string url = "http://me:pa%3Ass@" + server_.url().substr(7) + "/base?sig=abc";
   const http_store from(*http_transport::make(1), *http_url::parse(url), options_);
   EXPECT_TRUE(read_now(from, "k").ok());
   EXPECT_EQ(server_.log()[0].field("authorization"), "Basic bWU6cGE6c3M=");
-  EXPECT_EQ(server_.log()[0].target, "/root/k?sig=abc");
-  EXPECT_EQ(from.uri(), server_.url() + "/root");
+  EXPECT_EQ(server_.log()[0].target, "/base/k?sig=abc");
+  EXPECT_EQ(from.uri(), server_.url() + "/base");
 }
 
 TEST_F(HttpStore, OldDatesTellVersionsApartAndNewOnesDoNot) {
@@ -416,11 +416,11 @@ TEST_F(HttpStore, ChecksByGetWhereHeadIsRefused) {
     if (asked.method == "HEAD") out.status = 403;
   });
   EXPECT_TRUE(read({0, 0, false}, &seen->seen).ok());
-  server_.set("/root/k", "other");
+  server_.set("/base/k", "other");
   EXPECT_EQ(code_of(read({0, 0, false}, &seen->seen)), errc::version_changed);
-  server_.set("/root/k", "");
+  server_.set("/base/k", "");
   EXPECT_TRUE(read({0, 0, false}).ok());
-  server_.remove("/root/k");
+  server_.remove("/base/k");
   EXPECT_EQ(code_of(read({0, 0, false}, &seen->seen)), errc::not_found);
 }
 
