@@ -18,8 +18,9 @@ namespace {
 
 /// Cells that a worker takes at once decode to about this much: the lock is then no cost.
 constexpr std::uint64_t kTakeBytes = std::uint64_t{128} << 10;
-/// Encoded cells of one object that a worker puts into one block of memory, at the most they can take.
-constexpr std::uint64_t kBlockBytes = std::uint64_t{16} << 20;
+/// Encoded cells of one object that a worker puts into one block of memory, at the most they can take. What a write
+/// holds beyond its encoded cells is less than one such block for each worker in each open object.
+constexpr std::uint64_t kBlockBytes = std::uint64_t{4} << 20;
 /// Memory that an idle job keeps, in each of its uses.
 constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{8} << 20;
 /// Up to this size memory is the job's own, above it comes from the context's pool.
