@@ -82,10 +82,9 @@ def test_jpeg_is_gdals(tmp_path, layout, bands, options):
     a = opened(path)
     assert a.compression == "jpeg"
     if options.get("photometric") == "YCBCR" and rasterio_version() < (1, 5):
-        # The libjpeg in those wheels interpolates colours otherwise; tifffile's is compared below.
-        difference = np.abs(a[...].astype("i2") - wanted)
-        assert (difference.max() <= 32, difference.mean() < 2) == (True, True), (difference.max(), difference.mean())
-        wanted = a[...]
+        # The libjpeg in those wheels interpolates colours otherwise than libjpeg-turbo.
+        pytest.importorskip("imagecodecs")
+        wanted = np.moveaxis(pytest.importorskip("tifffile").imread(path), -1, 0)
     np.testing.assert_array_equal(a[...], wanted)
     np.testing.assert_array_equal(a[:, 40:90, 3:70], wanted[:, 40:90, 3:70])
     np.testing.assert_array_equal(ps.open(path, bands=[bands - 1])[...], wanted[-1:])
