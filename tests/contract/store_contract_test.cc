@@ -387,12 +387,12 @@ store_subject deferred_subject() {
 store_subject http_subject() {
   auto server = std::make_shared<http_server>();
   store_subject out;
-  out.store = std::make_shared<http_store>(*http_transport::make(16), *http_url::parse(server->url() + "/root"),
+  out.store = std::make_shared<http_store>(*http_transport::make(16), *http_url::parse(server->url() + "/base"),
                                            remote_options{});
   out.set = [at = server.get()](const std::string& key, std::string_view text) {
-    at->set("/root/" + key, std::string(text));
+    at->set("/base/" + key, std::string(text));
   };
-  out.remove = [at = server.get()](const std::string& key) { at->remove("/root/" + key); };
+  out.remove = [at = server.get()](const std::string& key) { at->remove("/base/" + key); };
   out.writable = out.listable = false;
   out.keeper = std::move(server);
   return out;
