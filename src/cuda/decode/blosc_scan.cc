@@ -54,6 +54,7 @@ result<blosc_frame> scan_blosc(std::span<const std::byte> bytes, std::uint64_t d
     frame.splits.push_back({kHeaderBytes, size, 0, size, true});
     return frame;
   }
+  if (byte(1) != 1) return damaged("its compressor's format has an unknown version");
   const std::uint64_t blocks = (std::uint64_t{size} + block - 1) / block, first = kHeaderBytes + 4 * blocks;
   if (first > bytes.size()) return damaged("no room for its blocks");
   if (blocks > 1024 + decoded_bytes / 512)
