@@ -30,7 +30,7 @@ TYPES: list[tuple[str, Any]] = [
     ("bytes, variable_length_bytes", "bytes"),
 ]
 # Codecs that numcodecs has and this library carries out through Python.
-VIA_PYTHON = ("categorize", "json2", "msgpack2", "pcodec", "pickle", "vlen-array", "zfpy")
+VIA_PYTHON = ("categorize", "json2", "msgpack2", "pcodec", "pickle", "vlen-array", "zfp", "zfpy")
 
 
 def works(make: Callable[[], object]) -> bool:
@@ -74,7 +74,7 @@ def codecs() -> str:
     native = [name for name in testing.codec_names() if name not in VIA_PYTHON and not name.startswith("hdf5.")]
     rows = [
         ["native", ", ".join(f"`{name}`" for name in (*native, "sharding_indexed"))],
-        ["via Python (numcodecs)", ", ".join(f"`{name}`" for name in VIA_PYTHON) + ", and what users registered"],
+        ["via Python (numcodecs, zfpy)", ", ".join(f"`{name}`" for name in VIA_PYTHON) + ", and what users registered"],
     ]
     return table(["", "codecs"], rows)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import pickle
 from typing import Any, Protocol
 
@@ -164,7 +165,7 @@ class _ZfpStage:
         self._library = library
         self._limit = limit
         self._dtype = dtype
-        self._shape = shape
+        self._shape = shape or (1,)
         self._type = kind
         text = "".join(f", {name}={value}" for name, value in limit.items())
         self.description = f"zfp({'reversible' if not limit else 'bounded'}{text}) via Python"
@@ -181,9 +182,17 @@ class _ZfpStage:
             values = (values.astype("i4") - middle) << shift
         return self._library.compress_numpy(values, write_header=False, **self._limit)
 
+    def _most_bytes(self) -> int:
+        """What a stream can make zfp read: it trusts streams to be complete."""
+        rank = len(self._shape)
+        blocks = math.prod(-(-length // 4) for length in self._shape)
+        widest = 8 * max(4, self._dtype.itemsize) + 2
+        return blocks * (4**rank * max(widest, math.ceil(self._limit.get("rate", 0))) // 8 + 16) + 64
+
     def decode(self, data: bytes) -> Any:
         kind = getattr(self._library, f"type_{self._type}")
-        values = self._library._decompress(data, kind, self._shape, **self._limit)
+        padded = bytes(data).ljust(self._most_bytes(), b"\0")
+        values = self._library._decompress(padded, kind, self._shape, **self._limit)
         shift, middle = self._promotion()
         if shift:
             values = np.clip((values >> shift) + middle, *_limits(self._dtype)).astype(self._dtype)
@@ -201,7 +210,7 @@ def _zfp(settings: dict[str, Any], dtype: np.dtype[Any] | None, shape: tuple[int
     except ImportError:
         return None
     known = {"int8", "uint8", "int16", "uint16", "int32", "int64", "float32", "float64"}
-    if dtype is None or shape is None or dtype.name not in known or not 1 <= len(shape) <= 4:
+    if dtype is None or shape is None or dtype.name not in known or len(shape) > 4:
         raise _make(UnsupportedError, f"codec 'zfp' does not take {dtype} of {len(shape or ())} dimensions")
     names = {"reversible": None, "fixed_rate": "rate", "fixed_precision": "precision", "fixed_accuracy": "tolerance"}
     mode = settings.get("mode")

@@ -213,6 +213,19 @@ def test_zfp_of_zarr_3(dtype, limit):
         np.testing.assert_array_equal(a[...], values)
 
 
+def test_zfp_of_a_single_item_and_of_half_a_stream():
+    """The library trusts streams to be complete: what is missing reads as zeros, and never as memory behind it."""
+    single = json.loads(stored(compressors=None)["zarr.json"])
+    single.update(shape=[], codecs=[{"name": "zfp", "configuration": {"mode": "reversible"}}])
+    single["chunk_grid"]["configuration"]["chunk_shape"] = []
+    store = {"zarr.json": json.dumps(single).encode()}
+    ps.open(store, mode="r+")[...] = 2.5
+    assert ps.open(store)[...] == 2.5
+    whole = store["c"]
+    for length in range(len(whole)):
+        assert ps.open({**store, "c": whole[:length]})[...].shape == ()
+
+
 def test_plans_say_that_python_decodes():
     a = ps.open(stored(serializer=zarr_numcodecs.PCodec(level=3)))
     assert "via Python" in a._codecs_text

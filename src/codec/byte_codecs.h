@@ -24,7 +24,7 @@ struct compiled_codec {
 /// Source: Zarr v3 codec specifications and numcodecs' documentation of the same names.
 using codec_factory = result<compiled_codec>(const codec_config& config, const stage_type& input);
 codec_factory make_zstd_codec, make_gzip_codec, make_zlib_codec, make_blosc_codec, make_lz4_codec, make_bz2_codec,
-    make_lzma_codec, make_shuffle_codec;
+    make_lzma_codec, make_shuffle_codec, make_conditional_codec;
 codec_factory make_crc32c_codec, make_crc32_codec, make_adler32_codec, make_fletcher32_codec,
     make_jenkins_lookup3_codec;
 codec_factory make_delta_codec, make_fixedscaleoffset_codec, make_quantize_codec, make_astype_codec,
@@ -37,6 +37,8 @@ codec_factory make_hdf5_bits_codec, make_hdf5_bitshuffle_codec, make_hdf5_lz4_co
 
 /// What a compressor hands on: bytes, of which only the most is known.
 compiled_codec compressed_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input);
+/// The most bytes that are taken for what some encoder made from `decoded_bytes`: others may do worse than ours.
+std::uint64_t encoded_limit(const byte_codec& codec, std::uint64_t decoded_bytes);
 /// What a codec hands on that makes the same number of bytes from all inputs of one size (a checksum).
 compiled_codec sized_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input);
 

@@ -22,12 +22,6 @@ bool same_strides(const extents& shape, const strides& a, const strides& b) noex
   return true;
 }
 
-// The most bytes that are taken for what some encoder made from `decoded_bytes`; others may do worse than ours.
-std::uint64_t encoded_limit(const byte_codec& codec, std::uint64_t decoded_bytes) {
-  const std::uint64_t ours = codec.max_encoded_bytes(decoded_bytes);
-  return std::max(ours, saturating_add(saturating_add(decoded_bytes, decoded_bytes), 64 * 1024));
-}
-
 void append(std::string& list, std::string_view codec) {
   if (!list.empty()) list += " | ";
   list += codec;

@@ -89,6 +89,8 @@ inline const std::vector<std::string>& byte_codec_texts() {
         R"({"name":"gzip","configuration":{"level":5}})",
         R"({"name":"gzip","configuration":{"level":9}})",
         R"({"name":"crc32c"})",
+        R"({"name":"conditional","configuration":{"codecs":[{"name":"numcodecs.shuffle"},{"name":"numcodecs.lz4"},"crc32c"]}})",
+        R"({"name":"conditional","configuration":{"codecs":[],"header_bits":16}})",
     };
     for (const char* compressor : {"blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"}) {
       for (const char* shuffle : {"noshuffle", "shuffle", "bitshuffle"}) {

@@ -111,4 +111,16 @@ result<const json::array_t*> codec_members::list(std::string_view name) const {
   return member->as_array();
 }
 
+result<std::vector<codec_config>> codec_members::codecs(std::string_view name) const {
+  PENSTOCK_ASSIGN(const json::array_t* const members, list(name));
+  std::vector<codec_config> out;
+  for (const json& each : *members) {
+    const json* const called = each.as_string() != nullptr ? &each : each.find("name");
+    if (called == nullptr || called->as_string() == nullptr) return wrong(name, "a list of objects with a 'name'");
+    const json* const configuration = each.find("configuration");
+    out.push_back({*called->as_string(), configuration != nullptr ? *configuration : json()});
+  }
+  return out;
+}
+
 }  // namespace penstock::inline v0

@@ -32,6 +32,8 @@ class codec_members {
   result<std::size_t> choice(std::string_view name, std::span<const std::string_view> choices,
                              std::optional<std::size_t> absent = std::nullopt) const;
   result<const json::array_t*> list(std::string_view name) const;
+  /// A list of codecs: objects with a `name` and perhaps a `configuration`, or names alone.
+  result<std::vector<codec_config>> codecs(std::string_view name) const;
   /// An element type as NumPy takes it: `<f4`, `f4`, `float32`.
   result<numpy_type> item_type(std::string_view name, const std::optional<numpy_type>& absent = std::nullopt) const;
   /// The member itself, or null.

@@ -114,16 +114,7 @@ bool reverses(const codec_config& transpose, std::size_t rank) {
 
 result<compiled_codec> make_n5_default_codec(const codec_config& config, const stage_type& input) {
   PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"codecs"}));
-  PENSTOCK_ASSIGN(const json::array_t* const list, members.list("codecs"));
-  std::vector<codec_config> codecs;
-  for (const json& each : *list) {
-    const json* const name = each.find("name");
-    const json* const configuration = each.find("configuration");
-    if (name == nullptr || name->as_string() == nullptr) {
-      return error{errc::corrupt_data, "codec 'n5_default': its codecs should be objects with a 'name'"};
-    }
-    codecs.push_back({*name->as_string(), configuration != nullptr ? *configuration : json()});
-  }
+  PENSTOCK_ASSIGN(std::vector<codec_config> codecs, members.codecs("codecs"));
   const bool good = codecs.size() >= 2 && codecs.size() <= 3 && codecs[0].name == "transpose" &&
                     reverses(codecs[0], input.shape.size()) && codecs[1].name == "bytes" &&
                     (codecs.size() == 2 || codecs[2].name != "n5_default");

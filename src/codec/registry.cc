@@ -33,6 +33,7 @@ constexpr entry kCodecs[] = {
     {"blosc", place::bytes, make_blosc_codec},
     {"bz2", place::bytes, make_bz2_codec},
     {"cast_value", place::array, make_cast_value_codec},
+    {"conditional", place::bytes, make_conditional_codec},
     {"crc32", place::bytes, make_crc32_codec},
     {"crc32c", place::bytes, make_crc32c_codec},
     {"delta", place::array, make_delta_codec},

@@ -1,5 +1,6 @@
 #include "codec/stage_type.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/checked.h"
@@ -18,6 +19,11 @@ std::uint64_t stage_type::bytes() const noexcept {
 compiled_codec compressed_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input) {
   const std::uint64_t most = codec->max_encoded_bytes(input.bytes());
   return {std::move(codec), stage_type::bytes_of(input.type, most, false)};
+}
+
+std::uint64_t encoded_limit(const byte_codec& codec, std::uint64_t decoded_bytes) {
+  const std::uint64_t ours = codec.max_encoded_bytes(decoded_bytes);
+  return std::max(ours, saturating_add(saturating_add(decoded_bytes, decoded_bytes), 64 * 1024));
 }
 
 compiled_codec sized_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input) {
