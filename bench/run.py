@@ -32,6 +32,7 @@ ORDER = (
     "memory",
     "plan_1e9",
     "write_benchmark_array",
+    "replace_benchmark_array",
     "overwrite_one_chunk",
     "select_points",
     "select_step",
