@@ -4,7 +4,7 @@
 // matches and a buffer of literals at a time; all lanes put them together and check the sums.
 
 #include "cuda/decode/checksums.h"
-#include "cuda/decode/lz_output.h"
+#include "cuda/decode/lz_found.h"
 
 namespace penstock::inline v0::device {
 
@@ -20,18 +20,13 @@ struct deflate_code {
 
 enum class inflate_phase : std::uint32_t { header, block, stored, codes, trailer };
 
-struct inflate_shared {
+struct inflate_shared : lz_found<std::uint64_t> {
   lz_shared output;
   std::uint16_t length_table[1 << kLengthTableBits];
   std::uint16_t distance_table[1 << kDistanceTableBits];
   deflate_code lengths, distances;
   std::uint8_t code_lengths[320];
   std::uint8_t literal_bytes[kLiteralBuffer];
-  std::uint64_t literals_at[kLanes];
-  std::uint32_t literals[kLanes];
-  std::uint32_t match[kLanes];
-  std::uint32_t offset[kLanes];
-  std::uint32_t count;  ///< sequences of the batch
   // The reading lane's state between batches.
   std::uint64_t hold;
   std::int32_t held;
@@ -473,23 +468,8 @@ PENSTOCK_DEVICE void inflate_warp(const part_wave& wave, std::uint32_t turn, inf
   for (bool more = true; more && status == chunk_status::ok;) {
     lanes.once([&] { read_inflate_batch(part, shared); });
     if (shared.bad != 0) status = chunk_status::corrupt_stream;
-    const std::uint32_t count = shared.count;
     const bool at_trailer = shared.phase == inflate_phase::trailer;
-    lanes.sync();
-    for (std::uint32_t i = 0; status == chunk_status::ok && i < count;) {
-      lz_batch batch;
-      lanes.each([&](int lane) {
-        const std::uint32_t from = i + static_cast<std::uint32_t>(lane);
-        const bool mine = from < count;
-        batch.literals[lane] = mine ? shared.literals[from] : 0;
-        batch.match[lane] = mine ? shared.match[from] : 0;
-        batch.offset[lane] = mine ? shared.offset[from] : 0;
-        batch.literals_at[lane] = mine ? shared.literals_at[from] : 0;
-      });
-      const std::uint32_t taken = out.append(lanes, batch, count - i);
-      if (taken == 0) status = chunk_status::corrupt_match;
-      i += taken;
-    }
+    if (status == chunk_status::ok && !append_found(lanes, out, shared, 0)) status = chunk_status::corrupt_match;
     if (status != chunk_status::ok || !at_trailer) continue;
     out.finish(lanes);
     out.begin_frame();

@@ -3,20 +3,16 @@
 // Formats of bytes without entropy coding: LZ4 blocks, Snappy, BloscLZ, PackBits. One lane reads the headers of up to
 // 32 sequences from a window in shared memory, all lanes put them together.
 
-#include "cuda/decode/lz_output.h"
+#include "cuda/decode/lz_found.h"
 
 namespace penstock::inline v0::device {
 
 inline constexpr std::uint32_t kWindowBytes = 2048;
 
-struct lz_parts_shared {
+/// Literals count from the part's first byte.
+struct lz_parts_shared : lz_found<std::uint32_t> {
   lz_shared output;
   alignas(16) std::uint8_t window[kWindowBytes];
-  std::uint32_t literals_at[kLanes];
-  std::uint32_t literals[kLanes];
-  std::uint32_t match[kLanes];
-  std::uint32_t offset[kLanes];
-  std::uint32_t count;
   std::uint32_t at;    ///< in the source
   std::uint32_t made;  ///< bytes of all sequences so far
   std::uint32_t more;  ///< 1: not at the end
@@ -264,22 +260,7 @@ PENSTOCK_DEVICE bool lz_sequences(const decode_part& part, lz_output& out, lz_pa
     lanes.once([&] { read_lz_batch(part, shared, window_at); });
     good = shared.bad == 0;
     more = shared.more != 0;
-    const std::uint32_t count = shared.count;
-    lanes.sync();
-    for (std::uint32_t i = 0; good && i < count;) {
-      lz_batch batch;
-      lanes.each([&](int lane) {
-        const std::uint32_t from = i + static_cast<std::uint32_t>(lane);
-        const bool mine = from < count;
-        batch.literals[lane] = mine ? shared.literals[from] : 0;
-        batch.match[lane] = mine ? shared.match[from] : 0;
-        batch.offset[lane] = mine ? shared.offset[from] : 0;
-        batch.literals_at[lane] = part.source + (mine ? shared.literals_at[from] : 0);
-      });
-      const std::uint32_t taken = out.append(lanes, batch, count - i);
-      good = taken != 0;
-      i += taken;
-    }
+    if (good) good = append_found(lanes, out, shared, part.source);
   }
   return good;
 }

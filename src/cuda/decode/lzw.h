@@ -3,23 +3,18 @@
 // LZW as TIFF has it (TIFF 6.0, section 13), and the old kind with the least significant bit first. A string of the
 // table stands in the output already, so a code is a match: one lane reads codes, all lanes place what they stand for.
 
-#include "cuda/decode/lz_output.h"
+#include "cuda/decode/lz_found.h"
 
 namespace penstock::inline v0::device {
 
 inline constexpr std::uint32_t kLzwClear = 256, kLzwEnd = 257, kLzwFirst = 258, kLzwCodes = 4096;
 inline constexpr std::uint32_t kLzwLiterals = 256;
 
-struct lzw_shared {
+struct lzw_shared : lz_found<std::uint64_t> {
   lz_shared output;
   std::uint32_t begins[kLzwCodes - kLzwFirst];   ///< where a code's string stands in the output
   std::uint16_t lengths[kLzwCodes - kLzwFirst];  ///< at most as many as there are codes, and one
   std::uint8_t literal_bytes[kLzwLiterals];
-  std::uint64_t literals_at[kLanes];
-  std::uint32_t literals[kLanes];
-  std::uint32_t match[kLanes];
-  std::uint32_t offset[kLanes];
-  std::uint32_t count;  ///< sequences of the batch
   // The reading lane's state between batches.
   std::uint64_t hold;
   std::uint32_t held;
@@ -157,22 +152,7 @@ PENSTOCK_DEVICE void lzw_warp(const part_wave& wave, std::uint32_t turn, lzw_sha
     lanes.once([&] { read_lzw_batch(part, shared); });
     if (shared.bad != 0) status = chunk_status::corrupt_stream;
     more = shared.more != 0;
-    const std::uint32_t count = shared.count;
-    lanes.sync();
-    for (std::uint32_t i = 0; status == chunk_status::ok && i < count;) {
-      lz_batch batch;
-      lanes.each([&](int lane) {
-        const std::uint32_t from = i + static_cast<std::uint32_t>(lane);
-        const bool mine = from < count;
-        batch.literals[lane] = mine ? shared.literals[from] : 0;
-        batch.match[lane] = mine ? shared.match[from] : 0;
-        batch.offset[lane] = mine ? shared.offset[from] : 0;
-        batch.literals_at[lane] = mine ? shared.literals_at[from] : 0;
-      });
-      const std::uint32_t taken = out.append(lanes, batch, count - i);
-      if (taken == 0) status = chunk_status::corrupt_match;
-      i += taken;
-    }
+    if (status == chunk_status::ok && !append_found(lanes, out, shared, 0)) status = chunk_status::corrupt_match;
   }
   out.finish(lanes);
   if (status == chunk_status::ok && out.room() != 0) status = chunk_status::wrong_size;
