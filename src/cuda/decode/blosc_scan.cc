@@ -7,7 +7,7 @@ namespace penstock::inline v0::device {
 namespace {
 
 constexpr std::uint32_t kHeaderBytes = 16;
-constexpr std::uint32_t kShuffle = 1, kCopy = 2, kBitShuffle = 4, kWhole = 16;
+constexpr std::uint32_t kShuffle = 1, kCopy = 2, kBitShuffle = 4, kReserved = 8, kWhole = 16;
 
 error damaged(const char* what) { return {errc::corrupt_data, std::string("damaged blosc frame: ") + what}; }
 
@@ -44,6 +44,7 @@ result<blosc_frame> scan_blosc(std::span<const std::byte> bytes, std::uint64_t d
   if (byte(0) != 2) return damaged("not of format version 2");
   if (number(bytes, 12) != bytes.size()) return damaged("it says another length than it has");
   if (size != decoded_bytes) return damaged("it decodes to another size than the chunk has");
+  if ((flags & kReserved) != 0) return damaged("a flag that has no meaning");
   if (flags >> 5 > 4) return damaged("an unknown compressor");
   frame.compressor = static_cast<blosc_compressor>(flags >> 5);
   if (size == 0) return frame;
