@@ -81,8 +81,11 @@ struct byte_read {
   std::string_view key;
   byte_range range;
   const version* expected = nullptr;  ///< null or unknown: any version will do
-  std::span<std::byte> destination;   ///< when not empty: exactly `range.length` bytes, to be filled in place
-  read_buffer* buffer = nullptr;      ///< where to put the bytes otherwise, unless the store lends its own
+  /// The bytes are wanted of `expected`, whatever its key leads to by now: an open handle of that version that nothing
+  /// happened to answers as well as a new look at the key.
+  bool same_handle = false;
+  std::span<std::byte> destination;  ///< when not empty: exactly `range.length` bytes, to be filled in place
+  read_buffer* buffer = nullptr;     ///< where to put the bytes otherwise, unless the store lends its own
   std::uint64_t max_bytes =
       byte_range::kAll;   ///< a longer object is `corrupt_data`: sizes in storage drive no allocation
   std::uint64_t tag = 0;  ///< comes back with the completion

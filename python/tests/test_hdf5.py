@@ -486,7 +486,7 @@ def test_external_datasets_are_read_from_their_files(tmp_path, monkeypatch):
     assert same(array[9:12, ::-2], whole[9:12, ::-2])
     assert same(ps.open("x.h5", dataset="one")[...], whole[10:])
     (tmp_path / "b.raw").unlink()
-    with pytest.raises(ps.NotFoundError, match=r"b\.raw"):
+    with pytest.raises(ps.ConflictError, match=r"b\.raw"):
         array[...]
 
 
@@ -509,7 +509,7 @@ def test_a_file_that_changes_is_noticed(tmp_path):
     assert same(ps.open(path, "x")[...], second)
     array = ps.open(path, "x")
     path.unlink()
-    with pytest.raises(ps.NotFoundError):
+    with pytest.raises(ps.ConflictError):
         array[...]
 
 

@@ -67,7 +67,11 @@ result<std::shared_ptr<const store>> store_of(const referenced_array& what) {
   std::vector<reference_store::object> objects;
   objects.reserve(what.objects.size());
   for (const referenced_object& each : what.objects) {
-    reference_store::object made{each.name, each.from, each.key, {}};
+    reference_store::object made;
+    made.name = each.name;
+    made.from = each.from;
+    made.key = each.key;
+    made.may_vanish = what.missing_is_fill;
     if (each.pinned && each.from->traits().versions) {
       PENSTOCK_ASSIGN(made.pinned, version_now(each));
     }

@@ -16,6 +16,7 @@ std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, p
   out.key = object.key;
   out.range = op.range;
   out.expected = &object.expected;
+  out.same_handle = object.pinned;
   if (op.decode_count == 0) return std::nullopt;
   const decode_op& first = of.plan.decodes[op.first_decode];
   const codec_chain& chain = from.layout->chains()[first.chain];

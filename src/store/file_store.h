@@ -61,6 +61,7 @@ class file_store final : public store {
   result<read_done> read_whole(const byte_read& wanted) const;
   result<read_done> read_range(const byte_read& wanted, open_file_ref& last) const;
   result<read_done> check_version(const byte_read& wanted, const open_file_ref& last) const;
+  open_file_ref find_unchanged(std::string_view key) const noexcept;
   result<open_file_ref> find_current(std::string_view key) const;
   result<descriptor> open_for_read(const file_path& path, struct ::stat& status) const;
   error absence(int code, std::string_view doing) const;

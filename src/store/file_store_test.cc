@@ -68,6 +68,42 @@ TEST_F(FileStore, SeesAnAncestorFolderSwappedForAnother) {
   EXPECT_EQ(text("a/k", {}), "new!");
 }
 
+TEST_F(FileStore, AsksAnOpenHandleAloneWhereTheVersionIsAllThatMatters) {
+  const auto pinned = [&](const version& to) {
+    byte_read read;
+    read.key = "a/k";
+    read.range = {0, 4, false};
+    read.expected = &to;
+    read.same_handle = true;
+    return read_now(store_, read);
+  };
+  const auto opened = [&] {
+    const auto read = read_now(store_, "a/k", {0, 4, false});
+    EXPECT_TRUE(read.ok());
+    return read.ok() ? read->seen : version();
+  };
+  write(root_ / "a/k", "old!");
+  version first = opened();
+  // Where the folder is meanwhile is nothing to those bytes.
+  fs::rename(root_ / "a", root_ / "aside");
+  const auto read = pinned(first);
+  ASSERT_TRUE(read.ok()) << read.error().to_string();
+  EXPECT_EQ(read->text, "old!");
+  fs::rename(root_ / "aside", root_ / "a");
+
+  write(root_ / "a/k", "new!");
+  EXPECT_EQ(code_of(pinned(first)), errc::version_changed);
+  first = opened();
+  ASSERT_TRUE(pinned(first).ok());
+  write(root_ / "a/other", "one!");
+  fs::rename(root_ / "a/other", root_ / "a/k");
+  EXPECT_EQ(code_of(pinned(first)), errc::version_changed);
+  first = opened();
+  ASSERT_TRUE(pinned(first).ok());
+  fs::remove(root_ / "a/k");
+  EXPECT_EQ(code_of(pinned(first)), errc::not_found);
+}
+
 TEST_F(FileStore, SeesAFileRewrittenInPlaceAtOnce) {
   write(root_ / "k", "0000");
   std::vector<version> seen;

@@ -10,34 +10,40 @@ namespace penstock::inline v0 {
 namespace {
 
 /// Says what a change of a pinned object means here: beginning again, as with an index, would change nothing.
-result<read_done> in_our_words(result<read_done> done) {
-  if (done.ok() || done.error().code() != errc::version_changed) return done;
-  return error(errc::conflict, "the object changed since the references to its bytes were made");
+result<read_done> in_our_words(result<read_done> done, bool had_to_stay) {
+  if (done.ok()) return done;
+  if (done.error().code() == errc::version_changed)
+    return error(errc::conflict, "the object changed since the references to its bytes were made");
+  if (had_to_stay && done.error().code() == errc::not_found)
+    return error(errc::conflict, "the object is gone since the references to its bytes were made");
+  return done;
 }
 
 /// Stands between a store that completes inside `read` and the reader.
 class inline_sink final : public completion_sink {
  public:
-  explicit inline_sink(completion_sink& to) noexcept : to_(to) {}
+  inline_sink(completion_sink& to, bool had_to_stay) noexcept : to_(to), had_to_stay_(had_to_stay) {}
   void complete(std::uint64_t tag, result<read_done> done) override {
-    to_.complete(tag, in_our_words(std::move(done)));
+    to_.complete(tag, in_our_words(std::move(done), had_to_stay_));
   }
 
  private:
   completion_sink& to_;
+  bool had_to_stay_;
 };
 
 /// The same for a read that completes later: it goes away with its completion.
 class later_sink final : public completion_sink {
  public:
-  explicit later_sink(completion_sink& to) noexcept : to_(to) {}
+  later_sink(completion_sink& to, bool had_to_stay) noexcept : to_(to), had_to_stay_(had_to_stay) {}
   void complete(std::uint64_t tag, result<read_done> done) override {
     const std::unique_ptr<later_sink> self(this);
-    to_.complete(tag, in_our_words(std::move(done)));
+    to_.complete(tag, in_our_words(std::move(done), had_to_stay_));
   }
 
  private:
   completion_sink& to_;
+  bool had_to_stay_;
 };
 
 }  // namespace
@@ -50,11 +56,12 @@ result<std::shared_ptr<const reference_store>> reference_store::make(std::vector
   traits.blocking = false;
   traits.max_length_bytes = ~std::uint64_t{0};
   for (std::size_t i = 0; i < out->objects_.size(); ++i) {
-    const object& each = out->objects_[i];
+    object& each = out->objects_[i];
     if (!out->by_name_.emplace(each.name, i).second) {
       return error(errc::invalid_argument, fmt::format("references name the object '{:.200}' twice", each.name));
     }
     const store_traits theirs = each.from->traits();
+    each.completes_inline = theirs.inline_completion;
     traits.max_gap_bytes = std::max(traits.max_gap_bytes, theirs.max_gap_bytes);
     traits.max_length_bytes = std::min(traits.max_length_bytes, theirs.max_length_bytes);
     traits.blocking = traits.blocking || theirs.blocking;
@@ -81,12 +88,16 @@ void reference_store::read(std::span<const byte_read> reads, completion_sink& si
     }
     byte_read wanted = one;
     wanted.key = named->key;
-    if (named->pinned.known()) wanted.expected = &named->pinned;
-    if (named->from->traits().inline_completion) {
-      inline_sink between(sink);
+    if (named->pinned.known()) {
+      wanted.expected = &named->pinned;
+      wanted.same_handle = true;
+    }
+    const bool had_to_stay = named->pinned.known() && !named->may_vanish;
+    if (named->completes_inline) {
+      inline_sink between(sink, had_to_stay);
       named->from->read({&wanted, 1}, between, stop);
     } else {
-      named->from->read({&wanted, 1}, *new later_sink(sink), stop);  // NOLINT: deletes itself
+      named->from->read({&wanted, 1}, *new later_sink(sink, had_to_stay), stop);  // NOLINT: deletes itself
     }
   }
 }

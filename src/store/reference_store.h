@@ -14,14 +14,17 @@ namespace penstock::inline v0 {
 /// Named objects that lie in several stores, for reading only: the files that an array of references rests on.
 ///
 /// An object may be pinned to the version that it had when the store was made: what the references say of its bytes
-/// holds for that version alone, so a read of any other fails as `conflict` instead of decoding what is there now.
+/// holds for that version alone, so a read of any other fails as `conflict` instead of decoding what is there now, and
+/// so does one of an object that is gone.
 class reference_store final : public store {
  public:
   struct object {
     std::string name;  ///< its key here: what errors show, such as a path or a URI
     std::shared_ptr<const store> from;
-    std::string key;  ///< in `from`
-    version pinned;   ///< not known: any version will do
+    std::string key;                ///< in `from`
+    version pinned;                 ///< not known: any version will do
+    bool may_vanish = false;        ///< pinned, but not to be there: it is `not_found` then, not a conflict
+    bool completes_inline = false;  ///< set by `make`
   };
 
   /// \error invalid_argument  Two objects of one name.
