@@ -23,6 +23,7 @@ class watcher {
     if (!signals_ && interpreter_is_ending()) return false;
     if (!signals_ && progress_.is_none()) return true;
     const auto time = clock::now();
+    if (polled_ == clock::time_point()) polled_ = time;  // the first look: a read that ends before needs no clock
     const bool report = !progress_.is_none() && time - reported_ >= kBetweenReports;
     if (!report && time - polled_ < kPoll / 2) return true;
     polled_ = time;
@@ -56,14 +57,12 @@ class watcher {
   nb::handle progress_;
   bool signals_;
   std::uint64_t total_ = 0;
-  clock::time_point polled_ = clock::now();
+  clock::time_point polled_;
   clock::time_point reported_;
 };
 
-}  // namespace
-
-bool watch_without_gil(nb::handle progress, std::uint64_t bytes,
-                       const std::function<result<>(const progress_fn&, std::chrono::nanoseconds)>& work) noexcept {
+template <class Work>
+bool watched(nb::handle progress, std::uint64_t bytes, const Work& work) noexcept {
   try {
     watcher watch(progress);
     result<> outcome;
@@ -82,6 +81,13 @@ bool watch_without_gil(nb::handle progress, std::uint64_t bytes,
   return false;
 }
 
+}  // namespace
+
+bool watch_without_gil(nb::handle progress, std::uint64_t bytes,
+                       const std::function<result<>(const progress_fn&, std::chrono::nanoseconds)>& work) noexcept {
+  return watched(progress, bytes, work);
+}
+
 namespace {
 
 template <class Resolved>
@@ -89,7 +95,7 @@ bool read_watched(const array& from, const Resolved& which, const tensor_view& o
                   nb::handle progress, const std::shared_ptr<item_arena>& arena) noexcept {
   std::uint64_t bytes = out.type.item_bytes();
   for (const std::uint64_t size : out.extents) bytes *= size;
-  return watch_without_gil(progress, bytes, [&](const progress_fn& call, std::chrono::nanoseconds interval) {
+  return watched(progress, bytes, [&](const progress_fn& call, std::chrono::nanoseconds interval) {
     read_options options;
     options.threads = threads;
     options.arena = arena;

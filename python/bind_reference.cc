@@ -3,11 +3,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/fork_local.h"
 #include "bind.h"
 
 namespace penstock::inline v0::python {
@@ -57,7 +60,17 @@ without_gil::~without_gil() {
   PyEval_RestoreThread(state_);
 }
 
-bool is_main_thread() noexcept { return gettid() == getpid(); }
+bool is_main_thread() noexcept {
+  // Asking the system costs as much as much else of a small read. A fork makes the thread that forks a main thread.
+  struct answer {
+    std::uint64_t forks;
+    bool main;
+  };
+  thread_local std::optional<answer> known;
+  const std::uint64_t forks = fork_clock::now();
+  if (!known || known->forks != forks) known = {forks, gettid() == getpid()};
+  return known->main;
+}
 bool interpreter_is_ending() noexcept { return ending.load(std::memory_order_relaxed); }
 bool may_enter_python() noexcept { return gil_held || !interpreter_is_ending(); }
 

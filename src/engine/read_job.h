@@ -63,6 +63,13 @@ class read_job final : public job, private completion_sink {
   /// Forgets the read and keeps the memory that is worth keeping.
   void reset();
 
+  /// Reads a cell on the calling thread, where that is all there is to a read: its place needs no index from storage,
+  /// and the store completes inside of `read`. The job must be idle, and is afterwards.
+  ///
+  /// False: it is not so simple, or failed. Nothing is known then but that the usual way has to be gone, which says
+  /// what is wrong; the target's contents are unspecified.
+  bool read_one_cell(const source& from, const std::shared_ptr<item_arena>& arena);
+
   progress step(unsigned worker) override;
 
   /// Stops issuing; what is in flight is waited for.
@@ -148,6 +155,7 @@ class read_job final : public job, private completion_sink {
 
   std::vector<index_request> missing_;  // the planner's while planning_, else of the round that is being read
   std::uint32_t missing_source_ = 0;
+  std::string one_key_;  // of read_one_cell
   std::vector<std::string> missing_keys_;
   std::vector<version> missing_versions_;
   std::size_t next_index_ = 0, index_count_ = 0, indexes_wanted_ = 0;

@@ -1,0 +1,89 @@
+// A read of one cell whose place is known: no plan, no workers, no lock.
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+
+#include "engine/context_state.h"
+#include "engine/read_job.h"
+#include "engine/read_job_parts.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+class no_indexes final : public index_lookup {
+ public:
+  const index_entry* find(const index_key&) const override { return nullptr; }
+};
+
+// The number of the one cell that `wanted` touches; nothing where there are others.
+std::optional<cell_id> only_cell(const chunk_grid& grid, const strided_box& wanted) noexcept {
+  cell_walk walk;
+  walk.start(grid, wanted);
+  if (walk.total() != 1) return std::nullopt;
+  return grid.id(walk.coordinates());
+}
+
+}  // namespace
+
+bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_arena>& arena) {
+  if (from.indexed != nullptr || from.to == nullptr || !from.store->traits().inline_completion || state_->recording())
+    return false;
+  const auto cell = only_cell(from.layout->grid(), from.from);
+  if (!cell) return false;
+  chunk_extent extent;
+  missing_.clear();
+  const bool located = from.layout->locate({&*cell, 1}, no_indexes(), {&extent, 1}, missing_).ok() && missing_.empty();
+  missing_.clear();
+  if (!located) return false;
+
+  if (workers_.empty()) workers_.push_back(std::make_unique<worker_state>(&state_->accounts()));
+  worker_state& mine = *workers_.front();
+  placement& where = mine.where;
+  if (!place(from, *cell, where)) return false;
+  if (extent.state == presence::absent) {
+    fill(from, where, from.layout->chains()[0]);
+    return true;
+  }
+  const codec_chain& chain = from.layout->chains()[extent.chain];
+  const bool whole = extent.range.whole();
+  if (!whole && extent.range.length > chain.max_encoded_bytes()) return false;
+
+  from.layout->key(extent.object, one_key_);
+  one_key_.insert(0, from.prefix);
+  const version expected = from.layout->expected(extent.object);
+  byte_read read;
+  read.key = one_key_;
+  read.range = extent.range;
+  read.expected = &expected;
+  read.same_handle = expected.known();
+  read.buffer = &mine;
+  if (whole) read.max_bytes = chain.max_encoded_bytes();
+  const bool in_part = chain.is_plain() && !whole && extent.range.length == chain.decoded_bytes();
+  wanted_part asked;
+  if (in_part) {
+    asked = part_of_cell(where, chain);
+    read.range = {extent.range.offset + asked.offset, asked.length, false};
+    if (asked.as_stored) read.destination = {where.target.data, static_cast<std::size_t>(asked.length)};
+  }
+
+  mine.arrived.reset();
+  from.store->read({&read, 1}, mine, std::stop_token());
+  const auto done = mine.take();
+  mine.arrived.reset();
+  if (!done.ok() && done.error().code() == errc::not_found && extent.state == presence::unknown) {
+    fill(from, where, from.layout->chains()[0]);
+    return true;
+  }
+  if (!done.ok() || (!whole && done->bytes.size() != read.range.length)) return false;
+  if (in_part) {
+    if (done->bytes.data() != where.target.data) chain.decode_part(done->bytes, asked.offset, where.target);
+    return true;
+  }
+  mine.scratch.timed = false;
+  mine.scratch.arena = arena.get();
+  mine.scratch.scatter_began.reset();
+  return chain.decode(done->bytes, where.target, mine.scratch).ok();
+}
+
+}  // namespace penstock::inline v0
