@@ -6,6 +6,7 @@
 
 #include "bind.h"
 
+#include "api/hdf5_index.h"
 #include "api/open_reference.h"
 
 namespace penstock::inline v0::python {
@@ -93,6 +94,40 @@ nb::bytes save(const array_handle& from) {
   return nb::bytes(saved.data(), saved.size());
 }
 
+nb::bytes as_bytes(const std::vector<std::uint64_t>& column) {
+  return nb::bytes(column.data(), column.size() * sizeof(std::uint64_t));
+}
+
+nb::tuple index_of(const store_handle& from, nb::bytes key, std::uint64_t header) {
+  const std::string name = text_of(key);
+  const hdf5_index found = call_engine([&] { return read_hdf5_index(*from.store, name, header); });
+  const hdf5_chunks& chunks = found.chunks;
+  return nb::make_tuple(as_bytes(chunks.cells), as_bytes(chunks.masks), as_bytes(chunks.offsets),
+                        as_bytes(chunks.lengths), found.raw_edges);
+}
+
+void check_group(const store_handle& from, nb::bytes key, std::uint64_t header) {
+  const std::string name = text_of(key);
+  call_engine([&]() -> result<bool> {
+    PENSTOCK_TRY(check_hdf5_group(*from.store, name, header));
+    return true;
+  });
+}
+
+nb::object shards_of(const store_handle& from, const context_handle& with, nb::list keys, nb::str dataset,
+                     std::size_t axis) {
+  std::vector<std::string> names;
+  for (const nb::handle each : keys) names.push_back(text_of(nb::cast<nb::bytes>(each)));
+  const std::string path = dataset.c_str();
+  const auto found = call_engine([&]() -> result<std::optional<hdf5_shards>> {
+    return scan_hdf5_shards(*from.store, names, path, axis, *with.context);
+  });
+  if (!found) return nb::none();
+  return nb::make_tuple(as_bytes(found->rows), as_bytes(found->starts), as_bytes(found->entries),
+                        as_bytes(found->chunks.cells), as_bytes(found->chunks.offsets),
+                        as_bytes(found->chunks.lengths));
+}
+
 }  // namespace
 
 void bind_described(nb::module_& m) {
@@ -104,6 +139,16 @@ void bind_described(nb::module_& m) {
         "CRC-32C or "
         "None); `joined` is (axis, edges, decoded lengths), the lists as bytes of 64-bit numbers, where several arrays "
         "follow each other.");
+  m.def("hdf5_index", &index_of, nb::arg("store"), nb::arg("key"), nb::arg("header"),
+        "The chunks of the dataset whose object header stands at that address: (cells, filter masks, offsets, lengths) "
+        "as bytes of 64-bit numbers, and whether chunks at the array's edge skip all filters.");
+  m.def("hdf5_check_group", &check_group, nb::arg("store"), nb::arg("key"), nb::arg("header"),
+        "Raises where a link of the group whose object header stands at that address is damaged.");
+  m.def("hdf5_shards", &shards_of, nb::arg("store"), nb::arg("context"), nb::arg("keys"), nb::arg("dataset"),
+        nb::arg("axis"),
+        "Of datasets of one name in many files, which differ in nothing but their lengths: (lengths, first bytes of "
+        "contiguous ones, chunks of each file, cells, offsets, lengths of the chunks) as bytes of 64-bit numbers. None "
+        "where they differ more.");
   m.def("save_references", &save, nb::arg("from_"), "The reference table of such an array, in its saved form.");
 }
 

@@ -280,6 +280,17 @@ def open_reference(
 ) -> Array:
     """An array whose bytes lie in objects of other formats."""
 
+def hdf5_index(store: Store, key: _bytes, header: int) -> tuple[_bytes, _bytes, _bytes, _bytes, bool]:
+    """Cells, filter masks, offsets and lengths of a dataset's chunks; whether chunks at the edge skip all filters."""
+
+def hdf5_check_group(store: Store, key: _bytes, header: int) -> None:
+    """Raises where a link of the group whose object header stands at that address is damaged."""
+
+def hdf5_shards(
+    store: Store, context: Context, keys: list[_bytes], dataset: str, axis: int
+) -> tuple[_bytes, _bytes, _bytes, _bytes, _bytes, _bytes] | None:
+    """Chunk indexes of datasets in many files that differ in their length alone; None where they differ more."""
+
 def save_references(from_: Array) -> bytes:
     """The reference table of such an array, in its saved form."""
 

@@ -6,7 +6,7 @@ import io
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -166,6 +166,7 @@ def open_node(source: Source, path: str) -> Array | Group:
             if isinstance(found, h5py.Datatype):
                 raise _make(UnsupportedError, f"'{path}' is a named type, no array")
             if isinstance(found, h5py.Group):
+                _check_links(source.file_object(), found)
                 return _open_group(source, found, path, uri)
             from penstock._hdf5_index import describe_dataset
 
@@ -179,6 +180,17 @@ def open_node(source: Source, path: str) -> Array | Group:
     except Exception as error:  # h5py raises anything where a file is damaged
         text = str(error).strip('"')
         raise _make(CorruptDataError, f"HDF5 cannot read the file: {text}", f"opening '{uri}'") from error
+
+
+def _check_links(file: Object, group: Any) -> None:
+    """The library lists the links of a damaged group to its own end, and that of the process."""
+    from h5py import h5o
+
+    place = file.place()
+    if place is None:
+        return
+    with suppress(UnsupportedError):
+        _core.hdf5_check_group(*place, h5o.get_info(group.id).addr)
 
 
 def _noted(error: Error, note: str) -> Error:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock import _core
 from penstock._errors import CorruptDataError, UnsupportedError, _make
 from penstock._hdf5_filters import codec_of
 from penstock._hdf5_types import StoredType, attributes_json, attributes_of, fill_json, stored_type
@@ -170,13 +171,18 @@ def _describe_chunked(
             zarray["filters"].append(codec)
     first = len(stored.codecs)
     grid = tuple(-(-n // c) for n, c in zip(dataset.shape, chunk, strict=True))
-    numbers, masks, offsets, sizes = _chunk_index(dataset, chunk, grid, read_at)
-    if len(used) and _leaves_edges_raw(dataset, plist, numbers, masks, sizes, grid, chunk, item):
+    found = _own_index(dataset, made.objects[0])
+    if found is not None:
+        (numbers, masks, offsets, sizes), raw_edges = found
+    else:
+        numbers, masks, offsets, sizes = _chunk_index(dataset, chunk, grid, read_at)
+        raw_edges = bool(used) and _leaves_edges_raw(dataset, plist, numbers, masks, sizes, grid, chunk, item)
+    if used and raw_edges:
         masks = np.where(_is_edge(numbers, grid, chunk, dataset.shape), np.uint64((1 << len(used)) - 1), masks)
     chains = np.zeros(len(numbers), np.uint64)
     # Bits beyond the pipeline mean nothing; a filter of which nothing is left to do is as good as skipped.
     masks &= np.uint64((1 << len(used)) - 1)
-    different = [int(mask) for mask in np.unique(masks) if mask]
+    different = [int(mask) for mask in np.unique(masks) if mask] if masks.any() else []
     if len(different) > _MOST_CHAINS:
         raise _make(UnsupportedError, f"{len(different)} different filter masks are more than this release reads")
     for chain, mask in enumerate(different, 1):
@@ -193,6 +199,24 @@ def _describe_chunked(
 
 
 _Numbers = npt.NDArray[np.uint64]
+
+
+def _own_index(dataset: Any, file: Object) -> tuple[tuple[_Numbers, _Numbers, _Numbers, _Numbers], bool] | None:
+    """(cell numbers, filter masks, offsets, sizes) as the engine reads them, and whether chunks at the edge skip all.
+
+    None where it does not: of files elsewhere h5py already has what it needs, and some layouts only it reads.
+    """
+    from h5py import h5o
+
+    place = file.place()
+    if place is None:
+        return None
+    try:
+        *columns, raw_edges = _core.hdf5_index(*place, h5o.get_info(dataset.id).addr)
+    except UnsupportedError:
+        return None
+    cells, masks, offsets, sizes = (np.frombuffer(each, np.uint64) for each in columns)
+    return (cells, masks.copy(), offsets, sizes), raw_edges
 
 
 def _chunk_index(

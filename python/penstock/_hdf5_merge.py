@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from penstock._references import Described, Joined, Object, pack_table, unpack_table
+from penstock._references import Described, Joined, Object, describe_contiguous, move_table, pack_table, unpack_table
+
+_Numbers = npt.NDArray[np.uint64]
 
 # Parameters of codecs that only say how hard an encoder tried.
 _EFFORT = frozenset({"level", "clevel", "acceleration"})
@@ -58,6 +61,77 @@ def merge(parts: list[Described], axis: int) -> Described | None:
 def _zarray(of: Described) -> dict[str, Any]:
     made: dict[str, Any] = of.documents[".zarray"]
     return made
+
+
+NEVER = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@dataclass
+class Alike:
+    """The bytes of datasets that differ in their lengths alone, one file after the other."""
+
+    rows: _Numbers  # of each file
+    starts: _Numbers  # of contiguous ones, of each file: where the first byte is, or NEVER
+    entries: _Numbers  # listed chunks of each file
+    cells: _Numbers  # in the grid of the file
+    offsets: _Numbers
+    lengths: _Numbers
+
+
+def merge_alike(first: Described, of: Alike, objects: list[Object], axis: int, item_bytes: int) -> Described | None:
+    """As `merge`, of files that are all stored as `first` is: without a look at each."""
+    if len(of.starts):
+        return _merge_contiguous(first, of, objects, axis, item_bytes)
+    zarray = dict(_zarray(first))
+    chunk: list[int] = zarray["chunks"]
+    grid = [-(-n // c) for n, c in zip(zarray["shape"], chunk, strict=True)]
+    step, inner = np.uint64(chunk[axis]), np.uint64(math.prod(grid[axis + 1 :]))
+    counts = (of.rows + step - np.uint64(1)) // step
+    total = int(counts.sum())
+    which = np.repeat(np.arange(len(of.rows)), of.entries.astype(np.int64))
+    outer, along = np.divmod(of.cells // inner, counts[which])
+    along += (np.cumsum(counts) - counts)[which]
+    numbers = (outer * np.uint64(total) + along) * inner + of.cells % inner
+    columns = [which.astype(np.uint64), of.offsets, of.lengths]
+    if axis != 0:
+        order = np.argsort(numbers, kind="stable")
+        numbers, columns = numbers[order], [each[order] for each in columns]
+    cells = total * math.prod(n for d, n in enumerate(grid) if d != axis)
+    table = pack_table(cells, columns[1], columns[2], numbers=numbers, objects=columns[0])
+    repeats = counts.astype(np.int64)
+    own = np.arange(total, dtype=np.uint64) - np.repeat(np.cumsum(counts) - counts, repeats)
+    ends = np.minimum((own + np.uint64(1)) * step, np.repeat(of.rows, repeats))
+    ends += np.repeat(np.cumsum(of.rows) - of.rows, repeats)
+    zarray["shape"] = [*zarray["shape"]]
+    zarray["shape"][axis] = int(of.rows.sum())
+    joined = Joined(axis, np.concatenate([np.zeros(1, np.uint64), ends]), np.full(total, step, np.uint64))
+    documents = {".zarray": zarray, ".zattrs": first.documents[".zattrs"]}
+    made = Described(documents, table, objects, "hdf5", "", joined=joined)
+    made.typed_attributes, made.dimension_names = first.typed_attributes, first.dimension_names
+    return made
+
+
+def _merge_contiguous(
+    first: Described, of: Alike, objects: list[Object], axis: int, item_bytes: int
+) -> Described | None:
+    blocks: dict[int, Any] = {}
+    parts = []
+    for rows, start, file in zip(of.rows.tolist(), of.starts.tolist(), objects, strict=True):
+        shape = [*_zarray(first)["shape"]]
+        shape[axis] = rows
+        part = Described({**first.documents}, b"", [file], "hdf5", "")
+        part.typed_attributes, part.dimension_names = first.typed_attributes, first.dimension_names
+        chunks: Any = [max(1, n) for n in shape]
+        if start == NEVER:
+            part.table = pack_table(0 if 0 in shape else 1, [], [])
+        else:
+            if rows not in blocks:
+                blocks[rows] = describe_contiguous(shape, item_bytes, 0)
+            chunks, table, part.variants = blocks[rows]
+            part.table = move_table(table, start)
+        part.documents[".zarray"] = {**_zarray(first), "shape": shape, "chunks": chunks}
+        parts.append(part)
+    return merge(parts, axis)
 
 
 class _Merge:

@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from penstock import _core
 from penstock._array import Array
 from penstock._context import Context
 from penstock._errors import ConflictError, InvalidArgumentError, NotFoundError, _make
 from penstock._hdf5 import Source, import_h5py, open_node
 from penstock._hdf5_index import describe_dataset
-from penstock._hdf5_merge import merge
-from penstock._references import Described
+from penstock._hdf5_merge import Alike, merge, merge_alike
+from penstock._hdf5_types import StoredType
+from penstock._references import Described, Object
 from penstock._shard_files import JoinedReferences, describe_all, refuse_others
 from penstock._shard_readers import join_arrays
 
@@ -64,15 +67,15 @@ def open_datasets(
     name = dataset.strip("/")
     sources = [Source.of(path, context, storage_options) for path in files]
     before = [source.stamp() for source in sources]
-    found = describe_all(list(files), [partial(_look, source, name, allow_holes) for source in sources], _THREADS)
-    shards = [shard for each in found for shard in each]
-    described = None
-    if _check(shards, axis):
-        described = merge([shard.described for shard in shards], axis % len(shards[0].zarray["shape"]))
+    described = _describe_alike(sources, name, axis, context)
     if described is None:
-        return join_arrays([open_node(shard.source, shard.path) for shard in shards], axis, context)
-    first, last = shards[0].name, shards[-1].name.rpartition("/")[2]
-    described.uri = first if len(shards) == 1 else f"{first} ... {last}"
+        found = describe_all(list(files), [partial(_look, source, name, allow_holes) for source in sources], _THREADS)
+        shards = [shard for each in found for shard in each]
+        if _check(shards, axis):
+            described = merge([shard.described for shard in shards], axis % len(shards[0].zarray["shape"]))
+        if described is None:
+            return join_arrays([open_node(shard.source, shard.path) for shard in shards], axis, context)
+        described.uri = _uri([shard.name for shard in shards])
     for each in described.objects:
         each.crc32c = (checksums or {}).get(each.name)
     assert described.joined is not None
@@ -81,6 +84,55 @@ def open_datasets(
     changed = [path for path, source, was in zip(files, sources, before, strict=True) if source.stamp() != was]
     if changed:
         raise _make(ConflictError, f"'{changed[0]}' changed while its index was read")
+    return made
+
+
+def _uri(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} ... {names[-1].rpartition('/')[2]}"
+
+
+def _describe_alike(sources: list[Source], name: str, axis: int, context: Context) -> Described | None:
+    """One index of files of this machine that are all stored as the first one is, which alone h5py looks at.
+
+    None where they are not, or one cannot be read: who looks at each of them finds out which.
+    """
+    local = all(isinstance(each.target, str) and each.uri != each.target for each in sources)
+    if len({each.uri for each in sources}) != len(sources) or len(sources) < 2:
+        return None
+    if not local or any(letter in name for letter in _WILD):
+        return None
+    try:
+        first = _look(sources[0], name, False)[0].described
+    except Exception:  # it is named with all others that cannot be read
+        return None
+    shape = first.documents[".zarray"]["shape"]
+    if not -len(shape) <= axis < len(shape) or first.joined is not None or len(first.objects) != 1:
+        return None
+    axis %= len(shape)
+    if 0 in shape[:axis] + shape[axis + 1 :] or first.objects[0].path is None:
+        return None
+    keys = [os.fsencode(each.target[1:]) for each in sources]
+    columns = _core.hdf5_shards(_core.file_store(b"/"), context, keys, name, axis)
+    if columns is None:
+        return None
+    alike = Alike(*(np.frombuffer(each, np.uint64) for each in columns))
+    if not alike.rows.any():
+        return None
+    stores: dict[str, _core.Store] = {}
+    objects = []
+    for source in sources:
+        folder, key = os.path.split(source.target)
+        store = stores.get(folder) or stores.setdefault(folder, _core.file_store(os.fsencode(folder)))
+        try:
+            status = os.stat(source.target)
+        except OSError:
+            return None
+        stamp = (status.st_size, status.st_mtime_ns)
+        objects.append(Object(source.target, store, key, pinned=True, path=source.target, stamp=stamp))
+    made = merge_alike(first, alike, objects, axis, StoredType(first.documents[".zarray"]["dtype"]).numpy.itemsize)
+    if made is None:
+        return None
+    made.uri = _uri([f"{source.uri}/{name}" for source in (sources[0], sources[-1])])
     return made
 
 

@@ -72,6 +72,14 @@ def unpack_table(saved: bytes) -> list[_Column]:
     return columns
 
 
+def move_table(saved: bytes, by: int) -> bytes:
+    """The table of the same bytes, `by` further on in their object."""
+    numbers, objects, offsets, lengths, chains = unpack_table(saved)
+    (cells,) = struct.unpack_from("<Q", saved, 16)
+    moved = offsets + np.uint64(by)
+    return pack_table(cells, moved, lengths, numbers=numbers, objects=objects, chains=chains)
+
+
 @dataclass
 class Object:
     """An object that references name: a place in a store, or the bytes themselves."""
@@ -84,6 +92,14 @@ class Object:
     path: str | None = None  # of a local file: what a manifest can check
     stamp: tuple[int, int] | None = None  # size and time of change of a local file when its index was read
     crc32c: int | None = None  # of all of its bytes, where a manifest has it
+
+    def place(self) -> tuple[_core.Store, bytes] | None:
+        """A store of the engine's own and the key in it, where the bytes are at hand: of a local file, or in memory."""
+        if self.data is not None:
+            return _core.dict_store({"file": self.data}, None, False), b"file"
+        if self.path is None or self.store is None:
+            return None
+        return self.store, _encode(self.key)
 
     def packed(self) -> tuple[bytes, _core.Store | bytes, bytes, bool, int | None]:
         source = self.data if self.data is not None else self.store

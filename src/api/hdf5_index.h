@@ -1,0 +1,53 @@
+#pragma once
+
+#include <penstock/context.h>
+#include <penstock/result.h>
+#include <penstock/store.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/hdf5/hdf5_chunks.h"
+
+namespace penstock::inline v0 {
+
+struct hdf5_index {
+  hdf5_chunks chunks;
+  bool raw_edges = false;  ///< chunks that the array's edge cuts skip all filters
+};
+
+/// The chunk index of a dataset, read from its file without the HDF5 library and its lock.
+///
+/// \param header  The address of the dataset's object header, as the library tells it.
+/// \error unsupported   No chunked dataset, or one that only the library reads.
+/// \error corrupt_data  The file is damaged. \error conflict  It changed meanwhile.
+result<hdf5_index> read_hdf5_index(const store& from, std::string_view key, std::uint64_t header);
+
+/// Looks at every link of the group whose object header stands at `header`, before the library trusts them.
+///
+/// \error corrupt_data  It is damaged. \error unsupported  Only the library understands its links.
+/// \error conflict      The file changed meanwhile.
+result<> check_hdf5_group(const store& from, std::string_view key, std::uint64_t header);
+
+/// Datasets of one name in many files, all chunked or all contiguous, which differ in nothing but their length along
+/// one axis.
+struct hdf5_shards {
+  std::vector<std::uint64_t> rows;     ///< of each file
+  std::vector<std::uint64_t> starts;   ///< of contiguous ones: of the first byte; byte_range::kAll: never written
+  std::vector<std::uint64_t> entries;  ///< chunks of each file; `chunks` has them one file after the other
+  hdf5_chunks chunks;                  ///< cells are numbers in the file's own grid; no filter was skipped
+};
+
+/// Reads the chunk indexes of many files side by side. Types, fill values, filters and chunk shapes are compared as
+/// they are stored: who knows what one of the files means knows it of all.
+///
+/// Nothing where that is not all there is to it: a file that cannot be read, or that differs, or that only the library
+/// reads. Who asks each of them finds out which.
+std::optional<hdf5_shards> scan_hdf5_shards(const store& from, const std::vector<std::string>& keys,
+                                            std::string_view dataset, std::size_t axis, context& with);
+
+}  // namespace penstock::inline v0

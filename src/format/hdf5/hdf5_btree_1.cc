@@ -1,0 +1,55 @@
+// Chunks in a B-tree of version 1. Source: HDF5 File Format Specification 3.0, III.A.1.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "format/hdf5/hdf5_chunk_columns.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+struct subtree {
+  std::uint64_t address;
+  std::uint64_t level;
+};
+
+}  // namespace
+
+result<> list_hdf5_btree_1(hdf5_file& file, std::uint64_t address, hdf5_chunk_columns& to) {
+  constexpr std::uint64_t kAnyLevel = 256;
+  const std::uint64_t prefix = 8 + 2 * file.offset_bytes();
+  const std::uint64_t key = 8 + 8 * (to.rank() + 1);
+  std::vector<subtree> todo{{address, kAnyLevel}};
+  std::array<std::uint64_t, kMaxRank> place{};
+  while (!todo.empty()) {
+    const subtree next = todo.back();
+    todo.pop_back();
+    PENSTOCK_ASSIGN(const auto begin, file.at(next.address, prefix));
+    hdf5_cursor head(begin);
+    if (!head.is("TREE") || head.number(1) != 1)
+      return hdf5_damaged(fmt::format("no node of a chunk's B-tree stands at address {}", next.address));
+    const std::uint64_t level = head.number(1), used = head.number(2);
+    if (next.level != kAnyLevel && level + 1 != next.level)
+      return hdf5_damaged(fmt::format("a node of level {} below one of level {}", level, next.level));
+    PENSTOCK_ASSIGN(const auto node, file.at(next.address, prefix + used * (key + file.offset_bytes())));
+    hdf5_cursor cursor(node);
+    cursor.skip(prefix);
+    const std::size_t first = todo.size();
+    for (std::uint64_t i = 0; i < used; ++i) {
+      const std::uint64_t length = cursor.number(4), mask = cursor.number(4);
+      for (std::size_t d = 0; d < to.rank(); ++d) place[d] = cursor.number(8) / to.chunk_elements(d);
+      cursor.skip(8);
+      const std::uint64_t child = cursor.number(file.offset_bytes());
+      if (level == 0)
+        to.add(std::span(place).first(to.rank()), child, length, mask);
+      else
+        todo.push_back({child, level});
+    }
+    std::reverse(todo.begin() + static_cast<std::ptrdiff_t>(first), todo.end());
+  }
+  return {};
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,131 @@
+#include "format/hdf5/hdf5_dataset.h"
+
+#include <fmt/format.h>
+#include <penstock/shape.h>
+
+#include "base/checked.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+result<const hdf5_message*> required(const std::vector<hdf5_message>& header, hdf5_message::kind type,
+                                     std::string_view what) {
+  const hdf5_message* const found = find_message(header, type);
+  if (found == nullptr) return hdf5_damaged(fmt::format("the dataset has no {}", what));
+  if (found->shared) return hdf5_unknown(fmt::format("a {} that is shared", what));
+  return found;
+}
+
+result<> parse_chunks(hdf5_cursor& cursor, std::uint64_t count, std::size_t width, hdf5_layout& out) {
+  if (count < 2 || count > kMaxRank + 1) return hdf5_damaged(fmt::format("chunks of {} dimensions", count));
+  for (std::uint64_t d = 0; d < count; ++d) {
+    const std::uint64_t length = cursor.number(width);
+    if (length == 0) return hdf5_damaged("chunks without elements");
+    if (d + 1 < count)
+      out.chunk.push_back(length);
+    else
+      out.element_bytes = length;
+  }
+  return {};
+}
+
+result<> parse_index(const hdf5_file& file, hdf5_cursor& cursor, hdf5_layout& out) {
+  switch (cursor.number(1)) {
+    case 1:
+      out.by = hdf5_layout::index::single;
+      if (out.one_filtered) {
+        out.one_bytes = cursor.number(file.length_bytes());
+        out.one_mask = cursor.number(4);
+      }
+      return {};
+    case 2:
+      out.by = hdf5_layout::index::implicit;
+      return {};
+    // What follows of these stands in their own headers too.
+    case 3:
+      out.by = hdf5_layout::index::fixed_array;
+      cursor.skip(1);
+      return {};
+    case 4:
+      out.by = hdf5_layout::index::extensible_array;
+      cursor.skip(5);
+      return {};
+    case 5:
+      out.by = hdf5_layout::index::btree_2;
+      cursor.skip(6);
+      return {};
+    default:
+      return hdf5_unknown("an unknown kind of chunk index");
+  }
+}
+
+}  // namespace
+
+result<hdf5_shape> parse_hdf5_shape(const hdf5_file& file, const std::vector<hdf5_message>& header) {
+  PENSTOCK_ASSIGN(const hdf5_message* const message, required(header, hdf5_message::dataspace, "dataspace"));
+  hdf5_cursor cursor(message->body);
+  const std::uint64_t version = cursor.number(1);
+  if (version != 1 && version != 2) return hdf5_unknown(fmt::format("a dataspace of version {}", version));
+  const std::uint64_t rank = cursor.number(1), flags = cursor.number(1);
+  if (rank > kMaxRank) return hdf5_damaged(fmt::format("a dataspace of {} dimensions", rank));
+  const std::uint64_t type = cursor.number(1);
+  if (version == 2 && type > 1) return hdf5_unknown("a dataset without a dataspace");
+  if (version == 1) cursor.skip(4);
+  hdf5_shape out;
+  for (std::uint64_t d = 0; d < rank; ++d) out.extents.push_back(cursor.number(file.length_bytes()));
+  out.most = out.extents;
+  if ((flags & 1) != 0) {
+    for (std::uint64_t& most : out.most) {
+      most = cursor.number(file.length_bytes());
+      if (file.unlimited(most)) most = byte_range::kAll;
+    }
+  }
+  if (!cursor.ok()) return hdf5_damaged("a dataspace is cut off");
+  for (std::size_t d = 0; d < out.extents.size(); ++d) {
+    if (out.extents[d] > out.most[d]) return hdf5_damaged(fmt::format("dimension {} is longer than it may be", d));
+  }
+  return out;
+}
+
+result<hdf5_layout> parse_hdf5_layout(const hdf5_file& file, const std::vector<hdf5_message>& header) {
+  PENSTOCK_ASSIGN(const hdf5_message* const message, required(header, hdf5_message::data_layout, "data layout"));
+  hdf5_cursor cursor(message->body);
+  const std::uint64_t version = cursor.number(1);
+  if (version < 3 || version > 5) return hdf5_unknown(fmt::format("a data layout of version {}", version));
+  hdf5_layout out;
+  switch (cursor.number(1)) {
+    case 0: {
+      out.what = hdf5_layout::kind::compact;
+      const auto bytes = cursor.bytes(cursor.number(2));
+      out.inline_bytes.assign(bytes.begin(), bytes.end());
+      break;
+    }
+    case 1:
+      out.what = hdf5_layout::kind::contiguous;
+      out.address = cursor.number(file.offset_bytes());
+      out.bytes = cursor.number(file.length_bytes());
+      break;
+    case 2:
+      out.what = hdf5_layout::kind::chunked;
+      if (version == 3) {
+        const std::uint64_t count = cursor.number(1);
+        out.address = cursor.number(file.offset_bytes());
+        PENSTOCK_TRY(parse_chunks(cursor, count, 4, out));
+      } else {
+        const std::uint64_t flags = cursor.number(1), count = cursor.number(1), width = cursor.number(1);
+        if (width < 1 || width > 8) return hdf5_damaged(fmt::format("chunk lengths of {} bytes", width));
+        out.raw_edges = (flags & 1) != 0;
+        out.one_filtered = (flags & 2) != 0;
+        PENSTOCK_TRY(parse_chunks(cursor, count, static_cast<std::size_t>(width), out));
+        PENSTOCK_TRY(parse_index(file, cursor, out));
+        out.address = cursor.number(file.offset_bytes());
+      }
+      break;
+    default:
+      return hdf5_unknown("a virtual dataset, or an unknown layout");
+  }
+  if (!cursor.ok()) return hdf5_damaged("a data layout is cut off");
+  return out;
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,128 @@
+#include "format/hdf5/hdf5_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checked.h"
+#include "base/lookup3.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
+/// A node is looked at twice: its head, then all of it.
+constexpr std::uint64_t kMostReadings = 4;
+constexpr std::uint64_t kChecksumBytes = 4;
+/// Of all versions that are read.
+constexpr std::uint64_t kMostSuperblockBytes = 128;
+constexpr std::uint64_t kFirstUserBlock = 512, kLastUserBlock = std::uint64_t{1} << 26;
+
+}  // namespace
+
+error hdf5_damaged(std::string_view what) { return {errc::corrupt_data, fmt::format("HDF5: {}", what)}; }
+error hdf5_unknown(std::string_view what) { return {errc::unsupported, fmt::format("HDF5: {}", what)}; }
+
+std::uint64_t hdf5_cursor::number(std::size_t count) noexcept {
+  const auto from = bytes(count);
+  std::uint64_t value = 0;
+  for (std::size_t i = from.size(); i-- > 0;) value = value << 8 | static_cast<std::uint64_t>(from[i]);
+  return value;
+}
+
+std::span<const std::byte> hdf5_cursor::bytes(std::uint64_t count) noexcept {
+  if (count > left_.size()) {
+    ok_ = false;
+    left_ = {};
+    return {};
+  }
+  const auto out = left_.first(static_cast<std::size_t>(count));
+  left_ = left_.subspan(out.size());
+  return out;
+}
+
+bool hdf5_cursor::is(std::string_view text) noexcept {
+  const auto found = bytes(text.size());
+  return found.size() == text.size() && std::memcmp(found.data(), text.data(), text.size()) == 0;
+}
+
+hdf5_file::hdf5_file(hdf5_source& from, hdf5_checksums sums) noexcept : from_(&from), sums_(sums) {
+  const std::uint64_t size = from.size();
+  budget_ = size > ~std::uint64_t{0} / kMostReadings ? ~std::uint64_t{0} : size * kMostReadings;
+  budget_ = std::max(budget_, std::uint64_t{1} << 16);
+}
+
+result<hdf5_file> hdf5_file::open(hdf5_source& from, hdf5_checksums sums) {
+  hdf5_file made(from, sums);
+  for (std::uint64_t at = 0; at <= kLastUserBlock; at = at == 0 ? kFirstUserBlock : 2 * at) {
+    if (at > from.size() || from.size() - at < kSignature.size()) break;
+    PENSTOCK_ASSIGN(const auto begin, made.at(at, kSignature.size()));
+    if (std::memcmp(begin.data(), kSignature.data(), kSignature.size()) != 0) continue;
+    PENSTOCK_TRY(made.read_superblock(at));
+    return made;
+  }
+  return hdf5_damaged("the file has no signature of the format");
+}
+
+result<> hdf5_file::read_superblock(std::uint64_t signature) {
+  const std::uint64_t length = std::min(kMostSuperblockBytes, from_->size() - signature);
+  PENSTOCK_ASSIGN(const auto block, at(signature, length));
+  hdf5_cursor cursor(block);
+  cursor.skip(kSignature.size());
+  const std::uint64_t superblock = cursor.number(1);
+  if (superblock > 3) return hdf5_unknown(fmt::format("a superblock of version {}", superblock));
+  if (superblock < 2) cursor.skip(4);  // versions of others
+  offset_bytes_ = static_cast<std::size_t>(cursor.number(1));
+  length_bytes_ = static_cast<std::size_t>(cursor.number(1));
+  for (const std::size_t each : {offset_bytes_, length_bytes_}) {
+    if (each != 2 && each != 4 && each != 8) return hdf5_damaged(fmt::format("addresses of {} bytes", each));
+  }
+  if (superblock < 2) {
+    cursor.skip(1 + 4 + 4 + (superblock == 1 ? 4 : 0));  // reserved, sizes of groups' nodes, flags, of indexes' nodes
+    cursor.skip(3 * offset_bytes_);                      // where addresses count from, free space, end of file
+    if (!undefined(cursor.number(offset_bytes_))) return hdf5_unknown("a file made of several");
+    cursor.skip(offset_bytes_);  // the root's name
+    root_ = cursor.number(offset_bytes_);
+    if (!cursor.ok()) return hdf5_damaged("the superblock is cut off");
+  } else {
+    cursor.skip(1 + 3 * offset_bytes_);  // flags, where addresses count from, extension, end of file
+    root_ = cursor.number(offset_bytes_);
+    const std::size_t covered = block.size() - cursor.left();
+    const std::uint64_t stored = cursor.number(kChecksumBytes);
+    if (!cursor.ok()) return hdf5_damaged("the superblock is cut off");
+    PENSTOCK_TRY(check(block.first(covered), stored, "the superblock"));
+  }
+  base_ = signature;  // whatever it says itself: blocks of users' are put before it later
+  return {};
+}
+
+result<std::span<const std::byte>> hdf5_file::at(std::uint64_t address, std::uint64_t length) {
+  std::uint64_t offset = 0, end = 0;
+  if (!checked_add(base_, address, offset) || !checked_add(offset, length, end) || end > from_->size()) {
+    return hdf5_damaged(fmt::format("{} bytes at address {} leave the file of {} bytes", length, address, size()));
+  }
+  if (length > budget_) return hdf5_damaged("its structures lead in circles");
+  budget_ -= length;
+  auto read = from_->read(offset, length);
+  if (read.ok() && read->size() != length) return error(errc::io_error, "the file ended early while it was read");
+  return read;
+}
+
+result<> hdf5_file::check(std::span<const std::byte> covered, std::uint64_t stored, std::string_view what) const {
+  if (sums_ == hdf5_checksums::ignored || lookup3(covered, 0) == stored) return {};
+  return hdf5_damaged(fmt::format("{} has another checksum", what));
+}
+
+result<std::span<const std::byte>> hdf5_file::checked(std::uint64_t address, std::uint64_t length,
+                                                      std::string_view what) {
+  PENSTOCK_ASSIGN(const auto block, at(address, length));
+  if (block.size() < kChecksumBytes) return hdf5_damaged(fmt::format("{} of {} bytes", what, length));
+  const auto covered = block.first(block.size() - kChecksumBytes);
+  hdf5_cursor stored(block.last(kChecksumBytes));
+  auto same = check(covered, stored.number(kChecksumBytes), what);
+  if (!same.ok()) return std::move(same).error().note(fmt::format("at address {}", address));
+  return block;
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <penstock/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace penstock::inline v0 {
+
+/// Where the bytes of a file come from.
+class hdf5_source {
+ public:
+  virtual ~hdf5_source() = default;
+  virtual std::uint64_t size() const noexcept = 0;
+  /// The range lies within the file. What is returned stays as it is until the next call.
+  virtual result<std::span<const std::byte>> read(std::uint64_t offset, std::uint64_t length) = 0;
+};
+
+/// `corrupt_data`, with the file's format named.
+error hdf5_damaged(std::string_view what);
+/// `unsupported`, with the file's format named: h5py may know more.
+error hdf5_unknown(std::string_view what);
+
+/// Takes little-endian numbers from bytes; past their end it gives zeros and says so.
+class hdf5_cursor {
+ public:
+  explicit hdf5_cursor(std::span<const std::byte> from) noexcept : left_(from) {}
+
+  /// \param bytes  0 to 8.
+  std::uint64_t number(std::size_t bytes) noexcept;
+  std::span<const std::byte> bytes(std::uint64_t count) noexcept;
+  void skip(std::uint64_t count) noexcept { static_cast<void>(bytes(count)); }
+  /// Whether `text` comes next; passes over as many bytes.
+  bool is(std::string_view text) noexcept;
+  std::size_t left() const noexcept { return left_.size(); }
+  /// False once more was taken than there was.
+  bool ok() const noexcept { return ok_; }
+
+ private:
+  std::span<const std::byte> left_;
+  bool ok_ = true;
+};
+
+/// Fuzzing ignores checksums: it finds none.
+enum class hdf5_checksums : std::uint8_t { verified, ignored };
+
+/// An HDF5 file's superblock, and its bytes by address. For one thread.
+///
+/// All that is read of one file together is bounded by a few times its size: structures that lead back to where a
+/// reader came from, or share their parts, end in an error. Source: HDF5 File Format Specification 3.0, II.
+class hdf5_file {
+ public:
+  /// Reads the superblock (versions 0 to 3), which may stand behind a block of the user's.
+  /// \error corrupt_data  Not such a file, or a damaged one. \error unsupported  Made of several files.
+  static result<hdf5_file> open(hdf5_source& from, hdf5_checksums sums = hdf5_checksums::verified);
+
+  /// Bytes at an address; good until the next call.
+  /// \error corrupt_data  They leave the file, or more was read of it than can be right.
+  result<std::span<const std::byte>> at(std::uint64_t address, std::uint64_t length);
+  /// The same, and what its last 4 bytes say of the others is true.
+  result<std::span<const std::byte>> checked(std::uint64_t address, std::uint64_t length, std::string_view what);
+
+  std::size_t offset_bytes() const noexcept { return offset_bytes_; }
+  std::size_t length_bytes() const noexcept { return length_bytes_; }
+  /// Where addresses count from.
+  std::uint64_t base() const noexcept { return base_; }
+  std::uint64_t size() const noexcept { return from_->size(); }
+  /// The address of the root group's object header.
+  std::uint64_t root() const noexcept { return root_; }
+  /// What stands for no address, and for a length without a limit.
+  bool undefined(std::uint64_t address) const noexcept { return address == all_ones(offset_bytes_); }
+  bool unlimited(std::uint64_t length) const noexcept { return length == all_ones(length_bytes_); }
+
+ private:
+  hdf5_file(hdf5_source& from, hdf5_checksums sums) noexcept;
+  static std::uint64_t all_ones(std::size_t bytes) noexcept {
+    return ~std::uint64_t{0} >> (8 * (sizeof(std::uint64_t) - bytes));
+  }
+  result<> read_superblock(std::uint64_t signature);
+
+  result<> check(std::span<const std::byte> covered, std::uint64_t stored, std::string_view what) const;
+
+  hdf5_source* from_;
+  hdf5_checksums sums_;
+  std::uint64_t budget_;  // bytes that may still be read
+  std::size_t offset_bytes_ = 8, length_bytes_ = 8;
+  std::uint64_t base_ = 0, root_ = 0;
+};
+
+}  // namespace penstock::inline v0
