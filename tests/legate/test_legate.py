@@ -103,6 +103,18 @@ def test_a_file_that_is_a_tile_and_vanished_is_the_callers_error(shards: Any) ->
         penstock.legate.load(array, over_decompose=3)
 
 
+@pytest.mark.parametrize("fast_path", [True, False])
+def test_a_file_that_is_a_tile_and_was_replaced_is_a_conflict(shards: Any, fast_path: bool) -> None:
+    array, _ = shards
+    files = penstock.legate.whole_files(array, 0, 5)
+    assert files is not None
+    other = Path(files[1]).with_suffix(".other")
+    other.write_bytes(Path(files[1]).read_bytes())  # the same shape, even the same values
+    other.replace(files[1])
+    with pytest.raises(ps.ConflictError, match=r"has changed[\s\S]*rank 0 on"):
+        penstock.legate.load(array, over_decompose=3, fast_path=fast_path)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int8", "float16", "bool", "uint64"])
 @pytest.mark.parametrize("uniform", [True, False])
 def test_the_demo_writes_reads_and_cleans(tmp_path: Path, capsys: Any, dtype: str, uniform: bool) -> None:

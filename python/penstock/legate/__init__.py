@@ -89,6 +89,9 @@ def _load_tile(ctx: TaskContext, destination: OutputStore, number: int) -> None:
             array.read(selection, out=view, device="cuda", stream=ctx.task_stream, threads=of.threads)
         else:
             array.read(selection, out=view, threads=of.threads)
+        if of.files is not None:
+            # Opened anew, the file may be another one than when the array was opened: that is looked at by any read.
+            of.array[tuple(start if d == of.axis else 0 for d in range(len(view.shape)))]
     except Error as error:
         # Which machine: one that lacks the file system's mount is the usual reason.
         where = f"rank {get_legate_runtime().node_id} on {socket.gethostname()}, rows {start} and on"
