@@ -314,3 +314,8 @@ def test_a_missing_bucket_is_an_error_and_not_an_array_of_fill_values(tmp_path):
         ps.open(obstore.store.MemoryStore())
     with pytest.raises(ps.NotFoundError):
         ps.open(memory_mapper(tmp_path))
+
+
+def test_a_file_system_that_takes_no_folders_is_an_error_and_no_endless_loop():
+    with pytest.raises(ps.StorageError, match="making the folder"):
+        ps.create_array("/proc/penstock/x.zarr", shape=(4,), dtype="u1", chunks=(4,))

@@ -39,7 +39,10 @@ result<descriptor> open_folder(const char* path) {
 // Makes `path` and the folders above it.
 result<> make_folders(const std::string& path, bool durable) {
   std::vector<std::size_t> missing{path.size()};
+  unsigned turns = 0;
   while (!missing.empty()) {
+    // There are file systems (/proc) where no folder can be made in one that is there.
+    if (++turns > PATH_MAX) return error(errc::io_error, "making the folder failed: it goes away again");
     const std::string now = path.substr(0, missing.back());
     if (::mkdir(now.c_str(), 0777) == 0 || errno == EEXIST) {
       missing.pop_back();
@@ -53,7 +56,6 @@ result<> make_folders(const std::string& path, bool durable) {
     }
     const std::size_t slash = now.find_last_not_of('/', now.rfind('/'));
     if (errno != ENOENT || slash == std::string::npos) return write_failure(errno, "making the folder");
-    if (missing.size() > PATH_MAX) return error(errc::io_error, "making the folder failed: it goes away again");
     missing.push_back(slash + 1);
   }
   return {};
