@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "array/item_movers.h"
+#include "array/lane_copy.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -141,8 +142,54 @@ void copy_elements(const loop_nest& nest, std::byte* to, const std::byte* from, 
   for_each_run(nest, nest.rank - 1, to, from, [&](std::byte* t, const std::byte* f) { copy_lines(inner, t, f, move); });
 }
 
+// The order of the outer dimensions is free: brings one of them next to the innermost.
+void bring_inwards(loop_nest& nest, std::size_t which) noexcept {
+  for (std::size_t d = which; d + 2 < nest.rank; ++d) std::swap(nest.levels[d], nest.levels[d + 1]);
+}
+
+/// Between the samples of pixels and the pixels of bands. False: the copy is none of that kind.
+template <std::uint32_t Item, std::uint32_t Unit>
+bool copy_in_lanes(loop_nest& nest, std::byte* to, const std::byte* from) noexcept {
+  const level inner = nest.levels[nest.rank - 1];
+  if (inner.to != Item) return false;
+  const auto group = static_cast<std::uint64_t>(inner.from) / Item;
+  const bool splits =
+      inner.from > static_cast<std::int64_t>(Item) && inner.from % Item == 0 && group <= kMaxGroup && inner.count >= 16;
+  const bool joins = inner.count <= kMaxGroup;
+  if (!splits && !joins) return false;
+  std::size_t found = nest.rank;
+  for (std::size_t d = 0; d + 1 < nest.rank && found == nest.rank; ++d) {
+    const level& each = nest.levels[d];
+    if (each.from != Item) continue;
+    if (splits ? each.count <= group : each.to == distance(inner.count, Item)) found = d;
+  }
+  if (splits && found == nest.rank) {  // one lane
+    with_lane_copy<Item, Unit>(group, [&]<class Copy>(Copy) {
+      for_each_run(nest, nest.rank - 1, to, from,
+                   [&](std::byte* t, const std::byte* f) { Copy::split(t, 0, f, inner.count, 1); });
+    });
+    return true;
+  }
+  if (found == nest.rank) return false;
+  bring_inwards(nest, found);
+  const level outer = nest.levels[nest.rank - 2];
+  with_lane_copy<Item, Unit>(splits ? group : inner.count, [&]<class Copy>(Copy) {
+    for_each_run(nest, nest.rank - 2, to, from, [&](std::byte* t, const std::byte* f) {
+      if (splits) {
+        Copy::split(t, outer.to, f, inner.count, outer.count);
+      } else {
+        Copy::join(t, f, inner.from, outer.count);
+      }
+    });
+  });
+  return true;
+}
+
 template <std::uint32_t Item, std::uint32_t Unit>
 void copy_fixed(loop_nest& nest, std::byte* to, const std::byte* from) noexcept {
+  if constexpr (Item <= 4) {
+    if (copy_in_lanes<Item, Unit>(nest, to, from)) return;
+  }
   const level inner = nest.levels[nest.rank - 1];
   // The dimension along which the source's neighbours lie.
   std::size_t neighbours = nest.rank - 1;
@@ -152,8 +199,7 @@ void copy_fixed(loop_nest& nest, std::byte* to, const std::byte* from) noexcept 
   }
   if (neighbours + 1 == nest.rank || magnitude(inner.from) <= 2 * Item)
     return copy_elements(nest, to, from, fixed_mover<Item, Unit>());
-  // The order of the outer dimensions is free: bring that one next to the innermost.
-  for (std::size_t d = neighbours; d + 2 < nest.rank; ++d) std::swap(nest.levels[d], nest.levels[d + 1]);
+  bring_inwards(nest, neighbours);
   const level outer = nest.levels[nest.rank - 2];
   for_each_run(nest, nest.rank - 2, to, from,
                [&](std::byte* t, const std::byte* f) { copy_tiled<Item, Unit>(outer, inner, t, f); });

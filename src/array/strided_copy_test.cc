@@ -100,6 +100,50 @@ TEST(StridedCopy, EqualsACopyOfEachElement) {
   }
 }
 
+// Bands of a picture, out of pixels or into them: some of the bands, of rows with gaps.
+void copy_bands(std::uint32_t item, std::uint32_t swap, std::size_t samples, std::size_t bands, std::size_t width,
+                bool into_pixels) {
+  constexpr std::size_t kRows = 3;
+  const auto steps = [item](std::size_t x, std::size_t y, std::size_t band) {
+    return strides{static_cast<std::int64_t>(band * item), static_cast<std::int64_t>(y * item),
+                   static_cast<std::int64_t>(x * item)};
+  };
+  // Memory ends where the last sample does, so that a sanitizer sees what reaches beyond.
+  const std::size_t pixel_items = samples * (width * kRows - 1) + bands, plane = (width + 5) * kRows;
+  const std::size_t plane_items = plane * (bands - 1) + (width + 5) * (kRows - 1) + width;
+  const strides pixel_steps = steps(samples, samples * width, 1), plane_steps = steps(1, width + 5, plane);
+  const strides &from_steps = into_pixels ? plane_steps : pixel_steps,
+                &to_steps = into_pixels ? pixel_steps : plane_steps;
+  std::vector<std::byte> from((into_pixels ? plane_items : pixel_items) * item);
+  std::vector<std::byte> to((into_pixels ? pixel_items : plane_items) * item, std::byte{0xEE});
+  std::mt19937_64 random(samples);
+  for (auto& each : from) each = static_cast<std::byte>(random());
+  const extents counts{bands, kRows, width};
+  std::vector<std::byte> expected = to;
+  for_each_element(counts, [&](const dim_vector<std::uint64_t>& at) {
+    std::byte* const t = expected.data() + offset(at, to_steps);
+    std::memcpy(t, from.data() + offset(at, from_steps), item);
+    if (swap > 1) std::reverse(t, t + item);
+  });
+  strided_copy(to.data(), to_steps, from.data(), from_steps, counts, item, swap);
+  ASSERT_EQ(to, expected) << "item " << item << ", swap " << swap << ", " << bands << " of " << samples << " samples, "
+                          << width << " columns, into " << (into_pixels ? "pixels" : "bands");
+}
+
+TEST(StridedCopy, MovesBandsOutOfPixelsAndIntoThem) {
+  constexpr std::uint32_t kTypes[][2] = {{1, 1}, {2, 1}, {2, 2}, {4, 1}, {4, 4}, {8, 1}, {8, 8}};
+  for (const auto& [item, swap] : kTypes) {
+    for (std::size_t samples = 2; samples <= 9; ++samples) {
+      for (const std::size_t width : {std::size_t{15}, std::size_t{16}, std::size_t{17}, std::size_t{100}}) {
+        for (std::size_t bands = 1; bands <= samples; ++bands) {
+          copy_bands(item, swap, samples, bands, width, false);
+          copy_bands(item, swap, samples, bands, width, true);
+        }
+      }
+    }
+  }
+}
+
 TEST(StridedCopy, RepeatsAnElementWhoseStrideIs0) {
   const std::uint16_t row[3] = {1, 2, 3};
   std::uint16_t out[2][3] = {};

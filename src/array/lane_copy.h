@@ -1,0 +1,140 @@
+#pragma once
+
+/// \file
+/// Copies between groups and lanes: a group is what lies next to each other on one side (the samples of a pixel), a
+/// lane is what lies next to each other on the other (the pixels of a band). Sixteen bytes at once, each made of what
+/// shuffles pick from all vectors of the other side.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#if defined(__SSSE3__)
+#include <immintrin.h>
+#endif
+
+#include "array/item_movers.h"
+
+namespace penstock::inline v0 {
+
+/// Groups of more items are copied by other code.
+inline constexpr std::uint32_t kMaxGroup = 8;
+
+/// `groups` groups of `Group` items of `Item` bytes on the one side, `lanes` lanes on the other, `lane_stride` bytes
+/// apart. Fewer lanes than a group has items are the first ones of each group. `Unit` as in `fixed_mover`.
+template <std::uint32_t Item, std::uint32_t Unit, std::uint32_t Group>
+class lane_copy {
+  static_assert(Item <= 4 && (Unit <= 1 || Unit == Item));
+
+ public:
+  /// From groups to lanes.
+  static void split(std::byte* to, std::int64_t lane_stride, const std::byte* from, std::uint64_t groups,
+                    std::uint64_t lanes) noexcept {
+    std::uint64_t i = 0;
+#if defined(__SSSE3__)
+    // Where a lane is missing, the last group may end where readable memory does.
+    const std::uint64_t safe = lanes == Group ? groups : groups - 1;
+    for (; i + kGroups <= safe; i += kGroups) {
+      __m128i have[Group];
+      for (std::uint32_t v = 0; v < Group; ++v) have[v] = load(from + (i * Group * Item + v * 16));
+      for (std::uint32_t lane = 0; lane < Group; ++lane) {
+        if (lane >= lanes) break;
+        store(to + (static_cast<std::int64_t>(lane) * lane_stride + static_cast<std::int64_t>(i * Item)),
+              picked(have, kSplit[lane]));
+      }
+    }
+#endif
+    for (; i < groups; ++i) {
+      for (std::uint64_t lane = 0; lane < lanes; ++lane)
+        kMove(to + (static_cast<std::int64_t>(lane) * lane_stride + static_cast<std::int64_t>(i * Item)),
+              from + (i * Group + lane) * Item);
+    }
+  }
+
+  /// From lanes, of which there are as many as a group has items, to groups.
+  static void join(std::byte* to, const std::byte* from, std::int64_t lane_stride, std::uint64_t groups) noexcept {
+    std::uint64_t i = 0;
+#if defined(__SSSE3__)
+    for (; i + kGroups <= groups; i += kGroups) {
+      __m128i have[Group];
+      for (std::uint32_t lane = 0; lane < Group; ++lane)
+        have[lane] = load(from + (static_cast<std::int64_t>(lane) * lane_stride + static_cast<std::int64_t>(i * Item)));
+      for (std::uint32_t v = 0; v < Group; ++v) store(to + (i * Group * Item + v * 16), picked(have, kJoin[v]));
+    }
+#endif
+    for (; i < groups; ++i) {
+      for (std::uint32_t lane = 0; lane < Group; ++lane)
+        kMove(to + (i * Group + lane) * Item,
+              from + (static_cast<std::int64_t>(lane) * lane_stride + static_cast<std::int64_t>(i * Item)));
+    }
+  }
+
+ private:
+  static constexpr fixed_mover<Item, Unit> kMove{};
+
+#if defined(__SSSE3__)
+  static constexpr std::uint64_t kGroups = 16 / Item;
+  /// For each vector that is made: which bytes it takes from each vector that there is; 0x80 is none.
+  using shuffles = std::array<std::array<std::array<std::uint8_t, 16>, Group>, Group>;
+
+  // Byte `at` of the groups' side is byte `byte` of item `group` of a lane.
+  template <class Visit>
+  static constexpr void for_each_byte(const Visit& visit) {
+    for (std::uint32_t at = 0; at < 16 * Group; ++at) {
+      const std::uint32_t item = at / Item, byte = at % Item;
+      visit(at, item % Group, item / Group * Item + (Unit <= 1 ? byte : Item - 1 - byte));
+    }
+  }
+  static constexpr shuffles none() {
+    shuffles out{};
+    for (auto& made : out) {
+      for (auto& from : made) {
+        for (auto& each : from) each = 0x80;
+      }
+    }
+    return out;
+  }
+  static constexpr shuffles split_shuffles() {
+    shuffles out = none();
+    for_each_byte([&](std::uint32_t at, std::uint32_t lane, std::uint32_t in_lane) {
+      out[lane][at / 16][in_lane] = static_cast<std::uint8_t>(at % 16);
+    });
+    return out;
+  }
+  static constexpr shuffles join_shuffles() {
+    shuffles out = none();
+    for_each_byte([&](std::uint32_t at, std::uint32_t lane, std::uint32_t in_lane) {
+      out[at / 16][lane][at % 16] = static_cast<std::uint8_t>(in_lane);
+    });
+    return out;
+  }
+  alignas(16) static constexpr shuffles kSplit = split_shuffles();
+  alignas(16) static constexpr shuffles kJoin = join_shuffles();
+
+  static __m128i load(const std::byte* from) noexcept {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  }
+  static void store(std::byte* to, __m128i value) noexcept { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value); }
+  static __m128i picked(const __m128i (&have)[Group],
+                        const std::array<std::array<std::uint8_t, 16>, Group>& which) noexcept {
+    __m128i out = _mm_setzero_si128();
+    for (std::uint32_t v = 0; v < Group; ++v) {
+      const __m128i shuffle = _mm_load_si128(reinterpret_cast<const __m128i*>(which[v].data()));
+      out = _mm_or_si128(out, _mm_shuffle_epi8(have[v], shuffle));
+    }
+    return out;
+  }
+#endif
+};
+
+/// Calls `run` with the lane_copy of groups of `group` items, 2 to kMaxGroup.
+template <std::uint32_t Item, std::uint32_t Unit, class Run>
+void with_lane_copy(std::uint64_t group, const Run& run) noexcept {
+  [&]<std::uint32_t... I>(std::integer_sequence<std::uint32_t, I...>) {
+    (void)((group == I + 2 && (run(lane_copy<Item, Unit, I + 2>()), true)) || ...);
+  }(std::make_integer_sequence<std::uint32_t, kMaxGroup - 1>());
+}
+
+}  // namespace penstock::inline v0
