@@ -2,6 +2,8 @@
 //
 // A string of the table is the string of the code before and one byte more, and both stand next to each other in the
 // output. So the table holds places in the output and lengths, and decoding a code is one copy, of 16 bytes at once.
+// How wide a code is depends on how many stand since the last clear code alone. So four codes are cut out of one word,
+// and no code waits for what the one before stands for.
 
 #include <fmt/format.h>
 
@@ -15,7 +17,8 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr unsigned kClear = 256, kEnd = 257, kFirst = 258, kCodes = 4096;
+constexpr unsigned kClear = 256, kEnd = 257, kFirst = 258, kCodes = 4096, kMaxWidth = 12;
+constexpr unsigned kGroup = 4;  // codes that a word holds, at any width
 constexpr std::size_t kWide = 16;
 
 // What literal codes copy from: the i-th byte is i, and there is room to read wide.
@@ -25,59 +28,59 @@ constexpr auto kLiterals = [] {
   return made;
 }();
 
-struct string_entry {
-  const std::uint8_t* begin;
-  std::uint32_t length;
+/// Where the string of a code stands: in the output, counted from the last clear code, or among the literals.
+struct lzw_string {
+  std::uint32_t begin, length;
 };
+using lzw_table = std::array<lzw_string, kCodes + 1>;  // the last one takes what a full table has no code for
 
-/// Takes codes from bytes; `kOld` has the least significant bit first.
+/// Codes as bits of bytes; `kOld` has the least significant bit first.
 template <bool kOld>
-class code_reader {
+class code_bits {
  public:
-  explicit code_reader(std::span<const std::byte> from) noexcept
-      : at_(reinterpret_cast<const std::uint8_t*>(from.data())), end_(at_ + from.size()) {}
+  explicit code_bits(std::span<const std::byte> from) noexcept
+      : begin_(reinterpret_cast<const std::uint8_t*>(from.data())), bytes_(from.size()) {}
 
-  // The next `width` bits, or kEnd where the stream has no more.
-  unsigned next(unsigned width) noexcept {
-    if (have_ < width) {
-      fill();
-      if (have_ < width) return kEnd;
-    }
-    have_ -= width;
-    if constexpr (kOld) {
-      const auto code = static_cast<unsigned>(bits_ & ((1U << width) - 1));
-      bits_ >>= width;
-      return code;
-    } else {
-      const auto code = static_cast<unsigned>(bits_ >> (64 - width));
-      bits_ <<= width;
-      return code;
-    }
+  std::uint64_t count() const noexcept { return std::uint64_t{bytes_} * 8; }
+  bool has_word(std::uint64_t at) const noexcept { return at / 8 + 8 <= bytes_; }
+
+  /// At least 57 bits from `at` on, the first of them at the end where a code is taken. Needs has_word.
+  std::uint64_t word(std::uint64_t at) const noexcept {
+    std::uint64_t out = 0;
+    std::memcpy(&out, begin_ + at / 8, 8);
+    if constexpr (kOld != (std::endian::native == std::endian::little)) out = __builtin_bswap64(out);
+    return kOld ? out >> (at % 8) : out << (at % 8);
+  }
+
+  /// The `which`-th code of a word.
+  static unsigned code(std::uint64_t word, unsigned which, unsigned width) noexcept {
+    const std::uint64_t bits = kOld ? word >> (which * width) : word >> (64 - (which + 1) * width);
+    return static_cast<unsigned>(bits) & ((1U << width) - 1);
+  }
+
+  /// The code at `at`, or kEnd where the stream has no more.
+  unsigned one(std::uint64_t at, unsigned width) const noexcept {
+    if (at + width > count()) return kEnd;
+    if (has_word(at)) return code(word(at), 0, width);
+    std::uint64_t bits = 0;
+    const auto from = static_cast<std::size_t>(at / 8);
+    for (std::size_t i = 0; from + i < bytes_; ++i)
+      bits |= std::uint64_t{begin_[from + i]} << (kOld ? 8 * i : 56 - 8 * i);
+    return code(kOld ? bits >> (at % 8) : bits << (at % 8), 0, width);
   }
 
  private:
-  void fill() noexcept {
-    if (!kOld && end_ - at_ >= 8) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, at_, 8);
-      if constexpr (std::endian::native == std::endian::little) word = __builtin_bswap64(word);
-      bits_ |= word >> have_;
-      const unsigned bytes = (63 - have_) / 8;
-      at_ += bytes;
-      have_ += bytes * 8;
-      bits_ &= ~std::uint64_t{0} << (64 - have_);
-      return;
-    }
-    while (have_ <= 56 && at_ != end_) {
-      const std::uint64_t byte = *at_++;
-      bits_ |= kOld ? byte << have_ : byte << (56 - have_);
-      have_ += 8;
-    }
-  }
+  const std::uint8_t* begin_;
+  std::size_t bytes_;
+};
 
-  std::uint64_t bits_ = 0;
-  unsigned have_ = 0;
-  const std::uint8_t *at_, *end_;
+struct lzw_state {
+  std::uint8_t* to;
+  std::uint8_t* end;
+  std::uint8_t* run;     // where the output was at the last clear code
+  std::uint64_t at = 0;  // bits that were taken
+  unsigned width = 9, next = kFirst;
+  lzw_string last = {0, 0};  // what the code before stands for; length 0: after a clear
 };
 
 // Copies a string that may reach into what is being written by its last byte only.
@@ -95,51 +98,118 @@ inline void copy_string(std::uint8_t* to, const std::uint8_t* from, std::size_t 
   }
 }
 
+inline const std::uint8_t* place_of(lzw_string string, unsigned code, const std::uint8_t* run) noexcept {
+  return (code < kClear ? kLiterals.data() : run) + string.begin;
+}
+
+// Below this the table's codes have `width` bits.
+template <bool kOld>
+constexpr unsigned first_wider(unsigned width) noexcept {
+  // The old kind changes width when the table needs it, the other one code before.
+  return width == kMaxWidth ? kCodes : (1U << width) - (kOld ? 0U : 1U);
+}
+
+// Takes groups of four codes as long as nothing is near its end, and leaves what is special to the caller.
+template <bool kOld, unsigned kWidth>
+void take_groups(lzw_state& state, lzw_table& table, const code_bits<kOld>& codes) noexcept {
+  std::uint8_t* to = state.to;
+  std::uint8_t *const end = state.end, *const run = state.run;
+  std::uint64_t at = state.at;
+  unsigned next = state.next;
+  lzw_string last = state.last;
+  const unsigned grows = next == kCodes ? 0 : 1;
+  const unsigned most = first_wider<kOld>(kWidth);
+  unsigned taken = kGroup;
+  while (taken == kGroup && codes.has_word(at) && next + kGroup * grows <= most) {
+    const std::uint64_t word = codes.word(at);
+    for (taken = 0; taken < kGroup; ++taken) {
+      const unsigned code = codes.code(word, taken, kWidth);
+      // The string that this code adds; its last byte is the first that is written now.
+      table[next] = {last.begin, last.length + 1};
+      if (code > next || code - kClear < 2) break;
+      const lzw_string string = table[code];
+      if (static_cast<std::size_t>(end - to) < string.length + kWide) break;
+      const std::uint8_t* const from = place_of(string, code, run);
+      std::uint8_t wide[kWide];
+      std::memcpy(wide, from, kWide);
+      std::memcpy(to, wide, kWide);
+      if (string.length > kWide) copy_string(to + kWide, from + kWide, string.length - kWide, kWide + string.length);
+      if (code == next) to[string.length - 1] = *from;
+      last = {static_cast<std::uint32_t>(to - run), string.length};
+      to += string.length;
+      next += grows;
+    }
+    at += taken * kWidth;
+  }
+  state.to = to;
+  state.at = at;
+  state.next = next;
+  state.last = last;
+}
+
 error damaged(unsigned code, unsigned known) {
   return {errc::corrupt_data, fmt::format("LZW stream is damaged: code {}, the table has {}", code, known)};
 }
 
 template <bool kOld>
 result<std::size_t> decode_lzw(std::span<const std::byte> encoded, std::span<std::byte> out) {
-  std::array<string_entry, kCodes + 1> table;
-  for (unsigned i = 0; i < 256; ++i) table[i] = {kLiterals.data() + i, 1};
-  code_reader<kOld> codes(encoded);
+  lzw_table table;
+  for (unsigned i = 0; i < kClear; ++i) table[i] = {i, 1};
+  const code_bits<kOld> codes(encoded);
   auto* const begin = reinterpret_cast<std::uint8_t*>(out.data());
-  std::uint8_t* to = begin;
-  std::uint8_t* const end = begin + out.size();
+  lzw_state state{begin, begin + out.size(), begin};
 
-  unsigned width = 9, next = kFirst;
-  string_entry last{nullptr, 0};  // what the code before stands for, in the output; length 0: after a clear
-  while (to != end) {
-    const unsigned code = codes.next(width);
+  while (state.to != state.end) {
+    if (state.last.length != 0) {
+      switch (state.width) {
+        case 9:
+          take_groups<kOld, 9>(state, table, codes);
+          break;
+        case 10:
+          take_groups<kOld, 10>(state, table, codes);
+          break;
+        case 11:
+          take_groups<kOld, 11>(state, table, codes);
+          break;
+        default:
+          take_groups<kOld, kMaxWidth>(state, table, codes);
+      }
+      if (state.width < kMaxWidth && state.next >= first_wider<kOld>(state.width)) {
+        ++state.width;
+        continue;
+      }
+      if (state.to == state.end) break;
+    }
+    const unsigned code = codes.one(state.at, state.width);
+    state.at += state.width;
     if (code == kClear) {
-      width = 9;
-      next = kFirst;
-      last.length = 0;
+      state.width = 9;
+      state.next = kFirst;
+      state.last.length = 0;
+      state.run = state.to;
       continue;
     }
     if (code == kEnd) break;
-    if (last.length == 0) {
-      if (code > 255) return damaged(code, 256);
-      last = {to, 1};
-      *to++ = static_cast<std::uint8_t>(code);
+    if (state.last.length == 0) {
+      if (code >= kClear) return damaged(code, kClear);
+      state.last = {static_cast<std::uint32_t>(state.to - state.run), 1};
+      *state.to++ = static_cast<std::uint8_t>(code);
       continue;
     }
-    // The string that this code adds; its last byte is the first that is written now.
-    table[next] = {last.begin, last.length + 1};
-    if (code > next || (code == next && next == kCodes)) return damaged(code, next);
-    const string_entry string = table[code];
-    const auto room = static_cast<std::size_t>(end - to);
+    table[state.next] = {state.last.begin, state.last.length + 1};
+    if (code > state.next || (code == state.next && state.next == kCodes)) return damaged(code, state.next);
+    const lzw_string string = table[code];
+    const std::uint8_t* const from = place_of(string, code, state.run);
+    const auto room = static_cast<std::size_t>(state.end - state.to);
     const std::size_t length = string.length < room ? string.length : room;
-    copy_string(to, string.begin, length, room);
-    if (code == next && length == string.length) to[length - 1] = *string.begin;
-    last = {to, static_cast<std::uint32_t>(length)};
-    to += length;
-    if (next < kCodes) ++next;
-    // The old kind changes width when the table needs it, the other one code before.
-    if (next + (kOld ? 0U : 1U) >= (1U << width) && width < 12) ++width;
+    copy_string(state.to, from, length, room);
+    if (code == state.next && length == string.length) state.to[length - 1] = *from;
+    state.last = {static_cast<std::uint32_t>(state.to - state.run), static_cast<std::uint32_t>(length)};
+    state.to += length;
+    if (state.next < kCodes) ++state.next;
+    if (state.width < kMaxWidth && state.next >= first_wider<kOld>(state.width)) ++state.width;
   }
-  return static_cast<std::size_t>(to - begin);
+  return static_cast<std::size_t>(state.to - begin);
 }
 
 class lzw_codec final : public byte_codec, public has_portable_form {
