@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "codec/array_stages.h"
 #include "codec/byte_codecs.h"
+#include "codec/row_codec.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -21,6 +22,9 @@ bool same_strides(const extents& shape, const strides& a, const strides& b) noex
   }
   return true;
 }
+
+/// Rows that are decoded before they are moved: they stay in the first level of the cache.
+constexpr std::uint64_t kRowBlockBytes = std::uint64_t{16} << 10;
 
 void append(std::string& list, std::string_view codec) {
   if (!list.empty()) list += " | ";
@@ -57,6 +61,16 @@ result<codec_chain> codec_chain::compile(std::span<const codec_config> codecs, c
   }
   made.fixed_size_ = at.exact;
   made.max_encoded_bytes_ = at.bytes();
+  if (!made.stages_.empty() && made.swap_bytes_ == 1 && made.decoded_bytes_ != 0) {
+    const auto* const rows = dynamic_cast<const row_codec*>(made.stages_.front().codec.get());
+    // The slowest dimension that is stored; those of one element are none.
+    std::size_t j = 0;
+    while (j + 1 < cell.size() && cell[head.stored_axes[j]] == 1) ++j;
+    if (rows != nullptr && j < cell.size() && rows->rows() == cell[head.stored_axes[j]]) {
+      made.rows_ = rows;
+      made.row_axis_ = head.stored_axes[j];
+    }
+  }
   made.identity_ = made.stages_.empty() && made.swap_bytes_ == 1 &&
                    same_strides(cell, made.stored_strides_, c_order_strides(cell, type.item_bytes()));
   return made;
@@ -95,6 +109,9 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
   std::size_t other = 0;  // the stage buffer that `current` does not lie in
   for (std::size_t i = stages_.size(); i-- > 0;) {
     const stage& each = stages_[i];
+    if (i == 0 && rows_ != nullptr && !same_block && target.indexed == nullptr) {
+      return decode_rows(current, target, scratch);
+    }
     std::span<std::byte> out;
     if (i == 0 && same_block) {
       out = {target.data, decoded_bytes_};
@@ -147,6 +164,47 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
     from += wanted.start * stored_strides_[d];
   }
   strided_copy(target.data, target.strides, from, steps, counts, type_.item_bytes(), swap_bytes_);
+  return {};
+}
+
+// The last stage of `decode`, row by row: to their places, or through a small buffer there.
+result<> codec_chain::decode_rows(std::span<const std::byte> encoded, const decode_target& target,
+                                  worker_scratch& scratch) const {
+  const auto row_bytes = static_cast<std::uint64_t>(stored_strides_[row_axis_]);
+  bool straight = true;  // a row lies in the target as it is stored
+  axis_range wanted{0, 1, cell_[row_axis_]};
+  extents counts(cell_.size());
+  strides steps(cell_.size());
+  std::int64_t skipped = 0;  // bytes of a row before its first wanted item
+  for (std::size_t d = 0; d < cell_.size(); ++d) {
+    const axis_range all{0, 1, cell_[d]};
+    const axis_range& each = target.covers_cell ? all : (*target.in_cell)[d];
+    counts[d] = each.count;
+    steps[d] = each.step * stored_strides_[d];
+    if (d == row_axis_) {
+      wanted = each;
+      continue;
+    }
+    skipped += static_cast<std::int64_t>(each.start) * stored_strides_[d];
+    straight = straight && (cell_[d] == 1 || (each.start == 0 && each.step == 1 && each.count == cell_[d] &&
+                                              target.strides[d] == stored_strides_[d]));
+  }
+  const std::uint64_t most = straight || wanted.step != 1 ? 1 : std::max<std::uint64_t>(kRowBlockBytes / row_bytes, 1);
+  std::span<std::byte> room;
+  if (!straight) {
+    PENSTOCK_ASSIGN(room, scratch.stage(2).reserve(std::min(most, wanted.count) * row_bytes));
+  }
+  for (std::uint64_t i = 0, count = 0; i < wanted.count; i += count) {
+    count = std::min(most, wanted.count - i);
+    std::byte* const to = target.data + static_cast<std::int64_t>(i) * target.strides[row_axis_];
+    const std::uint64_t first = wanted.start + i * static_cast<std::uint64_t>(wanted.step);
+    auto decoded = rows_->decode_rows(encoded, first, count, straight ? std::span(to, row_bytes) : room, scratch);
+    if (!decoded.ok()) return std::move(decoded).error().note("decoding with " + stages_.front().codec->describe());
+    if (straight) continue;
+    counts[row_axis_] = count;
+    steps[row_axis_] = stored_strides_[row_axis_];
+    strided_copy(to, target.strides, room.data() + skipped, steps, counts, type_.item_bytes(), 1);
+  }
   return {};
 }
 

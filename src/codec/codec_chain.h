@@ -18,6 +18,7 @@ namespace penstock::inline v0 {
 
 struct compiled_codec;  // byte_codecs.h
 struct stage_type;      // stage_type.h
+class row_codec;        // row_codec.h
 
 /// A codec as metadata writes it.
 struct codec_config {
@@ -138,6 +139,7 @@ class codec_chain {
   };
 
   result<> add(const codec_config& config, const codec_chain_options& options, stage_type& at);
+  result<> decode_rows(std::span<const std::byte> encoded, const decode_target& target, worker_scratch& scratch) const;
   result<> check_cell(const tensor_view& cell) const;
   bool must_gather(const tensor_view& cell) const noexcept;
   void gather(const tensor_view& cell, std::byte* to) const noexcept;
@@ -150,9 +152,11 @@ class codec_chain {
   bool identity_ = false;
   bool via_python_ = false;
   bool variable_ = false;
-  std::uint32_t swap_bytes_ = 1;  // > 1: stored in the other byte order
-  strides stored_strides_;        // bytes between neighbours of each array dimension in the stored order
-  std::string head_;              // the codecs that are no stages, for errors
+  std::uint32_t swap_bytes_ = 1;     // > 1: stored in the other byte order
+  strides stored_strides_;           // bytes between neighbours of each array dimension in the stored order
+  const row_codec* rows_ = nullptr;  // the first stage, where it makes rows by themselves
+  std::size_t row_axis_ = 0;         // ... along this dimension
+  std::string head_;                 // the codecs that are no stages, for errors
   std::string description_;
   std::vector<stage> stages_;  // in encoding order
 };

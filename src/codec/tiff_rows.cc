@@ -1,12 +1,14 @@
 #include "codec/tiff_rows.h"
 
 #include <array>
+#include <bit>
 #include <cstring>
 
 #if defined(__SSE4_1__)
 #include <immintrin.h>
 #endif
 
+#include "array/lane_copy.h"
 #include "array/strided_copy.h"
 
 namespace penstock::inline v0 {
@@ -56,52 +58,69 @@ __m128i add(__m128i a, __m128i b) noexcept {
   return _mm_add_epi32(a, b);
 }
 
-// Neighbours summed 16 bytes at once: log2(items) shifted adds, then the sum of all before.
-template <class T, bool kSwap>
+// Every byte takes that of its own item, `kBytes` each, in the other order.
+template <std::size_t kBytes>
+constexpr std::array<std::uint8_t, 16> kSwapped = [] {
+  std::array<std::uint8_t, 16> made{};
+  for (std::size_t i = 0; i < 16; ++i)
+    made[i] = static_cast<std::uint8_t>(i / kBytes * kBytes + kBytes - 1 - i % kBytes);
+  return made;
+}();
+
+// Every byte takes the last one before its vector that lies a multiple of kBytes before it.
+template <std::size_t kBytes>
+constexpr std::array<std::uint8_t, 16> kLastOfEach = [] {
+  std::array<std::uint8_t, 16> made{};
+  for (std::size_t i = 0; i < 16; ++i) made[i] = static_cast<std::uint8_t>(16 - kBytes + i % kBytes);
+  return made;
+}();
+
+template <class T, std::size_t kBytes>
+__m128i add_shifted(__m128i x) noexcept {
+  if constexpr (kBytes < 16) return add<T>(x, _mm_slli_si128(x, kBytes));
+  return x;
+}
+
+// Items kStep apart summed 16 bytes at once: log2(items) shifted adds, then the sums of all before.
+template <class T, bool kSwap, std::size_t kStep>
 std::size_t sum_wide(std::byte* to, const std::byte* from, std::size_t count) noexcept {
-  constexpr std::size_t kItems = 16 / sizeof(T);
-  const __m128i last = sizeof(T) == 1   ? _mm_set1_epi8(15)
-                       : sizeof(T) == 2 ? _mm_set1_epi16(0x0f0e)
-                                        : _mm_set1_epi32(0x0f0e0d0c);
-  const __m128i order = sizeof(T) == 2 ? _mm_set_epi8(14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1)
-                                       : _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
+  constexpr std::size_t kItems = 16 / sizeof(T), kBytes = kStep * sizeof(T);
+  static_assert(kBytes <= 16);
+  const __m128i last = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kLastOfEach<kBytes>.data()));
+  const __m128i order = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kSwapped<sizeof(T)>.data()));
   __m128i before = _mm_setzero_si128();
   std::size_t i = 0;
   for (; i + kItems <= count; i += kItems) {
     __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * sizeof(T)));
     if constexpr (kSwap && sizeof(T) > 1) x = _mm_shuffle_epi8(x, order);
-    if constexpr (sizeof(T) == 1) x = add<T>(x, _mm_slli_si128(x, 1));
-    if constexpr (sizeof(T) <= 2) x = add<T>(x, _mm_slli_si128(x, 2));
-    x = add<T>(x, _mm_slli_si128(x, 4));
-    x = add<T>(x, _mm_slli_si128(x, 8));
+    x = add_shifted<T, kBytes>(x);
+    x = add_shifted<T, 2 * kBytes>(x);
+    x = add_shifted<T, 4 * kBytes>(x);
+    x = add_shifted<T, 8 * kBytes>(x);
     x = add<T>(x, before);
     before = _mm_shuffle_epi8(x, last);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * sizeof(T)), x);
   }
   return i;
 }
-#else
-template <class T, bool kSwap>
-std::size_t sum_wide(std::byte*, const std::byte*, std::size_t) noexcept {
-  return 0;
-}
 #endif
+
+template <class T, bool kSwap, std::size_t kStep>
+std::size_t sum_step(std::byte* to, const std::byte* from, std::size_t count) noexcept {
+#if defined(__SSE4_1__)
+  if constexpr (sizeof(T) < 8) return sum_wide<T, kSwap, kStep>(to, from, count);
+#endif
+  sum_pixels<T, kSwap, kStep>(to, from, count / kStep);
+  return count / kStep * kStep;
+}
 
 template <class T, bool kSwap>
 void sum_typed(std::byte* to, const std::byte* from, std::size_t count, std::size_t step) noexcept {
   std::size_t done = 0;
-  if (step == 1) {
-    if constexpr (sizeof(T) < 8) done = sum_wide<T, kSwap>(to, from, count);
-  } else if (step == 2) {
-    sum_pixels<T, kSwap, 2>(to, from, count / 2);
-    done = count / 2 * 2;
-  } else if (step == 3) {
-    sum_pixels<T, kSwap, 3>(to, from, count / 3);
-    done = count / 3 * 3;
-  } else if (step == 4) {
-    sum_pixels<T, kSwap, 4>(to, from, count / 4);
-    done = count / 4 * 4;
-  }
+  if (step == 1) done = sum_step<T, kSwap, 1>(to, from, count);
+  if (step == 2) done = sum_step<T, kSwap, 2>(to, from, count);
+  if (step == 3) done = sum_step<T, kSwap, 3>(to, from, count);
+  if (step == 4) done = sum_step<T, kSwap, 4>(to, from, count);
   sum_items<T, kSwap>(to, from, done, count, step);
 }
 
@@ -192,6 +211,10 @@ void restore_float_row(std::byte* to, const std::byte* from, std::size_t count, 
 #endif
       return join_planes<4, std::uint32_t>(to, work, done, count);
     default:
+      if constexpr (std::endian::native == std::endian::little) {
+        const auto plane = static_cast<std::int64_t>(count);
+        return lane_copy<1, 1, 8>::join(to, work + 7 * plane, -plane, count);
+      }
       return join_planes<8, std::uint64_t>(to, work, 0, count);
   }
 }

@@ -8,6 +8,7 @@
 
 #include "array/strided_copy.h"
 #include "codec/portable_form.h"
+#include "codec/row_codec.h"
 #include "codec/tiff_rows.h"
 #include "codec/worker_scratch.h"
 
@@ -82,7 +83,7 @@ void copy_items(std::byte* to, std::ptrdiff_t to_step, const std::byte* from, st
   }
 }
 
-class samples_codec final : public byte_codec, public has_portable_form {
+class samples_codec final : public byte_codec, public has_portable_form, public row_codec {
  public:
   samples_codec(const tiff_samples& from, const dtype& type, std::vector<std::uint32_t> picked)
       : from_(from), item_(type.item_bytes()), picked_(std::move(picked)) {
@@ -111,20 +112,29 @@ class samples_codec final : public byte_codec, public has_portable_form {
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch& scratch) const override {
-    const std::uint64_t row_bytes = from_.row_bytes(), made_bytes = from_.width * picked_.size() * item_;
+    const std::uint64_t made_bytes = from_.rows * made_row_bytes();
+    PENSTOCK_TRY(decode_rows(encoded, 0, from_.rows, out, scratch));
+    return std::span<const std::byte>(out.first(made_bytes));
+  }
+
+  std::uint64_t rows() const noexcept override { return from_.rows; }
+
+  result<> decode_rows(std::span<const std::byte> encoded, std::uint64_t first, std::uint64_t count,
+                       std::span<std::byte> out, worker_scratch& scratch) const override {
+    const std::uint64_t row_bytes = from_.row_bytes(), made_bytes = made_row_bytes();
     if (encoded.size() < from_.bytes()) {
       return error{errc::corrupt_data,
                    fmt::format("chunk decoded to {} bytes, its rows need {}", encoded.size(), from_.bytes())};
     }
-    if (out.size() < from_.rows * made_bytes) {
-      return error{errc::internal, fmt::format("room of {} bytes for {}", out.size(), from_.rows * made_bytes)};
+    if (out.size() < count * made_bytes) {
+      return error{errc::internal, fmt::format("room of {} bytes for {}", out.size(), count * made_bytes)};
     }
     const std::uint64_t work_bytes = from_.width * from_.samples * 16;
     buffer& unused = scratch.stage(encoded.data() == scratch.stage(0).data() ? 1 : 0);
     PENSTOCK_ASSIGN(const std::span<std::byte> work, unused.reserve(2 * work_bytes));
-    for (std::uint64_t y = 0; y < from_.rows; ++y) {
+    for (std::uint64_t y = 0; y < count; ++y) {
       std::byte* const to = out.data() + y * made_bytes;
-      const std::byte* const stored = encoded.data() + y * row_bytes;
+      const std::byte* const stored = encoded.data() + (first + y) * row_bytes;
       if (all_) {
         const std::byte* const made = row(stored, to, work.data());
         if (made != to) std::memcpy(to, made, made_bytes);
@@ -137,7 +147,7 @@ class samples_codec final : public byte_codec, public has_portable_form {
                    static_cast<std::ptrdiff_t>(std::size_t{from_.samples} * item_), from_.width, item_);
       }
     }
-    return std::span<const std::byte>(out.first(from_.rows * made_bytes));
+    return {};
   }
 
   result<std::uint64_t> encode(std::span<const std::byte>, std::span<std::byte>, worker_scratch&) const override {
@@ -148,6 +158,7 @@ class samples_codec final : public byte_codec, public has_portable_form {
   bool is_complex() const noexcept {
     return from_.kind == sample_kind::complex_integer || from_.kind == sample_kind::complex_floating;
   }
+  std::uint64_t made_row_bytes() const noexcept { return from_.width * picked_.size() * item_; }
   // One row as the cell has it; see `native_row`.
   const std::byte* row(const std::byte* stored, std::byte* to, std::byte* work) const noexcept {
     const std::byte* const made = native_row(stored, to, work);
