@@ -17,8 +17,10 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Up to this, handing work to another thread costs more than it saves.
+/// Up to this, handing work to another thread costs more than it saves: where chunks are copied, and where they are
+/// decoded, which takes many times as long.
 constexpr std::uint64_t kMinParallelBytes = std::uint64_t{512} << 10;
+constexpr std::uint64_t kMinParallelDecodedBytes = std::uint64_t{128} << 10;
 /// As many as a context may have threads.
 constexpr unsigned kMaxWorkers = 1024;
 /// Most that is decoded on the calling thread with an interpreter's lock held: well under a millisecond.
@@ -50,8 +52,10 @@ read_job::settings settings_of(const array_state& state, const read_options& opt
   return out;
 }
 
-unsigned useful_workers(const read_job& job, unsigned workers) noexcept {
-  return job.total_cells() < 2 || job.total_bytes() <= kMinParallelBytes ? 1 : workers;
+unsigned useful_workers(const array_state& state, const read_job& job, unsigned workers) noexcept {
+  const bool copied = state.layout->chains()[0].stages() == 0;
+  const std::uint64_t least = copied ? kMinParallelBytes : kMinParallelDecodedBytes;
+  return job.total_cells() < 2 || job.total_bytes() <= least ? 1 : workers;
 }
 
 // Gives the job back to the context when the read is over, however it ends.
@@ -146,7 +150,7 @@ result<> read_source(const array_state& state, const source& from, const read_op
   if (job->read_one_cell(from, options.arena)) return {};
   const read_job::settings settings = settings_of(state, options);
   job->begin({&from, 1}, settings);
-  auto done = run(state, job, useful_workers(*job, settings.workers), options);
+  auto done = run(state, job, useful_workers(state, *job, settings.workers), options);
   if (!done.ok()) return name_array(std::move(done).error(), state);
   return {};
 }
@@ -191,7 +195,7 @@ result<ticket> array::read_async(const resolved_selection& which, const tensor_v
         std::make_shared<const std::pair<decltype(state_), decltype(which.indexed)>>(state_, which.indexed);
   settings.note = "array '" + state_->uri + "'";
   job->begin({&from, is_empty(which.shape) ? 0U : 1U}, std::move(settings));
-  state_->context->state().executor().start(job, useful_workers(*job, workers));
+  state_->context->state().executor().start(job, useful_workers(*state_, *job, workers));
   return ticket(std::move(job));
 }
 
@@ -238,7 +242,7 @@ result<array::check_report> array::check(const read_options& options, std::size_
   settings.limits.max_fetch_bytes = 0;  // one request a cell: a bad range then spoils no neighbour
   const unsigned workers = settings.workers;
   job->begin({&from, 1}, std::move(settings));
-  auto done = run(*state_, job, useful_workers(*job, workers), options);
+  auto done = run(*state_, job, useful_workers(*state_, *job, workers), options);
   if (!done.ok()) return name_array(std::move(done).error(), *state_);
   out.cells = job->total_cells();
   out.absent = job->absent_cells();
