@@ -1,6 +1,7 @@
 #include <penstock/tiff_writer.h>
 
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +51,8 @@ tiff_create_options options_of(const context_handle& with, const nb::bytes& path
   out.height = nb::cast<std::uint64_t>(given["height"]);
   out.width = nb::cast<std::uint64_t>(given["width"]);
   out.type = dtype_of(given["dtype"]);
+  if (!given["bits"].is_none()) out.bits = nb::cast<std::uint32_t>(given["bits"]);
+  out.mask = nb::cast<bool>(given["mask"]);
   out.tile_height = nb::cast<std::uint32_t>(given["tile_height"]);
   out.tile_width = nb::cast<std::uint32_t>(given["tile_width"]);
   out.compression = text_of(given["compression"]);
@@ -77,15 +80,15 @@ tiff_writer_handle create(const store_handle& to, const context_handle& with, nb
 // Memory of an ndarray, read-only or not, for as long as the object lives.
 class exported_values {
  public:
-  exported_values(nb::handle from, const dtype& type) {
+  exported_values(nb::handle from, const dtype& type, int dimensions) {
     if (PyObject_GetBuffer(from.ptr(), &buffer_, PyBUF_STRIDED_RO) < 0) throw nb::python_error();
-    if (buffer_.ndim != 3 || buffer_.itemsize != static_cast<Py_ssize_t>(type.item_bytes())) {
+    if (buffer_.ndim != dimensions || buffer_.itemsize != static_cast<Py_ssize_t>(type.item_bytes())) {
       PyBuffer_Release(&buffer_);
-      raise(error(errc::invalid_argument, "values should have three dimensions and the image's type"));
+      raise(error(errc::invalid_argument, "values should have the image's dimensions and type"));
     }
     view_.data = static_cast<std::byte*>(buffer_.buf);
     view_.type = type;
-    for (int d = 0; d < 3; ++d) {
+    for (int d = 0; d < dimensions; ++d) {
       view_.extents.push_back(static_cast<std::uint64_t>(buffer_.shape[d]));
       view_.strides.push_back(buffer_.strides[d]);
     }
@@ -99,17 +102,20 @@ class exported_values {
   tensor_view view_;
 };
 
-void write(tiff_writer_handle& self, std::uint64_t first_band, std::uint64_t first_row, nb::handle values) {
-  const exported_values from(values, self.writer.options().type);
-  call_engine([&] { return self.writer.write(first_band, first_row, from.view()); });
+void write(tiff_writer_handle& self, std::uint64_t first_band, std::uint64_t first_row, nb::handle values,
+           nb::handle mask) {
+  const exported_values from(values, self.writer.options().type, 3);
+  std::optional<exported_values> valid;
+  if (!mask.is_none()) valid.emplace(mask, dtype(dtype_kind::unsigned_integer, 8), 2);
+  call_engine([&] { return self.writer.write(first_band, first_row, from.view(), valid ? &valid->view() : nullptr); });
 }
 
 }  // namespace
 
 void bind_tiff_writer(nb::module_& m) {
   nb::class_<tiff_writer_handle>(m, "TiffWriter", "A TIFF under way; penstock.TiffWriter holds one.")
-      .def("write", write, nb::arg("first_band"), nb::arg("first_row"), nb::arg("values"),
-           "Write values of shape (bands, rows, columns).")
+      .def("write", write, nb::arg("first_band"), nb::arg("first_row"), nb::arg("values"), nb::arg("mask").none(),
+           "Write values of shape (bands, rows, columns), and a mask of (rows, columns).")
       .def(
           "close", [](tiff_writer_handle& self) { call_engine([&] { return self.writer.close(); }); },
           "Put the file in its place.")

@@ -33,15 +33,17 @@ struct tiff_create_options {
   std::uint64_t bands = 1, height = 0, width = 0;
   dtype type;                                         ///< integers and floats of 8 to 64 bits, complex numbers
   std::uint32_t tile_height = 512, tile_width = 512;  ///< multiples of 16
-  std::string compression = "deflate";                ///< none, packbits, lzw, deflate, zstd or lzma
-  std::optional<int> level;                           ///< nothing: deflate 6, zstd 9, lzma 6
-  std::optional<std::uint32_t> predictor;             ///< 1, 2, 3; nothing: 2 for integers, 3 for floats, where it goes
-  bool planar = false;                                ///< each band has tiles of its own
-  std::uint16_t photometric = 1;                      ///< 0, 1: grey; 2: RGB; 3: palette
-  std::vector<std::uint16_t> extra_samples;           ///< of bands beyond the photometric's; missing ones are 0
-  bool auto_overviews = true;                         ///< until one fits a tile
-  std::vector<std::uint64_t> overviews;               ///< else these: powers of two from 2 on, ascending
+  std::uint32_t bits = 0;                  ///< of a sample, for unsigned integers of fewer bits than `type`; 0: its own
+  std::string compression = "deflate";     ///< none, packbits, lzw, deflate, zstd, lzma, or jpeg (through libtiff)
+  std::optional<int> level;                ///< nothing: deflate 6, zstd 9, lzma 6, jpeg (its quality) 75
+  std::optional<std::uint32_t> predictor;  ///< 1, 2, 3; nothing: 2 for integers, 3 for floats, where it goes
+  bool planar = false;                     ///< each band has tiles of its own
+  std::uint16_t photometric = 1;           ///< 0, 1: grey; 2: RGB; 3: palette
+  std::vector<std::uint16_t> extra_samples;  ///< of bands beyond the photometric's; missing ones are 0
+  bool auto_overviews = true;                ///< until one fits a tile
+  std::vector<std::uint64_t> overviews;      ///< else these: powers of two from 2 on, ascending
   overview_resampling resampling = overview_resampling::average;
+  bool mask = false;                  ///< with a mask of what is valid, of one bit a pixel, in the file
   std::vector<std::byte> nodata;      ///< one native item, of rows that are not written too; empty: none
   std::optional<bool> big_tiff;       ///< nothing: where it has to be
   std::vector<tiff_tag> tags;         ///< of the image alone, little-endian: GeoTIFF's and GDAL's
@@ -72,11 +74,14 @@ class PENSTOCK_API tiff_writer {
 
   /// Writes `values`, of shape (bands, rows, width) and any strides, from `first_band` and `first_row` on.
   ///
+  /// \param mask  Of files with a mask: shape (rows, width), uint8, contiguous; 0 is not valid. Null: all are.
   /// \error invalid_argument  Rows that are no whole rows of tiles (the image's last ones are whole), or that were
   /// written
-  ///                          already; some of the bands, where they share tiles; the writer is closed.
-  /// After another error the writer only refuses.
-  result<> write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values);
+  ///                          already; some of the bands, where they share tiles or a mask; a mask that the file has
+  ///                          not; the writer is closed.
+  /// After another error, values of too many bits among them, the writer only refuses.
+  result<> write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values,
+                 const tensor_view* mask = nullptr);
 
   /// Finishes the overviews and puts the file in its place. Rows that were never written are nodata, or 0, and take no
   /// room. A second call does nothing, but tries again where the first one met a store that did not take the file.

@@ -411,8 +411,8 @@ def create_array(in_: Store | Group, context: Context, path: bytes, options: dic
 class TiffWriter:
     """A TIFF under way; penstock.TiffWriter holds one."""
 
-    def write(self, first_band: int, first_row: int, values: Any) -> None:
-        """Write values of shape (bands, rows, columns)."""
+    def write(self, first_band: int, first_row: int, values: Any, mask: Any | None) -> None:
+        """Write values of shape (bands, rows, columns), and a mask of (rows, columns)."""
 
     def close(self) -> None:
         """Put the file in its place."""

@@ -94,10 +94,10 @@ def create_array(
     storage_options
         Of a remote URI, as for `open`.
     **tiff
-        Of TIFFs: `tiles`, `compress`, `level`, `predictor`, `interleave`, `overviews`, `resampling`, `nodata`, `crs`,
-        `transform`, `area_or_point`, `bigtiff`, `photometric`, `alpha`, `colormap`, `descriptions`, `units`, `scales`,
-        `offsets`, `durable`: see docs/formats/tiff.md. Of the above they have `shape`, `dtype`, `data`, `attributes`
-        (GDAL's metadata), `overwrite`, `context` and `storage_options`.
+        Of TIFFs: `tiles`, `bits`, `mask`, `compress`, `level`, `predictor`, `interleave`, `overviews`, `resampling`,
+        `nodata`, `crs`, `transform`, `area_or_point`, `bigtiff`, `photometric`, `alpha`, `colormap`, `descriptions`,
+        `units`, `scales`, `offsets`, `durable`: see docs/formats/tiff.md. Of the above they have `shape`, `dtype`,
+        `data`, `attributes` (GDAL's metadata), `overwrite`, `context` and `storage_options`.
 
     Raises
     ------

@@ -200,10 +200,10 @@ def nodata_of(nodata: Any, dtype: np.dtype[Any]) -> tuple[bytes, list[Tag]]:
     return item.tobytes(), [ascii_text(42113, text)]
 
 
-def colormap_tag(colormap: npt.ArrayLike, dtype: np.dtype[Any]) -> Tag:
+def colormap_tag(colormap: npt.ArrayLike, bits: int) -> Tag:
     """Red, green and blue, 0 to 65535, of each value: shape (values, 3)."""
     colors = np.asarray(colormap)
-    values = 256 if dtype == np.uint8 else 65536
+    values = 1 << min(max(int(bits), 1), 16)
     if colors.ndim != 2 or colors.shape[1] != 3 or len(colors) > values or colors.dtype.kind not in "iu":
         raise _make(
             InvalidArgumentError, f"colormap must be integers of shape (at most {values}, 3), it is {colors.shape}"

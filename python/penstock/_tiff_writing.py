@@ -116,10 +116,11 @@ class TiffWriter:
     def __setitem__(self, key: Any, value: Any) -> None:
         self.write(key, value)
 
-    def write(self, selection: Any, value: npt.ArrayLike) -> None:
+    def write(self, selection: Any, value: npt.ArrayLike, mask: npt.ArrayLike | None = None) -> None:
         """Write rows: all columns, step 1, from the first row of a tile to the last one of a tile or of the image.
 
-        All bands at once, unless `interleave="band"` gave each tiles of its own.
+        All bands at once, unless `interleave="band"` gave each tiles of its own and there is no mask. `mask`, of files
+        that were begun with one, has the shape (rows, columns): 0 or False is not valid. None: all pixels are.
         """
         bands, rows = self._resolve(selection)
         shape = (bands.stop - bands.start, rows.stop - rows.start, self.shape[-1])
@@ -127,7 +128,8 @@ class TiffWriter:
             value = np.asarray(value)
         # NumPy's rules: the selection's own shape has no axes that an integer dropped.
         items = as_value(value, self.dtype, shape)
-        self._core.write(bands.start, rows.start, items)
+        valid = None if mask is None else _mask_of(mask, shape[1:])
+        self._core.write(bands.start, rows.start, items, valid)
 
     def close(self) -> None:
         """Make what is left of the overviews, and put the file in its place.
@@ -176,6 +178,17 @@ class TiffWriter:
         return ranges[0], ranges[1]
 
 
+def _mask_of(mask: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    """Bytes of 0 and 255."""
+    given = np.asarray(mask)
+    if given.shape != shape or given.dtype.kind not in "biu":
+        raise _make(
+            InvalidArgumentError,
+            f"a mask of bool or integers of shape {shape} is needed, not one of {given.dtype} {given.shape}",
+        )
+    return np.where(given != 0, np.uint8(255), np.uint8(0))
+
+
 def _range(key: Any, length: int) -> slice:
     if isinstance(key, slice):
         start, stop, step = key.indices(length)
@@ -199,6 +212,8 @@ def create_tiff(
     dtype: Any = None,
     data: Any = None,
     tiles: int | Sequence[int] = 512,
+    bits: int | None = None,
+    mask: Any = None,
     compress: str | None = "deflate",
     level: int | None = None,
     predictor: int | str | None = "auto",
@@ -235,6 +250,9 @@ def create_tiff(
     type_ = _dtype_of(dtype)
     bands = 1 if len(sizes) == 2 else sizes[0]
     tile = _tile_of(tiles)
+    masked = mask is not None and mask is not False
+    if masked and mask is not True and data is None:
+        raise _make(InvalidArgumentError, "a mask comes with data=, or, where mask=True, with each write")
     colours, extra = _colours_of(photometric, colormap is not None, alpha, bands, type_)
     item, nodata_tags = nodata_of(nodata, type_)
     if area_or_point not in (None, "Area", "Point"):
@@ -244,7 +262,7 @@ def create_tiff(
     tags: list[Tag] = [] if transform is None else transform_tags(transform, area_or_point or "Area")
     tags += geo_key_tags(crs, area_or_point)
     tags += metadata_tag(attributes or {}, _roles(bands, descriptions, units, scales, offsets))
-    shared = nodata_tags + ([] if colormap is None else [colormap_tag(colormap, type_)])
+    shared = nodata_tags + ([] if colormap is None else [colormap_tag(colormap, bits or type_.itemsize * 8)])
     options = {
         "overwrite": bool(overwrite),
         "durable": bool(durable),
@@ -255,6 +273,8 @@ def create_tiff(
         "dtype": type_,
         "tile_height": tile[0],
         "tile_width": tile[1],
+        "bits": _small(bits, "bits"),
+        "mask": masked,
         "compression": _compression_of(compress).encode(),
         "level": _small(level, "level"),
         "predictor": _predictor_of(predictor),
@@ -281,7 +301,7 @@ def create_tiff(
     if data is None:
         return writer
     with writer:
-        _write_all(writer, data)
+        _write_all(writer, data, None if mask is True or not masked else mask)
     from penstock._open import open
 
     return open(target, path, context=context, storage_options=storage_options)
@@ -304,16 +324,21 @@ def _place_of(
     return place_of(folder, name, storage_options, context)
 
 
-def _write_all(writer: TiffWriter, data: Any) -> None:
+def _write_all(writer: TiffWriter, data: Any, mask: Any) -> None:
     """A piece at a time, of whole rows of tiles: `data` may be larger than memory."""
     if tuple(data.shape) != writer.shape:
         raise _make(InvalidArgumentError, f"data of shape {tuple(data.shape)} is no array of shape {writer.shape}")
+    if mask is not None and tuple(np.shape(mask)) != writer.shape[-2:]:
+        raise _make(
+            InvalidArgumentError, f"a mask of shape {tuple(np.shape(mask))} is none of pixels {writer.shape[-2:]}"
+        )
     height = writer.shape[-2]
     row_bytes = max(1, writer.dtype.itemsize * writer.shape[-1] * (writer.shape[0] if writer.ndim == 3 else 1))
     tile = writer._tiles[0]
     rows = max(1, _PIECE_BYTES // (row_bytes * tile)) * tile
     for y in range(0, height, rows):
-        writer[..., y : y + rows, :] = np.asarray(data[..., y : y + rows, :])
+        valid = None if mask is None else np.asarray(mask[y : y + rows])
+        writer.write((..., slice(y, y + rows), slice(None)), np.asarray(data[..., y : y + rows, :]), valid)
 
 
 def _shape_of(shape: Any) -> tuple[int, ...]:

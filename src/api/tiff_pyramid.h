@@ -31,16 +31,26 @@ struct tiff_level {
   std::vector<spooled_tile> tiles;  ///< row by row; empty where not stored
 };
 
+/// Tiles of one kind: of the image, or of its mask.
+struct tiff_tile_form {
+  std::uint32_t samples = 1;  ///< bands that share a tile
+  dtype type;
+  tiff_tile_encoder encoder;
+  std::optional<tiff_chain> chain;  ///< decodes a tile to (sample, row, column)
+
+  /// \param image  Its samples, compression and tiles.
+  /// \error invalid_argument, unsupported  As `tiff_tile_encoder::make`.
+  static result<tiff_tile_form> make(const tiff_image& image, tiff_encoding encoding, std::optional<int> level);
+};
+
 /// What all planes of a new TIFF share.
 struct tiff_tile_workshop {
   tiff_tile_workshop(context_state& with, unsigned workers);
 
   context_state& with;
   std::uint32_t tile_height = 0, tile_width = 0;
-  std::uint32_t samples = 1;  ///< bands that share a tile
-  dtype type;
-  tiff_tile_encoder encoder;
-  std::optional<tiff_chain> chain;  ///< decodes a tile to (sample, row, column)
+  tiff_tile_form image;
+  std::optional<tiff_tile_form> mask;
   overview_rule rule;
   std::vector<std::byte> fill;  ///< one item, of rows that were never written
   std::unique_ptr<spool_file> spool;
@@ -59,32 +69,41 @@ struct tiff_tile_workshop {
   /// Cuts whole rows of tiles into tiles, the first of which is number `first` of `level`, encodes and spools them.
   ///
   /// \param rows  Shape (samples, rows, width), any strides. Beyond the image tiles repeat its last column and row.
-  result<> encode_rows(tiff_level& level, std::uint64_t first, const tensor_view& rows);
+  result<> encode_rows(const tiff_tile_form& form, tiff_level& level, std::uint64_t first, const tensor_view& rows);
   /// The reverse, for one row of tiles: fills `rows`, of shape (samples, rows, width).
-  result<> decode_rows(const tiff_level& level, std::uint64_t first, const tensor_view& rows);
+  result<> decode_rows(const tiff_tile_form& form, const tiff_level& level, std::uint64_t first,
+                       const tensor_view& rows);
 };
 
 /// One plane of a new TIFF: bands that share tiles, and their overviews, each made from the level before while rows of
 /// tiles are there without a gap from the top.
+///
+/// With a mask, each plane halves it beside its own rows, because means are of what is valid; one of them stores it.
 class tiff_pyramid {
  public:
   /// \param levels  At least the image; each half as large as the one before. Takes the memory that overviews need.
-  static result<tiff_pyramid> make(tiff_tile_workshop& with, std::vector<tiff_level> levels);
+  /// \param mask    The mask's levels, which all planes share; null: there is none.
+  /// \param stores_mask  This plane stores them.
+  static result<tiff_pyramid> make(tiff_tile_workshop& with, std::vector<tiff_level> levels,
+                                   std::shared_ptr<std::vector<tiff_level>> mask = nullptr, bool stores_mask = false);
 
   bool has_row(std::uint64_t tile_row) const noexcept {
     return levels_[0].tiles[tile_row * levels_[0].across].bytes != 0;
   }
   const std::vector<tiff_level>& levels() const noexcept { return levels_; }
+  /// Null: there is no mask.
+  const std::vector<tiff_level>* mask_levels() const noexcept { return mask_.get(); }
 
-  /// Writes whole rows of tiles, none of which was written before. `rows` has shape (samples, rows, width).
-  result<> write(std::uint64_t tile_row, const tensor_view& rows);
+  /// Writes whole rows of tiles, none of which was written before. `rows` has shape (samples, rows, width), and `mask`,
+  /// where there is one, (1, rows, width), contiguous.
+  result<> write(std::uint64_t tile_row, const tensor_view& rows, const tensor_view* mask = nullptr);
   /// Makes what is left of the overviews.
   result<> finish();
 
  private:
   // A row of tiles of an overview that is being filled.
   struct filling {
-    buffer room;
+    buffer room, mask;
     std::uint64_t tile_row = 0;
     std::uint64_t rows = 0;
     bool touched = false;  // some of it was written
@@ -93,12 +112,15 @@ class tiff_pyramid {
   explicit tiff_pyramid(tiff_tile_workshop& with) noexcept : with_(&with) {}
   // Goes on from the first row of tiles that the overviews lack. `given` are the rows of tiles from `first` on, which
   // are in memory already.
-  result<> advance(const tensor_view* given, std::uint64_t first, bool to_the_end);
-  result<> feed(std::size_t level, const tensor_view* from, std::uint64_t rows);
+  result<> advance(const tensor_view* given, const tensor_view* mask, std::uint64_t first, bool to_the_end);
+  result<> feed(std::size_t level, const tensor_view* from, const tensor_view* mask, std::uint64_t rows);
   tensor_view filled(std::size_t level) noexcept;
+  tensor_view filled_mask(std::size_t level) noexcept;
 
   tiff_tile_workshop* with_;
   std::vector<tiff_level> levels_;
+  std::shared_ptr<std::vector<tiff_level>> mask_;
+  bool stores_mask_ = false;
   std::vector<filling> filling_;  // of each level; the first is only used to read back what came out of turn
   std::uint64_t next_ = 0;        // row of tiles of the image
 };

@@ -22,6 +22,7 @@ constexpr std::uint64_t kMaxLength = std::numeric_limits<std::int32_t>::max();  
 constexpr std::uint64_t kMaxBands = 65535;
 constexpr std::uint64_t kMaxTileBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMaxTiles = std::uint64_t{1} << 24;
+constexpr std::uint16_t kYCbCr = 6;
 constexpr std::uint64_t kMaxFactor = std::uint64_t{1} << 30;
 
 error wrong(std::string what) { return {errc::invalid_argument, std::move(what)}; }
@@ -38,13 +39,15 @@ constexpr named_encoding kEncodings[] = {
     {"deflate", tiff_encoding::deflate, tiff_compression::adobe_deflate},
     {"zstd", tiff_encoding::zstd, tiff_compression::zstd},
     {"lzma", tiff_encoding::lzma, tiff_compression::lzma},
+    {"jpeg", tiff_encoding::jpeg, tiff_compression::jpeg},
 };
 
 result<named_encoding> encoding_of(const std::string& name) {
   for (const named_encoding& each : kEncodings)
     if (name == each.name) return each;
-  return error{errc::unsupported,
-               fmt::format("TIFFs are written with none, packbits, lzw, deflate, zstd or lzma, not with '{}'", name)};
+  return error{
+      errc::unsupported,
+      fmt::format("TIFFs are written with none, packbits, lzw, deflate, zstd, lzma or jpeg, not with '{}'", name)};
 }
 
 result<sample_kind> kind_of(const dtype& type) {
@@ -82,10 +85,23 @@ std::uint16_t format_of(sample_kind kind) noexcept {
   }
 }
 
-std::uint32_t usual_predictor(sample_kind kind, tiff_encoding encoding) noexcept {
-  if (encoding == tiff_encoding::none || encoding == tiff_encoding::packbits) return 1;
+std::uint32_t usual_predictor(sample_kind kind, tiff_encoding encoding, bool packed) noexcept {
+  if (encoding == tiff_encoding::none || encoding == tiff_encoding::packbits || encoding == tiff_encoding::jpeg ||
+      packed)
+    return 1;
   if (kind == sample_kind::floating) return 3;
   return kind == sample_kind::complex_floating ? 1 : 2;
+}
+
+// Samples of fewer bits have the narrowest type that holds them.
+result<> check_bits(const tiff_create_options& from) {
+  const std::uint32_t wide = from.type.bits();
+  if (from.bits == wide) return {};
+  if (from.type.kind() != dtype_kind::unsigned_integer || wide > 32 || from.bits > wide ||
+      (wide > 8 && from.bits <= wide / 2))
+    return wrong(fmt::format("samples of {} bits are no {}: uint8 holds 1 to 8, uint16 9 to 16, uint32 17 to 32",
+                             from.bits, from.type.name()));
+  return {};
 }
 
 result<> check_sizes(const tiff_create_options& from) {
@@ -129,6 +145,7 @@ result<> check_colours(const tiff_create_options& from) {
   if (from.photometric == 3 &&
       (from.bands != 1 || from.type.kind() != dtype_kind::unsigned_integer || from.type.bits() > 16))
     return wrong("a palette needs one band of uint8 or uint16");
+  if (from.photometric == 3 && from.bits > 16) return wrong("a palette needs samples of at most 16 bits");
   return {};
 }
 
@@ -185,6 +202,18 @@ result<std::vector<tiff_level>> levels_of(tiff_create_options& from) {
   return out;
 }
 
+tiff_tag one_short(std::uint16_t tag, std::uint16_t value) { return short_tag(tag, std::span(&value, 1)); }
+
+// Sizes of a directory's image and of its tiles.
+std::vector<tiff_tag> place_tags(const tiff_create_options& from, const tiff_level& level) {
+  const auto number = [](std::uint16_t tag, std::uint64_t value) {
+    return value <= 0xffff ? one_short(tag, static_cast<std::uint16_t>(value))
+                           : long_tag(tag, static_cast<std::uint32_t>(value));
+  };
+  return {number(256, level.width), number(257, level.height), number(322, from.tile_width),
+          number(323, from.tile_height)};
+}
+
 std::string usual_folder() {
   const char* const named = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe)
   return named != nullptr && *named != 0 ? named : "/tmp";
@@ -195,7 +224,7 @@ std::string usual_folder() {
 class tiff_writer::state {
  public:
   result<> begin(std::shared_ptr<store> to, tiff_create_options options);
-  result<> write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values);
+  result<> write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values, const tensor_view* mask);
   result<> close();
 
   const tiff_create_options& options() const noexcept { return options_; }
@@ -216,11 +245,14 @@ class tiff_writer::state {
   }
   result<> usable() const;
   result<> check_write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values) const;
-  result<> write_planes(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values);
+  result<> check_mask(const tensor_view& values, const tensor_view* mask) const;
+  result<> write_planes(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values,
+                        const tensor_view* mask);
   result<> put_together();
   result<> finish();
   std::vector<tiff_new_directory> directories() const;
   std::vector<tiff_tag> tags_of(const tiff_level& level, bool image) const;
+  std::vector<tiff_tag> mask_tags_of(const tiff_level& level, bool image) const;
   error note(error from) const { return std::move(from).note(fmt::format("writing '{}'", uri_)); }
 
   mutable std::mutex mutex_;
@@ -248,12 +280,15 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
   }
 
   PENSTOCK_ASSIGN(kind_, kind_of(options_.type));
+  if (options_.bits == 0) options_.bits = options_.type.bits();
+  PENSTOCK_TRY(check_bits(options_));
   PENSTOCK_TRY(check_sizes(options_));
   PENSTOCK_TRY(check_colours(options_));
   PENSTOCK_TRY(check_tags(options_));
   PENSTOCK_ASSIGN(const named_encoding encoding, encoding_of(options_.compression));
   compression_ = encoding.number;
-  if (!options_.predictor) options_.predictor = usual_predictor(kind_, encoding.encoding);
+  if (!options_.predictor)
+    options_.predictor = usual_predictor(kind_, encoding.encoding, options_.bits != options_.type.bits());
   PENSTOCK_ASSIGN(std::vector<tiff_level> levels, levels_of(options_));
   if (!options_.overwrite) {
     const auto found = read_and_wait(*to_, key_, {0, 0, false}, byte_range::kAll);
@@ -263,38 +298,43 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
 
   context_state& with = options_.context->state();
   shop_ = std::make_unique<tiff_tile_workshop>(with, with.threads());
-  tiff_samples samples;
-  samples.rows = options_.tile_height;
-  samples.width = options_.tile_width;
-  samples.samples = options_.planar ? 1 : static_cast<std::uint32_t>(options_.bands);
-  samples.bits = options_.type.bits();
-  samples.kind = kind_;
-  samples.predictor = *options_.predictor;
-  PENSTOCK_ASSIGN(shop_->encoder, tiff_tile_encoder::make(samples, encoding.encoding, options_.level));
+  tiff_image image;
+  image.samples = options_.planar ? 1 : static_cast<std::uint32_t>(options_.bands);
+  image.bits = options_.bits;
+  image.kind = kind_;
+  image.compression = static_cast<std::uint16_t>(compression_);
+  image.predictor = *options_.predictor;
+  image.cell_width = options_.tile_width;
+  image.cell_height = options_.tile_height;
+  if (compression_ == tiff_compression::jpeg && image.samples == 3) {
+    if (options_.photometric != 2) return wrong("JPEG of three bands that share tiles is of RGB");
+    options_.photometric = kYCbCr;
+  }
+  if (compression_ == tiff_compression::jpeg && options_.photometric == 3)
+    return wrong("JPEG, which changes values, is not for palettes");
+  image.photometric = options_.photometric;
+  PENSTOCK_ASSIGN(shop_->image, tiff_tile_form::make(image, encoding.encoding, options_.level));
+  if (options_.mask) {
+    tiff_image mask;
+    mask.mask = true;
+    mask.compression = static_cast<std::uint16_t>(tiff_compression::adobe_deflate);
+    mask.cell_width = options_.tile_width;
+    mask.cell_height = options_.tile_height;
+    PENSTOCK_ASSIGN(shop_->mask, tiff_tile_form::make(mask, tiff_encoding::deflate, std::nullopt));
+  }
   shop_->tile_height = options_.tile_height;
   shop_->tile_width = options_.tile_width;
-  shop_->samples = samples.samples;
-  shop_->type = options_.type;
   shop_->rule = {options_.type, options_.resampling == overview_resampling::average, options_.nodata};
   shop_->fill = options_.nodata;
   shop_->fill.resize(options_.type.item_bytes());
-  tiff_image image;
-  image.samples = samples.samples;
-  image.bits = samples.bits;
-  image.kind = kind_;
-  image.compression = static_cast<std::uint16_t>(compression_);
-  image.predictor = samples.predictor;
-  image.cell_width = samples.width;
-  image.cell_height = samples.rows;
-  std::vector<std::uint32_t> all;
-  for (std::uint32_t i = 0; i < samples.samples; ++i) all.push_back(i);
-  PENSTOCK_ASSIGN(shop_->chain, make_tiff_chain(image, samples.rows, 0, all));
   PENSTOCK_ASSIGN(shop_->spool,
                   spool_file::make(options_.temporary_folder.empty() ? usual_folder() : options_.temporary_folder));
   for (tiff_level& level : levels)
     if (level.stored) level.tiles.resize(level.across * level.down);
+  std::shared_ptr<std::vector<tiff_level>> mask;
+  if (options_.mask) mask = std::make_shared<std::vector<tiff_level>>(levels);
   for (std::uint64_t plane = 0; plane < (options_.planar ? options_.bands : 1); ++plane) {
-    PENSTOCK_ASSIGN(tiff_pyramid made, tiff_pyramid::make(*shop_, levels));
+    PENSTOCK_ASSIGN(tiff_pyramid made, tiff_pyramid::make(*shop_, levels, mask, mask && plane == 0));
     planes_.push_back(std::move(made));
   }
   return {};
@@ -323,6 +363,9 @@ result<> tiff_writer::state::check_write(std::uint64_t first_band, std::uint64_t
         fmt::format("the bands share tiles: all {} are written at once, {} are given (interleave by band "
                     "would let them come alone)",
                     options_.bands, bands));
+  if (options_.mask && bands != options_.bands)
+    return wrong(
+        fmt::format("the bands share a mask: all {} are written at once, {} are given", options_.bands, bands));
   const std::uint64_t end = first_row + rows, tile = options_.tile_height;
   if (first_row % tile != 0 || (end % tile != 0 && end != options_.height))
     return wrong(
@@ -340,26 +383,51 @@ result<> tiff_writer::state::check_write(std::uint64_t first_band, std::uint64_t
   return {};
 }
 
-result<> tiff_writer::state::write_planes(std::uint64_t first_band, std::uint64_t first_row,
-                                          const tensor_view& values) {
+result<> tiff_writer::state::check_mask(const tensor_view& values, const tensor_view* mask) const {
+  if (mask == nullptr) return {};
+  if (!options_.mask) return wrong("this TIFF was begun without a mask");
+  if (mask->space != memory_space::host || !(mask->type == shop_->mask->type) ||
+      mask->extents != extents{values.extents[1], values.extents[2]} ||
+      mask->strides != c_order_strides(mask->extents, 1))
+    return wrong(fmt::format("a mask of {} rows of {} pixels is needed: host memory, uint8, contiguous",
+                             values.extents[1], values.extents[2]));
+  return {};
+}
+
+result<> tiff_writer::state::write_planes(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values,
+                                          const tensor_view* mask) {
   const std::uint64_t tile_row = first_row / options_.tile_height;
-  if (!options_.planar) return planes_[0].write(tile_row, values);
+  buffer all_valid(&options_.context->state().accounts());
+  tensor_view valid;
+  if (options_.mask) {
+    const std::uint64_t pixels = values.extents[1] * values.extents[2];
+    if (mask == nullptr) {
+      PENSTOCK_TRY(all_valid.reserve(pixels));
+      std::memset(all_valid.data(), 255, pixels);
+    }
+    valid = tensor_view::contiguous(mask == nullptr ? all_valid.data() : mask->data, shop_->mask->type,
+                                    extents{1, values.extents[1], values.extents[2]});
+    mask = &valid;
+  }
+  if (!options_.planar) return planes_[0].write(tile_row, values, mask);
   for (std::uint64_t band = 0; band < values.extents[0]; ++band) {
     tensor_view one = values;
     one.data += static_cast<std::ptrdiff_t>(band) * values.strides[0];
     one.extents[0] = 1;
-    PENSTOCK_TRY(planes_[first_band + band].write(tile_row, one));
+    PENSTOCK_TRY(planes_[first_band + band].write(tile_row, one, mask));
   }
   return {};
 }
 
-result<> tiff_writer::state::write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values) {
+result<> tiff_writer::state::write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values,
+                                   const tensor_view* mask) {
   const std::lock_guard lock(mutex_);
   auto checked = usable();
   if (checked.ok()) checked = check_write(first_band, first_row, values);
+  if (checked.ok()) checked = check_mask(values, mask);
   if (!checked.ok()) return note(std::move(checked).error());
   if (values.extents[0] == 0 || values.extents[1] == 0) return {};
-  auto done = write_planes(first_band, first_row, values);
+  auto done = write_planes(first_band, first_row, values, mask);
   if (!done.ok()) {
     failed_.emplace(done.error().clone());
     return note(std::move(done).error());
@@ -368,25 +436,18 @@ result<> tiff_writer::state::write(std::uint64_t first_band, std::uint64_t first
 }
 
 std::vector<tiff_tag> tiff_writer::state::tags_of(const tiff_level& level, bool image) const {
-  const auto one_short = [](std::uint16_t tag, std::uint16_t value) { return short_tag(tag, std::span(&value, 1)); };
-  const auto number = [&](std::uint16_t tag, std::uint64_t value) {
-    return value <= 0xffff ? one_short(tag, static_cast<std::uint16_t>(value))
-                           : long_tag(tag, static_cast<std::uint32_t>(value));
-  };
   const std::size_t bands = options_.bands;
-  std::vector<tiff_tag> out;
+  std::vector<tiff_tag> out = place_tags(options_, level);
   if (!image) out.push_back(long_tag(254, 1));
-  out.push_back(number(256, level.width));
-  out.push_back(number(257, level.height));
-  out.push_back(short_tag(258, std::vector<std::uint16_t>(bands, static_cast<std::uint16_t>(options_.type.bits()))));
+  out.push_back(short_tag(258, std::vector<std::uint16_t>(bands, static_cast<std::uint16_t>(options_.bits))));
   out.push_back(one_short(259, static_cast<std::uint16_t>(compression_)));
   out.push_back(one_short(262, options_.photometric));
   out.push_back(one_short(277, static_cast<std::uint16_t>(bands)));
   out.push_back(one_short(284, options_.planar ? 2 : 1));
   if (*options_.predictor != 1) out.push_back(one_short(317, static_cast<std::uint16_t>(*options_.predictor)));
-  out.push_back(number(322, options_.tile_width));
-  out.push_back(number(323, options_.tile_height));
-  const std::size_t extra = bands - (options_.photometric == 2 ? 3 : 1);
+  const bool ycbcr = options_.photometric == kYCbCr;
+  if (ycbcr) out.push_back(short_tag(530, std::vector<std::uint16_t>{2, 2}));
+  const std::size_t extra = bands - (ycbcr || options_.photometric == 2 ? 3 : 1);
   if (extra > 0) {
     std::vector<std::uint16_t> meaning = options_.extra_samples;
     meaning.resize(extra);
@@ -395,6 +456,21 @@ std::vector<tiff_tag> tiff_writer::state::tags_of(const tiff_level& level, bool 
   out.push_back(short_tag(339, std::vector<std::uint16_t>(bands, format_of(kind_))));
   out.insert(out.end(), options_.shared_tags.begin(), options_.shared_tags.end());
   if (image) out.insert(out.end(), options_.tags.begin(), options_.tags.end());
+  return out;
+}
+
+// Source: TIFF 6.0, "Bilevel images" and the tags NewSubfileType and PhotometricInterpretation.
+std::vector<tiff_tag> tiff_writer::state::mask_tags_of(const tiff_level& level, bool image) const {
+  constexpr std::uint32_t kMask = 4, kOfOverview = 1;
+  constexpr std::uint16_t kTransparencyMask = 4;
+  std::vector<tiff_tag> out = place_tags(options_, level);
+  out.push_back(long_tag(254, image ? kMask : kMask | kOfOverview));
+  out.push_back(one_short(258, 1));
+  out.push_back(one_short(259, static_cast<std::uint16_t>(tiff_compression::adobe_deflate)));
+  out.push_back(one_short(262, kTransparencyMask));
+  out.push_back(one_short(277, 1));
+  out.push_back(one_short(284, 1));
+  out.push_back(one_short(339, 1));
   return out;
 }
 
@@ -409,6 +485,11 @@ std::vector<tiff_new_directory> tiff_writer::state::directories() const {
     for (const tiff_pyramid& plane : planes_)
       for (const spooled_tile& tile : plane.levels()[k].tiles) each.tile_bytes.push_back(tile.bytes);
     out.push_back(std::move(each));
+    if (planes_[0].mask_levels() == nullptr) continue;
+    tiff_new_directory mask;
+    mask.tags = mask_tags_of(levels[k], k == 0);
+    for (const spooled_tile& tile : (*planes_[0].mask_levels())[k].tiles) mask.tile_bytes.push_back(tile.bytes);
+    out.push_back(std::move(mask));
   }
   return out;
 }
@@ -424,20 +505,23 @@ result<> tiff_writer::state::put_together() {
   PENSTOCK_ASSIGN(const std::vector<std::byte> begin, make_tiff_begin(all, big, options_.planar));
   PENSTOCK_ASSIGN(const spool_file::view spooled, shop_->spool->map());
 
+  // The directories' tiles, those of the last directory first.
   std::vector<part> parts{begin};
-  for (std::size_t k = planes_[0].levels().size(); k-- > 0;) {
-    for (const tiff_pyramid& plane : planes_) {
-      for (const spooled_tile& tile : plane.levels()[k].tiles) {
-        if (tile.bytes == 0) continue;
-        const part next = spooled.bytes().subspan(tile.offset, kTileLeaderBytes + tile.bytes + kTileTrailerBytes);
-        part& last = parts.back();
-        if (parts.size() > 1 && last.data() + last.size() == next.data()) {
-          last = {last.data(), last.size() + next.size()};
-        } else {
-          parts.push_back(next);
-        }
+  const auto add = [&](const std::vector<spooled_tile>& tiles) {
+    for (const spooled_tile& tile : tiles) {
+      if (tile.bytes == 0) continue;
+      const part next = spooled.bytes().subspan(tile.offset, kTileLeaderBytes + tile.bytes + kTileTrailerBytes);
+      part& last = parts.back();
+      if (parts.size() > 1 && last.data() + last.size() == next.data()) {
+        last = {last.data(), last.size() + next.size()};
+      } else {
+        parts.push_back(next);
       }
     }
+  };
+  for (std::size_t k = planes_[0].levels().size(); k-- > 0;) {
+    if (planes_[0].mask_levels() != nullptr) add((*planes_[0].mask_levels())[k].tiles);
+    for (const tiff_pyramid& plane : planes_) add(plane.levels()[k].tiles);
   }
   write_condition condition;
   if (!options_.overwrite) condition.what = write_condition::kind::must_be_absent;
@@ -480,8 +564,9 @@ result<tiff_writer> tiff_writer::create(std::shared_ptr<store> to, tiff_create_o
 }
 
 const tiff_create_options& tiff_writer::options() const noexcept { return state_->options(); }
-result<> tiff_writer::write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values) {
-  return state_->write(first_band, first_row, values);
+result<> tiff_writer::write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values,
+                            const tensor_view* mask) {
+  return state_->write(first_band, first_row, values, mask);
 }
 result<> tiff_writer::close() { return state_->close(); }
 void tiff_writer::discard() noexcept { state_->discard(); }

@@ -39,8 +39,17 @@ class loader {
   std::string name_, trouble_;
 };
 
-template <class Library>
-result<const Library*> found_or_not(const Library& found, const std::string& trouble) {
+/// The functions of one library, taken once per process by `take(library, loader)` from the file of that name.
+template <class Library, class Take>
+result<const Library*> once_per_process(std::string name, Take take) {
+  static std::once_flag once;
+  static Library found;
+  static std::string trouble;
+  std::call_once(once, [&] {
+    loader from(std::move(name));
+    take(found, from);
+    trouble = from.trouble();
+  });
   if (trouble.empty()) return &found;
   return error(errc::unsupported, trouble);
 }
@@ -56,11 +65,7 @@ result<const Library*> found_or_not(const Library& found, const std::string& tro
 
 #ifdef PENSTOCK_LIBTIFF
 result<const tiff_library*> tiff_library::get() {
-  static std::once_flag once;
-  static tiff_library found;
-  static std::string trouble;
-  std::call_once(once, [] {
-    loader from("libtiff.so.6");
+  return once_per_process<tiff_library>("libtiff.so.6", [](tiff_library& found, loader& from) {
     PENSTOCK_TAKE(from, TIFF, OpenOptionsAlloc);
     PENSTOCK_TAKE(from, TIFF, OpenOptionsFree);
     PENSTOCK_TAKE(from, TIFF, OpenOptionsSetErrorHandlerExtR);
@@ -71,20 +76,17 @@ result<const tiff_library*> tiff_library::get() {
     PENSTOCK_TAKE(from, TIFF, SetField);
     PENSTOCK_TAKE(from, TIFF, StripSize);
     PENSTOCK_TAKE(from, TIFF, ReadEncodedStrip);
+    PENSTOCK_TAKE(from, TIFF, WriteEncodedStrip);
+    PENSTOCK_TAKE(from, TIFF, GetStrileOffset);
+    PENSTOCK_TAKE(from, TIFF, GetStrileByteCount);
     PENSTOCK_TAKE(from, TIFF, IsCODECConfigured);
-    trouble = from.trouble();
   });
-  return found_or_not(found, trouble);
 }
 #endif
 
 #ifdef PENSTOCK_OPENJPEG
 result<const openjpeg_library*> openjpeg_library::get() {
-  static std::once_flag once;
-  static openjpeg_library found;
-  static std::string trouble;
-  std::call_once(once, [] {
-    loader from("libopenjp2.so.7");
+  return once_per_process<openjpeg_library>("libopenjp2.so.7", [](openjpeg_library& found, loader& from) {
     PENSTOCK_TAKE(from, opj_, stream_create);
     PENSTOCK_TAKE(from, opj_, stream_destroy);
     PENSTOCK_TAKE(from, opj_, stream_set_user_data);
@@ -100,20 +102,15 @@ result<const openjpeg_library*> openjpeg_library::get() {
     PENSTOCK_TAKE(from, opj_, read_header);
     PENSTOCK_TAKE(from, opj_, decode);
     PENSTOCK_TAKE(from, opj_, image_destroy);
-    trouble = from.trouble();
   });
-  return found_or_not(found, trouble);
 }
 #endif
 
 #ifdef PENSTOCK_LIBJXL
 result<const jxl_library*> jxl_library::get() {
-  static std::once_flag once;
-  static jxl_library found;
-  static std::string trouble;
-  std::call_once(once, [] {
-    // The one that the headers belong to: it has no stable interface yet.
-    loader from(fmt::format("libjxl.so.{}.{}", JPEGXL_MAJOR_VERSION, JPEGXL_MINOR_VERSION));
+  // The one that the headers belong to: it has no stable interface yet.
+  std::string name = fmt::format("libjxl.so.{}.{}", JPEGXL_MAJOR_VERSION, JPEGXL_MINOR_VERSION);
+  return once_per_process<jxl_library>(std::move(name), [](jxl_library& found, loader& from) {
     PENSTOCK_TAKE(from, Jxl, DecoderCreate);
     PENSTOCK_TAKE(from, Jxl, DecoderDestroy);
     PENSTOCK_TAKE(from, Jxl, DecoderSubscribeEvents);
@@ -127,9 +124,7 @@ result<const jxl_library*> jxl_library::get() {
     PENSTOCK_TAKE(from, Jxl, DecoderSetImageOutBuffer);
     PENSTOCK_TAKE(from, Jxl, DecoderExtraChannelBufferSize);
     PENSTOCK_TAKE(from, Jxl, DecoderSetExtraChannelBuffer);
-    trouble = from.trouble();
   });
-  return found_or_not(found, trouble);
 }
 #endif
 

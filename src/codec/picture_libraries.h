@@ -24,6 +24,9 @@ struct tiff_library {
   decltype(&::TIFFSetField) SetField = nullptr;
   decltype(&::TIFFStripSize) StripSize = nullptr;
   decltype(&::TIFFReadEncodedStrip) ReadEncodedStrip = nullptr;
+  decltype(&::TIFFWriteEncodedStrip) WriteEncodedStrip = nullptr;
+  decltype(&::TIFFGetStrileOffset) GetStrileOffset = nullptr;
+  decltype(&::TIFFGetStrileByteCount) GetStrileByteCount = nullptr;
   decltype(&::TIFFIsCODECConfigured) IsCODECConfigured = nullptr;
 
   /// The library, found once per process. \error unsupported  This machine has none, or an older one.

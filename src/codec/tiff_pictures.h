@@ -43,6 +43,11 @@ result<std::shared_ptr<const byte_codec>> make_tiff_jpeg2000_codec(tiff_picture 
 /// Through libjxl: unsigned integers of 8 and 16 bits, floats of 16 and 32. Source: ISO/IEC 18181.
 result<std::shared_ptr<const byte_codec>> make_tiff_jpegxl_codec(tiff_picture picture);
 
+/// The other way, tiles of uint8: complete JPEG streams, each with its tables. Three samples are RGB, stored as
+/// luminance and chroma of half the width and height; one, two and four are stored as they are.
+/// \error unsupported  Other samples; this build or this machine has no libtiff, or one without JPEG.
+result<std::shared_ptr<const byte_codec>> make_tiff_jpeg_encoder(const tiff_samples& samples, int quality);
+
 /// What a build says that was made without the library.
 /// \param why  What is missing on this machine.
 error unreadable_picture(const tiff_picture& picture, std::string_view why = "");

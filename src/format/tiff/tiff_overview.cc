@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <type_traits>
 
 #include "codec/half.h"
@@ -63,16 +64,21 @@ struct real_mean {
         return static_cast<T>(
             (static_cast<sum>(a) + static_cast<sum>(b) + static_cast<sum>(c) + static_cast<sum>(d) + 2) >> 2);
     }
+    const T all[] = {a, b, c, d};
+    return of(all);
+  }
+  // Of one to four.
+  T of(std::span<const T> values) const noexcept {
     sum_of<T> sum = 0;
     int count = 0;
-    T one = a;
-    for (const T each : {a, b, c, d}) {
+    T one = values[0];
+    for (const T each : values) {
       if (is_nothing(each)) continue;
       sum += static_cast<sum_of<T>>(each);
       if (count++ == 0) one = each;
     }
     // Nothing: nodata if one of them is, else the NaN that they are.
-    if (count == 0) return has_nodata ? nodata : a;
+    if (count == 0) return has_nodata ? nodata : values[0];
     const T mean = mean_of<T>(sum, count);
     return is_nothing(mean) ? one : mean;
   }
@@ -89,16 +95,20 @@ struct complex_mean {
            (has_nodata && value.real == nodata.real && value.imaginary == nodata.imaginary);
   }
   pair_of<T> operator()(pair_of<T> a, pair_of<T> b, pair_of<T> c, pair_of<T> d) const noexcept {
+    const pair_of<T> all[] = {a, b, c, d};
+    return of(all);
+  }
+  pair_of<T> of(std::span<const pair_of<T>> values) const noexcept {
     double real = 0, imaginary = 0;
     int count = 0;
-    pair_of<T> one = a;
-    for (const pair_of<T>& each : {a, b, c, d}) {
+    pair_of<T> one = values[0];
+    for (const pair_of<T>& each : values) {
       if (is_nothing(each)) continue;
       real += static_cast<double>(each.real);
       imaginary += static_cast<double>(each.imaginary);
       if (count++ == 0) one = each;
     }
-    if (count == 0) return has_nodata ? nodata : a;
+    if (count == 0) return has_nodata ? nodata : values[0];
     const pair_of<T> mean{static_cast<T>(real / count), static_cast<T>(imaginary / count)};
     return is_nothing(mean) ? one : mean;
   }
@@ -110,6 +120,8 @@ struct shape {
   const std::byte* from;
   std::ptrdiff_t from_row, from_pixel;
   std::uint64_t rows, width;
+  const std::byte* valid;
+  std::size_t valid_row;
 };
 
 template <class T, class Mean>
@@ -133,6 +145,28 @@ void average_rows(const shape& at, const Mean& mean, std::ptrdiff_t pixel) noexc
   }
 }
 
+// The same of what a mask leaves of the four.
+template <class T, class Mean>
+void average_masked_rows(const shape& at, const Mean& mean) noexcept {
+  for (std::uint64_t y = 0; y < (at.rows + 1) / 2; ++y) {
+    std::byte* const to = at.to + y * at.to_row_bytes;
+    for (std::uint64_t x = 0; x < (at.width + 1) / 2; ++x) {
+      T all[4], some[4];
+      std::size_t there = 0, left = 0;
+      for (std::uint64_t v = 2 * y; v < std::min(2 * y + 2, at.rows); ++v) {
+        for (std::uint64_t u = 2 * x; u < std::min(2 * x + 2, at.width); ++u) {
+          const T value = load<T>(at.from + static_cast<std::ptrdiff_t>(v) * at.from_row +
+                                  static_cast<std::ptrdiff_t>(u) * at.from_pixel);
+          all[there++] = value;
+          if (at.valid[v * at.valid_row + u] != std::byte{0}) some[left++] = value;
+        }
+      }
+      const T made = left == 0 ? mean.of(std::span<const T>(all, there)) : mean.of(std::span<const T>(some, left));
+      std::memcpy(to + x * sizeof(T), &made, sizeof(T));
+    }
+  }
+}
+
 template <class T, class Mean>
 void average_with(const shape& at, const overview_rule& rule) noexcept {
   Mean mean;
@@ -141,7 +175,9 @@ void average_with(const shape& at, const overview_rule& rule) noexcept {
     mean.has_nodata = true;
   }
   constexpr auto kItem = static_cast<std::ptrdiff_t>(sizeof(T));
-  if (at.from_pixel == kItem) {
+  if (at.valid != nullptr) {
+    average_masked_rows<T>(at, mean);
+  } else if (at.from_pixel == kItem) {
     average_rows<T>(at, mean, kItem);
   } else {
     average_rows<T>(at, mean, at.from_pixel);
@@ -165,9 +201,9 @@ void take_nearest(const shape& at, std::size_t item) noexcept {
 }  // namespace
 
 void halve_rows(std::byte* to, std::size_t to_row_bytes, const std::byte* from, std::ptrdiff_t from_row,
-                std::ptrdiff_t from_pixel, std::uint64_t rows, std::uint64_t width,
-                const overview_rule& rule) noexcept {
-  const shape at{to, to_row_bytes, from, from_row, from_pixel, rows, width};
+                std::ptrdiff_t from_pixel, std::uint64_t rows, std::uint64_t width, const overview_rule& rule,
+                const std::byte* valid, std::size_t valid_row) noexcept {
+  const shape at{to, to_row_bytes, from, from_row, from_pixel, rows, width, valid, valid_row};
   const std::uint32_t item = rule.type.item_bytes();
   if (!rule.average) return take_nearest(at, item);
   switch (rule.type.kind()) {
@@ -188,6 +224,18 @@ void halve_rows(std::byte* to, std::size_t to_row_bytes, const std::byte* from, 
       if (item == 2) return average_real<std::uint16_t>(at, rule);
       if (item == 4) return average_real<std::uint32_t>(at, rule);
       return average_real<std::uint64_t>(at, rule);
+  }
+}
+
+void halve_mask(std::byte* to, const std::byte* from, std::uint64_t rows, std::uint64_t width, bool average) noexcept {
+  for (std::uint64_t y = 0; y < (rows + 1) / 2; ++y) {
+    const std::byte* const upper = from + 2 * y * width;
+    const std::byte* const lower = average && 2 * y + 1 < rows ? upper + width : upper;
+    for (std::uint64_t x = 0; x < (width + 1) / 2; ++x) {
+      const std::uint64_t right = average && 2 * x + 1 < width ? 2 * x + 1 : 2 * x;
+      const std::byte any = upper[2 * x] | upper[right] | lower[2 * x] | lower[right];
+      *to++ = any == std::byte{0} ? std::byte{0} : std::byte{255};
+    }
   }
 }
 

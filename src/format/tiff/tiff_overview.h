@@ -23,7 +23,15 @@ struct overview_rule {
 ///
 /// \param to             Rows `to_row_bytes` apart, items contiguous.
 /// \param from_row       Bytes between the rows of `from`, any sign. \param from_pixel  Between its items.
+/// \param valid          Not null: one byte for each pixel, rows `valid_row` apart; 0 stands for nothing. Where all
+/// four
+///                       are nothing the mean is theirs nevertheless.
 void halve_rows(std::byte* to, std::size_t to_row_bytes, const std::byte* from, std::ptrdiff_t from_row,
-                std::ptrdiff_t from_pixel, std::uint64_t rows, std::uint64_t width, const overview_rule& rule) noexcept;
+                std::ptrdiff_t from_pixel, std::uint64_t rows, std::uint64_t width, const overview_rule& rule,
+                const std::byte* valid = nullptr, std::size_t valid_row = 0) noexcept;
+
+/// Halves a mask, one byte for each pixel, rows contiguous: 255 where one of the four is not 0 (`average`), or where
+/// the one at the upper left is not.
+void halve_mask(std::byte* to, const std::byte* from, std::uint64_t rows, std::uint64_t width, bool average) noexcept;
 
 }  // namespace penstock::inline v0

@@ -58,5 +58,21 @@ TEST(TiffOverview, WhatIsNothingStaysOut) {
   EXPECT_EQ(halve(floats{-10, -8, -10, -8}, 2, dtype_kind::floating, true, &nodata)[0], -10);
 }
 
+TEST(TiffOverview, WhatAMaskHidesStaysOut) {
+  const std::vector<std::int16_t> from{1, 9, 4, 8, 3, 5, 6, 7, 20, 30, 40, 50};  // 4 columns
+  const std::vector<std::uint8_t> mask{255, 0, 0, 0, 1, 1, 0, 0, 0, 255, 255, 255};
+  std::vector<std::int16_t> out(4);
+  const overview_rule rule{dtype(dtype_kind::signed_integer, 16), true, {}};
+  const auto valid = std::as_bytes(std::span(mask));
+  halve_rows(reinterpret_cast<std::byte*>(out.data()), 4, reinterpret_cast<const std::byte*>(from.data()), 8, 2, 3, 4,
+             rule, valid.data(), 4);
+  EXPECT_EQ(out, (std::vector<std::int16_t>{3, 6, 30, 45}));
+  std::vector<std::byte> halved(4);
+  halve_mask(halved.data(), valid.data(), 3, 4, true);
+  EXPECT_EQ(halved, (std::vector<std::byte>{std::byte{255}, std::byte{0}, std::byte{255}, std::byte{255}}));
+  halve_mask(halved.data(), valid.data(), 3, 4, false);
+  EXPECT_EQ(halved, (std::vector<std::byte>{std::byte{255}, std::byte{0}, std::byte{0}, std::byte{255}}));
+}
+
 }  // namespace
 }  // namespace penstock

@@ -1,0 +1,232 @@
+"""Masks, JPEG and samples of odd width in written TIFFs, read back by GDAL (by rasterio), tifffile and ourselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import penstock as ps
+import pytest
+from tiff_writing_cases import UTM, check_cog, check_gdal_finds_a_cog, check_layout, halved, picture
+
+ODD_BITS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 15, 16, 17, 24, 31, 32]
+
+
+def bounded(bits: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Values that need all bits."""
+    dtype = np.uint8 if bits <= 8 else np.uint16 if bits <= 16 else np.uint32
+    return np.random.default_rng(bits).integers(0, 1 << bits, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("bits", ODD_BITS)
+def test_samples_of_any_width_read_the_same_everywhere(tmp_path, bits):
+    rasterio = pytest.importorskip("rasterio")
+    tifffile = pytest.importorskip("tifffile")
+    pytest.importorskip("imagecodecs")
+    path = tmp_path / "x.tif"
+    for interleave, compress, bands in [
+        ("pixel", "deflate", 3),
+        ("band", "lzw", 2),
+        ("pixel", "packbits", 1),
+        ("band", "none", 3),
+        ("pixel", "zstd", 2),
+    ]:
+        values = bounded(bits, (bands, 61, 45))
+        ps.save(path, values, tiles=32, bits=bits, interleave=interleave, compress=compress)
+        ours = ps.open(path)
+        assert ours.dtype == values.dtype
+        np.testing.assert_array_equal(ours[...], values)
+        np.testing.assert_array_equal(ps.open(path, level=1)[...], halved(values))
+        with rasterio.open(path) as file:
+            np.testing.assert_array_equal(file.read(), values)
+            if bits not in (8, 16, 32):
+                assert file.tags(1, ns="IMAGE_STRUCTURE")["NBITS"] == str(bits)
+        with tifffile.TiffFile(path) as file:
+            assert file.pages[0].bitspersample == bits
+            theirs = file.pages[0].asarray()
+            theirs = np.moveaxis(theirs, -1, 0) if bands > 1 and interleave == "pixel" else theirs
+            np.testing.assert_array_equal(theirs.reshape(values.shape), values)
+
+
+def test_values_of_too_many_bits_are_refused_by_place(tmp_path):
+    values = np.zeros((1, 40, 40), "u1")
+    values[0, 35, 3] = 9
+    with pytest.raises(ps.InvalidArgumentError, match="row 3, column 3 of the tile needs more than the 3 bits"):
+        ps.save(tmp_path / "x.tif", values, tiles=32, bits=3)
+    assert not (tmp_path / "x.tif").exists()
+    for bits, dtype, words in [
+        (9, "u1", "9 bits are no uint8"),
+        (8, "u2", "8 bits are no uint16"),
+        (4, "i1", "no int8"),
+        (4, "f4", "no float32"),
+        (40, "u8", "no uint64"),
+    ]:
+        with pytest.raises(ps.InvalidArgumentError, match=words):
+            ps.save(tmp_path / "x.tif", np.zeros((1, 16, 16), dtype), bits=bits)
+    with pytest.raises(ps.InvalidArgumentError, match="no predictor for samples of 4 bits"):
+        ps.save(tmp_path / "x.tif", np.zeros((1, 16, 16), "u1"), bits=4, predictor=2)
+
+
+def test_palettes_have_as_many_colours_as_their_bits_count(tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    colors = np.arange(48).reshape(16, 3) * 1000
+    values = bounded(4, (1, 20, 20))
+    ps.save(tmp_path / "x.tif", values, bits=4, colormap=colors)
+    ours = ps.open(tmp_path / "x.tif")
+    np.testing.assert_array_equal(ours[...], values)
+    assert np.asarray(ours.colormap).shape == (16, 3)
+    with rasterio.open(tmp_path / "x.tif") as file:
+        theirs = np.array([file.colormap(1)[i][:3] for i in range(16)])
+        assert np.abs(theirs - colors / 257).max() <= 1
+    with pytest.raises(ps.InvalidArgumentError, match="at most 16"):
+        ps.save(tmp_path / "y.tif", values, bits=4, colormap=np.zeros((17, 3), int))
+
+
+def some_mask(shape: tuple[int, int]) -> np.ndarray:
+    y, x = np.mgrid[: shape[0], : shape[1]]
+    disc = (y - shape[0] / 2) ** 2 + (x - shape[1] / 2) ** 2 < (min(shape) / 2.3) ** 2
+    return disc & (np.random.default_rng(4).random(shape) < 0.9)
+
+
+def halved_mask(mask: np.ndarray) -> np.ndarray:
+    padded = np.pad(mask, [(0, mask.shape[0] % 2), (0, mask.shape[1] % 2)])
+    return padded[::2, ::2] | padded[1::2, ::2] | padded[::2, 1::2] | padded[1::2, 1::2]
+
+
+def halved_where(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """The mean of what is valid of each four; where nothing is, of all."""
+    as_floats = np.where(mask, values.astype(float), np.nan)
+    with np.errstate(invalid="ignore"):
+        some = halved(as_floats)
+    edges = halved(values)
+    return np.where(np.isnan(some), edges, np.floor(np.nan_to_num(some) + 0.5)).astype(values.dtype)
+
+
+def check_masked(path, values: np.ndarray, mask: np.ndarray) -> None:
+    rasterio = pytest.importorskip("rasterio")
+    number = 0
+    overviews = len(ps.open(path).overviews)
+    while True:
+        ours = ps.open(path, level=number)
+        np.testing.assert_array_equal(ours[...], values)
+        np.testing.assert_array_equal(ps.open(path, level=number, mask=True)[0], np.where(mask, 255, 0))
+        level = {} if number == 0 else {"overview_level": number - 1}
+        with rasterio.open(path, **level) as file:
+            np.testing.assert_array_equal(file.read(), values)
+            np.testing.assert_array_equal(file.dataset_mask(), np.where(mask, 255, 0))
+            assert file.mask_flag_enums[0] == [rasterio.enums.MaskFlags.per_dataset]
+        if number == overviews:
+            return
+        number += 1
+        values, mask = halved_where(values, mask), halved_mask(mask)
+
+
+@pytest.mark.parametrize("interleave", ["pixel", "band"])
+@pytest.mark.parametrize("big", [False, True])
+def test_masks_are_what_gdal_reads_and_overviews_are_of_what_is_valid(tmp_path, interleave, big):
+    path = tmp_path / "x.tif"
+    values, mask = picture("i2", (3, 203, 150)), some_mask((203, 150))
+    ps.save(path, values, mask=mask, tiles=32, interleave=interleave, bigtiff=big, crs=32633, transform=UTM)
+    assert ps.open(path).has_mask
+    check_masked(path, values, mask)
+    check_cog(path)
+    check_layout(path, interleave == "band")
+
+
+def test_gdals_own_validator_finds_a_cog_with_a_mask(tmp_path):
+    path = tmp_path / "x.tif"
+    ps.save(path, picture("u1", (3, 700, 600)), mask=some_mask((700, 600)), tiles=128, crs=32633, transform=UTM)
+    check_gdal_finds_a_cog(path)
+
+
+def test_masked_rows_come_in_any_order_and_others_are_not_valid(tmp_path):
+    path = tmp_path / "x.tif"
+    values, mask = picture("u2", (2, 160, 100)), some_mask((160, 100))
+    with ps.create_array(path, shape=values.shape, dtype="u2", tiles=32, mask=True) as a:
+        for y in (96, 0, 64, 128, 32):
+            a.write(np.s_[:, y : y + 32], values[:, y : y + 32], mask[y : y + 32])
+    check_masked(path, values, mask)
+    with ps.create_array(path, shape=values.shape, dtype="u2", tiles=32, mask=True, overwrite=True) as a:
+        a[:, 32:64] = values[:, 32:64]
+    there = np.zeros((160, 100), bool)
+    there[32:64] = True
+    np.testing.assert_array_equal(ps.open(path, mask=True)[0] == 255, there)
+    np.testing.assert_array_equal(ps.open(path, mask=True, level=1)[0] == 255, halved_mask(there))
+
+
+def test_masks_that_do_not_fit_are_refused(tmp_path):
+    values = np.zeros((2, 32, 32), "u1")
+    with pytest.raises(ps.InvalidArgumentError, match="none of pixels"):
+        ps.save(tmp_path / "x.tif", values, mask=np.ones((32, 31), bool))
+    with pytest.raises(ps.InvalidArgumentError, match="bool or integers"):
+        ps.save(tmp_path / "x.tif", values, mask=np.ones((32, 32)))
+    with pytest.raises(ps.InvalidArgumentError, match="comes with data"):
+        ps.create_array(tmp_path / "x.tif", shape=(32, 32), dtype="u1", mask=np.ones((32, 32), bool))
+    with ps.create_array(tmp_path / "x.tif", shape=(2, 32, 32), dtype="u1", interleave="band", mask=True) as a:
+        with pytest.raises(ps.InvalidArgumentError, match="share a mask: all 2"):
+            a[0] = values[0]
+        a[...] = values
+    with ps.create_array(tmp_path / "y.tif", shape=(32, 32), dtype="u1") as a:
+        with pytest.raises(ps.InvalidArgumentError, match="without a mask"):
+            a.write(np.s_[:], values[0], np.ones((32, 32), bool))
+        a[:] = 1
+
+
+def photograph(bands: int, high: int = 300, wide: int = 260) -> np.ndarray:
+    y, x = np.mgrid[:high, :wide]
+    smooth = np.stack([128 + 90 * np.sin(x / (31 + 9 * b)) * np.cos(y / (40 - 6 * b)) for b in range(bands)])
+    return (smooth + np.random.default_rng(1).normal(0, 1.5, smooth.shape)).clip(0, 255).astype("u1")
+
+
+@pytest.mark.parametrize("interleave", ["pixel", "band"])
+@pytest.mark.parametrize("bands", [1, 2, 3, 4])
+def test_jpeg_is_close_to_what_was_written_and_the_same_to_gdal(tmp_path, bands, interleave):
+    rasterio = pytest.importorskip("rasterio")
+    path = tmp_path / "x.tif"
+    values = photograph(bands)
+    try:
+        ps.save(path, values, tiles=64, compress="jpeg", interleave=interleave)
+    except ps.UnsupportedError as missing:
+        pytest.skip(f"JPEG is not written here: {missing}")
+    for number, level in enumerate([values, halved(values)]):
+        ours = ps.open(path, level=number)[...].astype(int)
+        assert np.abs(ours - level).mean() < 3
+        with rasterio.open(path, **({} if number == 0 else {"overview_level": 0})) as file:
+            theirs = file.read().astype(int)
+            assert file.profile["compress"].lower() == "jpeg"
+            assert bands != 3 or interleave == "band" or file.profile["photometric"].lower() == "ycbcr"
+        # Another libjpeg may round chroma by one or two.
+        assert np.abs(ours - theirs).max() <= 4
+    check_cog(path)
+    sizes = []
+    for quality in (30, 75, 95):
+        ps.save(path, values, tiles=64, compress="jpeg", level=quality, interleave=interleave)
+        sizes.append(path.stat().st_size)
+    assert sizes == sorted(sizes)
+    assert sizes[0] < 0.7 * sizes[2]
+
+
+def test_jpeg_with_a_mask_is_a_cog(tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    path = tmp_path / "x.tif"
+    mask = some_mask((300, 260))
+    try:
+        ps.save(path, photograph(3), mask=mask, tiles=128, compress="jpeg", crs=32633, transform=UTM)
+    except ps.UnsupportedError as missing:
+        pytest.skip(f"JPEG is not written here: {missing}")
+    check_cog(path)
+    with rasterio.open(path) as file:
+        np.testing.assert_array_equal(file.dataset_mask() == 255, mask)
+    check_gdal_finds_a_cog(path)
+
+
+def test_what_jpeg_cannot_hold_is_refused(tmp_path):
+    for values, options, words in [
+        (np.zeros((1, 16, 16), "u2"), {}, "JPEG takes uint8"),
+        (np.zeros((5, 16, 16), "u1"), {}, "at most 4 bands"),
+        (np.zeros((1, 16, 16), "u1"), {"bits": 4}, "JPEG takes uint8"),
+        (np.zeros((1, 16, 16), "u1"), {"level": 101}, "1 to 100"),
+        (np.zeros((1, 16, 16), "u1"), {"predictor": 2}, "predictor"),
+        (np.zeros((3, 16, 16), "u1"), {"photometric": "minisblack"}, "is of RGB"),
+        (np.zeros((1, 16, 16), "u1"), {"colormap": np.zeros((9, 3), int)}, "palettes"),
+    ]:
+        with pytest.raises((ps.InvalidArgumentError, ps.UnsupportedError), match=words):
+            ps.save(tmp_path / "x.tif", values, compress="jpeg", **options)
