@@ -10,8 +10,10 @@ namespace {
 
 context_handle make_context(unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
                             std::uint64_t output_pool, nb::object codecs, std::uint64_t page_locked,
-                            std::uint64_t device_memory) {
+                            std::uint64_t device_memory, std::string decoder, std::string nvcomp_library) {
   context_options options;
+  options.device_decoder = std::move(decoder);
+  options.nvcomp_library = std::move(nvcomp_library);
   if (!codecs.is_none()) options.codecs = python_codecs(std::move(codecs));
   options.threads = threads;
   options.io_concurrency = io_concurrency;
@@ -84,12 +86,16 @@ void bind_context(nb::module_& m) {
       .def(
           "__init__",
           [](context_handle* self, unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
-             std::uint64_t output_pool, nb::object codecs, std::uint64_t page_locked, std::uint64_t device_memory) {
-            new (self) context_handle(make_context(threads, io_concurrency, memory_limit, output_pool,
-                                                   std::move(codecs), page_locked, device_memory));
+             std::uint64_t output_pool, nb::object codecs, std::uint64_t page_locked, std::uint64_t device_memory,
+             std::string decoder, std::string nvcomp_library) {
+            new (self)
+                context_handle(make_context(threads, io_concurrency, memory_limit, output_pool, std::move(codecs),
+                                            page_locked, device_memory, std::move(decoder), std::move(nvcomp_library)));
           },
           nb::arg("threads"), nb::arg("io_concurrency"), nb::arg("memory_limit"), nb::arg("output_pool"),
-          nb::arg("codecs").none() = nb::none(), nb::arg("page_locked") = 0, nb::arg("device_memory") = 0)
+          nb::arg("codecs").none() = nb::none(), nb::arg("page_locked") = 0, nb::arg("device_memory") = 0,
+          nb::arg("decoder") = "", nb::arg("nvcomp_library") = "")
+      .def_prop_ro("decoder", [](const context_handle& self) { return self.context->device_decoder(); })
       .def_prop_ro("threads", [](const context_handle& self) { return self.context->threads(); })
       .def("usage", usage)
       .def("clear",

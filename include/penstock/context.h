@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include <penstock/profile.h>
 #include <penstock/result.h>
@@ -23,6 +24,8 @@ struct context_options {
   std::uint64_t page_locked_bytes = 0;    ///< host memory that devices copy from; 0: 256 MiB, taken at first need
   std::uint64_t device_memory_bytes = 0;  ///< device memory of reads under way (not of results), which makes waves
                                           ///< smaller; 0: an eighth of the device's, at most 6 GiB
+  std::string device_decoder;  ///< what decodes on devices: this library (empty), or "nvcomp", which `make` loads
+  std::string nvcomp_library;  ///< its file; empty: libnvcomp.so.6 or .5, where the system's loader finds them
   std::shared_ptr<penstock::executor> executor;   ///< null: a pool of threads, started when first needed
   std::shared_ptr<const external_codecs> codecs;  ///< null: this library's codecs alone
 };
@@ -39,11 +42,14 @@ struct context_usage {
 /// Thread-safe. After a fork the child starts with empty caches and its own threads. There is no global context.
 class PENSTOCK_API context {
  public:
+  /// \error unsupported  nvCOMP was asked for, and is not installed or of another version than 5 and 6.
   static result<std::shared_ptr<context>> make(const context_options& options = {});
   explicit context(std::shared_ptr<context_state> state) noexcept;
   ~context();
 
   unsigned threads() const noexcept;
+  /// What decodes on devices: `penstock`, or `nvcomp 6.0.0`.
+  std::string device_decoder() const;
   context_usage usage() const;
   /// Forgets cached indexes and idle memory.
   void clear_caches();

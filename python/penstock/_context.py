@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import threading
 from contextvars import ContextVar
+from pathlib import Path
 from types import TracebackType
 
 from penstock import _codecs, _core
@@ -41,6 +43,9 @@ class Context(_core.Context):
         small. None: an eighth of the device's, at most 6 GiB.
     page_locked
         Bytes of host memory that devices copy from, taken when a device is first read to; None: 256 MiB.
+    decoder
+        What decodes on devices: None is Penstock; "nvcomp" is NVIDIA's nvCOMP, version 5 or 6, for the streams that it
+        takes (`pip install nvidia-libnvcomp-cu13` or `-cu12`). `ctx.decoder` names it with its version.
     chunk_cache
         For later releases: must be None.
     """
@@ -55,6 +60,7 @@ class Context(_core.Context):
         *,
         output_pool: int | None = None,
         page_locked: int | None = None,
+        decoder: str | None = None,
         allow_pickle: bool = False,
     ) -> None:
         if chunk_cache is not None:
@@ -68,6 +74,8 @@ class Context(_core.Context):
             functools.partial(_codecs.make, allow_pickle=allow_pickle),
             page_locked or 0,
             device_memory_limit or 0,
+            decoder or "",
+            _nvcomp_library() if decoder == "nvcomp" else "",
         )
 
     def __enter__(self) -> Context:
@@ -81,6 +89,20 @@ class Context(_core.Context):
 
     def __repr__(self) -> str:
         return f"<penstock.Context threads={self.threads}>"
+
+
+def _nvcomp_library() -> str:
+    """The library of an installed wheel of nvCOMP; empty where there is none: the system's loader may find it."""
+    for package in ("nvidia.libnvcomp", "nvidia.nvcomp"):
+        try:
+            found = importlib.util.find_spec(package)
+        except ModuleNotFoundError:
+            continue
+        for folder in (found.submodule_search_locations or ()) if found else ():
+            for name in ("lib64/libnvcomp.so.6", "lib64/libnvcomp.so.5", "libnvcomp.so.5"):
+                if (file := Path(folder) / name).exists():
+                    return str(file)
+    return ""
 
 
 def current_context() -> Context:

@@ -130,10 +130,16 @@ class Context:
         codecs: Callable[..., Any] | None = None,
         page_locked: int = 0,
         device_memory: int = 0,
+        decoder: str = "",
+        nvcomp_library: str = "",
     ) -> None: ...
     @property
     def threads(self) -> int:
         """Decoding workers of one read."""
+
+    @property
+    def decoder(self) -> str:
+        """What decodes on devices: `penstock`, or `nvcomp 6.0.0`."""
 
     def usage(self) -> dict[str, int]:
         """Bytes held now and at most, by account, and hits and misses of the index cache."""

@@ -2,6 +2,9 @@
 
 #include <exception>
 
+#include <fmt/format.h>
+
+#include "cuda/decode/nvcomp.h"
 #include "engine/context_state.h"
 
 namespace penstock::inline v0 {
@@ -9,6 +12,12 @@ namespace penstock::inline v0 {
 result<std::shared_ptr<context>> context::make(const context_options& options) {
   constexpr unsigned kMaxThreads = 1024;
   if (options.threads > kMaxThreads) return error(errc::invalid_argument, "a context takes at most 1024 threads");
+  if (options.device_decoder == "nvcomp") {
+    PENSTOCK_TRY(device::nvcomp::load(options.nvcomp_library));
+  } else if (!options.device_decoder.empty() && options.device_decoder != "penstock") {
+    return error(errc::invalid_argument,
+                 fmt::format("there is no decoder '{}': it is 'penstock' or 'nvcomp'", options.device_decoder));
+  }
   return std::make_shared<context>(std::make_shared<context_state>(options));
 }
 
@@ -16,6 +25,12 @@ context::context(std::shared_ptr<context_state> state) noexcept : state_(std::mo
 context::~context() = default;
 
 unsigned context::threads() const noexcept { return state_->threads(); }
+
+std::string context::device_decoder() const {
+  if (state_->options().device_decoder != "nvcomp") return "penstock";
+  const auto loaded = device::nvcomp::load();
+  return loaded.ok() ? "nvcomp " + (*loaded)->version() : "nvcomp";
+}
 
 context_usage context::usage() const {
   const ledger& accounts = state_->accounts();

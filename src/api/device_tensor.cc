@@ -7,6 +7,7 @@
 #include "api/device_tensor_state.h"
 #include "api/read_source.h"
 #include "base/checked.h"
+#include "cuda/decode/nvcomp.h"
 #include "cuda/driver.h"
 #include "engine/context_state.h"
 
@@ -58,9 +59,13 @@ result<> check_request(const array_state& state, const resolved_selection& which
 
 result<std::shared_ptr<cuda::device_engine>> device_tensor_state::engine_of(context_state& state, int device) {
   const context_options& options = state.options();
+  const device::nvcomp* library = nullptr;
+  if (options.device_decoder == "nvcomp") {
+    PENSTOCK_ASSIGN(library, device::nvcomp::load(options.nvcomp_library));
+  }
   const auto make = [&]() -> result<std::shared_ptr<device_service>> {
-    PENSTOCK_ASSIGN(auto made,
-                    cuda::device_engine::make(device, {options.page_locked_bytes, options.device_memory_bytes}));
+    PENSTOCK_ASSIGN(auto made, cuda::device_engine::make(
+                                   device, {options.page_locked_bytes, options.device_memory_bytes, library}));
     return std::shared_ptr<device_service>(std::move(made));
   };
   PENSTOCK_ASSIGN(auto service, state.device(device, make));

@@ -43,6 +43,11 @@ result<std::shared_ptr<device_engine>> device_engine::make(int ordinal, const de
                  fmt::format("there is no device cuda:{}: the driver finds {}", ordinal, with->devices));
   if (kernel_image().empty() && !with->simulated)
     return error(errc::unsupported, "this build of Penstock has no device code: it was made without nvcc");
+  if (options.library != nullptr && options.library->cuda_major() > static_cast<unsigned>(with->version) / 1000)
+    return error(errc::unsupported,
+                 fmt::format("nvCOMP {} is of CUDA {}, the driver of {}.{}: install the one for an earlier CUDA",
+                             options.library->version(), options.library->cuda_major(), with->version / 1000,
+                             with->version % 1000 / 10));
   device_number device = 0;
   PENSTOCK_TRY(with->check(with->device_get(&device, ordinal), "cuDeviceGet"));
   context_ref context = nullptr;
@@ -57,6 +62,7 @@ device_engine::device_engine(const driver& with, int ordinal, context_ref contex
       ordinal_(ordinal),
       context_(context),
       wave_limit_(wave_limit_of(with, context, options.device_memory_bytes, kWaves)),
+      library_(options.library),
       ring_(with, options.page_locked_bytes == 0 ? kDefaultPageLocked : options.page_locked_bytes),
       pool_(with, wave_limit_of(with, context, 0, 1) * 2) {}
 
@@ -87,6 +93,7 @@ result<> device_engine::start() {
   PENSTOCK_TRY(make_event(origin_, 0));
   for (unsigned i = 0; i < kWaves; ++i) {
     auto wave = std::make_unique<device_wave>();
+    wave->library = library_;
     PENSTOCK_TRY(make_event(wave->copied, kEventDisableTiming));
     PENSTOCK_TRY(make_event(wave->done, kEventDisableTiming));
     for (event_ref& each : wave->marks) PENSTOCK_TRY(make_event(each, 0));
@@ -455,6 +462,10 @@ result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {
     PENSTOCK_TRY(check(driver_.set_bytes(wave.tail.address + layout.statuses, 0, layout.status_bytes, stream),
                        "cuMemsetD8Async"));
   for (device::kernel_launch& each : wave.launches) {
+    if (each.kernel == device::kernel_id::nvcomp) {
+      PENSTOCK_TRY(decode_by_library(each, stream));
+      continue;
+    }
     void* argument[] = {each.argument.data()};
     PENSTOCK_TRY(check(driver_.launch_kernel(decoders_[static_cast<int>(each.kernel)], each.grid, 1, 1, each.threads, 1,
                                              1, 0, stream, argument, nullptr),
@@ -469,6 +480,19 @@ result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {
                        "cuLaunchKernel"));
   if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[3], stream), "cuEventRecord"));
   return {};
+}
+
+// An outcome that the library does not write is none that it has.
+result<> device_engine::decode_by_library(const device::kernel_launch& launch, stream_ref stream) {
+  device::nvcomp_call call;
+  std::memcpy(&call, launch.argument.data(), sizeof call);
+  PENSTOCK_TRY(
+      check(driver_.set_bytes(call.outcomes, 0xff, call.count * sizeof(std::int32_t), stream), "cuMemsetD8Async"));
+  auto decoded = library_->decode(call, stream);
+  if (decoded.ok()) return decoded;
+  error what = std::move(decoded).error().note(fmt::format("on device cuda:{}", ordinal_));
+  if (!broken_) broken_.emplace(what.clone());
+  return what;
 }
 
 // ---- news ----

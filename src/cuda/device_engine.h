@@ -26,8 +26,9 @@ class read_job;
 namespace penstock::inline v0::cuda {
 
 struct device_options {
-  std::uint64_t page_locked_bytes = 0;    ///< 0: 256 MiB
-  std::uint64_t device_memory_bytes = 0;  ///< of waves; 0: an eighth of the device's, at most 6 GiB
+  std::uint64_t page_locked_bytes = 0;      ///< 0: 256 MiB
+  std::uint64_t device_memory_bytes = 0;    ///< of waves; 0: an eighth of the device's, at most 6 GiB
+  const device::nvcomp* library = nullptr;  ///< decodes what it takes; null: our own decoders do
 };
 
 /// Where a read's outcome is kept on the device and on the host, and the event that ends it.
@@ -120,6 +121,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> close_wave();
   result<wave_layout> write_tables(device_wave& wave);
   result<> launch(device_wave& wave, const wave_layout& layout);
+  result<> decode_by_library(const device::kernel_launch& launch, stream_ref stream);
   result<> copy_plain(device_read& read, parcel& what);
   result<> copy_staged(device_read& read, parcel& what, device_wave& wave);
   result<> tell_host(event_ref after, stream_ref stream, std::byte* block, device_wave* wave);
@@ -133,6 +135,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   const int ordinal_;
   const context_ref context_;
   const std::uint64_t wave_limit_;
+  const device::nvcomp* const library_;
   page_locked_ring ring_;
   device_pool pool_;
   module_ref module_ = nullptr;

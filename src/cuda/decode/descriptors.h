@@ -16,6 +16,7 @@ enum class chunk_status : std::uint32_t {
   wrong_size = 4,         ///< decodes to another size than the chunk has
   wrong_checksum = 5,     ///< a checksum in the encoded bytes does not fit the decoded ones
   corrupt_stream = 6,     ///< any other contradiction: ends early, bad header
+  library_failed = 7,     ///< another library's decoder failed, and not for what the bytes are
 };
 
 /// One thing to decode that stands alone: a whole chunk, or a split of a Blosc block.
@@ -110,6 +111,19 @@ struct part_wave {
 enum class lz_format : std::uint32_t { lz4_block = 0, snappy = 1, blosclz = 2, packbits = 3 };
 /// `zlib_or_more`: the stream may decode to more than the part has and may be followed by anything.
 enum class deflate_format : std::uint32_t { raw = 0, zlib = 1, gzip = 2, zlib_or_more = 3 };
+
+/// What is verified of what another library decoded: its part's parameter.
+enum class content_check : std::uint32_t { none = 0, adler32 = 1, crc32 = 2 };
+
+/// The argument of the kernel behind another library's decoder: one warp a part.
+struct library_wave {
+  std::uint64_t parts;         ///< decode_part[part_count]: whole streams, which end with zlib's or gzip's trailer
+  std::uint64_t outcomes;      ///< i32[part_count]: the library's statuses
+  std::uint64_t actual_bytes;  ///< u64[part_count]: what each decoded to
+  std::uint64_t statuses;      ///< u32[], by chunk
+  std::uint32_t part_count;
+  std::uint32_t reserved;
+};
 
 /// What the transform kernel does with a part: bits 16 and up of its `parameter`. The low 16 bits are the bytes of an
 /// item.

@@ -4,6 +4,7 @@
 
 #include "cuda/decode/boxes.h"
 #include "cuda/decode/inflate.h"
+#include "cuda/decode/library_check.h"
 #include "cuda/decode/lz4_frame.h"
 #include "cuda/decode/lzw.h"
 #include "cuda/decode/numbers.h"
@@ -71,6 +72,10 @@ const char* kernel_name(kernel_id kernel) noexcept {
       return "penstock_copy";
     case kernel_id::fill:
       return "penstock_fill";
+    case kernel_id::library_check:
+      return "penstock_library_check";
+    case kernel_id::nvcomp:
+      break;
   }
   return "";
 }
@@ -114,6 +119,13 @@ void run_on_host(kernel_id kernel, std::uint32_t grid, std::uint32_t threads, co
       return run_threads<copy_wave>(grid, threads, argument, [](auto&&... all) { copy_thread(all...); });
     case kernel_id::fill:
       return run_threads<copy_wave>(grid, threads, argument, [](auto&&... all) { fill_thread(all...); });
+    case kernel_id::library_check:
+      return run_warps<library_wave, char>(grid, argument,
+                                           [](const library_wave& wave, std::uint32_t turn, char&, warp lanes) {
+                                             library_check_warp(wave, turn, lanes);
+                                           });
+    case kernel_id::nvcomp:
+      return;
   }
 }
 

@@ -14,7 +14,7 @@
 
 namespace penstock::inline v0::device {
 
-/// Every kernel of the fatbin. Its argument's type stands behind it (cuda/decode/descriptors.h).
+/// Every kernel of the fatbin. Its argument's type stands behind it (cuda/decode/descriptors.h, nvcomp.h).
 enum class kernel_id : std::uint32_t {
   zstd_literals,   ///< zstd_wave
   zstd_sequences,  ///< zstd_wave
@@ -30,8 +30,10 @@ enum class kernel_id : std::uint32_t {
   transform,       ///< transform_wave
   copy,            ///< copy_wave
   fill,            ///< copy_wave
+  library_check,   ///< library_wave
+  nvcomp,          ///< nvcomp_call; no kernel of ours but a call on the stream, which the engine makes
 };
-inline constexpr int kKernels = 14;
+inline constexpr int kKernels = 15;  ///< without nvcomp
 
 /// The symbol of a kernel in the fatbin: `penstock_` and its name above.
 const char* kernel_name(kernel_id kernel) noexcept;

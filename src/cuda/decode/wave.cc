@@ -21,6 +21,7 @@ constexpr std::uint64_t kAlignment = 256;
 constexpr std::uint32_t kTransformThreads = 256;
 constexpr std::uint32_t kTransformBytesPerBlock = 64 * 1024;
 constexpr std::uint32_t kRowBytesPerWarp = 4 * 1024;
+constexpr std::uint64_t kMostLibraryWorkspace = std::uint64_t{4} << 30;
 
 std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -153,13 +154,15 @@ class decode_wave::layout {
   std::uint64_t put(const std::vector<planned_part>& parts) {
     std::vector<decode_part> made;
     made.reserve(parts.size());
-    for (const planned_part& planned : parts) {
-      decode_part part = planned.part;
-      if (planned.source_in_workspace) part.source += workspace_;
-      if (planned.target_in_workspace) part.target += workspace_;
-      made.push_back(part);
-    }
+    for (const planned_part& planned : parts) made.push_back(placed(planned));
     return put(made);
+  }
+
+  decode_part placed(const planned_part& planned) const {
+    decode_part part = planned.part;
+    if (planned.source_in_workspace) part.source += workspace_;
+    if (planned.target_in_workspace) part.target += workspace_;
+    return part;
   }
 
   // Room in the workspace behind what was taken before.
@@ -178,9 +181,11 @@ class decode_wave::layout {
   std::uint64_t used_ = 0, workspace_used_ = 0;
 };
 
-result<decode_wave> decode_wave::make(std::span<const device_step> steps, bool verify_checksums) {
+result<decode_wave> decode_wave::make(std::span<const device_step> steps, bool verify_checksums,
+                                      const nvcomp* library) {
   decode_wave made;
   made.verify_ = verify_checksums;
+  made.library_ = library;
   if (steps.empty()) return error{errc::unsupported, "the device decodes chains of at least one step"};
   for (std::size_t i = 0; i < steps.size(); ++i) {
     PENSTOCK_TRY(check_step(steps[i]));
@@ -277,8 +282,86 @@ result<> decode_wave::add_decoder(const wave_chunk& chunk, std::uint64_t target,
   return add_split(chunk, planned, decoder_.kind);
 }
 
-// Adds what one kernel decodes; `chunk.bytes` are the bytes at `planned.part.source` where the kind is zstd.
+// Whether nvCOMP is given the part's bytes: one stream, of exactly the part's size, whose checksum (if any) the kernel
+// behind it can verify. `bytes` are those at `planned.part.source`, but for LZ4 and Snappy.
+bool decode_wave::library_takes(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind,
+                                library_stream& out) {
+  const auto byte = [&](std::size_t at) { return static_cast<std::uint32_t>(bytes[at]); };
+  const std::uint32_t source_bytes = planned.part.source_bytes, target_bytes = planned.part.target_bytes;
+  if (source_bytes == 0 || target_bytes == 0) return false;
+  switch (kind) {
+    case step_kind::lz4:
+    case step_kind::lz4_block:
+      out = {nvcomp_codec::lz4, 0, 0, content_check::none};
+      return true;
+    case step_kind::snappy:
+      out = {nvcomp_codec::snappy, 0, 0, content_check::none};
+      return true;
+    case step_kind::deflate:
+      out = {nvcomp_codec::deflate, 0, 0, content_check::none};
+      return true;
+    case step_kind::zlib:
+      out = {nvcomp_codec::deflate, 2, 4, content_check::adler32};
+      return source_bytes > 6 && (byte(0) & 15) == 8 && byte(0) >> 4 <= 7 && (byte(1) & 32) == 0 &&
+             (byte(0) << 8 | byte(1)) % 31 == 0;
+    case step_kind::gzip: {
+      if (source_bytes < 18) return false;
+      std::uint32_t size = 0;  // of the last member: with one only, that of all
+      for (unsigned i = 0; i < 4; ++i) size |= byte(source_bytes - 4 + i) << (8 * i);
+      out = {nvcomp_codec::gzip, 0, 0, content_check::crc32};
+      return size == target_bytes;
+    }
+    case step_kind::zstd: {
+      scanned_.clear();
+      if (!scan_zstd(bytes, target_bytes, 0, scanned_).ok()) return false;
+      if (scanned_.frames.size() != 1 || scanned_.blocks.empty()) return false;
+      const zstd_frame& frame = scanned_.frames[0];
+      if (frame.content_size != target_bytes || (verify_ && frame.has_checksum != 0)) return false;
+      const zstd_block& last = scanned_.blocks.back();
+      // Nothing in front of the frame and nothing behind it.
+      out = {nvcomp_codec::zstd, 0, 0, content_check::none};
+      return byte(0) == 0x28 && last.content + last.content_bytes + (frame.has_checksum != 0 ? 4 : 0) == source_bytes;
+    }
+    default:
+      return false;
+  }
+}
+
+// False: left to our own decoders, which say what is wrong with it if something is.
+bool decode_wave::add_to_library(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind) {
+  library_stream stream;
+  if (library_ == nullptr || !library_takes(bytes, planned, kind, stream)) return false;
+  library_batch& batch = library_batches_[static_cast<std::uint32_t>(stream.codec)];
+  const std::uint64_t target_bytes = planned.part.target_bytes;
+  if (target_bytes > batch.most_bytes) {
+    if (!library_->workspace_bytes(stream.codec, 1, target_bytes, target_bytes).ok()) return false;
+    batch.most_bytes = target_bytes;
+  }
+  const nvcomp_alignment& alignment = library_->alignment(stream.codec);
+  if (planned.part.target % alignment.target != 0) return false;
+  planned_part given = planned;
+  given.part.source += stream.front;
+  given.part.source_bytes -= stream.front + stream.back;
+  if (given.part.source % alignment.source != 0) {
+    planned_part copy = given;
+    copy.part.target = intermediate_bytes_;
+    copy.part.target_bytes = copy.part.source_bytes;
+    copy.target_in_workspace = true;
+    copy.part.parameter = transform_parameter(transform_kind::copy, 1);
+    align_parts_.push_back(copy);
+    given.part.source = intermediate_bytes_;
+    given.source_in_workspace = true;
+    intermediate_bytes_ += aligned(given.part.source_bytes);
+  }
+  batch.streams.push_back(given);
+  batch.parts.push_back(planned);
+  batch.parts.back().part.parameter = static_cast<std::uint32_t>(stream.check);
+  return true;
+}
+
+// Adds what one kernel decodes; `chunk.bytes` are the bytes at `planned.part.source`, but for LZ4.
 result<> decode_wave::add_split(const wave_chunk& chunk, const planned_part& planned, step_kind kind) {
+  if (add_to_library(chunk.bytes, planned, kind)) return {};
   const auto add_to = [&](std::vector<planned_part>& parts, auto format) {
     parts.push_back(planned);
     parts.back().part.parameter = static_cast<std::uint32_t>(format);
@@ -318,10 +401,12 @@ result<> decode_wave::add_blosc(const wave_chunk& chunk, std::uint64_t target, b
   // What a failure takes back.
   const std::size_t zstd_parts = zstd_parts_.size(), lz_parts = lz_parts_.size(), inflate_parts = inflate_parts_.size(),
                     copy_parts = copy_parts_.size(), zstd_frames = zstd_.frames.size(),
-                    zstd_blocks = zstd_.blocks.size();
+                    zstd_blocks = zstd_.blocks.size(), align_parts = align_parts_.size(),
+                    library_parts = library_batches_[0].parts.size();
   const std::uint64_t literal_bytes = zstd_.literal_bytes, sequences = zstd_.sequences;
   const bool shuffled = !frame.blocks.empty();
   const std::uint64_t splits_at = shuffled ? intermediate_bytes_ : target;
+  if (shuffled) intermediate_bytes_ += aligned(chunk.decoded_bytes);
   const planned_part whole = part_of(chunk, 0, shuffled || in_workspace);
   for (const blosc_split& split : frame.splits) {
     planned_part planned = whole;
@@ -351,6 +436,8 @@ result<> decode_wave::add_blosc(const wave_chunk& chunk, std::uint64_t target, b
     lz_parts_.resize(lz_parts);
     inflate_parts_.resize(inflate_parts);
     copy_parts_.resize(copy_parts);
+    align_parts_.resize(align_parts);
+    library_batches_[0].resize(library_parts);  // zstd: no other split fails
     zstd_.frames.resize(zstd_frames);
     zstd_.blocks.resize(zstd_blocks);
     zstd_.literal_bytes = literal_bytes;
@@ -370,7 +457,6 @@ result<> decode_wave::add_blosc(const wave_chunk& chunk, std::uint64_t target, b
     planned.part.parameter = transform_parameter(plain ? transform_kind::copy : frame.shuffle, frame.item_bytes);
     unshuffle_parts_.push_back(planned);
   }
-  intermediate_bytes_ += aligned(chunk.decoded_bytes);
   return {};
 }
 
@@ -476,9 +562,63 @@ void decode_wave::emit_rows(layout& to, std::uint64_t statuses, const row_layout
   launches.push_back(make_launch(kernel_id::rows, wave.part_count * wave.warps_per_part, kLanes, wave));
 }
 
+// nvCOMP's calls, and behind them the kernel that looks at their outcome.
+void decode_wave::emit_library(layout& to, std::uint64_t statuses, nvcomp_codec codec, const library_batch& batch,
+                               std::vector<kernel_launch>& launches) const {
+  const std::size_t count = batch.streams.size();
+  if (count == 0) return;
+  std::vector<std::uint64_t> sources, source_bytes, targets, target_bytes;
+  std::uint64_t most = 0, total = 0;
+  for (const planned_part& planned : batch.streams) {
+    const decode_part part = to.placed(planned);
+    sources.push_back(part.source);
+    source_bytes.push_back(part.source_bytes);
+    targets.push_back(part.target);
+    target_bytes.push_back(part.target_bytes);
+    most = std::max<std::uint64_t>(most, part.target_bytes);
+    total += part.target_bytes;
+  }
+  // As many streams a call as its workspace is bearable for; calls share it, one after the other.
+  std::size_t each = count;
+  std::uint64_t workspace = 0;
+  for (;; each = (each + 1) / 2) {
+    const auto wanted = library_->workspace_bytes(codec, each, most, std::min(total, each * most));
+    workspace = wanted.ok() ? *wanted : 0;
+    if ((wanted.ok() && workspace <= kMostLibraryWorkspace) || each == 1) break;
+  }
+  nvcomp_call call{};
+  call.codec = codec;
+  call.sources = to.put(sources);
+  call.source_bytes = to.put(source_bytes);
+  call.targets = to.put(targets);
+  call.target_bytes = to.put(target_bytes);
+  call.actual_bytes = to.take(count * sizeof(std::uint64_t));
+  call.outcomes = to.take(count * sizeof(std::int32_t));
+  call.workspace = to.take(workspace);
+  call.workspace_bytes = workspace;
+  library_wave wave{};
+  wave.parts = to.put(batch.parts);
+  wave.outcomes = call.outcomes;
+  wave.actual_bytes = call.actual_bytes;
+  wave.statuses = statuses;
+  wave.part_count = static_cast<std::uint32_t>(count);
+  for (std::size_t at = 0; at < count; at += each) {
+    call.count = static_cast<std::uint32_t>(std::min(each, count - at));
+    launches.push_back(make_launch(kernel_id::nvcomp, 0, 0, call));
+    for (std::uint64_t* const table :
+         {&call.sources, &call.source_bytes, &call.targets, &call.target_bytes, &call.actual_bytes})
+      *table += each * sizeof(std::uint64_t);
+    call.outcomes += each * sizeof(std::int32_t);
+  }
+  launches.push_back(make_launch(kernel_id::library_check, wave.part_count, kLanes, wave));
+}
+
 void decode_wave::emit_all(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const {
   to.take(intermediate_bytes_);
   emit_parts(to, statuses, kernel_id::crc32c, check_parts_, launches);
+  emit_transform(to, statuses, align_parts_, launches);
+  for (int i = 0; i < kNvcompCodecs; ++i)
+    emit_library(to, statuses, static_cast<nvcomp_codec>(i), library_batches_[i], launches);
   emit_zstd(to, statuses, launches);
   emit_parts(to, statuses, kernel_id::lz, lz_parts_, launches);
   emit_parts(to, statuses, kernel_id::lz4_frame, lz4_frame_parts_, launches);
@@ -522,9 +662,10 @@ void decode_wave::clear() {
   intermediate_bytes_ = 0;
   zstd_.clear();
   for (auto* parts : {&zstd_parts_, &lz_parts_, &lz4_frame_parts_, &lzw_parts_, &inflate_parts_, &copy_parts_,
-                      &unshuffle_parts_, &check_parts_})
+                      &unshuffle_parts_, &check_parts_, &align_parts_})
     parts->clear();
   for (auto& parts : transform_parts_) parts.clear();
+  for (auto& batch : library_batches_) batch.resize(0);
 }
 
 error status_error(std::uint32_t status, std::string_view codec) {
@@ -542,11 +683,14 @@ error status_error(std::uint32_t status, std::string_view codec) {
         return "the checksum does not fit the content";
       case chunk_status::corrupt_stream:
         return "the stream is damaged";
+      case chunk_status::library_failed:
       case chunk_status::ok:
         break;
     }
     return "unknown device status";
   };
+  if (static_cast<chunk_status>(status) == chunk_status::library_failed)
+    return {errc::io_error, "nvCOMP failed to decode " + std::string(codec) + " data, and not for what the data is"};
   return {errc::corrupt_data, "damaged " + std::string(codec) + " data: " + sentence()};
 }
 

@@ -12,6 +12,7 @@
 #include <penstock/result.h>
 
 #include "cuda/decode/launch.h"
+#include "cuda/decode/nvcomp.h"
 #include "cuda/decode/zstd_scan.h"
 
 namespace penstock::inline v0::device {
@@ -60,8 +61,10 @@ struct wave_chunk {
 /// Collects chunks of one chain and says how the device decodes them. Not thread-safe; `clear` keeps the memory.
 class decode_wave {
  public:
+  /// \param library  Decodes what it takes in place of our own decoders; borrowed. Null: none.
   /// \error unsupported  The device cannot run these steps in this order.
-  static result<decode_wave> make(std::span<const device_step> steps, bool verify_checksums = true);
+  static result<decode_wave> make(std::span<const device_step> steps, bool verify_checksums = true,
+                                  const nvcomp* library = nullptr);
 
   /// Adds a chunk; its status word is number `chunks()` before the call. After an error the wave is as before.
   ///
@@ -91,6 +94,21 @@ class decode_wave {
     bool source_in_workspace;
     bool target_in_workspace;
   };
+  // A stream that nvCOMP decodes: the part without `front` bytes before and `back` bytes behind it.
+  struct library_stream {
+    nvcomp_codec codec;
+    std::uint32_t front, back;
+    content_check check;
+  };
+  // All streams of one codec, beside the parts that they are of.
+  struct library_batch {
+    std::vector<planned_part> streams, parts;
+    std::uint64_t most_bytes = 0;  // a decoded size that nvCOMP is known to take
+    void resize(std::size_t count) {
+      streams.resize(count);
+      parts.resize(count);
+    }
+  };
   class layout;
 
   decode_wave() = default;
@@ -98,6 +116,9 @@ class decode_wave {
   result<> add_decoder(const wave_chunk& chunk, std::uint64_t target, bool in_workspace);
   result<> add_blosc(const wave_chunk& chunk, std::uint64_t target, bool in_workspace);
   result<> add_split(const wave_chunk& chunk, const planned_part& planned, step_kind kind);
+  bool add_to_library(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind);
+  bool library_takes(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind,
+                     library_stream& out);
   result<> find_sizes(std::uint64_t decoded_bytes);
   void add_transforms(const wave_chunk& chunk, std::uint64_t first_source, bool in_workspace);
   void emit_zstd(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const;
@@ -107,6 +128,8 @@ class decode_wave {
                       std::vector<kernel_launch>& launches) const;
   void emit_rows(layout& to, std::uint64_t statuses, const row_layout& rows, const std::vector<planned_part>& parts,
                  std::vector<kernel_launch>& launches) const;
+  void emit_library(layout& to, std::uint64_t statuses, nvcomp_codec codec, const library_batch& batch,
+                    std::vector<kernel_launch>& launches) const;
   void emit_all(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const;
   planned_part part_of(const wave_chunk& chunk, std::uint64_t target, bool in_workspace) const;
 
@@ -118,6 +141,10 @@ class decode_wave {
   std::size_t chunks_ = 0;
   std::uint64_t intermediate_bytes_ = 0;
   zstd_index zstd_;
+  const nvcomp* library_ = nullptr;
+  library_batch library_batches_[kNvcompCodecs];  ///< by codec
+  std::vector<planned_part> align_parts_;         ///< copies of streams that lie where nvCOMP does not take them
+  zstd_index scanned_;                            ///< scratch: what the host reads of a stream for nvCOMP
   // By kernel, in the order in which they run.
   std::vector<planned_part> zstd_parts_, lz_parts_, lz4_frame_parts_, lzw_parts_, inflate_parts_, copy_parts_,
       unshuffle_parts_, check_parts_;

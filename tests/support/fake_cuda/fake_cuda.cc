@@ -545,6 +545,12 @@ PENSTOCK_EXPORT void penstock_fake_cuda_fail(const char* name, std::uint64_t aft
   const std::lock_guard lock(self().mutex);
   self().failures[name] = {after, status};
 }
+PENSTOCK_EXPORT int penstock_fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument) {
+  return enqueue(static_cast<stream_ref>(stream), [run, argument] {
+    const fake_memory::access open(self().memory);
+    run(argument);
+  });
+}
 PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_live_bytes() { return self().memory.live_bytes(); }
 PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_live_allocations() { return self().memory.live_allocations(); }
 PENSTOCK_EXPORT bool penstock_fake_cuda_peek(void* to, std::uint64_t from, std::uint64_t bytes) {
