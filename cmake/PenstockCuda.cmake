@@ -38,9 +38,11 @@ function(penstock_fatbin source embedding)
   set(fatbin ${CMAKE_CURRENT_BINARY_DIR}/kernels.fatbin)
   add_custom_command(
     OUTPUT ${fatbin}
-    COMMAND ${PENSTOCK_NVCC} -std=c++20 -O3 -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include ${code} --fatbin
-            -Xfatbin -compress-all -MD -MF ${fatbin}.d -o ${fatbin} ${source}
-    DEPENDS ${source}
+    BYPRODUCTS ${fatbin}.ptxas
+    COMMAND ${CMAKE_COMMAND} -DREPORT=${fatbin}.ptxas -P ${PROJECT_SOURCE_DIR}/cmake/RunNvcc.cmake --
+            ${PENSTOCK_NVCC} -std=c++20 -O3 -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include ${code} --fatbin
+            -Xptxas -v -Xfatbin -compress-all -MD -MF ${fatbin}.d -o ${fatbin} ${source}
+    DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/RunNvcc.cmake
     DEPFILE ${fatbin}.d
     COMMENT "Building CUDA kernels"
     VERBATIM)

@@ -1,0 +1,21 @@
+# cmake -DREPORT=<file> -P RunNvcc.cmake -- <nvcc> <arguments>
+#
+# Runs nvcc and keeps what it and ptxas said in <file>, behind nvcc's version: tools/kernel_table.py reads it.
+set(command)
+set(behind FALSE)
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(i RANGE ${last})
+  if(behind)
+    list(APPEND command "${CMAKE_ARGV${i}}")
+  elseif("${CMAKE_ARGV${i}}" STREQUAL "--")
+    set(behind TRUE)
+  endif()
+endforeach()
+list(GET command 0 nvcc)
+execute_process(COMMAND ${nvcc} --version OUTPUT_VARIABLE version)
+execute_process(COMMAND ${command} RESULT_VARIABLE status OUTPUT_VARIABLE said ERROR_VARIABLE said)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "${said}")
+endif()
+string(REGEX MATCH "release [0-9.]+, V[0-9.]+" release "${version}")
+file(WRITE "${REPORT}" "nvcc: ${release}\n${said}")
