@@ -18,6 +18,7 @@ _COLOURS = {
 }
 _WIDTH, _LANE, _LEFT, _TOP = 1200, 28, 84, 8
 _MAX_BOXES = 20000
+_FIRST_STREAM = 1000  # workers from here on are streams of devices
 
 _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Penstock profile</title>
@@ -83,6 +84,11 @@ def _merge(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return boxes
 
 
+def lane_name(worker: int) -> str:
+    """What a lane is of: a worker of the host, or a stream of a device."""
+    return f"worker {worker}" if worker < _FIRST_STREAM else f"stream {worker - _FIRST_STREAM}"
+
+
 def _svg(boxes: list[dict[str, Any]], workers: list[int], first: int, last: int) -> str:
     height = _TOP + _LANE * max(1, len(workers)) + 24
     lane_of = {worker: lane for lane, worker in enumerate(workers)}
@@ -90,7 +96,7 @@ def _svg(boxes: list[dict[str, Any]], workers: list[int], first: int, last: int)
     parts = [f'<svg viewBox="0 0 {_WIDTH} {height}" width="100%" role="img" aria-label="timeline of the workers">']
     for worker, lane in lane_of.items():
         y = _TOP + lane * _LANE
-        parts.append(f'<text x="4" y="{y + 17}">worker {worker}</text>')
+        parts.append(f'<text x="4" y="{y + 17}">{lane_name(worker)}</text>')
         parts.append(f'<rect x="{_LEFT}" y="{y}" width="{_WIDTH - _LEFT - 8}" height="{_LANE - 4}" fill="#f3f4f6"/>')
     for box in boxes:
         x = _LEFT + (box["begin_ns"] - first) * scale

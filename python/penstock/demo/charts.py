@@ -18,12 +18,15 @@ from matplotlib.colors import LightSource, Normalize
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
+from penstock._timeline import lane_name
+
 INK, QUIET, GRID = "#1f2933", "#66727f", "#dde3ea"
 OURS, OURS_LIGHT, THEIRS, CEILING = "#0b7285", "#3bb2c4", "#b6c2cf", "#c92a2a"
 STAGE_COLOURS = {
     "plan": "#868e96",
     "index": "#7048e8",
     "fetch": "#f08c00",
+    "transfer": "#c05a7e",
     "decode": OURS,
     "scatter": "#74b816",
     "fill": "#adb5bd",
@@ -31,6 +34,7 @@ STAGE_COLOURS = {
 STAGE_NAMES = {
     "index": "Read index",
     "fetch": "Read",
+    "transfer": "Transfer",
     "decode": "Decode",
     "scatter": "Scatter",
     "plan": "Plan",
@@ -153,7 +157,7 @@ def timeline(path: Path, report: Mapping[str, Any], title: str, footnote: str) -
     for axes, begin, end, unit in ((whole, start, stop, 1e6), (piece, middle, middle + window, 1e6)):
         draw_events(axes, events, workers, start, unit, 0.0 if axes is whole else 0.5)
         axes.set_xlim((begin - start) / unit, (end - start) / unit)
-        axes.set_yticks(range(len(workers)), [f"worker {worker}" for worker in workers])
+        axes.set_yticks(range(len(workers)), [lane_name(worker) for worker in workers])
         axes.set_ylim(len(workers) - 0.45, -0.55)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)

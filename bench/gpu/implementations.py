@@ -1,0 +1,106 @@
+"""The three implementations of the GPU-Zarr study: zarr-python on NumPy, zarr-python on CuPy, and Penstock.
+
+Each reads every shard, and computes on every shard where `compute` is given. Each returns seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+
+from bench.gpu.arrays import Spec
+from bench.gpu.compute import DOTS
+
+
+class Unavailable(Exception):
+    """The implementation does not run here; the text says why."""
+
+
+def zarr_numpy(path: Path, spec: Spec, threads: int, compute: bool) -> Callable[[], float]:
+    """zarr-python's own pipeline, a thread a shard, dot products by NumPy."""
+    try:
+        import zarr
+    except ImportError as error:
+        raise Unavailable(f"zarr-python is not installed: {error}") from None
+    array = zarr.open_array(str(path), mode="r")
+
+    def one(number: int) -> None:
+        values = np.asarray(array[spec.shard(number)])
+        for _ in range(DOTS if compute else 0):
+            np.dot(values, values)
+
+    def run() -> float:
+        begin = time.perf_counter()
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(one, range(spec.shards)))
+        return time.perf_counter() - begin
+
+    return run
+
+
+def zarr_cupy(path: Path, spec: Spec, compute: bool) -> Callable[[], float]:
+    """zarr-python with `zarr.config.enable_gpu()`: decoded on the host, then copied."""
+    try:
+        import cupy
+        import zarr
+
+        cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:
+        raise Unavailable(f"zarr-python and CuPy with a device: {error}") from None
+
+    def run() -> float:
+        with zarr.config.enable_gpu():
+            array = zarr.open_array(str(path), mode="r")
+            begin = time.perf_counter()
+            for number in range(spec.shards):
+                values = array[spec.shard(number)]
+                for _ in range(DOTS if compute else 0):
+                    values.dot(values)
+            cupy.cuda.Device().synchronize()
+            return time.perf_counter() - begin
+
+    return run
+
+
+def penstock_read(array: ps.Array) -> Callable[[], float]:
+    """One read of everything."""
+
+    def run() -> float:
+        begin = time.perf_counter()
+        array.read(device="cuda").synchronize()
+        return time.perf_counter() - begin
+
+    return run
+
+
+def penstock_by_shard(array: ps.Array, spec: Spec) -> tuple[float, float]:
+    """A read a shard, all begun before the first is waited for: seconds in all, and the caller's own a shard."""
+    begin = time.perf_counter()
+    tensors = [array.read(np.s_[spec.shard(number)], device="cuda") for number in range(spec.shards)]
+    asked = time.perf_counter() - begin
+    for each in tensors:
+        each.synchronize()
+    return time.perf_counter() - begin, asked / spec.shards
+
+
+def penstock_stream(array: ps.Array, compute: Any) -> Callable[[], float]:
+    """Shards streamed two ahead, computed on where they lie."""
+
+    def run() -> float:
+        begin = time.perf_counter()
+        with ps.stream(array, tile="shard", device="cuda", depth=2) as tiles:
+            for tile in tiles:
+                if compute is None:
+                    continue
+                compute.queue(tile.data, tile.stream)
+        if compute is not None:
+            compute.finish()
+        return time.perf_counter() - begin
+
+    return run

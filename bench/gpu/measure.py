@@ -1,0 +1,114 @@
+"""How reads are timed, and what is drawn from the device's own events."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+
+# The host hears of a wave's end a little after the read's own end, and a profile has what was heard of.
+_NEWS_S = 0.02
+
+
+def best_of(turns: int, work: Callable[[], float], before: Callable[[], None] | None = None) -> dict[str, float]:
+    """Seconds of `turns` runs behind one that does not count: the best and the median."""
+    taken = []
+    for turn in range(turns + 1):
+        if before is not None:
+            before()
+        seconds = work()
+        if turn:
+            taken.append(seconds)
+    return {"best_s": min(taken), "median_s": float(np.median(taken)), "turns": turns}
+
+
+def timed(work: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def profiled(context: Any, read: Callable[[], float]) -> Any:
+    """The profile of one read, whose wall time is the read's: until the device was done, as its caller saw it."""
+    with ps.profile(context) as profile:
+        seconds = read()
+        time.sleep(_NEWS_S)
+    profile.report["wall_ns"] = round(seconds * 1e9)
+    return profile
+
+
+def union_s(events: Iterable[dict[str, Any]], kinds: tuple[str, ...]) -> float:
+    """Seconds in which at least one event of these kinds was under way."""
+    total, end = 0, 0
+    for begin, stop in sorted((e["begin_ns"], e["end_ns"]) for e in events if e["what"] in kinds):
+        total += max(0, stop - max(begin, end))
+        end = max(end, stop)
+    return total / 1e9
+
+
+def stages(report: dict[str, Any]) -> dict[str, Any]:
+    """What a profile says about a read to a device: seconds of each stage, overlaps counted once, and its bytes."""
+    sums = {each["what"]: each for each in report["stages"]}
+    wall = report["wall_ns"] / 1e9
+    kernels = union_s(report["events"], ("decode", "scatter"))
+    out: dict[str, Any] = {
+        "wall_s": wall,
+        "kernel_share": kernels / wall if wall else 0.0,
+        "dropped_events": report["dropped_events"],
+    }
+    for name, kinds in (
+        ("read", ("fetch",)),
+        ("transfer", ("transfer",)),
+        ("decode", ("decode",)),
+        ("scatter", ("scatter",)),
+    ):
+        seconds = union_s(report["events"], kinds)
+        moved = sums.get(kinds[0], {})
+        out[name] = {
+            "s": seconds,
+            "bytes_in": moved.get("bytes_in", 0),
+            "bytes_out": moved.get("bytes_out", 0),
+            "bytes_out_per_s": moved.get("bytes_out", 0) / seconds if seconds else None,
+        }
+    return out
+
+
+def pread_rate(files: list[Path], threads: int) -> float:
+    """Bytes per second of reading whole files into memory that is there, by `threads` threads."""
+    pieces = []
+    size = 8 << 20
+    opened = [os.open(each, os.O_RDONLY) for each in files]
+    for file in opened:
+        length = os.fstat(file).st_size
+        pieces += [(file, at, min(size, length - at)) for at in range(0, length, size)]
+    buffers = [np.ones(size, np.uint8) for _ in range(threads)]
+
+    def once() -> float:
+        todo, lock = iter(pieces), threading.Lock()
+
+        def work(buffer: np.ndarray) -> None:
+            while True:
+                with lock:
+                    piece = next(todo, None)
+                if piece is None:
+                    return
+                os.preadv(piece[0], [memoryview(buffer)[: piece[2]]], piece[1])
+
+        workers = [threading.Thread(target=work, args=(buffer,)) for buffer in buffers]
+        begin = time.perf_counter()
+        for each in workers:
+            each.start()
+        for each in workers:
+            each.join()
+        return time.perf_counter() - begin
+
+    seconds = best_of(3, once)["best_s"]
+    for file in opened:
+        os.close(file)
+    return sum(piece[2] for piece in pieces) / seconds

@@ -1,0 +1,111 @@
+"""`python -m bench.gpu` runs from end to end against the fake driver, and says that there was no hardware."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from device_support import LIBRARY, ROOT
+
+STAND_IN = LIBRARY.with_name("libpenstock_fake_nvcomp.so")
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bench.gpu", *arguments],
+        cwd=ROOT,
+        env=os.environ | {"MPLCONFIGDIR": "/tmp"} | environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any], Path]:
+    """One small run: what it printed, its result file, and the folder of that."""
+    if not LIBRARY.exists() or not STAND_IN.exists():
+        pytest.skip(f"the fake CUDA driver and the stand-in for nvCOMP are not built: {LIBRARY}")
+    folder = tmp_path_factory.mktemp("results")
+    done = run(
+        "--small",
+        "--threads",
+        "2",
+        "--results",
+        str(folder),
+        PENSTOCK_CUDA_DRIVER=str(LIBRARY),
+        PENSTOCK_NVCOMP=str(STAND_IN),
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    (result,) = folder.glob("*.json")
+    return done.stdout, json.loads(result.read_text()), folder
+
+
+def test_it_says_that_no_hardware_was_there(small: tuple[str, dict[str, Any], Path]) -> None:
+    said, document, _ = small
+    assert said.count("NO HARDWARE") == 2
+    assert document["device"]["simulated"] is True
+    assert document["judged"] is False
+    assert {bar["met"] for bar in document["bars"]} == {None}
+    assert "met        " not in said.replace("not judged", "")
+    assert any(line.startswith("compute-sanitizer: there is no hardware") for line in document["missing"])
+
+
+def test_every_step_leaves_its_numbers(small: tuple[str, dict[str, Any], Path]) -> None:
+    _, document, folder = small
+    found = document["found"]
+    assert document["failed"] == {}
+    assert found["parity"]["reads_compared"] == 160
+    assert set(found["ceilings"]) == {"to_device", "to_host", "device_memory", "pread"}
+    assert len(found["arrays"]) == 8
+    for row in found["arrays"].values():
+        assert row["warm"]["best_s"] > 0
+        assert row["dropped_page_cache"]["best_s"] > 0
+        assert row["stages"]["wall_s"] > 0
+    benchmark = found["arrays"]["benchmark"]
+    assert benchmark["stages"]["decode"]["bytes_out"] == benchmark["nbytes"]
+    assert any(line.startswith("Transfer") for line in benchmark["table"])
+    study = found["implementations"]
+    assert study["dots"] == 75
+    for name in ("zarr-python, NumPy", "Penstock"):
+        assert set(study[name]) == {"load", "with compute"}
+    assert "missing" in study["zarr-python, CuPy"]
+    assert found["decoders"]["nvcomp"] == "nvcomp 6.0.0"
+    assert all(
+        row["nvcomp"]["decode_s"] > 0 and row["of_nvcomp"] > 0
+        for name, row in found["decoders"].items()
+        if name != "nvcomp"
+    )
+    assert set(found["latency"]) == {"raw", "lz4"}
+    assert len(document["bars"]) == 8
+    (page,) = folder.glob("*-timeline.html")
+    assert "stream 0" in page.read_text()
+    assert len(list(folder.glob("*-timeline.png"))) + any("PNG" in line for line in document["missing"]) == 1
+
+
+def test_without_a_driver_nothing_is_measured() -> None:
+    done = run("--small", PENSTOCK_CUDA_DRIVER="/nowhere/libcuda.so.1")
+    assert done.returncode == 2
+    assert done.stdout.startswith("No GPU here: /nowhere/libcuda.so.1")
+
+
+def test_a_step_that_fails_is_named_and_the_others_run(tmp_path: Path) -> None:
+    if not LIBRARY.exists():
+        pytest.skip(f"the fake CUDA driver is not built: {LIBRARY}")
+    done = run(
+        "--small",
+        "--steps",
+        "ceilings,latency",
+        "--results",
+        str(tmp_path),
+        "--folder",
+        str(Path(__file__) / "is no folder"),
+        PENSTOCK_CUDA_DRIVER=str(LIBRARY),
+    )
+    assert done.returncode == 1
+    (result,) = tmp_path.glob("*.json")
+    assert set(json.loads(result.read_text())["failed"]) == {"ceilings", "latency"}
