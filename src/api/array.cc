@@ -147,7 +147,9 @@ namespace {
 // Reads a source on the calling thread and, where it is worth it, others.
 result<> read_source(const array_state& state, const source& from, const read_options& options) {
   const borrowed_job job(state.context->state());
-  if (job->read_one_cell(from, options.arena)) return {};
+  // A sharded array's chunks are found by an index in storage: no use in trying.
+  const bool indexed = state.shards && state.caches_indexes;
+  if (!indexed && job->read_one_cell(from, options.arena)) return {};
   const read_job::settings settings = settings_of(state, options);
   job->begin({&from, 1}, settings);
   auto done = run(state, job, useful_workers(state, *job, settings.workers), options);
