@@ -44,9 +44,21 @@ class symbol_table {
     if (!cursor.is("HEAP")) return hdf5_damaged(fmt::format("no heap of names stands at address {}", address));
     cursor.skip(4);
     const std::uint64_t length = cursor.number(file_.length_bytes());
-    cursor.skip(file_.length_bytes());
+    const std::uint64_t free = cursor.number(file_.length_bytes());
     PENSTOCK_ASSIGN(const auto names, file_.at(cursor.number(file_.offset_bytes()), length));
     names_.assign(names.begin(), names.end());
+    return check_free_blocks(free);
+  }
+
+  // Nothing here needs them, but the library follows them wherever they lead.
+  result<> check_free_blocks(std::uint64_t at) const {
+    constexpr std::uint64_t kNone = 1;
+    const std::size_t width = file_.length_bytes();
+    for (std::size_t left = names_.size() / (2 * width); at != kNone && !file_.unlimited(at); --left) {
+      if (left == 0 || at > names_.size() || names_.size() - at < 2 * width)
+        return hdf5_damaged("a heap of names whose free blocks lead astray");
+      at = hdf5_cursor(std::span(names_).subspan(static_cast<std::size_t>(at))).number(width);
+    }
     return {};
   }
 
