@@ -38,7 +38,7 @@ def test_a_store_that_refuses_once_is_asked_again(tmp_path):
         ({"tiles": (16,)}, "rows and columns"),
         ({"tiles": "big"}, "rows and columns"),
         ({"tiles": 1 << 20}, "65536"),
-        ({"compress": "jpeg"}, "'jpeg'"),
+        ({"compress": "webp"}, "'webp'"),
         ({"compress": 8}, "compress must be a name"),
         ({"level": 9, "compress": "lzw"}, "no levels"),
         ({"level": 13}, "1 to 12"),
