@@ -43,6 +43,9 @@ bool all_default(const options& given) {
   return true;
 }
 
+// Deflate's streams begin at multiples of four there too.
+std::size_t stream_alignment(codec which) { return which == deflate ? 4 : 1; }
+
 struct outcome {
   int status = kOk;
   std::size_t bytes = 0;
@@ -137,10 +140,10 @@ PENSTOCK_EXPORT int nvcompGetProperties(std::uint32_t* out) {
   return kOk;
 }
 
-// As nvCOMP declares them for each codec. Deflate's streams begin at multiples of four there too.
+// As nvCOMP declares them for each codec.
 #define PENSTOCK_FAKE_NVCOMP(Name, which)                                                                            \
   PENSTOCK_EXPORT int nvcompBatched##Name##DecompressGetRequiredAlignments(options given, std::size_t* out) {        \
-    out[0] = (which) == deflate ? 4 : 1;                                                                             \
+    out[0] = stream_alignment(which);                                                                                \
     out[1] = 1;                                                                                                      \
     out[2] = 8;                                                                                                      \
     return all_default(given) ? kOk : kInvalidValue;                                                                 \
