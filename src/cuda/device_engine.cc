@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/nvtx.h"
 #include "cuda/device_read.h"
 #include "cuda/device_tables.h"
 #include "cuda/kernel_image.h"
@@ -243,8 +244,12 @@ result<bool> device_engine::submit(device_read& read, parcel& what) {
     if (wave == nullptr) return false;
     PENSTOCK_TRY(copy_staged(read, what, *wave));
   }
-  PENSTOCK_TRY(copy_plain(read, what));
-  PENSTOCK_TRY(release_block(what));
+  {
+    const nvtx_scope range(nvtx_name::transfer);
+    if (wave != nullptr) PENSTOCK_TRY(copy_staged(read, what, *wave));
+    PENSTOCK_TRY(copy_plain(read, what));
+    PENSTOCK_TRY(release_block(what));
+  }
   if (open_ != nullptr) {
     const bool idle = std::none_of(waves_.begin(), waves_.end(),
                                    [](const auto& each) { return each->now == device_wave::phase::queued; });
@@ -461,15 +466,18 @@ result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {
   if (layout.status_bytes != 0)
     PENSTOCK_TRY(check(driver_.set_bytes(wave.tail.address + layout.statuses, 0, layout.status_bytes, stream),
                        "cuMemsetD8Async"));
-  for (device::kernel_launch& each : wave.launches) {
-    if (each.kernel == device::kernel_id::nvcomp) {
-      PENSTOCK_TRY(decode_by_library(each, stream));
-      continue;
+  {
+    const nvtx_scope range(nvtx_name::decode);
+    for (device::kernel_launch& each : wave.launches) {
+      if (each.kernel == device::kernel_id::nvcomp) {
+        PENSTOCK_TRY(decode_by_library(each, stream));
+        continue;
+      }
+      void* argument[] = {each.argument.data()};
+      PENSTOCK_TRY(check(driver_.launch_kernel(decoders_[static_cast<int>(each.kernel)], each.grid, 1, 1, each.threads,
+                                               1, 1, 0, stream, argument, nullptr),
+                         "cuLaunchKernel"));
     }
-    void* argument[] = {each.argument.data()};
-    PENSTOCK_TRY(check(driver_.launch_kernel(decoders_[static_cast<int>(each.kernel)], each.grid, 1, 1, each.threads, 1,
-                                             1, 0, stream, argument, nullptr),
-                       "cuLaunchKernel"));
   }
   if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[2], stream), "cuEventRecord"));
   move_parameters parameters = move_parameters_of(wave, layout);
@@ -559,6 +567,7 @@ void device_engine::remove_listener(read_job* job) noexcept {
 
 // Turns a wave's events into rows of the profile that was under way.
 void device_engine::record_profile(device_wave& wave) noexcept {
+  const nvtx_scope range(nvtx_name::scatter);
   if (!wave.profile) return;
   std::uint64_t at[4] = {};
   const current_context current(driver_, context_);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/nvtx.h"
 #include "engine/context_state.h"
 #include "engine/index_io.h"
 #include "engine/read_job_parts.h"
@@ -305,7 +306,10 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
     read.buffer = &mine;
     if (with_.sink) read.buffer = mine.sunk = with_.sink->take_buffer();
     mine.arrived.reset();
-    from.store->read({&read, 1}, mine, stop_source_.get_token());
+    {
+      const nvtx_scope range(nvtx_name::disk);
+      from.store->read({&read, 1}, mine, stop_source_.get_token());
+    }
     auto done = mine.take();
     timed(stage::fetch, worker, begin_ns, which, done.ok() ? done->bytes.size() : 0, 0);
     finish_fetch(lock, of, which, worker, std::move(done));
@@ -350,6 +354,7 @@ void read_job::launch(byte_read& read, piece* of, std::size_t which, std::uint64
   out.begin_ns = profiler_ ? profiler_->now() : 0;
   read.buffer = &out;
   if (with_.sink && of != nullptr) read.buffer = out.sunk = with_.sink->take_buffer();
+  out.range = nvtx_start(nvtx_name::disk);
   read.tag = tag;
   ++in_flight_;
   flight_bytes_ += bytes;
@@ -358,6 +363,7 @@ void read_job::launch(byte_read& read, piece* of, std::size_t which, std::uint64
 void read_job::complete(std::uint64_t tag, result<read_done> done) {
   const guard lock(mutex_);
   flights_[tag]->arrived.emplace(std::move(done));
+  nvtx_end(std::exchange(flights_[tag]->range, 0));
   arrived_.push_back(tag);
   somebody_idles_ = false;
   wake();

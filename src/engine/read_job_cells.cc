@@ -4,6 +4,8 @@
 
 #include "engine/index_io.h"
 #include "engine/read_job.h"
+#include "array/strided_copy.h"
+#include "base/nvtx.h"
 #include "engine/read_job_parts.h"
 
 namespace penstock::inline v0 {
@@ -137,3 +139,4 @@ void read_job::fill_cell(const source& from, cell_id cell, unsigned worker) {
 }
 
 }  // namespace penstock::inline v0
+  const nvtx_scope range(nvtx_name::scatter);

@@ -8,6 +8,7 @@
 
 #include <penstock/store.h>
 #include "base/buffer.h"
+#include "base/nvtx.h"
 #include "codec/worker_scratch.h"
 #include "engine/read_job.h"
 #include "plan/placement.h"
@@ -45,6 +46,7 @@ struct read_job::flight final : read_buffer {
   std::uint64_t counted_bytes = 0;
   std::uint64_t begin_ns = 0;
   read_buffer* sunk = nullptr;
+  nvtx_id range = 0;
   std::optional<result<read_done>> arrived;
 };
 

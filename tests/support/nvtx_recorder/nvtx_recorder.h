@@ -1,0 +1,17 @@
+#pragma once
+
+/// \file
+/// What a profiler is to NVTX: a library that the environment variable NVTX_INJECTION64_PATH names, which puts its
+/// functions into the tables of whoever has ranges. It counts them by domain and name.
+
+#include <cstdint>
+
+extern "C" {
+
+/// Ranges of `domain::name` that were opened so far; "penstock" and "read::disk" give those of storage.
+std::uint64_t penstock_nvtx_opened(const char* domain, const char* name);
+/// Ranges that are open on some thread now, or were started and have not ended.
+std::int64_t penstock_nvtx_open();
+/// What was wrong: a range that ends and never began, a string of no domain, attributes of another size.
+std::uint64_t penstock_nvtx_mistakes();
+}
