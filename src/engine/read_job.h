@@ -121,6 +121,7 @@ class read_job final : public job, private completion_sink {
   result<> decode_fetch(const piece& of, const fetch_op& op, unsigned worker, read_done& done);
   result<> decode_cell(const piece& of, const fetch_op& op, const decode_op& what, std::span<const std::byte> bytes,
                        unsigned worker);
+  result<> decode_for_all(const source& from, const decode_op& what, std::span<const std::byte> bytes, unsigned worker);
   void fill_cell(const source& from, cell_id cell, unsigned worker);
   result<> sink_fetch(const piece& of, const fetch_op& op, unsigned worker, const read_done& done);
   void advance_sink(guard& lock, bool last);

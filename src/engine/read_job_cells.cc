@@ -1,11 +1,13 @@
 // What a read_job does with one fetch's bytes: decode, scatter, fill. Called without the job's lock.
 
+#include <chrono>
+
 #include <fmt/format.h>
 
-#include "engine/index_io.h"
-#include "engine/read_job.h"
 #include "array/strided_copy.h"
 #include "base/nvtx.h"
+#include "engine/index_io.h"
+#include "engine/read_job.h"
 #include "engine/read_job_parts.h"
 
 namespace penstock::inline v0 {
@@ -90,8 +92,12 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
   mine.scratch.timed = profiler_ != nullptr;
   mine.scratch.arena = with_.arena.get();
   mine.scratch.scatter_began.reset();
+  const std::size_t places = places_of(from, what.cell);
+  const nvtx_scope range(what.part ? nvtx_name::scatter : nvtx_name::decode);
   if (what.part) {
     if (bytes.data() != where.target.data) chain.decode_part(bytes, what.skipped, where.target);
+    for (std::size_t i = 1; i < places; ++i)
+      if (place(from, what.cell, i, where)) chain.decode_part(bytes, what.skipped, where.target);
     done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
     timed(stage::scatter, worker, begin_ns, what.cell, bytes.size(), bytes.size());
     return {};
@@ -106,7 +112,11 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
     done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
     return {};  // the store read straight into the target
   }
-  PENSTOCK_TRY(chain.decode(bytes, where.target, mine.scratch));
+  if (places > 1 && with_.failures == nullptr) {
+    PENSTOCK_TRY(decode_for_all(from, what, bytes, worker));
+  } else {
+    PENSTOCK_TRY(chain.decode(bytes, where.target, mine.scratch));
+  }
   done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
   if (!profiler_) return {};
   const std::uint64_t end_ns = profiler_->now();
@@ -117,6 +127,35 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
     const std::uint64_t wanted = chain.type().item_bytes() * wanted_elements(where);
     profiler_->record(
         {stage::scatter, worker, read_number_, what.cell, middle_ns, end_ns, chain.decoded_bytes(), wanted});
+  }
+  return {};
+}
+
+// Decodes a cell once and copies from it to every place that wants a part.
+result<> read_job::decode_for_all(const source& from, const decode_op& what, std::span<const std::byte> bytes,
+                                  unsigned worker) {
+  const codec_chain& chain = from.layout->chains()[what.chain];
+  worker_state& mine = *workers_[worker];
+  placement& where = mine.where;
+  PENSTOCK_ASSIGN(const std::span<std::byte> room, mine.decoded.reserve(chain.decoded_bytes()));
+  const strides of_cell = c_order_strides(chain.cell(), chain.type().item_bytes());
+  where.region.in_cell.resize(chain.cell().size());
+  for (std::size_t d = 0; d < chain.cell().size(); ++d) where.region.in_cell[d] = {0, 1, chain.cell()[d]};
+  where.target.data = room.data();
+  where.target.strides = of_cell;
+  where.target.covers_cell = true;
+  PENSTOCK_TRY(chain.decode(bytes, where.target, mine.scratch));
+  const nvtx_scope range(nvtx_name::scatter);
+  if (profiler_ && !mine.scratch.scatter_began) mine.scratch.scatter_began = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < places_of(from, what.cell); ++i) {
+    if (!place(from, what.cell, i, where)) continue;
+    const std::byte* items = room.data();
+    strides steps = of_cell;
+    for (std::size_t d = 0; d < steps.size(); ++d) {
+      items += where.region.in_cell[d].start * of_cell[d];
+      steps[d] *= where.region.in_cell[d].step;
+    }
+    strided_copy(where.target.data, where.target.strides, items, steps, where.counts, chain.type().item_bytes(), 1);
   }
   return {};
 }
@@ -134,9 +173,11 @@ void read_job::fill_cell(const source& from, cell_id cell, unsigned worker) {
   }
   if (from.to == nullptr || !place(from, cell, where)) return;
   const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
+  const nvtx_scope range(nvtx_name::scatter);
   fill(from, where, chain);
+  for (std::size_t i = places_of(from, cell); i-- > 1;)
+    if (place(from, cell, i, where)) fill(from, where, chain);
   timed(stage::fill, worker, begin_ns, cell, 0, chain.decoded_bytes());
 }
 
 }  // namespace penstock::inline v0
-  const nvtx_scope range(nvtx_name::scatter);

@@ -28,6 +28,16 @@ class indexed_selection {
   virtual cell_id cell(std::uint64_t i) const noexcept = 0;
   /// The wanted part of a cell; false where there is none. `out` may point into this object.
   virtual bool place(const source& from, cell_id cell, placement& out) const noexcept = 0;
+  /// How many boxes of a cell go to places of their own: more than one only where several selections are read at once.
+  virtual std::size_t places(cell_id cell) const noexcept {
+    (void)cell;
+    return 1;
+  }
+  /// The which-th of them, which < places(cell).
+  virtual bool place_one(const source& from, cell_id cell, std::size_t which, placement& out) const noexcept {
+    (void)which;
+    return place(from, cell, out);
+  }
   /// The source's strides are one for each dimension of the array; otherwise one for each of the result.
   virtual bool places_axes() const noexcept = 0;
   /// `3 x 1000 positions`, `1000000 points`: for the text of a plan.

@@ -18,6 +18,14 @@ bool place(const source& from, cell_id cell, placement& out) noexcept {
   return true;
 }
 
+std::size_t places_of(const source& from, cell_id cell) noexcept {
+  return from.indexed == nullptr ? 1 : from.indexed->places(cell);
+}
+
+bool place(const source& from, cell_id cell, std::size_t which, placement& out) noexcept {
+  return from.indexed == nullptr ? place(from, cell, out) : from.indexed->place_one(from, cell, which, out);
+}
+
 void place_box(const source& from, placement& out) noexcept {
   const std::size_t rank = out.region.in_cell.size();
   out.offset = 0;

@@ -30,6 +30,20 @@ class source_lookup final : public index_lookup {
   std::uint32_t source_;
 };
 
+// The bytes that all places of a cell need; `where` is the first.
+wanted_part part_of_all(const source& from, cell_id cell, placement& where, const codec_chain& chain) {
+  wanted_part all = part_of_cell(where, chain);
+  for (std::size_t i = places_of(from, cell); i-- > 1;) {
+    if (!place(from, cell, i, where)) continue;
+    const wanted_part each = part_of_cell(where, chain);
+    const std::uint64_t end = std::max(all.offset + all.length, each.offset + each.length);
+    all.offset = std::min(all.offset, each.offset);
+    all.length = end - all.offset;
+    all.as_stored = false;
+  }
+  return all;
+}
+
 }  // namespace
 
 void planner::start(std::span<const source> sources, const plan_limits& limits) {
@@ -219,7 +233,7 @@ void planner::add_fetches(read_plan& plan, std::uint32_t object, std::span<const
     byte_range range = extent.range;
     bool in_place = false;
     if (limits_.trim_cells && chain.is_plain() && !range.whole() && range.length == chain.decoded_bytes()) {
-      const wanted_part wanted = part_of_cell(where, chain);
+      const wanted_part wanted = part_of_all(from, decode.cell, where, chain);
       decode.part = true;
       decode.skipped = wanted.offset;
       decode.direct = wanted.as_stored;
