@@ -1,5 +1,6 @@
 #include <nanobind/stl/string.h>
 
+#include <memory>
 #include <utility>
 
 #include "bind.h"
@@ -8,12 +9,48 @@
 namespace penstock::inline v0::python {
 namespace {
 
+// An allocator in Python: an object with `allocate(bytes, device, stream) -> address` and
+// `release(address, bytes, device, stream)`.
+class python_allocator final : public device_allocator {
+ public:
+  explicit python_allocator(nb::object from)
+      : from_(from.release().ptr(), [](PyObject* object) { drop_reference(object); }) {}
+
+  result<std::uintptr_t> allocate(std::uint64_t bytes, int device, std::uintptr_t stream) override {
+    if (!may_enter_python()) return error(errc::cancelled, "the interpreter is going down");
+    const nb::gil_scoped_acquire gil;
+    try {
+      return nb::cast<std::uintptr_t>(nb::handle(from_.get()).attr("allocate")(bytes, device, stream));
+    } catch (nb::python_error& failed) {
+      failed.restore();
+      return take_python_error();
+    } catch (const std::exception&) {
+      return error(errc::invalid_argument, "the device allocator's allocate should return an address");
+    }
+  }
+  void release(std::uintptr_t address, std::uint64_t bytes, int device, std::uintptr_t stream) noexcept override {
+    if (!may_enter_python()) return;
+    const nb::gil_scoped_acquire gil;
+    try {
+      nb::handle(from_.get()).attr("release")(address, bytes, device, stream);
+    } catch (nb::python_error& failed) {
+      failed.restore();
+      PyErr_WriteUnraisable(from_.get());
+    }
+  }
+
+ private:
+  std::shared_ptr<PyObject> from_;
+};
+
 context_handle make_context(unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
                             std::uint64_t output_pool, nb::object codecs, std::uint64_t page_locked,
-                            std::uint64_t device_memory, std::string decoder, std::string nvcomp_library) {
+                            std::uint64_t device_memory, std::string decoder, std::string nvcomp_library,
+                            nb::object allocator) {
   context_options options;
   options.device_decoder = std::move(decoder);
   options.nvcomp_library = std::move(nvcomp_library);
+  if (!allocator.is_none()) options.device_allocator = std::make_shared<python_allocator>(std::move(allocator));
   if (!codecs.is_none()) options.codecs = python_codecs(std::move(codecs));
   options.threads = threads;
   options.io_concurrency = io_concurrency;
@@ -87,14 +124,14 @@ void bind_context(nb::module_& m) {
           "__init__",
           [](context_handle* self, unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
              std::uint64_t output_pool, nb::object codecs, std::uint64_t page_locked, std::uint64_t device_memory,
-             std::string decoder, std::string nvcomp_library) {
-            new (self)
-                context_handle(make_context(threads, io_concurrency, memory_limit, output_pool, std::move(codecs),
-                                            page_locked, device_memory, std::move(decoder), std::move(nvcomp_library)));
+             std::string decoder, std::string nvcomp_library, nb::object allocator) {
+            new (self) context_handle(make_context(threads, io_concurrency, memory_limit, output_pool,
+                                                   std::move(codecs), page_locked, device_memory, std::move(decoder),
+                                                   std::move(nvcomp_library), std::move(allocator)));
           },
           nb::arg("threads"), nb::arg("io_concurrency"), nb::arg("memory_limit"), nb::arg("output_pool"),
           nb::arg("codecs").none() = nb::none(), nb::arg("page_locked") = 0, nb::arg("device_memory") = 0,
-          nb::arg("decoder") = "", nb::arg("nvcomp_library") = "")
+          nb::arg("decoder") = "", nb::arg("nvcomp_library") = "", nb::arg("device_allocator").none() = nb::none())
       .def_prop_ro("decoder", [](const context_handle& self) { return self.context->device_decoder(); })
       .def_prop_ro("threads", [](const context_handle& self) { return self.context->threads(); })
       .def("usage", usage)

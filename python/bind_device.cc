@@ -1,3 +1,4 @@
+#include <penstock/crops.h>
 #include <penstock/device.h>
 
 #include <nanobind/stl/optional.h>
@@ -8,8 +9,10 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "bind.h"
+#include "bind_read.h"
 #include "bind_selection.h"
 #include "dlpack.h"
 
@@ -135,10 +138,10 @@ tensor_view view_of(const device_target& target, const dtype& type) {
   return out;
 }
 
-// `owner` keeps the memory of `address` (0: memory of the pool).
+// `owner` keeps the memory of `address` (0: memory of the pool). `type`: what the elements become; None: nothing else.
 device_handle read(const array_handle& self, nb::handle key, int device, std::optional<std::uintptr_t> stream,
                    std::uintptr_t address, nb::tuple shape, nb::tuple strides, nb::object owner, unsigned threads,
-                   bool check) {
+                   bool check, nb::object type) {
   const array a = self.array;  // another thread may resize the Array meanwhile
   const resolved_selection which = resolve_key(self, key);
   device_read_options options;
@@ -146,30 +149,62 @@ device_handle read(const array_handle& self, nb::handle key, int device, std::op
   options.stream = stream;
   options.threads = threads;
   options.check = check;
+  if (!type.is_none()) options.type = dtype_of(type);
   std::optional<tensor_view> out;
   if (!owner.is_none()) {
     if (shape.size() > kMaxRank || strides.size() != shape.size())
       raise(error(errc::invalid_argument, "out has too many dimensions"));
-    out = view_of({address, shape, strides}, a.type());
+    out = view_of({address, shape, strides}, options.type.value_or(a.type()));
   }
   device_tensor made = call_engine([&] { return read_to_device(a, which, out, options); });
-  return {std::move(made), self.dtype, std::move(owner)};
+  return {std::move(made), type.is_none() ? self.dtype : type, std::move(owner)};
+}
+
+// Of a sequence of (array, key).
+std::vector<array_crop> crops_of(nb::handle wanted) {
+  std::vector<array_crop> out;
+  for (const nb::handle each : wanted) {
+    const nb::tuple pair = nb::cast<nb::tuple>(each);
+    const auto& from = nb::cast<const array_handle&>(pair[0]);
+    out.push_back({from.array, resolve_key(from, pair[1])});
+  }
+  return out;
+}
+
+ticket_handle start_crops(nb::handle crops, nb::object out, unsigned threads) {
+  const std::vector<array_crop> wanted = crops_of(crops);
+  if (wanted.empty()) raise(error(errc::invalid_argument, "there is no crop to read"));
+  exported_buffer target(out, wanted[0].from.type());
+  read_options options;
+  options.threads = threads;
+  ticket started = call_engine([&] { return read_crops_async(wanted, target.view(), options); });
+  return {std::move(started), std::move(out), std::move(target)};
+}
+
+device_handle read_crops(nb::handle crops, int device, std::optional<std::uintptr_t> stream, nb::object type) {
+  const std::vector<array_crop> wanted = crops_of(crops);
+  device_read_options options;
+  options.device = device;
+  options.stream = stream;
+  options.type = dtype_of(type);
+  device_tensor made = call_engine([&] { return read_crops_to_device(wanted, std::nullopt, options); });
+  return {std::move(made), std::move(type), nb::none()};
 }
 
 // (address, shape, strides in bytes, (code, bits), (device type, device)) of a capsule that is not taken over.
-nb::tuple view_of_capsule(nb::handle capsule) {
+nb::tuple view_of_capsule(nb::handle capsule, bool writable) {
   const dlpack_tensor* tensor = nullptr;
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned") != 0) {
     const auto* const managed =
         static_cast<const dlpack_managed_versioned*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
     if (managed->major != kDlpackMajor)
       raise(error(errc::unsupported, "the DLPack capsule is of version " + std::to_string(managed->major)));
-    if ((managed->flags & kDlpackReadOnly) != 0) raise(error(errc::invalid_argument, "out is read-only"));
+    if (writable && (managed->flags & kDlpackReadOnly) != 0) raise(error(errc::invalid_argument, "out is read-only"));
     tensor = &managed->tensor;
   } else if (PyCapsule_IsValid(capsule.ptr(), "dltensor") != 0) {
     tensor = &static_cast<const dlpack_managed*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"))->tensor;
   } else {
-    raise(error(errc::invalid_argument, "out.__dlpack__ gave no DLPack capsule"));
+    raise(error(errc::invalid_argument, "__dlpack__ gave no DLPack capsule"));
   }
   const std::int64_t item_bytes = (tensor->type.bits * tensor->type.lanes + 7) / 8;
   nb::list shape, strides;
@@ -209,7 +244,11 @@ void bind_device(nb::module_& m) {
       .def("on_queued", &device_handle::on_queued, nb::arg("then"));
   m.def("_read_to_device", read, nb::arg("array"), nb::arg("selection"), nb::arg("device"), nb::arg("stream").none(),
         nb::arg("address"), nb::arg("shape"), nb::arg("strides"), nb::arg("owner").none(), nb::arg("threads"),
-        nb::arg("check"));
+        nb::arg("check"), nb::arg("dtype").none() = nb::none());
+  m.def("_start_crops", start_crops, nb::arg("crops"), nb::arg("out"), nb::arg("threads"),
+        "Reads (array, selection) pairs into the rows of `out`, as one read.");
+  m.def("_read_crops_to_device", read_crops, nb::arg("crops"), nb::arg("device"), nb::arg("stream").none(),
+        nb::arg("dtype"));
   nb::class_<device_stream>(m, "_DeviceStream", "A stream of ours, for the caller's work.")
       .def(
           "__init__",
@@ -224,7 +263,29 @@ void bind_device(nb::module_& m) {
         return nb::make_tuple(found->code, found->bits);
       },
       nb::arg("dtype"));
-  m.def("_dlpack_view", view_of_capsule, nb::arg("capsule"));
+  m.def("_dlpack_view", view_of_capsule, nb::arg("capsule"), nb::arg("writable") = true);
+  m.def("_context_of", [](const array_handle& self) { return context_handle{self.array.context()}; }, nb::arg("array"));
+  m.def(
+      "_write_stream",
+      [](const context_handle& with, int device) {
+        return call_engine([&] { return write_stream(*with.context, device); });
+      },
+      nb::arg("context"), nb::arg("device"), "The stream that values to be written are ordered on.");
+  m.def(
+      "_device_to_host",
+      [](const context_handle& with, int device, std::uintptr_t address, nb::tuple shape, nb::tuple strides,
+         nb::handle dtype, std::uintptr_t to, std::optional<std::uintptr_t> stream) {
+        if (shape.size() > kMaxRank || strides.size() != shape.size())
+          raise(error(errc::invalid_argument, "the value has too many dimensions"));
+        const tensor_view from = view_of({address, shape, strides}, dtype_of(dtype));
+        call_engine(
+            [&] { return copy_to_host(*with.context, device, from, reinterpret_cast<std::byte*>(to), stream); });
+      },
+      nb::arg("context"), nb::arg("device"), nb::arg("address"), nb::arg("shape"), nb::arg("strides"), nb::arg("dtype"),
+      nb::arg("to"), nb::arg("stream").none(), "Copies device memory to host memory in C order.");
+  m.def(
+      "_device_converts", [](nb::handle from, nb::handle to) { return device_converts(dtype_of(from), dtype_of(to)); },
+      nb::arg("from_"), nb::arg("to"));
   m.def("_device_count", [] { return unwrap(device_count()); });
   m.def("_current_device", [] { return unwrap(current_device()); });
   m.def("_device_of", [](std::uintptr_t address) { return unwrap(device_of(address)); }, nb::arg("address"));

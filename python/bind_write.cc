@@ -1,5 +1,7 @@
 #include "bind_write.h"
 
+#include <nanobind/stl/optional.h>
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,14 +25,17 @@ struct request {
 struct names {
   PyObject* ndarray;
   PyObject* as_value;
+  PyObject* is_device_value;
   PyObject* dtype;
 };
 const names& known() {
   static const names all = [] {
     const nb::module_ numpy = nb::module_::import_("numpy");
     const nb::module_ writing = nb::module_::import_("penstock._writing");
+    const nb::module_ device = nb::module_::import_("penstock._device");
     return names{nb::object(numpy.attr("ndarray")).release().ptr(),
-                 nb::object(writing.attr("as_value")).release().ptr(), PyUnicode_InternFromString("dtype")};
+                 nb::object(writing.attr("as_value")).release().ptr(),
+                 nb::object(device.attr("is_device_value")).release().ptr(), PyUnicode_InternFromString("dtype")};
   }();
   return all;
 }
@@ -157,10 +162,27 @@ bool write_value(const array_handle& to, const Resolved& where, PyObject* value,
   return write_resolved(to, where, made.view(), how);
 }
 
+// Lies in a device's memory. What has nothing to do with devices is told by its type alone.
+bool is_device_value(PyObject* value) {
+  auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(value));
+  if (type == known().ndarray || PyLong_Check(value) || PyFloat_Check(value) || PyList_Check(value) ||
+      PyTuple_Check(value) || PyUnicode_Check(value) || PyBytes_Check(value))
+    return false;
+  if (PyObject_HasAttrString(type, "__dlpack_device__") == 0 &&
+      PyObject_HasAttrString(type, "__cuda_array_interface__") == 0)
+    return false;
+  return nb::cast<bool>(nb::handle(known().is_device_value)(nb::handle(value)));
+}
+
 // A Python exception is set where it returns false.
 bool write_key(PyObject* self, PyObject* key, PyObject* value, const request& how) noexcept {
   try {
     const array_handle& to = *nb::inst_ptr<array_handle>(self);
+    if (is_device_value(value)) {
+      nb::handle(self).attr("_write_from_device")(nb::handle(key), nb::handle(value), how.threads, how.progress,
+                                                  how.durable, how.write_empty_chunks);
+      return true;
+    }
     basic_selection which;
     bool has_ellipsis = false;
     switch (parse_key(key, which.items, has_ellipsis)) {
@@ -192,6 +214,32 @@ void write(nb::handle self, nb::handle key, nb::handle value, unsigned threads, 
            bool write_empty_chunks) {
   if (!write_key(self.ptr(), key.ptr(), value.ptr(), {threads, progress, durable, write_empty_chunks}))
     throw nb::python_error();
+}
+
+// Values in memory of a device; `memory` is (address, strides in bytes, dtype, device), of the selection's shape.
+void write_device(const array_handle& self, nb::handle key, const nb::tuple& memory,
+                  std::optional<std::uintptr_t> stream, unsigned threads, nb::handle progress, bool durable,
+                  bool write_empty_chunks) {
+  const array a = self.array;  // another thread may resize this Array meanwhile
+  const resolved_selection where = resolve_key(self, key);
+  tensor_view value;
+  value.data = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(memory[0]));
+  value.extents = where.shape;
+  for (const nb::handle each : nb::cast<nb::tuple>(memory[1])) value.strides.push_back(nb::cast<std::int64_t>(each));
+  if (value.strides.size() != where.shape.size())
+    raise(error(errc::internal, "values in device memory have strides of another shape"));
+  value.type = dtype_of(memory[2]);
+  value.space = memory_space::cuda;
+  write_options options = options_of({threads, progress, durable, write_empty_chunks});
+  options.device = nb::cast<int>(memory[3]);
+  options.stream = stream;
+  const bool done =
+      watch_without_gil(progress, bytes_of(value), [&](const progress_fn& call, std::chrono::nanoseconds interval) {
+        options.progress = call;
+        options.poll_interval = interval;
+        return a.write(where, value, options);
+      });
+  if (!done) throw nb::python_error();
 }
 
 extents extents_of(const nb::tuple& sizes) {
@@ -255,6 +303,8 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
 void bind_write(nb::class_<array_handle>& type) {
   type.def("_write", write, nb::arg("key").none(), nb::arg("value").none(), nb::arg("threads"),
            nb::arg("progress").none(), nb::arg("durable"), nb::arg("write_empty_chunks"))
+      .def("_write_device", write_device, nb::arg("key").none(), nb::arg("memory"), nb::arg("stream").none(),
+           nb::arg("threads"), nb::arg("progress").none(), nb::arg("durable"), nb::arg("write_empty_chunks"))
       .def("_resize", resize, nb::arg("shape"))
       .def("_append", append, nb::arg("value"), nb::arg("axis"), nb::arg("threads"), nb::arg("progress").none(),
            nb::arg("durable"), nb::arg("write_empty_chunks"));

@@ -53,6 +53,7 @@ PUBLIC = {
     "mpi.h": "api",
     "tiles.h": "array",
     "device.h": "api",
+    "crops.h": "api",
     "penstock.h": "api",
 }
 

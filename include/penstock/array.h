@@ -49,6 +49,10 @@ struct write_options {
   progress_fn progress;             ///< empty: none; in decoded bytes
   bool durable = false;             ///< return only when the device has every object, where the store can tell
   bool write_empty_chunks = false;  ///< also store chunks that hold nothing but the fill value
+  /// Of values in device memory (`value.space` is cuda): the device, -1 for the one that the memory is on, and the
+  /// stream that they are ordered on; empty: they are there.
+  int device = -1;
+  std::optional<std::uintptr_t> stream;
   std::chrono::nanoseconds poll_interval{20'000'000};
 };
 

@@ -14,6 +14,19 @@ class executor;         // where workers run (src/base/executor.h)
 class external_codecs;  // codecs beyond the registry (src/codec/codec_chain.h)
 class context_state;    // src/engine/context_state.h
 
+/// Device memory of somebody else's pool (another library's caching allocator), for results of device reads.
+///
+/// Called on any thread, with the device's primary context current and without a lock of this library.
+class device_allocator {
+ public:
+  virtual ~device_allocator() = default;
+  /// At least 256-byte aligned memory that is good for work in the order of `stream`, which is of this library.
+  /// \error resource_exhausted  There is no such memory.
+  virtual result<std::uintptr_t> allocate(std::uint64_t bytes, int device, std::uintptr_t stream) = 0;
+  /// Takes memory back. Whatever still uses it comes before what `stream` is given from now on.
+  virtual void release(std::uintptr_t address, std::uint64_t bytes, int device, std::uintptr_t stream) noexcept = 0;
+};
+
 struct context_options {
   unsigned threads = 0;  ///< decoding workers of one read, the calling thread among them; 0: the processor's cores
   unsigned io_concurrency = 0;           ///< requests in flight at stores that complete later; 0: 64
@@ -26,6 +39,8 @@ struct context_options {
                                           ///< smaller; 0: an eighth of the device's, at most 6 GiB
   std::string device_decoder;  ///< what decodes on devices: this library (empty), or "nvcomp", which `make` loads
   std::string nvcomp_library;  ///< its file; empty: libnvcomp.so.6 or .5, where the system's loader finds them
+  /// Where results in device memory lie; null: a pool of this library's own. Waves always have memory of their own.
+  std::shared_ptr<penstock::device_allocator> device_allocator;
   std::shared_ptr<penstock::executor> executor;   ///< null: a pool of threads, started when first needed
   std::shared_ptr<const external_codecs> codecs;  ///< null: this library's codecs alone
 };

@@ -25,6 +25,9 @@ struct device_read_options {
   /// The stream that the caller works on: nothing is written to the target before what it holds now is done. Empty:
   /// nothing to wait for.
   std::optional<stream_handle> stream;
+  /// What the elements become on their way, by the device: integers and floats of 8 to 64 bits, bfloat16 and complex
+  /// numbers, as NumPy's "same_kind" casting allows. Empty: they stay what they are.
+  std::optional<dtype> type;
   unsigned threads = 0;  ///< workers of this read; 0: the context's
   bool check = false;    ///< return only when the device is done, with the read's own error
 };
@@ -72,7 +75,8 @@ class PENSTOCK_API device_tensor {
 };
 
 /// Reads into device memory of the context's pool.
-/// \error unsupported  There is no CUDA driver; or a selection by lists, points or masks; or items of variable length.
+/// \error unsupported  There is no CUDA driver; or a selection by lists, points or masks; or items of variable length;
+///                     or types that a device does not convert.
 PENSTOCK_API result<device_tensor> read_to_device(const array& from, const selection& which,
                                                   const device_read_options& options = {});
 /// Reads into `out`, device memory of the caller (`out.space` is cuda), which must outlive the tensor; strides of any
@@ -96,6 +100,14 @@ class PENSTOCK_API device_stream {
 PENSTOCK_API result<device_tensor> read_to_device(const array& from, const resolved_selection& which,
                                                   const std::optional<tensor_view>& out,
                                                   const device_read_options& options = {});
+
+/// The stream of this library that values to be written are ordered on: a producer makes it wait for them.
+PENSTOCK_API result<stream_handle> write_stream(penstock::context& with, int device);
+/// Copies device memory of any strides to `to`, in C order, after what `write_stream` and `stream` hold; waits.
+PENSTOCK_API result<> copy_to_host(penstock::context& with, int device, const tensor_view& from, std::byte* to,
+                                   std::optional<stream_handle> stream = std::nullopt);
+/// Whether the device makes elements of the one type from those of the other: for reads, and for values to be written.
+PENSTOCK_API bool device_converts(const dtype& from, const dtype& to);
 
 /// Devices that the driver finds. \error unsupported  There is no driver.
 PENSTOCK_API result<int> device_count();

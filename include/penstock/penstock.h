@@ -8,6 +8,7 @@
 #include <penstock/context.h>
 #include <penstock/copy.h>
 #include <penstock/create.h>
+#include <penstock/crops.h>
 #include <penstock/describe.h>
 #include <penstock/device.h>
 #include <penstock/dtype.h>

@@ -108,7 +108,7 @@ class Array(Reads, Writes, _core.Array):
             None or "cpu"; "cuda:0" and its like, or "cuda", the caller's current device: the result is a
             `penstock.Tensor` in that device's memory, and the read goes on after this returns. `out` is then device
             memory of others, with `__cuda_array_interface__` or `__dlpack__`; with it, all is queued on the device on
-            return. Slices and integers only; no `dtype`, no `progress`.
+            return. Slices and integers only; no `progress`.
         stream
             The stream that the caller works on: a handle, a stream of CuPy or torch, or an object with
             `__cuda_stream__`. Nothing is written before what it holds now is done, and with `out` it waits for the
@@ -117,7 +117,9 @@ class Array(Reads, Writes, _core.Array):
             Of device reads: wait for the device and raise what failed there.
         dtype
             Of the result. Values are cast as NumPy's "same_kind" casting allows, piece by piece: the memory beside
-            the result stays below some 32 MiB, or one chunk. (Lists, points and masks: at once.)
+            the result stays below some 32 MiB, or one chunk. (Lists, points and masks: at once.) Of device reads: the
+            device casts, on the way to where the values belong; booleans, integers, floats of 16 bits and more,
+            bfloat16 and complex numbers.
         threads
             Decoding workers of this read; None: the context's.
         progress
@@ -132,18 +134,18 @@ class Array(Reads, Writes, _core.Array):
             Bytes in storage contradict the metadata; the notes name chunk, key, byte range and array.
         """
         workers = _check_threads(threads)
+        dtype = None if dtype is None else _convert.as_dtype(dtype)
         if _device.is_device(device):
-            _check_device_read(self, dtype, progress)
-            return _device.read(self, selection, out, device, stream, workers, check)
+            _check_device_read(progress)
+            return _device.read(self, selection, out, device, stream, dtype, workers, check)
         _check_host(stream)
-        native = dtype is None or np.dtype(dtype) == self.dtype
         if out is None:
-            if native:
+            if dtype is None or dtype == self.dtype:
                 return self._read(selection, workers, progress)
             selection, fields = self._prepare(selection)
             if fields is not None:
                 return _convert.cast_fields(self, selection, fields, dtype, workers, progress)
-            _convert.check_cast(self, np.dtype(dtype))
+            _convert.check_cast(self, dtype)
             target = np.empty(self._resolve(selection)[1], dtype)
             _convert.read_by_slabs(self, selection, target, workers, progress)
             return target[()] if wants_scalar(target.shape, selection) else target
@@ -171,9 +173,10 @@ class Array(Reads, Writes, _core.Array):
     ) -> Job:
         """Start what `read` does on other threads and return a `Job`. `out` belongs to the job until it is done."""
         workers = _check_threads(threads)
+        dtype = None if dtype is None else _convert.as_dtype(dtype)
         if _device.is_device(device):
-            _check_device_read(self, dtype, progress)
-            return _device.read_async(self, selection, out, device, stream, workers)
+            _check_device_read(progress)
+            return _device.read_async(self, selection, out, device, stream, dtype, workers)
         _check_host(stream)
         asked = selection
         selection, fields = self._prepare(selection)
@@ -280,11 +283,7 @@ def _check_host(stream: Any) -> None:
         raise _make(InvalidArgumentError, "streams belong to devices: with device='cpu' stream must be None")
 
 
-def _check_device_read(array: Array, dtype: npt.DTypeLike | None, progress: Progress | None) -> None:
-    if dtype is not None and np.dtype(dtype) != array.dtype:
-        raise _make(
-            UnsupportedError, f"values are not cast on the device: dtype is {np.dtype(dtype)}, the array {array.dtype}"
-        )
+def _check_device_read(progress: Progress | None) -> None:
     if progress is not None:
         raise _make(UnsupportedError, "reads into device memory return before they end: progress must be None")
 

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock import _core, _device
 from penstock._array import Array
-from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock._convert import as_dtype
+from penstock._errors import InvalidArgumentError, _make
 from penstock._job import Job
 from penstock._tensor import Tensor, aligned_empty
 
@@ -34,7 +36,8 @@ def batches(
         for batch in ps.batches([a, b], samples, batch_size=8, dtype="float32"):
             x = torch.from_dlpack(batch)          # (8, bands, 64, 64)
 
-    Gives tensors of shape (crops, *shape of a crop), in the order of the samples.
+    Gives tensors of shape (crops, *shape of a crop), in the order of the samples. A batch is one read: a chunk that
+    several of its crops want is fetched and decoded once.
 
     Parameters
     ----------
@@ -47,24 +50,24 @@ def batches(
         Of the batches: any that the values can be cast to without leaving numbers; "bfloat16" and its like need the
         package ml_dtypes. None: the arrays' own, which must then be one.
     device
-        None or "cpu".
+        None or "cpu". "cuda:0" and its like, or "cuda": the batches lie in that device's memory, which is used again
+        when they are dropped; they are decoded, cast and put together there. What fails on the device comes out of a
+        batch's `synchronize`, or of `numpy`.
     depth
         Batches that are read while the caller has one.
     drop_last
         Leave out a last batch that is not full.
     """
-    if device not in (None, "cpu"):
-        raise _make(UnsupportedError, f"this release reads batches into host memory only: device is {device!r}")
     if batch_size < 1 or depth < 0:
         raise _make(InvalidArgumentError, f"batch_size must be 1 or more and depth 0 or more: {batch_size}, {depth}")
-    reader = CropReader(arrays, dtype)
+    reader = CropReader(arrays, dtype, device)
     return _read_ahead(reader, iter(samples), batch_size, depth, drop_last)
 
 
 def _read_ahead(
     reader: CropReader, samples: Iterator[Sample], batch_size: int, depth: int, drop_last: bool
 ) -> Iterator[Tensor]:
-    ahead: deque[Batch] = deque()
+    ahead: deque[Batch | DeviceBatch] = deque()
     try:
         while True:
             while len(ahead) <= depth:
@@ -80,8 +83,27 @@ def _read_ahead(
             batch.cancel()
 
 
+class DeviceBatch:
+    """A batch under way to a device."""
+
+    def __init__(self, read: _core._DeviceRead) -> None:
+        self._read = read
+
+    def wait(self) -> Tensor:
+        """The tensor, once all is queued on the device."""
+        try:
+            self._read.wait()
+        except BaseException:
+            self.cancel()
+            raise
+        return _device.DeviceTensor(self._read)
+
+    def cancel(self) -> None:
+        self._read.cancel()
+
+
 class Batch:
-    """A batch under way."""
+    """A batch under way to host memory."""
 
     def __init__(self, values: npt.NDArray[Any], jobs: list[Job], dtype: np.dtype[Any], of: Array) -> None:
         self._values, self._jobs, self._dtype = values, jobs, dtype
@@ -107,9 +129,9 @@ class Batch:
 
 
 class CropReader:
-    """Starts batches: knows the arrays and the type that values are stored and handed on in."""
+    """Starts batches: knows the arrays, the type that values are stored and handed on in, and where they go."""
 
-    def __init__(self, arrays: Arrays, dtype: npt.DTypeLike | None) -> None:
+    def __init__(self, arrays: Arrays, dtype: npt.DTypeLike | None, device: str | None = None) -> None:
         self._arrays: Any = [arrays] if isinstance(arrays, Array) else arrays
         self.alone = isinstance(arrays, Array)
         every = list(self._arrays.values()) if isinstance(self._arrays, Mapping) else list(self._arrays)
@@ -120,11 +142,13 @@ class CropReader:
             names = ", ".join(sorted(map(str, stored)))
             raise _make(InvalidArgumentError, f"the arrays are of {names}: say which dtype the batches have")
         for each in every:
-            _check_cast(each, each.dtype if dtype is None else _dtype_of(dtype))
+            _check_cast(each, each.dtype if dtype is None else as_dtype(dtype))
         self._stored = stored.pop() if len(stored) == 1 else None
-        self._dtype = self._stored if dtype is None else _dtype_of(dtype)
+        self._dtype = self._stored if dtype is None else as_dtype(dtype)
+        self._device = _device.device_number(device) if _device.is_device(device) else None
+        self._together = self._stored is not None and not any(each._has_items for each in every)
 
-    def start(self, samples: Sequence[Sample]) -> Batch:
+    def start(self, samples: Sequence[Sample]) -> Batch | DeviceBatch:
         """Begin to read the crops of one batch."""
         wanted = [self._crop(sample) for sample in samples]
         shapes = [array._resolve(selection)[1] for array, selection in wanted]
@@ -135,8 +159,13 @@ class CropReader:
                     f"the crops of a batch have one shape: {shapes[0]} and, for sample {samples[i]!r}, {shape}",
                 )
         assert self._dtype is not None
+        if self._device is not None:
+            return DeviceBatch(_core._read_crops_to_device(wanted, self._device, None, self._dtype))
         of = wanted[0][0]
         values = aligned_empty((len(wanted), *shapes[0]), self._stored or self._dtype, of)
+        if self._together and not any(isinstance(selection, _core._Selection) for _, selection in wanted):
+            ticket = _core._start_crops(wanted, values, 0)
+            return Batch(values, [Job(ticket, lambda made: made)], self._dtype, of)
         jobs: list[Job] = []
         try:
             for i, (array, selection) in enumerate(wanted):
@@ -159,17 +188,6 @@ class CropReader:
                 InvalidArgumentError, f"sample {sample!r} names none of the {len(self._arrays)} arrays"
             ) from None
         return array, array._prepare(sample[1])[0]
-
-
-def _dtype_of(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    if isinstance(dtype, str):
-        from penstock import _core
-
-        try:
-            return np.dtype(dtype)
-        except TypeError:
-            return _core.numpy_dtype(dtype)  # bfloat16 and its like
-    return np.dtype(dtype)
 
 
 def _check_cast(array: Array, dtype: np.dtype[Any]) -> None:

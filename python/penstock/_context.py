@@ -8,8 +8,10 @@ import threading
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from penstock import _codecs, _core
+from penstock._device_allocators import allocator_of
 from penstock._errors import UnsupportedError, _make
 
 _active: ContextVar[tuple[Context, ...]] = ContextVar("penstock_contexts", default=())
@@ -41,6 +43,11 @@ class Context(_core.Context):
     device_memory_limit
         Bytes of device memory that reads under way take on each device, results not counted: smaller waves where it is
         small. None: an eighth of the device's, at most 6 GiB.
+    device_allocator
+        Where results in device memory lie: "torch", "cupy" or "rmm" take it from that library's own pool, so that both
+        share what is free; or an object with `allocate(bytes, device, stream)`, which returns an address, and
+        `release(address, bytes, device, stream)`: memory is good in the order of `stream`, and comes back in it. None:
+        a pool of Penstock's.
     page_locked
         Bytes of host memory that devices copy from, taken when a device is first read to; None: 256 MiB.
     decoder
@@ -61,6 +68,7 @@ class Context(_core.Context):
         output_pool: int | None = None,
         page_locked: int | None = None,
         decoder: str | None = None,
+        device_allocator: Any = None,
         allow_pickle: bool = False,
     ) -> None:
         if chunk_cache is not None:
@@ -76,6 +84,7 @@ class Context(_core.Context):
             device_memory_limit or 0,
             decoder or "",
             _nvcomp_library() if decoder == "nvcomp" else "",
+            allocator_of(device_allocator),
         )
 
     def __enter__(self) -> Context:

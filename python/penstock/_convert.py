@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock import _core
 from penstock._errors import CancelledError, InvalidArgumentError, OutputError, _make
 from penstock._indexing import check_fields, take_fields
 
@@ -23,6 +24,16 @@ _SLAB_BYTES = 32 << 20
 
 Range = tuple[int, int, int, int]
 """start, step, count, axis of the result (-1: dropped by an int)."""
+
+
+def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """What `dtype` names: a dtype of NumPy's, or by name one of ml_dtypes, imported or not."""
+    if isinstance(dtype, str):
+        try:
+            return np.dtype(dtype)
+        except TypeError:
+            return _core.numpy_dtype(dtype)
+    return np.dtype(dtype)
 
 
 def as_output(out: Any, array: Array, selection: Selection, dtype: npt.DTypeLike | None) -> npt.NDArray[Any]:

@@ -75,6 +75,16 @@ class Array:
     def _mask(self, mask: Any) -> _Selection: ...
     def _blocks(self, items: tuple[Any, ...]) -> _Selection: ...
     def _plan(self, key: Any, max_lines: int, as_json: bool) -> str: ...
+    def _write_device(
+        self,
+        key: Any,
+        memory: tuple[int, tuple[int, ...], np.dtype[Any], int],
+        stream: int | None,
+        threads: int,
+        progress: Callable[[int, int], Any] | None,
+        durable: bool,
+        write_empty_chunks: bool,
+    ) -> None: ...
     def _write(
         self,
         key: Any,
@@ -132,6 +142,7 @@ class Context:
         device_memory: int = 0,
         decoder: str = "",
         nvcomp_library: str = "",
+        device_allocator: Any = None,
     ) -> None: ...
     @property
     def threads(self) -> int:
@@ -347,9 +358,33 @@ def _read_to_device(
     owner: Any,
     threads: int,
     check: bool,
+    dtype: np.dtype[Any] | None = None,
 ) -> _DeviceRead: ...
+def _start_crops(crops: Sequence[tuple[Array, Any]], out: Any, threads: int) -> _Ticket:
+    """Reads (array, selection) pairs into the rows of `out`, as one read."""
+
+def _read_crops_to_device(
+    crops: Sequence[tuple[Array, Any]], device: int, stream: int | None, dtype: np.dtype[Any]
+) -> _DeviceRead: ...
+def _context_of(array: Array) -> Context: ...
+def _write_stream(context: Context, device: int) -> int:
+    """The stream that values to be written are ordered on."""
+
+def _device_to_host(
+    context: Context,
+    device: int,
+    address: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    dtype: np.dtype[Any],
+    to: int,
+    stream: int | None,
+) -> None:
+    """Copies device memory to host memory in C order."""
+
+def _device_converts(from_: np.dtype[Any], to: np.dtype[Any]) -> bool: ...
 def _dlpack_view(
-    capsule: Any,
+    capsule: Any, writable: bool = True
 ) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int]]: ...
 def _dlpack_type(dtype: Any) -> tuple[int, int] | None: ...
 def _device_count() -> int: ...

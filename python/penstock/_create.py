@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock import _core, _remote
+from penstock import _core, _device, _remote
 from penstock._array import Array
 from penstock._attributes import to_json
 from penstock._context import Context, current_context
@@ -90,7 +90,7 @@ def create_array(
     overwrite
         Erase the array or group that stands there, and all below it. A folder without one is never erased.
     data
-        Written to the new array.
+        Written to the new array; may lie in a device's memory.
     storage_options
         Of a remote URI, as for `open`.
     **tiff
@@ -141,10 +141,12 @@ def create_array(
         )
     if tiff:
         raise TypeError(f"create_array() has no option '{next(iter(tiff))}' for Zarr arrays")
-    values = None if data is None else np.asarray(data)
-    if values is not None:
-        shape = values.shape if shape is None else shape
-        dtype = values.dtype if dtype is None else dtype
+    there = data is not None and _device.is_device_value(data)
+    values = None if data is None or there else np.asarray(data)
+    if data is not None:
+        data_shape, data_dtype = _device.described(data) if values is None else (values.shape, values.dtype)
+        shape = data_shape if shape is None else shape
+        dtype = data_dtype if dtype is None else dtype
     if shape is None or dtype is None:
         raise _make(InvalidArgumentError, "shape and dtype are needed where no data is given")
     if path and name:
@@ -176,10 +178,17 @@ def create_array(
         store, inside = place_of(target, inner, storage_options, context)
         made = Array(_core.create_array(store, context, inside, options))
         made._storage_options = _remote.to_reopen(target, storage_options)
-    if values is not None and made.size:
+    if data is not None and made.size:
         native = native_dtype(described)
         place: Any = made
-        place[...] = values if native is None or native == values.dtype else values.astype(native, casting="same_kind")
+        if values is None:
+            if native is not None and not np.can_cast(data_dtype, native, "same_kind"):
+                values = _device.to_host(data, context)
+            else:
+                place[...] = data
+        if values is not None:
+            same = native is None or native == values.dtype
+            place[...] = values if same else values.astype(native, casting="same_kind")
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core, _tensor
+from penstock._convert import as_dtype, check_cast
 from penstock._errors import ExportError, InvalidArgumentError, UnsupportedError, _make
 from penstock._job import Job
 
@@ -217,7 +219,7 @@ def consumers_stream(stream: Any) -> int | None:
 
 
 def out_of(out: Any, dtype: np.dtype[Any], stream: int | None) -> _Out:
-    """The device memory behind `out`, for writing."""
+    """The device memory behind `out`, for writing values of `dtype`."""
     found = getattr(out, "__cuda_array_interface__", None)
     if found is not None:
         return _of_interface(out, found, dtype)
@@ -235,7 +237,7 @@ def out_of(out: Any, dtype: np.dtype[Any], stream: int | None) -> _Out:
     if device_type not in (CUDA, CUDA_MANAGED):
         raise _make(InvalidArgumentError, f"out is not device memory: DLPack's device type is {device_type}")
     if kind != _core._dlpack_type(dtype):
-        raise _make(InvalidArgumentError, f"out has DLPack's type {kind}, the array is {dtype}")
+        raise _make(InvalidArgumentError, f"out has DLPack's type {kind}, the values are {dtype}")
     return _Out(address, shape, strides, device, (out, capsule))
 
 
@@ -257,11 +259,113 @@ def _of_interface(out: Any, found: dict[str, Any], dtype: np.dtype[Any]) -> _Out
     return _Out(address, shape, tuple(strides), device, out)
 
 
+_DLPACK_NAMES = [kind + bits for kind in ("int", "uint") for bits in ("8", "16", "32", "64")]
+_DLPACK_NAMES += ["float16", "float32", "float64", "bool", "complex64", "complex128"]
+_DLPACK_NAMES += ["bfloat16", "float8_e4m3fn", "float8_e5m2"]
+
+
+def is_device_value(value: Any) -> bool:
+    """True where `value` says that it lies in a device's memory."""
+    if isinstance(value, np.ndarray):
+        return False
+    if hasattr(type(value), "__dlpack_device__"):
+        return int(value.__dlpack_device__()[0]) in (CUDA, CUDA_MANAGED)
+    return getattr(value, "__cuda_array_interface__", None) is not None
+
+
+def described(value: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and dtype of what `is_device_value`, without exporting it."""
+    if not hasattr(value, "dtype"):
+        found = value.__cuda_array_interface__
+        return tuple(found["shape"]), np.dtype(found["typestr"])
+    dtype = value.dtype
+    if not isinstance(dtype, np.dtype):
+        dtype = as_dtype(str(dtype).rpartition(".")[2])  # torch.float32
+    return tuple(int(size) for size in value.shape), dtype
+
+
+@dataclass
+class Value:
+    """Device memory with values to be written or copied; they are there in the order of the context's write stream,
+    and of `stream` where there is one."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+    device: int
+    stream: int | None
+    keep: Any
+
+    def spread(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Its strides where it is repeated to `shape`, as NumPy broadcasts."""
+        own, strides = self.shape, self.strides
+        while len(own) > len(shape) and own[0] == 1:
+            own, strides = own[1:], strides[1:]
+        missing = len(shape) - len(own)
+        if missing < 0 or any(n not in (1, wanted) for n, wanted in zip(own, shape[missing:], strict=True)):
+            raise _make(InvalidArgumentError, f"could not broadcast a value of shape {self.shape} into shape {shape}")
+        repeated = zip(own, shape[missing:], strides, strict=True)
+        return (0,) * missing + tuple(0 if n == 1 and wanted != 1 else step for n, wanted, step in repeated)
+
+
+def value_of(value: Any, context: _core.Context, stream: Any = None) -> Value:
+    """The memory behind what `is_device_value`. `stream` is the caller's, where its producer does not say it."""
+    handle = None if stream is None else as_stream(stream)
+    if hasattr(type(value), "__dlpack_device__"):
+        device = int(value.__dlpack_device__()[1])
+        ours = _core._write_stream(context, device)
+        try:
+            capsule = value.__dlpack__(stream=ours, max_version=(1, 1))
+        except TypeError:
+            capsule = value.__dlpack__(stream=ours)
+        address, shape, strides, kind, _ = _core._dlpack_view(capsule, False)
+        return Value(address, shape, strides, _dtype_of_dlpack(kind), device, handle, (value, capsule))
+    found = value.__cuda_array_interface__
+    dtype, shape = np.dtype(found["typestr"]), tuple(found["shape"])
+    strides = found.get("strides")
+    if strides is None:
+        strides = tuple(dtype.itemsize * math.prod(shape[d + 1 :]) for d in range(len(shape)))
+    address = found["data"][0]
+    device_found = _core._device_of(address) if address else _core._current_device()
+    if device_found is None:
+        raise _make(InvalidArgumentError, "the value's __cuda_array_interface__ does not point to device memory")
+    if handle is None:
+        handle = found.get("stream")
+    return Value(address, shape, tuple(strides), dtype, device_found, handle, value)
+
+
+def to_host(value: Any, context: _core.Context, stream: Any = None) -> npt.NDArray[Any]:
+    """A new ndarray with what lies in a device's memory."""
+    if isinstance(value, DeviceTensor):
+        return value.numpy()
+    there = value_of(value, context, stream)
+    made = np.empty(there.shape, there.dtype)
+    _core._device_to_host(
+        context, there.device, there.address, there.shape, there.strides, there.dtype, made.ctypes.data, there.stream
+    )
+    return made
+
+
+def _dtype_of_dlpack(kind: tuple[int, int]) -> np.dtype[Any]:
+    for name in _DLPACK_NAMES:
+        if _core._dlpack_type(_core.numpy_dtype(name)) == kind:
+            return _core.numpy_dtype(name)
+    raise _make(UnsupportedError, f"values with DLPack's type {kind} (code, bits) are not known here")
+
+
 def read(
-    array: Array, selection: Selection, out: Any, device: Any, stream: Any, threads: int, check: bool
+    array: Array,
+    selection: Selection,
+    out: Any,
+    device: Any,
+    stream: Any,
+    dtype: np.dtype[Any] | None,
+    threads: int,
+    check: bool,
 ) -> DeviceTensor:
     """`Array.read` into device memory. With `out`, everything is queued on the device when it returns."""
-    made = start(array, selection, out, device, stream, threads, check)
+    made = start(array, selection, out, device, stream, dtype, threads, check)
     if out is not None:
         if stream is None:
             made._read.wait()
@@ -271,14 +375,25 @@ def read(
 
 
 def start(
-    array: Array, selection: Selection, out: Any, device: Any, stream: Any, threads: int, check: bool
+    array: Array,
+    selection: Selection,
+    out: Any,
+    device: Any,
+    stream: Any,
+    wanted: np.dtype[Any] | None,
+    threads: int,
+    check: bool,
 ) -> DeviceTensor:
     """A read that has begun. Nothing is written before what `stream` holds now is done."""
     number = device_number(device)
+    if wanted is not None:
+        if not wanted.isnative:
+            raise _make(InvalidArgumentError, f"device memory is in this machine's byte order, {wanted} is not")
+        check_cast(array, wanted)
     handle = None if stream is None else as_stream(stream)
     target = _Out(0, (), (), number, None)
     if out is not None:
-        target = out_of(out, array.dtype, handle)
+        target = out_of(out, array.dtype if wanted is None else wanted, handle)
         if target.device != number:
             raise _make(InvalidArgumentError, f"out is on cuda:{target.device}, the read goes to cuda:{number}")
         if handle is None and not hasattr(out, "__cuda_array_interface__"):
@@ -289,7 +404,17 @@ def start(
     if fields is not None:
         raise _make(UnsupportedError, "fields of structures are read on the host only", f"array '{array.uri}'")
     begun = _core._read_to_device(
-        array, selection, number, handle, target.address, target.shape, target.strides, target.keep, threads, check
+        array,
+        selection,
+        number,
+        handle,
+        target.address,
+        target.shape,
+        target.strides,
+        target.keep,
+        threads,
+        check,
+        None if wanted == array.dtype else wanted,
     )
     return DeviceTensor(begun, out)
 
@@ -322,6 +447,14 @@ class _DeviceTicket:
         self._tensor._read.on_queued(then)
 
 
-def read_async(array: Array, selection: Selection, out: Any, device: Any, stream: Any, threads: int) -> Job:
+def read_async(
+    array: Array,
+    selection: Selection,
+    out: Any,
+    device: Any,
+    stream: Any,
+    dtype: np.dtype[Any] | None,
+    threads: int,
+) -> Job:
     """`Array.read_async` into device memory."""
-    return Job(_DeviceTicket(start(array, selection, out, device, stream, threads, False)), lambda made: made)
+    return Job(_DeviceTicket(start(array, selection, out, device, stream, dtype, threads, False)), lambda made: made)

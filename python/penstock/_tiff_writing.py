@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import numpy as np
 import numpy.typing as npt
 
-from penstock import _core
+from penstock import _core, _device
 from penstock._context import Context, current_context
 from penstock._errors import InvalidArgumentError, OutOfRangeError, UnsupportedError, _make
 from penstock._place import place_of
@@ -240,6 +240,8 @@ def create_tiff(
 ) -> Any:
     """`create_array` of a name that ends as a TIFF's: a `TiffWriter`, or the array, open, where `data` is given."""
     if data is not None:
+        if _device.is_device_value(data):
+            data = _device.to_host(data, current_context() if context is None else context)
         if not (hasattr(data, "shape") and hasattr(data, "dtype")):
             data = np.asarray(data)
         shape = data.shape if shape is None else shape

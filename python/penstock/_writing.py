@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from penstock import _core, _indexing
+from penstock import _core, _device, _indexing
 from penstock._errors import InvalidArgumentError, _make
 from penstock._indexing import Fields
 
@@ -66,6 +66,7 @@ class Writes(_Base):
         progress: Progress | None = None,
         durable: bool = False,
         write_empty_chunks: bool = False,
+        stream: Any = None,
     ) -> None:
         """Write `value` to `selection` (what `[]` takes), as `a[selection] = value` does.
 
@@ -76,7 +77,8 @@ class Writes(_Base):
         Parameters
         ----------
         value
-            Anything that NumPy would assign: it is cast to the array's dtype and broadcast.
+            Anything that NumPy would assign: it is cast to the array's dtype and broadcast. Values in a device's memory
+            (with `__dlpack__` or `__cuda_array_interface__`) come chunk by chunk and are encoded on the host.
         threads
             Encoding workers of this write; None: the context's.
         progress
@@ -86,6 +88,8 @@ class Writes(_Base):
             Return only when the device has every object, where the store can tell.
         write_empty_chunks
             Also store chunks that hold nothing but the fill value, bit for bit; else they are left out.
+        stream
+            Of values in a device's memory: the stream that makes them, where `value` does not say it itself.
 
         Raises
         ------
@@ -97,7 +101,13 @@ class Writes(_Base):
         After an error every object has its old value or its new one; the notes name the first that was not written,
         and say how many were.
         """
-        self._write(selection, value, _check_threads(threads), progress, durable, write_empty_chunks)
+        workers = _check_threads(threads)
+        if stream is None:
+            self._write(selection, value, workers, progress, durable, write_empty_chunks)
+        elif _device.is_device_value(value):
+            self._write_from_device(selection, value, workers, progress, durable, write_empty_chunks, stream)
+        else:
+            raise _make(InvalidArgumentError, "streams belong to devices: the value is in host memory")
 
     def set_basic_selection(
         self, selection: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None
@@ -143,9 +153,35 @@ class Writes(_Base):
         if _indexing.check_fields(self, fields) is not None:
             # The other fields keep what they have; somebody else's write between this read and the write is lost.
             items = np.asarray(self._read(selection, 0, None))
+            if _device.is_device_value(value):
+                value = _device.to_host(value, _core._context_of(self))
             items[fields if isinstance(fields, str) else list(fields or ())] = value
             value = items
         self._write(selection, value, threads, progress, durable, write_empty_chunks)
+
+    def _write_from_device(
+        self,
+        key: Any,
+        value: Any,
+        threads: int,
+        progress: Progress | None,
+        durable: bool,
+        write_empty_chunks: bool,
+        stream: Any = None,
+    ) -> None:
+        # What the device does not gather or cast comes to the host as it is.
+        how: tuple[Any, ...] = (threads, progress, durable, write_empty_chunks)
+        context = _core._context_of(self)
+        selection, fields = self._prepare(key)  # type: ignore[attr-defined]
+        ranges, shape = (None, ()) if fields is not None else self._resolve(selection)
+        if fields is None and self.dtype.kind not in "OT":
+            there = _device.value_of(value, context, stream)
+            same = there.dtype == self.dtype
+            if same or (ranges is not None and _core._device_converts(there.dtype, self.dtype)):
+                memory = (there.address, there.spread(shape), there.dtype, there.device)
+                self._write_device(selection, memory, there.stream, *how)
+                return
+        self._set(selection, _device.to_host(value, context, stream), fields, *how)
 
     def _write_fancy(
         self,
@@ -187,7 +223,7 @@ class Writes(_Base):
         they fill in part is read and put together anew by the next call: `appender` gathers rows and avoids that.
         Appenders of all processes take turns.
         """
-        items = np.asarray(data)
+        items = np.asarray(_device.to_host(data, _core._context_of(self)) if _device.is_device_value(data) else data)
         axis = operator.index(axis)
         if not -len(self.shape) <= axis < len(self.shape):
             raise _make(InvalidArgumentError, f"axis {axis} is out of bounds for array of dimension {len(self.shape)}")
@@ -231,7 +267,8 @@ class Appender:
         """Take rows; whole shards of them are written at once. What is held back is a copy."""
         if self._closed:
             raise _make(InvalidArgumentError, "this appender is closed")
-        items = np.asarray(rows).astype(self._array.dtype, copy=False)
+        here = _device.to_host(rows, _core._context_of(self._array)) if _device.is_device_value(rows) else rows
+        items = np.asarray(here).astype(self._array.dtype, copy=False)
         shape = self._array.shape
         if items.ndim != len(shape) or any(items.shape[d] != shape[d] for d in range(len(shape)) if d != self._axis):
             raise _make(

@@ -83,6 +83,7 @@ class Batches(data.IterableDataset):  # type: ignore[misc]
     than there are ranks, is left out in that epoch.
 
     `shuffle` draws a new order from `seed` in each epoch; `set_epoch` says which one it is, as samplers' does.
+    `device` is that of `penstock.batches`; a loader's workers and CUDA need `multiprocessing_context="spawn"`.
     """
 
     def __init__(
@@ -97,8 +98,10 @@ class Batches(data.IterableDataset):  # type: ignore[misc]
         depth: int = 2,
         rank: int | None = None,
         world_size: int | None = None,
+        device: str | None = None,
     ) -> None:
         CropReader(arrays, dtype)  # says what is wrong here, not in a worker
+        self._device = device
         self._arrays = arrays
         self._samples = samples if samples is not None else _rows_of(arrays)
         self._batch_size, self._dtype, self._drop_last, self._depth = batch_size, dtype, drop_last, depth
@@ -126,7 +129,7 @@ class Batches(data.IterableDataset):  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[torch.Tensor]:
         samples = (self._samples[i] for i in self._mine())
-        options: dict[str, Any] = {"depth": self._depth, "drop_last": self._drop_last}
+        options: dict[str, Any] = {"depth": self._depth, "drop_last": self._drop_last, "device": self._device}
         for batch in batches(self._arrays, samples, self._batch_size, self._dtype, **options):
             yield as_tensor(batch)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,19 @@ class DeviceArray:
         """The values, once all streams are through."""
         memory = self.cuda.peek(self.base, (self.bytes,), np.uint8)
         return np.ndarray(self.shape, self.dtype, memory, self.address - self.base, self.strides)
+
+
+def assert_warm(cuda: FakeCuda, work: Callable[[], object], calls: Iterable[str]) -> None:
+    """Once warm, `work` makes none of these calls: what runs at the same time differs, so warmth may take a while."""
+    counts: dict[str, int] = {}
+    for _ in range(40):
+        cuda.reset()
+        for _ in range(4):
+            work()
+        counts = {call: cuda.count(call) for call in calls}
+        if not any(counts.values()):
+            return
+    raise AssertionError(f"still called: {counts}")
 
 
 @pytest.fixture(scope="session")

@@ -50,7 +50,18 @@ print(float(a[1, 1]))
     assert value == "51.0"
 
 
-@pytest.mark.parametrize("cases", ["device_cases.py", "device_parity_cases.py", "device_zarr_cases.py"])
+@pytest.mark.parametrize(
+    "cases",
+    [
+        "device_cases.py",
+        "device_parity_cases.py",
+        "device_zarr_cases.py",
+        "device_convert_cases.py",
+        "device_batches_cases.py",
+        "device_write_cases.py",
+        "device_allocator_cases.py",
+    ],
+)
 def test_cases_against_the_fake_driver(cases: str) -> None:
     if not LIBRARY.exists():
         pytest.skip(f"the fake CUDA driver is not built: {LIBRARY}")

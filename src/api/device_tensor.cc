@@ -8,6 +8,7 @@
 #include "api/read_source.h"
 #include "base/checked.h"
 #include "cuda/decode/nvcomp.h"
+#include "cuda/device_values.h"
 #include "cuda/driver.h"
 #include "engine/context_state.h"
 
@@ -41,14 +42,7 @@ result<> check_request(const array_state& state, const resolved_selection& which
   if (state.type.variable_length())
     return error(errc::unsupported,
                  fmt::format("items of variable length ({}) cannot be read into device memory", state.type.name()));
-  if (state.shape.size() > kMaxDeviceRank)
-    return error(errc::unsupported, fmt::format("reads into device memory take at most {} dimensions, the array has {}",
-                                                kMaxDeviceRank, state.shape.size()));
   if (!out) return {};
-  if (out->space != memory_space::cuda) return error(errc::invalid_argument, "out is not device memory");
-  if (!(out->type == state.type))
-    return error(errc::invalid_argument,
-                 fmt::format("out has dtype {}, the array {}", out->type.name(), state.type.name()));
   if (!(out->extents == which.shape))
     return error(errc::invalid_argument,
                  fmt::format("out has shape {}, the selection {}", to_string(out->extents), to_string(which.shape)));
@@ -64,8 +58,9 @@ result<std::shared_ptr<cuda::device_engine>> device_tensor_state::engine_of(cont
     PENSTOCK_ASSIGN(library, device::nvcomp::load(options.nvcomp_library));
   }
   const auto make = [&]() -> result<std::shared_ptr<device_service>> {
-    PENSTOCK_ASSIGN(auto made, cuda::device_engine::make(
-                                   device, {options.page_locked_bytes, options.device_memory_bytes, library}));
+    PENSTOCK_ASSIGN(auto made,
+                    cuda::device_engine::make(device, {options.page_locked_bytes, options.device_memory_bytes, library,
+                                                       options.device_allocator}));
     return std::shared_ptr<device_service>(std::move(made));
   };
   PENSTOCK_ASSIGN(auto service, state.device(device, make));
@@ -75,35 +70,58 @@ result<std::shared_ptr<cuda::device_engine>> device_tensor_state::engine_of(cont
 result<> device_tensor_state::begin(const resolved_selection& which, const std::optional<tensor_view>& out,
                                     const device_read_options& options) {
   PENSTOCK_TRY(check_request(*from_, which, out));
-  std::vector<cuda::event_ref> starts;
-  if (out) {
-    view_ = *out;
-  } else {
-    PENSTOCK_ASSIGN(const std::uint64_t bytes, bytes_of(which.shape, from_->type.item_bytes()));
-    const cuda::current_context current(engine_->api(), engine_->context());
-    if (bytes != 0) {
-      PENSTOCK_ASSIGN(block_, engine_->results().take(bytes));
-    }
-    view_ = tensor_view::contiguous(reinterpret_cast<void*>(block_.address), from_->type, which.shape);
-    view_.space = memory_space::cuda;
-  }
+  PENSTOCK_TRY(take_memory(which.shape, options.type ? *options.type : from_->type, out));
   if (is_empty(which.shape)) return {};
+  source from = source_of(*from_, which, view_.strides, view_.data);
+  return begin({&from, 1}, from_, "array '" + from_->uri + "'", options);
+}
+
+result<> device_tensor_state::take_memory(const extents& shape, const dtype& type,
+                                          const std::optional<tensor_view>& out) {
+  if (out) {
+    if (out->space != memory_space::cuda) return error(errc::invalid_argument, "out is not device memory");
+    if (!(out->type == type))
+      return error(errc::invalid_argument,
+                   fmt::format("out has dtype {}, the values {}", out->type.name(), type.name()));
+    view_ = *out;
+    return {};
+  }
+  PENSTOCK_ASSIGN(const std::uint64_t bytes, bytes_of(shape, type.item_bytes()));
+  const cuda::current_context current(engine_->api(), engine_->context());
+  if (bytes != 0) {
+    PENSTOCK_ASSIGN(block_, engine_->results().take(bytes));
+  }
+  view_ = tensor_view::contiguous(reinterpret_cast<void*>(block_.address), type, shape);
+  view_.space = memory_space::cuda;
+  return {};
+}
+
+result<> device_tensor_state::begin(std::span<source> sources, std::shared_ptr<const void> keep_alive, std::string note,
+                                    const device_read_options& options) {
+  for (const source& each : sources) {
+    if (each.layout->grid().rank() > kMaxDeviceRank)
+      return error(errc::unsupported,
+                   fmt::format("reads into device memory take at most {} dimensions, the array has {}", kMaxDeviceRank,
+                               each.layout->grid().rank()));
+  }
+  std::vector<cuda::event_ref> starts;
   if (options.stream) {
     PENSTOCK_ASSIGN(const cuda::stream_ref stream, stream_of(*options.stream));
     PENSTOCK_ASSIGN(const cuda::event_ref event, engine_->take_event_at(stream));
     starts.push_back(event);
   }
   context_state& state = from_->context->state();
-  PENSTOCK_ASSIGN(read_, cuda::device_read::make(engine_, state, std::move(starts), block_.ready));
-  source from = source_of(*from_, which, view_.strides, view_.data);
-  from.space = memory_space::cuda;
+  PENSTOCK_ASSIGN(auto made, cuda::device_read::make(engine_, state, std::move(starts), block_.ready));
+  PENSTOCK_TRY(made->convert(sources, view_.type));
+  for (source& each : sources) each.space = memory_space::cuda;
+  read_ = std::move(made);
   read_job::settings settings;
   settings.workers = options.threads == 0 ? state.threads() : std::min(options.threads, kMaxWorkers);
   settings.io_concurrency = state.io_concurrency();
   settings.limits.trim_cells = false;  // a cell's move begins at the cell
-  settings.keep_alive = from_;
-  settings.note = "array '" + from_->uri + "'";
-  read_->start({&from, 1}, std::move(settings), state);
+  settings.keep_alive = std::move(keep_alive);
+  settings.note = std::move(note);
+  read_->start(sources, std::move(settings), state);
   return {};
 }
 
@@ -166,9 +184,8 @@ result<> device_tensor::copy_to_host(std::byte* to) {
   const std::uint32_t item_bytes = from.type.item_bytes();
   PENSTOCK_ASSIGN(const std::uint64_t bytes, bytes_of(from.extents, item_bytes));
   if (bytes == 0) return {};
-  if (from.strides != c_order_strides(from.extents, item_bytes))
-    return error(errc::unsupported, "only contiguous device memory is copied to the host, so far");
-  return state_->engine_->copy_out(to, reinterpret_cast<cuda::device_address>(from.data), bytes);
+  PENSTOCK_TRY(state_->engine_->begin_write(std::nullopt));
+  return cuda::copy_to_host(*state_->engine_, from, to);
 }
 
 namespace {
@@ -240,6 +257,25 @@ result<device_stream> device_stream::make(int device) {
 }
 
 stream_handle device_stream::handle() const noexcept { return reinterpret_cast<stream_handle>(state_->stream); }
+
+result<stream_handle> write_stream(penstock::context& with, int device) {
+  PENSTOCK_ASSIGN(const auto engine, device_tensor_state::engine_of(with.state(), device));
+  return reinterpret_cast<stream_handle>(engine->write_stream());
+}
+
+result<> copy_to_host(penstock::context& with, int device, const tensor_view& from, std::byte* to,
+                      std::optional<stream_handle> stream) {
+  PENSTOCK_ASSIGN(const auto engine, device_tensor_state::engine_of(with.state(), device));
+  std::optional<cuda::stream_ref> after;
+  if (stream) {
+    PENSTOCK_ASSIGN(after, stream_of(*stream));
+  }
+  if (is_empty(from.extents)) return {};
+  PENSTOCK_TRY(engine->begin_write(after));
+  return cuda::copy_to_host(*engine, from, to);
+}
+
+bool device_converts(const dtype& from, const dtype& to) { return cuda::conversion_of(from, to).ok(); }
 
 result<int> device_count() {
   PENSTOCK_ASSIGN(const cuda::driver* const with, cuda::load_driver());

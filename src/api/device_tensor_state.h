@@ -2,9 +2,13 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <penstock/device.h>
+#include <penstock/plan.h>
 #include "cuda/device_engine.h"
 #include "cuda/device_read.h"
 
@@ -22,6 +26,11 @@ class device_tensor_state {
   /// The device's engine of the array's context.
   static result<std::shared_ptr<cuda::device_engine>> engine_of(context_state& state, int device);
   result<> begin(const resolved_selection& which, const std::optional<tensor_view>& out,
+                 const device_read_options& options);
+  /// `view_` becomes `out`, or memory of the pool.
+  result<> take_memory(const extents& shape, const dtype& type, const std::optional<tensor_view>& out);
+  /// Starts a read of sources whose targets lie in `view_`.
+  result<> begin(std::span<source> sources, std::shared_ptr<const void> keep_alive, std::string note,
                  const device_read_options& options);
   result<> order(stream_handle stream);
 

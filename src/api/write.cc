@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 
 #include "api/array_state.h"
+#include "api/device_tensor_state.h"
 #include "api/metadata_edit.h"
 #include "api/read_source.h"
+#include "base/checked.h"
+#include "cuda/device_values.h"
 #include "engine/write_job.h"
 
 namespace penstock::inline v0 {
@@ -22,8 +25,9 @@ constexpr unsigned kMaxWorkers = 1024;
 result<> check_value(const array_state& state, const extents& shape, const tensor_view& value) {
   if (state.layout->assembler() == nullptr)
     return error(errc::read_only, fmt::format("arrays of format {} are only read", state.format));
-  if (value.space != memory_space::host) return error(errc::unsupported, "writes come from host memory only, so far");
-  if (!(value.type == state.type))
+  if (value.space == memory_space::cuda) {
+    PENSTOCK_TRY(cuda::conversion_of(value.type, state.type));
+  } else if (!(value.type == state.type))
     return error(errc::invalid_argument,
                  fmt::format("the value has dtype {}, the array {}", value.type.name(), state.type.name()));
   if (!(value.extents == shape))
@@ -55,13 +59,15 @@ unsigned useful_workers(const write_job& job, const store& to, unsigned workers)
   return static_cast<unsigned>(std::min<std::uint64_t>(workers, objects / 2));
 }
 
-result<> run(const array_state& state, const source& from, const write_options& options) {
+result<> run(const array_state& state, const source& from, const write_options& options,
+             cell_source* values = nullptr) {
   const borrowed_job job(state.context->state());
   write_job::settings settings;
   settings.workers = options.threads == 0 ? state.context->threads() : std::min(options.threads, kMaxWorkers);
   settings.to = &writable_store(state);
   settings.durable = options.durable;
   settings.write_empty_chunks = options.write_empty_chunks;
+  settings.values = values;
   job->begin(from, settings);
   std::function<void()> poll;
   if (options.progress) {
@@ -75,8 +81,41 @@ result<> run(const array_state& state, const source& from, const write_options& 
   // What was written before a failure is to be seen too.
   auto flushed = settings.to->flush();
   if (done.ok()) done = std::move(flushed);
-  if (!done.ok()) return name_array(std::move(done).error(), state);
-  return {};
+  return done;
+}
+
+result<> named(result<> done, const array_state& state) {
+  if (done.ok()) return done;
+  return name_array(std::move(done).error(), state);
+}
+
+// Values in device memory come cell by cell; all at once where the selection is no box.
+result<> run_from_device(const array_state& state, const resolved_selection& which, const tensor_view& value,
+                         const write_options& options) {
+  int device = options.device;
+  if (device < 0) {
+    PENSTOCK_ASSIGN(const std::optional<int> found, device_of(reinterpret_cast<std::uintptr_t>(value.data)));
+    if (!found) return error(errc::invalid_argument, "the value is said to be in device memory, and is not");
+    device = *found;
+  }
+  PENSTOCK_ASSIGN(const cuda::conversion how, cuda::conversion_of(value.type, state.type));
+  PENSTOCK_ASSIGN(const auto engine, device_tensor_state::engine_of(state.context->state(), device));
+  std::optional<cuda::stream_ref> stream;
+  if (options.stream) stream = reinterpret_cast<cuda::stream_ref>(*options.stream);
+  PENSTOCK_TRY(engine->begin_write(stream));
+  if (!which.indexed) {
+    cuda::device_values values(engine, how);
+    return run(state, source_of(state, which, value.strides, value.data), options, &values);
+  }
+  if (how.converts())
+    return error(errc::unsupported, "values in device memory are converted on their way to slices only");
+  std::uint64_t bytes = value.type.item_bytes();
+  for (const std::uint64_t each : value.extents)
+    if (!checked_mul(bytes, each, bytes)) return error(errc::resource_exhausted, "the value has more than 2^64 bytes");
+  PENSTOCK_ASSIGN(const output_block here, state.context->state().outputs().take(bytes));
+  PENSTOCK_TRY(cuda::copy_to_host(*engine, value, here.data()));
+  return run(state, source_of(state, which, c_order_strides(value.extents, value.type.item_bytes()), here.data()),
+             options);
 }
 
 }  // namespace
@@ -99,7 +138,12 @@ result<> array::write(const resolved_basic& which, const tensor_view& value, con
   if (auto checked = check_value(*state_, which.shape, value); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
   if (is_empty(which.shape)) return {};
-  return run(*state_, source_of(*state_, which, value.strides, value.data), options);
+  if (value.space == memory_space::cuda) {
+    resolved_selection box;
+    static_cast<resolved_basic&>(box) = which;
+    return named(run_from_device(*state_, box, value, options), *state_);
+  }
+  return named(run(*state_, source_of(*state_, which, value.strides, value.data), options), *state_);
 }
 
 result<> array::write(const resolved_selection& which, const tensor_view& value, const write_options& options) const {
@@ -107,7 +151,8 @@ result<> array::write(const resolved_selection& which, const tensor_view& value,
   if (auto checked = check_value(*state_, which.shape, value); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
   if (is_empty(which.shape)) return {};
-  return run(*state_, source_of(*state_, which, value.strides, value.data), options);
+  if (value.space == memory_space::cuda) return named(run_from_device(*state_, which, value, options), *state_);
+  return named(run(*state_, source_of(*state_, which, value.strides, value.data), options), *state_);
 }
 
 }  // namespace penstock::inline v0

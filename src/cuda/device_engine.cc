@@ -9,6 +9,7 @@
 #include "cuda/device_read.h"
 #include "cuda/device_tables.h"
 #include "cuda/kernel_image.h"
+#include "cuda/move_plan.h"
 #include "engine/read_job.h"
 
 namespace penstock::inline v0::cuda {
@@ -22,6 +23,8 @@ constexpr std::size_t kMostCells = 2048;
 /// A device that has nothing to do is given a smaller wave than that.
 constexpr std::size_t kFewestCells = 256;
 constexpr std::size_t kReportsAtOnce = 64;
+/// Device memory that each stream of writes gathers into.
+constexpr std::uint64_t kStagingBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kAlignment = 256;
 constexpr unsigned kCopyNumber = 31;  // the copy stream, beside the decode streams, in a read's set
 
@@ -55,6 +58,11 @@ result<std::shared_ptr<device_engine>> device_engine::make(int ordinal, const de
   PENSTOCK_TRY(with->check(with->primary_context_retain(&context, device), "cuDevicePrimaryCtxRetain"));
   std::shared_ptr<device_engine> made(new device_engine(*with, ordinal, context, options));
   PENSTOCK_TRY(made->start());
+  if (options.allocator) {
+    const current_context current(*with, context);
+    PENSTOCK_TRY(with->check(with->stream_create(&made->peer_, kStreamNonBlocking), "cuStreamCreate"));
+    made->pool_.use(options.allocator, ordinal, made->peer_);
+  }
   return made;
 }
 
@@ -75,6 +83,7 @@ result<> device_engine::start() {
       driver_.check(driver_.module_load(&module_, image.empty() ? static_cast<const void*>(nothing) : image.data()),
                     "cuModuleLoadData"));
   PENSTOCK_TRY(driver_.check(driver_.module_get_function(&move_, module_, kMoveKernel), "cuModuleGetFunction"));
+  PENSTOCK_TRY(driver_.check(driver_.module_get_function(&gather_, module_, kGatherKernel), "cuModuleGetFunction"));
   for (int i = 0; i < device::kKernels; ++i) {
     PENSTOCK_TRY(driver_.check(
         driver_.module_get_function(&decoders_[i], module_, device::kernel_name(static_cast<device::kernel_id>(i))),
@@ -87,6 +96,7 @@ result<> device_engine::start() {
   PENSTOCK_TRY(make_stream(tell_));
   for (stream_ref& each : decode_) PENSTOCK_TRY(make_stream(each));
   for (stream_ref& each : result_) PENSTOCK_TRY(make_stream(each));
+  for (stream_ref& each : write_) PENSTOCK_TRY(make_stream(each));
   const auto make_event = [&](event_ref& out, unsigned flags) {
     return driver_.check(driver_.event_create(&out, flags), "cuEventCreate");
   };
@@ -111,7 +121,8 @@ device_engine::~device_engine() {
   {
     const current_context current(driver_, context_);
     // Host functions that are still to come would find nobody.
-    for (const stream_ref each : {copy_, decode_[0], decode_[1], result_[0], result_[1], result_[2], result_[3], tell_})
+    for (const stream_ref each : {copy_, decode_[0], decode_[1], result_[0], result_[1], result_[2], result_[3], tell_,
+                                  peer_, write_[0], write_[1]})
       if (each != nullptr) driver_.stream_synchronize(each);
     for (const auto& each : waves_) {
       if (each->memory.address != 0) driver_.mem_free(each->memory.address);
@@ -121,6 +132,8 @@ device_engine::~device_engine() {
            {each->copied, each->done, each->marks[0], each->marks[1], each->marks[2], each->marks[3]})
         if (event != nullptr) driver_.event_destroy(event);
     }
+    for (const wave_memory& each : staging_)
+      if (each.address != 0) driver_.mem_free(each.address);
     for (std::size_t i = 0; i < reports_.size(); ++i) {
       if (reports_[i]->done != nullptr) driver_.event_destroy(reports_[i]->done);
       if (i % kReportsAtOnce != 0) continue;
@@ -130,7 +143,8 @@ device_engine::~device_engine() {
     for (const event_ref each : free_events_) driver_.event_destroy(each);
     for (const event_ref each : {order_, origin_})
       if (each != nullptr) driver_.event_destroy(each);
-    for (const stream_ref each : {copy_, decode_[0], decode_[1], result_[0], result_[1], result_[2], result_[3], tell_})
+    for (const stream_ref each : {copy_, decode_[0], decode_[1], result_[0], result_[1], result_[2], result_[3], tell_,
+                                  peer_, write_[0], write_[1]})
       if (each != nullptr) driver_.stream_destroy(each);
     if (module_ != nullptr) driver_.module_unload(module_);
     pool_.clear();
@@ -197,9 +211,8 @@ void device_engine::give_report(report_slot* slot) noexcept {
   free_reports_.push_back(slot);
 }
 
-result<event_ref> device_engine::take_event_at(stream_ref stream) {
-  const current_context current(driver_, context_);
-  const std::lock_guard lock(mutex_);
+// Needs the lock.
+result<event_ref> device_engine::new_event() {
   event_ref event = nullptr;
   if (free_events_.empty()) {
     PENSTOCK_TRY(driver_.check(driver_.event_create(&event, kEventDisableTiming), "cuEventCreate"));
@@ -207,6 +220,13 @@ result<event_ref> device_engine::take_event_at(stream_ref stream) {
     event = free_events_.back();
     free_events_.pop_back();
   }
+  return event;
+}
+
+result<event_ref> device_engine::take_event_at(stream_ref stream) {
+  const current_context current(driver_, context_);
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_ASSIGN(const event_ref event, new_event());
   if (const driver_status status = driver_.event_record(event, stream); status != kSuccess) {
     free_events_.push_back(event);
     return driver_.failure(status, "cuEventRecord").note("on the stream that was given");
@@ -239,10 +259,10 @@ result<bool> device_engine::submit(device_read& read, parcel& what) {
     staged = staged || !each.plain;
     if (each.chain->decodes_on_device() && !each.direct) scratch += round_up(each.decoded_bytes);
   }
+  device_wave* wave = nullptr;
   if (staged) {
-    PENSTOCK_ASSIGN(device_wave* const wave, open_wave(round_up(what.bytes), scratch));
+    PENSTOCK_ASSIGN(wave, open_wave(round_up(what.bytes), scratch));
     if (wave == nullptr) return false;
-    PENSTOCK_TRY(copy_staged(read, what, *wave));
   }
   {
     const nvtx_scope range(nvtx_name::transfer);
@@ -312,16 +332,70 @@ bool device_engine::record_end(event_ref event, const device_read* read, std::sp
   return driver_.event_record(event, end) == kSuccess;
 }
 
-result<> device_engine::copy_out(void* to, device_address from, std::uint64_t bytes) {
+// ---- writes ----
+
+result<> device_engine::begin_write(std::optional<stream_ref> stream) {
   const current_context current(driver_, context_);
-  stream_ref stream = nullptr;
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_TRY(healthy());
+  PENSTOCK_TRY(check(driver_.event_record(order_, write_[0]), "cuEventRecord"));
+  for (unsigned i = 1; i < kWriteStreams; ++i)
+    PENSTOCK_TRY(check(driver_.stream_wait_event(write_[i], order_, 0), "cuStreamWaitEvent"));
+  if (!stream) return {};
+  if (const driver_status status = driver_.event_record(order_, *stream); status != kSuccess)
+    return driver_.failure(status, "cuEventRecord").note("on the stream that was given");
+  for (const stream_ref each : write_)
+    PENSTOCK_TRY(check(driver_.stream_wait_event(each, order_, 0), "cuStreamWaitEvent"));
+  return {};
+}
+
+result<> device_engine::gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first,
+                               std::uint64_t count, std::byte* to) {
+  const current_context current(driver_, context_);
+  event_ref ended = nullptr;
+  result<> queued;
   {
     const std::lock_guard lock(mutex_);
     PENSTOCK_TRY(healthy());
-    stream = result_[next_result_++ % kResultStreams];
+    PENSTOCK_ASSIGN(ended, new_event());
+    const unsigned which = next_write_++ % kWriteStreams;
+    queued = queue_gather(item, axes, first, count, to, which);
+    if (queued.ok()) queued = check(driver_.event_record(ended, write_[which]), "cuEventRecord");
   }
-  PENSTOCK_TRY(driver_.check(driver_.copy_to_host(to, from, bytes, stream), "cuMemcpyDtoHAsync"));
-  return driver_.check(driver_.stream_synchronize(stream), "cuStreamSynchronize");
+  if (queued.ok()) queued = driver_.check(driver_.event_synchronize(ended), "cuEventSynchronize");
+  give_event(ended);
+  return queued;
+}
+
+result<> device_engine::queue_gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first,
+                                     std::uint64_t count, std::byte* to, unsigned which) {
+  const stream_ref stream = write_[which];
+  const std::uint64_t unit = item.unit_bytes;
+  const bool follows = axes.empty() || (axes.size() == 1 && axes[0].from_step == static_cast<std::int64_t>(unit));
+  if (follows && item.convert_from == number_kind::none)
+    return check(driver_.copy_to_host(to, item.from + first * unit, count * unit, stream), "cuMemcpyDtoHAsync");
+  if (axes.size() > kMaxGatherAxes) return error(errc::unsupported, "the values have too many dimensions");
+  wave_memory& staging = staging_[which];
+  PENSTOCK_TRY(grow(staging, std::min(kStagingBytes, std::max<std::uint64_t>(wave_limit_, kAlignment))));
+  gather_parameters with;
+  with.item = item;
+  with.tile_units = tile_units(item);
+  std::copy(axes.begin(), axes.end(), with.axes);
+  const std::uint64_t most = staging.bytes / unit;
+  // The stream's order keeps the next piece from the staging memory until this one is copied.
+  for (std::uint64_t done = 0; done < count; done += most) {
+    const std::uint64_t units = std::min(most, count - done);
+    with.first = first + done;
+    with.end = with.first + units;
+    with.item.to = staging.address - with.first * unit;
+    const auto blocks = static_cast<unsigned>((units + with.tile_units - 1) / with.tile_units);
+    void* arguments[] = {&with};
+    PENSTOCK_TRY(check(driver_.launch_kernel(gather_, blocks, 1, 1, kMoveThreads, 1, 1, 0, stream, arguments, nullptr),
+                       "cuLaunchKernel"));
+    PENSTOCK_TRY(
+        check(driver_.copy_to_host(to + done * unit, staging.address, units * unit, stream), "cuMemcpyDtoHAsync"));
+  }
+  return {};
 }
 
 // ---- waves ----
@@ -390,7 +464,7 @@ result<> device_engine::copy_staged(device_read& read, parcel& what, device_wave
       }
     }
     const std::span<const std::byte> bytes(what.data() + each.offset, static_cast<std::size_t>(each.length));
-    auto added = add_cell(wave, each, what.axes, {bytes, base + each.offset, decoded}, read.report().device);
+    auto added = add_cell(wave, what, each, {bytes, base + each.offset, decoded}, read.report().device);
     // The host has the last word: it decodes the cell, or says what is wrong with it.
     if (added.ok()) continue;
     read.refuse(each, bytes, std::move(added).error());
@@ -480,6 +554,7 @@ result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {
     }
   }
   if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[2], stream), "cuEventRecord"));
+  const nvtx_scope range(nvtx_name::scatter);
   move_parameters parameters = move_parameters_of(wave, layout);
   void* arguments[] = {&parameters};
   if (!wave.tiles.empty())
@@ -567,7 +642,6 @@ void device_engine::remove_listener(read_job* job) noexcept {
 
 // Turns a wave's events into rows of the profile that was under way.
 void device_engine::record_profile(device_wave& wave) noexcept {
-  const nvtx_scope range(nvtx_name::scatter);
   if (!wave.profile) return;
   std::uint64_t at[4] = {};
   const current_context current(driver_, context_);

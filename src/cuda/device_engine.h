@@ -26,9 +26,10 @@ class read_job;
 namespace penstock::inline v0::cuda {
 
 struct device_options {
-  std::uint64_t page_locked_bytes = 0;      ///< 0: 256 MiB
-  std::uint64_t device_memory_bytes = 0;    ///< of waves; 0: an eighth of the device's, at most 6 GiB
-  const device::nvcomp* library = nullptr;  ///< decodes what it takes; null: our own decoders do
+  std::uint64_t page_locked_bytes = 0;          ///< 0: 256 MiB
+  std::uint64_t device_memory_bytes = 0;        ///< of waves; 0: an eighth of the device's, at most 6 GiB
+  const device::nvcomp* library = nullptr;      ///< decodes what it takes; null: our own decoders do
+  std::shared_ptr<device_allocator> allocator;  ///< of results; null: the engine's pool
 };
 
 /// Where a read's outcome is kept on the device and on the host, and the event that ends it.
@@ -82,8 +83,13 @@ class device_engine final : public device_service, public std::enable_shared_fro
   /// Records in `event` the end of a read and of what `users`, to whom its memory was handed, were given so far. False:
   /// that cannot be told.
   bool record_end(event_ref event, const device_read* read, std::span<const stream_ref> users);
-  /// Copies to the host and waits for it. What writes the memory must have ended.
-  result<> copy_out(void* to, device_address from, std::uint64_t bytes);
+  /// The stream that values to be written are ordered on: their producer makes it wait for them.
+  stream_ref write_stream() const noexcept { return write_[0]; }
+  /// What `gather` takes from now on comes after what `write_stream` holds, and after what `stream` does.
+  result<> begin_write(std::optional<stream_ref> stream);
+  /// Copies units [first, first + count) of an item, which lie in C order from its `to` on, to host memory, and waits.
+  result<> gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first, std::uint64_t count,
+                  std::byte* to);
 
   bool is_broken() {
     const std::lock_guard lock(mutex_);
@@ -103,6 +109,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   static constexpr unsigned kDecodeStreams = 2;
   static constexpr unsigned kResultStreams = 4;
   static constexpr unsigned kWaves = 3;
+  static constexpr unsigned kWriteStreams = 2;
 
   // What the host is told of: a block of the ring that was copied, or a wave that has ended.
   struct news {
@@ -115,6 +122,9 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> start();
   result<> check(driver_status status, std::string_view call);
   result<> healthy() const;
+  result<event_ref> new_event();
+  result<> queue_gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first,
+                        std::uint64_t count, std::byte* to, unsigned which);
 
   result<device_wave*> open_wave(std::uint64_t encoded_bytes, std::uint64_t scratch_bytes);
   result<> grow(wave_memory& memory, std::uint64_t bytes);
@@ -139,15 +149,17 @@ class device_engine final : public device_service, public std::enable_shared_fro
   page_locked_ring ring_;
   device_pool pool_;
   module_ref module_ = nullptr;
-  function_ref move_ = nullptr;
+  function_ref move_ = nullptr, gather_ = nullptr;
   function_ref decoders_[device::kKernels] = {};
 
   std::mutex mutex_;  // of what follows, and of the order of calls on the streams
   std::optional<error> broken_;
   stream_ref copy_ = nullptr, tell_ = nullptr;
-  stream_ref decode_[kDecodeStreams] = {}, result_[kResultStreams] = {};
-  unsigned next_decode_ = 0, next_result_ = 0;
-  event_ref order_ = nullptr;  // recorded and waited for at once
+  stream_ref peer_ = nullptr;  // of another library's allocator: in whose order it gives and takes; null: none
+  stream_ref decode_[kDecodeStreams] = {}, result_[kResultStreams] = {}, write_[kWriteStreams] = {};
+  unsigned next_decode_ = 0, next_result_ = 0, next_write_ = 0;
+  wave_memory staging_[kWriteStreams];  // what a write's stream gathers into, in its order
+  event_ref order_ = nullptr;           // recorded and waited for at once
   event_ref origin_ = nullptr;
   std::chrono::steady_clock::time_point origin_time_;
   std::vector<std::unique_ptr<device_wave>> waves_;

@@ -20,7 +20,54 @@ constexpr std::uint64_t size_class(std::uint64_t bytes) {
 
 device_pool::~device_pool() { clear(); }
 
+// The peer may be anything, and slow: no lock is held while it is called.
+result<device_block> device_pool::take_of_peer(std::uint64_t bytes) {
+  device_block made;
+  made.bytes = bytes;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_events_.empty()) {
+      made.ready = idle_events_.back();
+      idle_events_.pop_back();
+    }
+  }
+  const auto keep_event = [&] {
+    const std::lock_guard lock(mutex_);
+    idle_events_.push_back(made.ready);
+  };
+  PENSTOCK_TRY(event_of(made));
+  auto address = peer_->allocate(bytes, device_, reinterpret_cast<std::uintptr_t>(peer_stream_));
+  if (!address.ok() || *address == 0) {
+    keep_event();
+    error why =
+        address.ok() ? error(errc::resource_exhausted, "the allocator gave no memory") : std::move(address).error();
+    return std::move(why).note(
+        fmt::format("taking {} bytes of device memory for a result, of the context's allocator", bytes));
+  }
+  made.address = *address;
+  {
+    const std::lock_guard lock(mutex_);
+    held_ += bytes;
+  }
+  // What the peer's memory was used for before may still be queued there.
+  auto recorded = driver_.check(driver_.event_record(made.ready, peer_stream_), "cuEventRecord");
+  if (!recorded.ok()) {
+    give_to_peer(made);
+    return std::move(recorded).error();
+  }
+  return made;
+}
+
+void device_pool::give_to_peer(const device_block& block) noexcept {
+  if (block.ready != nullptr) driver_.stream_wait_event(peer_stream_, block.ready, 0);
+  peer_->release(block.address, block.bytes, device_, reinterpret_cast<std::uintptr_t>(peer_stream_));
+  const std::lock_guard lock(mutex_);
+  held_ -= block.bytes;
+  if (block.ready != nullptr) idle_events_.push_back(block.ready);
+}
+
 result<device_block> device_pool::take(std::uint64_t bytes) {
+  if (peer_) return take_of_peer(bytes);
   const std::uint64_t size = size_class(bytes);
   const std::lock_guard lock(mutex_);
   const auto best = std::find_if(idle_.rbegin(), idle_.rend(), [&](const auto& each) { return each.bytes == size; });
@@ -47,6 +94,7 @@ result<device_block> device_pool::take(std::uint64_t bytes) {
 }
 
 void device_pool::give(const device_block& block) noexcept {
+  if (peer_) return give_to_peer(block);
   const std::lock_guard lock(mutex_);
   if (block.bytes > kept_limit_) return free(block);
   while (idle_bytes_ + block.bytes > kept_limit_) {
@@ -69,6 +117,8 @@ void device_pool::clear() noexcept {
   for (const device_block& each : idle_) free(each);
   idle_.clear();
   idle_bytes_ = 0;
+  for (const event_ref each : idle_events_) driver_.event_destroy(each);
+  idle_events_.clear();
 }
 
 // cuMemFree waits for the device, so that nothing queued is left without its memory.

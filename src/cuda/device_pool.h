@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
+#include <penstock/context.h>
 #include <penstock/result.h>
 #include "cuda/driver.h"
 
@@ -20,10 +23,19 @@ struct device_block {
 /// by work that was queued before, and whoever writes to it next has to wait for `ready` on the stream that writes.
 ///
 /// Thread-safe; the context must be current. Nothing is allocated for a size that came back before.
+///
+/// With a peer's allocator the pool keeps nothing but events: memory is taken and given back in the order of one
+/// stream, which waits for a block's last users before the peer has it back.
 class device_pool {
  public:
   explicit device_pool(const driver& with, std::uint64_t kept_bytes) noexcept
       : driver_(with), kept_limit_(kept_bytes) {}
+  /// Before the first `take`. `stream` must stay until all blocks are back.
+  void use(std::shared_ptr<device_allocator> peer, int device, stream_ref stream) noexcept {
+    peer_ = std::move(peer);
+    device_ = device;
+    peer_stream_ = stream;
+  }
   ~device_pool();
   device_pool(const device_pool&) = delete;
   device_pool& operator=(const device_pool&) = delete;
@@ -47,8 +59,14 @@ class device_pool {
   mutable std::mutex mutex_;
   std::vector<device_block> idle_;
   std::uint64_t held_ = 0, idle_bytes_ = 0;
+  std::shared_ptr<device_allocator> peer_;
+  int device_ = 0;
+  stream_ref peer_stream_ = nullptr;
+  std::vector<event_ref> idle_events_;
 
   void free(const device_block& block) noexcept;
+  result<device_block> take_of_peer(std::uint64_t bytes);
+  void give_to_peer(const device_block& block) noexcept;
 };
 
 }  // namespace penstock::inline v0::cuda

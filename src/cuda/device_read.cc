@@ -61,6 +61,19 @@ void device_read::release_starts() noexcept {
   starts_.clear();
 }
 
+result<> device_read::convert(std::span<const source> sources, const dtype& to) {
+  std::vector<becoming> made(sources.size());
+  bool any = false;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    PENSTOCK_ASSIGN(made[i].how, conversion_of(sources[i].layout->chains()[0].type(), to));
+    if (!made[i].how.converts()) continue;
+    any = true;
+    convert_item(made[i].how, sources[i].fill, made[i].fill);
+  }
+  if (any) becomes_ = std::move(made);
+  return {};
+}
+
 void device_read::start(std::span<const source> sources, read_job::settings settings, context_state& state) {
   sources_.assign(sources.begin(), sources.end());
   note_ = settings.note;
@@ -201,19 +214,29 @@ result<> device_read::add_cell(parcel& into, const fetched_cells& what, const de
 }
 
 // Says how the decoded cell gets to where it is wanted.
-void device_read::finish_cell(parcel& into, parcel_cell& cell, const source& from, const placement& where,
-                              bool direct) {
+void device_read::finish_cell(parcel& into, parcel_cell& cell, const source& from, placement& where,
+                              bool direct) const {
   const device_chain& split = *cell.chain;
   const codec_chain& chain = *split.chain;
   if (chain.decoded_bytes() == 0) return;
   cell.decoded_bytes = chain.decoded_bytes();
-  const bool fits = direct && from.to != nullptr && chain.swap_bytes() <= 1;
+  const conversion how = becomes_.empty() ? conversion() : becomes_[cell.note.source].how;
+  const bool fits = direct && from.to != nullptr && chain.swap_bytes() <= 1 && !how.converts();
   cell.plain = fits && !split.decodes_on_device();
   cell.direct = fits && split.decodes_on_device();
   // A cell's begin is as well aligned on the device as in its parcel.
   const std::uint64_t aligned = split.decodes_on_device() ? 0 : cell.offset;
-  cell.item = plan_scatter(where, chain, aligned, into.axes);
-  cell.item.from -= aligned;
+  const auto plan = [&] {
+    move_item item = how.converts() ? plan_convert(where, chain, how, aligned, into.axes)
+                                    : plan_scatter(where, chain, aligned, into.axes);
+    item.from -= aligned;
+    return item;
+  };
+  cell.item = plan();
+  cell.first_more = static_cast<std::uint32_t>(into.more.size());
+  for (std::size_t i = 1; i < places_of(from, cell.note.cell); ++i)
+    if (place(from, cell.note.cell, i, where)) into.more.push_back(plan());
+  cell.more = static_cast<std::uint32_t>(into.more.size()) - cell.first_more;
   into.cells.push_back(cell);
 }
 
@@ -295,21 +318,35 @@ result<> device_read::hand_over(std::unique_ptr<parcel> what) {
 }
 
 result<> device_read::fill(std::uint32_t source_number, const source& from, cell_id cell) {
-  (void)source_number;
-  placement where;
-  if (!place(from, cell, where)) return {};
-  const std::uint32_t item_bytes = from.layout->chains()[0].type().item_bytes();
+  (void)from;
+  kept_fill what{source_number, cell, 0};
   const std::uint64_t freed = engine_->freed();
   const bool tried = waiting_.load(std::memory_order_relaxed) == 0;
   if (tried) {
-    PENSTOCK_ASSIGN(const bool taken, engine_->submit_fill(*this, where, {from.fill, item_bytes}));
+    PENSTOCK_ASSIGN(const bool taken, submit_fills(what));
     if (taken) return {};
   }
   const std::lock_guard lock(mutex_);
-  kept_fills_.push_back({&from, cell});
+  kept_fills_.push_back(what);
   if (tried) tried_.store(freed, std::memory_order_relaxed);
   waiting_.fetch_add(1, std::memory_order_relaxed);
   return {};
+}
+
+// False: no room for the one at `what.place`.
+result<bool> device_read::submit_fills(kept_fill& what) {
+  const source& from = sources_[what.source];
+  const bool converts = !becomes_.empty() && becomes_[what.source].how.converts();
+  const std::byte* const item = converts ? becomes_[what.source].fill : from.fill;
+  const std::uint32_t item_bytes =
+      converts ? becomes_[what.source].how.to_bytes : from.layout->chains()[0].type().item_bytes();
+  placement where;
+  for (; what.place < places_of(from, what.cell); ++what.place) {
+    if (!place(from, what.cell, what.place, where)) continue;
+    PENSTOCK_ASSIGN(const bool taken, engine_->submit_fill(*this, where, {item, item_bytes}));
+    if (!taken) return false;
+  }
+  return true;
 }
 
 result<bool> device_read::advance(bool last) {
@@ -362,10 +399,7 @@ result<bool> device_read::hand_over_kept() {
       }
       taken = *submitted;
     } else {
-      placement where;
-      place(*fill_next->from, fill_next->cell, where);
-      const std::uint32_t item_bytes = fill_next->from->layout->chains()[0].type().item_bytes();
-      auto submitted = engine_->submit_fill(*this, where, {fill_next->from->fill, item_bytes});
+      auto submitted = submit_fills(*fill_next);
       if (!submitted.ok()) {
         waiting_.fetch_sub(1, std::memory_order_relaxed);
         return std::move(submitted).error();

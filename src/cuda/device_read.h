@@ -12,6 +12,7 @@
 
 #include <penstock/plan.h>
 #include "cuda/chain_split.h"
+#include "cuda/conversion.h"
 #include "cuda/device_engine.h"
 #include "engine/cell_sink.h"
 #include "engine/read_job.h"
@@ -31,6 +32,10 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
                                                    std::vector<event_ref> starts, event_ref memory = nullptr);
   ~device_read() override;
 
+  /// Every element becomes one of type `to` on its way; strides of the sources' targets are in bytes of that. Before
+  /// `start`.
+  /// \error  As `conversion_of`.
+  result<> convert(std::span<const source> sources, const dtype& to);
   /// Starts the job on the context's threads.
   void start(std::span<const source> sources, read_job::settings settings, context_state& state);
 
@@ -95,13 +100,20 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
     std::string reason;
   };
   struct kept_fill {
-    const source* from;
-    cell_id cell;
+    std::uint32_t source = 0;
+    cell_id cell = 0;
+    std::size_t place = 0;  // the first that has no room yet
+  };
+  // What the elements of one source become.
+  struct becoming {
+    conversion how;
+    alignas(16) std::byte fill[16] = {};
   };
   const device_chain& chain_of(const source& from, std::uint16_t chain);
   result<> add_cell(parcel& into, const fetched_cells& what, const decode_op& op, placement& where,
                     worker_scratch& scratch);
-  static void finish_cell(parcel& into, parcel_cell& cell, const source& from, const placement& where, bool direct);
+  void finish_cell(parcel& into, parcel_cell& cell, const source& from, placement& where, bool direct) const;
+  result<bool> submit_fills(kept_fill& what);
   result<> host_part(parcel& into, parcel_cell& cell, const codec_chain& chain, const device_chain& split,
                      std::span<const std::byte> encoded, worker_scratch& scratch);
   result<> hand_over(std::unique_ptr<parcel> what);
@@ -122,6 +134,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   std::vector<event_ref> starts_;
   event_ref memory_ready_ = nullptr;
   std::vector<source> sources_;
+  std::vector<becoming> becomes_;  // of each source; empty: nothing is converted
   std::string note_;
   std::shared_ptr<const void> keep_alive_;
   unsigned waited_ = 0;  // under the engine's lock

@@ -69,28 +69,37 @@ void device_wave::clear() noexcept {
   encoded_bytes = decoded_bytes = moved_bytes = 0;
 }
 
-result<> add_cell(device_wave& wave, const parcel_cell& cell, std::span<const move_axis> axes, const cell_bytes& where,
+result<> add_cell(device_wave& wave, const parcel& of, const parcel_cell& cell, const cell_bytes& where,
                   device_address report) {
-  move_item item = cell.item;
-  std::uint32_t batch = kNoStatus;
+  std::uint32_t batch = kNoStatus, status = kNoStatus;
+  std::uint64_t note = 0;
   if (cell.chain->decodes_on_device()) {
     PENSTOCK_ASSIGN(batch, batch_of(wave, cell.chain->steps));
     device::decode_wave& decoder = wave.batches[batch]->decoder;
-    item.status = static_cast<std::uint32_t>(decoder.chunks());  // in its batch; in the wave from `lay_out` on
+    status = static_cast<std::uint32_t>(decoder.chunks());  // in its batch; in the wave from `lay_out` on
     PENSTOCK_TRY(decoder.add({where.host, where.encoded, where.decoded, cell.decoded_bytes}));
-    item.report = report;
     wave.notes.push_back(cell.note);
-    item.note = wave.notes.size();  // an address from `write` on
+    note = wave.notes.size();  // an address from `write` on
   }
-  const auto own = axes.subspan(item.first_axis, item.axes);
-  item.first_axis = static_cast<std::uint32_t>(wave.axes.size());
-  wave.axes.insert(wave.axes.end(), own.begin(), own.end());
-  item.from += where.decoded;
-  item.in_place = cell.direct ? 1 : 0;
+  const auto add = [&](move_item item) {
+    const auto own = std::span(of.axes).subspan(item.first_axis, item.axes);
+    item.first_axis = static_cast<std::uint32_t>(wave.axes.size());
+    wave.axes.insert(wave.axes.end(), own.begin(), own.end());
+    item.from += where.decoded;
+    item.in_place = cell.direct ? 1 : 0;
+    item.status = status;
+    if (!cell.direct) wave.moved_bytes += item.units * item.unit_bytes;
+    wave.items.push_back(item);
+    wave.item_batches.push_back(batch);
+  };
+  add(cell.item);
+  // A cell that fails is counted once, however many places want it.
+  if (status != kNoStatus) {
+    wave.items.back().report = report;
+    wave.items.back().note = note;
+  }
+  for (const move_item& each : std::span(of.more).subspan(cell.first_more, cell.more)) add(each);
   wave.decoded_bytes += cell.decoded_bytes;
-  if (!cell.direct) wave.moved_bytes += item.units * item.unit_bytes;
-  wave.items.push_back(item);
-  wave.item_batches.push_back(batch);
   return {};
 }
 

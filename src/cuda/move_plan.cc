@@ -90,6 +90,47 @@ move_item plan_scatter(const placement& where, const codec_chain& chain, std::ui
   return widen(from, to, merged, axes);
 }
 
+namespace {
+
+// One number a unit; complex numbers have two.
+move_item finish_converting(std::uint64_t from, std::uint64_t to, bool swap, const conversion& how, axis_list& axes,
+                            std::vector<move_axis>& out) {
+  if (how.parts > 1) append(axes, {how.parts, how.from_bytes / how.parts, how.to_bytes / how.parts});
+  move_item item = finish(from, to, how.to_bytes / how.parts, swap, axes, out);
+  item.convert_from = how.from;
+  item.convert_to = how.to;
+  return item;
+}
+
+}  // namespace
+
+move_item plan_convert(const placement& where, const codec_chain& chain, const conversion& how, std::uint64_t cell,
+                       std::vector<move_axis>& axes) {
+  axis_list merged;
+  std::uint64_t from = cell;
+  for (std::size_t d = 0; d < where.counts.size(); ++d) {
+    const axis_range& wanted = where.region.in_cell[d];
+    const std::int64_t step = chain.stored_strides()[d];
+    from += static_cast<std::uint64_t>(wanted.start * step);
+    append(merged, {where.counts[d], wanted.step * step, where.target.strides[d]});
+  }
+  const auto to = reinterpret_cast<std::uint64_t>(where.target.data);
+  return finish_converting(from, to, chain.swap_bytes() > 1, how, merged, axes);
+}
+
+move_item plan_gather(const placement& where, const conversion& how, std::uint64_t to, std::vector<move_axis>& axes) {
+  axis_list merged;
+  const strides packed = c_order_strides(where.counts, how.to_bytes);
+  for (std::size_t d = 0; d < where.counts.size(); ++d)
+    append(merged, {where.counts[d], where.target.strides[d], packed[d]});
+  const auto from = reinterpret_cast<std::uint64_t>(where.target.data);
+  if (how.converts()) return finish_converting(from, to, false, how, merged, axes);
+  append(merged, {how.to_bytes, 1, 1});
+  if (merged.empty() || merged[merged.size() - 1].from_step != 1 || merged[merged.size() - 1].to_step != 1)
+    merged.push_back({1, 1, 1});
+  return widen(from, to, merged, axes);
+}
+
 move_item plan_fill(const placement& where, std::uint32_t item_bytes, const fill_pattern& pattern,
                     std::vector<move_axis>& axes) {
   axis_list merged;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cuda/conversion.h"
 #include "cuda/move/move.h"
 #include "plan/placement.h"
 
@@ -23,7 +24,13 @@ std::uint64_t tile_units(const move_item& item) noexcept;
 /// Axes are appended to `axes`; `item.first_axis` counts from the vector's begin. `where` must be a box.
 move_item plan_scatter(const placement& where, const codec_chain& chain, std::uint64_t cell,
                        std::vector<move_axis>& axes);
-/// The same for the fill value.
+/// The same where the elements become others on the way: strides of `where.target` are those of what they become.
+move_item plan_convert(const placement& where, const codec_chain& chain, const conversion& how, std::uint64_t cell,
+                       std::vector<move_axis>& axes);
+/// The reverse: the wanted elements from the caller's memory, whose strides are `where.target`'s, to `to` in C order.
+/// `how` may convert nothing.
+move_item plan_gather(const placement& where, const conversion& how, std::uint64_t to, std::vector<move_axis>& axes);
+/// The same as `plan_scatter` for the fill value.
 move_item plan_fill(const placement& where, std::uint32_t item_bytes, const fill_pattern& pattern,
                     std::vector<move_axis>& axes);
 

@@ -18,6 +18,7 @@ struct parcel_cell {
   bool plain = false;   ///< its bytes are the elements, contiguous in the target: one copy, no kernel
   bool direct = false;  ///< decodes straight into the target, `item.to`
   move_item item;       ///< `from` counts from the decoded cell's begin, axes from the parcel's
+  std::uint32_t first_more = 0, more = 0;  ///< moves of the same cell to other places, in the parcel's `more`
   failure_note note;
 };
 
@@ -31,6 +32,7 @@ struct parcel {
   std::uint64_t bytes = 0;
   std::vector<parcel_cell> cells;
   std::vector<move_axis> axes;
+  std::vector<move_item> more;
 
   std::byte* data() noexcept { return block != nullptr ? block : ordinary.data(); }
   void clear() noexcept {
@@ -38,6 +40,7 @@ struct parcel {
     bytes = 0;
     cells.clear();
     axes.clear();
+    more.clear();
   }
 };
 

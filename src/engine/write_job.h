@@ -13,6 +13,7 @@
 
 namespace penstock::inline v0 {
 
+class cell_source;  // engine/cell_source.h
 class codec_chain;
 class context_state;
 
@@ -35,6 +36,7 @@ class write_job final : public job {
     store* to = nullptr;  ///< where objects are put: the source's store
     bool durable = false;
     bool write_empty_chunks = false;  ///< also cells that hold nothing but the fill value
+    cell_source* values = nullptr;    ///< what the source's `to` names is no host memory: the door to it
   };
 
   explicit write_job(context_state& state) noexcept;

@@ -8,6 +8,7 @@
 #include "array/all_equal.h"
 #include "array/strided_copy.h"
 #include "codec/codec_chain.h"
+#include "engine/cell_source.h"
 #include "engine/context_state.h"
 #include "engine/write_job.h"
 #include "engine/write_job_parts.h"
@@ -53,6 +54,26 @@ bool fills_codec_shape(const placement& where, const extents& cell) noexcept {
   return true;
 }
 
+// Values that a door lent for as long as a cell is encoded.
+class borrowed_values {
+ public:
+  explicit borrowed_values(cell_source* from) noexcept : from_(from) {}
+  ~borrowed_values() {
+    if (lent_.block != nullptr) from_->give(lent_);
+  }
+  borrowed_values(const borrowed_values&) = delete;
+  borrowed_values& operator=(const borrowed_values&) = delete;
+
+  result<std::byte*> take(const placement& where, buffer& spare) {
+    PENSTOCK_ASSIGN(lent_, from_->take(where, spare));
+    return const_cast<std::byte*>(lent_.bytes.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast): only read
+  }
+
+ private:
+  cell_source* from_;
+  lent_values lent_;
+};
+
 }  // namespace
 
 // Whether a cell is encoded into a worker's own memory first, because it might need very much, and will not.
@@ -65,12 +86,24 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
   const codec_chain& chain = from_.layout->chains()[cell.chain];
   const std::uint32_t item_bytes = chain.type().item_bytes();
   place(from_, cell.cell, mine.where);
+  borrowed_values lent(with_.values);
+  source elsewhere;
+  const source* values = &from_;
+  if (with_.values != nullptr) {
+    PENSTOCK_ASSIGN(elsewhere.to, lent.take(mine.where, mine.values));
+    values = &elsewhere;
+    mine.where.offset = 0;
+    mine.where.target.data = elsewhere.to;
+    mine.where.target.strides = c_order_strides(mine.where.counts, item_bytes);
+  }
 
   const strides c_order = c_order_strides(chain.cell(), item_bytes);
   tensor_view view{mine.where.target.data, chain.type(), chain.cell(), mine.where.target.strides, memory_space::host};
   bool in_room = false;  // the cell lies where its encoded bytes are to lie
   std::span<std::byte> room;
-  if (!mine.where.target.covers_cell) {
+  // What is lent does not stay until the object is put.
+  const bool copies = with_.values != nullptr && chain.is_identity();
+  if (!mine.where.target.covers_cell || copies) {
     if (chain.is_identity()) {
       PENSTOCK_ASSIGN(room, room_for(of, chain.decoded_bytes(), worker));
       in_room = true;
@@ -94,7 +127,7 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
     } else if (!fills_codec_shape(mine.where, chain.cell())) {
       strided_fill(room.data(), c_order, chain.cell(), from_.fill, item_bytes);
     }
-    gather(from_, mine.where, room.data(), chain);
+    gather(*values, mine.where, room.data(), chain);
     view.data = room.data();
     view.strides = c_order;
   }

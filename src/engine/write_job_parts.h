@@ -103,11 +103,15 @@ struct write_job::open_object {
 /// What one worker keeps.
 struct write_job::worker_state {
   explicit worker_state(ledger* accounts)
-      : scratch(accounts), encoded(accounts, memory_use::encoded), cell(accounts, memory_use::scratch) {}
+      : scratch(accounts),
+        encoded(accounts, memory_use::encoded),
+        cell(accounts, memory_use::scratch),
+        values(accounts, memory_use::scratch) {}
 
   worker_scratch scratch;
   buffer encoded;  // of chains that need nobody knows how much room
   buffer cell;     // a decoded cell that is put together from old and new elements
+  buffer values;   // of a cell, from a device, where page-locked memory has no room
   placement where;
   block* current = nullptr;  // where it encodes to, a block of the object of that opening
   std::uint64_t current_opening = 0;

@@ -89,3 +89,8 @@ extern "C" __global__ void __launch_bounds__(penstock::cuda::kMoveThreads)
     penstock_move(penstock::cuda::move_parameters with) {
   penstock::cuda::move_block(with, blockIdx.x, threadIdx.x, blockDim.x);
 }
+
+extern "C" __global__ void __launch_bounds__(penstock::cuda::kMoveThreads)
+    penstock_gather(const __grid_constant__ penstock::cuda::gather_parameters with) {
+  penstock::cuda::gather_block(with, blockIdx.x, threadIdx.x, blockDim.x);
+}

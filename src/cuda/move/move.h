@@ -1,20 +1,19 @@
 #pragma once
 
 /// \file
-/// The kernel that ends a wave: scatters decoded cells, writes fill values, marks what failed. One source for host and
-/// device; no include that device code could not have.
+/// The kernel that ends a wave: scatters decoded cells, makes other numbers of them, writes fill values, marks what
+/// failed; and the one that gathers what is written. One source for host and device; no include that device code could
+/// not have.
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define PENSTOCK_DEVICE_CODE __host__ __device__ inline
-#else
-#define PENSTOCK_DEVICE_CODE inline
-#endif
+#include "cuda/move/convert.h"
+#include "cuda/move/device_code.h"
 
 namespace penstock::inline v0::cuda {
 
 inline constexpr const char* kMoveKernel = "penstock_move";
+inline constexpr const char* kGatherKernel = "penstock_gather";
 /// What the elements of a cell that failed become: all bits set, which is NaN in every IEEE type.
 inline constexpr unsigned char kPoison = 0xFF;
 /// A move that rests on no decoded cell.
@@ -28,7 +27,8 @@ struct move_axis {
 };
 
 /// The part of one cell that is wanted. In units of 1, 2, 4, 8 or 16 bytes, to which `from`, `to` and every step are
-/// aligned; the axes go from the outermost to the innermost.
+/// aligned; the axes go from the outermost to the innermost. Where numbers are converted, a unit is one of them as the
+/// target has it.
 struct move_item {
   std::uint64_t from = 0;   ///< address of the first unit
   std::uint64_t to = 0;     ///< address of the first unit
@@ -40,6 +40,8 @@ struct move_item {
   std::uint32_t in_place = 0;        ///< 1: the cell was decoded where it belongs; only a failure is left to be marked
   std::uint64_t note = 0;            ///< address of the cell's failure_note; 0: none
   std::uint64_t report = 0;          ///< address of its read's failure_report; 0: none
+  number_kind convert_from = number_kind::none, convert_to = number_kind::none;  ///< none: bytes are moved as they are
+  std::uint8_t unused[6] = {};
 };
 
 /// A share of one item for one block.
@@ -173,6 +175,58 @@ PENSTOCK_DEVICE_CODE void move_units(const move_item& item, const move_axis* axe
   }
 }
 
+PENSTOCK_DEVICE_CODE std::uint64_t load_number(std::uint64_t address, std::uint32_t bytes, bool swap) {
+  switch (bytes) {
+    case 1:
+      return load_unit<std::uint8_t>(address);
+    case 2: {
+      const auto value = load_unit<std::uint16_t>(address);
+      return swap ? reversed(value) : value;
+    }
+    case 4: {
+      const auto value = load_unit<std::uint32_t>(address);
+      return swap ? reversed(value) : value;
+    }
+    default: {
+      const auto value = load_unit<std::uint64_t>(address);
+      return swap ? reversed(value) : value;
+    }
+  }
+}
+
+PENSTOCK_DEVICE_CODE void store_number(std::uint64_t address, std::uint32_t bytes, std::uint64_t value) {
+  switch (bytes) {
+    case 1:
+      return store_unit(address, static_cast<std::uint8_t>(value));
+    case 2:
+      return store_unit(address, static_cast<std::uint16_t>(value));
+    case 4:
+      return store_unit(address, static_cast<std::uint32_t>(value));
+    default:
+      return store_unit(address, value);
+  }
+}
+
+template <class Index>
+PENSTOCK_DEVICE_CODE void convert_units(const move_item& item, const move_axis* axes, const move_tile& tile,
+                                        unsigned thread, unsigned threads, bool failed) {
+  const std::uint32_t from_bytes = part_bytes(item.convert_from), to_bytes = part_bytes(item.convert_to);
+  const bool has_imaginary = is_complex(item.convert_to);
+  for (std::uint64_t i = tile.first + thread; i < tile.first + tile.count; i += threads) {
+    std::int64_t from = 0, to = 0;
+    locate_unit<Index>(item, axes, static_cast<Index>(i), from, to);
+    const std::uint64_t out = item.to + static_cast<std::uint64_t>(to);
+    std::uint64_t value = ~std::uint64_t{0}, imaginary = ~std::uint64_t{0};
+    if (!failed) {
+      value = load_number(item.from + static_cast<std::uint64_t>(from), from_bytes, item.swap != 0);
+      value = convert_number(item.convert_from, item.convert_to, value);
+      imaginary = 0;
+    }
+    store_number(out, to_bytes, value);
+    if (has_imaginary) store_number(out + to_bytes, to_bytes, imaginary);
+  }
+}
+
 template <class Unit>
 PENSTOCK_DEVICE_CODE void move_tile_of(const move_item& item, const move_axis* axes, const move_tile& tile,
                                        unsigned thread, unsigned threads, bool failed) {
@@ -180,6 +234,32 @@ PENSTOCK_DEVICE_CODE void move_tile_of(const move_item& item, const move_axis* a
     move_units<Unit, std::uint32_t>(item, axes, tile, thread, threads, failed);
   } else {
     move_units<Unit, std::uint64_t>(item, axes, tile, thread, threads, failed);
+  }
+}
+
+PENSTOCK_DEVICE_CODE void convert_tile(const move_item& item, const move_axis* axes, const move_tile& tile,
+                                       unsigned thread, unsigned threads, bool failed) {
+  if (item.units <= 0xFFFFFFFFU) {
+    convert_units<std::uint32_t>(item, axes, tile, thread, threads, failed);
+  } else {
+    convert_units<std::uint64_t>(item, axes, tile, thread, threads, failed);
+  }
+}
+
+PENSTOCK_DEVICE_CODE void move_any(const move_item& item, const move_axis* axes, const move_tile& tile, unsigned thread,
+                                   unsigned threads, bool failed) {
+  if (item.convert_from != number_kind::none) return convert_tile(item, axes, tile, thread, threads, failed);
+  switch (item.unit_bytes) {
+    case 1:
+      return move_tile_of<std::uint8_t>(item, axes, tile, thread, threads, failed);
+    case 2:
+      return move_tile_of<std::uint16_t>(item, axes, tile, thread, threads, failed);
+    case 4:
+      return move_tile_of<std::uint32_t>(item, axes, tile, thread, threads, failed);
+    case 8:
+      return move_tile_of<std::uint64_t>(item, axes, tile, thread, threads, failed);
+    default:
+      return move_tile_of<unit16>(item, axes, tile, thread, threads, failed);
   }
 }
 
@@ -192,20 +272,28 @@ PENSTOCK_DEVICE_CODE void move_block(const move_parameters& with, unsigned block
   const std::uint32_t status = item.status == kNoStatus ? 0 : with.statuses[item.status];
   if (status != 0 && tile.first == 0 && thread == 0) moving::count_failure(item, status);
   if (status == 0 && item.in_place != 0) return;
-  const move_axis* const axes = with.axes + item.first_axis;
-  const bool failed = status != 0;
-  switch (item.unit_bytes) {
-    case 1:
-      return moving::move_tile_of<std::uint8_t>(item, axes, tile, thread, threads, failed);
-    case 2:
-      return moving::move_tile_of<std::uint16_t>(item, axes, tile, thread, threads, failed);
-    case 4:
-      return moving::move_tile_of<std::uint32_t>(item, axes, tile, thread, threads, failed);
-    case 8:
-      return moving::move_tile_of<std::uint64_t>(item, axes, tile, thread, threads, failed);
-    default:
-      return moving::move_tile_of<moving::unit16>(item, axes, tile, thread, threads, failed);
-  }
+  moving::move_any(item, with.axes + item.first_axis, tile, thread, threads, status != 0);
+}
+
+/// Axes of one gather: those of an array, and two for the bytes of an item.
+inline constexpr std::uint32_t kMaxGatherAxes = 32;
+
+/// The argument of the gather kernel: units [first, end) of one item without a status, `tile_units` of them a block.
+struct gather_parameters {
+  move_item item;
+  std::uint64_t first = 0, end = 0, tile_units = 0;
+  move_axis axes[kMaxGatherAxes];
+};
+
+/// As `move_block`.
+PENSTOCK_DEVICE_CODE void gather_block(const gather_parameters& with, unsigned block, unsigned thread,
+                                       unsigned threads) {
+  move_tile tile;
+  tile.first = with.first + block * with.tile_units;
+  if (tile.first >= with.end) return;
+  const std::uint64_t left = with.end - tile.first;
+  tile.count = left < with.tile_units ? left : with.tile_units;
+  moving::move_any(with.item, with.axes, tile, thread, threads, false);
 }
 
 }  // namespace penstock::inline v0::cuda

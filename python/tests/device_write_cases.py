@@ -1,0 +1,194 @@
+"""Writes of values in device memory, against the fake driver: nothing here has seen a GPU.
+
+test_device.py runs these in a process of their own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from device_support import DeviceArray, FakeCuda, assert_warm, cuda, fake_cuda_library
+
+__all__ = ["cuda", "fake_cuda_library"]
+
+SHAPE, CHUNKS, SHARDS = (23, 17, 11), (5, 4, 6), (10, 8, 6)
+BIG = {"name": "bytes", "configuration": {"endian": "big"}}
+
+
+def on_device(cuda: FakeCuda, values: np.ndarray[Any, Any], strides: tuple[int, ...] | None = None) -> DeviceArray:
+    made = DeviceArray(cuda, values.shape, values.dtype, strides)
+    memory = np.zeros(made.bytes, np.uint8)
+    np.ndarray(values.shape, values.dtype, memory, made.address - made.base, made.strides)[...] = values
+    cuda.call(
+        "cuMemcpyHtoDAsync",
+        ctypes.c_uint64(made.base),
+        memory.ctypes.data,
+        ctypes.c_size_t(made.bytes),
+        ctypes.c_void_p(2),
+    )
+    cuda.synchronize(2)
+    return made
+
+
+def objects(folder: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
+@pytest.mark.parametrize(
+    "codecs", [["zstd"], [BIG], ["bytes"], [{"name": "transpose", "configuration": {"order": [2, 0, 1]}}, BIG, "gzip"]]
+)
+@pytest.mark.parametrize("shards", [None, SHARDS])
+def test_what_is_stored_is_what_the_host_stores(cuda: FakeCuda, tmp_path: Path, codecs: Any, shards: Any) -> None:
+    cuda.configure(7, delay=20)
+    values = np.random.default_rng(2).integers(-1000, 1000, SHAPE).astype("i4")
+    values[:5, :8, :6] = 9  # nothing but the fill value
+    here, there = (
+        ps.create_array(
+            str(tmp_path / name), shape=SHAPE, dtype="i4", chunks=CHUNKS, shards=shards, codecs=codecs, fill_value=9
+        )
+        for name in ("here", "there")
+    )
+    for selection in [
+        np.s_[...],
+        np.s_[3:20, ::3, 5],
+        np.s_[22:0:-4, 1:16, -1::-2],
+        np.s_[7, 16, :],
+        np.s_[5:5],
+        np.s_[2, 3, 4],
+    ]:
+        part = np.array(values[selection])
+        here[selection] = part
+        backwards = tuple(-step for step in part.strides)
+        turned = tuple(reversed(np.empty(part.shape[::-1], "i4").strides))
+        for strides in [None, backwards, turned] if part.size else [None]:
+            there[selection] = on_device(cuda, part, strides)
+            assert objects(tmp_path / "there") == objects(tmp_path / "here")
+    assert cuda.count("legacy stream") == 0
+
+
+def test_values_are_cast_and_repeated(cuda: FakeCuda, tmp_path: Path) -> None:
+    made = ps.create_array(str(tmp_path / "x"), shape=(12, 10), dtype="f4", chunks=(5, 4), codecs=["zstd"])
+    expected = np.zeros((12, 10), "f4")
+    rows = np.arange(10, dtype="i2")
+    for value in [
+        np.float64(0.1) * np.arange(120).reshape(12, 10),
+        rows,
+        rows[:1],
+        np.arange(12, dtype="u1")[:, None],
+        np.array(7, "f2"),
+    ]:
+        made[...] = on_device(cuda, np.asarray(value))
+        expected[...] = value
+        np.testing.assert_array_equal(made[...], expected)
+    made[2:4, 1:3] = on_device(cuda, np.full((1, 1, 2, 2), 5, "f8"))
+    expected[2:4, 1:3] = 5
+    np.testing.assert_array_equal(made[...], expected)
+    with pytest.raises(ps.InvalidArgumentError, match="could not broadcast"):
+        made[...] = on_device(cuda, np.zeros((3, 10), "f4"))
+    # Casts that only NumPy does.
+    whole = ps.create_array(str(tmp_path / "i"), shape=(6,), dtype="i4", chunks=(4,))
+    whole[...] = on_device(cuda, np.array([1.9, -1.9, 3, 4, 5, 6.5], "f4"))
+    assert whole[...].tolist() == [1, -1, 3, 4, 5, 6]
+
+
+def test_lists_masks_and_fields(cuda: FakeCuda, tmp_path: Path) -> None:
+    made = ps.create_array(str(tmp_path / "x"), shape=(12, 10), dtype="f4", chunks=(5, 4))
+    expected = np.zeros((12, 10), "f4")
+    made.oindex[[3, 1, 7], 2:5] = on_device(cuda, np.arange(9, dtype="f4").reshape(3, 3))
+    expected[[3, 1, 7], 2:5] = np.arange(9).reshape(3, 3)
+    mask = expected == 0
+    made[mask] = on_device(cuda, np.arange(mask.sum(), dtype="i4"))
+    expected[mask] = np.arange(mask.sum())
+    np.testing.assert_array_equal(made[...], expected)
+    structured = ps.create_array(str(tmp_path / "s"), shape=(5,), dtype=[("a", "i4"), ("b", "f8")], chunks=(2,))
+    structured.set_basic_selection(..., on_device(cuda, np.arange(5, dtype="f8")), fields="b")
+    assert structured[...]["b"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_tensors_save_and_append(cuda: FakeCuda, tmp_path: Path) -> None:
+    values = np.random.default_rng(1).normal(size=(40, 30)).astype("f4")
+    ps.save(str(tmp_path / "a"), values)
+    tensor = ps.open(str(tmp_path / "a")).read(device="cuda")
+    ps.save(str(tmp_path / "b"), tensor)
+    assert objects(tmp_path / "a") == objects(tmp_path / "b")
+    made = ps.open(str(tmp_path / "b"))
+    made.append(tensor)
+    made.append(on_device(cuda, values[:3]))
+    np.testing.assert_array_equal(made[...], np.concatenate([values, values, values[:3]]))
+    half = ps.create_array(str(tmp_path / "h"), data=tensor, dtype="float16")
+    np.testing.assert_array_equal(half[...], values.astype("f2"))
+    brain = ps.open(str(tmp_path / "a")).read(device="cuda", dtype="bfloat16")
+    ps.save(str(tmp_path / "c"), brain)
+    assert ps.open(str(tmp_path / "c")).dtype == brain.dtype
+    np.testing.assert_array_equal(ps.load(str(tmp_path / "c")), values.astype(brain.dtype))
+
+
+def test_a_tiff_of_a_tensor(cuda: FakeCuda, tmp_path: Path) -> None:
+    values = np.arange(3 * 40 * 30, dtype="u2").reshape(3, 40, 30)
+    ps.save(str(tmp_path / "x.tif"), on_device(cuda, values))
+    np.testing.assert_array_equal(ps.load(str(tmp_path / "x.tif")), values)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_values_are_waited_for_on_the_stream_that_makes_them(cuda: FakeCuda, tmp_path: Path, seed: int) -> None:
+    made = ps.create_array(str(tmp_path / "x"), shape=(4000,), dtype="u1", chunks=(1000,), codecs=["zstd"])
+    value = on_device(cuda, np.zeros(4000, "u1"))
+    mine = cuda.stream()
+    cuda.configure(seed, lazy=True)
+    set_bytes = (ctypes.c_uint64(value.base), ctypes.c_ubyte(5), ctypes.c_size_t(4000), ctypes.c_void_p(mine))
+    cuda.call("cuMemsetD8Async", *set_bytes)
+    if seed % 2:
+        value.stream = mine
+        made[...] = value
+    else:
+        made.write(..., value, stream=mine)
+    assert (made[...] == 5).all()
+    with pytest.raises(ps.InvalidArgumentError, match="streams belong to devices"):
+        made.write(..., np.zeros(4000, "u1"), stream=mine)
+
+
+def test_nothing_is_allocated_when_warm(cuda: FakeCuda, tmp_path: Path) -> None:
+    values = np.random.default_rng(3).integers(0, 100, (64, 1024)).astype("i4")
+    made = ps.create_array(str(tmp_path / "x"), shape=values.shape, dtype="i4", chunks=(8, 512), codecs=["zstd"])
+    value = on_device(cuda, values, (4, 256))
+
+    def write() -> None:
+        made[...] = value
+
+    calls = ["cuMemAlloc", "cuMemFree", "cuMemHostAlloc", "cuStreamCreate", "cuEventCreate"]
+    assert_warm(cuda, write, [*calls, "pageable copy", "legacy stream"])
+    cuda.reset()
+    write()
+    assert cuda.count("cuMemcpyDtoHAsync") == 16  # a copy for each chunk, and no more
+    np.testing.assert_array_equal(made[...], values)
+
+
+def test_little_page_locked_and_device_memory_will_do(cuda: FakeCuda, tmp_path: Path) -> None:
+    values = np.random.default_rng(4).integers(0, 100, (100, 1000)).astype("i4")
+    context = ps.Context(threads=2, page_locked=4096, device_memory_limit=3 << 10)
+    made = ps.create_array(
+        str(tmp_path / "x"), shape=values.shape, dtype="i4", chunks=(30, 1000), codecs=["zstd"], context=context
+    )
+    made[...] = on_device(cuda, values, (4, 400))
+    np.testing.assert_array_equal(made[...], values)
+    assert context.usage()["page_locked_bytes"] <= 4096
+
+
+def test_a_device_that_fails_is_one_error(cuda: FakeCuda, tmp_path: Path) -> None:
+    context = ps.Context(threads=2)
+    made = ps.create_array(
+        str(tmp_path / "x"), shape=(4000,), dtype="i4", chunks=(1000,), codecs=["zstd"], context=context
+    )
+    value = on_device(cuda, np.arange(4000, dtype="i4"))
+    made[...] = value
+    cuda.fail("cuMemcpyDtoHAsync", 700, after=1)
+    with pytest.raises(OSError, match="cuMemcpyDtoHAsync"):
+        made[...] = value
+    with pytest.raises(OSError, match="an earlier call of the driver failed"):
+        made[...] = value
+    np.testing.assert_array_equal(made[:1000], np.arange(1000))

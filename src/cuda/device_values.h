@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include <penstock/tensor.h>
+#include "cuda/conversion.h"
+#include "cuda/device_engine.h"
+#include "engine/cell_source.h"
+
+namespace penstock::inline v0::cuda {
+
+/// Values in device memory that the host encodes: each cell's come through page-locked memory, gathered (and converted)
+/// by the device where they do not follow each other there.
+class device_values final : public cell_source {
+ public:
+  /// `how` makes the array's elements of the caller's; it may convert nothing.
+  device_values(std::shared_ptr<device_engine> engine, const conversion& how) noexcept
+      : engine_(std::move(engine)), how_(how) {}
+
+  result<lent_values> take(const placement& where, buffer& spare) override;
+  void give(const lent_values& values) noexcept override;
+
+ private:
+  std::shared_ptr<device_engine> engine_;
+  conversion how_;
+};
+
+/// Copies device memory of any strides to host memory in C order, and waits.
+result<> copy_to_host(device_engine& engine, const tensor_view& from, std::byte* to);
+
+}  // namespace penstock::inline v0::cuda

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <penstock/result.h>
+#include "base/buffer.h"
+
+namespace penstock::inline v0 {
+
+struct placement;  // plan/placement.h
+
+/// Values on their way to a cell: in C order of the placement's counts, of the array's type.
+struct lent_values {
+  std::span<const std::byte> bytes;
+  std::byte* block = nullptr;  ///< what goes back; null: they lie in the worker's own memory
+};
+
+/// Where a write's values come from when they are not in host memory: the door to a device engine.
+///
+/// Belongs to one write. Called by its workers, several at a time, without the job's lock.
+class cell_source {
+ public:
+  virtual ~cell_source() = default;
+
+  /// The elements of the caller's memory that `where` names, a box; waits for them. They lie in memory of the door's
+  /// own, or in `spare` where that has no room.
+  virtual result<lent_values> take(const placement& where, buffer& spare) = 0;
+  virtual void give(const lent_values& values) noexcept = 0;
+};
+
+}  // namespace penstock::inline v0

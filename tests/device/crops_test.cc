@@ -1,0 +1,224 @@
+// Crops of many arrays as one read, on the device and on the host: what the model holds, and each chunk decoded once.
+
+#include <cstring>
+#include <random>
+
+#include <penstock/penstock.h>
+#include "engine/blocking_read.h"
+#include "fake_device.h"
+#include "support/deterministic_executor.h"
+#include "support/model_array.h"
+
+namespace penstock::test {
+namespace {
+
+constexpr const char* kZstd =
+    R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1,"checksum":true}}])";
+
+struct opened_array {
+  model_array model;
+  array from;
+};
+
+opened_array make_array(const std::shared_ptr<store>& to, const std::shared_ptr<context>& ctx, std::string path,
+                        const model_options& options) {
+  model_array model = write_model(*to, path + "/", options);
+  open_options where;
+  where.context = ctx;
+  where.path = std::move(path);
+  return {std::move(model), open_array(to, where).value()};
+}
+
+struct batch {
+  std::vector<array_crop> crops;
+  std::vector<std::byte> expected;
+  extents shape;
+};
+
+// Boxes of one shape, of any of the arrays; some of them twice.
+batch random_batch(std::mt19937_64& random, const std::vector<opened_array>& arrays, std::size_t crops) {
+  batch out;
+  const extents& shape = arrays[0].model.options.shape;
+  out.shape.push_back(crops);
+  for (const std::uint64_t length : shape) out.shape.push_back(1 + random() % length);
+  for (std::size_t i = 0; i < crops; ++i) {
+    const opened_array& from = arrays[random() % arrays.size()];
+    basic_selection box;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const auto start = static_cast<std::int64_t>(random() % (shape[d] - out.shape[d + 1] + 1));
+      box.items.emplace_back(slice{start, start + static_cast<std::int64_t>(out.shape[d + 1]), 1});
+    }
+    const bool again = !out.crops.empty() && random() % 4 == 0;
+    const auto values =
+        again ? std::vector<std::byte>(out.expected.end() - static_cast<std::ptrdiff_t>(out.expected.size() / i),
+                                       out.expected.end())
+              : from.model.select(selection(box));
+    out.crops.push_back(again ? out.crops.back() : array_crop{from.from, from.from.select(selection(box)).value()});
+    out.expected.insert(out.expected.end(), values.begin(), values.end());
+  }
+  return out;
+}
+
+model_options small_model(std::uint64_t seed) {
+  model_options options;
+  options.shape = {13, 17, 9};
+  options.chunks = {4, 5, 9};
+  options.dtype = "int16";
+  options.codecs = kZstd;
+  options.missing = 0.2;
+  options.seed = seed;
+  if (seed % 2 == 0) options.shards = extents{8, 10, 9};
+  return options;
+}
+
+class DeviceCrops : public FakeDevice, public testing::WithParamInterface<std::uint64_t> {};
+
+TEST_P(DeviceCrops, AreWhatTheModelsHoldWhateverTheSchedule) {
+  std::mt19937_64 random(GetParam());
+  penstock_fake_cuda_configure(GetParam(), 1, 0);
+  const auto seeded = std::make_shared<deterministic_executor>(random());
+  seeded->pending = [] { return penstock_fake_cuda_pending(); };
+  seeded->deliver = [](std::uint64_t) { penstock_fake_cuda_pump(1); };
+  context_options options;
+  options.threads = 3;
+  options.page_locked_bytes = 8192;
+  options.device_memory_bytes = 3 * 65536;
+  options.executor = seeded;
+  const auto ctx = context::make(options).value();
+  const auto store = make_memory_store();
+  std::vector<opened_array> arrays;
+  for (std::uint64_t i = 0; i < 3; ++i)
+    arrays.push_back(make_array(store, ctx, "a" + std::to_string(i), small_model(GetParam() * 3 + i)));
+  for (int round = 0; round < 6; ++round) {
+    const batch wanted = random_batch(random, arrays, 1 + random() % 7);
+    auto made = read_crops_to_device(wanted.crops);
+    ASSERT_TRUE(made.ok()) << made.error().to_string();
+    ASSERT_EQ(made->view().extents, wanted.shape);
+    std::vector<std::byte> seen(wanted.expected.size());
+    const auto copied = made->copy_to_host(seen.data());
+    ASSERT_TRUE(copied.ok()) << copied.error().to_string();
+    ASSERT_EQ(seen, wanted.expected) << "round " << round;
+    ASSERT_FALSE(seeded->stuck());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, DeviceCrops, testing::Range<std::uint64_t>(1, 9));
+
+class Crops : public FakeDevice {};
+
+TEST_F(Crops, OfTheHostAreWhatTheModelsHold) {
+  std::mt19937_64 random(11);
+  const auto ctx = context::make({}).value();
+  const auto store = make_memory_store();
+  for (const char* const codecs : {kZstd, R"([{"name":"bytes","configuration":{"endian":"big"}}])"}) {
+    std::vector<opened_array> arrays;
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      model_options options = small_model(i);
+      options.codecs = codecs;
+      arrays.push_back(make_array(store, ctx, "a" + std::to_string(i), options));
+    }
+    for (int round = 0; round < 40; ++round) {
+      const batch wanted = random_batch(random, arrays, 1 + random() % 9);
+      std::vector<std::byte> seen(wanted.expected.size(), std::byte{0x5A});
+      const tensor_view out = tensor_view::contiguous(seen.data(), arrays[0].from.type(), wanted.shape);
+      auto job = read_crops_async(wanted.crops, out);
+      ASSERT_TRUE(job.ok()) << job.error().to_string();
+      const auto done = job->wait();
+      ASSERT_TRUE(done.ok()) << done.error().to_string();
+      ASSERT_EQ(seen, wanted.expected) << "round " << round;
+    }
+  }
+}
+
+// Each chunk's bytes are counted where they are decoded.
+std::uint64_t decoded_bytes(const profile_report& report) {
+  for (const profile_stage& each : report.stages)
+    if (each.what == stage::decode) return each.bytes_out;
+  return 0;
+}
+
+TEST_F(Crops, DecodeEachChunkOnce) {
+  const auto ctx = context::make({}).value();
+  const auto store = make_memory_store();
+  model_options options = small_model(1);
+  options.missing = 0;
+  const opened_array all = make_array(store, ctx, "a", options);
+  std::vector<array_crop> crops;
+  for (std::int64_t i = 0; i < 12; ++i) {
+    basic_selection box;  // rows 0 to 11 one by one: chunks of four rows
+    box.items.emplace_back(slice{i, i + 1, 1});
+    crops.push_back({all.from, all.from.select(selection(box)).value()});
+  }
+  const std::uint64_t chunk_bytes = 4 * 5 * 9 * 2, chunks = 3 * 4;
+  ASSERT_TRUE(ctx->start_profile().ok());
+  {
+    auto made = read_crops_to_device(crops);
+    ASSERT_TRUE(made.ok()) << made.error().to_string();
+    ASSERT_TRUE(made->synchronize().ok());
+  }
+  ASSERT_EQ(driver.mem_free(allocate(1)), cuda::kSuccess);  // waits for all streams: the host was told
+  EXPECT_EQ(decoded_bytes(ctx->stop_profile()), chunks * chunk_bytes);
+  std::vector<std::byte> out(12 * 17 * 9 * 2);
+  ASSERT_TRUE(ctx->start_profile().ok());
+  {
+    auto job = read_crops_async(crops, tensor_view::contiguous(out.data(), all.from.type(), extents{12, 1, 17, 9}));
+    ASSERT_TRUE(job.ok()) << job.error().to_string();
+    ASSERT_TRUE(job->wait().ok());
+  }
+  EXPECT_EQ(decoded_bytes(ctx->stop_profile()), chunks * chunk_bytes);
+}
+
+TEST_F(Crops, AFailedChunkIsCountedOnceAndPoisonsAllItsPlaces) {
+  const auto ctx = context::make({}).value();
+  const auto store = make_memory_store();
+  model_options options;
+  options.shape = {4096};
+  options.chunks = {2048};
+  options.dtype = "float32";
+  options.codecs = kZstd;
+  const opened_array all = make_array(store, ctx, "a", options);
+  const auto old = read_and_wait(*store, "a/c/1", byte_range{}, 1 << 20).value();
+  std::vector<std::byte> bytes(old.bytes.begin(), old.bytes.end());
+  ASSERT_GT(bytes.size(), 64U);
+  for (std::size_t i = bytes.size() / 2; i < bytes.size() / 2 + 30; ++i) bytes[i] ^= std::byte{0x5A};
+  const part whole(bytes);
+  ASSERT_TRUE(store->put("a/c/1", {&whole, 1}, {}).ok());
+  std::vector<array_crop> crops;
+  for (std::int64_t start : {0, 1000, 2048, 3000}) {
+    basic_selection box;
+    box.items.emplace_back(slice{start, start + 1000, 1});
+    crops.push_back({all.from, all.from.select(selection(box)).value()});
+  }
+  auto made = read_crops_to_device(crops);
+  ASSERT_TRUE(made.ok()) << made.error().to_string();
+  const auto outcome = made->synchronize();
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().code(), errc::corrupt_data);
+  EXPECT_EQ(outcome.error().to_string().find("chunks failed"), std::string::npos) << outcome.error().to_string();
+  const auto seen = peek(reinterpret_cast<cuda::device_address>(made->view().data), 4 * 1000 * 4);
+  EXPECT_EQ(std::memcmp(seen.data(), all.model.values.data(), 4000), 0);
+  EXPECT_EQ(std::vector<std::uint8_t>(seen.begin() + 8000, seen.end()), std::vector<std::uint8_t>(8000, 0xFF));
+}
+
+TEST_F(Crops, ThatDoNotFitAreRefused) {
+  const auto ctx = context::make({}).value();
+  const auto store = make_memory_store();
+  const opened_array all = make_array(store, ctx, "a", small_model(1));
+  const auto crop_of = [&](std::int64_t rows) {
+    basic_selection box;
+    box.items.emplace_back(slice{0, rows, 1});
+    return array_crop{all.from, all.from.select(selection(box)).value()};
+  };
+  const array_crop two[] = {crop_of(1), crop_of(2)};
+  EXPECT_EQ(read_crops_to_device(two).error().code(), errc::invalid_argument);
+  EXPECT_EQ(read_crops_to_device({}).error().code(), errc::invalid_argument);
+  device_read_options options;
+  options.type = dtype::from_name("uint8").value();
+  EXPECT_EQ(read_crops_to_device({two, 1}, std::nullopt, options).error().code(), errc::invalid_argument);
+  std::vector<std::byte> out(17 * 9 * 2);
+  const tensor_view wrong = tensor_view::contiguous(out.data(), all.from.type(), extents{1, 1, 17, 8});
+  EXPECT_EQ(read_crops_async({two, 1}, wrong).error().code(), errc::invalid_argument);
+}
+
+}  // namespace
+}  // namespace penstock::test

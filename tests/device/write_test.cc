@@ -1,0 +1,115 @@
+// Values in device memory, written by the host: what storage holds then is what it would hold of host memory.
+
+#include <cstring>
+#include <random>
+
+#include <penstock/penstock.h>
+#include "fake_device.h"
+#include "support/model_array.h"
+
+namespace penstock::test {
+namespace {
+
+class DeviceWrite : public FakeDevice, public testing::WithParamInterface<std::uint64_t> {};
+
+array open_in(const std::shared_ptr<store>& from, const std::shared_ptr<context>& ctx) {
+  open_options where;
+  where.context = ctx;
+  where.path = "a";
+  auto opened = open_array(from, where);
+  EXPECT_TRUE(opened.ok()) << opened.error().to_string();
+  return std::move(opened).value();
+}
+
+std::vector<std::byte> read_all(const array& from) {
+  std::uint64_t bytes = from.type().item_bytes();
+  for (const std::uint64_t each : from.shape()) bytes *= each;
+  std::vector<std::byte> out(bytes);
+  const auto done = from.read(tensor_view::contiguous(out.data(), from.type(), from.shape()));
+  EXPECT_TRUE(done.ok()) << done.error().to_string();
+  return out;
+}
+
+TEST_P(DeviceWrite, LeavesWhatTheModelHolds) {
+  std::mt19937_64 random(GetParam());
+  penstock_fake_cuda_configure(GetParam(), GetParam() % 3 == 0 ? 1 : 0, GetParam() % 2 == 0 ? 0 : 20);
+  context_options roomy, narrow;
+  roomy.threads = narrow.threads = 3;
+  narrow.page_locked_bytes = 4096;
+  narrow.device_memory_bytes = 3 * 512;
+  for (const context_options& options : {roomy, narrow}) {
+    const auto ctx = context::make(options).value();
+    for (int round = 0; round < 12; ++round) {
+      const model_options how = random_model(random);
+      const auto store = make_memory_store();
+      model_array model = write_model(*store, "a/", how);
+      const array opened = open_in(store, ctx);
+      const selection which = round % 4 == 0 ? selection(basic_selection()) : random_selection(random, how.shape);
+      const auto resolved = opened.select(which).value();
+      std::uint64_t bytes = model.item_bytes;
+      for (const std::uint64_t each : resolved.shape) bytes *= each;
+      std::vector<std::byte> items(bytes);
+      for (std::byte& each : items) each = static_cast<std::byte>(random() % (how.dtype == "bool" ? 2 : 256));
+
+      // In the order of the axes, or in the other one.
+      strides steps = c_order_strides(resolved.shape, model.item_bytes);
+      std::vector<std::byte> stored = items;
+      if (round % 2 == 1 && resolved.shape.size() > 1) {
+        std::int64_t step = model.item_bytes;
+        for (std::size_t d = 0; d < resolved.shape.size(); ++d) {
+          steps[d] = step;
+          step *= static_cast<std::int64_t>(resolved.shape[d]);
+        }
+        for (std::uint64_t i = 0; i < bytes / model.item_bytes; ++i) {
+          std::uint64_t rest = i, to = 0;
+          for (std::size_t d = resolved.shape.size(); d-- > 0;) {
+            to += rest % resolved.shape[d] * static_cast<std::uint64_t>(steps[d]);
+            rest /= resolved.shape[d];
+          }
+          std::memcpy(stored.data() + to, items.data() + i * model.item_bytes, model.item_bytes);
+        }
+      }
+      const auto mine = make_stream();
+      const cuda::device_address address = allocate(std::max<std::uint64_t>(bytes, 1));
+      ASSERT_EQ(driver.copy_to_device(address, stored.data(), bytes, mine), cuda::kSuccess);
+      tensor_view value;
+      value.data = reinterpret_cast<std::byte*>(address);
+      value.type = opened.type();
+      value.extents = resolved.shape;
+      value.strides = steps;
+      value.space = memory_space::cuda;
+      write_options with;
+      with.stream = reinterpret_cast<stream_handle>(mine);
+      const auto written = opened.write(resolved, value, with);
+      ASSERT_TRUE(written.ok()) << written.error().to_string();
+      model.assign(which, items);
+      ASSERT_EQ(read_all(opened), model.values)
+          << "shape " << to_string(how.shape) << " chunks " << to_string(how.chunks) << " " << how.dtype << " "
+          << how.codecs << " [" << to_text(which) << "] seed " << how.seed;
+      ASSERT_EQ(driver.mem_free(address), cuda::kSuccess);
+      ASSERT_EQ(driver.stream_destroy(mine), cuda::kSuccess);
+    }
+  }
+  EXPECT_EQ(penstock_fake_cuda_count("call from host function"), 0U);
+  EXPECT_EQ(penstock_fake_cuda_count("legacy stream"), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, DeviceWrite, testing::Range<std::uint64_t>(1, 7));
+
+TEST_F(FakeDevice, ValuesOfNoDeviceAreRefused) {
+  const auto store = make_memory_store();
+  model_options how;
+  how.shape = {4};
+  how.chunks = {2};
+  write_model(*store, "a/", how);
+  const array opened = open_in(store, context::make({}).value());
+  std::int32_t here[4] = {};
+  tensor_view value = tensor_view::contiguous(here, opened.type(), opened.shape());
+  value.space = memory_space::cuda;
+  EXPECT_EQ(opened.write(basic_selection(), value).error().code(), errc::invalid_argument);
+  value.type = dtype::from_name("float32").value();
+  EXPECT_EQ(opened.write(basic_selection(), value).error().code(), errc::invalid_argument);
+}
+
+}  // namespace
+}  // namespace penstock::test
