@@ -647,14 +647,13 @@ def deaths(reader: str, files: list[Path]) -> list[Path]:
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
 def test_files_made_to_harm_are_refused():
-    """What a process of ours does not survive, HDF5's own library does not survive either."""
+    """A process of ours survives them all; h5py alone does not."""
     files = sorted(each for folder in CORPUS.glob("*cve_hdf5*") for each in folder.rglob("*") if each.is_file())
     if not files:
         pytest.skip("the corpus has no files that are made to harm")
     # Alone: the library does not always survive a file after another one that harmed it.
     ours = [each for each in deaths("penstock", files) if deaths("penstock", [each])]
-    assert set(ours) <= set(deaths("h5py", ours)), ours
-    assert len(ours) <= 1
+    assert not ours
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
