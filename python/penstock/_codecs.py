@@ -185,9 +185,10 @@ class _ZfpStage:
     def _most_bytes(self) -> int:
         """What a stream can make zfp read: it trusts streams to be complete."""
         rank = len(self._shape)
-        blocks = math.prod(-(-length // 4) for length in self._shape)
+        blocks: int = math.prod(-(-length // 4) for length in self._shape)
         widest = 8 * max(4, self._dtype.itemsize) + 2
-        return blocks * (4**rank * max(widest, math.ceil(self._limit.get("rate", 0))) // 8 + 16) + 64
+        bits: int = 4**rank * max(widest, math.ceil(self._limit.get("rate", 0)))
+        return blocks * (bits // 8 + 16) + 64
 
     def decode(self, data: bytes) -> Any:
         kind = getattr(self._library, f"type_{self._type}")

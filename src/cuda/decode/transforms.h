@@ -77,7 +77,8 @@ PENSTOCK_DEVICE bool unpack_bits(const decode_part& part, thread_share share) {
   const std::uint32_t how = part.parameter & 0xffffu, bits = part.target_bytes, padding = (8 - (bits & 7u)) & 7u;
   bool right = true;
   if ((how & kPaddingInFirstByte) != 0) right = *from++ == padding;
-  if ((how & kPaddingInLastByte) != 0) right = pointer<const std::uint8_t>(part.source)[part.source_bytes - 1] == padding;
+  if ((how & kPaddingInLastByte) != 0)
+    right = pointer<const std::uint8_t>(part.source)[part.source_bytes - 1] == padding;
   for (std::uint32_t i = share.first; i < bits; i += share.step) {
     const std::uint32_t place = (how & kHighestBitFirst) != 0 ? 7 - (i & 7u) : i & 7u;
     to[i] = static_cast<std::uint8_t>(from[i / 8] >> place & 1);
