@@ -52,10 +52,13 @@ read_job::settings settings_of(const array_state& state, const read_options& opt
   return out;
 }
 
+// Several cells of so many bytes together are one thread's work.
+std::uint64_t one_workers_bytes(const array_state& state) noexcept {
+  return state.layout->chains()[0].stages() == 0 ? kMinParallelBytes : kMinParallelDecodedBytes;
+}
+
 unsigned useful_workers(const array_state& state, const read_job& job, unsigned workers) noexcept {
-  const bool copied = state.layout->chains()[0].stages() == 0;
-  const std::uint64_t least = copied ? kMinParallelBytes : kMinParallelDecodedBytes;
-  return job.total_cells() < 2 || job.total_bytes() <= least ? 1 : workers;
+  return job.total_cells() < 2 || job.total_bytes() <= one_workers_bytes(state) ? 1 : workers;
 }
 
 // Gives the job back to the context when the read is over, however it ends.
@@ -203,12 +206,15 @@ result<ticket> array::read_async(const resolved_selection& which, const tensor_v
 
 namespace {
 
-// Cells that a read may touch and still run inline.
+// Cells that a read may touch and still run inline: one, or so many that no other thread gets any. Whoever reads inline
+// may hold a lock that the other would wait for.
 std::uint64_t inline_cells(const array_state& state) noexcept {
   const store_traits traits = state.store->traits();
   if (traits.blocking || !traits.inline_completion || state.layout->chains()[0].via_python()) return 0;
   const std::uint64_t cell_bytes = state.layout->chains()[0].decoded_bytes();
-  return cell_bytes == 0 ? kMaxInlineBytes : kMaxInlineBytes / cell_bytes;
+  if (cell_bytes == 0) return kMaxInlineBytes;
+  const std::uint64_t several = std::min(kMaxInlineBytes, one_workers_bytes(state)) / cell_bytes;
+  return several > 1 ? several : cell_bytes <= kMaxInlineBytes ? 1 : 0;
 }
 
 }  // namespace

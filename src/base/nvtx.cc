@@ -14,8 +14,8 @@ namespace penstock::inline v0 {
 namespace {
 
 using any_function = void (*)();
-using domain_ref = struct domain_object*;
-using string_ref = struct string_object*;
+using domain_ref = void*;  // what a tool makes is its own
+using string_ref = void*;
 
 // Modules have numbers from 1 on, in this order; only the domain functions of the fifth are called. The others have
 // their places because tools fill all of them.
@@ -126,7 +126,7 @@ bool nvtx_listens() noexcept {
 void nvtx_scope::push(nvtx_name name) noexcept {
   const nvtx_tool& tool = nvtx_tool::get();
   const event_attributes what = tool.attributes_of(name);
-  tool.function<int (*)(domain_ref, const event_attributes*)>(kRangePush)(tool.domain(), &what);
+  tool.function<int (*)(domain_ref, const void*)>(kRangePush)(tool.domain(), &what);
 }
 
 void nvtx_scope::pop() noexcept {
@@ -137,7 +137,7 @@ void nvtx_scope::pop() noexcept {
 nvtx_id nvtx_start(nvtx_name name) noexcept {
   if (!nvtx_listens()) return 0;
   const nvtx_tool& tool = nvtx_tool::get();
-  const auto start = tool.function<nvtx_id (*)(domain_ref, const event_attributes*)>(kRangeStart);
+  const auto start = tool.function<nvtx_id (*)(domain_ref, const void*)>(kRangeStart);
   if (start == nullptr) return 0;
   const event_attributes what = tool.attributes_of(name);
   return start(tool.domain(), &what);

@@ -54,7 +54,9 @@ recorder& self() {
 std::atomic<std::int64_t> open_ranges{0};
 thread_local std::int64_t depth = 0;
 
-void note(const domain* of, const attributes* what) {
+void note(const void* domain_ref, const void* event) {
+  const auto* const of = static_cast<const domain*>(domain_ref);
+  const auto* const what = static_cast<const attributes*>(event);
   const std::lock_guard lock(self().mutex);
   if (of == nullptr || what->version != 3 || what->size != sizeof(attributes) || what->message_type != kRegistered ||
       what->message == nullptr || what->message->of != of) {
@@ -64,22 +66,22 @@ void note(const domain* of, const attributes* what) {
   ++self().opened[of->name + "::" + what->message->value];
 }
 
-domain* create(const char* name) {
+void* create(const char* name) {
   const std::lock_guard lock(self().mutex);
   self().domains.push_back(std::make_unique<domain>(domain{name}));
   return self().domains.back().get();
 }
-text* name_string(domain* of, const char* value) {
+void* name_string(void* of, const char* value) {
   const std::lock_guard lock(self().mutex);
-  self().texts.push_back(std::make_unique<text>(text{of, value}));
+  self().texts.push_back(std::make_unique<text>(text{static_cast<const domain*>(of), value}));
   return self().texts.back().get();
 }
-int push(domain* of, const attributes* what) {
+int push(void* of, const void* what) {
   note(of, what);
   open_ranges.fetch_add(1);
   return static_cast<int>(depth++);
 }
-int pop(domain*) {
+int pop(void*) {
   open_ranges.fetch_sub(1);
   if (--depth < 0) {
     const std::lock_guard lock(self().mutex);
@@ -87,14 +89,14 @@ int pop(domain*) {
   }
   return static_cast<int>(depth);
 }
-std::uint64_t start(domain* of, const attributes* what) {
+std::uint64_t start(void* of, const void* what) {
   note(of, what);
   open_ranges.fetch_add(1);
   const std::lock_guard lock(self().mutex);
   self().started.insert(self().next);
   return self().next++;
 }
-void end(domain*, std::uint64_t range) {
+void end(void*, std::uint64_t range) {
   open_ranges.fetch_sub(1);
   const std::lock_guard lock(self().mutex);
   if (self().started.erase(range) == 0) ++self().mistakes;
