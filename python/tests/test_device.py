@@ -50,6 +50,7 @@ print(float(a[1, 1]))
     assert value == "51.0"
 
 
+@pytest.mark.timeout(900)  # a run of hundreds of cases, each with the usual limit
 @pytest.mark.parametrize(
     "cases",
     [
