@@ -446,3 +446,15 @@ def test_values_that_a_codec_refuses_are_zarr_pythons_error(wrapped):
     made = pz.wrap(made) if wrapped else made
     with pytest.raises(ValueError, match="outside the range of dtype int8"):
         made[...] = np.array([0, 1, 2], "i1")
+
+
+@pytest.mark.parametrize("dtype", ["M8[Y]", "m8[ns]", "i4", "f8"])
+@pytest.mark.parametrize("write_empty", [False, True])
+def test_a_v2_array_without_a_fill_value_reads_as_in_zarr_python(dtype, write_empty):
+    config = {"write_empty_chunks": write_empty}
+    store = zarr.storage.MemoryStore()
+    z = zarr.create_array(store, shape=(4,), chunks=(2,), dtype=dtype, zarr_format=2, fill_value=None, config=config)
+    wrapped = pz.wrap(z)
+    np.testing.assert_array_equal(wrapped[:], z[:])
+    wrapped[:2] = np.array(["NaT"] * 2, dtype) if np.dtype(dtype).kind in "mM" else np.zeros(2, dtype)
+    np.testing.assert_array_equal(wrapped[:], z[:])

@@ -408,6 +408,8 @@ result<zarr_fill> parse_fill_value(const json& value, const dtype& type) {
 result<zarr_fill> parse_v2_fill_value(const json& value, const dtype& type, const json& endian) {
   zarr_fill zeros;
   zeros.item.resize(type.item_bytes());
+  const bool is_time = type.kind() == dtype_kind::datetime || type.kind() == dtype_kind::timedelta;
+  if (value.is_null() && is_time) return parse_fill_value(json("NaT"), type);
   if (value.is_null() || type.kind() == dtype_kind::object) return zeros;
   switch (type.kind()) {
     case dtype_kind::variable_utf8:

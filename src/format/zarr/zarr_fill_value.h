@@ -33,8 +33,8 @@ result<zarr_fill> parse_fill_value(const json& value, const dtype& type);
 
 /// Parses a `fill_value` of a .zarray.
 ///
-/// As above, and null: zeros. Structures are base64 of an item as it is stored. 0 is the empty value of bytes and
-/// structures.
+/// As above, and null: zeros, of times NaT, as in zarr-python. Structures are base64 of an item as it is stored. 0 is
+/// the empty value of bytes and structures.
 /// \param endian  Of `zarr_v2_type`.
 /// Source: Zarr v2 specification, "Fill value encoding".
 result<zarr_fill> parse_v2_fill_value(const json& value, const dtype& type, const json& endian);
