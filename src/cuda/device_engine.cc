@@ -47,10 +47,10 @@ result<std::shared_ptr<device_engine>> device_engine::make(int ordinal, const de
                  fmt::format("there is no device cuda:{}: the driver finds {}", ordinal, with->devices));
   if (kernel_image().empty() && !with->simulated)
     return error(errc::unsupported, "this build of Penstock has no device code: it was made without nvcc");
-  if (options.library != nullptr && options.library->cuda_major() > static_cast<unsigned>(with->version) / 1000)
+  if (options.nvcomp != nullptr && options.nvcomp->cuda_major() > static_cast<unsigned>(with->version) / 1000)
     return error(errc::unsupported,
                  fmt::format("nvCOMP {} is of CUDA {}, the driver of {}.{}: install the one for an earlier CUDA",
-                             options.library->version(), options.library->cuda_major(), with->version / 1000,
+                             options.nvcomp->version(), options.nvcomp->cuda_major(), with->version / 1000,
                              with->version % 1000 / 10));
   device_number device = 0;
   PENSTOCK_TRY(with->check(with->device_get(&device, ordinal), "cuDeviceGet"));
@@ -71,7 +71,7 @@ device_engine::device_engine(const driver& with, int ordinal, context_ref contex
       ordinal_(ordinal),
       context_(context),
       wave_limit_(wave_limit_of(with, context, options.device_memory_bytes, kWaves)),
-      library_(options.library),
+      nvcomp_(options.nvcomp),
       ring_(with, options.page_locked_bytes == 0 ? kDefaultPageLocked : options.page_locked_bytes),
       pool_(with, wave_limit_of(with, context, 0, 1) * 2) {}
 
@@ -104,7 +104,7 @@ result<> device_engine::start() {
   PENSTOCK_TRY(make_event(origin_, 0));
   for (unsigned i = 0; i < kWaves; ++i) {
     auto wave = std::make_unique<device_wave>();
-    wave->library = library_;
+    wave->nvcomp = nvcomp_;
     PENSTOCK_TRY(make_event(wave->copied, kEventDisableTiming));
     PENSTOCK_TRY(make_event(wave->done, kEventDisableTiming));
     for (event_ref& each : wave->marks) PENSTOCK_TRY(make_event(each, 0));
@@ -571,7 +571,7 @@ result<> device_engine::decode_by_library(const device::kernel_launch& launch, s
   std::memcpy(&call, launch.argument.data(), sizeof call);
   PENSTOCK_TRY(
       check(driver_.set_bytes(call.outcomes, 0xff, call.count * sizeof(std::int32_t), stream), "cuMemsetD8Async"));
-  auto decoded = library_->decode(call, stream);
+  auto decoded = nvcomp_->decode(call, stream);
   if (decoded.ok()) return decoded;
   error what = std::move(decoded).error().note(fmt::format("on device cuda:{}", ordinal_));
   if (!broken_) broken_.emplace(what.clone());

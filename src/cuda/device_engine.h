@@ -28,7 +28,7 @@ namespace penstock::inline v0::cuda {
 struct device_options {
   std::uint64_t page_locked_bytes = 0;          ///< 0: 256 MiB
   std::uint64_t device_memory_bytes = 0;        ///< of waves; 0: an eighth of the device's, at most 6 GiB
-  const device::nvcomp* library = nullptr;      ///< decodes what it takes; null: our own decoders do
+  const device::nvcomp* nvcomp = nullptr;       ///< decodes what it takes; null: our own decoders do
   std::shared_ptr<device_allocator> allocator;  ///< of results; null: the engine's pool
 };
 
@@ -145,7 +145,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   const int ordinal_;
   const context_ref context_;
   const std::uint64_t wave_limit_;
-  const device::nvcomp* const library_;
+  const device::nvcomp* const nvcomp_;
   page_locked_ring ring_;
   device_pool pool_;
   module_ref module_ = nullptr;

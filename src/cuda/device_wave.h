@@ -48,7 +48,7 @@ class device_wave {
   void clear() noexcept;
 
   phase now = phase::free;
-  const device::nvcomp* library = nullptr;  ///< decodes what it takes; null: our own decoders do
+  const device::nvcomp* nvcomp = nullptr;  ///< decodes what it takes; null: our own decoders do
   wave_memory memory, tail;
   std::uint64_t wanted_bytes = 0;  ///< `memory` is to grow to this before it is opened again
   std::byte* tables = nullptr;     ///< page-locked; what `tail` begins with

@@ -185,7 +185,7 @@ result<decode_wave> decode_wave::make(std::span<const device_step> steps, bool v
                                       const nvcomp* library) {
   decode_wave made;
   made.verify_ = verify_checksums;
-  made.library_ = library;
+  made.nvcomp_ = library;
   if (steps.empty()) return error{errc::unsupported, "the device decodes chains of at least one step"};
   for (std::size_t i = 0; i < steps.size(); ++i) {
     PENSTOCK_TRY(check_step(steps[i]));
@@ -330,14 +330,14 @@ bool decode_wave::library_takes(std::span<const std::byte> bytes, const planned_
 // False: left to our own decoders, which say what is wrong with it if something is.
 bool decode_wave::add_to_library(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind) {
   library_stream stream;
-  if (library_ == nullptr || !library_takes(bytes, planned, kind, stream)) return false;
+  if (nvcomp_ == nullptr || !library_takes(bytes, planned, kind, stream)) return false;
   library_batch& batch = library_batches_[static_cast<std::uint32_t>(stream.codec)];
   const std::uint64_t target_bytes = planned.part.target_bytes;
   if (target_bytes > batch.most_bytes) {
-    if (!library_->workspace_bytes(stream.codec, 1, target_bytes, target_bytes).ok()) return false;
+    if (!nvcomp_->workspace_bytes(stream.codec, 1, target_bytes, target_bytes).ok()) return false;
     batch.most_bytes = target_bytes;
   }
-  const nvcomp_alignment& alignment = library_->alignment(stream.codec);
+  const nvcomp_alignment& alignment = nvcomp_->alignment(stream.codec);
   if (planned.part.target % alignment.target != 0) return false;
   planned_part given = planned;
   given.part.source += stream.front;
@@ -582,7 +582,7 @@ void decode_wave::emit_library(layout& to, std::uint64_t statuses, nvcomp_codec 
   std::size_t each = count;
   std::uint64_t workspace = 0;
   for (;; each = (each + 1) / 2) {
-    const auto wanted = library_->workspace_bytes(codec, each, most, std::min(total, each * most));
+    const auto wanted = nvcomp_->workspace_bytes(codec, each, most, std::min(total, each * most));
     workspace = wanted.ok() ? *wanted : 0;
     if ((wanted.ok() && workspace <= kMostLibraryWorkspace) || each == 1) break;
   }

@@ -141,7 +141,7 @@ class decode_wave {
   std::size_t chunks_ = 0;
   std::uint64_t intermediate_bytes_ = 0;
   zstd_index zstd_;
-  const nvcomp* library_ = nullptr;
+  const nvcomp* nvcomp_ = nullptr;
   library_batch library_batches_[kNvcompCodecs];  ///< by codec
   std::vector<planned_part> align_parts_;         ///< copies of streams that lie where nvCOMP does not take them
   zstd_index scanned_;                            ///< scratch: what the host reads of a stream for nvCOMP
