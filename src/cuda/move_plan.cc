@@ -63,20 +63,26 @@ move_item widen(std::uint64_t from, std::uint64_t to, axis_list& axes, std::vect
   return finish(from, to, unit, false, axes, out);
 }
 
-}  // namespace
-
-std::uint64_t tile_units(const move_item& item) noexcept { return kTileBytes / item.unit_bytes; }
-
-move_item plan_scatter(const placement& where, const codec_chain& chain, std::uint64_t cell,
-                       std::vector<move_axis>& axes) {
+// The axes of what is wanted of a cell, merged; `from` moves to its first item.
+axis_list axes_of(const placement& where, const codec_chain& chain, std::uint64_t& from) {
   axis_list merged;
-  std::uint64_t from = cell;
   for (std::size_t d = 0; d < where.counts.size(); ++d) {
     const axis_range& wanted = where.region.in_cell[d];
     const std::int64_t step = chain.stored_strides()[d];
     from += static_cast<std::uint64_t>(wanted.start * step);
     append(merged, {where.counts[d], wanted.step * step, where.target.strides[d]});
   }
+  return merged;
+}
+
+}  // namespace
+
+std::uint64_t tile_units(const move_item& item) noexcept { return kTileBytes / item.unit_bytes; }
+
+move_item plan_scatter(const placement& where, const codec_chain& chain, std::uint64_t cell,
+                       std::vector<move_axis>& axes) {
+  std::uint64_t from = cell;
+  axis_list merged = axes_of(where, chain, from);
   const auto to = reinterpret_cast<std::uint64_t>(where.target.data);
   const std::uint32_t item_bytes = chain.type().item_bytes();
   if (const std::uint32_t swap = chain.swap_bytes(); swap > 1) {
@@ -106,14 +112,8 @@ move_item finish_converting(std::uint64_t from, std::uint64_t to, bool swap, con
 
 move_item plan_convert(const placement& where, const codec_chain& chain, const conversion& how, std::uint64_t cell,
                        std::vector<move_axis>& axes) {
-  axis_list merged;
   std::uint64_t from = cell;
-  for (std::size_t d = 0; d < where.counts.size(); ++d) {
-    const axis_range& wanted = where.region.in_cell[d];
-    const std::int64_t step = chain.stored_strides()[d];
-    from += static_cast<std::uint64_t>(wanted.start * step);
-    append(merged, {where.counts[d], wanted.step * step, where.target.strides[d]});
-  }
+  axis_list merged = axes_of(where, chain, from);
   const auto to = reinterpret_cast<std::uint64_t>(where.target.data);
   return finish_converting(from, to, chain.swap_bytes() > 1, how, merged, axes);
 }
