@@ -44,9 +44,9 @@ class python_allocator final : public device_allocator {
 };
 
 context_handle make_context(unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
-                            std::uint64_t output_pool, nb::object codecs, std::uint64_t page_locked,
-                            std::uint64_t device_memory, std::string decoder, std::string nvcomp_library,
-                            nb::object allocator) {
+                            std::uint64_t output_pool, std::uint64_t chunk_cache, nb::object codecs,
+                            std::uint64_t page_locked, std::uint64_t device_memory, std::string decoder,
+                            std::string nvcomp_library, nb::object allocator) {
   context_options options;
   options.device_decoder = std::move(decoder);
   options.nvcomp_library = std::move(nvcomp_library);
@@ -56,6 +56,7 @@ context_handle make_context(unsigned threads, unsigned io_concurrency, std::uint
   options.io_concurrency = io_concurrency;
   options.memory_limit_bytes = memory_limit;
   options.output_pool_bytes = output_pool;
+  options.chunk_cache_bytes = chunk_cache;
   options.page_locked_bytes = page_locked;
   options.device_memory_bytes = device_memory;
   return {unwrap(context::make(options))};
@@ -76,6 +77,8 @@ nb::dict usage(const context_handle& self) {
   all["device_result_bytes"] = now.device_result_bytes;
   all["index_hits"] = now.index_hits;
   all["index_misses"] = now.index_misses;
+  all["chunk_cache_bytes"] = now.chunk_cache_bytes;
+  all["chunk_hits"] = now.chunk_hits;
   return all;
 }
 
@@ -123,15 +126,16 @@ void bind_context(nb::module_& m) {
       .def(
           "__init__",
           [](context_handle* self, unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
-             std::uint64_t output_pool, nb::object codecs, std::uint64_t page_locked, std::uint64_t device_memory,
-             std::string decoder, std::string nvcomp_library, nb::object allocator) {
-            new (self) context_handle(make_context(threads, io_concurrency, memory_limit, output_pool,
+             std::uint64_t output_pool, std::uint64_t chunk_cache, nb::object codecs, std::uint64_t page_locked,
+             std::uint64_t device_memory, std::string decoder, std::string nvcomp_library, nb::object allocator) {
+            new (self) context_handle(make_context(threads, io_concurrency, memory_limit, output_pool, chunk_cache,
                                                    std::move(codecs), page_locked, device_memory, std::move(decoder),
                                                    std::move(nvcomp_library), std::move(allocator)));
           },
           nb::arg("threads"), nb::arg("io_concurrency"), nb::arg("memory_limit"), nb::arg("output_pool"),
-          nb::arg("codecs").none() = nb::none(), nb::arg("page_locked") = 0, nb::arg("device_memory") = 0,
-          nb::arg("decoder") = "", nb::arg("nvcomp_library") = "", nb::arg("device_allocator").none() = nb::none())
+          nb::arg("chunk_cache"), nb::arg("codecs").none() = nb::none(), nb::arg("page_locked") = 0,
+          nb::arg("device_memory") = 0, nb::arg("decoder") = "", nb::arg("nvcomp_library") = "",
+          nb::arg("device_allocator").none() = nb::none())
       .def_prop_ro("decoder", [](const context_handle& self) { return self.context->device_decoder(); })
       .def_prop_ro("threads", [](const context_handle& self) { return self.context->threads(); })
       .def("usage", usage)

@@ -32,6 +32,9 @@ struct context_options {
   unsigned io_concurrency = 0;           ///< requests in flight at stores that complete later; 0: 64
   std::uint64_t memory_limit_bytes = 0;  ///< scratch, encoded bytes and indexes together, results not counted;
                                          ///< 0: an eighth of the machine's memory, at least 1 GiB, at most 8 GiB
+  std::uint64_t chunk_cache_bytes =
+      ~std::uint64_t{0};  ///< decoded chunks kept for reads of parts of them; ~0: 32 MiB, or an eighth of
+                          ///< `memory_limit_bytes` where that is less; 0: none
   std::uint64_t output_pool_bytes =
       ~std::uint64_t{0};                  ///< idle result memory kept for the next read; ~0: a quarter of the machine's
   std::uint64_t page_locked_bytes = 0;    ///< host memory that devices copy from; 0: 256 MiB, taken at first need
@@ -49,6 +52,7 @@ struct context_usage {
   std::uint64_t scratch_bytes = 0, encoded_bytes = 0, index_bytes = 0, output_pool_bytes = 0;
   std::uint64_t peak_scratch_bytes = 0, peak_encoded_bytes = 0, peak_index_bytes = 0;
   std::uint64_t index_hits = 0, index_misses = 0;
+  std::uint64_t chunk_cache_bytes = 0, chunk_hits = 0;
   std::uint64_t page_locked_bytes = 0, device_wave_bytes = 0, device_result_bytes = 0;  ///< of all devices
 };
 
@@ -66,7 +70,7 @@ class PENSTOCK_API context {
   /// What decodes on devices: `penstock`, or `nvcomp 6.0.0`.
   std::string device_decoder() const;
   context_usage usage() const;
-  /// Forgets cached indexes and idle memory.
+  /// Forgets cached indexes and chunks, and idle memory.
   void clear_caches();
 
   /// Begins to record. One recording at a time.

@@ -95,6 +95,7 @@ struct read_done {
   std::span<const std::byte> bytes;              ///< in `destination`, in `buffer`, or lent by the store
   lease keep_alive;                              ///< of the lent bytes
   version seen;                                  ///< default where the store has no versions
+  bool seen_is_last = true;                      ///< a later change of the object gets another version than `seen`
   std::uint64_t object_size = byte_range::kAll;  ///< kAll: not known
 };
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from penstock import _codecs, _core
 from penstock._device_allocators import allocator_of
-from penstock._errors import UnsupportedError, _make
 
 _active: ContextVar[tuple[Context, ...]] = ContextVar("penstock_contexts", default=())
 _default: Context | None = None
@@ -20,7 +19,7 @@ _default_lock = threading.Lock()
 
 
 class Context(_core.Context):
-    """Everything about reading that changes: threads, index cache, pools, limits.
+    """Everything about reading that changes: threads, caches, pools, limits.
 
     Arrays keep the one they were opened with.
 
@@ -54,7 +53,10 @@ class Context(_core.Context):
         What decodes on devices: None is Penstock; "nvcomp" is NVIDIA's nvCOMP, version 5 or 6, for the streams that it
         takes (`pip install nvidia-libnvcomp-cu13` or `-cu12`). `ctx.decoder` names it with its version.
     chunk_cache
-        For later releases: must be None.
+        Bytes of decoded chunks that are kept for reads of parts of them, such as windows that share tiles or rows read
+        one by one: from the second part of a chunk that is wanted within a short time on, storage is only asked whether
+        the chunk is still the same. Chunks beyond a quarter of it are never kept, nor what is read to devices.
+        None: 32 MiB, or an eighth of `memory_limit` where that is less; 0: none.
     """
 
     def __init__(
@@ -71,14 +73,13 @@ class Context(_core.Context):
         device_allocator: Any = None,
         allow_pickle: bool = False,
     ) -> None:
-        if chunk_cache is not None:
-            raise _make(UnsupportedError, "this release has no cache of decoded chunks: chunk_cache must be None")
         keep_default = 2**64 - 1
         super().__init__(
             threads or 0,
             io_concurrency or 0,
             memory_limit or 0,
             keep_default if output_pool is None else output_pool,
+            keep_default if chunk_cache is None else chunk_cache,
             functools.partial(_codecs.make, allow_pickle=allow_pickle),
             page_locked or 0,
             device_memory_limit or 0,

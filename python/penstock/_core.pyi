@@ -137,6 +137,7 @@ class Context:
         io_concurrency: int,
         memory_limit: int,
         output_pool: int,
+        chunk_cache: int,
         codecs: Callable[..., Any] | None = None,
         page_locked: int = 0,
         device_memory: int = 0,
@@ -153,10 +154,10 @@ class Context:
         """What decodes on devices: `penstock`, or `nvcomp 6.0.0`."""
 
     def usage(self) -> dict[str, int]:
-        """Bytes held now and at most, by account, and hits and misses of the index cache."""
+        """Bytes held now and at most, by account, hits and misses of the index cache, and hits of the chunk cache."""
 
     def clear(self) -> None:
-        """Forget cached indexes and give idle memory back."""
+        """Forget cached indexes and chunks, and give idle memory back."""
 
     def _start_profile(self, max_events: int) -> None: ...
     def _stop_profile(self) -> dict[str, Any]: ...

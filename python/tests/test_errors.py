@@ -205,8 +205,6 @@ def test_options_of_later_releases_are_refused_in_words():
     with pytest.raises(ps.InvalidArgumentError, match="streams belong to devices"):
         array.read(stream=5)
     with pytest.raises(ps.UnsupportedError):
-        ps.Context(chunk_cache=1)
-    with pytest.raises(ps.UnsupportedError):
         ps.open("x", storage_options={"anon": True})
     with pytest.raises(ValueError, match="threads"):
         array.read(threads=0)

@@ -92,7 +92,9 @@ result<> run(const array_state& state, const borrowed_job& job, unsigned workers
 }  // namespace
 
 array_state::~array_state() {
-  if (context && caches_indexes) context->state().indexes().drop_all(uid);
+  if (!context || !caches_indexes) return;
+  context->state().indexes().drop_all(uid);
+  context->state().cells().drop_all(uid);
 }
 
 std::shared_ptr<const array_state> array_state::with_attributes(std::string text) const {

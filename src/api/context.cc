@@ -48,6 +48,8 @@ context_usage context::usage() const {
   out.device_result_bytes = devices.result_bytes;
   out.index_hits = state_->indexes().hits();
   out.index_misses = state_->indexes().misses();
+  out.chunk_cache_bytes = accounts.held(memory_use::cells);
+  out.chunk_hits = state_->cells().hits();
   return out;
 }
 

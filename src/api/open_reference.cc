@@ -126,7 +126,7 @@ result<array> open_parts(const std::shared_ptr<context>& with, const referenced_
   auto state = std::make_shared<array_state>(plain.state());
   state->files = checksums_of(what);
   state->uid = with->state().next_uid();
-  state->caches_indexes = false;
+  state->caches_indexes = state->store->traits().versions;
   state->layout = std::move(layout);
   state->format = what.format;
   state->uri = what.uri;

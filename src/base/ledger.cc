@@ -13,6 +13,8 @@ constexpr std::string_view name_of(memory_use use) noexcept {
       return "encoded";
     case memory_use::index:
       return "index";
+    case memory_use::cells:
+      return "cell cache";
     case memory_use::output_pool:
       return "output pool";
     case memory_use::page_locked:

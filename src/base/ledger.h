@@ -11,12 +11,13 @@
 namespace penstock::inline v0 {
 
 /// What memory is taken for. One account each.
-enum class memory_use : std::uint8_t { scratch, encoded, index, output_pool, page_locked, device };
-inline constexpr std::size_t kMemoryUses = 6;
+enum class memory_use : std::uint8_t { scratch, encoded, index, cells, output_pool, page_locked, device };
+inline constexpr std::size_t kMemoryUses = 7;
 
 /// Every byte that a context holds is taken through here, so that limits hold and reports are true.
 ///
-/// Thread-safe. A limit covers scratch + encoded + index together (`memory_limit`); the output pool has its own.
+/// Thread-safe. A limit covers scratch + encoded + index together (`memory_limit`); the output pool has its own, and
+/// kept cells are bounded by their cache.
 class ledger {
  public:
   explicit ledger(std::uint64_t memory_limit_bytes, std::uint64_t output_limit_bytes) noexcept

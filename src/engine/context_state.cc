@@ -32,11 +32,17 @@ std::uint64_t output_limit(const context_options& options) noexcept {
   return options.output_pool_bytes == ~std::uint64_t{0} ? machine_memory_bytes() / 4 : options.output_pool_bytes;
 }
 
+std::uint64_t cell_limit(const context_options& options) noexcept {
+  if (options.chunk_cache_bytes != ~std::uint64_t{0}) return options.chunk_cache_bytes;
+  return std::min(cell_cache::kDefaultBytes, memory_limit(options) / 8);
+}
+
 }  // namespace
 
 context_state::shared::shared(const context_options& options, unsigned threads)
     : accounts(memory_limit(options), output_limit(options)),
       indexes(accounts),
+      cells(accounts, cell_limit(options)),
       outputs(accounts),
       // A read's caller is one of its workers; reads that nobody waits in have the pool to themselves.
       workers(options.executor ? options.executor : std::make_shared<pool_executor>(threads)) {}
@@ -156,6 +162,7 @@ std::shared_ptr<profiler> context_state::stop_recording() {
 void context_state::clear_caches() {
   shared& mine = shared_.get();
   mine.indexes.clear();
+  mine.cells.clear();
   mine.outputs.clear();
   {
     const std::lock_guard lock(mine.device_mutex);

@@ -12,6 +12,7 @@
 #include "base/fork_local.h"
 #include "base/ledger.h"
 #include "base/output_pool.h"
+#include "engine/cell_cache.h"
 #include "engine/device_service.h"
 #include "engine/index_cache.h"
 #include "engine/profiler.h"
@@ -36,6 +37,7 @@ class context_state {
 
   ledger& accounts() { return shared_.get().accounts; }
   index_cache& indexes() { return shared_.get().indexes; }
+  cell_cache& cells() { return shared_.get().cells; }
   output_pool& outputs() { return shared_.get().outputs; }
   penstock::executor& executor() { return *shared_.get().workers; }
 
@@ -70,6 +72,7 @@ class context_state {
     ~shared();
     ledger accounts;
     index_cache indexes;
+    cell_cache cells;
     output_pool outputs;
     std::shared_ptr<penstock::executor> workers;
     std::mutex mutex;  // of what follows

@@ -85,7 +85,10 @@ void read_job::reset() {
   redo_cells_.clear();
   missing_.clear();
   next_index_ = index_count_ = indexes_wanted_ = 0;
-  for (auto& each : pieces_) each->in_use = false;
+  for (auto& each : pieces_) {
+    each->in_use = false;
+    each->kept.clear();
+  }
   current_ = nullptr;
   arrived_.clear();
   failure_.reset();
@@ -213,6 +216,7 @@ void read_job::run_planner(guard& lock) {
       table_is_old_ = true;
       rounds_ = 0;
       made.next_fetch = 0;
+      if (!state_->cells().empty()) made.kept.resize(std::max(made.kept.size(), made.plan.decodes.size()));
       made.unfinished = made.plan.fetches.size();
       made.in_use = made.unfinished != 0;
       if (made.in_use) current_ = &made;
@@ -291,6 +295,7 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
   if (of.plan.fetches[of.next_fetch].what == request::none || from.store->traits().inline_completion) {
     const std::size_t which = next();
     const fetch_op& op = of.plan.fetches[which];
+    find_kept(of, op);
     lock.unlock();
     if (op.what == request::none) {
       finish_fetch(lock, of, which, worker, read_done());
@@ -322,6 +327,7 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
          (in_flight_ == 0 || (in_flight_ < io_concurrency_ && flight_bytes_ < kMaxFlightBytes))) {
     const std::size_t which = next();
     byte_read& read = batch[count];
+    find_kept(of, of.plan.fetches[which]);
     if (auto bad = request_of(of, of.plan.fetches[which], workers_[worker]->where, read)) {
       refused.emplace(which, std::move(*bad));
       break;
@@ -429,6 +435,7 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
 
   bool again = false;
   std::optional<error> bad;
+  if (!done.ok() && is_kept(of, op)) drop_kept(of, op);
   if (done.ok()) {
     encoded_bytes_.fetch_add(done->bytes.size(), std::memory_order_relaxed);
     auto decoded = decode_fetch(of, op, worker, *done);
@@ -464,6 +471,7 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
       bad->note(read_note(object.key, op.range));
     }
   }
+  forget_kept(of, op);
   if (done.ok()) done->keep_alive.reset();
   if (read_buffer*& sunk = workers_[worker]->sunk; sunk != nullptr) {
     with_.sink->give_buffer(sunk);

@@ -11,6 +11,7 @@
 
 #include "base/executor.h"
 #include "codec/worker_scratch.h"
+#include "engine/cell_cache.h"
 #include "engine/cell_sink.h"
 #include "engine/index_cache.h"
 #include "engine/profiler.h"
@@ -94,6 +95,8 @@ class read_job final : public job, private completion_sink {
   // A piece of plan that is being carried out.
   struct piece {
     read_plan plan;
+    // One for each decode, or fewer: its cell, where all cells of its fetch are in the cache and only to be checked.
+    std::vector<std::shared_ptr<const kept_cell>> kept;
     std::size_t next_fetch = 0;
     std::size_t unfinished = 0;
     bool in_use = false;
@@ -120,8 +123,19 @@ class read_job final : public job, private completion_sink {
   std::optional<error> request_of(const piece& of, const fetch_op& op, placement& where, byte_read& out) const;
   result<> decode_fetch(const piece& of, const fetch_op& op, unsigned worker, read_done& done);
   result<> decode_cell(const piece& of, const fetch_op& op, const decode_op& what, std::span<const std::byte> bytes,
-                       unsigned worker);
+                       const read_done& done, unsigned worker);
   result<> decode_for_all(const source& from, const decode_op& what, std::span<const std::byte> bytes, unsigned worker);
+  result<bool> decode_to_keep(const source& from, cell_id cell, const codec_chain& chain,
+                              std::span<const std::byte> bytes, const read_done& done, worker_state& mine);
+  static void scatter_kept(const source& from, cell_id cell, const codec_chain& chain, const kept_cell& kept,
+                           placement& where);
+  void find_kept(piece& of, const fetch_op& op);
+  static bool is_kept(const piece& of, const fetch_op& op) noexcept {
+    return op.decode_count != 0 && op.first_decode < of.kept.size() && of.kept[op.first_decode] != nullptr;
+  }
+  static void forget_kept(piece& of, const fetch_op& op) noexcept;
+  void drop_kept(const piece& of, const fetch_op& op);
+  void take_kept(const piece& of, const fetch_op& op, unsigned worker);
   void fill_cell(const source& from, cell_id cell, unsigned worker);
   result<> sink_fetch(const piece& of, const fetch_op& op, unsigned worker, const read_done& done);
   void advance_sink(guard& lock, bool last);

@@ -21,6 +21,11 @@ std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, p
   out.range = op.range;
   out.expected = &object.expected;
   out.same_handle = object.pinned;
+  if (is_kept(of, op)) {
+    out.range = {0, 0, false};
+    out.expected = &of.kept[op.first_decode]->seen;
+    return std::nullopt;
+  }
   if (op.decode_count == 0) return std::nullopt;
   const decode_op& first = of.plan.decodes[op.first_decode];
   const codec_chain& chain = from.layout->chains()[first.chain];
@@ -40,6 +45,10 @@ std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, p
 
 result<> read_job::decode_fetch(const piece& of, const fetch_op& op, unsigned worker, read_done& done) {
   if (op.decode_count == 0) return {};
+  if (is_kept(of, op)) {
+    take_kept(of, op, worker);
+    return {};
+  }
   const plan_object& object = of.plan.objects[op.object];
   if (!op.range.whole() && done.bytes.size() != op.range.length) {
     return error(errc::io_error, fmt::format("the store returned {} bytes of {}", done.bytes.size(), op.range.length))
@@ -52,7 +61,7 @@ result<> read_job::decode_fetch(const piece& of, const fetch_op& op, unsigned wo
         what.length == byte_range::kAll
             ? done.bytes
             : done.bytes.subspan(static_cast<std::size_t>(what.offset), static_cast<std::size_t>(what.length));
-    auto decoded = decode_cell(of, op, what, bytes, worker);
+    auto decoded = decode_cell(of, op, what, bytes, done, worker);
     if (!decoded.ok()) {
       const byte_range range =
           op.range.whole() ? op.range : byte_range{op.range.offset + what.offset, what.length, false};
@@ -82,7 +91,7 @@ result<> read_job::sink_fetch(const piece& of, const fetch_op& op, unsigned work
 }
 
 result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode_op& what,
-                               std::span<const std::byte> bytes, unsigned worker) {
+                               std::span<const std::byte> bytes, const read_done& done, unsigned worker) {
   const source& from = sources_[of.plan.source];
   const codec_chain& chain = from.layout->chains()[what.chain];
   worker_state& mine = *workers_[worker];
@@ -112,9 +121,13 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
     done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
     return {};  // the store read straight into the target
   }
-  if (places > 1 && with_.failures == nullptr) {
+  bool kept = false;
+  if (with_.failures == nullptr) {
+    PENSTOCK_ASSIGN(kept, decode_to_keep(from, what.cell, chain, bytes, done, mine));
+  }
+  if (!kept && places > 1 && with_.failures == nullptr) {
     PENSTOCK_TRY(decode_for_all(from, what, bytes, worker));
-  } else {
+  } else if (!kept) {
     PENSTOCK_TRY(chain.decode(bytes, where.target, mine.scratch));
   }
   done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);

@@ -59,6 +59,12 @@ bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_aren
   read.same_handle = expected.known();
   read.buffer = &mine;
   if (whole) read.max_bytes = chain.max_encoded_bytes();
+  const std::shared_ptr<const kept_cell> kept =
+      from.uid == 0 ? nullptr : state_->cells().find(from.uid, *cell, expected);
+  if (kept) {
+    read.range = {0, 0, false};
+    read.expected = &kept->seen;
+  }
   const bool in_part = chain.is_plain() && !whole && extent.range.length == chain.decoded_bytes();
   wanted_part asked;
   if (in_part) {
@@ -71,6 +77,14 @@ bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_aren
   from.store->read({&read, 1}, mine, std::stop_token());
   const auto done = mine.take();
   mine.arrived.reset();
+  if (kept && !done.ok()) {
+    state_->cells().drop(from.uid, *cell);
+    return false;
+  }
+  if (kept) {
+    scatter_kept(from, *cell, chain, *kept, where);
+    return true;
+  }
   if (!done.ok() && done.error().code() == errc::not_found && extent.state == presence::unknown) {
     fill(from, where, from.layout->chains()[0]);
     return true;
@@ -83,6 +97,8 @@ bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_aren
   mine.scratch.timed = false;
   mine.scratch.arena = arena.get();
   mine.scratch.scatter_began.reset();
+  const auto keeping = decode_to_keep(from, *cell, chain, done->bytes, *done, mine);
+  if (!keeping.ok() || *keeping) return keeping.ok();
   return chain.decode(done->bytes, where.target, mine.scratch).ok();
 }
 

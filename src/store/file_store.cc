@@ -97,6 +97,7 @@ result<read_done> file_store::read_whole(const byte_read& wanted) const {
   PENSTOCK_ASSIGN(const descriptor file, open_for_read(path, status));
   read_done done;
   done.seen = version_of(status);
+  done.seen_is_last = !may_be_indistinct(status);
   done.object_size = static_cast<std::uint64_t>(status.st_size);
   if (!is_expected(wanted, done.seen)) return version_has_changed();
   PENSTOCK_ASSIGN(const byte_extent extent, find_extent(wanted, done.object_size));
@@ -131,9 +132,12 @@ result<read_done> file_store::read_range(const byte_read& wanted, open_file_ref&
 
 result<read_done> file_store::check_version(const byte_read& wanted, const open_file_ref& last) const {
   read_done done;
-  if (last && last->key() == wanted.key) {
-    done.seen = last->seen();
-    done.object_size = last->size_bytes();
+  const open_file_ref known = last && last->key() == wanted.key ? last
+                              : wanted.same_handle              ? find_unchanged(wanted.key)
+                                                                : open_file_ref();
+  if (known) {
+    done.seen = known->seen();
+    done.object_size = known->size_bytes();
   } else {
     PENSTOCK_TRY(check_key(wanted.key));
     file_path path;

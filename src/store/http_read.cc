@@ -102,6 +102,7 @@ result<> http_read::head(const http_head& head) {
   if (!is_expected(wanted_, seen)) return version_has_changed();
   if (received_ != 0 && !(seen == done_.seen)) return version_has_changed();
   done_.seen = std::move(seen);
+  done_.seen_is_last = !entity_tag_of(done_.seen).empty();  // dates tick once a second
   if (head.status == 206) return head_of_part(head);
   if (head.status != 200) return error(errc::io_error, fmt::format("the server answered {}", head.status));
   return head_of_all(head);
@@ -239,6 +240,7 @@ result<http_exchange::ending> http_read::failed(const http_head& head, std::stri
   const auto said = parse_content_range(head.find("content-range"));
   if (checks_only_) {
     done_.seen = seen;
+    done_.seen_is_last = !entity_tag_of(seen).empty();
     done_.object_size = 0;
     return ending::whole;
   }

@@ -9,12 +9,18 @@
 namespace penstock::inline v0 {
 namespace {
 
+/// What of an object's fate is a conflict.
+struct promises {
+  bool same = false;  ///< it is pinned
+  bool stays = false;
+};
+
 /// Says what a change of a pinned object means here: beginning again, as with an index, would change nothing.
-result<read_done> in_our_words(result<read_done> done, bool had_to_stay) {
-  if (done.ok()) return done;
+result<read_done> in_our_words(result<read_done> done, promises broken) {
+  if (done.ok() || !broken.same) return done;
   if (done.error().code() == errc::version_changed)
     return error(errc::conflict, "the object changed since the references to its bytes were made");
-  if (had_to_stay && done.error().code() == errc::not_found)
+  if (broken.stays && done.error().code() == errc::not_found)
     return error(errc::conflict, "the object is gone since the references to its bytes were made");
   return done;
 }
@@ -22,28 +28,28 @@ result<read_done> in_our_words(result<read_done> done, bool had_to_stay) {
 /// Stands between a store that completes inside `read` and the reader.
 class inline_sink final : public completion_sink {
  public:
-  inline_sink(completion_sink& to, bool had_to_stay) noexcept : to_(to), had_to_stay_(had_to_stay) {}
+  inline_sink(completion_sink& to, promises given) noexcept : to_(to), given_(given) {}
   void complete(std::uint64_t tag, result<read_done> done) override {
-    to_.complete(tag, in_our_words(std::move(done), had_to_stay_));
+    to_.complete(tag, in_our_words(std::move(done), given_));
   }
 
  private:
   completion_sink& to_;
-  bool had_to_stay_;
+  promises given_;
 };
 
 /// The same for a read that completes later: it goes away with its completion.
 class later_sink final : public completion_sink {
  public:
-  later_sink(completion_sink& to, bool had_to_stay) noexcept : to_(to), had_to_stay_(had_to_stay) {}
+  later_sink(completion_sink& to, promises given) noexcept : to_(to), given_(given) {}
   void complete(std::uint64_t tag, result<read_done> done) override {
     const std::unique_ptr<later_sink> self(this);
-    to_.complete(tag, in_our_words(std::move(done), had_to_stay_));
+    to_.complete(tag, in_our_words(std::move(done), given_));
   }
 
  private:
   completion_sink& to_;
-  bool had_to_stay_;
+  promises given_;
 };
 
 }  // namespace
@@ -54,6 +60,7 @@ result<std::shared_ptr<const reference_store>> reference_store::make(std::vector
   out->uri_ = std::move(uri);
   store_traits traits;
   traits.blocking = false;
+  traits.versions = !out->objects_.empty();
   traits.max_length_bytes = ~std::uint64_t{0};
   for (std::size_t i = 0; i < out->objects_.size(); ++i) {
     object& each = out->objects_[i];
@@ -66,6 +73,7 @@ result<std::shared_ptr<const reference_store>> reference_store::make(std::vector
     traits.max_length_bytes = std::min(traits.max_length_bytes, theirs.max_length_bytes);
     traits.blocking = traits.blocking || theirs.blocking;
     traits.inline_completion = traits.inline_completion && theirs.inline_completion;
+    traits.versions = traits.versions && theirs.versions;
     traits.lends_bytes = traits.lends_bytes || theirs.lends_bytes;
   }
   if (out->objects_.empty()) traits.max_length_bytes = store_traits().max_length_bytes;
@@ -92,12 +100,12 @@ void reference_store::read(std::span<const byte_read> reads, completion_sink& si
       wanted.expected = &named->pinned;
       wanted.same_handle = true;
     }
-    const bool had_to_stay = named->pinned.known() && !named->may_vanish;
+    const promises given{named->pinned.known(), named->pinned.known() && !named->may_vanish};
     if (named->completes_inline) {
-      inline_sink between(sink, had_to_stay);
+      inline_sink between(sink, given);
       named->from->read({&wanted, 1}, between, stop);
     } else {
-      named->from->read({&wanted, 1}, *new later_sink(sink, had_to_stay), stop);  // NOLINT: deletes itself
+      named->from->read({&wanted, 1}, *new later_sink(sink, given), stop);  // NOLINT: deletes itself
     }
   }
 }

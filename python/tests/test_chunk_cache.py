@@ -1,0 +1,222 @@
+"""Decoded chunks kept for reads of parts of them: the same values, whatever happens to the storage in between."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import penstock as ps
+import pytest
+import zarr
+from conftest import same, sharded, write
+from hypothesis import given
+from hypothesis import strategies as st
+from zarr.codecs import BytesCodec, GzipCodec, TransposeCodec, ZstdCodec
+
+SHAPE = (60, 50)
+VALUES = np.arange(3_000, dtype="<i4").reshape(SHAPE)
+CHAINS = {
+    "zstd": [BytesCodec(), ZstdCodec(level=0)],
+    "sharded": sharded((10, 10)),
+    "transposed": [TransposeCodec(order=(1, 0)), BytesCodec(endian="big"), GzipCodec(level=1)],
+}
+
+
+@pytest.fixture(params=CHAINS)
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    write(VALUES, (20, 20), CHAINS[request.param], tmp_path / "a.zarr")
+    settle(tmp_path)
+    return tmp_path / "a.zarr"
+
+
+@pytest.fixture
+def context() -> Iterator[ps.Context]:
+    with ps.Context(threads=2) as made:
+        yield made
+
+
+def settle(folder: Path) -> None:
+    """Until files written so far can be told from files written later by their times."""
+    time.sleep(0.03)
+    assert folder.exists()
+
+
+def hits(context: ps.Context) -> int:
+    return context.usage()["chunk_hits"]
+
+
+def rewrite(folder: Path, values: np.ndarray) -> None:
+    zarr.open_array(folder, mode="r+")[...] = values
+
+
+def test_rows_of_a_chunk_are_decoded_twice_and_then_taken_from_memory(folder, context):
+    array = ps.open(folder)
+    for row in range(20):
+        assert same(array[row], VALUES[row])
+    assert hits(context) >= 18 * 3
+    assert 0 < context.usage()["chunk_cache_bytes"] <= 32 << 20
+    context.clear()
+    assert context.usage()["chunk_cache_bytes"] == 0
+
+
+def test_whole_reads_keep_nothing_at_the_edge_either(folder, context):
+    array = ps.open(folder)
+    for _ in range(4):
+        assert same(array[...], VALUES)
+    assert context.usage()["chunk_cache_bytes"] == 0
+
+
+def test_none_is_kept_where_none_is_wanted(folder):
+    with ps.Context(chunk_cache=0) as context:
+        array = ps.open(folder)
+        for row in range(20):
+            assert same(array[row], VALUES[row])
+        assert hits(context) == context.usage()["chunk_cache_bytes"] == 0
+
+
+def test_the_cache_never_holds_more_than_it_may(tmp_path):
+    write(np.ones((64, 4096), "<u2"), (1, 4096), None, tmp_path)
+    settle(tmp_path)
+    with ps.Context(chunk_cache=5 * 8192) as context:
+        array = ps.open(tmp_path)
+        for row in range(64):
+            for _ in range(3):
+                array[row, :7]
+            assert context.usage()["chunk_cache_bytes"] <= 5 * 8192
+        assert hits(context) == 64
+
+
+def test_a_pass_over_more_than_it_holds_keeps_nothing(tmp_path):
+    write(np.ones((64, 4096), "<u2"), (1, 4096), None, tmp_path)
+    settle(tmp_path)
+    with ps.Context(chunk_cache=8 * 8192) as context:
+        array = ps.open(tmp_path)
+        for _ in range(3):
+            array[:, :7]
+        assert hits(context) == context.usage()["chunk_cache_bytes"] == 0
+
+
+def put_in_place(path: Path, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.write(data)
+
+
+def put_anew(path: Path, data: bytes) -> None:
+    other = path.with_name("other")
+    other.write_bytes(data)
+    other.replace(path)
+
+
+@pytest.mark.parametrize("put", [put_in_place, put_anew])
+def test_a_rewritten_chunk_is_read_again(folder, context, tmp_path, put: Callable[[Path, bytes], None]):
+    write(VALUES + 1, (20, 20), None, tmp_path / "other.zarr")
+    array = ps.open(folder)
+    for _ in range(4):
+        assert same(array[5, :50], VALUES[5])
+    assert hits(context) > 0
+    rewrite(folder, VALUES + 1)
+    files = [path for path in folder.rglob("*") if path.is_file() and "json" not in path.name]
+    for path in files:
+        put(path, path.read_bytes())
+    for _ in range(4):
+        assert same(array[5, :50], VALUES[5] + 1)
+
+
+def test_a_chunk_that_was_removed_is_the_fill_value(tmp_path, context):
+    write(VALUES, (20, 20), None, tmp_path)
+    settle(tmp_path)
+    array = ps.open(tmp_path)
+    for _ in range(4):
+        assert same(array[5, :20], VALUES[5, :20])
+    assert hits(context) > 0
+    (tmp_path / "c" / "0" / "0").unlink()
+    for _ in range(4):
+        assert same(array[5, :20], np.zeros(20, "<i4"))
+
+
+def test_our_own_writes_are_seen_at_once(folder, context):
+    array = ps.open(folder, mode="r+")
+    for value in range(6):
+        for _ in range(3):
+            array[5, :50]
+        array[5, 7] = value
+        assert array[5, 7] == value
+        assert same(array[5, 8:], VALUES[5, 8:])
+
+
+def test_a_chunk_rewritten_within_a_tick_of_the_clock_is_not_kept(tmp_path, context):
+    """The version of a file that changed just now may be another rewrite's too."""
+    write(VALUES, (20, 20), [BytesCodec(), GzipCodec(level=0)], tmp_path)
+    array = ps.open(tmp_path)
+    chunk = tmp_path / "c" / "0" / "0"
+    states = []
+    for value in (1, 2):
+        rewrite(tmp_path, np.full(SHAPE, value, "<i4"))
+        states.append(chunk.read_bytes())
+    assert len(states[0]) == len(states[1])
+    for i in range(300):
+        put_in_place(chunk, states[i % 2])
+        for _ in range(3):
+            assert array[3, 4] == 1 + i % 2
+
+
+def test_a_single_file_that_was_replaced_is_a_conflict(tmp_path, context):
+    tifffile = pytest.importorskip("tifffile")
+    image = np.arange(128 * 128, dtype="<u2").reshape(128, 128)
+    tifffile.imwrite(tmp_path / "x.tif", image, tile=(64, 64), compression="zlib")
+    settle(tmp_path)
+    array = ps.open(tmp_path / "x.tif")
+    for _ in range(4):
+        assert same(array[0, 10:20, 60:70], image[10:20, 60:70])
+    assert hits(context) > 0
+    tifffile.imwrite(tmp_path / "y.tif", image + 1, tile=(64, 64), compression="zlib")
+    os.replace(tmp_path / "y.tif", tmp_path / "x.tif")
+    with pytest.raises(ps.ConflictError, match="has changed since the array was opened"):
+        array[0, 10:20, 60:70]
+
+
+def test_many_threads_may_read_parts_of_the_same_chunks(folder, context):
+    array = ps.open(folder)
+
+    def rows(seed: int) -> bool:
+        rng = np.random.default_rng(seed)
+        return all(
+            same(array[y : y + 3, x::2], VALUES[y : y + 3, x::2])
+            for y, x in zip(rng.integers(0, 57, 200), rng.integers(0, 50, 200), strict=True)
+        )
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(rows, range(8)))
+    assert hits(context) > 0
+
+
+@given(data=st.data())
+def test_any_reads_and_writes_in_any_order(data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("any")
+    chain = data.draw(st.sampled_from(sorted(CHAINS)))
+    model = VALUES.copy()
+    write(model, (20, 20), CHAINS[chain], folder)
+    with ps.Context(threads=data.draw(st.sampled_from((1, 3))), chunk_cache=data.draw(st.sampled_from((4096, 8192)))):
+        array = ps.open(folder)
+        for _ in range(data.draw(st.integers(1, 30))):
+            y, x = data.draw(st.integers(0, 59)), data.draw(st.integers(0, 49))
+            match data.draw(st.sampled_from(("row", "box", "points", "mask", "column", "write", "elsewhere"))):
+                case "row":
+                    assert same(array[y], model[y])
+                case "column":
+                    assert same(array[::-3, x], model[::-3, x])
+                case "box":
+                    assert same(array[y : y + 9, x : x + 9], model[y : y + 9, x : x + 9])
+                case "points":
+                    assert same(array.vindex[[y, 0, y], [x, 3, x]], model[[y, 0, y], [x, 3, x]])
+                case "mask":
+                    assert same(array.oindex[[y, 0, y], 3:40:7], model[np.ix_([y, 0, y], range(3, 40, 7))])
+                case "write":
+                    model[y, x:] = array[y, x:] = np.int32(x)
+                case "elsewhere":
+                    model[:, x] = y
+                    zarr.open_array(folder, mode="r+")[:, x] = np.int32(y)
