@@ -84,4 +84,4 @@ def _type_name(dtype: npt.DTypeLike) -> str:
             return dtype  # a name that only Zarr knows, such as "int4"
         raise
     # Types of ml_dtypes have names, but no type strings.
-    return made.name if made.isbuiltin != 1 and made.kind == "V" and made.fields is None else made.str
+    return made.name if made.isbuiltin == 2 else made.str

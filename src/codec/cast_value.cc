@@ -9,14 +9,13 @@
 #include <vector>
 
 #include "codec/number_codec.h"
+#include "codec/real_number.h"
 
 namespace penstock::inline v0 {
 namespace {
 
-enum class rounding : std::uint8_t { nearest_even, towards_zero, towards_positive, towards_negative, nearest_away };
 constexpr std::string_view kRoundings[] = {"nearest-even", "towards-zero", "towards-positive", "towards-negative",
                                            "nearest-away"};
-enum class beyond : std::uint8_t { error, clamp, wrap };
 constexpr std::string_view kBeyonds[] = {"error", "clamp", "wrap"};
 
 // Holds every number of T exactly. x86's long double has 64 bits; others have more.
@@ -229,7 +228,73 @@ class cast_value_codec final : public number_codec {
   std::string description_;
 };
 
-result<long double> mapped_number(const json& value, number type) {
+// Where one of the two is a type that only `real_number` has.
+class small_cast_codec final : public item_codec {
+ public:
+  small_cast_codec(real_number decoded, real_number encoded, const cast_rules& encode, const cast_rules& decode,
+                   std::string description)
+      : item_codec(decoded.item_bytes(), encoded.item_bytes()),
+        encode_(decoded, encoded, encode),
+        decode_(encoded, decoded, decode),
+        description_(std::move(description)) {}
+
+  std::string_view name() const override { return "cast_value"; }
+  std::string describe() const override { return description_; }
+
+ private:
+  class direction {
+   public:
+    direction(real_number from, real_number to, cast_rules rules)
+        : from_(std::move(from)), to_(std::move(to)), rules_(std::move(rules)) {
+      if (from_.item_bytes() != 1) return;
+      for (std::size_t i = 0; i < known_.size(); ++i) {
+        const auto item = static_cast<std::byte>(i);
+        known_[i] = cast(from_.load_bits(&item));
+      }
+    }
+
+    result<> run(std::span<const std::byte> in, std::byte* out, errc code) const {
+      const std::size_t from = from_.item_bytes(), to = to_.item_bytes();
+      for (std::size_t i = 0; i * from < in.size(); ++i) {
+        const std::byte* const item = in.data() + i * from;
+        const auto made = from == 1 ? known_[static_cast<std::uint8_t>(*item)] : cast(from_.load_bits(item));
+        if (!made) {
+          return error{code, fmt::format("{} does not hold every value of {} that is to be cast", to_.type().name(),
+                                         from_.type().name())};
+        }
+        to_.store_bits(out + i * to, *made);
+      }
+      return {};
+    }
+
+   private:
+    std::optional<std::uint64_t> cast(std::uint64_t bits) const noexcept {
+      const long double value = from_.value_of(bits);
+      for (const mapped_value& each : rules_.values) {
+        if (value == each.from || (std::isnan(value) && std::isnan(each.from)))
+          return round_to(to_, each.to, rounding::nearest_even, beyond::clamp);
+      }
+      return round_to(to_, value, rules_.round, rules_.out_of_range);
+    }
+
+    real_number from_, to_;
+    cast_rules rules_;
+    std::array<std::optional<std::uint64_t>, 256> known_;  // of every byte, where an item is one
+  };
+
+  result<> decode_numbers(std::span<const std::byte> encoded, std::byte* out) const override {
+    return decode_.run(encoded, out, errc::corrupt_data);
+  }
+  result<> encode_numbers(std::span<const std::byte> decoded, std::byte* out) const override {
+    return encode_.run(decoded, out, errc::invalid_argument);
+  }
+
+  direction encode_, decode_;
+  std::string description_;
+};
+
+// A number in the form that fill values have in metadata.
+result<long double> mapped_number(const json& value, const real_number& type) {
   std::int64_t whole = 0;
   std::uint64_t natural = 0;
   double real = 0;
@@ -240,24 +305,22 @@ result<long double> mapped_number(const json& value, number type) {
     made = natural;
   } else if (value.get(real)) {
     made = real;
-  } else if (const std::string* const text = value.as_string()) {
+  } else if (const std::string* const text = value.as_string(); text != nullptr && !type.is_integer()) {
     if (*text == "NaN") made = std::numeric_limits<long double>::quiet_NaN();
-    if (*text == "Infinity") made = std::numeric_limits<long double>::infinity();
+    // The registration's own example has a sign.
+    if (*text == "Infinity" || *text == "+Infinity") made = std::numeric_limits<long double>::infinity();
     if (*text == "-Infinity") made = -std::numeric_limits<long double>::infinity();
+    if (const auto bits = bits_of_text(*text, type.type().bits())) made = type.value_of(*bits);
   }
-  const bool holds = made && (is_float(type) || visit_number(type, [&]<class T>(number_tag<T>) {
-                                if constexpr (std::is_integral_v<T>) {
-                                  return *made == std::trunc(*made) && *made >= std::numeric_limits<T>::min() &&
-                                         *made <= static_cast<long double>(std::numeric_limits<T>::max());
-                                }
-                                return false;
-                              }));
+  const bool holds = made && (type.is_integer() ? *made == std::trunc(*made) : true) &&
+                     round_to(type, *made, rounding::nearest_even, type.is_integer() ? beyond::error : beyond::clamp);
   if (holds) return *made;
   return error{errc::corrupt_data, fmt::format("codec 'cast_value': scalar_map has {}, which {} does not hold",
-                                               value.dump(), to_string(type))};
+                                               value.dump(), type.type().name())};
 }
 
-result<std::vector<mapped_value>> read_map(const json* map, std::string_view direction, number from, number to) {
+result<std::vector<mapped_value>> read_map(const json* map, std::string_view direction, const real_number& from,
+                                           const real_number& to) {
   std::vector<mapped_value> made;
   const json* const list = map == nullptr ? nullptr : map->find(direction);
   if (list == nullptr || list->is_null()) return made;
@@ -276,38 +339,56 @@ result<std::vector<mapped_value>> read_map(const json* map, std::string_view dir
   return made;
 }
 
+// Data type metadata of Zarr v3: a name, or an object with it; none of the types that are cast has a configuration.
+result<dtype> type_of(const json* value) {
+  const json* name = value;
+  if (value != nullptr && value->as_object() != nullptr) {
+    name = value->find("name");
+    const json* const settings = value->find("configuration");
+    const bool empty = settings == nullptr || (settings->as_object() != nullptr && settings->as_object()->empty());
+    if (!empty) name = nullptr;
+  }
+  if (name == nullptr || name->as_string() == nullptr)
+    return error{errc::corrupt_data, "codec 'cast_value' needs the setting 'data_type', the name of a type"};
+  auto type = dtype::from_name(*name->as_string());
+  if (!type.ok()) return std::move(type).error().note("codec 'cast_value'");
+  return type;
+}
+
 }  // namespace
 
 result<compiled_codec> make_cast_value_codec(const codec_config& config, const stage_type& input) {
   PENSTOCK_ASSIGN(const codec_members members,
                   codec_members::of(config, {"data_type", "rounding", "out_of_range", "scalar_map"}));
-  const json* const name = members.find("data_type");
-  if (name == nullptr || name->as_string() == nullptr) {
-    return error{errc::corrupt_data, "codec 'cast_value' needs the setting 'data_type'"};
-  }
-  auto type = dtype::from_name(*name->as_string());
-  if (!type.ok()) return std::move(type).error().note("codec 'cast_value'");
-  const numpy_type target{*type, input.big_endian};
-  PENSTOCK_ASSIGN(const stored_number decoded, stored_number_of({input.type, input.big_endian}, "cast_value"));
-  PENSTOCK_ASSIGN(const stored_number encoded, stored_number_of(target, "data_type"));
-  if (decoded.kind == number::boolean || encoded.kind == number::boolean) {
-    return error{errc::unsupported, "codec 'cast_value' does not take booleans"};
+  PENSTOCK_ASSIGN(const dtype type, type_of(members.find("data_type")));
+  const numpy_type source{input.type, input.big_endian}, target{type, input.big_endian};
+  const auto decoded = real_number::of(source), encoded = real_number::of(target);
+  for (const dtype* each : {&input.type, &type}) {
+    if (real_number::of({*each, false})) continue;
+    return error{errc::unsupported, fmt::format("codec 'cast_value' casts real numbers, not {}", each->name())};
   }
   cast_rules rules;
   PENSTOCK_ASSIGN(const std::size_t round, members.choice("rounding", kRoundings, std::size_t{0}));
   PENSTOCK_ASSIGN(const std::size_t out_of_range, members.choice("out_of_range", kBeyonds, std::size_t{0}));
   rules.round = static_cast<rounding>(round);
   rules.out_of_range = static_cast<beyond>(out_of_range);
-  if (rules.out_of_range == beyond::wrap && is_float(encoded.kind)) {
-    return error{errc::corrupt_data, fmt::format("codec 'cast_value': only integers wrap, not {}", type->name())};
+  if (rules.out_of_range == beyond::wrap && !encoded->is_integer()) {
+    return error{errc::corrupt_data, fmt::format("codec 'cast_value': only integers wrap, not {}", type.name())};
   }
   cast_rules back = rules;
   const json* const map = members.find("scalar_map");
-  PENSTOCK_ASSIGN(rules.values, read_map(map, "encode", decoded.kind, encoded.kind));
-  PENSTOCK_ASSIGN(back.values, read_map(map, "decode", encoded.kind, decoded.kind));
-  auto codec = std::make_shared<cast_value_codec>(decoded, encoded, std::move(rules), std::move(back),
-                                                  fmt::format("cast_value({}, rounding={}, out_of_range={})",
-                                                              type->name(), kRoundings[round], kBeyonds[out_of_range]));
+  PENSTOCK_ASSIGN(rules.values, read_map(map, "encode", *decoded, *encoded));
+  PENSTOCK_ASSIGN(back.values, read_map(map, "decode", *encoded, *decoded));
+  std::string description = fmt::format("cast_value({}, rounding={}, out_of_range={})", type.name(), kRoundings[round],
+                                        kBeyonds[out_of_range]);
+  std::shared_ptr<const byte_codec> codec;
+  if (number_of(input.type) && number_of(type)) {
+    PENSTOCK_ASSIGN(const stored_number from, stored_number_of(source, "cast_value"));
+    PENSTOCK_ASSIGN(const stored_number to, stored_number_of(target, "data_type"));
+    codec = std::make_shared<cast_value_codec>(from, to, std::move(rules), std::move(back), std::move(description));
+  } else {
+    codec = std::make_shared<small_cast_codec>(*decoded, *encoded, rules, back, std::move(description));
+  }
   return filter_stage(std::move(codec), input, input.type, target);
 }
 

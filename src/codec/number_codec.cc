@@ -21,38 +21,37 @@ result<stored_number> stored_number_of(const numpy_type& type, std::string_view 
   return stored_number{*kind, type.big_endian != kNativeBig && item_bytes(*kind) > 1};
 }
 
-std::uint64_t number_codec::max_encoded_bytes(std::uint64_t decoded_bytes) const {
-  const std::uint64_t from = item_bytes(decoded_.kind), to = item_bytes(encoded_.kind);
-  if (from == to) return decoded_bytes;
+std::uint64_t item_codec::max_encoded_bytes(std::uint64_t decoded_bytes) const {
+  if (decoded_item_ == encoded_item_) return decoded_bytes;
   std::uint64_t bytes = 0;
-  return checked_mul(decoded_bytes / from, to, bytes) ? bytes : kUnbounded;
+  return checked_mul(decoded_bytes / decoded_item_, encoded_item_, bytes) ? bytes : kUnbounded;
 }
 
-result<std::span<const std::byte>> number_codec::decode(std::span<const std::byte> encoded, std::span<std::byte> out,
-                                                        worker_scratch& scratch) const {
-  const std::uint64_t item = item_bytes(encoded_.kind), count = encoded.size() / item;
+result<std::span<const std::byte>> item_codec::decode(std::span<const std::byte> encoded, std::span<std::byte> out,
+                                                      worker_scratch& scratch) const {
+  const std::uint64_t item = encoded_item_, count = encoded.size() / item;
   if (count * item != encoded.size()) {
     return error{errc::corrupt_data,
                  fmt::format("{} items of {} bytes do not fill {} bytes", count, item, encoded.size())};
   }
-  if (count > out.size() / item_bytes(decoded_.kind)) {
+  if (count > out.size() / decoded_item_) {
     scratch.out_of_room = true;
-    return error{errc::corrupt_data, fmt::format("{} items of {} bytes do not fit into {} bytes", count,
-                                                 item_bytes(decoded_.kind), out.size())};
+    return error{errc::corrupt_data,
+                 fmt::format("{} items of {} bytes do not fit into {} bytes", count, decoded_item_, out.size())};
   }
   PENSTOCK_TRY(decode_numbers(encoded, out.data()));
-  return std::span<const std::byte>(out.data(), count * item_bytes(decoded_.kind));
+  return std::span<const std::byte>(out.data(), count * decoded_item_);
 }
 
-result<std::uint64_t> number_codec::encode(std::span<const std::byte> decoded, std::span<std::byte> out,
-                                           worker_scratch&) const {
-  const std::uint64_t item = item_bytes(decoded_.kind), count = decoded.size() / item;
+result<std::uint64_t> item_codec::encode(std::span<const std::byte> decoded, std::span<std::byte> out,
+                                         worker_scratch&) const {
+  const std::uint64_t item = decoded_item_, count = decoded.size() / item;
   if (count * item != decoded.size()) {
     return error{errc::invalid_argument,
                  fmt::format("{} items of {} bytes do not fill {} bytes", count, item, decoded.size())};
   }
   PENSTOCK_TRY(encode_numbers(decoded, out.data()));
-  return count * item_bytes(encoded_.kind);
+  return count * encoded_item_;
 }
 
 result<number_types> number_types::of(const codec_members& members, const stage_type& input, std::string_view decoded,

@@ -8,10 +8,11 @@
 
 namespace penstock::inline v0 {
 
-/// A codec that makes one encoded number of each decoded one.
-class number_codec : public byte_codec {
+/// A codec that makes one encoded item of each decoded one.
+class item_codec : public byte_codec {
  public:
-  number_codec(stored_number decoded, stored_number encoded) noexcept : decoded_(decoded), encoded_(encoded) {}
+  item_codec(std::uint32_t decoded_bytes, std::uint32_t encoded_bytes) noexcept
+      : decoded_item_(decoded_bytes), encoded_item_(encoded_bytes) {}
 
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const final;
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
@@ -24,6 +25,17 @@ class number_codec : public byte_codec {
   virtual result<> decode_numbers(std::span<const std::byte> encoded, std::byte* out) const = 0;
   virtual result<> encode_numbers(std::span<const std::byte> decoded, std::byte* out) const = 0;
 
+ private:
+  const std::uint32_t decoded_item_, encoded_item_;
+};
+
+/// The same of numbers that there is fast arithmetic for.
+class number_codec : public item_codec {
+ public:
+  number_codec(stored_number decoded, stored_number encoded) noexcept
+      : item_codec(item_bytes(decoded.kind), item_bytes(encoded.kind)), decoded_(decoded), encoded_(encoded) {}
+
+ protected:
   const stored_number decoded_, encoded_;
 };
 

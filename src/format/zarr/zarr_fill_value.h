@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "array/small_float.h"
 #include "base/json.h"
-#include "format/zarr/small_float.h"
 
 namespace penstock::inline v0 {
 

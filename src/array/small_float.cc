@@ -1,4 +1,4 @@
-#include "format/zarr/small_float.h"
+#include "array/small_float.h"
 
 #include <bit>
 #include <cmath>
@@ -95,6 +95,31 @@ std::uint64_t usual_nan(float_format format, unsigned bits) noexcept {
   return 0;
 }
 
+float_neighbours neighbours_of(long double magnitude_wanted, float_format format, unsigned bits) noexcept {
+  const layout_of_bits how = layout_of(format, bits);
+  // Magnitudes ascend with their codes: find the last one that is not above.
+  std::uint64_t low = 0, high = largest(how);
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low + 1) / 2;
+    if (magnitude(middle, how) <= magnitude_wanted) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return {low, magnitude(low, how), magnitude(low + 1, how), low == largest(how)};
+}
+
+std::uint64_t sign_bit(float_format format, unsigned bits) noexcept {
+  const layout_of_bits how = layout_of(format, bits);
+  return how.other == specials::scale ? 0 : std::uint64_t{1} << (how.exponent + how.fraction);
+}
+
+std::uint64_t infinity_bits(float_format format, unsigned bits) noexcept {
+  const layout_of_bits how = layout_of(format, bits);
+  return ((std::uint64_t{1} << how.exponent) - 1) << how.fraction;
+}
+
 double double_from_bits(std::uint64_t pattern, float_format format, unsigned bits) noexcept {
   const layout_of_bits how = layout_of(format, bits);
   const unsigned width = how.exponent + how.fraction;
@@ -117,17 +142,8 @@ std::uint64_t bits_from_double(double value, float_format format, unsigned bits)
   if (std::isnan(value)) return usual_nan(format, bits);
   if (how.other == specials::scale && value < 0) return usual_nan(format, bits);
   const double wanted = std::abs(value);
-  // Magnitudes ascend with their codes: find the last one that is not above.
-  std::uint64_t low = 0, high = largest(how);
-  while (low < high) {
-    const std::uint64_t middle = low + (high - low + 1) / 2;
-    if (magnitude(middle, how) <= wanted) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  const double below = magnitude(low, how), above = magnitude(low + 1, how);
+  const auto [code, below, above, is_largest] = neighbours_of(wanted, format, bits);
+  std::uint64_t low = code;
   if (wanted > below && (wanted - below > above - wanted || (wanted - below == above - wanted && (low & 1) != 0)))
     ++low;
   if (low > largest(how)) {
@@ -138,8 +154,8 @@ std::uint64_t bits_from_double(double value, float_format format, unsigned bits)
     }
   }
   const bool negative = std::signbit(value);
-  if (how.other == specials::scale || (how.other == specials::fnuz && low == 0)) return low;  // no -0
-  return low | (negative ? std::uint64_t{1} << (how.exponent + how.fraction) : 0);
+  if (how.other == specials::fnuz && low == 0) return low;  // no -0
+  return low | (negative ? sign_bit(format, bits) : 0);
 }
 
 std::uint16_t half_from_double(double value) noexcept {

@@ -6,13 +6,25 @@
 
 namespace penstock::inline v0 {
 
-/// Floating-point numbers of 16 bits and fewer, for single values (fill values).
+/// Floating-point numbers of 16 bits and fewer, one by one: fill values, and codecs with arithmetic.
 /// Source: IEEE 754; ml_dtypes' descriptions of its types; OCP Microscaling Formats.
 
 /// The bits of `bits` width nearest to `value`, ties to even, rounded once. Beyond the largest number: infinity, or
 /// NaN, or (formats with neither) the largest number, as in ml_dtypes.
 /// \param bits  16 for ieee and bfloat16; otherwise what the format has.
 std::uint64_t bits_from_double(double value, float_format format, unsigned bits) noexcept;
+
+/// The finite numbers of a format around a magnitude, without their signs.
+struct float_neighbours {
+  std::uint64_t code = 0;  ///< bits of `below`
+  double below = 0;        ///< the largest number that is not above the magnitude; the smallest where all are
+  double above = 0;        ///< the next one; beyond the largest: what would come next if the format went on
+  bool is_largest = false;
+};
+float_neighbours neighbours_of(long double magnitude, float_format format, unsigned bits) noexcept;
+
+/// The bit that is the sign; 0 where the format has none.
+std::uint64_t sign_bit(float_format format, unsigned bits) noexcept;
 
 /// The number that these bits are.
 double double_from_bits(std::uint64_t pattern, float_format format, unsigned bits) noexcept;
@@ -22,6 +34,8 @@ std::uint64_t usual_nan(float_format format, unsigned bits) noexcept;
 
 /// Whether the format has infinities.
 bool has_infinity(float_format format) noexcept;
+/// The bits of positive infinity, where the format has it.
+std::uint64_t infinity_bits(float_format format, unsigned bits) noexcept;
 
 /// Whether the format has a NaN.
 bool has_nan(float_format format) noexcept;
