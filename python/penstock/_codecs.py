@@ -6,15 +6,14 @@ of what it got, from any thread. Buffers are C-order bytes; elements of variable
 
 from __future__ import annotations
 
-import importlib
 import json
-import math
 import pickle
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from penstock import _zfp
 from penstock._errors import UnsupportedError, _make
 
 _NUMCODECS = "numcodecs."
@@ -50,7 +49,7 @@ def make(
     """Make the codec `name` for an array of `dtype` and `shape`, or for bytes (both None). None: nobody knows it."""
     settings = json.loads(configuration)
     if name == "zfp":
-        return _zfp(settings, dtype, shape)
+        return _zfp.make_stage(settings, dtype, shape)
     if name.startswith(_NUMCODECS):
         return _from_numcodecs(name.removeprefix(_NUMCODECS), settings, dtype, shape, allow_pickle)
     found = _from_zarr(name, settings, dtype, shape)
@@ -150,76 +149,6 @@ class _ZarrStage:
     def decode(self, data: bytes) -> Any:
         made = self._codec._decode_sync(_to_zarr(self._output, data, self._before), self._before)
         return self._array.from_output(_from_zarr_buffer(made))
-
-
-class _ZfpStage:
-    """`zfp` of Zarr v3: a stream without zfp's header, of items that zfp knows.
-
-    Source: zarr-extensions, codecs/zfp; promotions of small integers: zfp, zfp_promote_*.
-    """
-
-    output_dtype: npt.DTypeLike | None = None
-    output_shape: tuple[int, ...] | None = None
-
-    def __init__(self, library: Any, kind: str, limit: dict[str, float], dtype: np.dtype[Any], shape: tuple[int, ...]):
-        self._library = library
-        self._limit = limit
-        self._dtype = dtype
-        self._shape = shape or (1,)
-        self._type = kind
-        text = "".join(f", {name}={value}" for name, value in limit.items())
-        self.description = f"zfp({'reversible' if not limit else 'bounded'}{text}) via Python"
-
-    def _promotion(self) -> tuple[int, int]:
-        bits = self._dtype.itemsize * 8
-        small = self._dtype.kind in "iu" and bits < 32
-        return (32 - bits - 1 if small else 0), (1 << (bits - 1) if small and self._dtype.kind == "u" else 0)
-
-    def encode(self, items: Any) -> Any:
-        values = np.ndarray(self._shape, self._dtype, items)
-        shift, middle = self._promotion()
-        if shift:
-            values = (values.astype("i4") - middle) << shift
-        return self._library.compress_numpy(values, write_header=False, **self._limit)
-
-    def _most_bytes(self) -> int:
-        """What a stream can make zfp read: it trusts streams to be complete."""
-        rank = len(self._shape)
-        blocks: int = math.prod(-(-length // 4) for length in self._shape)
-        widest = 8 * max(4, self._dtype.itemsize) + 2
-        bits: int = 4**rank * max(widest, math.ceil(self._limit.get("rate", 0)))
-        return blocks * (bits // 8 + 16) + 64
-
-    def decode(self, data: bytes) -> Any:
-        kind = getattr(self._library, f"type_{self._type}")
-        padded = bytes(data).ljust(self._most_bytes(), b"\0")
-        values = self._library._decompress(padded, kind, self._shape, **self._limit)
-        shift, middle = self._promotion()
-        if shift:
-            values = np.clip((values >> shift) + middle, *_limits(self._dtype)).astype(self._dtype)
-        return _as_bytes(values)
-
-
-def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
-    numbers = np.iinfo(dtype)
-    return int(numbers.min), int(numbers.max)
-
-
-def _zfp(settings: dict[str, Any], dtype: np.dtype[Any] | None, shape: tuple[int, ...] | None) -> Stage | None:
-    try:
-        zfpy = importlib.import_module("zfpy")
-    except ImportError:
-        return None
-    known = {"int8", "uint8", "int16", "uint16", "int32", "int64", "float32", "float64"}
-    if dtype is None or shape is None or dtype.name not in known or len(shape) > 4:
-        raise _make(UnsupportedError, f"codec 'zfp' does not take {dtype} of {len(shape or ())} dimensions")
-    names = {"reversible": None, "fixed_rate": "rate", "fixed_precision": "precision", "fixed_accuracy": "tolerance"}
-    mode = settings.get("mode")
-    if mode not in names:
-        raise _make(UnsupportedError, f"codec 'zfp' in the mode {mode!r} is not readable")
-    limit = names[mode]
-    kind = {"int64": "int64", "float32": "float", "float64": "double"}.get(dtype.name, "int32")
-    return _ZfpStage(zfpy, kind, {} if limit is None else {limit: settings[limit]}, dtype, shape)
 
 
 class _TrustedPickle:

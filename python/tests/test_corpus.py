@@ -24,7 +24,7 @@ MALFORMED = (
     "v3/fixed_length_utf32.zarr",
 )
 # What nobody but its author reads, or what needs a library that is not here.
-NOT_READ = ("'zarrs.gdeflate'", "'n5_default'", "imagecodecs_tiff", '"optional"', "'zfp'", "'numcodecs.zfpy'")
+NOT_READ = ("'zarrs.gdeflate'", "imagecodecs_tiff", '"optional"')
 
 
 def records(path: Path) -> list[dict[str, Any]]:
