@@ -68,6 +68,8 @@ create_options options_of(const context_handle& with, const nb::bytes& path, con
       out.shards = extents_of(shards, "shards");
     }
   }
+  if (const nb::object first = find("shard_index_first"); !first.is_none())
+    out.shard_index_first = nb::cast<bool>(first);
   if (const nb::object lengths = find("shard_lengths"); !lengths.is_none()) {
     for (const nb::handle each : lengths) out.shard_lengths.push_back(lengths_of(each));
   }

@@ -35,7 +35,8 @@ struct create_options {
   std::optional<extents> shards;                          ///< multiples of the chunks; version 3
   /// Shards of a rectilinear grid, each a multiple of the chunks; an empty list: all as in `shards`.
   std::vector<std::vector<std::uint64_t>> shard_lengths;
-  bool auto_shards = false;  ///< shards of about 256 MiB, where the array has more than one chunk
+  bool auto_shards = false;        ///< shards of about 256 MiB, where the array has more than one chunk
+  bool shard_index_first = false;  ///< a shard begins with its index, in place of ending with it
   /// "auto" (or empty), or JSON. Version 3: the list of codecs, within shards where there are any; each a name or an
   /// object; where no codec makes bytes of arrays, one that does is put in. Version 2: `{"filters": list or null,
   /// "compressor": object or null}`, each of which may be missing.

@@ -376,6 +376,8 @@ def _edges(part: Any) -> list[int]:
 def _shards(shards: Any, rank: int) -> dict[str, Any]:
     if shards is None or (isinstance(shards, str) and shards == AUTO):
         return {"shards": shards}
+    if isinstance(shards, Mapping):
+        return _shards_of_zarr(shards, rank)
     if hasattr(shards, "__index__"):
         return {"shards": [_whole(shards)] * rank}
     parts = list(shards)
@@ -383,6 +385,15 @@ def _shards(shards: Any, rank: int) -> dict[str, Any]:
         return {"shards": [_whole(part) for part in parts]}
     lengths, longest = _edge_lists(parts)
     return {"shard_lengths": lengths, "shards": longest}
+
+
+def _shards_of_zarr(shards: Mapping[str, Any], rank: int) -> dict[str, Any]:
+    """zarr-python's `{"shape": ..., "index_location": "start"|"end"}`."""
+    where = shards.get("index_location", "end")
+    if "shape" not in shards or set(shards) - {"shape", "index_location"} or where not in ("start", "end"):
+        form = '{"shape": lengths, "index_location": "start" or "end"}'
+        raise _make(InvalidArgumentError, f"shards as a mapping are {form}, not {dict(shards)!r}")
+    return {**_shards(shards["shape"], rank), "shard_index_first": where == "start"}
 
 
 def _is_auto(value: Any) -> bool:

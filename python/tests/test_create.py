@@ -394,3 +394,22 @@ def test_dicts_and_zip_archives_take_new_arrays(tmp_path):
     for target in ({}, tmp_path / "x.zip"):
         ps.create_array(target, "g/x", data=VALUES, chunks=(5, 5))
         np.testing.assert_array_equal(ps.open(target, "g/x")[...], VALUES)
+
+
+def test_shards_as_zarr_python_writes_them(tmp_path):
+    for where in ("start", "end"):
+        a = ps.create_array(
+            tmp_path / where,
+            shape=(16, 16),
+            dtype="i4",
+            chunks=(4, 4),
+            shards={"shape": (8, 8), "index_location": where},
+        )
+        a[...] = np.arange(256).reshape(16, 16)
+        theirs = zarr.open_array(tmp_path / where, mode="r")
+        assert theirs.shards == (8, 8)
+        assert theirs.metadata.codecs[0].index_location.value == where
+        np.testing.assert_array_equal(theirs[...], np.arange(256).reshape(16, 16))
+    for wrong in ({"shape": (8, 8), "index_location": "middle"}, {"index_location": "end"}, {"shape": 8, "x": 1}):
+        with pytest.raises(ps.InvalidArgumentError, match="shards as a mapping"):
+            ps.create_array({}, shape=(16, 16), dtype="i4", chunks=(4, 4), shards=wrong)

@@ -90,7 +90,7 @@ result<json::array_t> complete_codecs(const create_options& options, const dtype
   return out;
 }
 
-json sharding(const extents& chunks, json::array_t codecs) {
+json sharding(const extents& chunks, json::array_t codecs, bool index_first) {
   const json little = json::object_t{{"endian", "little"}};
   return json::object_t{
       {"name", "sharding_indexed"},
@@ -99,7 +99,7 @@ json sharding(const extents& chunks, json::array_t codecs) {
                       {"codecs", std::move(codecs)},
                       {"index_codecs", json::array_t{json::object_t{{"name", "bytes"}, {"configuration", little}},
                                                      json::object_t{{"name", "crc32c"}}}},
-                      {"index_location", "end"}}}};
+                      {"index_location", index_first ? "start" : "end"}}}};
 }
 
 result<> set_v2_codecs(const create_options& options, zarr_metadata& out) {
@@ -258,7 +258,7 @@ result<zarr_metadata> new_array(const create_options& options) {
   const std::string* endian = out.endian.as_string();
   PENSTOCK_ASSIGN(json::array_t codecs,
                   complete_codecs(options, out.type, endian != nullptr ? std::string_view(*endian) : "little"));
-  if (!(out.grid.chunk == chunks)) codecs = {sharding(chunks, std::move(codecs))};
+  if (!(out.grid.chunk == chunks)) codecs = {sharding(chunks, std::move(codecs), options.shard_index_first)};
   out.codecs_json = std::move(codecs);
   return out;
 }
