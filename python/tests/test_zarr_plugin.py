@@ -16,7 +16,7 @@ import penstock.zarr as pz
 import pytest
 import zarr
 from zarr.codecs import BytesCodec, GzipCodec, ShardingCodec, TransposeCodec, ZstdCodec
-from zarr.storage import LocalStore, MemoryStore
+from zarr.storage import LocalStore, MemoryStore, WrapperStore
 
 fused = pytest.importorskip("zarr.core.codec_pipeline", reason="needs zarr-python 3")
 if not hasattr(fused, "FusedCodecPipeline"):
@@ -46,7 +46,7 @@ def make_store(kind: str, path: Any) -> Any:
     if kind == "memory":
         return MemoryStore()
     if kind == "sync":
-        return zarr.storage.LoggingStore(MemoryStore(), log_level="CRITICAL")
+        return WrapperStore(MemoryStore())
     return AsyncOnly(MemoryStore(), get_latency=0.0, set_latency=0.0)
 
 

@@ -16,7 +16,7 @@ import pytest
 import zarr
 from zarr.codecs import ZstdCodec
 from zarr.core.buffer import default_buffer_prototype
-from zarr.storage import LocalStore, LoggingStore, MemoryStore
+from zarr.storage import LocalStore, MemoryStore, WrapperStore
 
 if not hasattr(zarr.core.codec_pipeline, "FusedCodecPipeline"):
     pytest.skip("needs the synchronous pipeline of zarr-python 3.4", allow_module_level=True)
@@ -113,7 +113,7 @@ def test_writes_do_what_zarr_python_does(tmp_path, kind, shards):
     stores = {
         "memory": MemoryStore,
         "local": lambda: LocalStore(tmp_path),
-        "sync": lambda: LoggingStore(MemoryStore(), log_level="CRITICAL"),
+        "sync": lambda: WrapperStore(MemoryStore()),
     }
     _, ours = pair(stores[kind](), shards=shards)
     theirs, _ = pair(MemoryStore(), shards=shards)
@@ -458,3 +458,25 @@ def test_a_v2_array_without_a_fill_value_reads_as_in_zarr_python(dtype, write_em
     np.testing.assert_array_equal(wrapped[:], z[:])
     wrapped[:2] = np.array(["NaT"] * 2, dtype) if np.dtype(dtype).kind in "mM" else np.zeros(2, dtype)
     np.testing.assert_array_equal(wrapped[:], z[:])
+
+
+def test_every_way_to_a_node_of_a_group_gives_ours(tmp_path):
+    root = zarr.create_group(tmp_path)
+    root.create_array("a", shape=(4,), dtype="i4")
+    root.create_group("g")
+    group = pz.open_group(tmp_path, mode="r+")
+    assert isinstance(group.get_array("a"), pz.Array)
+    assert isinstance(group.get_group("g"), pz.Group)
+    assert all(isinstance(each, pz.Group) for each in group.require_groups("g", "h"))
+    metadata = group.get_array("a").metadata
+    made = dict(group.create_hierarchy({"h/b": metadata}))
+    assert any(isinstance(node, pz.Array) for node in made.values())
+    assert not any(type(node) in (zarr.Array, zarr.Group) for node in made.values())
+
+
+def test_values_that_a_codec_refuses_do_not_fall_back_in_silence():
+    codecs = [{"name": "scale_offset", "configuration": {"offset": 100, "scale": 1}}]
+    with pz.enable(strict=True):
+        array = zarr.create_array({}, shape=(4,), dtype="u1", filters=codecs)
+        with pytest.raises(ps.UnsupportedError, match=r"strict: this write .* a codec refuses the values"):
+            array[:] = 1

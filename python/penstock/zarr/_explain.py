@@ -70,10 +70,9 @@ def explain(array: Any) -> Explanation:
         ways = tuple(Way(operation, "zarr", reason) for operation in ("reads", "writes"))
         return Explanation(shown, store_shown, " | ".join(type(codec).__name__ for codec in pipeline), ways)
 
-    grid = inner._chunk_grid
-    regular = grid.is_regular
+    grid = getattr(inner, "_chunk_grid", None) or metadata.chunk_grid  # before zarr-python 3.2 the metadata's own
     spec = ArraySpec(
-        shape=grid.chunk_shape if regular else (1,) * len(metadata.shape),
+        shape=grid.chunk_shape if getattr(grid, "is_regular", True) else (1,) * len(metadata.shape),
         dtype=metadata.dtype,
         fill_value=metadata.fill_value,
         config=inner.config,

@@ -145,7 +145,8 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             raise _Refused(f"{type(getter).__name__} is no place in a store")
         store = getter.store
         for item in batch:
-            if item[1] is not spec or item[0].store is not store:
+            # zarr-python before 3.2 makes the specification anew for each chunk.
+            if (item[1] is not spec and item[1] != spec) or item[0].store is not store:
                 raise _Refused("the chunks differ in shape or store")
         if not issubclass(type(store), Store):
             raise _Refused(f"{type(store).__name__} is no zarr.abc.store.Store")
@@ -309,7 +310,8 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         except CorruptDataError as ours:
             await self._raise_theirs(batch, ours)
             raise
-        except InvalidArgumentError:  # a codec refuses the values: zarr-python has words of its own for that
+        except InvalidArgumentError as ours:  # a codec refuses the values: zarr-python has words of its own for that
+            delegated("write", f"a codec refuses the values ({ours})")
             if direct.on:
                 self._zarr.write_sync(batch, value, drop_axes)
             else:

@@ -483,6 +483,13 @@ class Group(zarr.Group):
         for node in super().array_values():
             yield wrap(node)
 
+    def require_groups(self, *names: str) -> Any:
+        return tuple(map(wrap_node, super().require_groups(*names)))
+
+    def create_hierarchy(self, nodes: Any, *, overwrite: bool = False) -> Any:
+        for name, node in super().create_hierarchy(nodes, overwrite=overwrite):
+            yield name, wrap_node(node)
+
     def groups(self) -> Any:
         for name, node in super().groups():
             yield name, wrap_node(node)
@@ -512,6 +519,8 @@ for _name in (
     "empty_like",
     "full",
     "full_like",
+    "get_array",
+    "get_group",
     "ones",
     "ones_like",
     "require_array",
