@@ -210,11 +210,21 @@ result<> codec_chain::decode_rows(std::span<const std::byte> encoded, const deco
 
 void codec_chain::decode_part(std::span<const std::byte> stored, std::uint64_t skipped,
                               const decode_target& target) const noexcept {
+  copy_part(stored.data(), skipped, stored_strides_, swap_bytes_, target);
+}
+
+void codec_chain::scatter(const std::byte* cell_items, const decode_target& target) const noexcept {
+  copy_part(cell_items, 0, c_order_strides(cell_, type_.item_bytes()), 1, target);
+}
+
+// From `items`, which lie in the cell from byte `skipped` on.
+void codec_chain::copy_part(const std::byte* items, std::uint64_t skipped, const strides& of_cell,
+                            std::uint32_t swap_bytes, const decode_target& target) const noexcept {
   if (target.indexed != nullptr) {
-    // Where the cell would begin. Nothing before `stored` is touched, and the copy only reads.
-    auto* const cell = const_cast<std::byte*>(stored.data()) - skipped;
-    indexed_scatter({target.data, target.strides, cell, stored_strides_, cell_, type_.item_bytes()}, *target.indexed,
-                    swap_bytes_);
+    // Where the cell would begin. Nothing before `items` is touched, and the copy only reads.
+    auto* const cell = const_cast<std::byte*>(items) - skipped;
+    indexed_scatter({target.data, target.strides, cell, of_cell, cell_, type_.item_bytes()}, *target.indexed,
+                    swap_bytes);
     return;
   }
   extents counts(cell_.size());
@@ -223,10 +233,10 @@ void codec_chain::decode_part(std::span<const std::byte> stored, std::uint64_t s
   for (std::size_t d = 0; d < cell_.size(); ++d) {
     const axis_range& wanted = (*target.in_cell)[d];
     counts[d] = wanted.count;
-    steps[d] = wanted.step * stored_strides_[d];
-    first += static_cast<std::int64_t>(wanted.start) * stored_strides_[d];
+    steps[d] = wanted.step * of_cell[d];
+    first += static_cast<std::int64_t>(wanted.start) * of_cell[d];
   }
-  strided_copy(target.data, target.strides, stored.data() + first, steps, counts, type_.item_bytes(), swap_bytes_);
+  strided_copy(target.data, target.strides, items + first, steps, counts, type_.item_bytes(), swap_bytes);
 }
 
 result<> codec_chain::check_decoded(std::uint64_t bytes) const {

@@ -102,6 +102,9 @@ class codec_chain {
   void decode_part(std::span<const std::byte> stored, std::uint64_t skipped,
                    const decode_target& target) const noexcept;
 
+  /// Copies the wanted part of a cell that was decoded whole: `cell_items` are in C order and native byte order.
+  void scatter(const std::byte* cell_items, const decode_target& target) const noexcept;
+
   /// How many codecs are stages, and each of them, in encoding order: for engines that run some of them elsewhere.
   std::size_t stages() const noexcept { return stages_.size(); }
   const byte_codec& stage_codec(std::size_t i) const noexcept { return *stages_[i].codec; }
@@ -143,6 +146,8 @@ class codec_chain {
   result<> check_cell(const tensor_view& cell) const;
   bool must_gather(const tensor_view& cell) const noexcept;
   void gather(const tensor_view& cell, std::byte* to) const noexcept;
+  void copy_part(const std::byte* items, std::uint64_t skipped, const strides& of_cell, std::uint32_t swap_bytes,
+                 const decode_target& target) const noexcept;
 
   dtype type_;
   extents cell_;

@@ -50,7 +50,7 @@ std::shared_ptr<kept_cell> cell_cache::make_room(std::uint64_t decoded_bytes) {
   auto made = std::make_shared<kept_cell>(kept_cell{{}, {}, buffer(&ledger_, memory_use::cells)});
   const auto room = made->memory.reserve(decoded_bytes);
   if (!room.ok()) return nullptr;
-  made->bytes = room->first(static_cast<std::size_t>(decoded_bytes));
+  made->items = room->first(static_cast<std::size_t>(decoded_bytes));
   return made;
 }
 

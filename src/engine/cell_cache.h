@@ -16,9 +16,9 @@
 
 namespace penstock::inline v0 {
 
-/// A decoded cell: what all stages of its chain leave, in the order in which it is stored.
+/// A decoded cell, in C order and native byte order.
 struct kept_cell {
-  std::span<const std::byte> bytes;
+  std::span<std::byte> items;
   version seen;  ///< of the object that it was decoded from
   buffer memory;
 };

@@ -79,7 +79,7 @@ TEST_F(CellCache, WhatIsDroppedGivesItsMemoryBackWhenNobodyReadsIt) {
   EXPECT_FALSE(has(1, 7));
   EXPECT_TRUE(has(2, 7));
   EXPECT_EQ(accounts.held(memory_use::cells), 2 * kCell) << "one is still read";
-  EXPECT_EQ(used->bytes.size(), kCell);
+  EXPECT_EQ(used->items.size(), kCell);
   cells.clear();
   EXPECT_TRUE(cells.empty());
   EXPECT_EQ(accounts.held(memory_use::cells), kCell);

@@ -127,8 +127,10 @@ class read_job final : public job, private completion_sink {
   result<> decode_for_all(const source& from, const decode_op& what, std::span<const std::byte> bytes, unsigned worker);
   result<bool> decode_to_keep(const source& from, cell_id cell, const codec_chain& chain,
                               std::span<const std::byte> bytes, const read_done& done, worker_state& mine);
-  static void scatter_kept(const source& from, cell_id cell, const codec_chain& chain, const kept_cell& kept,
-                           placement& where);
+  static result<> decode_whole(const codec_chain& chain, std::span<const std::byte> bytes, std::byte* room,
+                               worker_state& mine);
+  static void scatter_to_all(const source& from, cell_id cell, const codec_chain& chain, const std::byte* items,
+                             worker_state& mine);
   void find_kept(piece& of, const fetch_op& op);
   static bool is_kept(const piece& of, const fetch_op& op) noexcept {
     return op.decode_count != 0 && op.first_decode < of.kept.size() && of.kept[op.first_decode] != nullptr;

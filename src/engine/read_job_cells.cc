@@ -113,22 +113,17 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
   }
   if (with_.failures != nullptr) {
     PENSTOCK_ASSIGN(const std::span<std::byte> room, mine.decoded.reserve(chain.decoded_bytes()));
-    for (std::size_t d = 0; d < chain.cell().size(); ++d) where.region.in_cell[d] = {0, 1, chain.cell()[d]};
-    where.target.data = room.data();
-    where.target.strides = c_order_strides(chain.cell(), chain.type().item_bytes());
-    where.target.covers_cell = true;
+    PENSTOCK_TRY(decode_whole(chain, bytes, room.data(), mine));
   } else if (op.in_place && bytes.data() == where.target.data) {
     done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
     return {};  // the store read straight into the target
-  }
-  bool kept = false;
-  if (with_.failures == nullptr) {
-    PENSTOCK_ASSIGN(kept, decode_to_keep(from, what.cell, chain, bytes, done, mine));
-  }
-  if (!kept && places > 1 && with_.failures == nullptr) {
-    PENSTOCK_TRY(decode_for_all(from, what, bytes, worker));
-  } else if (!kept) {
-    PENSTOCK_TRY(chain.decode(bytes, where.target, mine.scratch));
+  } else {
+    PENSTOCK_ASSIGN(const bool kept, decode_to_keep(from, what.cell, chain, bytes, done, mine));
+    if (!kept && places > 1) {
+      PENSTOCK_TRY(decode_for_all(from, what, bytes, worker));
+    } else if (!kept) {
+      PENSTOCK_TRY(chain.decode(bytes, where.target, mine.scratch));
+    }
   }
   done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
   if (!profiler_) return {};
@@ -144,32 +139,36 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
   return {};
 }
 
+// Decodes all of a cell into `room`, in C order.
+result<> read_job::decode_whole(const codec_chain& chain, std::span<const std::byte> bytes, std::byte* room,
+                                worker_state& mine) {
+  placement& where = mine.where;
+  where.region.in_cell.resize(chain.cell().size());
+  for (std::size_t d = 0; d < chain.cell().size(); ++d) where.region.in_cell[d] = {0, 1, chain.cell()[d]};
+  where.target.data = room;
+  where.target.strides = c_order_strides(chain.cell(), chain.type().item_bytes());
+  where.target.in_cell = &where.region.in_cell;
+  where.target.covers_cell = true;
+  where.target.indexed = nullptr;
+  return chain.decode(bytes, where.target, mine.scratch);
+}
+
+void read_job::scatter_to_all(const source& from, cell_id cell, const codec_chain& chain, const std::byte* items,
+                              worker_state& mine) {
+  const nvtx_scope range(nvtx_name::scatter);
+  if (mine.scratch.timed && !mine.scratch.scatter_began) mine.scratch.scatter_began = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < places_of(from, cell); ++i)
+    if (place(from, cell, i, mine.where)) chain.scatter(items, mine.where.target);
+}
+
 // Decodes a cell once and copies from it to every place that wants a part.
 result<> read_job::decode_for_all(const source& from, const decode_op& what, std::span<const std::byte> bytes,
                                   unsigned worker) {
   const codec_chain& chain = from.layout->chains()[what.chain];
   worker_state& mine = *workers_[worker];
-  placement& where = mine.where;
   PENSTOCK_ASSIGN(const std::span<std::byte> room, mine.decoded.reserve(chain.decoded_bytes()));
-  const strides of_cell = c_order_strides(chain.cell(), chain.type().item_bytes());
-  where.region.in_cell.resize(chain.cell().size());
-  for (std::size_t d = 0; d < chain.cell().size(); ++d) where.region.in_cell[d] = {0, 1, chain.cell()[d]};
-  where.target.data = room.data();
-  where.target.strides = of_cell;
-  where.target.covers_cell = true;
-  PENSTOCK_TRY(chain.decode(bytes, where.target, mine.scratch));
-  const nvtx_scope range(nvtx_name::scatter);
-  if (profiler_ && !mine.scratch.scatter_began) mine.scratch.scatter_began = std::chrono::steady_clock::now();
-  for (std::size_t i = 0; i < places_of(from, what.cell); ++i) {
-    if (!place(from, what.cell, i, where)) continue;
-    const std::byte* items = room.data();
-    strides steps = of_cell;
-    for (std::size_t d = 0; d < steps.size(); ++d) {
-      items += where.region.in_cell[d].start * of_cell[d];
-      steps[d] *= where.region.in_cell[d].step;
-    }
-    strided_copy(where.target.data, where.target.strides, items, steps, where.counts, chain.type().item_bytes(), 1);
-  }
+  PENSTOCK_TRY(decode_whole(chain, bytes, room.data(), mine));
+  scatter_to_all(from, what.cell, chain, room.data(), mine);
   return {};
 }
 

@@ -1,9 +1,5 @@
 // What a read_job does with cells that earlier reads of parts left decoded (engine/cell_cache.h).
 
-#include <chrono>
-#include <cstring>
-
-#include "base/nvtx.h"
 #include "engine/context_state.h"
 #include "engine/read_job.h"
 #include "engine/read_job_parts.h"
@@ -43,22 +39,16 @@ void read_job::drop_kept(const piece& of, const fetch_op& op) {
 
 void read_job::take_kept(const piece& of, const fetch_op& op, unsigned worker) {
   const source& from = sources_[of.plan.source];
-  placement& where = workers_[worker]->where;
-  const nvtx_scope range(nvtx_name::scatter);
+  worker_state& mine = *workers_[worker];
+  mine.scratch.timed = false;
   for (std::uint32_t i = op.first_decode; i < op.first_decode + op.decode_count && !stopping(); ++i) {
     const decode_op& what = of.plan.decodes[i];
     const codec_chain& chain = from.layout->chains()[what.chain];
     const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
-    scatter_kept(from, what.cell, chain, *of.kept[i], where);
+    scatter_to_all(from, what.cell, chain, of.kept[i]->items.data(), mine);
     done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
     timed(stage::scatter, worker, begin_ns, what.cell, chain.decoded_bytes(), chain.decoded_bytes());
   }
-}
-
-void read_job::scatter_kept(const source& from, cell_id cell, const codec_chain& chain, const kept_cell& kept,
-                            placement& where) {
-  for (std::size_t i = 0; i < places_of(from, cell); ++i)
-    if (place(from, cell, i, where)) chain.decode_part(kept.bytes, 0, where.target);
 }
 
 // Decodes all of a cell into the cache, and the wanted part from there, if a part is wanted and not for the first time.
@@ -72,15 +62,10 @@ result<bool> read_job::decode_to_keep(const source& from, cell_id cell, const co
   if (!cells.is_worth_keeping(from.uid, cell, chain.decoded_bytes())) return false;
   const std::shared_ptr<kept_cell> made = cells.make_room(chain.decoded_bytes());
   if (made == nullptr) return false;
-  const std::span<std::byte> room(made->memory.data(), static_cast<std::size_t>(chain.decoded_bytes()));
-  PENSTOCK_ASSIGN(const std::span<const std::byte> decoded, chain.decode_stages(bytes, 0, room, mine.scratch));
-  PENSTOCK_TRY(chain.check_decoded(decoded.size()));
-  if (decoded.data() != room.data()) std::memcpy(room.data(), decoded.data(), room.size());
-  made->bytes = room;
+  PENSTOCK_TRY(decode_whole(chain, bytes, made->items.data(), mine));
   made->seen = done.seen;
   cells.insert(from.uid, cell, made);
-  if (mine.scratch.timed) mine.scratch.scatter_began = std::chrono::steady_clock::now();
-  scatter_kept(from, cell, chain, *made, mine.where);
+  scatter_to_all(from, cell, chain, made->items.data(), mine);
   return true;
 }
 

@@ -82,7 +82,7 @@ bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_aren
     return false;
   }
   if (kept) {
-    scatter_kept(from, *cell, chain, *kept, where);
+    scatter_to_all(from, *cell, chain, kept->items.data(), mine);
     return true;
   }
   if (!done.ok() && done.error().code() == errc::not_found && extent.state == presence::unknown) {
