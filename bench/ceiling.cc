@@ -12,6 +12,9 @@
 //   inflate                                   the same answer, of zlib streams of shuffled 4-byte items: libdeflate,
 //                                             then the bytes back in order
 //   inflate_plain                             the same of zlib streams as they are: libdeflate alone
+//   tiles WIDTH HEIGHT SAMPLES ITEM PREDICTOR IMAGE_WIDTH IMAGE_HEIGHT     the chunks are these tiles of an image, in order
+//   inflate_tiles | decode_tiles              the same answer: libdeflate or libzstd into a worker's scratch, then the
+//                                             predictor and the move to bands of rows
 //   one REPEATS | range REPEATS | whole REPEATS  -> NAME NANOSECONDS_PER_CHUNK
 //
 // The exit status is 1, with a line on stderr, where the input or a file is not as described.
@@ -39,6 +42,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tiles.h"
 
 namespace {
 
@@ -111,6 +116,8 @@ class ceiling {
     files_.push_back({path, descriptor});
   }
 
+  void set_tiles(const tiles& said) { tiles_ = said; }
+
   void add_chunk(chunk added) {
     if (added.file >= files_.size()) fail("a chunk names a file that was not given");
     added.encoded_at = encoded_bytes_;
@@ -144,6 +151,8 @@ class ceiling {
       spent = inflate_all(decoded_.get(decoded_bytes_), true);
     } else if (command == "inflate_plain") {
       spent = inflate_all(decoded_.get(decoded_bytes_), false);
+    } else if (command == "inflate_tiles" || command == "decode_tiles") {
+      spent = tiles_all(command == "inflate_tiles");
     } else if (command == "encode") {
       spent = encode_all();
     } else {
@@ -213,6 +222,29 @@ class ceiling {
           fail("a chunk is no zlib stream, or not of the size that was said");
         }
         if (shuffled) unshuffle(scratch->data(), into + which.decoded_at, which.decoded / 4);
+      };
+    });
+  }
+
+  nanoseconds tiles_all(bool zlib) {
+    for (const chunk& each : chunks_)
+      if (each.decoded != tiles_.bytes()) fail("a chunk is no tile");
+    const std::byte* from = load();
+    std::byte* const image = decoded_.get(std::max(decoded_bytes_, tiles_.image_bytes()));
+    return on_all_chunks([=, this] {
+      auto inflate =
+          std::shared_ptr<libdeflate_decompressor>(libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
+      auto context = std::shared_ptr<ZSTD_DCtx>(ZSTD_createDCtx(), ZSTD_freeDCtx);
+      auto scratch = std::make_shared<std::vector<std::byte>>(largest_decoded_);
+      auto row = std::make_shared<std::vector<std::byte>>();
+      return [=, this](const chunk& which) {
+        if (!zlib) {
+          decode(context.get(), which, from + which.encoded_at, scratch->data());
+        } else if (libdeflate_zlib_decompress(inflate.get(), from + which.encoded_at, which.length, scratch->data(),
+                                              which.decoded, nullptr) != LIBDEFLATE_SUCCESS) {
+          fail("a chunk is no zlib stream, or not of the size that was said");
+        }
+        tiles_.place(static_cast<std::size_t>(&which - chunks_.data()), scratch->data(), *row, image);
       };
     });
   }
@@ -345,6 +377,7 @@ class ceiling {
   unsigned threads_ = 1;
   std::vector<file> files_;
   std::vector<chunk> chunks_;
+  tiles tiles_;
   std::size_t encoded_bytes_ = 0, decoded_bytes_ = 0, largest_encoded_ = 0, largest_decoded_ = 0;
   warm_memory encoded_, decoded_;
   bool loaded_ = false;
@@ -373,6 +406,12 @@ int main() {
       if (!(words >> added.file >> added.offset >> added.length >> added.decoded))
         fail("chunk FILE OFFSET LENGTH DECODED");
       measured.add_chunk(added);
+    } else if (verb == "tiles") {
+      tiles said;
+      if (!(words >> said.width >> said.height >> said.samples >> said.item >> said.predictor >> said.image_width >>
+            said.image_height))
+        fail("tiles WIDTH HEIGHT SAMPLES ITEM PREDICTOR IMAGE_WIDTH IMAGE_HEIGHT");
+      measured.set_tiles(said);
     } else {
       std::size_t repeats = 1;
       words >> repeats;

@@ -477,6 +477,6 @@ def test_every_way_to_a_node_of_a_group_gives_ours(tmp_path):
 def test_values_that_a_codec_refuses_do_not_fall_back_in_silence():
     codecs = [{"name": "scale_offset", "configuration": {"offset": 100, "scale": 1}}]
     with pz.enable(strict=True):
-        array = zarr.create_array({}, shape=(4,), dtype="u1", filters=codecs)
+        array = zarr.create_array({}, shape=(4,), dtype="u1", filters=codecs, fill_value=100)
         with pytest.raises(ps.UnsupportedError, match=r"strict: this write .* a codec refuses the values"):
             array[:] = 1

@@ -63,6 +63,10 @@ class Ceiling:
             lines.append(f"chunk {files[chunk.file]} {chunk.offset} {chunk.length} {chunk.decoded}")
         self._send(lines)
 
+    def tiles(self, *geometry: int) -> None:
+        """Chunks are tiles: width, height, samples, bytes a sample, predictor; then the image's width and height."""
+        self._send(["tiles " + " ".join(map(str, geometry))])
+
     def measure(self, what: str) -> Measured:
         """One pass of `pread`, `decode`, `fresh` (decode into new pages), `memcpy`, `chain` (both) or `encode`."""
         nanoseconds, encoded, decoded = self._ask(what)
