@@ -35,6 +35,7 @@ shard_options options_of(const context_handle& with, std::int64_t axis, nb::obje
   if (!nb::object(raw["row_shape"]).is_none()) how.row_shape = extents_of(raw["row_shape"]);
   how.offset = nb::cast<std::uint64_t>(raw["offset"]);
   how.fortran_order = nb::cast<bool>(raw["fortran_order"]);
+  how.rows = nb::cast<std::vector<std::optional<std::uint64_t>>>(raw["rows"]);
   out.raw = std::move(how);
   return out;
 }
@@ -106,6 +107,17 @@ void bind_shards(nb::module_& m) {
   m.def(
       "shard_axis", [](const array_handle& of) { return shard_axis(of.array); }, nb::arg("array"),
       "The dimension along which the files follow each other.");
+  m.def(
+      "shard_items",
+      [](const array_handle& of) {
+        const raw_options items = shard_items(of.array);
+        return nb::make_tuple(nb::str(items.dtype.data(), items.dtype.size()), items.fortran_order);
+      },
+      nb::arg("array"), "(NumPy's descr as text, whether in Fortran order) of the items of an array's files.");
+  m.def(
+      "shards_changed",
+      [](const array_handle& of) { return call_engine([&] { return result<bool>(shards_changed(of.array)); }); },
+      nb::arg("array"), "Whether one of an array's files is gone or another than it was.");
   m.def("save_manifest", &save, nb::arg("array"), nb::arg("root"), nb::arg("as_json"), nb::arg("checksums"),
         "What is known of an array's files.");
   m.def(
@@ -120,10 +132,13 @@ void bind_shards(nb::module_& m) {
       "Whether bytes begin a manifest.");
   m.def(
       "open_manifest",
-      [](const store_handle& from, const context_handle& with, nb::bytes manifest) {
-        return array_handle(call_engine([&] { return open_manifest(from.store, span_of(manifest), with.context); }));
+      [](const store_handle& from, const context_handle& with, nb::bytes manifest, bool fill_missing) {
+        const auto missing = fill_missing ? missing_shards::fill : missing_shards::refuse;
+        return array_handle(
+            call_engine([&] { return open_manifest(from.store, span_of(manifest), with.context, missing); }));
       },
-      nb::arg("store"), nb::arg("context"), nb::arg("manifest"), "Open the files of a manifest; nothing is read.");
+      nb::arg("store"), nb::arg("context"), nb::arg("manifest"), nb::arg("fill_missing") = false,
+      "Open the files of a manifest; none is read.");
   m.def("crc32c", &checksum, nb::arg("data"), nb::arg("so_far") = 0, "The CRC-32C of a buffer.");
 }
 

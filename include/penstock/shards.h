@@ -21,6 +21,9 @@ struct raw_options {
   std::optional<extents> row_shape;
   std::uint64_t offset = 0;  ///< of the first item, in bytes
   bool fortran_order = false;
+  /// Nothing, or for each file its length along `axis`, where that is known beforehand: its size is checked against it.
+  /// A file of no bytes is none but where it says 0.
+  std::vector<std::optional<std::uint64_t>> rows;
 };
 
 struct shard_options {
@@ -35,8 +38,10 @@ enum class shard_holes : std::uint8_t { refuse, allow };
 /// Names below `store` that match a shell pattern (`*`, `?`, `[a-z]`; '/' is matched by '/' alone), in the order of the
 /// numbers in them: `x_9` comes before `x_10`.
 ///
+/// Where names differ in one number, these numbers are a sequence: of equal steps, whatever these are (every hundredth
+/// step of a run has no holes), from 0, from 1, or from 1,000 or more where the step is 1.
 /// \error not_found  None matches. \error invalid_argument  Two names of one number (`x_1`, `x_01`), or a number that
-///                   is missing in an evenly spaced sequence; the message has the first five.
+///                   the sequence lacks; the message has the first five.
 PENSTOCK_API result<std::vector<std::string>> find_shards(const store& from, std::string_view pattern,
                                                           shard_holes holes = shard_holes::refuse);
 
@@ -67,8 +72,16 @@ PENSTOCK_API std::vector<shard_file> shard_files(const array& of);
 PENSTOCK_API std::uint32_t file_crc32c(std::span<const std::byte> bytes, std::uint32_t so_far = 0) noexcept;
 /// The dimension along which they follow each other.
 PENSTOCK_API std::size_t shard_axis(const array& of);
+/// What their items are: `dtype` and `fortran_order` are set.
+PENSTOCK_API raw_options shard_items(const array& of);
+/// True where one of the files is gone, or another than it was when the array was opened (or its manifest was written).
+/// One request for each; stores without versions are not asked.
+PENSTOCK_API bool shards_changed(const array& of);
 
 enum class manifest_form : std::uint8_t { binary, json };
+
+/// What the rows of a file are that is not there: an error when they are read, or zeros.
+enum class missing_shards : std::uint8_t { refuse, fill };
 
 /// What was learned of an array's files, for later opens and other processes.
 ///
@@ -83,7 +96,9 @@ PENSTOCK_API result<std::string> manifest_root(std::span<const std::byte> manife
 PENSTOCK_API bool is_manifest(std::span<const std::byte> begin) noexcept;
 /// Opens the files of a manifest; nothing of `from` is read. A file whose size or time of change is another than when
 /// the manifest was written is a `conflict` when it is read.
+/// \param missing  `fill`: each file is looked for now, and the rows of those that are not there are zeros.
 PENSTOCK_API result<array> open_manifest(std::shared_ptr<const store> from, std::span<const std::byte> manifest,
-                                         std::shared_ptr<context> with = nullptr);
+                                         std::shared_ptr<context> with = nullptr,
+                                         missing_shards missing = missing_shards::refuse);
 
 }  // namespace penstock::inline v0

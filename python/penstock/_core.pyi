@@ -432,6 +432,12 @@ def shard_files(array: Array) -> list[tuple[_bytes, int, int, int | None]]:
 def shard_axis(array: Array) -> int:
     """The dimension along which the files follow each other."""
 
+def shard_items(array: Array) -> tuple[str, bool]:
+    """(NumPy's descr as text, whether in Fortran order) of the items of an array's files."""
+
+def shards_changed(array: Array) -> bool:
+    """Whether one of an array's files is gone or another than it was."""
+
 def save_manifest(array: Array, root: _bytes, as_json: bool, checksums: list[int]) -> _bytes:
     """What is known of an array's files."""
 
@@ -441,8 +447,8 @@ def manifest_root(manifest: _bytes) -> _bytes:
 def is_manifest(begin: _bytes) -> bool:
     """Whether bytes begin a manifest."""
 
-def open_manifest(store: Store, context: Context, manifest: _bytes) -> Array:
-    """Open the files of a manifest; nothing is read."""
+def open_manifest(store: Store, context: Context, manifest: _bytes, fill_missing: bool = False) -> Array:
+    """Open the files of a manifest; none is read."""
 
 def crc32c(data: Any, so_far: int = 0) -> int:
     """The CRC-32C of a buffer."""

@@ -29,6 +29,36 @@ std::string uri_of(const store& from, const std::vector<std::string>& keys) {
   return out;
 }
 
+// Of a version what means the same to other processes and machines. Of files: size and time of change, since devices
+// and inodes are numbered by each machine. Of what is served by HTTP: all, the hash of the entity tag. Members of a zip
+// archive: where they stand, their sizes and checksums. Versions of other stores name objects of this process.
+version lasting(const version& seen, std::string_view place) {
+  constexpr std::string_view kServed[] = {"http", "https", "s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss"};
+  const std::string_view scheme = place.substr(0, place.find(':'));
+  version out = seen;
+  out.pin.reset();
+  if (std::find(std::begin(kServed), std::end(kServed), scheme) != std::end(kServed)) return out;
+  out.word[0] = 0;
+  if (scheme == "file") out.word[3] = 0;
+  if (scheme == "file" || scheme == "zip") return out;
+  return {};
+}
+
+// The chain of raw_layout, as metadata list codecs.
+json codecs_of(const shard_table& table, const json& endian) {
+  json::array_t out;
+  if (table.order == storage_order::fortran && table.shape.size() > 1) {
+    json::array_t axes;
+    for (std::size_t d = table.shape.size(); d-- > 0;) axes.emplace_back(static_cast<std::uint64_t>(d));
+    out.push_back(json::object_t{{"name", json("transpose")},
+                                 {"configuration", json::object_t{{"order", json(std::move(axes))}}}});
+  }
+  json::object_t bytes{{"name", json("bytes")}};
+  if (!endian.is_null()) bytes.emplace_back("configuration", json::object_t{{"endian", endian}});
+  out.emplace_back(std::move(bytes));
+  return json(std::move(out));
+}
+
 }  // namespace
 
 result<array> open_table(std::shared_ptr<const store> from, std::shared_ptr<const shard_table> table,
@@ -56,11 +86,7 @@ result<array> open_table(std::shared_ptr<const store> from, std::shared_ptr<cons
   out->fill_value.assign(parsed->type.item_bytes(), std::byte{0});
   out->fill_value_json = "null";
   out->attributes_json = "{}";
-  json::array_t codecs;
-  codecs.push_back(json::object_t{{"name", json("bytes")}});
-  if (!parsed->endian.is_null())
-    codecs[0] = json::object_t{{"name", json("bytes")}, {"configuration", json::object_t{{"endian", parsed->endian}}}};
-  out->codecs_json = json(std::move(codecs)).dump();
+  out->codecs_json = codecs_of(*table, parsed->endian).dump();
   out->codecs_text = (*layout)->chains()[0].describe();
   out->format = table->format;
   out->uri = std::move(uri);
@@ -113,6 +139,16 @@ std::uint32_t file_crc32c(std::span<const std::byte> bytes, std::uint32_t so_far
 
 std::size_t shard_axis(const array& of) { return of.state().files ? of.state().files->axis : 0; }
 
+raw_options shard_items(const array& of) {
+  raw_options out;
+  const auto& table = of.state().files;
+  if (!table || table->format.empty()) return out;
+  const std::string* name = table->descr.as_string();
+  out.dtype = name != nullptr ? *name : table->descr.dump();
+  out.fortran_order = table->order == storage_order::fortran;
+  return out;
+}
+
 result<std::vector<std::byte>> save_manifest(const array& of, std::string_view root, manifest_form form,
                                              std::span<const std::uint32_t> checksums) {
   if (!of.state().files || of.state().files->format.empty())
@@ -124,14 +160,8 @@ result<std::vector<std::byte>> save_manifest(const array& of, std::string_view r
                    fmt::format("{} checksums for {} files", checksums.size(), table.parts.size()));
     table.checksums.assign(checksums.begin(), checksums.end());
   }
-  // Another machine numbers devices and files in its own way, and versions of other stores name objects of a process:
-  // what holds everywhere are a file's size and when it was last written.
-  const bool files = of.state().store->uri().starts_with("file:");
-  for (raw_part& each : table.parts) {
-    each.expected.pin.reset();
-    each.expected.word[0] = each.expected.word[3] = 0;
-    if (!files) each.expected = {};
-  }
+  const std::string place = of.state().store->uri();
+  for (raw_part& each : table.parts) each.expected = lasting(each.expected, place);
   if (form == manifest_form::json) {
     for (const raw_part& each : table.parts) {
       if (!is_utf8(std::as_bytes(std::span(each.key))))
@@ -148,10 +178,11 @@ result<std::string> manifest_root(std::span<const std::byte> manifest) {
 }
 
 result<array> open_manifest(std::shared_ptr<const store> from, std::span<const std::byte> manifest,
-                            std::shared_ptr<context> with) {
+                            std::shared_ptr<context> with, missing_shards missing) {
   PENSTOCK_ASSIGN(with, context_of(with));
   std::string root;
   PENSTOCK_ASSIGN(shard_table table, parse_manifest(manifest, root));
+  if (missing == missing_shards::fill) PENSTOCK_TRY(mark_missing(*from, table, *with));
   std::string uri = uri_below(from->uri(), table.parts.front().key);
   if (table.parts.size() > 1) uri += " ... " + table.parts.back().key.substr(table.parts.back().key.rfind('/') + 1);
   return open_table(std::move(from), std::make_shared<const shard_table>(std::move(table)), std::move(with),

@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <limits>
 #include <mutex>
 #include <unordered_set>
 
+#include "api/array_state.h"
 #include "api/batch_job.h"
 #include "api/shard_table.h"
 #include "base/checked.h"
@@ -63,7 +66,7 @@ result<scanned> scan_npy(const store& from, const std::string& key) {
 }
 
 result<scanned> scan_raw(const store& from, const std::string& key, const raw_options& how, const json& descr,
-                         std::uint64_t item_bytes, std::size_t axis) {
+                         std::uint64_t item_bytes, std::size_t axis, std::optional<std::uint64_t> rows) {
   scanned out;
   out.descr = descr;
   out.order = how.fortran_order ? storage_order::fortran : storage_order::c;
@@ -72,6 +75,9 @@ result<scanned> scan_raw(const store& from, const std::string& key, const raw_op
   if (!looked.ok()) return std::move(looked).error();
   out.size = looked->object_size;
   out.seen = looked->seen;
+  const bool declared = rows || (how.shape && !how.shape->empty());
+  if (out.size == 0 && item_bytes != 0 && !declared)
+    return error(errc::corrupt_data, "the file has no bytes, and nothing says that it has no rows");
   if (how.shape) {
     out.shape = *how.shape;
   } else {
@@ -85,12 +91,15 @@ result<scanned> scan_raw(const store& from, const std::string& key, const raw_op
       return error(errc::corrupt_data,
                    fmt::format("the file has {} bytes, its items begin at {}", out.size, how.offset));
     const std::uint64_t bytes = out.size - how.offset;
-    if (row_bytes == 0 || bytes % row_bytes != 0)
+    if (row_bytes == 0 ? bytes != 0 || !rows : bytes % row_bytes != 0)
       return error(errc::corrupt_data, fmt::format("{} bytes are no whole number of rows of {}", bytes, row_bytes));
     for (std::size_t d = 0; d < axis; ++d) out.shape.push_back(row[d]);
-    out.shape.push_back(bytes / row_bytes);
+    out.shape.push_back(row_bytes == 0 ? *rows : bytes / row_bytes);
     for (std::size_t d = axis; d < row.size(); ++d) out.shape.push_back(row[d]);
   }
+  if (rows && *rows != out.shape[axis])
+    return error(errc::corrupt_data,
+                 fmt::format("the file has {} rows, it is said to have {}", out.shape[axis], *rows));
   PENSTOCK_ASSIGN(const std::uint64_t end, end_of(out, item_bytes));
   if (out.size != byte_range::kAll && out.size != end)
     return error(errc::corrupt_data, fmt::format("the file has {} bytes, its shape needs {}", out.size, end));
@@ -163,23 +172,26 @@ result<std::size_t> place_of_axis(std::int64_t axis, std::size_t rank) {
   return static_cast<std::size_t>(axis < 0 ? axis + dimensions : axis);
 }
 
+// Calls `work` for the numbers below `files`, on the workers of the context.
+result<> for_each_file(std::size_t files, context& with, const std::function<void(std::size_t)>& work) {
+  const std::size_t batches = (files + kBatch - 1) / kBatch;
+  const auto batch_of = [&](std::size_t batch, unsigned) -> result<> {
+    for (std::size_t i = batch * kBatch; i < std::min(files, (batch + 1) * kBatch); ++i) work(i);
+    return {};
+  };
+  const auto all = std::make_shared<batch_job>(batches, batch_of);
+  const unsigned workers = batches < 2 ? 1 : with.threads();
+  with.state().executor().run(all, workers, {}, std::chrono::milliseconds(20));
+  return all->outcome();
+}
+
 // Reads every file's header; what went wrong stands where the header should.
 result<std::vector<result<scanned>>> scan_all(const std::vector<std::string>& keys,
-                                              const std::function<result<scanned>(const std::string&)>& scan,
-                                              context& with) {
+                                              const std::function<result<scanned>(std::size_t)>& scan, context& with) {
   std::vector<result<scanned>> found;
   found.reserve(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) found.emplace_back(scanned());
-  const std::size_t batches = (keys.size() + kBatch - 1) / kBatch;
-  const auto work = [&](std::size_t batch, unsigned) -> result<> {
-    for (std::size_t i = batch * kBatch; i < std::min(keys.size(), (batch + 1) * kBatch); ++i) found[i] = scan(keys[i]);
-    return {};
-  };
-  const auto all = std::make_shared<batch_job>(batches, work);
-  // Waiting for storage costs no processor: where it blocks, more workers than processors help.
-  const unsigned workers = batches < 2 ? 1 : with.threads();
-  with.state().executor().run(all, workers, {}, std::chrono::milliseconds(20));
-  PENSTOCK_TRY(all->outcome());
+  PENSTOCK_TRY(for_each_file(keys.size(), with, [&](std::size_t i) { found[i] = scan(i); }));
   return found;
 }
 
@@ -191,6 +203,34 @@ result<> add_lengths(shard_table& table) {
     if (!checked_add(total, each.length, total)) return error(errc::unsupported, "the files have more than 2^64 rows");
   if (!table.shape.empty()) table.shape[table.axis] = total;
   return {};
+}
+
+result<> mark_missing(const store& from, shard_table& table, context& with) {
+  std::vector<std::optional<error>> failed(table.parts.size());
+  PENSTOCK_TRY(for_each_file(table.parts.size(), with, [&](std::size_t i) {
+    auto looked = read_and_wait(from, table.parts[i].key, {0, 0, false}, byte_range::kAll);
+    if (looked.ok()) return;
+    if (looked.error().code() == errc::not_found)
+      table.parts[i].missing = true;
+    else
+      failed[i] = std::move(looked).error();
+  }));
+  for (std::size_t i = 0; i < failed.size(); ++i)
+    if (failed[i]) return std::move(*failed[i]).note(fmt::format("looking for '{}'", table.parts[i].key));
+  return {};
+}
+
+bool shards_changed(const array& of) {
+  const auto& table = of.state().files;
+  if (!table) return false;
+  std::atomic<bool> changed = false;
+  const auto done = for_each_file(table->parts.size(), *of.state().context, [&](std::size_t i) {
+    const raw_part& each = table->parts[i];
+    if (!each.expected.known() || changed.load(std::memory_order_relaxed)) return;
+    if (!read_and_wait(*of.state().store, each.key, {0, 0, false}, byte_range::kAll, &each.expected).ok())
+      changed.store(true, std::memory_order_relaxed);
+  });
+  return !done.ok() || changed.load();
 }
 
 result<shard_table> scan_shards(const store& from, std::vector<std::string> keys, const shard_options& options,
@@ -208,8 +248,14 @@ result<shard_table> scan_shards(const store& from, std::vector<std::string> keys
                                                       : 1;
     PENSTOCK_ASSIGN(raw_axis, place_of_axis(options.axis, rank));
   }
-  const auto scan = [&](const std::string& key) {
-    return options.raw ? scan_raw(from, key, *options.raw, descr, raw_item_bytes, raw_axis) : scan_npy(from, key);
+  if (options.raw && !options.raw->rows.empty() && options.raw->rows.size() != keys.size())
+    return error(errc::invalid_argument,
+                 fmt::format("{} lengths are given for {} files", options.raw->rows.size(), keys.size()));
+  const auto scan = [&](std::size_t i) {
+    if (!options.raw) return scan_npy(from, keys[i]);
+    const std::vector<std::optional<std::uint64_t>>& rows = options.raw->rows;
+    return scan_raw(from, keys[i], *options.raw, descr, raw_item_bytes, raw_axis,
+                    rows.empty() ? std::optional<std::uint64_t>() : rows[i]);
   };
   PENSTOCK_ASSIGN(auto found, scan_all(keys, scan, with));
 

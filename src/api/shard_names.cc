@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <limits>
 #include <map>
 #include <numeric>
 
@@ -79,7 +78,8 @@ std::string listed(const std::vector<std::string>& names, std::size_t all) {
   return out;
 }
 
-// Names that differ in one number only, which is then their place in a sequence: its steps must be equal.
+// Names that differ in one number only, which is then their place in a sequence: its steps must be equal. The largest
+// step that meets all of them tells what is missing.
 result<> check_sequence(const std::vector<split_name>& names, shard_holes holes) {
   if (names.size() < 2) return {};
   const split_name& first = names.front();
@@ -93,14 +93,14 @@ result<> check_sequence(const std::vector<split_name>& names, shard_holes holes)
     }
   }
   std::vector<std::string> twice;
-  std::uint64_t step = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t step = 0;
   for (std::size_t i = 1; i < names.size(); ++i) {
     const bool same = varies == first.numbers.size() || names[i].numbers[varies] == names[i - 1].numbers[varies];
     if (same) {
       if (twice.empty() || twice.back() != names[i - 1].name) twice.push_back(names[i - 1].name);
       twice.push_back(names[i].name);
     } else {
-      step = std::min(step, names[i].numbers[varies] - names[i - 1].numbers[varies]);
+      step = std::gcd(step, names[i].numbers[varies] - names[i - 1].numbers[varies]);
     }
   }
   if (!twice.empty()) return error(errc::invalid_argument, "files of one number: " + listed(twice, twice.size()));
@@ -132,7 +132,6 @@ result<> check_sequence(const std::vector<split_name>& names, shard_holes holes)
     for (std::uint64_t number = 0; number < start; ++number) lose(number);
   for (std::size_t i = 1; i < names.size(); ++i) {
     const std::uint64_t last = names[i - 1].numbers[varies], gap = names[i].numbers[varies] - last;
-    if (gap % step != 0) return {};  // unevenly spaced: no sequence
     for (std::uint64_t k = 1; k < gap / step; ++k) {
       if (k > kNamed) {
         lost += gap / step - k;
@@ -142,8 +141,9 @@ result<> check_sequence(const std::vector<split_name>& names, shard_holes holes)
     }
   }
   if (lost == 0) return {};
-  return error(errc::invalid_argument, fmt::format("the sequence '{}' ... '{}' lacks {}", first.name, names.back().name,
-                                                   listed(missing, lost)));
+  return error(errc::invalid_argument,
+               fmt::format("the sequence '{}' ... '{}' lacks {}; to open what is there, allow holes or list the files",
+                           first.name, names.back().name, listed(missing, lost)));
 }
 
 }  // namespace

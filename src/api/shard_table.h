@@ -27,6 +27,9 @@ struct shard_table {
 result<shard_table> scan_shards(const store& from, std::vector<std::string> keys, const shard_options& options,
                                 context& with);
 
+/// Looks for each file, in parallel, and marks those that are not there. \error Others than that there is none.
+result<> mark_missing(const store& from, shard_table& table, context& with);
+
 /// \param uri  As errors show the array.
 result<array> open_table(std::shared_ptr<const store> from, std::shared_ptr<const shard_table> table,
                          std::shared_ptr<context> with, std::string uri);

@@ -184,8 +184,10 @@ result<> raw_layout::locate(std::span<const cell_id> cells, const index_lookup& 
       offset += origin * static_cast<std::uint64_t>(steps[d]);
       if (!classes_[d].empty()) chain += classes_[d][static_cast<std::size_t>(at[d])] * class_strides_[d];
     }
-    out[i] = {
-        presence::present, static_cast<std::uint16_t>(chain), which, {offset, chains_[chain].decoded_bytes(), false}};
+    out[i] = {parts_[which].missing ? presence::absent : presence::present,
+              static_cast<std::uint16_t>(chain),
+              which,
+              {offset, chains_[chain].decoded_bytes(), false}};
   }
   return {};
 }

@@ -22,6 +22,7 @@ struct raw_part {
   std::uint64_t length = 0;
   std::uint64_t offset = 0;  ///< of its first item, in bytes
   version expected;          ///< of the file when its length was learned; unknown: any
+  bool missing = false;      ///< there is no such file, its items are the fill value
 };
 
 /// What the parts have in common.
