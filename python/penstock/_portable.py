@@ -24,12 +24,13 @@ def pack(array: Array) -> bytes:
     whole = pickle.dumps(array)
     if not array.format.startswith("zarr") or type(array) is not Array:
         return pickle.dumps((whole, None))
-    store, inner = place_of(array.uri, "")
+    options = array._storage_options
+    store, inner = place_of(array.uri, "", options)
     prefix = inner.decode("utf-8", "surrogateescape")
     prefix = f"{prefix}/" if prefix else ""
     found = {name: store.get(prefix + name) for name in _DOCUMENTS}
     documents = {name: text.decode() for name, text in found.items() if text is not None}
-    return pickle.dumps((whole, (array.uri, documents)))
+    return pickle.dumps((whole, (array.uri, options, documents)))
 
 
 def unpack(packed: bytes, context: Context | None = None) -> Array:
@@ -38,9 +39,11 @@ def unpack(packed: bytes, context: Context | None = None) -> Array:
     if described is None:
         array: Array = pickle.loads(whole)
         return array
-    uri, documents = described
-    store, inner = place_of(uri, "")
-    return _wrap(_core.open_described(store, current_context() if context is None else context, inner, documents))
+    uri, options, documents = described
+    store, inner = place_of(uri, "", options)
+    made = _wrap(_core.open_described(store, current_context() if context is None else context, inner, documents))
+    made._storage_options = options
+    return made
 
 
 def _wrap(opened: Any) -> Array:

@@ -1,0 +1,211 @@
+"""Shards of other formats and of own readers: cells follow the shards' chunks, pickles carry what is known."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+
+
+class Counted:
+    """Counts which boxes of the parts are read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from penstock._shard_readers import _ArrayPart
+
+        self.boxes: list[tuple[str, tuple[slice, ...]]] = []
+        plain = _ArrayPart.box
+        lock = threading.Lock()
+
+        def box(part: Any, selection: tuple[slice, ...]) -> Any:
+            with lock:
+                self.boxes.append((part.name, selection))
+            return plain(part, selection)
+
+        monkeypatch.setattr(_ArrayPart, "box", box)
+
+    def decodes(self, chunk: tuple[int, ...]) -> int:
+        """Chunks that were decoded, each as often as it was."""
+        total = 0
+        for _, selection in self.boxes:
+            count = 1
+            for each, length in zip(selection, chunk, strict=True):
+                count *= -(-each.stop // length) - each.start // length
+            total += count
+        self.boxes.clear()
+        return total
+
+
+def zarr_shards(folder: Path, parts: list[np.ndarray], chunks: tuple[int, ...]) -> str:
+    for number, part in enumerate(parts):
+        made = ps.create_array(str(folder / f"p_{number}.zarr"), shape=part.shape, dtype=part.dtype, chunks=chunks)
+        if part.size:
+            made[...] = part
+    return str(folder / "p_*.zarr")
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_each_chunk_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, axis: int) -> None:
+    values = np.arange(2 * 2048 * 1024, dtype="f4").reshape((2048, 2048))
+    chunks = (512, 1024)  # of 2 MiB
+    a = ps.open_shards(zarr_shards(tmp_path, np.split(values, 2, axis), chunks), axis=axis)
+    counted = Counted(monkeypatch)
+    np.testing.assert_array_equal(a[...], values)
+    assert counted.decodes(chunks) == 8
+    np.testing.assert_array_equal(a[:, :8], values[:, :8])
+    assert counted.decodes(chunks) == 4
+    np.testing.assert_array_equal(a[1000:1001], values[1000:1001])
+    assert counted.decodes(chunks) == 2
+    with ps.stream(a, tile="chunk") as stream:
+        for tile in stream:
+            np.testing.assert_array_equal(tile.data, values[tile.box])
+    assert counted.decodes(chunks) == 8
+
+
+def test_small_chunks_are_read_many_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.arange(1024 * 256, dtype="i2").reshape(1024, 256)
+    a = ps.open_shards(zarr_shards(tmp_path, np.split(values, [100, 612]), (32, 32)))
+    counted = Counted(monkeypatch)
+    np.testing.assert_array_equal(a[...], values)
+    assert len(counted.boxes) <= 12
+    counted.boxes.clear()
+    np.testing.assert_array_equal(a[5:6, :8], values[5:6, :8])
+    assert counted.decodes((32, 32)) == 1
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_selections_of_joined_arrays_are_numpys(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    rank = rng.randint(1, 3)
+    axis = rng.randrange(rank)
+    dtype: Any = ["<f4", ">i2", "?", [("a", "<i4"), ("b", "<f8")], "M8[s]"][seed % 5]
+    shape = [rng.randint(1, 20) for _ in range(rank)]
+    edges = sorted(rng.randint(0, shape[axis]) for _ in range(3))
+    values = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    arrays = []
+    for part in np.split(values, edges, axis):
+        chunks = tuple(rng.randint(1, 7) for _ in shape)
+        store: dict[str, bytes] = {}
+        made = ps.create_array(store, shape=part.shape, dtype=part.dtype, chunks=chunks, zarr_format=2)
+        if part.size:
+            made[...] = part
+        arrays.append(ps.open(store))
+    a = ps.open_shards(arrays, axis=axis)
+    assert a.shape == values.shape
+    np.testing.assert_array_equal(a[...], values)
+    for _ in range(12):
+        key = tuple(slice(rng.randint(-5, n), rng.randint(-5, n + 3), rng.choice([1, 1, 2, 5, -1, -3])) for n in shape)
+        np.testing.assert_array_equal(a[key], values[key])
+        rows = [rng.randrange(shape[0]) for _ in range(5)]
+        np.testing.assert_array_equal(a.oindex[(rows,)], values[rows])
+        points = tuple(np.array([rng.randrange(n) for _ in range(7)]) for n in shape)
+        np.testing.assert_array_equal(a.vindex[points], values[points])
+    with pytest.raises(TypeError):
+        pickle.dumps(a)  # dicts are this process's
+
+
+def test_pickles_carry_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.arange(60.0).reshape(20, 3)
+    a = ps.open_shards(zarr_shards(tmp_path, np.split(values, [5, 9]), (4, 3)))
+    packed = pickle.dumps(a)
+    for document in tmp_path.glob("*/zarr.json"):
+        document.unlink()
+    monkeypatch.setattr("penstock._open.open", None)
+    again = pickle.loads(packed)
+    assert again.shape == (20, 3)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(again))[...], values)
+    np.testing.assert_array_equal(again[...], values)
+
+
+def rows_of(path: str) -> tuple[int, tuple[int, ...], str]:
+    Path(path).with_suffix(".asked").open("a").write("x")
+    return 10, (4,), "<i4"
+
+
+def read_rows(path: str, low: int, high: int) -> np.ndarray:
+    if path.endswith("bad"):
+        raise ValueError("no such drive")
+    return np.full((high - low, 4), int(path[-1]), "<i4")
+
+
+def test_pickles_of_own_readers_do_not_ask_again(tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"file_{number}") for number in range(3)]
+    a = ps.open_shards(paths, metadata=rows_of, reader=read_rows)
+    again = pickle.loads(pickle.dumps(a))
+    np.testing.assert_array_equal(again[...], a[...])
+    assert again[:, 0].tolist() == [0] * 10 + [1] * 10 + [2] * 10
+    assert [path.read_text() for path in tmp_path.glob("*.asked")] == ["x"] * 3
+
+
+def test_what_a_reader_raises_names_the_file(tmp_path: Path) -> None:
+    a = ps.open_shards([tmp_path / "file_1", tmp_path / "bad"], metadata=rows_of, reader=read_rows)
+    with pytest.raises(
+        ps.StorageError, match=r"reader of '.*/bad' failed for rows \[0, 10\): ValueError: no such drive"
+    ):
+        a[...]
+    assert a[:10].sum() == 40
+
+
+@pytest.mark.parametrize("told", [(2.7, (4,), "f4"), (2, (4.5,), "f4"), (2, (), "S0"), (2, (), "V0"), (2, (), "U"), 7])
+def test_what_metadata_must_not_say(told: Any) -> None:
+    with pytest.raises(ps.InvalidArgumentError, match="'/x': "):
+        ps.open_shards(["/x"], metadata=lambda path: told, reader=read_rows)
+
+
+def test_members_of_archives_are_joined_and_pickled(tmp_path: Path) -> None:
+    values = np.arange(60.0).reshape(20, 3)
+    paths = ps.save_shards(values, tmp_path / "m_{}.npz", rows=7, name="speed")
+    np.testing.assert_array_equal(np.load(paths[1])["speed"], values[7:14])
+    for options in ({}, {"path": "speed"}):
+        a = ps.open_shards(str(tmp_path / "m_*.npz"), **options)
+        np.testing.assert_array_equal(a[...], values)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(a))[...], values)
+    one = ps.open(f"file://{paths[0]}", "speed")
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(one))[...], values[:7])
+    np.savez(paths[0], speed=values[:7] + 1)
+    with pytest.raises(ps.ConflictError):
+        one[...]
+
+
+def test_references_are_shards(tmp_path: Path) -> None:
+    values = np.arange(24, dtype="<i4").reshape(6, 4)
+    for number, part in enumerate(np.split(values, [2])):
+        (tmp_path / f"raw_{number}").write_bytes(part.tobytes())
+        document = {
+            "zarr_format": 2, "shape": part.shape, "chunks": part.shape, "dtype": "<i4", "compressor": None,
+            "filters": None, "order": "C", "fill_value": -1,
+        }  # fmt: skip
+        refs = {
+            ".zgroup": '{"zarr_format": 2}',
+            "x/.zarray": json.dumps(document),
+            "x/0.0": [f"raw_{number}", 0, part.nbytes],
+        }
+        (tmp_path / f"k_{number}.json").write_text(json.dumps({"version": 1, "refs": refs}))
+    pattern = str(tmp_path / "k_*.json")
+    np.testing.assert_array_equal(ps.open_shards(pattern, path="x")[...], values)
+    with pytest.raises(ps.InvalidArgumentError, match=r"path="):
+        ps.open_shards(pattern)
+    (tmp_path / "raw_0").unlink()
+    filled = ps.open_shards(pattern, path="x", missing="fill")
+    assert (filled[:2] == -1).all()
+    np.testing.assert_array_equal(filled[2:], values[2:])
+
+
+def test_tiff_shards(tmp_path: Path) -> None:
+    tifffile = pytest.importorskip("tifffile")
+    values = np.arange(3 * 64 * 80, dtype="u2").reshape(3, 64, 80)
+    for number in range(3):
+        tifffile.imwrite(tmp_path / f"t_{number}.tif", values[number], tile=(32, 32))
+    for axis in (0, 1, 2):
+        a = ps.open_shards(str(tmp_path / "t_*.tif"), axis=axis)
+        expected = np.concatenate([values[i : i + 1] for i in range(3)], axis)
+        np.testing.assert_array_equal(a[...], expected)
+        np.testing.assert_array_equal(a[:, 3:40:7, ::-2], expected[:, 3:40:7, ::-2])
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(a))[...], expected)
