@@ -7,8 +7,14 @@ import io
 import itertools
 import json
 import math
+import operator
 import os
-from collections.abc import Callable
+import re
+import shutil
+import string
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -18,11 +24,75 @@ import numpy.typing as npt
 from penstock import _core
 from penstock._context import current_context
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
-from penstock._shards import descr_text, open_shards, save_manifest, write_atomically
+from penstock._raw_shards import COMMON, descr_text
+from penstock._shard_names import local_path
+from penstock._shards import open_shards, save_manifest, write_atomically
 
 MANIFEST = "penstock.shards"
 _PIECE = 16 << 20
 _CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The names that a pattern with one `{}` gives."""
+
+    pattern: str
+    before: str
+    after: str
+
+    @classmethod
+    def of(cls, given: str | os.PathLike[str]) -> _Names:
+        if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
+            raise _make(InvalidArgumentError, f"a pattern is a str or a path with one {{}}, not {given!r}")
+        pattern = local_path(os.fspath(given))
+        if "://" in pattern:
+            raise _make(UnsupportedError, f"shards are written to files of this machine, not to '{pattern}'")
+        try:
+            parts = list(string.Formatter().parse(pattern))
+        except ValueError as failure:
+            raise _make(InvalidArgumentError, f"'{pattern}' is no pattern with one {{}}: {failure}") from None
+        fields = [(name, spec, conversion) for _, name, spec, conversion in parts if name is not None]
+        if not fields:
+            raise _make(InvalidArgumentError, f"'{pattern}' gives shards of different numbers one name: it has no {{}}")
+        name, spec, conversion = fields[0]
+        if len(fields) > 1 or name not in ("", "0") or conversion or not re.fullmatch(r"\d*d?", spec or ""):
+            text = f"'{pattern}' is no pattern with one {{}}, which may have a width ({{:05d}})"
+            raise _make(InvalidArgumentError, text)
+        at = next(i for i, part in enumerate(parts) if part[1] is not None)
+        literals = [literal for literal, *_ in parts]  # '{{' stands alone
+        return cls(pattern, "".join(literals[: at + 1]), "".join(literals[at + 1 :]))
+
+    @property
+    def folder(self) -> str:
+        """That all names stand below."""
+        return os.path.dirname(self.before)
+
+    def path(self, number: int) -> str:
+        made: str = self.pattern.format(number)
+        return made
+
+    def left_over(self, count: int) -> list[str]:
+        """What is there under the names of the numbers from `count` on."""
+        begin, end = os.path.basename(self.before), self.after.partition("/")[0]
+        found = []
+        for name in os.listdir(self.folder or "."):
+            middle = name[len(begin) : len(name) - len(end)].strip()
+            if not (name.startswith(begin) and name.endswith(end) and middle.isascii() and middle.isdigit()):
+                continue
+            number = int(middle)
+            path = self.path(number)
+            if number >= count and path.startswith(os.path.join(self.folder, name)) and os.path.exists(path):
+                found.append(path)
+        return sorted(found)
+
+
+def _remove(path: str) -> None:
+    """A file, or the folder of a Zarr array; nothing else."""
+    if not os.path.isdir(path) or os.path.islink(path):
+        os.unlink(path)
+    elif any(os.path.isfile(os.path.join(path, name)) for name in ("zarr.json", ".zarray")):
+        shutil.rmtree(path)
 
 
 class ShardWriter:
@@ -32,25 +102,26 @@ class ShardWriter:
     manifest, with the checksum of each file, beside the files: until then there is none, or the one of an earlier run.
     """
 
-    def __init__(self, pattern: str, *, manifest: str | None = MANIFEST, name: str = "x", **options: Any) -> None:
-        """`pattern` has one `{}`, for the shard's number; its suffix says the format: `.npy`, `.raw` (or `.bin`),
-        `.zarr`, `.h5` (or `.hdf5`), `.parquet`, `.arrow` (or `.feather`). `manifest` is a name in the same folder (not
-        of Zarr); None: none is written. `name` is that of the dataset, or of the column. `options` are those of h5py's
-        `create_dataset` (`compression="gzip"`), of pyarrow's `write_table`, of Arrow's `IpcWriteOptions`."""
-        try:
-            names = {pattern.format(number) for number in (0, 1, 10)}
-        except (IndexError, KeyError, ValueError) as failure:
-            raise _make(InvalidArgumentError, f"'{pattern}' is no pattern with one {{}}: {failure}") from None
-        if len(names) != 3:
-            raise _make(InvalidArgumentError, f"'{pattern}' gives shards of different numbers one name")
-        self.pattern, self.manifest = pattern, manifest
-        self.suffix = os.path.splitext(pattern)[1].lower()
+    def __init__(
+        self, pattern: str | os.PathLike[str], *, manifest: str | None = MANIFEST, name: str = "x", **options: Any
+    ) -> None:
+        """`pattern` has one `{}`, for the shard's number; its suffix says the format: `.npy`, `.npz`, `.raw` (or
+        `.bin`), `.zarr`, `.h5` (or `.hdf5`), `.parquet`, `.arrow` (or `.feather`). `manifest` is a name in the folder
+        of the shards (not of Zarr and `.npz`); None: none is written. `name` is that of the dataset, the column, or the
+        member. `options` are those of h5py's `create_dataset` (`compression="gzip"`), of pyarrow's `write_table`, of
+        Arrow's `IpcWriteOptions`.
+
+        Shards of the same pattern and of higher numbers, which an earlier run left, are removed at the end."""
+        self._names = _Names.of(pattern)
+        self.pattern, self.manifest = self._names.pattern, manifest
+        self.suffix = os.path.splitext(self.pattern)[1].lower()
         if self.suffix not in _WRITERS:
             raise _make(UnsupportedError, f"shards are written as {', '.join(_WRITERS)}, not as '{self.suffix}'")
         if options and self.suffix not in (*_HDF5, *_TABLES):
             raise _make(InvalidArgumentError, f"{self.suffix} files take no option {next(iter(options))!r}")
         self.name, self._options = name, options
         self.paths: list[str] = []
+        self._rows: list[int] = []
         self._checksums: list[int] = []
         self._like: tuple[Any, ...] | None = None
 
@@ -61,6 +132,10 @@ class ShardWriter:
             raise _make(InvalidArgumentError, "a shard has at least one dimension")
         if made.dtype.hasobject:
             raise _make(UnsupportedError, f"items of {made.dtype} cannot be written without pickling them")
+        if not made.dtype.itemsize:
+            raise _make(UnsupportedError, f"items of {made.dtype} have no bytes to be written")
+        if self.suffix in (*_PLAIN, ".npz") and made.dtype.char in "gG":
+            raise _make(UnsupportedError, f"{made.dtype} differs from machine to machine: write it as float64")
         like = (made.dtype, made.shape[1:])
         if self._like is None:
             self._like = like
@@ -69,31 +144,41 @@ class ShardWriter:
                 InvalidArgumentError,
                 f"the shards so far are {self._like[0]} (*, {self._like[1]}), this one is {like[0]} (*, {like[1]})",
             )
-        path = self.pattern.format(len(self.paths))
+        path = self._names.path(len(self.paths))
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         self._checksums.append(_WRITERS[self.suffix](path, made, self.name, self._options))
         self.paths.append(path)
+        self._rows.append(len(made))
         return path
 
     def close(self) -> None:
-        """Write the manifest."""
+        """Write the manifest, and remove what an earlier run left of the same pattern."""
         if not self.paths or self._like is None:
             return
-        folder = os.path.dirname(self.pattern)
         dtype, trailing = self._like
-        settings: dict[str, Any] = {}
         if self.suffix in (".raw", ".bin"):
-            settings = {"dtype": dtype, "row_shape": trailing}
-            text = descr_text(dtype)
-            sidecar = {"dtype": json.loads(text) if text.startswith("[") else text, "row_shape": list(trailing)}
-            write_atomically(os.path.join(folder, "_meta.json"), [json.dumps(sidecar).encode()])
-        if self.manifest is None or self.suffix == ".zarr":
-            return
-        manifest = os.path.join(folder, self.manifest)
-        if self.suffix in (*_HDF5, *_TABLES):
-            self._index().save(manifest)
-        else:
-            save_manifest(open_shards(self.paths, **settings), manifest, checksums=self._checksums)
+            self._write_sidecars(dtype, trailing)
+        if self.manifest is not None and self.suffix not in (".zarr", ".npz"):
+            manifest = os.path.join(self._names.folder, self.manifest)
+            if self.suffix in (*_HDF5, *_TABLES):
+                self._index().save(manifest)
+            else:
+                save_manifest(open_shards(self.paths), manifest, checksums=self._checksums)
+        for path in self._names.left_over(len(self.paths)):
+            _remove(path)
+
+    def _write_sidecars(self, dtype: np.dtype[Any], trailing: tuple[int, ...]) -> None:
+        text = descr_text(dtype)
+        rows: dict[str, dict[str, int]] = {}
+        for path, count in zip(self.paths, self._rows, strict=True):
+            rows.setdefault(os.path.dirname(path), {})[os.path.basename(path)] = count
+        for folder, of_files in rows.items():
+            sidecar = {
+                "dtype": json.loads(text) if text.startswith("[") else text,
+                "row_shape": list(trailing),
+                "rows": of_files,
+            }
+            write_atomically(os.path.join(folder, COMMON), [json.dumps(sidecar).encode()])
 
     def _index(self) -> Any:
         """The array of what was written, with its files' checksums."""
@@ -150,6 +235,14 @@ def _write_raw(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str
     return _write_file(path, b"", made)
 
 
+def _write_npz(path: str, made: npt.NDArray[Any], name: str, _options: dict[str, Any]) -> int:
+    def write(draft: str) -> None:
+        with builtins.open(draft, "wb") as file:
+            np.savez(file, **{name: made})  # type: ignore[arg-type]
+
+    return _write_with(path, write)
+
+
 def _write_zarr(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str, Any]) -> int:
     from penstock._create import save
 
@@ -182,7 +275,9 @@ def _write_hdf5(path: str, made: npt.NDArray[Any], name: str, options: dict[str,
         with h5py.File(draft, "w") as file:
             try:
                 file.create_dataset(name, data=made, **_hdf5_options(made, options))
-            except TypeError as error:
+            except (TypeError, ValueError) as error:
+                if options:
+                    raise _make(InvalidArgumentError, f"h5py does not take {options}: {error}") from error
                 raise _make(UnsupportedError, f"HDF5 has no items of {made.dtype}: {error}") from error
 
     return _write_with(path, write)
@@ -217,11 +312,28 @@ def _arrow_table(made: npt.NDArray[Any], name: str) -> Any:
     return pa.table({name: column})
 
 
+@contextmanager
+def _refusing(options: dict[str, Any]) -> Iterator[None]:
+    """What pyarrow says of options."""
+    from penstock._tabular import import_pyarrow
+
+    try:
+        yield
+    except (TypeError, ValueError, import_pyarrow().ArrowException) as error:
+        if not options:
+            raise
+        raise _make(InvalidArgumentError, f"pyarrow does not take {options}: {error}") from error
+
+
 def _write_parquet(path: str, made: npt.NDArray[Any], name: str, options: dict[str, Any]) -> int:
     table = _arrow_table(made, name)
     import pyarrow.parquet as pq
 
-    return _write_with(path, lambda draft: pq.write_table(table, draft, **options))
+    def write(draft: str) -> None:
+        with _refusing(options):
+            pq.write_table(table, draft, **options)
+
+    return _write_with(path, write)
 
 
 def _write_arrow(path: str, made: npt.NDArray[Any], name: str, options: dict[str, Any]) -> int:
@@ -229,17 +341,20 @@ def _write_arrow(path: str, made: npt.NDArray[Any], name: str, options: dict[str
     import pyarrow.ipc as ipc
 
     def write(draft: str) -> None:
-        how = ipc.IpcWriteOptions(**options)
+        with _refusing(options):
+            how = ipc.IpcWriteOptions(**options)
         with builtins.open(draft, "wb") as file, ipc.new_file(file, table.schema, options=how) as writer:
             writer.write_table(table)
 
     return _write_with(path, write)
 
 
+_PLAIN = (".npy", ".raw", ".bin")
 _HDF5 = (".h5", ".hdf5")
 _TABLES = (".parquet", ".arrow", ".feather")
 _WRITERS: dict[str, Callable[[str, npt.NDArray[Any], str, dict[str, Any]], int]] = {
     ".npy": _write_npy,
+    ".npz": _write_npz,
     ".raw": _write_raw,
     ".bin": _write_raw,
     ".zarr": _write_zarr,
@@ -251,9 +366,16 @@ _WRITERS: dict[str, Callable[[str, npt.NDArray[Any], str, dict[str, Any]], int]]
 }
 
 
+def _count(name: str, value: Any) -> int | None:
+    try:
+        return None if value is None else operator.index(value)
+    except TypeError:
+        raise _make(InvalidArgumentError, f"{name} is a whole number, not {value!r}") from None
+
+
 def save_shards(
     values: Any,
-    pattern: str,
+    pattern: str | os.PathLike[str],
     *,
     rows: int | None = None,
     shards: int | None = None,
@@ -268,7 +390,8 @@ def save_shards(
     values
         NumPy's, Penstock's, or whatever NumPy takes; at least one dimension.
     pattern
-        The files' names, with one `{}` for the number: "run/shard_{:05d}.npy". The suffix says the format.
+        The files' names, with one `{}` for the number: "run/shard_{:05d}.npy". The suffix says the format. Files that
+        an earlier run wrote under names of this pattern are replaced, and removed where there are fewer shards now.
     rows, shards
         Of each shard but the last; or how many shards, of as equal lengths as can be. One of the two.
     manifest, name, options
@@ -284,6 +407,7 @@ def save_shards(
     total = source.shape[0]
     if (rows is None) == (shards is None):
         raise _make(InvalidArgumentError, "give rows= of each shard or the number of shards=")
+    rows, shards = _count("rows", rows), _count("shards", shards)
     if (rows is not None and rows < 1) or (shards is not None and shards < 1):
         raise _make(InvalidArgumentError, "rows and shards are at least 1")
     if rows is not None:
