@@ -67,19 +67,27 @@ def open_datasets(
     name = dataset.strip("/")
     sources = [Source.of(path, context, storage_options) for path in files]
     before = [source.stamp() for source in sources]
-    described = _describe_alike(sources, name, axis, context)
+    described, lengths = _describe_alike(sources, name, axis, context)
     if described is None:
         found = describe_all(list(files), [partial(_look, source, name, allow_holes) for source in sources], _THREADS)
         shards = [shard for each in found for shard in each]
         if _check(shards, axis):
-            described = merge([shard.described for shard in shards], axis % len(shards[0].zarray["shape"]))
+            along = axis % len(shards[0].zarray["shape"])
+            described = merge([shard.described for shard in shards], along)
+            lengths = [int(shard.zarray["shape"][along]) for shard in shards]
         if described is None:
             return join_arrays([open_node(shard.source, shard.path) for shard in shards], axis, context)
         described.uri = _uri([shard.name for shard in shards])
     for each in described.objects:
         each.crc32c = (checksums or {}).get(each.name)
     assert described.joined is not None
-    described.joined.shards = {"kind": "hdf5", "files": list(files), "dataset": dataset, "axis": axis}
+    described.joined.shards = {
+        "kind": "hdf5",
+        "files": list(files),
+        "dataset": dataset,
+        "axis": axis,
+        "lengths": lengths,
+    }
     made = JoinedReferences.open(described, context)
     changed = [path for path, source, was in zip(files, sources, before, strict=True) if source.stamp() != was]
     if changed:
@@ -91,33 +99,36 @@ def _uri(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} ... {names[-1].rpartition('/')[2]}"
 
 
-def _describe_alike(sources: list[Source], name: str, axis: int, context: Context) -> Described | None:
-    """One index of files of this machine that are all stored as the first one is, which alone h5py looks at.
+def _describe_alike(
+    sources: list[Source], name: str, axis: int, context: Context
+) -> tuple[Described | None, list[int]]:
+    """One index of files of this machine that are all stored as the first one is, which alone h5py looks at, and their
+    lengths.
 
     None where they are not, or one cannot be read: who looks at each of them finds out which.
     """
     local = all(isinstance(each.target, str) and each.uri != each.target for each in sources)
     if len({each.uri for each in sources}) != len(sources) or len(sources) < 2:
-        return None
+        return None, []
     if not local or any(letter in name for letter in _WILD):
-        return None
+        return None, []
     try:
         first = _look(sources[0], name, False)[0].described
     except Exception:  # it is named with all others that cannot be read
-        return None
+        return None, []
     shape = first.documents[".zarray"]["shape"]
     if not -len(shape) <= axis < len(shape) or first.joined is not None or len(first.objects) != 1:
-        return None
+        return None, []
     axis %= len(shape)
     if 0 in shape[:axis] + shape[axis + 1 :] or first.objects[0].path is None:
-        return None
+        return None, []
     keys = [os.fsencode(each.target[1:]) for each in sources]
     columns = _core.hdf5_shards(_core.file_store(b"/"), context, keys, name, axis)
     if columns is None:
-        return None
+        return None, []
     alike = Alike(*(np.frombuffer(each, np.uint64) for each in columns))
     if not alike.rows.any():
-        return None
+        return None, []
     stores: dict[str, _core.Store] = {}
     objects = []
     for source in sources:
@@ -126,14 +137,14 @@ def _describe_alike(sources: list[Source], name: str, axis: int, context: Contex
         try:
             status = os.stat(source.target)
         except OSError:
-            return None
+            return None, []
         stamp = (status.st_size, status.st_mtime_ns)
         objects.append(Object(source.target, store, key, pinned=True, path=source.target, stamp=stamp))
     made = merge_alike(first, alike, objects, axis, StoredType(first.documents[".zarray"]["dtype"]).numpy.itemsize)
     if made is None:
-        return None
+        return None, []
     made.uri = _uri([f"{source.uri}/{name}" for source in (sources[0], sources[-1])])
-    return made
+    return made, [int(each) for each in alike.rows]
 
 
 def _look(source: Source, name: str, allow_holes: bool) -> list[_Shard]:

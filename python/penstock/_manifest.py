@@ -144,7 +144,7 @@ def open_bytes(saved: bytes, path: str, context: Context, missing: str) -> Array
     if document.get("kind") == "tables":
         from penstock._tabular_shards import open_saved
 
-        return open_saved(document, path, context)
+        return open_saved(document, path, context, missing)
     if document.get("kind") != "references":
         raise _make(UnsupportedError, f"a manifest of {document.get('kind')!r} is not opened by its path alone")
     try:

@@ -72,7 +72,8 @@ def open(
         device's memory, read and decoded when asked for. Opening takes no device memory.
     format_options
         Of formats that are one file. HDF5 and NetCDF4: `dataset`. References (kerchunk's, our manifests):
-        `missing="error"` or "fill". Parquet and Arrow: `columns`, `nulls`, `dtype`.
+        `missing="error"` or "fill". Parquet and Arrow: `columns`, `nulls`, `dtype`. What a format does not know is
+        refused.
 
     Raises
     ------
@@ -86,18 +87,22 @@ def open(
             InvalidArgumentError, f"mode must be r, r+ or a, it is {mode!r}: create_array and create_group make new"
         )
     context = current_context() if context is None else context
-    found: Array | Group | None = open_single(target, path, context, storage_options)
+    tiff = options_of(page, level, layout, bands, mask, ifd)
+    found: Array | Group | None = open_single(target, path, context, storage_options, format_options)
     if found is None:
         found = open_file(target, path, context, storage_options, format_options)
     if found is None:
         if format_options:
             raise _make(InvalidArgumentError, f"{target!r} takes no option {next(iter(format_options))!r}")
         store, inner = place_of(target, path, storage_options, context)
-        tiff = options_of(page, level, layout, bands, mask, ifd)
         found = wrap(_core.open_store(store, context, inner, cache_index, use_consolidated, tiff))
         if tiff is not None and isinstance(found, TiffArray):
             found._options = tiff
         found._storage_options = _remote.to_reopen(target, storage_options)
+    if tiff is not None and not isinstance(found, TiffArray):
+        raise _make(
+            InvalidArgumentError, f"'{found.uri}' is no TIFF: page, level, layout, bands, mask and ifd are of TIFFs"
+        )
     if is_device(device):
         if not isinstance(found, Array):
             raise _make(InvalidArgumentError, f"'{found.uri}' is a group: open one of its arrays for a device")

@@ -53,3 +53,13 @@ def place_of(
             f"cannot open {type(target).__name__}: it is no path, no dict, and has no get(key)",
         )
     return found, inner
+
+
+def to_reopen(uri: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The options by which another process finds what is at a remote URI; None where they are not enough."""
+    scheme, separator, rest = uri.partition("://")
+    if not separator or not scheme.isidentifier() or scheme in ("file", "zip"):
+        return None
+    if "?" in rest or "@" in rest.partition("/")[0]:
+        return None  # it may be a secret, which an open array does not show
+    return dict(storage_options or {})

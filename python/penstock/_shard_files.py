@@ -88,11 +88,11 @@ class JoinedReferences(ReferencedArray):
 
         if any(each.data is None and each.path is None for each in self._described.objects):
             raise TypeError(f"cannot pickle {self!r}: only arrays of files of this machine can be opened elsewhere")
-        return _unpickle, (references_bytes(self, None),)
+        return _unpickle, (references_bytes(self, None), self._described.missing)
 
 
-def _unpickle(saved: bytes) -> Any:
+def _unpickle(saved: bytes, missing: str = "error") -> Any:
     from penstock._context import current_context
     from penstock._manifest import open_bytes
 
-    return open_bytes(saved, "", current_context(), "error")
+    return open_bytes(saved, "", current_context(), missing)

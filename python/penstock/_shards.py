@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import builtins
-import glob
 import json
+import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -17,28 +16,41 @@ import numpy.typing as npt
 from penstock import _core
 from penstock._array import Array
 from penstock._context import Context, current_context
-from penstock._errors import InvalidArgumentError, NotFoundError, UnsupportedError, _make
-from penstock._place import place_of
+from penstock._errors import (
+    ConflictError,
+    CorruptDataError,
+    InvalidArgumentError,
+    UnsupportedError,
+    _make,
+)
+from penstock._place import place_of, to_reopen
+from penstock._raw_shards import raw_settings
 from penstock._shard_files import describe_all
+from penstock._shard_names import FORMATS, Files, is_wild, local_path, names_of
 from penstock._shard_readers import JoinedArray, Metadata, Reader, join_arrays, join_readers
 
 NPY_MAGIC = b"\x93NUMPY"
-_WILD = "*?["
-_CONTIGUOUS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
-# What `format=` may say: .npy and raw files are the engine's, the others have a way of their own.
-_FORMATS = ("npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff")
-_KINDS = {"HDF5": "hdf5", "Parquet or Arrow": "parquet"}
-_REMOTE_HDF5 = (".h5", ".hdf5", ".nc", ".nc4", ".he5")
-_FOLDER_FORMATS = (".npy", ".zarr", ".h5", ".hdf5", ".nc", ".tif", ".tiff", ".parquet", ".arrow", ".raw", ".bin")
 
 
 class ShardedArray(Array):
     """An array of `.npy` or raw files: pickled with all that is known of them, so that nobody reads a header again."""
 
+    _missing = "error"
+
     def __reduce__(self) -> tuple[Any, ...]:
-        if not self.uri.startswith("file:"):
+        local = self.uri.startswith(("file:", "zip:"))
+        if not local and self._storage_options is None:
             return super().__reduce__()
-        return _unpickle, (_root_of(self), _core.save_manifest(self, b"", False, []))
+        manifest = _core.save_manifest(self, b"", False, [])
+        return _unpickle, (_root_of(self), manifest, None if local else self._storage_options, self._missing)
+
+
+def _sharded(made: _core.Array, storage_options: Mapping[str, Any] | None, missing: str = "error") -> ShardedArray:
+    """`made`, knowing how another process finds its files."""
+    out = ShardedArray(made)
+    out._storage_options = to_reopen(out.uri, storage_options)
+    out._missing = missing
+    return out
 
 
 def _root_of(array: _core.Array) -> str:
@@ -48,30 +60,39 @@ def _root_of(array: _core.Array) -> str:
     return uri[: -len(first)] if uri.endswith(first) else uri
 
 
-def _unpickle(root: str, manifest: bytes) -> ShardedArray:
-    return _from_manifest(root, manifest, current_context(), None)
+def _unpickle(
+    root: str, manifest: bytes, storage_options: Mapping[str, Any] | None = None, missing: str = "error"
+) -> ShardedArray:
+    return _from_manifest(root, manifest, current_context(), storage_options, missing)
 
 
 def _from_manifest(
-    root: str, manifest: bytes, context: Context, storage_options: Mapping[str, Any] | None
+    root: str,
+    manifest: bytes,
+    context: Context,
+    storage_options: Mapping[str, Any] | None,
+    missing: str = "error",
 ) -> ShardedArray:
+    if missing not in ("error", "fill"):
+        raise _make(InvalidArgumentError, f"missing is 'error' or 'fill', not {missing!r}")
     store, inner = place_of(root, "", storage_options)
     if inner:
         raise _make(InvalidArgumentError, f"the files of a manifest stand in a folder, not in {root!r}")
-    return ShardedArray(_core.open_manifest(store, context, manifest))
+    return _sharded(_core.open_manifest(store, context, manifest, missing == "fill"), storage_options, missing)
 
 
 def open_shards(
-    files: str | os.PathLike[str] | Sequence[Any],
+    files: str | os.PathLike[str] | Iterable[Any],
     *,
     axis: int = 0,
     format: str | None = None,
     dtype: npt.DTypeLike | None = None,
     shape: Sequence[int] | None = None,
     row_shape: Sequence[int] | None = None,
-    offset: int = 0,
-    order: str = "C",
+    offset: int | None = None,
+    order: str | None = None,
     holes: str = "error",
+    missing: str = "error",
     manifest: str | os.PathLike[str] | None = None,
     metadata: Metadata | None = None,
     reader: Reader | None = None,
@@ -95,13 +116,18 @@ def open_shards(
         Whatever else `penstock.open` opens is joined too.
     dtype, shape, row_shape, offset, order
         Of raw files: `shape` is that of every file; without it, `row_shape` is that of a file without `axis`, and its
-        size says how many rows it has. `offset` is that of the first item in bytes, `order` "C" or "F". Without `dtype`
-        a file `<name>.json` beside each file, or one `_meta.json` in their folder, has these members.
+        size says how many rows it has. `offset` is that of the first item in bytes (None: 0), `order` "C" or "F" (None:
+        "C"). Without `dtype` a file `<name>.json` beside each file, or one `_meta.json` in their folder, has these
+        members; what is given here goes before it. A file of no bytes is an error where no shape says that it has no
+        rows.
     holes
-        "error": numbers that a sequence of names lacks are an error; "allow": they are not.
+        "error": numbers that a sequence of names lacks are an error; "allow": they are not. Steps of any one size are a
+        sequence; one that begins with 1 has lost nothing that anybody could know of.
+    missing
+        Of manifests and references: "error" or "fill", which makes rows of files that are not there the fill value.
     manifest
-        A file that keeps what the headers say: read where it is there (and the files are those of `files`), written
-        where it is not. A file that changed since then is an error when it is read.
+        A file that keeps what the headers say: used where it is there, is of the same files, asked for in the same way,
+        and none of them changed since; written where it is not.
     metadata, reader
         For files of your own: `metadata(path)` gives (rows, trailing shape, dtype), `reader(path, lo, hi)` an array of
         the rows [lo, hi). Both are called from several threads.
@@ -109,7 +135,8 @@ def open_shards(
         Give NumPy views of the mapped files instead of an `Array`: a list with one for each file. Nothing is copied.
     options
         Of HDF5 files `dataset`: a name, or a pattern ("shard_*") of which one file, or each, may have many. Of Parquet
-        and Arrow files `columns` (or `column`), `nulls` and `dtype`. Of all others, what `penstock.open` takes.
+        and Arrow files `columns` (or `column`), `nulls` and `dtype`. Of all others, what `penstock.open` takes: `path`
+        of `.npz` files, Zarr groups and references, `page`, `level` and their like of TIFFs.
 
     Returns
     -------
@@ -127,64 +154,112 @@ def open_shards(
     """
     if holes not in ("error", "allow"):
         raise _make(InvalidArgumentError, f"holes is 'error' or 'allow', not {holes!r}")
-    if order not in ("C", "F"):
+    if order not in ("C", "F", None):
         raise _make(InvalidArgumentError, f"order is 'C' or 'F', not {order!r}")
+    if missing not in ("error", "fill"):
+        raise _make(InvalidArgumentError, f"missing is 'error' or 'fill', not {missing!r}")
+    if format is not None and format not in FORMATS:
+        raise _make(UnsupportedError, f"format is one of {', '.join(map(repr, FORMATS))} or None, not {format!r}")
     if (metadata is None) != (reader is None):
         raise _make(InvalidArgumentError, "metadata and reader go together")
+    try:
+        axis = operator.index(axis)
+    except TypeError:
+        raise _make(InvalidArgumentError, f"axis is a whole number, not {axis!r}") from None
     context = current_context() if context is None else context
+    given = names_of(files)
+    layout = {"dtype": dtype, "shape": shape, "row_shape": row_shape, "offset": offset, "order": order}
+    of_all = {"format": format, **layout, "manifest": manifest, "metadata": metadata, **options}
 
-    if isinstance(files, str | os.PathLike) and (saved := _saved_manifest(files)) is not None:
-        opened = open_manifest(files, context=context, saved=saved, storage_options=storage_options)
+    if isinstance(given, str) and (saved := _saved_manifest(given)) is not None:
+        _refuse_given("a manifest", of_all)
+        opened = open_manifest(
+            given, context=context, saved=saved, storage_options=storage_options, missing=missing, axis=axis
+        )
         return map_shards(opened) if mmap else opened
-    if isinstance(files, str | os.PathLike) and _is_manifest_of_references(os.fspath(files)):
+    if isinstance(given, str) and _is_manifest_of_references(given):
         from penstock._manifest import open_target
 
-        _refuse_options(options, mmap, None, "a manifest")
-        return open_target(os.fspath(files), "", context, storage_options)
-    if not isinstance(files, str | os.PathLike) and any(not isinstance(each, str | os.PathLike) for each in files):
-        return join_arrays(list(files), axis, context)
+        _refuse_given("a manifest", of_all)
+        _refuse_options({}, mmap, None, "files of this manifest")
+        return _with_axis(open_target(given, "", context, storage_options, missing), axis)
+    if not isinstance(given, str) and any(not isinstance(each, str) for each in given):
+        _refuse_given("open arrays", {**of_all, "storage_options": storage_options or None})
+        _refuse_options({}, mmap, None, "open arrays")
+        _refuse_missing(missing)
+        return join_arrays(given, axis, context)
 
-    found = _Files(files, holes == "allow", storage_options)
+    found = Files(given, holes == "allow", storage_options, format)
     if reader is not None and metadata is not None:
+        _refuse_given("files that a reader reads", {"format": format, **layout})
         _refuse_options(options, mmap, manifest, "files that a reader reads")
+        _refuse_missing(missing)
         return join_readers(found.paths(), metadata, reader, axis, context)
-    if format is not None and format not in _FORMATS:
-        raise _make(UnsupportedError, f"format is one of {', '.join(map(repr, _FORMATS))} or None, not {format!r}")
     kind = found.format() if format is None else format
     if dtype is not None and format is None and kind not in ("hdf5", "parquet"):
         kind = "raw"
     if kind not in ("npy", "raw"):
-        others = {"shape": shape, "row_shape": row_shape, "dtype": None if kind in ("parquet", "arrow") else dtype}
-        named = [name for name, value in others.items() if value is not None]
-        if named or offset:
-            raise _make(InvalidArgumentError, f"{kind} files say themselves what they hold: no {[*named, 'offset'][0]}")
-        if kind in ("parquet", "arrow"):
+        of_tables = kind in ("parquet", "arrow")
+        _refuse_given(f"{kind} files", {**layout, "dtype": None if of_tables else dtype})
+        if of_tables:
             options["dtype"] = dtype
+        if missing != "error":
+            options["missing"] = missing
         made = _open_others(kind, found, axis, holes == "allow", manifest, mmap, context, storage_options, options)
         if format in ("zarr", "tiff") and (bad := [part for part in _formats_of(made) if not part.startswith(format)]):
             raise _make(InvalidArgumentError, f"the files are {bad[0]}, not {format}")
         return made
     if options:
         raise _make(InvalidArgumentError, f"{kind} files take no option {next(iter(options))!r}")
+    _refuse_missing(missing)
     raw = None
     if kind == "raw":
-        raw = raw_settings(found, dtype, shape, row_shape, offset, order)
-    elif any(given is not None for given in (dtype, shape, row_shape)) or offset:
-        raise _make(InvalidArgumentError, ".npy files say themselves what they hold: no dtype, shape or offset")
-    if manifest is not None:
-        known = _known_manifest(manifest, found)
-        if known is not None:
-            opened = ShardedArray(_core.open_manifest(found.store, context, known))
-            return map_shards(opened) if mmap else opened
-    opened = ShardedArray(_core.open_shards(found.store, context, found.keys, axis, raw))
-    if manifest is not None:
-        save_manifest(opened, manifest)
-    return map_shards(opened) if mmap else opened
+        raw = raw_settings(found, axis, dtype, shape, row_shape, offset, order)
+    else:
+        _refuse_given(".npy files", layout)
+    known = None if manifest is None else _known_manifest(manifest, found, axis, raw, context, storage_options)
+    if known is None:
+        known = _sharded(_core.open_shards(found.store, context, found.keys, axis, raw), storage_options)
+        if manifest is not None:
+            save_manifest(known, manifest)
+    return map_shards(known) if mmap else known
+
+
+def _refuse_given(what: str, options: Mapping[str, Any]) -> None:
+    """Options beside something that says itself what they would say."""
+    named = [name for name, value in options.items() if value is not None]
+    if named:
+        verb = "says itself what it is" if what.startswith("a ") else "say themselves what they hold"
+        raise _make(InvalidArgumentError, f"{what} {verb}: {named[0]}= does not go with it")
+
+
+def _refuse_missing(missing: str) -> None:
+    if missing != "error":
+        raise _make(
+            InvalidArgumentError,
+            "missing='fill' is for manifests and references: of other files nobody knows how long those are that are "
+            "not there",
+        )
+
+
+def _with_axis(made: Array, axis: int) -> Array:
+    """The array of a manifest, where `axis` is that of its files (or 0, the default)."""
+    from penstock._references import ReferencedArray
+
+    joined = made._described.joined if isinstance(made, ReferencedArray) else None
+    known = 0 if joined is None else joined.axis
+    _check_axis(axis, known, len(made.shape), made.uri)
+    return made
+
+
+def _check_axis(axis: int, known: int, rank: int, uri: str) -> None:
+    if axis not in (0, known, known - rank):
+        raise _make(InvalidArgumentError, f"the manifest joins '{uri}' along axis {known}, not {axis}")
 
 
 def _open_others(
     kind: str,
-    found: _Files,
+    found: Files,
     axis: int,
     allow_holes: bool,
     manifest: str | os.PathLike[str] | None,
@@ -210,7 +285,6 @@ def _open_others(
         columns = wanted.pop("column", wanted.pop("columns", None))
         arguments = (columns, wanted.pop("nulls", "error"), wanted.pop("dtype", None))
     _refuse_options(wanted, mmap, None, f"{kind} files")
-    paths = [path.removeprefix("file://") for path in paths]
     paths = [path if "://" in path else os.path.abspath(path) for path in paths]
     if (
         manifest is not None
@@ -247,8 +321,14 @@ def _known_references(
     from penstock._tabular_shards import JoinedTables
 
     if not _is_manifest_of_references(os.fspath(path)):
+        _check_cache(path)
         return None
-    made = open_target(os.fspath(path), "", context, None)
+    try:
+        made = open_target(os.fspath(path), "", context, None)
+    except (ConflictError, CorruptDataError):  # written anew
+        return None
+    if isinstance(made, JoinedTables) and made.changed():
+        return None
     joined = made._described.joined if isinstance(made, ReferencedArray) else None
     if joined is None or joined.shards.get("files") != files:
         return None
@@ -265,7 +345,7 @@ def _known_references(
 
 
 def _is_manifest_of_references(path: str) -> bool:
-    if any(letter in path for letter in _WILD) or "://" in path or not os.path.isfile(path):
+    if is_wild(path) or "://" in path or not os.path.isfile(path):
         return False
     with builtins.open(path, "rb") as file:
         return file.read(20).startswith(b'{"penstock_manifest"')
@@ -284,167 +364,75 @@ def _refuse_options(options: Mapping[str, Any], mmap: bool, manifest: Any, what:
 
 
 def _formats_of(array: Any) -> list[str]:
-    return [part.format for part in array._parts[1][0]] if isinstance(array, JoinedArray) else []
+    return [part.format for part in array._parts] if isinstance(array, JoinedArray) else []
 
 
 def _saved_manifest(path: str | os.PathLike[str]) -> bytes | None:
     """The bytes of a file of this machine that is a manifest."""
     name = os.fspath(path)
-    if any(letter in name for letter in _WILD) or "://" in name or not os.path.isfile(name):
+    if is_wild(name) or "://" in name or not os.path.isfile(name):
         return None
     with builtins.open(name, "rb") as file:
         begin = file.read(64)
         return begin + file.read() if _core.is_manifest(begin) else None
 
 
-def _known_manifest(path: str | os.PathLike[str], found: _Files) -> bytes | None:
-    """The manifest at `path`, if it is of these files."""
-    try:
-        saved = _saved_manifest(path)
-    except OSError:
-        return None
+def _check_cache(path: str | os.PathLike[str]) -> None:
+    """A file that is no manifest is not written over."""
+    name = os.fspath(path)
+    is_there = os.path.isdir(name) or (os.path.isfile(name) and os.path.getsize(name) > 0)
+    if is_there and _saved_manifest(name) is None and not _is_manifest_of_references(name):
+        raise _make(InvalidArgumentError, f"manifest='{name}' is there and is none: it is not written over")
+
+
+def _known_manifest(
+    path: str | os.PathLike[str],
+    found: Files,
+    axis: int,
+    raw: Mapping[str, Any] | None,
+    context: Context,
+    storage_options: Mapping[str, Any] | None,
+) -> ShardedArray | None:
+    """The array of the manifest at `path`, if it is of these files as they are now, asked for in this way."""
+    saved = _saved_manifest(path)
     if saved is None:
+        _check_cache(path)
         return None
-    opened = _core.open_manifest(found.store, current_context(), saved)
-    return saved if [each[0] for each in _core.shard_files(opened)] == found.keys else None
+    try:
+        made = _core.open_manifest(found.store, context, saved)
+    except (CorruptDataError, UnsupportedError):  # written anew
+        return None
+    files = _core.shard_files(made)
+    if [each[0] for each in files] != found.keys or (made.format == "raw") != (raw is not None):
+        return None
+    rank = len(made.shape)
+    if not -rank <= axis < rank or _core.shard_axis(made) != axis % rank:
+        return None
+    if raw is not None and not _is_as_asked(made, files, axis % rank, raw):
+        return None
+    return None if _core.shards_changed(made) else _sharded(made, storage_options)
 
 
-class _Files:
-    """The files that somebody named: a store and keys within it."""
-
-    def __init__(self, files: Any, allow_holes: bool, storage_options: Mapping[str, Any] | None) -> None:
-        if isinstance(files, str | os.PathLike) and not os.path.isfile(os.fspath(files).removeprefix("file://")):
-            self._find(os.fspath(files), allow_holes, storage_options)
-        else:
-            one = isinstance(files, str | os.PathLike)
-            self._take([os.fspath(each) for each in ([files] if one else files)], storage_options)
-
-    def _find(self, pattern: str, allow_holes: bool, storage_options: Mapping[str, Any] | None) -> None:
-        wild = min((at for letter in _WILD if (at := pattern.find(letter)) >= 0), default=-1)
-        if wild < 0:
-            self._open(pattern, storage_options)
-            pattern = self._folder_pattern(pattern)
-        else:
-            base, slash, pattern = pattern[:wild].rpartition("/")[0], "/" in pattern[:wild], pattern
-            pattern = pattern[len(base) + 1 :] if slash else pattern
-            self._open(base or ("/" if slash else "."), storage_options)
-        prefix = f"{os.fsdecode(self.inner)}/" if self.inner else ""
-        # What stands before the pattern is a name as it is.
-        self.keys = _core.find_shards(self.store, os.fsencode(glob.escape(prefix) + pattern), allow_holes)
-
-    def _open(self, base: str, storage_options: Mapping[str, Any] | None) -> None:
-        self.base = base
-        self.store, self.inner = place_of(base, "", storage_options)
-
-    def _folder_pattern(self, folder: str) -> str:
-        prefix = f"{os.fsdecode(self.inner)}/" if self.inner else ""
-        names = [name.rstrip("/") for name in self.store.list(prefix, True)]
-        for suffix in _FOLDER_FORMATS:
-            if any(name.endswith(suffix) for name in names):
-                return f"*{suffix}"
-        raise _make(NotFoundError, f"no files of a known kind ({', '.join(_FOLDER_FORMATS)}) in '{folder}'")
-
-    def _take(self, paths: list[str], storage_options: Mapping[str, Any] | None) -> None:
-        if not paths:
-            raise _make(InvalidArgumentError, "there are no files to open")
-        if all("://" not in path for path in paths):
-            paths = [os.path.abspath(path) for path in paths]
-            base = os.path.commonpath([os.path.dirname(path) for path in paths])
-        else:
-            base = os.path.commonpath([path.rpartition("/")[0] for path in paths]).replace(":/", "://", 1)
-        self._open(base, storage_options)
-        prefix = self.inner + b"/" if self.inner else b""
-        start = len(base.rstrip("/")) + 1
-        self.keys = [prefix + os.fsencode(path[start:]) for path in paths]
-
-    def paths(self) -> list[str]:
-        """As `open` takes them."""
-        skip = len(self.inner) + 1 if self.inner else 0
-        base = self.base.rstrip("/") if self.base != "." else ""
-        names = [os.fsdecode(key[skip:]) for key in self.keys]
-        return [f"{base}/{name}" if base or self.base == "/" else name for name in names]
-
-    def format(self) -> str:
-        """What the first file is: its bytes decide, and its name where they cannot."""
-        suffixes = {os.path.splitext(os.fsdecode(key))[1].lower() for key in self.keys}
-        first = self.paths()[0]
-        suffix = os.path.splitext(first)[1].lower()
-        known = _CONTIGUOUS.get(suffix)
-        if known is not None:
-            return known
-        if "://" in first and not first.startswith("file:"):
-            return "hdf5" if suffixes <= set(_REMOTE_HDF5) else "other"
-        if len(suffixes) > 1:
-            return "other"
-        from penstock._single_file import kind_of, local_file
-
-        local = local_file(first)
-        kind = None if local is None else kind_of(local)
-        if kind is None and suffix in (*_REMOTE_HDF5, ".parquet"):
-            return "parquet" if suffix == ".parquet" else "hdf5"  # its error is the better one
-        return _KINDS.get(kind or "", "other")
+def _is_as_asked(made: _core.Array, files: list[Any], axis: int, raw: Mapping[str, Any]) -> bool:
+    """Whether raw files were understood as `raw` says."""
+    descr, fortran = _core.shard_items(made)
+    if _items(descr) != _items(raw["dtype"]) or (fortran != raw["fortran_order"] and len(made.shape) > 1):
+        return False
+    row = [*made.shape[:axis], *made.shape[axis + 1 :]]
+    wanted = raw["row_shape"] or []
+    rows = raw["rows"] or [None] * len(files)
+    if raw["shape"] is not None:
+        if len(raw["shape"]) != len(made.shape):
+            return False
+        wanted = [*raw["shape"][:axis], *raw["shape"][axis + 1 :]]
+        rows = [raw["shape"][axis]] * len(files)
+    return row == wanted and all(
+        offset == raw["offset"] and n in (None, length) for (_, length, offset, _), n in zip(files, rows, strict=True)
+    )
 
 
-def raw_settings(found: _Files, dtype: Any, shape: Any, row_shape: Any, offset: int, order: str) -> dict[str, Any]:
-    """What the engine has to know of raw files: as given, or as a JSON file beside them says."""
-    if dtype is None:
-        beside = _sidecar(found)
-        if beside is None:
-            first = os.fsdecode(found.keys[0])
-            raise _make(
-                InvalidArgumentError,
-                f"'{first}' is raw bytes: give dtype=, or write them into '{first}.json' or '_meta.json' beside it",
-            )
-        dtype = beside.get("dtype")
-        shape = beside.get("shape", shape)
-        row_shape = beside.get("row_shape", beside.get("trailing_shape", row_shape))
-        offset = beside.get("offset", offset)
-        order = beside.get("order", order)
-        if not isinstance(dtype, str | list) or order not in ("C", "F") or not isinstance(offset, int) or offset < 0:
-            raise _make(InvalidArgumentError, f"the sidecar of raw files has no dtype, order and offset: {beside}")
-    return {
-        "dtype": descr_text(dtype),
-        "shape": None if shape is None else _lengths("shape", shape),
-        "row_shape": None if row_shape is None else _lengths("row_shape", row_shape),
-        "offset": offset,
-        "fortran_order": order == "F",
-    }
-
-
-def _lengths(name: str, value: Any) -> list[int]:
-    lengths = [value] if isinstance(value, int) else list(value)
-    if not all(isinstance(each, int) and each >= 0 for each in lengths):
-        raise _make(InvalidArgumentError, f"{name} is {value!r}, not lengths")
-    return lengths
-
-
-def _sidecar(found: _Files) -> dict[str, Any] | None:
-    first = os.fsdecode(found.keys[0])
-    folder = first.rpartition("/")[0]
-    for key in (
-        f"{first}.json",
-        f"{os.path.splitext(first)[0]}.json",
-        f"{folder}/_meta.json" if folder else "_meta.json",
-    ):
-        text = found.store.get(key)
-        if text is not None:
-            try:
-                members = json.loads(text)
-            except ValueError as failure:
-                raise _make(InvalidArgumentError, f"'{key}' is no JSON: {failure}") from None
-            if isinstance(members, dict):
-                return members
-    return None
-
-
-def descr_text(dtype: Any) -> str:
-    """NumPy's type string, or JSON of its list of fields."""
-    if isinstance(dtype, list) and all(isinstance(each, list) for each in dtype):
-        return json.dumps(dtype)
-    made = np.dtype(dtype)
-    if made.names is not None:
-        return json.dumps(made.descr)
-    return str(made.name if made.kind == "V" and made.type is not np.void else made.str)
+def _items(descr: str) -> Any:
+    return json.loads(descr) if descr.startswith("[") else descr
 
 
 def save_manifest(array: Any, path: str | os.PathLike[str], *, checksums: Sequence[int] = ()) -> None:
@@ -471,14 +459,20 @@ def open_manifest(
     context: Context | None = None,
     saved: bytes | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    missing: str = "error",
+    axis: int = 0,
 ) -> ShardedArray:
-    """Open the files of a manifest; no header is read."""
+    """Open the files of a manifest; no header is read. `axis` is 0 or what the manifest has."""
     if saved is None:
-        saved = Path(path).read_bytes()
+        with builtins.open(path, "rb") as file:
+            saved = file.read()
     root = os.fsdecode(_core.manifest_root(saved))
     if "://" not in root:
         root = os.path.join(os.path.dirname(os.path.abspath(os.fspath(path))), root)
-    return _from_manifest(root, saved, current_context() if context is None else context, storage_options)
+    context = current_context() if context is None else context
+    made = _from_manifest(root, saved, context, storage_options, missing)
+    _check_axis(axis, _core.shard_axis(made), len(made.shape), made.uri)
+    return made
 
 
 def write_atomically(path: str, parts: Iterable[Any]) -> None:
@@ -523,44 +517,60 @@ def map_shards(array: Any) -> list[npt.NDArray[Any]]:
 
 
 def open_single(
-    target: Any, path: str, context: Context, storage_options: Mapping[str, Any] | None
+    target: Any,
+    path: str,
+    context: Context,
+    storage_options: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
 ) -> ShardedArray | None:
     """A `.npy` file, a member of an `.npz` file, or a manifest; None where `target` is something else."""
     if isinstance(target, os.PathLike):
-        target = os.fspath(target)
+        target = os.fsdecode(target)
     name = path or target
     if not isinstance(name, str) or (not isinstance(target, str) and not path.endswith(".npy")):
         return None
     if not isinstance(target, str):
-        store, inner = place_of(target, path, storage_options)
-        return ShardedArray(_core.open_contiguous(store, context, inner, None))
+        return _open_npy(*place_of(target, path, storage_options), context, storage_options, options)
+    target = local_path(target)
     if target.endswith(".npz") and "://" not in target:
-        return _open_member(target, path, context)
+        return _open_member(target, path, context, options)
     if path:
         if not path.endswith(".npy"):
             return None
-        store, inner = place_of(target, path, storage_options)
-        return ShardedArray(_core.open_contiguous(store, context, inner, None))
-    if "://" in target and not target.startswith("file://"):
+        return _open_npy(*place_of(target, path, storage_options), context, storage_options, options)
+    if "://" in target:
         if not target.endswith(".npy"):
             return None
     else:
-        if not os.path.isfile(local := target.removeprefix("file://")):
+        if not os.path.isfile(target):
             return None
-        with builtins.open(local, "rb") as file:
+        with builtins.open(target, "rb") as file:
             begin = file.read(64)
         if _core.is_manifest(begin):
-            return open_manifest(local, context=context)
-        if not begin.startswith(NPY_MAGIC) and not local.endswith(".npy"):
+            known = dict(options)
+            missing = known.pop("missing", "error")
+            _refuse_options(known, False, None, "manifests")
+            return open_manifest(target, context=context, storage_options=storage_options, missing=missing)
+        if not begin.startswith(NPY_MAGIC) and not target.endswith(".npy"):
             return None
     folder, slash, key = target.rpartition("/")
     store, inner = place_of(folder or ("/" if slash else "."), "", storage_options)
-    return ShardedArray(
-        _core.open_contiguous(store, context, b"/".join(each for each in (inner, os.fsencode(key)) if each), None)
-    )
+    key_bytes = b"/".join(each for each in (inner, os.fsencode(key)) if each)
+    return _open_npy(store, key_bytes, context, storage_options, options)
 
 
-def _open_member(archive: str, name: str, context: Context) -> ShardedArray:
+def _open_npy(
+    store: _core.Store,
+    key: bytes,
+    context: Context,
+    storage_options: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> ShardedArray:
+    _refuse_options(options, False, None, ".npy files")
+    return _sharded(_core.open_contiguous(store, context, key, None), storage_options)
+
+
+def _open_member(archive: str, name: str, context: Context, options: Mapping[str, Any]) -> ShardedArray:
     store = _core.zip_store(os.fsencode(os.path.abspath(archive)))
     members = [key for key in store.list("", False) if key.endswith(".npy")]
     if not name:
@@ -569,4 +579,4 @@ def _open_member(archive: str, name: str, context: Context) -> ShardedArray:
             raise _make(InvalidArgumentError, f"'{archive}' holds {len(members)} arrays: give path= one of {names}")
         name = members[0]
     key = name if name in members else f"{name}.npy"
-    return ShardedArray(_core.open_contiguous(store, context, os.fsencode(key), None))
+    return _open_npy(store, os.fsencode(key), context, None, options)

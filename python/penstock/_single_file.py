@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from penstock._array import Array
 from penstock._context import Context
-from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock._errors import CorruptDataError, InvalidArgumentError, UnsupportedError, _make
 from penstock._group import Group
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -97,6 +97,8 @@ def open_file(
                 return stream.read(8)
 
             found = _find(head, at)
+        if not head and os.path.getsize(file) == 0:
+            raise _make(CorruptDataError, f"'{file}' has no bytes")
         target = file
     if found is None:
         if head.startswith(b"CDF"):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from penstock import _core
 from penstock._array import Array
 from penstock._device import is_device
 from penstock._errors import InvalidArgumentError, _make
@@ -34,9 +35,20 @@ class Stream:
     Iterating once gives every tile once. Leaving the block, or dropping the stream, cancels what is under way.
     """
 
-    def __init__(self, array: Array, shape: tuple[int, ...], depth: int) -> None:
+    def __init__(
+        self,
+        array: Array,
+        shape: tuple[int, ...],
+        depth: int,
+        axis: int = 0,
+        edges: Sequence[int] | None = None,
+    ) -> None:
         self.array, self.tile_shape, self.depth = array, shape, depth
-        self.grid = tuple(-(-size // each) for size, each in zip(array.shape, shape, strict=True))
+        self._axis, self._edges = axis, edges  # where tiles end along the axis that shards of unequal lengths share
+        grid = [-(-size // each) for size, each in zip(array.shape, shape, strict=True)]
+        if edges is not None:
+            grid[axis] = len(edges) - 1
+        self.grid = tuple(grid)
         self._places: Iterator[tuple[int, ...]] = itertools.product(*map(range, self.grid))
         self._ahead: deque[tuple[tuple[int, ...], tuple[slice, ...], Job]] = deque()
 
@@ -76,10 +88,14 @@ class Stream:
             self._ahead.append((index, box, self.array.read_async((*box, ...))))
 
     def _box(self, index: tuple[int, ...]) -> tuple[slice, ...]:
-        return tuple(
+        box = [
             slice(i * each, min((i + 1) * each, size))
             for i, each, size in zip(index, self.tile_shape, self.array.shape, strict=True)
-        )
+        ]
+        if self._edges is not None:
+            at = index[self._axis]
+            box[self._axis] = slice(self._edges[at], self._edges[at + 1])
+        return tuple(box)
 
     def __enter__(self) -> Stream:
         return self
@@ -102,7 +118,9 @@ def stream(
     Parameters
     ----------
     tile
-        "shard", "chunk", or a shape, cut where the array ends; None: shards where there are some, else chunks.
+        "shard", "chunk", or a shape, cut where the array ends; None: shards where there are some, else chunks. Shards
+        of many files are what each file holds, also of unequal lengths (not for devices, whose buffers are of one
+        size); files without rows are no tiles.
     device
         None or "cpu"; "cuda" or "cuda:0" and its like: tiles are in that device's memory, in `depth` + 1 buffers that
         are used again. `tile.data` is then a `penstock.Tensor`, ordered on `tile.stream`: queue there what uses it; the
@@ -117,7 +135,31 @@ def stream(
         from penstock._device_stream import DeviceStream
 
         return DeviceStream(array, _tile_shape(array, tile), depth, device)
+    if tile == "shard" and array.shards is None and (shards := shard_lengths(array)) is not None:
+        axis, lengths = shards
+        edges = [0, *itertools.accumulate(each for each in lengths if each)]
+        shape = (*array.shape[:axis], max(1, *lengths), *array.shape[axis + 1 :])
+        return Stream(array, tuple(max(1, each) for each in shape), depth, axis, edges)
     return Stream(array, _tile_shape(array, tile), depth)
+
+
+def shard_lengths(array: Array) -> tuple[int, list[int]] | None:
+    """The axis along which an array's files follow each other, and the length of each; None: it is not of many."""
+    from penstock._references import ReferencedArray
+    from penstock._shard_readers import JoinedArray
+    from penstock._tabular_shards import JoinedTables
+
+    if not array.shape:
+        return None
+    if files := _core.shard_files(array):
+        return _core.shard_axis(array), [length for _, length, _, _ in files]
+    if isinstance(array, JoinedArray):
+        return array._joined_along, [part.shape[array._joined_along] for part in array._parts]
+    if isinstance(array, JoinedTables):
+        return 0, [sum(table.rows) for table in array.tables]
+    joined = array._described.joined if isinstance(array, ReferencedArray) else None
+    lengths = None if joined is None else joined.shards.get("lengths")
+    return None if joined is None or lengths is None else (joined.axis, [int(each) for each in lengths])
 
 
 def _tile_shape(array: Array, tile: str | tuple[int, ...] | None) -> tuple[int, ...]:

@@ -37,6 +37,7 @@ class Table:
     rows: list[int]  # of its row groups
     stamp: tuple[int, int]  # size and time of change
     crc32c: int | None = None
+    there: bool = True  # where not, its rows are the fill value
 
 
 class ManyBatches(Batches):
@@ -45,6 +46,7 @@ class ManyBatches(Batches):
     def __init__(self, tables: list[Table]) -> None:
         self.tables = tables
         self.rows = [rows for table in tables for rows in table.rows]
+        self.there = [table.there for table in tables for _ in table.rows]
         self._first = [0, *itertools.accumulate(len(table.rows) for table in tables)]
         self._open: OrderedDict[int, Batches] = OrderedDict()
         self._lock = threading.Lock()
@@ -114,6 +116,10 @@ class JoinedTables(ReferencedArray):
 
     tables: list[Table]
     choice: Choice
+
+    def changed(self) -> bool:
+        """Whether one of the files is gone or another than its footer was read from."""
+        return any(_stamp(each.path) != each.stamp for each in self.tables)
 
     def document(self, folder: str | None) -> dict[str, Any]:
         """What a manifest in `folder` says of it; None: whole paths."""
@@ -214,12 +220,14 @@ def _opened(tables: list[Table], choice: Choice, context: Context) -> JoinedTabl
     uri = f"file://{first}" if len(tables) == 1 else f"file://{first} ... {last}"
     adapter = _core.object_store(ObjectAdapter(store), uri, False)
     cells = len(rows) if 0 not in trailing else 0
-    objects = [Object(batches.name(i), adapter, str(i)) for i in used[:cells]]
+    listed = np.array([n for n, i in enumerate(used[:cells]) if batches.there[i]], np.uint64)
+    objects = [Object(batches.name(used[n]), adapter, str(used[n])) for n in listed]
     shorter = [each for each in lengths if each != longest]
     variants: list[tuple[list[int], tuple[int, ...] | None]] = [([], (each, *trailing)) for each in shorter]
-    chains = np.where(rows == longest, 0, np.searchsorted(np.array(shorter, np.uint64), rows) + 1)[:cells]
-    zeros = np.zeros(cells, np.uint64)
-    table = pack_table(cells, zeros, zeros, objects=np.arange(cells, dtype=np.uint64), chains=chains)
+    chains = np.where(rows == longest, 0, np.searchsorted(np.array(shorter, np.uint64), rows) + 1)[listed]
+    zeros = np.zeros(len(listed), np.uint64)
+    numbers = np.arange(len(listed), dtype=np.uint64)
+    table = pack_table(cells, zeros, zeros, numbers=listed, objects=numbers, chains=chains)
     edges = np.concatenate([np.zeros(1, np.uint64), np.cumsum(rows)]) if cells else np.zeros(0, np.uint64)
     described = Described({"zarr.json": document}, table, objects, "arrow", uri, variants)
     described.joined = Joined(0, edges, rows, {"kind": "tables", "files": [each.path for each in tables]})
@@ -234,8 +242,8 @@ def _again(tables: list[Table], choice: Choice) -> JoinedTables:
     return _opened(tables, choice, current_context())
 
 
-def open_saved(document: dict[str, Any], path: str, context: Context) -> JoinedTables:
-    """The array of a manifest that `JoinedTables.save` wrote. No footer is read."""
+def open_saved(document: dict[str, Any], path: str, context: Context, missing: str = "error") -> JoinedTables:
+    """The array of a manifest that `JoinedTables.save` wrote. No footer is read; "fill" looks for the files."""
     from penstock._manifest import known_shards
 
     try:
@@ -249,6 +257,8 @@ def open_saved(document: dict[str, Any], path: str, context: Context) -> JoinedT
         ]
         if not columns or not tables or any(n < 0 for table in tables for n in table.rows):
             raise ValueError("no columns, or no files")
+        for table in tables if missing == "fill" else ():
+            table.there = os.path.exists(table.path)
         return _opened(tables, choice, context)
     except Error:
         raise

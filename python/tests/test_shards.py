@@ -321,6 +321,8 @@ def test_hostile_manifests_are_refused(tmp_path: Path, name: str) -> None:
             bad[rng.randrange(len(bad))] = rng.randrange(256)
         if rng.random() < 0.3:
             del bad[rng.randrange(len(bad)) :]
+        if bad == good:
+            continue
         (tmp_path / name).write_bytes(bad)
         try:
             got = ps.open_shards(tmp_path / name)

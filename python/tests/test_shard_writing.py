@@ -1,0 +1,280 @@
+"""What `save_shards` leaves behind, and what it refuses; which files a name stands for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+
+VALUES = np.arange(24, dtype="<f4").reshape(6, 4)
+SUFFIXES = [".npy", ".npz", ".raw", ".zarr", ".h5", ".parquet", ".arrow"]
+
+
+def opened(folder: Path, suffix: str, pattern: str = "q_*") -> ps.Array:
+    if suffix == ".h5":
+        return ps.open_shards(str(folder / f"{pattern}{suffix}"), dataset="x")
+    return ps.open_shards(
+        str(folder / f"{pattern}{suffix}"), **({"column": "x"} if suffix in (".parquet", ".arrow") else {})
+    )
+
+
+def need(suffix: str) -> None:
+    if suffix in (".h5", ".parquet", ".arrow"):
+        pytest.importorskip("h5py" if suffix == ".h5" else "pyarrow")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_shards_of_an_earlier_run_are_removed_and_nothing_else(tmp_path: Path, suffix: str) -> None:
+    need(suffix)
+    strangers = [
+        f"q_0007{suffix}.bak",
+        f"q_7{suffix}",
+        f"other_0005{suffix}",
+        "q_0004.txt",
+        f"q_{suffix}",
+        f"q_x{suffix}",
+    ]
+    for name in strangers:
+        (tmp_path / name).write_text("mine")
+    if suffix == ".zarr":
+        (tmp_path / "q_0009.zarr").mkdir()  # no array
+    ps.save_shards(VALUES, tmp_path / f"q_{{:04d}}{suffix}", rows=1)
+    paths = ps.save_shards(VALUES, tmp_path / f"q_{{:04d}}{suffix}", rows=3)
+    assert [os.path.basename(path) for path in paths] == [f"q_000{n}{suffix}" for n in range(2)]
+    there = {path.name for path in tmp_path.iterdir()} - {"penstock.shards", "_meta.json", "q_0009.zarr"}
+    assert there == {*strangers, f"q_0000{suffix}", f"q_0001{suffix}"}
+    np.testing.assert_array_equal(opened(tmp_path, suffix, "q_0*").read(), VALUES) if suffix != ".zarr" else None
+    assert (tmp_path / "q_0009.zarr").exists() == (suffix == ".zarr")
+
+
+def test_what_fails_removes_nothing(tmp_path: Path) -> None:
+    ps.save_shards(VALUES, tmp_path / "q_{}.npy", rows=1)
+    writer = ps.ShardWriter(tmp_path / "q_{}.npy")
+    writer.write(VALUES)
+    writer.__exit__(KeyError, KeyError(), None)
+    assert len(list(tmp_path.glob("q_*.npy"))) == 6
+
+
+@pytest.mark.parametrize("suffix", [each for each in SUFFIXES if each != ".zarr"])
+def test_the_number_may_stand_in_a_folder(tmp_path: Path, suffix: str) -> None:
+    need(suffix)
+    pattern = str(tmp_path / f"step{{:03d}}/part/q{suffix}")
+    ps.save_shards(VALUES, pattern, rows=1)
+    ps.save_shards(VALUES, pattern, rows=3)
+    assert not (tmp_path / "step002" / "part" / f"q{suffix}").exists()
+    np.testing.assert_array_equal(opened(tmp_path, suffix, "step*/part/q").read(), VALUES)
+    if suffix != ".npz":
+        np.testing.assert_array_equal(ps.open_shards(tmp_path / "penstock.shards")[...], VALUES)
+
+
+def test_braces_and_file_uris_in_patterns(tmp_path: Path) -> None:
+    paths = ps.save_shards(VALUES, f"file://{tmp_path}/a{{{{b}}}}_{{0}}.npy", rows=4)
+    assert [Path(path).name for path in paths] == ["a{b}_0.npy", "a{b}_1.npy"]
+    ps.save_shards(VALUES, f"{tmp_path}/a{{{{b}}}}_{{0}}.npy", rows=6)
+    assert [path.name for path in tmp_path.glob("*.npy")] == ["a{b}_0.npy"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("q_{0.real.foo}.npy", "no pattern with one"),
+        ("q_{0[1]}.npy", "no pattern with one"),
+        ("q_{!r}.npy", "no pattern with one"),
+        ("q_{:x}.npy", "no pattern with one"),
+        ("q_{}_{}.npy", "no pattern with one"),
+        ("q_{a}.npy", "no pattern with one"),
+        ("q_{.npy", "no pattern with one"),
+        ("q.npy", "one name"),
+        (b"q_{}.npy", "a str or a path"),
+        (3, "a str or a path"),
+        ("s3://bucket/q_{}.npy", "files of this machine"),
+        ("memory://q_{}.npy", "files of this machine"),
+    ],
+)
+def test_bad_patterns_are_refused(tmp_path: Path, pattern: Any, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ps.Error, match=message):
+        ps.save_shards(VALUES, pattern, rows=3)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "how", [{"rows": 2.7}, {"shards": 1.5}, {"rows": "2"}, {"rows": 0}, {}, {"rows": 1, "shards": 1}]
+)
+def test_bad_numbers_of_rows_are_refused(tmp_path: Path, how: dict[str, Any]) -> None:
+    with pytest.raises(ps.InvalidArgumentError):
+        ps.save_shards(VALUES, tmp_path / "q_{}.npy", **how)
+    assert len(ps.save_shards(VALUES, tmp_path / "q_{}.npy", rows=np.int64(4))) == 2
+
+
+@pytest.mark.parametrize("dtype", ["S0", "U0", "V0", "longdouble", "clongdouble", object])
+@pytest.mark.parametrize("suffix", [".npy", ".raw", ".npz"])
+def test_items_that_nobody_could_read_are_not_written(tmp_path: Path, dtype: Any, suffix: str) -> None:
+    values = np.ndarray((3,), np.dtype(dtype), b"" if np.dtype(dtype).itemsize == 0 else None)
+    with pytest.raises(ps.UnsupportedError):
+        ps.save_shards(values, tmp_path / f"q_{{}}{suffix}", rows=3)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_other_libraries_refuse_is_an_error_of_ours(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    pytest.importorskip("pyarrow")
+    for suffix, options in [
+        (".h5", {"compression": "nope"}),
+        (".h5", {"bogus": 1}),
+        (".parquet", {"compression": "nope"}),
+        (".parquet", {"bogus": 1}),
+        (".arrow", {"compression": "nope"}),
+        (".arrow", {"bogus": 1}),
+        (".npy", {"bogus": 1}),
+    ]:
+        with pytest.raises(ps.InvalidArgumentError, match=r"nope|bogus"):
+            ps.save_shards(VALUES, tmp_path / f"q_{{}}{suffix}", rows=3, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def save(folder: Path, *names: str) -> None:
+    for number, name in enumerate(names):
+        np.save(folder / name, VALUES + number)
+
+
+def test_names_are_paths_uris_or_a_generator(tmp_path: Path) -> None:
+    (tmp_path / "a b").mkdir()
+    save(tmp_path, "a b/q_0.npy", "q_1.npy")
+    expected = np.concatenate([VALUES, VALUES + 1])
+    paths = [tmp_path / "a b" / "q_0.npy", tmp_path / "q_1.npy"]
+    for files in (
+        paths,
+        (path for path in paths),
+        [f"file://{path}" for path in paths],
+        [f"file://{path}".replace(" ", "%20") for path in paths],
+        [str(paths[0]), f"file://localhost{paths[1]}"],
+    ):
+        np.testing.assert_array_equal(ps.open_shards(files)[...], expected)
+    for one in (f"file://{paths[0]}", f"file:{paths[0]}", f"file://{tmp_path}/a b/*.npy", f"file://{tmp_path}/a b"):
+        np.testing.assert_array_equal(ps.open_shards(one)[...], VALUES)
+    ps.save_manifest(ps.open_shards(paths), tmp_path / "m")
+    np.testing.assert_array_equal(ps.open_shards(f"file://{tmp_path}/m")[...], expected)
+    np.savez(tmp_path / "x.npz", x=VALUES)
+    np.testing.assert_array_equal(ps.open(f"file://{tmp_path}/x.npz", "x")[...], VALUES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"files": b"x"}, "not bytes"),
+        ({"files": 7}, "a pattern, a folder or a list"),
+        ({"files": []}, "no files to open"),
+        ({"files": ["a.npy", "s3://b/a.npy"]}, "in one place"),
+        ({"files": ["https://a/x.npy", "https://b/x.npy"]}, "in one place"),
+        ({"files": ["a.npy", 3]}, "is no array"),
+        ({"files": "x*.npy", "axis": "x"}, "axis is a whole number"),
+        ({"files": "x*.npy", "axis": 1.0}, "axis is a whole number"),
+        ({"files": "x*.npy", "order": "K"}, "order is"),
+        ({"files": "x*.npy", "holes": "some"}, "holes is"),
+        ({"files": "x*.npy", "format": "csv"}, "format is one of"),
+        ({"files": ["a.raw"], "dtype": "no such"}, "dtype"),
+        ({"files": ["a.raw"], "dtype": "f4", "offset": 1.5}, "offset is a number of bytes"),
+    ],
+)
+def test_what_is_no_name_or_option_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ps.Error, match=message):
+        ps.open_shards(**arguments)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_duplicates_are_errors_in_every_format(tmp_path: Path, suffix: str) -> None:
+    need(suffix)
+    path = Path(ps.save_shards(VALUES, tmp_path / f"q_{{}}{suffix}", rows=6)[0])
+    options = {".h5": {"dataset": "x"}, ".parquet": {"column": "x"}, ".arrow": {"column": "x"}}.get(suffix, {})
+    again = f"{tmp_path}/../{tmp_path.name}/{path.name}"
+    with pytest.raises(ps.InvalidArgumentError, match=f"1 of 2 files are given twice: 'q_0{suffix}'"):
+        ps.open_shards([path, again], **options)
+    one = ps.open(path) if suffix not in (".h5", ".raw") else ps.open_shards([path], **options)
+    with pytest.raises(ps.InvalidArgumentError, match="given twice"):
+        ps.open_shards([one, one])
+
+
+def test_folders_of_every_kind_and_of_several(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    for suffix in (".nc4", ".he5", ".nc", ".hdf5", ".h5"):
+        (tmp_path / suffix).mkdir()
+        with h5py.File(tmp_path / suffix / f"a{suffix}", "w") as file:
+            file["x"] = VALUES
+        np.testing.assert_array_equal(ps.open_shards(tmp_path / suffix, dataset="x")[...], VALUES)
+    pytest.importorskip("pyarrow")
+    for suffix, options in ((".feather", {"column": "x"}), (".npz", {}), (".raw", {}), (".zarr", {})):
+        ps.save_shards(VALUES, tmp_path / suffix / f"a_{{}}{suffix}", rows=4)
+        np.testing.assert_array_equal(ps.open_shards(tmp_path / suffix, **options)[...], VALUES)
+    save(tmp_path / ".h5", "b.npy", ".hidden.raw")
+    with pytest.raises(ps.InvalidArgumentError, match=r"holds \*\.h5 and \*\.npy: give a pattern"):
+        ps.open_shards(tmp_path / ".h5")
+    np.testing.assert_array_equal(ps.open_shards(tmp_path / ".h5", format="npy")[...], VALUES)
+    (tmp_path / "none").mkdir()
+    with pytest.raises(ps.NotFoundError, match="no files of a known kind"):
+        ps.open_shards(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ((0, 2, 5), r"lacks 'q_0001.npy', 'q_0003.npy', 'q_0004.npy'; to open what is there"),
+        ((1, 2, 4), r"lacks 'q_0003.npy'"),
+        ((100, 200, 350), r"lacks 'q_0150.npy'"),
+        ((0, 100, 300), r"lacks 'q_0200.npy'"),
+        ((5, 6, 7), r"lacks 'q_0000.npy'"),
+        ((0, 1, 2), None),
+        ((1, 2, 3), None),
+        ((0, 100, 200), None),
+        ((100, 200, 300), None),
+        ((1990, 1991), None),
+        ((7,), None),
+    ],
+)
+def test_steps_of_one_size_are_a_sequence_and_others_have_holes(
+    tmp_path: Path, numbers: tuple[int, ...], message: str | None
+) -> None:
+    save(tmp_path, *(f"q_{number:04d}.npy" for number in numbers))
+    pattern = str(tmp_path / "q_*.npy")
+    if message is None:
+        assert len(ps.open_shards(pattern)) == 6 * len(numbers)
+        return
+    with pytest.raises(ps.InvalidArgumentError, match=message):
+        ps.open_shards(pattern)
+    assert len(ps.open_shards(pattern, holes="allow")) == 6 * len(numbers)
+    assert len(ps.open_shards(sorted(tmp_path.glob("*.npy")))) == 6 * len(numbers)
+
+
+@pytest.mark.parametrize("name", ["x.tif", "x.npy", "x.h5", "x.nc", "x.parquet", "x.json", "x"])
+def test_a_file_of_no_bytes_is_called_that(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(ps.CorruptDataError, match=r"no bytes|truncated|empty|Invalid"):
+        ps.open(tmp_path / name)
+
+
+@pytest.mark.skipif(np.dtype("longdouble").itemsize != 16, reason="long double is double here")
+def test_long_doubles_are_refused_by_name(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros(3, "longdouble"))
+    with pytest.raises(ps.UnsupportedError, match=r"<f16"):
+        ps.open(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".zarr", ".h5", ".parquet"])
+def test_streams_of_shards_that_are_unequal(tmp_path: Path, suffix: str) -> None:
+    need(suffix)
+    values = np.arange(36.0).reshape(9, 4)
+    with ps.ShardWriter(tmp_path / f"q_{{}}{suffix}") as writer:
+        for part in np.split(values, [3, 3, 8]):
+            if part.size or suffix != ".zarr":
+                writer.write(part)
+    a = opened(tmp_path, suffix)
+    with ps.stream(a, tile="shard") as stream:
+        tiles = list(stream)
+    assert [tile.box[0] for tile in tiles] == [slice(0, 3), slice(3, 8), slice(8, 9)]
+    assert [tile.index for tile in tiles] == [(0, 0), (1, 0), (2, 0)]
+    for tile in tiles:
+        np.testing.assert_array_equal(tile.data, values[tile.box])
