@@ -101,11 +101,15 @@ class Source:
         if isinstance(self.target, bytes):
             return Object("memory:", data=self.target)
         if self.uri == self.target:
-            from penstock._stores import _fsspec_store
+            from penstock._place import to_reopen
+            from penstock._stores import _fsspec_store, remote_stamp
 
-            folder, _, name = self.uri.rpartition("/")
-            store = _fsspec_store(self._filesystem()[0], self._filesystem()[1].rpartition("/")[0])
-            return Object(self.uri, store, name)
+            filesystem, path = self._filesystem()
+            store = _fsspec_store(filesystem, path.rpartition("/")[0])
+            made = Object(self.uri, store, self.uri.rpartition("/")[2])
+            made.storage_options = to_reopen(self.uri, self.storage_options)
+            made.remote_stamp = remote_stamp(filesystem, path)
+            return made
         folder, name = os.path.split(self.target)
         status = os.stat(self.target)
         return Object(

@@ -6,7 +6,9 @@ import base64
 import json
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from penstock._shards import save_manifest as save_files
 from penstock._tabular_shards import JoinedTables
 
 _VERSION = 1
+_THREADS = 32
 _MOST_TABLE_BYTES = 1 << 31
 _MOST_VARIANTS = 1000  # as many as an HDF5 dataset may have
 _MOST_JOINED_VARIANTS = 60000  # joined files may end at as many different lengths
@@ -101,7 +104,8 @@ def _saved_object(each: Object, folder: str | None) -> dict[str, Any]:
     if each.data is not None:
         return {"name": each.name, "data": base64.b64encode(each.data).decode()}
     if each.path is None:
-        return {"name": each.name}
+        stamped = {} if each.remote_stamp is None else {"remote_stamp": each.remote_stamp}
+        return {"name": each.name, **stamped}
     stamp: Sequence[int] | None = each.stamp  # what it was when its index was read
     if stamp is None:
         try:
@@ -133,10 +137,12 @@ def open_target(path: str, inner: str, context: Context, storage_options: Any, m
     if inner:
         raise _make(InvalidArgumentError, f"a manifest is one array, it has no '{inner}'")
     with open(path, "rb") as stream:
-        return open_bytes(stream.read(), path, context, missing)
+        return open_bytes(stream.read(), path, context, missing, storage_options)
 
 
-def open_bytes(saved: bytes, path: str, context: Context, missing: str) -> Array:
+def open_bytes(
+    saved: bytes, path: str, context: Context, missing: str, storage_options: Mapping[str, Any] | None = None
+) -> Array:
     """The array of a manifest that was read from `path`; empty: it lay nowhere, with whole paths."""
     document, table = _parts(saved, path)
     if missing not in ("error", "fill"):
@@ -148,15 +154,18 @@ def open_bytes(saved: bytes, path: str, context: Context, missing: str) -> Array
     if document.get("kind") != "references":
         raise _make(UnsupportedError, f"a manifest of {document.get('kind')!r} is not opened by its path alone")
     try:
-        described = _described(document, table, path, missing)
+        described = _described(document, table, path, missing, storage_options)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise _make(CorruptDataError, f"the manifest '{path}' is damaged: {error!r}") from error
     if described.joined is not None:
         return JoinedReferences.open(described, context)
-    return open_described(described, context, (_reopen, (os.path.abspath(path), missing)))
+    options = dict(storage_options) if storage_options else None
+    return open_described(described, context, (_reopen, (os.path.abspath(path), missing, options)))
 
 
-def _described(document: dict[str, Any], table: bytes, path: str, missing: str) -> Described:
+def _described(
+    document: dict[str, Any], table: bytes, path: str, missing: str, storage_options: Mapping[str, Any] | None
+) -> Described:
     facts = document["table"]
     if len(table) != facts["bytes"] or zlib.crc32(table) != facts["crc32"]:
         raise _make(CorruptDataError, f"the manifest '{path}' is damaged: its table has another checksum")
@@ -168,11 +177,12 @@ def _described(document: dict[str, Any], table: bytes, path: str, missing: str) 
     if len(document["variants"]) > (_MOST_JOINED_VARIANTS if "joined" in document else _MOST_VARIANTS):
         raise ValueError(f"{len(document['variants'])} chains of codecs")
     stores: dict[str, _core.Store] = {}
+    found = _Found(folder, missing, stores, storage_options)
     names = document["dimension_names"]
     return Described(
         document["documents"],
         plain,
-        [_object(each, folder, missing, stores) for each in document["objects"]],
+        _objects(document["objects"], found),
         str(document["format"]),
         str(document["uri"]),
         [
@@ -201,17 +211,54 @@ def known_shards(saved: dict[str, Any], folder: str) -> dict[str, Any]:
     return {**saved, "files": [os.path.normpath(path) if "://" not in path else path for path in files]}
 
 
-def _object(saved: dict[str, Any], folder: str, missing: str, stores: dict[str, _core.Store]) -> Object:
+@dataclass
+class _Found:
+    """Where the objects of a manifest are looked for."""
+
+    folder: str
+    missing: str
+    stores: dict[str, _core.Store]
+    storage_options: Mapping[str, Any] | None
+
+
+def _remote_object(saved: dict[str, Any], where: _Found) -> Object:
+    from penstock._place import to_reopen
+    from penstock._stores import remote_stamp, remote_store
+
+    name = saved["name"]
+    base, _, key = name.rpartition("/")
+    store = where.stores.get(base) or remote_store(base, where.storage_options)
+    if store is None:
+        raise ValueError(f"no store for {name!r}")
+    where.stores[base] = store
+    made = Object(name, store, key)
+    made.storage_options = to_reopen(name, where.storage_options)
+    made.remote_stamp = saved.get("remote_stamp")
+    if made.remote_stamp is not None:
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError:
+            return made
+        now = remote_stamp(*url_to_fs(name, **dict(where.storage_options or {})))
+        gone = now == "gone" and where.missing == "fill"
+        if now is not None and now != made.remote_stamp and not gone:
+            raise _make(ConflictError, f"'{name}' changed since the manifest was saved: save it again")
+    return made
+
+
+def _objects(saved: list[dict[str, Any]], where: _Found) -> list[Object]:
+    if any("remote_stamp" in each for each in saved):  # each of these is asked for
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return list(pool.map(lambda each: _object(each, where), saved))
+    return [_object(each, where) for each in saved]
+
+
+def _object(saved: dict[str, Any], where: _Found) -> Object:
     if "data" in saved:
         return Object(saved["name"], data=base64.b64decode(saved["data"]))
     if "path" not in saved:
-        from penstock._stores import remote_store
-
-        base, _, name = saved["name"].rpartition("/")
-        store = remote_store(base, None)
-        if store is None:
-            raise ValueError(f"no store for {saved['name']!r}")
-        return Object(saved["name"], store, name)
+        return _remote_object(saved, where)
+    folder, stores = where.folder, where.stores
     path = os.path.join(folder, saved["path"])
     stamp = saved["stamp"]
     there = True
@@ -221,19 +268,19 @@ def _object(saved: dict[str, Any], folder: str, missing: str, stores: dict[str, 
         there = False
     if there and stamp is not None and [status.st_size, status.st_mtime_ns] != list(stamp):
         raise _make(ConflictError, f"'{path}' changed since the manifest was saved: save it again")
-    where, name = os.path.split(path)
+    place, name = os.path.split(path)
     crc32c = saved.get("crc32c")
-    store = stores.get(where) or stores.setdefault(where, _core.file_store(os.fsencode(where)))
+    store = stores.get(place) or stores.setdefault(place, _core.file_store(os.fsencode(place)))
     made = Object(saved["name"], store, name, pinned=there, path=path)
     made.stamp = None if stamp is None else (int(stamp[0]), int(stamp[1]))
     made.crc32c = None if crc32c is None else int(crc32c)
     return made
 
 
-def _reopen(path: str, missing: str) -> Array:
+def _reopen(path: str, missing: str, storage_options: dict[str, Any] | None = None) -> Array:
     from penstock._context import current_context
 
-    return open_target(path, "", current_context(), None, missing)
+    return open_target(path, "", current_context(), storage_options, missing)
 
 
 def save_manifest(array: Array, path: str | os.PathLike[str]) -> None:

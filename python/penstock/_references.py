@@ -92,6 +92,8 @@ class Object:
     path: str | None = None  # of a local file: what a manifest can check
     stamp: tuple[int, int] | None = None  # size and time of change of a local file when its index was read
     crc32c: int | None = None  # of all of its bytes, where a manifest has it
+    storage_options: dict[str, Any] | None = None  # of what has a remote URI: by which others find it
+    remote_stamp: str | None = None  # of such: what changes when it does
 
     def place(self) -> tuple[_core.Store, bytes] | None:
         """A store of the engine's own and the key in it, where the bytes are at hand: of a local file, or in memory."""

@@ -86,13 +86,15 @@ class JoinedReferences(ReferencedArray):
     def __reduce__(self) -> tuple[Any, ...]:
         from penstock._manifest import references_bytes
 
-        if any(each.data is None and each.path is None for each in self._described.objects):
-            raise TypeError(f"cannot pickle {self!r}: only arrays of files of this machine can be opened elsewhere")
-        return _unpickle, (references_bytes(self, None), self._described.missing)
+        elsewhere = [each for each in self._described.objects if each.data is None and each.path is None]
+        if any(each.storage_options is None for each in elsewhere):
+            raise TypeError(f"cannot pickle {self!r}: only arrays of files and of remote URIs can be opened elsewhere")
+        options = elsewhere[0].storage_options if elsewhere else None
+        return _unpickle, (references_bytes(self, None), self._described.missing, options)
 
 
-def _unpickle(saved: bytes, missing: str = "error") -> Any:
+def _unpickle(saved: bytes, missing: str = "error", storage_options: dict[str, Any] | None = None) -> Any:
     from penstock._context import current_context
     from penstock._manifest import open_bytes
 
-    return open_bytes(saved, "", current_context(), missing)
+    return open_bytes(saved, "", current_context(), missing, storage_options)

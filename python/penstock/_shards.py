@@ -288,7 +288,7 @@ def _open_others(
     paths = [path if "://" in path else os.path.abspath(path) for path in paths]
     if (
         manifest is not None
-        and (saved := _known_references(manifest, kind, paths, arguments, axis, context)) is not None
+        and (saved := _known_references(manifest, kind, paths, arguments, axis, context, storage_options)) is not None
     ):
         return saved
     made: Array
@@ -313,7 +313,13 @@ def _open_others(
 
 
 def _known_references(
-    path: str | os.PathLike[str], kind: str, files: list[str], arguments: tuple[Any, ...], axis: int, context: Context
+    path: str | os.PathLike[str],
+    kind: str,
+    files: list[str],
+    arguments: tuple[Any, ...],
+    axis: int,
+    context: Context,
+    storage_options: Mapping[str, Any] | None,
 ) -> Array | None:
     """The array of the manifest at `path`, if it is of these files."""
     from penstock._manifest import open_target
@@ -324,7 +330,7 @@ def _known_references(
         _check_cache(path)
         return None
     try:
-        made = open_target(os.fspath(path), "", context, None)
+        made = open_target(os.fspath(path), "", context, storage_options)
     except (ConflictError, CorruptDataError):  # written anew
         return None
     if isinstance(made, JoinedTables) and made.changed():

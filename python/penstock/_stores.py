@@ -122,6 +122,19 @@ def _fsspec_store(fs: Any, root: str) -> _core.Store:
     return _core.object_store(adapter, fs.unstrip_protocol(adapter.root or "/"), adapter.is_asynchronous)
 
 
+def remote_stamp(fs: Any, path: str) -> str | None:
+    """The size of an fsspec file, and what it has to tell versions by; None: nothing is known."""
+    try:
+        info = fs.info(path)
+    except FileNotFoundError:
+        return "gone"
+    except Exception:  # some servers do not answer that
+        return None
+    names = ("ETag", "etag", "e_tag", "generation", "mtime", "LastModified", "last_modified", "updated", "created")
+    tags = [f"{name}={info[name]}" for name in names if info.get(name) is not None]
+    return " ".join([f"size={info.get('size')}", *tags[:1]])
+
+
 def remote_store(uri: str, storage_options: Mapping[str, Any] | None, reason: str | None = None) -> _core.Store | None:
     """The store of a URI whose scheme is not the engine's own, through fsspec or obstore; None where it is.
 

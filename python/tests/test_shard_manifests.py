@@ -270,3 +270,41 @@ def test_raw_files_of_no_bytes_are_errors_unless_that_is_said(tmp_path: Path) ->
         writer.write(values)
     np.testing.assert_array_equal(ps.open_shards(str(tmp_path / "q_*.raw"))[...], values)
     np.testing.assert_array_equal(ps.open_shards(tmp_path / "penstock.shards")[...], values)
+
+
+@pytest.fixture
+def memory() -> Any:
+    fsspec = pytest.importorskip("fsspec")
+    made = fsspec.filesystem("memory")
+    made.mkdirs("/shards", exist_ok=True)
+    yield made
+    made.rm("/shards", recursive=True)
+
+
+def test_remote_shards_are_pickled_by_their_uri(memory: Any, tmp_path: Path) -> None:
+    for number, part in enumerate(np.split(VALUES, [4])):
+        memory.pipe_file(f"/shards/a_{number}.npy", npy(part))
+    pattern = "memory://shards/a_*.npy"
+    a = ps.open_shards(pattern)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(a))[...], VALUES)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(ps.open("memory://shards/a_1.npy")))[...], VALUES[4:])
+    ps.save_manifest(a, tmp_path / "m")
+    np.testing.assert_array_equal(ps.open_shards(tmp_path / "m")[...], VALUES)
+
+
+def test_remote_hdf5_shards_are_pickled_and_their_manifests_notice_changes(memory: Any, tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    for path in ps.save_shards(VALUES, tmp_path / "a_{}.h5", rows=4):
+        memory.pipe_file(f"/shards/{os.path.basename(path)}", Path(path).read_bytes())
+    a = ps.open_shards("memory://shards/a_*.h5", dataset="x")
+    np.testing.assert_array_equal(a[...], VALUES)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(a))[...], VALUES)
+    ps.save_manifest(a, tmp_path / "m")
+    np.testing.assert_array_equal(ps.open_shards(tmp_path / "m")[...], VALUES)
+    ps.save_shards(VALUES + 1, tmp_path / "a_{}.h5", rows=4)
+    memory.pipe_file("/shards/a_1.h5", (tmp_path / "a_1.h5").read_bytes())
+    with pytest.raises(ps.ConflictError, match=r"a_1\.h5' changed"):
+        ps.open_shards(tmp_path / "m")
+    cached = ps.open_shards("memory://shards/a_*.h5", dataset="x", manifest=tmp_path / "m")
+    np.testing.assert_array_equal(cached[4:8], VALUES[4:8] + 1)
+    np.testing.assert_array_equal(ps.open_shards(tmp_path / "m")[4:8], VALUES[4:8] + 1)
