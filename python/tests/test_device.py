@@ -59,6 +59,7 @@ print(float(a[1, 1]))
         "device_zarr_cases.py",
         "device_convert_cases.py",
         "device_batches_cases.py",
+        "device_shard_cases.py",
         "device_write_cases.py",
         "device_allocator_cases.py",
     ],

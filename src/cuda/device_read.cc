@@ -141,15 +141,19 @@ result<> device_read::take(const fetched_cells& what, read_buffer* buffer, worke
   std::unique_ptr<parcel> made = take_parcel();
   placement where;
   // Lent bytes are copied as they are; where the host has a part in it, cells are put together anew.
-  const device_chain& first = chain_of(*what.from, what.decodes.front().chain);
-  const bool as_read = !first.decodes_on_host() && arrived->block != nullptr && what.bytes.data() >= arrived->block &&
+  bool on_host = false;  // of any cell: some chunks of HDF5 have passed a filter that their neighbours have not
+  for (std::size_t i = 0; i < what.decodes.size() && !on_host; ++i) {
+    if (i == 0 || what.decodes[i].chain != what.decodes[i - 1].chain)
+      on_host = chain_of(*what.from, what.decodes[i].chain).decodes_on_host();
+  }
+  const bool as_read = !on_host && arrived->block != nullptr && what.bytes.data() >= arrived->block &&
                        what.bytes.data() + what.bytes.size() <= arrived->block + arrived->block_bytes;
   fetched_cells moved = what;
   bool whole = as_read;
   if (as_read) {
     made->block = std::exchange(arrived->block, nullptr);
     made->bytes = static_cast<std::uint64_t>(what.bytes.data() - made->block) + what.bytes.size();
-  } else if (!first.decodes_on_host() && !what.bytes.empty()) {
+  } else if (!on_host && !what.bytes.empty()) {
     const current_context current(engine_->api(), engine_->context());
     if (std::byte* const block = engine_->ring().take(what.bytes.size()); block != nullptr) {
       std::memcpy(block, what.bytes.data(), what.bytes.size());

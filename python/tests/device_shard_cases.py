@@ -1,0 +1,94 @@
+"""Shards and HDF5 files read into device memory, and arrays over several devices, against the fake driver.
+
+test_device.py runs these in a process of their own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from device_support import DeviceArray, FakeCuda, cuda, fake_cuda_library
+
+__all__ = ["cuda", "fake_cuda_library"]
+
+VALUES = np.arange(70 * 6, dtype="f4").reshape(70, 6)
+KINDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    (".npy", {}, {}),
+    (".raw", {}, {}),
+    (".npz", {}, {}),
+    (".zarr", {}, {}),
+    (".h5", {}, {"dataset": "x"}),
+    (".h5", {"compression": "gzip", "shuffle": True}, {"dataset": "x"}),
+    (".h5", {"chunks": (4, 3), "compression": "lzf"}, {"dataset": "x"}),
+    (".parquet", {}, {"column": "x"}),
+    (".arrow", {}, {"column": "x"}),
+]
+
+
+def shards(folder: Path, suffix: str, how: dict[str, Any], chosen: dict[str, Any]) -> ps.Array:
+    if suffix in (".h5", ".parquet", ".arrow"):
+        pytest.importorskip("h5py" if suffix == ".h5" else "pyarrow")
+    ps.save_shards(VALUES, folder / f"p_{{}}{suffix}", rows=17, **how)
+    opened: ps.Array = ps.open_shards(str(folder / f"p_*{suffix}"), **chosen)
+    return opened
+
+
+@pytest.mark.parametrize(("suffix", "how", "chosen"), KINDS)
+def test_shards_of_every_kind(
+    cuda: FakeCuda, tmp_path: Path, suffix: str, how: dict[str, Any], chosen: dict[str, Any]
+) -> None:
+    a = shards(tmp_path, suffix, how, chosen)
+    np.testing.assert_array_equal(a.read(device="cuda:0").numpy(), VALUES)
+    for key in (np.s_[16:18], np.s_[60:3:-7, 1:5], np.s_[:0], np.s_[34, 2:]):
+        np.testing.assert_array_equal(a.read(key, device="cuda:1").numpy(), VALUES[key])
+    out = DeviceArray(cuda, (20, 6), "f8", (8, 160))
+    a.read(np.s_[10:30], out=out, device="cuda:0", dtype="f8", check=True)
+    np.testing.assert_array_equal(out.get(), VALUES[10:30].astype("f8"))
+
+
+def test_fortran_order_and_the_other_byte_order(cuda: FakeCuda, tmp_path: Path) -> None:
+    for number, part in enumerate(np.split(VALUES, [20, 20, 50])):
+        np.save(tmp_path / f"F_{number}.npy", np.asarray(part, ">f4", order="F"))
+    a = ps.open_shards(str(tmp_path / "F_*.npy"))
+    np.testing.assert_array_equal(a.read(device="cuda:0").numpy(), VALUES)
+    np.testing.assert_array_equal(a.read(np.s_[15:60:7, ::-1], device="cuda:0").numpy(), VALUES[15:60:7, ::-1])
+
+
+def test_a_shard_that_changed_is_an_error(cuda: FakeCuda, tmp_path: Path) -> None:
+    a = shards(tmp_path, ".npy", {}, {})
+    (tmp_path / "p_2.npy").unlink()
+    with pytest.raises(ps.ConflictError, match=r"p_2\.npy"):
+        a.read(device="cuda:0").numpy()
+    np.testing.assert_array_equal(a.read(np.s_[:34], device="cuda:0").numpy(), VALUES[:34])
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("devices", [["cuda:0"], ["cuda:0", "cuda:1"], ["cuda:1", "cpu", "cuda:0", "cuda:1"]])
+def test_each_device_has_its_tile(cuda: FakeCuda, tmp_path: Path, axis: int, devices: list[str]) -> None:
+    cuda.configure(3, delay=20)
+    a = shards(tmp_path, ".npy", {}, {})
+    made = ps.load_tiles(a, devices, axis=axis, dtype="f8")
+    cut = ps.tiles(a.shape, len(devices), axis=axis)
+    assert [getattr(each, "device", "cpu") for each in made] == devices
+    for each, part in zip(made, cut, strict=False):
+        np.testing.assert_array_equal(np.asarray(each), VALUES[part].astype("f8"))
+
+
+def test_devices_beyond_the_last_tile_have_nothing(cuda: FakeCuda, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", VALUES[:2])
+    made = ps.load_tiles(tmp_path / "x.npy", ["cuda:0", "cuda:1", "cuda:0", "cpu"])
+    assert [each.shape for each in made] == [(1, 6), (1, 6), (0, 6), (0, 6)]
+    np.testing.assert_array_equal(made[1].numpy(), VALUES[1:2])
+
+
+def test_what_a_device_cannot_have_is_one_error(cuda: FakeCuda, tmp_path: Path) -> None:
+    a = shards(tmp_path, ".npy", {}, {})
+    (tmp_path / "p_4.npy").unlink()
+    with pytest.raises(ps.ConflictError, match=r"p_4\.npy"):
+        ps.load_tiles(a, ["cuda:0", "cpu"])
+    with pytest.raises(ps.InvalidArgumentError, match="no device cuda:7"):
+        ps.load_tiles(a, ["cuda:0", "cuda:7"])
