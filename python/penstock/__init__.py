@@ -34,6 +34,7 @@ from penstock._group import Group
 from penstock._indexing import block_index as blocks
 from penstock._indexing import oindex, vindex
 from penstock._job import Job
+from penstock._load_tiles import load_tiles
 from penstock._manifest import save_manifest
 from penstock._open import open, open_array
 from penstock._profile import Profile, profile
@@ -85,6 +86,7 @@ __all__ = [
     "create_group",
     "current_context",
     "load",
+    "load_tiles",
     "oindex",
     "open",
     "open_array",

@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from penstock import _portable
+from penstock import _core, _portable
 from penstock._array import Array
 from penstock._errors import Error, InvalidArgumentError, StorageError, _make
 from penstock._open import open_array
@@ -92,7 +92,9 @@ def load(
         What is cut: rank r holds the r-th of equal runs, the last one shorter. With more ranks than rows the last
         ranks hold none.
     device, out, threads
-        As of `Array.read`. Ranks of one machine share its cores: None gives each rank its part of them.
+        As of `Array.read`. Ranks of one machine share its GPUs and cores: "cuda" is the GPU of the rank's number among
+        those of its machine (in turn where there are more ranks than GPUs), not the one that happens to be current, and
+        threads=None gives each rank its part of the cores.
     options
         For `open`.
 
@@ -108,8 +110,9 @@ def load(
     """
     comm = _world(comm)
     array = source if isinstance(source, Array) else open(source, comm, **options)
-    if threads is None:
-        threads = _Machine(comm).threads()
+    picks = device is not None and str(device) == "cuda"
+    machine = _Machine(comm) if threads is None or picks else None
+    threads = machine.threads() if threads is None and machine is not None else threads
 
     def read() -> Any:
         if not array.shape:
@@ -117,7 +120,7 @@ def load(
         return array.read(
             tile(array.shape, comm, axis=axis),
             out=out,
-            device=device,
+            device=machine.device() if picks and machine is not None else device,
             threads=threads,
         )
 
@@ -139,6 +142,10 @@ class _Machine:
         mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         bound = mine < (os.cpu_count() or 1)
         return mine if bound else max(1, mine // self.size)
+
+    def device(self) -> str:
+        # Where the launcher shows each rank a GPU of its own, there is one.
+        return f"cuda:{self.rank % max(1, _core._device_count())}"
 
 
 class _Failure:

@@ -46,3 +46,18 @@ def test_the_last_tile_is_short() -> None:
 def test_what_has_no_tiles_is_refused(arguments: tuple[object, ...]) -> None:
     with pytest.raises(ps.InvalidArgumentError):
         ps.tiles(*arguments)  # type: ignore[arg-type]
+
+
+def test_tiles_of_the_host_and_what_names_no_device() -> None:
+    a = ps.create_array({}, shape=(5, 3), dtype="i4", chunks=(2, 3))
+    a[...] = values = np.arange(15).reshape(5, 3)
+    parts = ps.load_tiles(a, ["cpu", "cpu"])
+    assert [part.shape for part in parts] == [(3, 3), (2, 3)]
+    np.testing.assert_array_equal(np.concatenate(parts), values)
+    np.testing.assert_array_equal(np.concatenate(ps.load_tiles(a, ["cpu"] * 7, axis=1), axis=1), values)
+    for devices in ("cuda:0", [], ["cuda"], ["gpu:0"]):
+        with pytest.raises(ps.InvalidArgumentError, match="device"):
+            ps.load_tiles(a, devices)
+    scalar = ps.create_array({}, shape=(), dtype="i4", chunks=())
+    with pytest.raises(ps.InvalidArgumentError, match="no tiles"):
+        ps.load_tiles(scalar, ["cpu"])

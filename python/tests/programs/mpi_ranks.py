@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import penstock as ps
 import penstock.mpi
 import pytest
 from mpi4py import MPI
-from penstock import _portable
+from penstock import _portable, _shards
 
 
 def tiles_of_a_path(comm: Any, folder: Path, values: Any) -> None:
@@ -81,6 +83,51 @@ def another_exception(comm: Any, folder: Path, values: Any) -> None:
         penstock.mpi.open("x", comm, opener=opener)
 
 
+def shards_of_every_kind(comm: Any, folder: Path, values: Any) -> None:
+    asked = [("npy", {}), ("raw", {}), ("zarr", {}), ("npz", {})]
+    asked += [("h5", {"dataset": "x"})] if (folder / "part_0.h5").exists() else []
+    asked += [("parquet", {"column": "x"})] if (folder / "part_0.parquet").exists() else []
+    for suffix, options in asked:
+        opener = partial(ps.open_shards, **options)
+        for axis in range(values.ndim):
+            mine = penstock.mpi.load(str(folder / f"part_*.{suffix}"), comm, axis=axis, opener=opener)
+            np.testing.assert_array_equal(np.concatenate(comm.allgather(mine), axis=axis), values)
+
+
+def rows_of(path: str) -> tuple[int, tuple[int, ...], str]:
+    assert MPI.COMM_WORLD.Get_rank() == 0, "the others are told"
+    found = np.load(path, mmap_mode="r")
+    return found.shape[0], found.shape[1:], found.dtype.str
+
+
+def read_rows(path: str, low: int, high: int) -> Any:
+    return np.load(path, mmap_mode="r")[low:high]
+
+
+def own_readers(comm: Any, folder: Path, values: Any) -> None:
+    opener = partial(ps.open_shards, metadata=rows_of, reader=read_rows)
+    mine = penstock.mpi.load(str(folder / "part_*.npy"), comm, opener=opener)
+    np.testing.assert_array_equal(np.concatenate(comm.allgather(mine)), values)
+
+
+def a_rank_that_lacks_a_file(comm: Any, folder: Path, values: Any) -> None:
+    last = min(comm.Get_size(), values.shape[0]) - 1
+    array = penstock.mpi.open(str(folder / "part_*.npy"), comm, opener=ps.open_shards)
+    if comm.Get_rank() == last:  # the last file is not where it looks
+        root, manifest, options, missing = array.__reduce__()[1]
+        array = _shards._unpickle(root.rstrip("/") + "/lacking", manifest, options, missing)
+    with pytest.raises(ps.ConflictError, match=r"part_3\.npy' is gone") as failed:
+        penstock.mpi.load(array, comm)
+    assert (f"rank {last} of {comm.Get_size()} failed" in str(failed.value)) == (comm.Get_rank() != last)
+
+
+def gpus_of_their_own(comm: Any, folder: Path, values: Any) -> None:
+    for name, number in (("cuda", comm.Get_rank() % 2), ("cuda:1", 1), ("cuda:0", 0)):
+        mine = penstock.mpi.load(str(folder / "part_*.npy"), comm, opener=ps.open_shards, device=name)
+        assert mine.device == f"cuda:{number}"
+        np.testing.assert_array_equal(np.concatenate(comm.allgather(mine.numpy())), values)
+
+
 CASES = [
     tiles_of_a_path,
     out_and_an_open_array,
@@ -89,7 +136,12 @@ CASES = [
     a_missing_array,
     damage_that_one_rank_meets,
     another_exception,
+    shards_of_every_kind,
+    own_readers,
+    a_rank_that_lacks_a_file,
 ]
+if "PENSTOCK_CUDA_DRIVER" in os.environ:  # the fake one, of two devices
+    CASES = [gpus_of_their_own]
 
 if __name__ == "__main__":
     world = MPI.COMM_WORLD
