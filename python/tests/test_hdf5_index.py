@@ -21,12 +21,14 @@ CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", "/nowhere")) / "hdf5"
 
 
 def listed_by_library(dataset: Any) -> dict[tuple[int, ...], tuple[int, int, int]]:
-    """Place in the grid to (offset, size, mask), chunk by chunk."""
+    """Place in the grid to (offset, size, mask): in one pass, since asking for chunk i walks over all before it."""
     out = {}
-    for i in range(dataset.id.get_num_chunks()):
-        info = dataset.id.get_chunk_info(i)
+
+    def take(info: Any) -> None:
         place = tuple(int(a) // c for a, c in zip(info.chunk_offset, dataset.chunks, strict=True))
         out[place] = (info.byte_offset, info.size, info.filter_mask)
+
+    dataset.id.chunk_iter(take)
     return out
 
 
