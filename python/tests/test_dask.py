@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from pathlib import Path
 
@@ -36,7 +37,31 @@ def test_from_array_of_dask_takes_arrays_too(array: ps.Array) -> None:
     np.testing.assert_array_equal(dask_array.from_array(array).compute(), array[:])
 
 
-def test_workers_of_a_cluster_open_the_array_themselves(array: ps.Array) -> None:
+def shards(folder: Path, values: np.ndarray) -> dict[str, ps.Array]:
+    """The same array from shards of files, of Zarr, of HDF5, and of a reader of one's own."""
+
+    def rows_of(path: str) -> tuple[int, tuple[int, ...], str]:
+        found = np.load(path, mmap_mode="r")
+        return found.shape[0], found.shape[1:], found.dtype.str
+
+    def read_rows(path: str, low: int, high: int) -> np.ndarray:
+        return np.load(path, mmap_mode="r")[low:high]
+
+    for suffix in ("npy", "zarr", "npz", *(["h5"] if importlib.util.find_spec("h5py") else [])):
+        ps.save_shards(values, folder / f"part_{{}}.{suffix}", rows=25)
+    npy = str(folder / "part_*.npy")
+    made = {
+        "npy": ps.open_shards(npy),
+        "zarr": ps.open_shards(str(folder / "part_*.zarr")),
+        "npz": ps.open_shards(str(folder / "part_*.npz")),
+        "own": ps.open_shards(npy, metadata=rows_of, reader=read_rows),
+    }
+    if (folder / "part_0.h5").exists():
+        made["hdf5"] = ps.open_shards(str(folder / "part_*.h5"), dataset="x")
+    return made
+
+
+def test_workers_of_a_cluster_open_the_array_themselves(array: ps.Array, tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
@@ -45,6 +70,9 @@ def test_workers_of_a_cluster_open_the_array_themselves(array: ps.Array) -> None
         made = penstock.dask.from_array(array, chunks=(20, 30))
         np.testing.assert_array_equal(made.compute(), array[:])
         np.testing.assert_allclose((made + 1).sum(axis=1).compute(), (array[:] + 1).sum(axis=1))
+        for name, joined in shards(tmp_path, array[:]).items():
+            made = penstock.dask.from_array(joined, chunks=(20, 30))
+            np.testing.assert_array_equal(made.compute(), array[:], err_msg=name)
 
 
 class Described:

@@ -19,6 +19,7 @@ def test_every_device_has_its_part(tmp_path: Path) -> None:
     # A process of its own: the number of devices is set before JAX is imported, and JAX's threads do not fork well.
     values = np.arange(24 * 16, dtype="f4").reshape(24, 16)
     ps.create_array(tmp_path / "a.zarr", shape=values.shape, dtype="f4", chunks=(5, 7))[:] = values
+    ps.save_shards(values, tmp_path / "part_{}.npy", rows=7)
     ps.create_array(tmp_path / "wide.zarr", shape=(8,), dtype="f8", chunks=(3,))[:] = np.arange(8) + 0.5
     ps.create_array(tmp_path / "text.zarr", shape=(8,), dtype="string", chunks=(3,))
     done = subprocess.run([sys.executable, str(PROGRAM), str(tmp_path)], capture_output=True, text=True, timeout=180)

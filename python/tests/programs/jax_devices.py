@@ -63,6 +63,25 @@ half = penstock.jax.load(a, jax.devices()[0], dtype=ml_dtypes.bfloat16)
 assert half.dtype == ml_dtypes.bfloat16
 np.testing.assert_array_equal(np.asarray(half), values.astype(ml_dtypes.bfloat16))
 
+
+def rows_of(path: str) -> tuple[int, tuple[int, ...], str]:
+    found = np.load(path, mmap_mode="r")
+    return found.shape[0], found.shape[1:], found.dtype.str
+
+
+def read_rows(path: str, low: int, high: int) -> Any:
+    return np.load(path, mmap_mode="r")[low:high]
+
+
+# Shards of files, and of a reader of one's own.
+shards = str(where / "part_*.npy")
+for joined in (ps.open_shards(shards), ps.open_shards(shards, metadata=rows_of, reader=read_rows)):
+    for spec in (PartitionSpec("y", "x"), PartitionSpec(None, "y"), PartitionSpec()):
+        made = penstock.jax.load(joined, NamedSharding(grid, spec))
+        np.testing.assert_array_equal(made, values)
+        for shard in made.addressable_shards:
+            np.testing.assert_array_equal(shard.data, values[shard.index])
+
 with pytest.raises(ps.InvalidArgumentError, match="does not divide"):
     penstock.jax.load(where / "wide.zarr", NamedSharding(jax.sharding.Mesh(devices[:3], "z"), PartitionSpec("z")))
 with pytest.raises(ps.UnsupportedError, match="no elements of type"):

@@ -16,6 +16,16 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Partial, Replicate, Shard
 
+
+def rows_of(path: str) -> tuple[int, tuple[int, ...], str]:
+    found = np.load(path, mmap_mode="r")
+    return found.shape[0], found.shape[1:], found.dtype.str
+
+
+def read_rows(path: str, low: int, high: int) -> np.ndarray:
+    return np.load(path, mmap_mode="r")[low:high]
+
+
 folder, rank, ranks = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=ranks)
 try:
@@ -52,6 +62,13 @@ try:
     shuffled.set_epoch(1)
     assert not torch.equal(first, torch.cat(list(shuffled)))
     assert sorted(first.tolist()) == sorted(got.tolist())
+
+    own = ps.open_shards(str(folder / "shard_*.npy"), metadata=rows_of, reader=read_rows)
+    assert torch.equal(
+        penstock.torch.load(own, mesh, [Shard(0)]).to_local(), torch.from_numpy(values).chunk(ranks)[rank]
+    )
+    loader = torch.utils.data.DataLoader(penstock.torch.Rows(own, 4), batch_size=None, num_workers=2)
+    assert sorted(torch.cat(list(loader)).tolist()) == sorted(got.tolist())
     dist.barrier()
 finally:
     dist.destroy_process_group()
