@@ -64,6 +64,17 @@ def read(peer_name: str, way: str, threads: str, path: str) -> dict:
         return {"peak_bytes": peak.bytes - got.nbytes}
 
 
+def shards(pattern: str, options: str, threads: str) -> dict:
+    import penstock as ps
+
+    opened = ps.open_shards(pattern, **json.loads(options))
+    opened[:10]
+    out = np.ones(opened.shape, opened.dtype)
+    with Peak() as peak:
+        opened.read(out=out, threads=int(threads))
+    return {"peak_bytes": peak.bytes}
+
+
 def plan(path: str) -> dict:
     import penstock as ps
 
@@ -83,4 +94,4 @@ def plan(path: str) -> dict:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"read": read, "plan": plan}[sys.argv[1]](*sys.argv[2:])))
+    print(json.dumps({"read": read, "plan": plan, "shards": shards}[sys.argv[1]](*sys.argv[2:])))

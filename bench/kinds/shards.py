@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import shutil
 import threading
@@ -19,14 +21,14 @@ _PIECE = 1 << 20
 
 def run(scenario: dict, setting: Setting) -> Result:
     result = Result(scenario["name"], scenario["title"])
-    if scenario["what"] == "open_hdf5":
-        opening_hdf5(scenario, setting, result)
+    if scenario["what"] in _OTHERS:
+        _OTHERS[scenario["what"]](scenario, setting, result)
         return result
     folder = setting.folder / f"shards_{scenario['shards']}_{scenario['rows']}_{scenario['columns']}"
     if not folder.exists():
         write(folder, scenario["shards"], scenario["rows"], scenario["columns"])
     paths = sorted(str(path) for path in folder.glob("shard_*.npy"))
-    (read if scenario["what"] == "read" else opening)(scenario, folder, paths, result)
+    {"read": read, "open": opening, "open_many": opening_many}[scenario["what"]](scenario, folder, paths, result)
     return result
 
 
@@ -73,6 +75,52 @@ def opening(scenario: dict, folder: Path, paths: list[str], result: Result) -> N
     for name, limit in (("penstock", 5), ("penstock, manifest", 50)):
         ratio = paired(samples[name], loop)
         result.bars.append(Bar(f"{name} against a loop of np.load", ratio, limit, at_least=True, unit="x"))
+
+
+def opening_many(scenario: dict, folder: Path, paths: list[str], result: Result) -> None:
+    import penstock as ps
+
+    pattern, manifest, cache = str(folder / "shard_*.npy"), folder / "all.shards", folder / "cache.shards"
+    opened = ps.open_shards(pattern)
+    if not np.array_equal(opened[-1], np.load(paths[-1])[-1]):
+        result.failed = "penstock read other values"
+    ps.save_manifest(opened, manifest)
+    contestants: dict[str, Callable[[], float]] = {
+        "penstock": once(lambda: ps.open_shards(pattern)),
+        "penstock, manifest": once(lambda: ps.open_shards(manifest)),
+        "penstock, manifest= as a cache": once(lambda: ps.open_shards(pattern, manifest=cache)),
+    }
+    for name, taken in in_turns(contestants, scenario["turns"]).items():
+        result.add(name, taken)
+        result.bars.append(Bar(f"{name} opens in", taken.best, scenario["at_most_s"], at_least=False, unit="s"))
+
+
+def memory(scenario: dict, setting: Setting, result: Result) -> None:
+    import penstock as ps
+
+    from kinds.memory import probe
+
+    rows, columns = scenario["rows"], scenario["columns"]
+    chosen = {"npy": {}, "h5": {"dataset": "x"}, "parquet": {"column": "x"}}
+    needs = {"h5": "h5py", "parquet": "pyarrow"}
+    for suffix, options in chosen.items():
+        if suffix in needs and importlib.util.find_spec(needs[suffix]) is None:
+            result.left_out[suffix] = f"{needs[suffix]} is not installed"
+            continue
+        folder = setting.folder / f"shards_memory_{suffix}_{rows}"
+        if not (folder / "penstock.shards").exists():
+            how = {"compression": "gzip", "shuffle": True} if suffix == "h5" else {}
+            values = np.arange(rows * columns, dtype="f4").reshape(rows, columns)
+            values = values.reshape(-1) if suffix == "parquet" else values
+            ps.save_shards(values, folder / f"shard_{{:04d}}.{suffix}", shards=scenario["shards"], **how)
+        pattern = str(folder / f"shard_*.{suffix}")
+        found = probe("shards", pattern, json.dumps(options), "2", timeout=scenario["timeout_s"])
+        if "error" in found:
+            result.failed = f"{suffix}: {found['error']}"
+            continue
+        result.add_row(suffix).peak_bytes = found["peak_bytes"]
+        mib = found["peak_bytes"] / 2**20
+        result.bars.append(Bar(f"peak beyond the result, {suffix}", mib, scenario["at_most_mib"], False, "MiB"))
 
 
 def opening_hdf5(scenario: dict, setting: Setting, result: Result) -> None:
@@ -147,3 +195,6 @@ def write(folder: Path, shards: int, rows: int, columns: int) -> None:
         values[:, 0] = np.arange(len(values))
         np.save(draft / f"shard_{number:06d}.npy", values)
     draft.rename(folder)
+
+
+_OTHERS = {"open_hdf5": opening_hdf5, "memory": memory}

@@ -53,6 +53,8 @@ def raw_settings(
     if offset is not None and (not isinstance(offset, int) or offset < 0):
         raise _make(InvalidArgumentError, f"offset is a number of bytes, not {offset!r}")
     text = descr_text(dtype)
+    if not text.startswith("[") and np.dtype(dtype).itemsize == 0:
+        raise _make(UnsupportedError, f"items of {np.dtype(dtype)} have no bytes: how many there are cannot be known")
     return {
         "dtype": text,
         "shape": None if shape is None else _lengths("shape", shape),

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import string
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -119,6 +120,8 @@ class ShardWriter:
             raise _make(UnsupportedError, f"shards are written as {', '.join(_WRITERS)}, not as '{self.suffix}'")
         if options and self.suffix not in (*_HDF5, *_TABLES):
             raise _make(InvalidArgumentError, f"{self.suffix} files take no option {next(iter(options))!r}")
+        if not isinstance(name, str) or not name:
+            raise _make(InvalidArgumentError, f"name is that of a dataset, a column or a member, not {name!r}")
         self.name, self._options = name, options
         self.paths: list[str] = []
         self._rows: list[int] = []
@@ -237,8 +240,8 @@ def _write_raw(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str
 
 def _write_npz(path: str, made: npt.NDArray[Any], name: str, _options: dict[str, Any]) -> int:
     def write(draft: str) -> None:
-        with builtins.open(draft, "wb") as file:
-            np.savez(file, **{name: made})  # type: ignore[arg-type]
+        with zipfile.ZipFile(draft, "w") as archive, archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+            np.lib.format.write_array(member, np.asarray(made), allow_pickle=False)
 
     return _write_with(path, write)
 

@@ -20,6 +20,7 @@ from penstock._errors import (
     ConflictError,
     CorruptDataError,
     InvalidArgumentError,
+    NotFoundError,
     UnsupportedError,
     _make,
 )
@@ -489,6 +490,8 @@ def write_atomically(path: str, parts: Iterable[Any]) -> None:
             for part in parts:
                 file.write(part)
         os.replace(draft, path)
+    except FileNotFoundError as failure:
+        raise _make(NotFoundError, f"there is no folder '{os.path.dirname(path)}' to write into") from failure
     except BaseException:
         if os.path.exists(draft):
             os.unlink(draft)

@@ -51,6 +51,18 @@ def test_shards_of_an_earlier_run_are_removed_and_nothing_else(tmp_path: Path, s
     assert (tmp_path / "q_0009.zarr").exists() == (suffix == ".zarr")
 
 
+def test_names_of_members(tmp_path: Path) -> None:
+    path = ps.save_shards(VALUES, tmp_path / "m_{}.npz", rows=6, name="file")[0]
+    np.testing.assert_array_equal(np.load(path)["file"], VALUES)
+    for suffix in (".h5", ".npz", ".npy"):
+        with pytest.raises(ps.InvalidArgumentError, match="name is"):
+            ps.save_shards(VALUES, tmp_path / f"m_{{}}{suffix}", rows=6, name="")
+    with pytest.raises(ps.NotFoundError, match="no folder"):
+        ps.save_manifest(
+            ps.open_shards([*ps.save_shards(VALUES, tmp_path / "m_{}.npy", rows=6)]), tmp_path / "no" / "m"
+        )
+
+
 def test_what_fails_removes_nothing(tmp_path: Path) -> None:
     ps.save_shards(VALUES, tmp_path / "q_{}.npy", rows=1)
     writer = ps.ShardWriter(tmp_path / "q_{}.npy")
@@ -178,6 +190,8 @@ def test_names_are_paths_uris_or_a_generator(tmp_path: Path) -> None:
         ({"files": "x*.npy", "holes": "some"}, "holes is"),
         ({"files": "x*.npy", "format": "csv"}, "format is one of"),
         ({"files": ["a.raw"], "dtype": "no such"}, "dtype"),
+        ({"files": ["a.raw"], "dtype": "S0"}, "no bytes"),
+        ({"files": ["a.raw"], "dtype": "V0"}, "no bytes"),
         ({"files": ["a.raw"], "dtype": "f4", "offset": 1.5}, "offset is a number of bytes"),
     ],
 )
@@ -259,7 +273,7 @@ def test_a_file_of_no_bytes_is_called_that(tmp_path: Path, name: str) -> None:
 @pytest.mark.skipif(np.dtype("longdouble").itemsize != 16, reason="long double is double here")
 def test_long_doubles_are_refused_by_name(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros(3, "longdouble"))
-    with pytest.raises(ps.UnsupportedError, match=r"<f16"):
+    with pytest.raises(ps.UnsupportedError, match=r'items of type "<f16" are not readable'):
         ps.open(tmp_path / "x.npy")
 
 

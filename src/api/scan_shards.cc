@@ -34,7 +34,9 @@ struct scanned {
 };
 
 result<std::uint64_t> item_bytes_of(const json& descr) {
-  PENSTOCK_ASSIGN(const zarr_v2_type type, parse_v2_dtype(descr, "descr"));
+  const auto parsed = parse_v2_dtype(descr, "descr");
+  if (!parsed.ok()) return error(parsed.error().code(), fmt::format("items of type {} are not readable", descr.dump()));
+  const zarr_v2_type& type = *parsed;
   if (type.type.kind() == dtype_kind::object || type.type.variable_length())
     return error(errc::unsupported, "items of variable length have no place in contiguous files");
   return type.type.item_bytes();
