@@ -107,10 +107,10 @@ class ShardWriter:
         self, pattern: str | os.PathLike[str], *, manifest: str | None = MANIFEST, name: str = "x", **options: Any
     ) -> None:
         """`pattern` has one `{}`, for the shard's number; its suffix says the format: `.npy`, `.npz`, `.raw` (or
-        `.bin`), `.zarr`, `.h5` (or `.hdf5`), `.parquet`, `.arrow` (or `.feather`). `manifest` is a name in the folder
-        of the shards (not of Zarr and `.npz`); None: none is written. `name` is that of the dataset, the column, or the
-        member. `options` are those of h5py's `create_dataset` (`compression="gzip"`), of pyarrow's `write_table`, of
-        Arrow's `IpcWriteOptions`.
+        `.bin`), `.zarr`, `.h5` (or `.hdf5`), `.parquet`, `.arrow` (or `.feather`), `.tif` (of bands, y and x).
+        `manifest` is a name in the folder of the shards (not of Zarr, TIFF and `.npz`); None: none is written. `name`
+        is that of the dataset, the column, or the member. `options` are those of h5py's `create_dataset`
+        (`compression="gzip"`), of pyarrow's `write_table`, of Arrow's `IpcWriteOptions`, of `penstock.save` for TIFF.
 
         Shards of the same pattern and of higher numbers, which an earlier run left, are removed at the end."""
         self._names = _Names.of(pattern)
@@ -118,7 +118,7 @@ class ShardWriter:
         self.suffix = os.path.splitext(self.pattern)[1].lower()
         if self.suffix not in _WRITERS:
             raise _make(UnsupportedError, f"shards are written as {', '.join(_WRITERS)}, not as '{self.suffix}'")
-        if options and self.suffix not in (*_HDF5, *_TABLES):
+        if options and self.suffix not in (*_HDF5, *_TABLES, *_TIFF):
             raise _make(InvalidArgumentError, f"{self.suffix} files take no option {next(iter(options))!r}")
         if not isinstance(name, str) or not name:
             raise _make(InvalidArgumentError, f"name is that of a dataset, a column or a member, not {name!r}")
@@ -161,7 +161,7 @@ class ShardWriter:
         dtype, trailing = self._like
         if self.suffix in (".raw", ".bin"):
             self._write_sidecars(dtype, trailing)
-        if self.manifest is not None and self.suffix not in (".zarr", ".npz"):
+        if self.manifest is not None and self.suffix not in (".zarr", ".npz", *_TIFF):
             manifest = os.path.join(self._names.folder, self.manifest)
             if self.suffix in (*_HDF5, *_TABLES):
                 self._index().save(manifest)
@@ -250,6 +250,18 @@ def _write_zarr(path: str, made: npt.NDArray[Any], _name: str, _options: dict[st
     from penstock._create import save
 
     save(path, made)
+    return 0
+
+
+def _write_tiff(path: str, made: npt.NDArray[Any], _name: str, options: dict[str, Any]) -> int:
+    from penstock._create import save
+
+    if made.ndim != 3 or not made.size:
+        raise _make(UnsupportedError, f"TIFF shards are (band, y, x) with at least one pixel, not {made.shape}")
+    try:
+        save(path, made, **options)
+    except TypeError as error:
+        raise _make(InvalidArgumentError, f"TIFF does not take {options}: {error}") from error
     return 0
 
 
@@ -354,6 +366,7 @@ def _write_arrow(path: str, made: npt.NDArray[Any], name: str, options: dict[str
 
 _PLAIN = (".npy", ".raw", ".bin")
 _HDF5 = (".h5", ".hdf5")
+_TIFF = (".tif", ".tiff")
 _TABLES = (".parquet", ".arrow", ".feather")
 _WRITERS: dict[str, Callable[[str, npt.NDArray[Any], str, dict[str, Any]], int]] = {
     ".npy": _write_npy,
@@ -361,6 +374,8 @@ _WRITERS: dict[str, Callable[[str, npt.NDArray[Any], str, dict[str, Any]], int]]
     ".raw": _write_raw,
     ".bin": _write_raw,
     ".zarr": _write_zarr,
+    ".tif": _write_tiff,
+    ".tiff": _write_tiff,
     ".h5": _write_hdf5,
     ".hdf5": _write_hdf5,
     ".parquet": _write_parquet,

@@ -63,6 +63,19 @@ def test_names_of_members(tmp_path: Path) -> None:
         )
 
 
+def test_shards_that_are_tiffs(tmp_path: Path) -> None:
+    values = np.arange(5 * 40 * 33, dtype="u2").reshape(5, 40, 33)
+    ps.save_shards(values + 1, tmp_path / "t_{}.tif", rows=1)
+    paths = ps.save_shards(values, tmp_path / "t_{}.tif", rows=2, compress="deflate")
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [os.path.basename(path) for path in paths]
+    np.testing.assert_array_equal(ps.open_shards(str(tmp_path / "t_*.tif"))[...], values)
+    with pytest.raises(ps.UnsupportedError, match=r"\(band, y, x\)"):
+        ps.save_shards(VALUES, tmp_path / "u_{}.tif", rows=2)
+    with pytest.raises(ps.InvalidArgumentError, match="bogus"):
+        ps.save_shards(values, tmp_path / "u_{}.tif", rows=2, bogus=1)
+    assert not list(tmp_path.glob("u_*"))
+
+
 def test_what_fails_removes_nothing(tmp_path: Path) -> None:
     ps.save_shards(VALUES, tmp_path / "q_{}.npy", rows=1)
     writer = ps.ShardWriter(tmp_path / "q_{}.npy")
