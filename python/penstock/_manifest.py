@@ -150,7 +150,7 @@ def open_bytes(
     if document.get("kind") == "tables":
         from penstock._tabular_shards import open_saved
 
-        return open_saved(document, path, context, missing)
+        return open_saved(document, path, context, missing, storage_options)
     if document.get("kind") != "references":
         raise _make(UnsupportedError, f"a manifest of {document.get('kind')!r} is not opened by its path alone")
     try:

@@ -155,7 +155,8 @@ class Files:
         if known is not None:
             return known
         if "://" in first:
-            return "hdf5" if suffixes <= set(_HDF5) else "other"
+            kinds = {"hdf5": set(_HDF5), "parquet": {".parquet", ".arrow", ".feather"}}
+            return next((kind for kind, known in kinds.items() if suffixes <= known), "other")
         if len(suffixes) > 1 and not suffixes <= set(_HDF5):
             return "other"
         from penstock._single_file import kind_of, local_file

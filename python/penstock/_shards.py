@@ -300,12 +300,10 @@ def _open_others(
     else:
         from penstock._tabular_shards import open_tables
 
-        if any("://" in path for path in paths):
-            raise _make(UnsupportedError, "Parquet and Arrow files are read from this machine's files only")
         if axis != 0:
             raise _make(InvalidArgumentError, f"tables are joined along their rows: axis is 0, not {axis}")
         columns, nulls, wanted_dtype = arguments
-        made = open_tables(paths, columns, nulls, wanted_dtype, context)
+        made = open_tables(paths, columns, nulls, wanted_dtype, context, None, storage_options)
     if manifest is not None:
         from penstock._manifest import save_manifest as save
 

@@ -241,14 +241,30 @@ def _flat(array: Any, of: Column) -> npt.NDArray[Any]:
     return found if stored == of.dtype else found.astype("<i8").view(of.dtype)
 
 
-def batches_of(target: Any) -> Batches:
-    """The row groups of a file, or of its bytes."""
+def remote_file(uri: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:
+    """The fsspec file system of a URI, and the path within it."""
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError as error:
+        raise _make(UnsupportedError, f"opening '{uri}' needs the Python package fsspec") from error
+    made: tuple[Any, str] = url_to_fs(uri, **dict(storage_options or {}))
+    return made
+
+
+def batches_of(target: Any, storage_options: Mapping[str, Any] | None = None) -> Batches:
+    """The row groups of a file (also at a URI that fsspec opens), or of its bytes."""
     pa = import_pyarrow()
     if isinstance(target, bytes):
         head = target[:8]
 
         def source() -> Any:
             return pa.BufferReader(target)
+    elif "://" in target:
+        filesystem, place = remote_file(target, storage_options)
+        head = filesystem.cat_file(place, 0, 8)
+
+        def source() -> Any:
+            return pa.PythonFile(filesystem.open(place, "rb"), mode="r")
     else:
         with open(target, "rb") as stream:
             head = stream.read(8)

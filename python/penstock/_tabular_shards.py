@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import threading
+import zlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +21,21 @@ from penstock import _core
 from penstock._adapters import ObjectAdapter
 from penstock._context import Context
 from penstock._errors import ConflictError, CorruptDataError, Error, UnsupportedError, _make
+from penstock._place import to_reopen
 from penstock._references import Described, Joined, Object, ReferencedArray, open_described, pack_table
 from penstock._shard_files import describe_all, refuse_others
-from penstock._tabular import Batches, BatchStore, Choice, Column, batches_of, data_type, fill_value, import_pyarrow
+from penstock._stores import remote_stamp
+from penstock._tabular import (
+    Batches,
+    BatchStore,
+    Choice,
+    Column,
+    batches_of,
+    data_type,
+    fill_value,
+    import_pyarrow,
+    remote_file,
+)
 
 # Open files that are kept, of each array.
 _OPEN_FILES = 32
@@ -38,6 +51,11 @@ class Table:
     stamp: tuple[int, int]  # size and time of change
     crc32c: int | None = None
     there: bool = True  # where not, its rows are the fill value
+    storage_options: dict[str, Any] | None = None  # where the path is a remote URI
+
+    def now(self) -> tuple[int, int] | None:
+        """What `stamp` would be now; None: the file is gone."""
+        return _stamp(self.path, self.storage_options)
 
 
 class ManyBatches(Batches):
@@ -70,7 +88,7 @@ class ManyBatches(Batches):
             if found is not None:
                 self._open.move_to_end(file)
                 return found
-        made = batches_of(self.tables[file].path)
+        made = batches_of(self.tables[file].path, self.tables[file].storage_options)
         if made.rows != self.tables[file].rows:
             raise _changed(self.tables[file])
         with self._lock:
@@ -80,7 +98,13 @@ class ManyBatches(Batches):
         return made
 
 
-def _stamp(path: str) -> tuple[int, int] | None:
+def _stamp(path: str, storage_options: Mapping[str, Any] | None = None) -> tuple[int, int] | None:
+    """Size and time of change; of what is remote two numbers that change with its size and tag. None: it is gone."""
+    if "://" in path:
+        filesystem, place = remote_file(path, storage_options)
+        filesystem.invalidate_cache()
+        said = remote_stamp(filesystem, place)
+        return None if said == "gone" else (len(said or ""), zlib.crc32((said or "").encode()))
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -89,13 +113,13 @@ def _stamp(path: str) -> tuple[int, int] | None:
 
 
 def _changed(table: Table) -> Error:
-    how = "has changed" if os.path.exists(table.path) else "is gone"
+    how = "is gone" if table.now() is None else "has changed"
     return _make(ConflictError, f"'{table.path}' {how} since the array was opened")
 
 
 def check_unchanged(table: Table) -> None:
     """Raises `ConflictError` where the file is another than its footer was read from."""
-    if _stamp(table.path) != table.stamp:
+    if table.now() != table.stamp:
         raise _changed(table)
 
 
@@ -119,7 +143,7 @@ class JoinedTables(ReferencedArray):
 
     def changed(self) -> bool:
         """Whether one of the files is gone or another than its footer was read from."""
-        return any(_stamp(each.path) != each.stamp for each in self.tables)
+        return any(each.now() != each.stamp for each in self.tables)
 
     def document(self, folder: str | None) -> dict[str, Any]:
         """What a manifest in `folder` says of it; None: whole paths."""
@@ -151,6 +175,8 @@ class JoinedTables(ReferencedArray):
         write_atomically(name, [text.encode() + b"\n"])
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if any("://" in each.path and to_reopen(each.path, each.storage_options) is None for each in self.tables):
+            raise TypeError(f"cannot pickle {self!r}: its URIs say too much, or too little, to be opened elsewhere")
         return _again, (self.tables, self.choice)
 
 
@@ -161,24 +187,27 @@ def open_tables(
     dtype: npt.DTypeLike | None,
     context: Context,
     checksums: Mapping[str, int] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> JoinedTables:
     """The chosen columns of all files, one file behind the other."""
     pa = import_pyarrow()
 
     def look(path: str) -> tuple[Table, Choice]:
-        before = _stamp(path)
+        options = dict(storage_options or {}) if "://" in path else None
+        before = _stamp(path, options)
         try:
-            batches = batches_of(path)
+            batches = batches_of(path, options)
             choice = Choice.of(batches.schema, columns, nulls, dtype)
         except (OSError, EOFError, pa.ArrowException, KeyError, ValueError) as error:
             if isinstance(error, Error):
                 raise
             raise _make(CorruptDataError, f"pyarrow cannot read the file: {error}") from error
-        if before is None or _stamp(path) != before:
+        if before is None or _stamp(path, options) != before:
             raise _make(ConflictError, "the file changed while its footer was read")
-        return Table(path, list(batches.rows), before, (checksums or {}).get(path)), choice
+        sum_ = (checksums or {}).get(path)
+        return Table(path, list(batches.rows), before, sum_, storage_options=options), choice
 
-    paths = [os.path.abspath(path) for path in files]
+    paths = [path if "://" in path else os.path.abspath(path) for path in files]
     found = describe_all(paths, [partial(look, path) for path in paths])
     choices = [choice for _, choice in found]
     shapes = [(sum(table.rows), *choice.trailing) for table, choice in found]
@@ -217,7 +246,8 @@ def _opened(tables: list[Table], choice: Choice, context: Context) -> JoinedTabl
         "attributes": {"columns": [each.name for each in choice.columns]} if choice.joined else {},
     }
     first, last = tables[0].path, os.path.basename(tables[-1].path)
-    uri = f"file://{first}" if len(tables) == 1 else f"file://{first} ... {last}"
+    first = first if "://" in first else f"file://{first}"
+    uri = first if len(tables) == 1 else f"{first} ... {last}"
     adapter = _core.object_store(ObjectAdapter(store), uri, False)
     cells = len(rows) if 0 not in trailing else 0
     listed = np.array([n for n, i in enumerate(used[:cells]) if batches.there[i]], np.uint64)
@@ -242,7 +272,13 @@ def _again(tables: list[Table], choice: Choice) -> JoinedTables:
     return _opened(tables, choice, current_context())
 
 
-def open_saved(document: dict[str, Any], path: str, context: Context, missing: str = "error") -> JoinedTables:
+def open_saved(
+    document: dict[str, Any],
+    path: str,
+    context: Context,
+    missing: str = "error",
+    storage_options: Mapping[str, Any] | None = None,
+) -> JoinedTables:
     """The array of a manifest that `JoinedTables.save` wrote. No footer is read; "fill" looks for the files."""
     from penstock._manifest import known_shards
 
@@ -257,8 +293,9 @@ def open_saved(document: dict[str, Any], path: str, context: Context, missing: s
         ]
         if not columns or not tables or any(n < 0 for table in tables for n in table.rows):
             raise ValueError("no columns, or no files")
-        for table in tables if missing == "fill" else ():
-            table.there = os.path.exists(table.path)
+        for table in tables:
+            table.storage_options = dict(storage_options or {}) if "://" in table.path else None
+            table.there = missing != "fill" or table.now() is not None
         return _opened(tables, choice, context)
     except Error:
         raise

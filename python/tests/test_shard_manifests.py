@@ -308,3 +308,33 @@ def test_remote_hdf5_shards_are_pickled_and_their_manifests_notice_changes(memor
     cached = ps.open_shards("memory://shards/a_*.h5", dataset="x", manifest=tmp_path / "m")
     np.testing.assert_array_equal(cached[4:8], VALUES[4:8] + 1)
     np.testing.assert_array_equal(ps.open_shards(tmp_path / "m")[4:8], VALUES[4:8] + 1)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_remote_tables(memory: Any, tmp_path: Path, suffix: str) -> None:
+    pytest.importorskip("pyarrow")
+    for path in ps.save_shards(VALUES, tmp_path / f"a_{{}}{suffix}", rows=4):
+        memory.pipe_file(f"/shards/{os.path.basename(path)}", Path(path).read_bytes())
+    pattern = f"memory://shards/a_*{suffix}"
+    a = ps.open_shards(pattern, column="x", manifest=tmp_path / "m")
+    np.testing.assert_array_equal(a[...], VALUES)
+    np.testing.assert_array_equal(a[3:9, ::2], VALUES[3:9, ::2])
+    for again in (
+        pickle.loads(pickle.dumps(a)),
+        ps.open(tmp_path / "m"),
+        ps.open_shards("memory://shards", column="x"),
+    ):
+        np.testing.assert_array_equal(again[...], VALUES)
+    ps.save_shards(VALUES + 1, tmp_path / f"a_{{}}{suffix}", rows=4)
+    memory.pipe_file(f"/shards/a_1{suffix}", (tmp_path / f"a_1{suffix}").read_bytes())
+    for stale in (a, ps.open(tmp_path / "m")):
+        with pytest.raises(ps.ConflictError, match=rf"a_1\{suffix}' has changed"):
+            stale[...]
+    cached = ps.open_shards(pattern, column="x", manifest=tmp_path / "m")
+    np.testing.assert_array_equal(cached[4:8], VALUES[4:8] + 1)
+    memory.rm_file(f"/shards/a_1{suffix}")
+    with pytest.raises(ps.ConflictError, match="is gone"):
+        ps.open(tmp_path / "m")[...]
+    assert (ps.open(tmp_path / "m", missing="fill")[4:8] == 0).all()
+    with pytest.raises(ps.InvalidArgumentError, match="axis is 0"):
+        ps.open_shards(pattern, column="x", axis=1, holes="allow")
