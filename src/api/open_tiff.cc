@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
-#include <cstring>
-#include <limits>
 
 #include "api/array_state.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
 #include "format/tiff/tiff_layout.h"
+#include "format/tiff/tiff_nodata.h"
 #include "format/tiff/tiff_parser.h"
 
 namespace penstock::inline v0 {
@@ -80,59 +78,6 @@ class header_reader {
   version seen_;
   std::uint64_t last_end_ = 0, ahead_ = kFirstRead;
 };
-
-template <class T>
-void put_item(std::vector<std::byte>& out, double value) {
-  T item{};
-  if constexpr (std::is_floating_point_v<T>) {
-    item = static_cast<T>(value);
-  } else {
-    const bool fits = value == std::floor(value) && value >= static_cast<double>(std::numeric_limits<T>::lowest()) &&
-                      value < std::ldexp(1.0, std::numeric_limits<T>::digits);
-    if (!fits) return;
-    item = static_cast<T>(value);
-  }
-  std::memcpy(out.data(), &item, sizeof(item));
-}
-
-// What tiles that were never written are: nodata where the type has that value, else 0.
-std::vector<std::byte> fill_of(const dtype& type, const std::optional<double>& nodata, bool mask) {
-  std::vector<std::byte> out(type.item_bytes());
-  if (!nodata || mask) return out;
-  const bool is_signed = type.kind() == dtype_kind::signed_integer;
-  if (type.kind() == dtype_kind::complex) {
-    if (type.bits() == 64) put_item<float>(out, *nodata);
-    if (type.bits() == 128) put_item<double>(out, *nodata);
-    return out;
-  }
-  if (type.kind() == dtype_kind::floating) {
-    if (type.bits() == 32) put_item<float>(out, *nodata);
-    if (type.bits() == 64) put_item<double>(out, *nodata);
-    if (type.bits() == 16 && std::isnan(*nodata)) out[__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 0 : 1] = std::byte{0x7e};
-    return out;
-  }
-  switch (type.bits()) {
-    case 8:
-      is_signed ? put_item<std::int8_t>(out, *nodata) : put_item<std::uint8_t>(out, *nodata);
-      break;
-    case 16:
-      is_signed ? put_item<std::int16_t>(out, *nodata) : put_item<std::uint16_t>(out, *nodata);
-      break;
-    case 32:
-      is_signed ? put_item<std::int32_t>(out, *nodata) : put_item<std::uint32_t>(out, *nodata);
-      break;
-    default:
-      is_signed ? put_item<std::int64_t>(out, *nodata) : put_item<std::uint64_t>(out, *nodata);
-  }
-  return out;
-}
-
-std::string fill_json(const std::optional<double>& nodata) {
-  if (!nodata) return "0";
-  if (std::isnan(*nodata)) return "\"NaN\"";
-  if (std::isinf(*nodata)) return *nodata > 0 ? "\"Infinity\"" : "\"-Infinity\"";
-  return fmt::format("{}", *nodata);
-}
 
 /// One image of a file: where it is described, and what was read of the file.
 struct found_image {
@@ -250,8 +195,9 @@ result<array> make_array(const node_place& at, tiff_options options, found_image
   out->shape = layout->shape();
   out->chunks = layout->chunks();
   out->type = layout->type();
-  out->fill_value = fill_of(out->type, image.nodata, options.mask);
-  out->fill_value_json = fill_json(image.nodata);
+  tiff_fill fill = fill_of_nodata(options.mask ? std::string_view() : image.nodata, out->type);
+  out->fill_value = std::move(fill.item);
+  out->fill_value_json = std::move(fill.json);
   out->attributes_json = "{}";
   out->codecs_json = fmt::format(R"([{{"name": "tiff", "configuration": {{"compression": "{}", "predictor": {}}}}}])",
                                  compression_name(image.compression), image.predictor);

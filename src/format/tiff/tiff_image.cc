@@ -74,18 +74,48 @@ tiff_array array_of(const tiff_directory& directory, tiff_id id) noexcept {
   return {entry->offset, entry->count, width};
 }
 
-std::optional<double> nodata_of(const tiff_tag* tag) {
-  if (tag == nullptr || tag->value.empty()) return std::nullopt;
+std::string nodata_of(const tiff_tag* tag) {
+  if (tag == nullptr) return {};
   std::string text(reinterpret_cast<const char*>(tag->value.data()), tag->value.size());
   text.resize(std::min(text.find('\0'), text.size()));
   const std::size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string::npos) return std::nullopt;
-  text.erase(0, begin);
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const char* const first = text.data() + (text[0] == '+' ? 1 : 0);
-  if (std::from_chars(first, end, value).ec == std::errc()) return value;
-  return std::nullopt;
+  if (begin == std::string::npos) return {};
+  text.erase(0, begin + (text[begin] == '+' ? 1 : 0));
+  return text;
+}
+
+/// The number, or the largest one where it is larger: nothing known has that.
+template <class T>
+T at_most(std::uint64_t number) noexcept {
+  return static_cast<T>(std::min<std::uint64_t>(number, std::numeric_limits<T>::max()));
+}
+
+/// The compression knows nothing of what its bytes are.
+bool is_of_samples(tiff_compression compression) noexcept {
+  switch (compression) {
+    case tiff_compression::none:
+    case tiff_compression::packbits:
+    case tiff_compression::lzw:
+    case tiff_compression::adobe_deflate:
+    case tiff_compression::deflate:
+    case tiff_compression::zstd:
+    case tiff_compression::lzma:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// JPEG's streams become RGB, and others know their colours; but luminance and chroma as plain samples stay what they
+/// are, and lie in blocks of pixels where the chroma is coarser. Source: TIFF 6.0, section 21.
+result<> check_colors(const tiff_image& image) {
+  constexpr std::uint64_t kYCbCr = 6;
+  const auto compression = static_cast<tiff_compression>(image.compression);
+  if (image.photometric != kYCbCr || image.samples < 3) return {};
+  if (!is_of_samples(compression) && compression != tiff_compression::lerc) return {};
+  return error(errc::unsupported,
+               fmt::format("photometric YCbCr (chroma of {} x {} pixels) with compression {} is not readable",
+                           image.subsampling[0], image.subsampling[1], compression_name(image.compression)));
 }
 
 }  // namespace
@@ -179,19 +209,18 @@ result<tiff_image> tiff_image::read(const tiff_details& from, const tiff_directo
   out.bits = static_cast<std::uint32_t>(bits);
   PENSTOCK_ASSIGN(const std::uint64_t format, tags.shared(tiff_id::sample_format, "SampleFormat", 1));
   PENSTOCK_ASSIGN(out.kind, kind_of(format, bits));
-  out.compression = static_cast<std::uint16_t>(tags.integer(tiff_id::compression).value_or(1));
-  out.photometric = static_cast<std::uint16_t>(tags.integer(tiff_id::photometric).value_or(0));
+  const std::uint64_t compression = tags.integer(tiff_id::compression).value_or(1);
+  if (compression > std::numeric_limits<std::uint16_t>::max())
+    return error(errc::unsupported, fmt::format("compression {} (unknown) is not readable", compression));
+  out.compression = static_cast<std::uint16_t>(compression);
+  out.photometric = tags.integer(tiff_id::photometric).value_or(0);
   out.reversed_bits = tags.integer(tiff_id::fill_order) == std::uint64_t{2} &&
                       !is_picture(static_cast<tiff_compression>(out.compression));
   out.planar = samples > 1 && tags.integer(tiff_id::planar_configuration) == std::uint64_t{2};
   if (tags.integer(tiff_id::image_depth).value_or(1) != 1)
     return error(errc::unsupported, "volumes (ImageDepth above 1) are not readable");
   // Codecs of pictures have no predictors; writers leave the tag in.
-  constexpr tiff_compression kOfSamples[] = {
-      tiff_compression::none,    tiff_compression::packbits, tiff_compression::lzw, tiff_compression::adobe_deflate,
-      tiff_compression::deflate, tiff_compression::zstd,     tiff_compression::lzma};
-  if (std::find(std::begin(kOfSamples), std::end(kOfSamples), static_cast<tiff_compression>(out.compression)) !=
-      std::end(kOfSamples)) {
+  if (is_of_samples(static_cast<tiff_compression>(out.compression))) {
     out.predictor =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(tags.integer(tiff_id::predictor).value_or(1), 65536));
   }
@@ -221,19 +250,19 @@ result<tiff_image> tiff_image::read(const tiff_details& from, const tiff_directo
     return error(errc::corrupt_data, fmt::format("the image has no {}", out.tiled ? "TileOffsets" : "StripOffsets"));
   }
   out.nodata = nodata_of(tags.find(tiff_id::gdal_nodata));
-  if (!out.nodata) {
+  if (out.nodata.empty()) {
     for (const tiff_tag& each : from.page_tags) {
       if (each.tag == static_cast<std::uint16_t>(tiff_id::gdal_nodata)) out.nodata = nodata_of(&each);
     }
   }
   if (const tiff_tag* const tables = tags.find(tiff_id::jpeg_tables)) out.jpeg_tables = tables->value;
   for (std::uint64_t i = 0; i < 2; ++i) {
-    out.subsampling[i] = static_cast<std::uint16_t>(tags.integer(tiff_id::ycbcr_subsampling, i).value_or(2));
+    out.subsampling[i] = at_most<std::uint16_t>(tags.integer(tiff_id::ycbcr_subsampling, i).value_or(2));
   }
+  PENSTOCK_TRY(check_colors(out));
   const bool fax3 = out.compression == static_cast<std::uint16_t>(tiff_compression::ccitt_fax3);
-  out.fax_options =
-      static_cast<std::uint32_t>(tags.integer(fax3 ? tiff_id::t4_options : tiff_id::t6_options).value_or(0));
-  out.lerc_compression = static_cast<std::uint32_t>(tags.integer(tiff_id::lerc_parameters, 1).value_or(0));
+  out.fax_options = at_most<std::uint32_t>(tags.integer(fax3 ? tiff_id::t4_options : tiff_id::t6_options).value_or(0));
+  out.lerc_compression = at_most<std::uint32_t>(tags.integer(tiff_id::lerc_parameters, 1).value_or(0));
   return out;
 }
 

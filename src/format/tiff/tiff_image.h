@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -53,13 +54,14 @@ struct tiff_image {
   std::uint64_t width = 0, height = 0;
   std::uint32_t samples = 1, bits = 1;
   sample_kind kind = sample_kind::unsigned_integer;
-  std::uint16_t compression = 1, photometric = 0;
+  std::uint16_t compression = 1;
+  std::uint64_t photometric = 0;
   std::uint32_t predictor = 1;
   bool planar = false, tiled = false, reversed_bits = false, big_endian = false;
   bool mask = false;                              ///< is read as 0 and 255
   std::uint64_t cell_width = 0, cell_height = 0;  ///< of a tile, or of a strip
   tiff_array offsets, byte_counts;
-  std::optional<double> nodata;
+  std::string nodata;  ///< as the file writes it: empty where it says nothing
   std::vector<std::byte> jpeg_tables;
   std::uint16_t subsampling[2] = {2, 2};  ///< of chroma, across and down
   std::uint32_t fax_options = 0;          ///< T4Options or T6Options
