@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import struct
+import subprocess
+import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -74,3 +79,67 @@ def test_numbers_of_colour_models_are_not_cut():
     array = ps.open(tiff_of(image(8, 8, 3) | {262: tag(4, 65536 + 6)}, data))
     np.testing.assert_array_equal(array[...], np.moveaxis(np.frombuffer(data, "u1").reshape(8, 8, 3), -1, 0))
     assert array.photometric == str(65536 + 6)
+
+
+def overlapping(directories: int, entries: int, *, sub: bool = False) -> bytes:
+    """Directories that begin some bytes behind each other, each an overview of the first."""
+    first = image(8, 8) | {279: tag(4, 64), 273: tag(4, 8)}
+    step = 24  # bytes from one to the next: its count and its first entry
+    starts = [4096 + step * i for i in range(directories)]
+    if sub:
+        first[330] = tag(4, *starts)
+    out = bytearray(tiff_of(first, bytes(range(64))).ljust(4096, b"\0"))
+    assert len(out) == 4096
+    body = bytearray(step * directories + 2 + 12 * entries + 4)
+    for i in range(directories):
+        struct.pack_into("<HHHII", body, step * i, entries, 254, 4, 1, 1)
+    out += body
+    if not sub:
+        at = struct.unpack_from("<I", out, 4)[0]
+        struct.pack_into("<I", out, at + 2 + 12 * len(first), starts[0])
+        for i in range(directories):  # where each one's next one is: behind all of its entries
+            end = starts[i] + 2 + 12 * entries
+            struct.pack_into("<I", out, end, starts[(i + 1) % directories])
+    return bytes(out)
+
+
+@pytest.mark.parametrize("sub", [False, True], ids=["chain", "SubIFDs"])
+def test_directories_over_each_other_take_bounded_time_and_memory(tmp_path, sub):
+    """Under a megabyte of file, 65,535 entries in each of its directories."""
+    path = tmp_path / "x.tif"
+    path.write_bytes(overlapping(250 if sub else 400, 65535, sub=sub))
+    assert path.stat().st_size < 1 << 20
+    program = (
+        "import json, resource, sys, time, penstock as ps\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
+        "before, start = peak(), time.perf_counter()\n"
+        "a = ps.open(sys.argv[1])\n"
+        "print(json.dumps([peak() - before, time.perf_counter() - start, a[0].tolist()]))\n"
+    )
+    made = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True, timeout=60)
+    grown, seconds, values = json.loads(made.stdout)
+    assert values == np.arange(64).reshape(8, 8).tolist(), "the first image is whole"
+    assert grown < 32 << 20
+    assert seconds < 1
+
+
+def test_a_page_behind_directories_over_each_other_is_refused():
+    data = overlapping(400, 65535)
+    begin = time.perf_counter()
+    with pytest.raises(ps.CorruptDataError, match="over each other"):
+        ps.open(data, ifd=300)
+    assert time.perf_counter() - begin < 2
+
+
+def test_values_over_each_other_are_left_out():
+    """A hundred tags of the same fifteen megabytes."""
+    tags = image(8, 8) | {279: tag(4, 64), 273: tag(4, 8)}
+    data = bytearray(tiff_of(tags | {60000 + i: tag(7, b"abcde") for i in range(100)}, bytes(64)))
+    large = 15 << 20
+    at = struct.unpack_from("<I", data, 4)[0]
+    for i in range(struct.unpack_from("<H", data, at)[0]):
+        if struct.unpack_from("<H", data, at + 2 + 12 * i)[0] >= 60000:
+            struct.pack_into("<I", data, at + 2 + 12 * i + 4, large)
+    array = ps.open(bytes(data) + bytes(large))
+    held = sum(len(value) for value in array.tags.values() if isinstance(value, bytes))
+    assert large <= held <= 2 * len(data) + 2 * large + (64 << 10)

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::uint64_t kFirstRead = std::uint64_t{16} << 10;
 constexpr std::uint64_t kLongestReadAhead = std::uint64_t{1} << 20;
+/// More, and more than four times the file, is read of no file whose directories stand one behind the other.
+constexpr std::uint64_t kMostRead = std::uint64_t{64} << 20;
 /// More headers than any file has.
 constexpr unsigned kMaxReads = 1U << 20;
 
@@ -52,6 +54,10 @@ class header_reader {
       length = std::min(length, file_.size() - range.offset);
     }
     const byte_range wanted{range.offset, std::max(length, range.length), false};
+    read_bytes_ += wanted.length;
+    if (read_bytes_ > kMostRead && read_bytes_ / 4 > file_.size())
+      return error(errc::corrupt_data,
+                   fmt::format("the TIFF's directories lead through its {} bytes again and again", file_.size()));
     auto read = read_and_wait(*from_, key_, wanted, wanted.length, &seen_);
     if (!read.ok()) {
       if (read.error().code() == errc::version_changed)
@@ -76,7 +82,7 @@ class header_reader {
   std::string key_;
   tiff_file_view file_;
   version seen_;
-  std::uint64_t last_end_ = 0, ahead_ = kFirstRead;
+  std::uint64_t last_end_ = 0, ahead_ = kFirstRead, read_bytes_ = 0;
 };
 
 /// One image of a file: where it is described, and what was read of the file.

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
@@ -11,7 +12,7 @@
 namespace penstock::inline v0 {
 
 /// The pieces of a file that were read so far. A parser asks for a range; who owns the view reads what is missing and
-/// lets the parser go on.
+/// lets the parser go on. The file's first piece and the last ones are kept: at least eight, and those of 32 MiB.
 class tiff_file_view {
  public:
   /// \param size  Of the whole file; byte_range::kAll where it is not known.
@@ -32,7 +33,8 @@ class tiff_file_view {
     std::vector<std::byte> bytes;
   };
   std::uint64_t size_ = byte_range::kAll;
-  std::vector<piece> pieces_;
+  std::deque<piece> pieces_;
+  std::uint64_t held_ = 0;  // bytes of all but the first
 };
 
 }  // namespace penstock::inline v0

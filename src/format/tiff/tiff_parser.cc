@@ -16,12 +16,20 @@ constexpr std::uint64_t kMaxSubDirectories = 256;
 /// Longer values (but those of tile arrays) are left out.
 constexpr std::uint64_t kMaxValueBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMaxAllValueBytes = std::uint64_t{64} << 20;
+/// More than a million directories of real files have.
+constexpr std::uint64_t kMaxDirectoryBytes = std::uint64_t{1} << 30;
 constexpr std::string_view kStructure = "GDAL_STRUCTURAL_METADATA_SIZE=";
 
 bool is_tile_array(std::uint16_t tag) noexcept {
   const auto id = static_cast<tiff_id>(tag);
   return id == tiff_id::strip_offsets || id == tiff_id::strip_byte_counts || id == tiff_id::tile_offsets ||
          id == tiff_id::tile_byte_counts;
+}
+
+/// What a file of this size can have of something that should lie nowhere twice: generously, with an upper bound.
+std::uint64_t allowed_bytes(const tiff_file_view& file, std::uint64_t at_most) noexcept {
+  constexpr std::uint64_t kAlways = std::uint64_t{64} << 10;
+  return file.size() >= at_most / 2 ? at_most : std::min(at_most, 2 * file.size() + kAlways);
 }
 
 error beyond(const char* what, std::uint64_t offset, std::uint64_t length, std::uint64_t size) {
@@ -147,6 +155,7 @@ result<std::optional<byte_range>> tiff_parser::read_directory(const tiff_file_vi
   // Some files end with their last directory's entries.
   next = link == nullptr ? 0 : big ? tiff_number<std::uint64_t>(link, swap) : tiff_number<std::uint32_t>(link, swap);
   out.offset = offset;
+  out.bytes = count_bytes + entries + next_bytes;
   out.entries.clear();
   out.entries.reserve(count);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -186,6 +195,13 @@ std::optional<std::uint64_t> tiff_parser::integer(const tiff_file_view& file, co
   return tiff_integer({at, width}, entry->type, 0, details_.big_endian);
 }
 
+result<> tiff_parser::charge(const tiff_file_view& file, const tiff_directory& read) {
+  directory_bytes_ += read.bytes;
+  if (directory_bytes_ <= allowed_bytes(file, kMaxDirectoryBytes)) return {};
+  return error(errc::corrupt_data, fmt::format("directories of {} bytes in a file of {}: they lie over each other",
+                                               directory_bytes_, file.size()));
+}
+
 result<std::optional<byte_range>> tiff_parser::summarise(const tiff_file_view& file, const tiff_directory& from,
                                                          summary& out) {
   need missing;
@@ -220,6 +236,12 @@ result<std::optional<byte_range>> tiff_parser::follow_chain(const tiff_file_view
     if (*read) return *read;
     PENSTOCK_ASSIGN(const need missing, summarise(file, here, short_form));
     if (missing) return missing;
+    auto charged = charge(file, here);
+    if (!charged.ok()) {
+      broken_.emplace(std::move(charged).error());
+      next_ = 0;
+      break;
+    }
     seen_.insert(next_);
     if (chain_.size() == kMaxDirectories)
       return error(errc::unsupported, fmt::format("a TIFF with more than {} directories", kMaxDirectories));
@@ -266,6 +288,10 @@ result<std::optional<byte_range>> tiff_parser::read_sub_directories(const tiff_f
     if (*read) return *read;
     PENSTOCK_ASSIGN(const need missing, summarise(file, here, short_form));
     if (missing) return missing;
+    if (!charge(file, here).ok()) {
+      sub_offsets_.resize(sub_.size());
+      break;
+    }
     sub_.push_back(short_form);
   }
   return need();
@@ -312,12 +338,14 @@ result<> tiff_parser::choose() {
 
 result<std::optional<byte_range>> tiff_parser::read_values(const tiff_file_view& file, const tiff_directory& from,
                                                            std::vector<tiff_tag>& out) {
+  const std::uint64_t allowed = allowed_bytes(file, kMaxAllValueBytes);
   std::uint64_t total = 0;
   for (const tiff_tag& each : out) total += each.value.size();
   for (; next_value_ < from.entries.size(); ++next_value_) {
     const tiff_entry& entry = from.entries[next_value_];
     tiff_tag tag{entry.tag, entry.type, entry.count, {}};
-    if (!is_tile_array(entry.tag) && entry.bytes <= kMaxValueBytes && total + entry.bytes <= kMaxAllValueBytes) {
+    const bool is_short = entry.bytes <= kMaxValueBytes && total + entry.bytes <= allowed;
+    if (!is_tile_array(entry.tag) && is_short) {
       const std::byte* const at = file.find(entry.offset, entry.bytes);
       if (at != nullptr) {
         tag.value.assign(at, at + entry.bytes);

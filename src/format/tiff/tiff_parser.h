@@ -17,8 +17,9 @@ namespace penstock::inline v0 {
 /// Finds one image in a TIFF and reads its tags. Performs no I/O: it asks for ranges until it has what it needs.
 ///
 /// Only as much of the chain of directories is followed as the image and its page's overviews and masks need. A chain
-/// that leads back to where it was ends there; a damaged part of it is an error only for who wants what lies behind.
-/// Source: TIFF 6.0; "The BigTIFF file format" (awaresystems); GDAL's page on Cloud Optimized GeoTIFF.
+/// that leads back to where it was ends there; a damaged part of it is an error only for who wants what lies behind,
+/// and so are directories that lie over each other: together they may take twice the bytes that the file has. Source:
+/// TIFF 6.0; "The BigTIFF file format" (awaresystems); GDAL's page on Cloud Optimized GeoTIFF.
 class tiff_parser {
  public:
   explicit tiff_parser(tiff_options wanted) : wanted_(std::move(wanted)) {}
@@ -51,6 +52,7 @@ class tiff_parser {
   result<need> read_header(const tiff_file_view& file);
   result<need> read_directory(const tiff_file_view& file, std::uint64_t offset, tiff_directory& out,
                               std::uint64_t& next);
+  result<> charge(const tiff_file_view& file, const tiff_directory& read);
   result<need> summarise(const tiff_file_view& file, const tiff_directory& from, summary& out);
   result<need> follow_chain(const tiff_file_view& file);
   result<need> read_sub_directories(const tiff_file_view& file);
@@ -64,7 +66,8 @@ class tiff_parser {
   step step_ = step::header;
   std::uint64_t next_ = 0;  // of the chain; 0: it ended
   std::set<std::uint64_t> seen_;
-  std::optional<error> broken_;  // why the chain ended early
+  std::uint64_t directory_bytes_ = 0;  // of those that were read
+  std::optional<error> broken_;        // why the chain ended early
   std::vector<summary> chain_;
   std::vector<std::size_t> pages_;  // which of them are pages
   tiff_directory page_, image_;

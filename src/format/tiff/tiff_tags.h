@@ -74,6 +74,7 @@ struct tiff_entry {
 /// A directory's entries, by tag.
 struct tiff_directory {
   std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;  ///< that it takes itself, without its values
   std::vector<tiff_entry> entries;
   const tiff_entry* find(tiff_id tag) const noexcept;
 };
