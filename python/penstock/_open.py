@@ -10,6 +10,7 @@ from penstock._array import Array
 from penstock._context import Context, current_context
 from penstock._device import device_number, is_device
 from penstock._errors import InvalidArgumentError, _make
+from penstock._file_objects import contents, is_file
 from penstock._group import Group, wrap
 from penstock._place import place_of
 from penstock._shards import open_single
@@ -87,6 +88,8 @@ def open(
             InvalidArgumentError, f"mode must be r, r+ or a, it is {mode!r}: create_array and create_group make new"
         )
     context = current_context() if context is None else context
+    if is_file(target):
+        target = contents(target)
     tiff = options_of(page, level, layout, bands, mask, ifd)
     found: Array | Group | None = open_single(target, path, context, storage_options, format_options)
     if found is None:

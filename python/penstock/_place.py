@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 from penstock import _core, _remote
 from penstock._context import Context, current_context
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock._file_objects import contents, is_file
 from penstock._stores import remote_store, store_of
-from penstock._tiff import bytes_of_file, is_tiff
+from penstock._tiff import is_tiff
 
 
 def place_of(
@@ -31,8 +31,8 @@ def place_of(
                 target = remote_store(target, storage_options, error.message)
         else:
             target = remote_store(target, storage_options) or target
-    if isinstance(target, io.IOBase):
-        target = bytes_of_file(target)
+    if is_file(target):
+        target = contents(target)
     if isinstance(target, str | os.PathLike):
         store, outer = _core.find_place(os.fsencode(target))
         return store, b"/".join(part for part in (outer, inner) if part)

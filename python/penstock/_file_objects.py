@@ -1,0 +1,52 @@
+"""Open files in place of their names."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any
+
+
+def is_file(target: Any) -> bool:
+    """Something with `read` and `seek`: an open file, or what behaves as one."""
+    return callable(getattr(target, "read", None)) and callable(getattr(target, "seek", None))
+
+
+def contents(file: Any) -> bytes | str:
+    """The path of a file of this machine, or all bytes of another file object.
+
+    A name alone says nothing: members of archives have the names that they have there, compressed files those of what
+    is compressed. So only a file that the system itself opened counts, and whose name still leads to it.
+    """
+    if isinstance(file, io.TextIOWrapper):
+        file = file.buffer
+    path = _path(file)
+    if path is not None:
+        return path
+    if hasattr(file, "getvalue"):
+        return bytes(file.getvalue())
+    place = file.tell() if _can_seek(file) else None
+    if place is not None:
+        file.seek(0)
+    made = file.read()
+    if place is not None:
+        file.seek(place)
+    return bytes(made)
+
+
+def _path(file: Any) -> str | None:
+    raw = file.raw if isinstance(file, io.BufferedReader | io.BufferedRandom | io.BufferedWriter) else file
+    if not isinstance(raw, io.FileIO) or not isinstance(raw.name, str | bytes | os.PathLike):
+        return None
+    try:
+        if not isinstance(file, io.BufferedReader):
+            file.flush()
+        path = os.path.abspath(os.fsdecode(raw.name))
+        return path if os.path.samestat(os.fstat(raw.fileno()), os.stat(path)) else None
+    except (OSError, ValueError):  # deleted since, or closed
+        return None
+
+
+def _can_seek(file: Any) -> bool:
+    seekable = getattr(file, "seekable", None)
+    return not callable(seekable) or bool(seekable())
