@@ -238,6 +238,7 @@ void bind_array(nb::module_& m) {
       .def_prop_ro("_fill_value_json", [](const array_handle& self) { return to_str(self.array.fill_value_json()); })
       .def_prop_ro("_attributes_json", [](const array_handle& self) { return to_str(self.array.attributes_json()); })
       .def_prop_ro("_tiff_details", tiff_of)
+      .def("_tiff_image", tiff_image_of, nb::arg("options"))
       .def_prop_ro("_codecs_text", [](const array_handle& self) { return to_str(self.array.codecs_text()); })
       .def_prop_ro("_codecs_json", [](const array_handle& self) { return to_str(self.array.codecs_json()); })
       .def("_read", read, nb::arg("key").none(), nb::arg("threads"), nb::arg("progress").none())

@@ -37,6 +37,12 @@ nb::object tiff_of(const array_handle& self) {
   return out;
 }
 
+array_handle tiff_image_of(const array_handle& self, nb::handle options) {
+  const array from = self.array;
+  const tiff_options image = tiff_options_of(options);
+  return array_handle(call_engine([&] { return open_tiff(from, image); }));
+}
+
 tiff_options tiff_options_of(nb::handle from) {
   tiff_options out;
   const auto given = nb::borrow<nb::dict>(from);

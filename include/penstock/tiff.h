@@ -18,4 +18,9 @@ PENSTOCK_API const tiff_details* tiff_details_of(const array& from) noexcept;
 PENSTOCK_API result<array> open_tiff(std::shared_ptr<const store> from, const open_options& options,
                                      const tiff_options& image);
 
+/// Opens another image of an open one's file: of the same store, with the same context.
+/// \error As above. \error conflict  The file was replaced since `of_file` was opened.
+/// \error invalid_argument  `of_file` is no image of a TIFF.
+PENSTOCK_API result<array> open_tiff(const array& of_file, const tiff_options& image);
+
 }  // namespace penstock::inline v0

@@ -34,14 +34,10 @@ _METHODS: dict[int, tuple[str, dict[str, tuple[int, ...]]]] = {
 }
 
 
-def geo_keys(tags: Mapping[int, Any]) -> dict[int, Any]:
-    """The GeoTIFF keys by number: int, float, tuple of floats or str."""
-    directory = tags.get(34735)
-    if not isinstance(directory, tuple) or len(directory) < 4:
+def geo_keys(directory: tuple[int, ...], doubles: tuple[float, ...], text: str) -> dict[int, Any]:
+    """The GeoTIFF keys by number: int, float, tuple of floats or str; from the three tags that hold them."""
+    if len(directory) < 4:
         return {}
-    doubles = tags.get(34736, ())
-    doubles = doubles if isinstance(doubles, tuple) else (doubles,)
-    text = str(tags.get(34737, ""))
     keys: dict[int, Any] = {}
     for i in range(4, min(len(directory) - 3, 4 + 4 * directory[3]), 4):
         key, where, count, at = directory[i : i + 4]
@@ -56,9 +52,8 @@ def geo_keys(tags: Mapping[int, Any]) -> dict[int, Any]:
     return keys
 
 
-def epsg_of(tags: Mapping[int, Any]) -> int | None:
+def epsg_of(keys: Mapping[int, Any]) -> int | None:
     """The code of the projected or geographic system, where it is one of EPSG's."""
-    keys = geo_keys(tags)
     for key in (3072, 2048):
         code = keys.get(key)
         if isinstance(code, int) and 1024 <= code < _USER_DEFINED:
@@ -68,10 +63,9 @@ def epsg_of(tags: Mapping[int, Any]) -> int | None:
     return None
 
 
-def crs_of(tags: Mapping[int, Any]) -> Any:
+def crs_of(keys: Mapping[int, Any]) -> Any:
     """A `pyproj.CRS`, text where pyproj is not installed, or None where the keys name no system."""
-    keys = geo_keys(tags)
-    text = _text_of(tags, keys)
+    text = _text_of(keys)
     if text is None:
         return None
     try:
@@ -84,12 +78,12 @@ def crs_of(tags: Mapping[int, Any]) -> Any:
         return None
 
 
-def _text_of(tags: Mapping[int, Any], keys: Mapping[int, Any]) -> str | None:
+def _text_of(keys: Mapping[int, Any]) -> str | None:
     for key in (1026, 3073, 2049):
         text = keys.get(key)
         if isinstance(text, str) and text.startswith(_ESRI):
             return text[len(_ESRI) :]
-    code = epsg_of(tags)
+    code = epsg_of(keys)
     if code is not None:
         vertical = keys.get(4096)
         if isinstance(vertical, int) and 1024 <= vertical < _USER_DEFINED:

@@ -250,6 +250,29 @@ result<array> open_tiff(std::shared_ptr<const store> from, const open_options& o
   return std::move(*opened);
 }
 
+result<array> open_tiff(const array& of_file, const tiff_options& image) {
+  const array_state& known = of_file.state();
+  const auto* const layout = dynamic_cast<const tiff_layout*>(known.layout.get());
+  if (layout == nullptr) return error(errc::invalid_argument, fmt::format("'{}' is no image of a TIFF", known.uri));
+  std::string name;
+  layout->key(0, name);
+  name.resize(name.size() - layout->details().side_file.size());
+  node_place at;
+  at.context = known.context;
+  at.from = known.store;
+  at.prefix = known.prefix + name + '/';
+  at.uri = known.uri;
+  at.cache_unversioned_indexes = known.caches_indexes;
+  PENSTOCK_ASSIGN(std::optional<array> opened, open_tiff(at, image));
+  if (!opened) return error(errc::not_found, fmt::format("no TIFF at '{}'", at.uri));
+  const auto& other = static_cast<const tiff_layout&>(*opened->state().layout);
+  const version before = layout->expected(0), now = other.expected(0);
+  if (other.details().side_file == layout->details().side_file && before.known() && !(before == now))
+    return error(errc::conflict, "the file was replaced since its first image was opened")
+        .note(fmt::format("opening '{}'", at.uri));
+  return std::move(*opened);
+}
+
 result<std::optional<array>> open_tiff(const node_place& at, const tiff_options& options) {
   if (at.prefix.empty()) return std::optional<array>();
   const auto note = [&] { return fmt::format("opening '{}'", at.uri); };

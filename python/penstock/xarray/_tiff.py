@@ -133,7 +133,7 @@ def _alpha_band(array: Any) -> int | None:
     """The band that says how opaque pixels are (TIFF 6.0, ExtraSamples 1 and 2)."""
     extra = array.tags.get("ExtraSamples", ())
     extra = extra if isinstance(extra, tuple) else (extra,)
-    samples = array.tags.get("SamplesPerPixel", 1)
+    samples = array._integer(277, 1)
     places = [samples - len(extra) + i for i, kind in enumerate(extra) if kind in (1, 2)]
     return places[0] if places and samples > 1 else None
 

@@ -65,11 +65,11 @@ def _image_metadata(array: Any) -> dict[str, str]:
         if isinstance(tags.get(number), str):
             made[name] = tags[number]
     for number, name in ((282, "TIFFTAG_XRESOLUTION"), (283, "TIFFTAG_YRESOLUTION")):
-        if number in tags:
+        if isinstance(tags.get(number), int | float):
             made[name] = f"{tags[number]:.8g}"
     if 282 in tags or 283 in tags or 296 in tags:
         unit = tags.get(296)
-        if unit in _RESOLUTION_UNITS:
+        if isinstance(unit, int) and unit in _RESOLUTION_UNITS:
             made["TIFFTAG_RESOLUTIONUNIT"] = _RESOLUTION_UNITS[unit]
     if _GEO_KEYS in tags:
         made["AREA_OR_POINT"] = array.area_or_point or "Area"
