@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._array import Array
-from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock._errors import InvalidArgumentError, NotFoundError, UnsupportedError, _make
 from penstock._resample import KERNELS, Taps, resample, store, taps
 
 _STRIP_ELEMENTS = 1 << 21  # source elements that are resampled at a time
@@ -52,7 +52,7 @@ def read_window(
         For pixels without a value; None: nodata, or 0.
     transform, nodata, overviews
         Where the array lies, as affine has it, (a, b, c, d, e, f); what stands for nothing; the same image in coarser
-        arrays. None: what a GeoTIFF says of itself. (The overviews of one that was opened as bytes are not looked at.)
+        arrays. None: what a GeoTIFF says of itself.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def read_window(
     rows, columns = _result_shape(shape, window)
     factors = [min(a.shape[-1] / width, a.shape[-2] / height) for height, width in _overview_shapes(a, overviews)]
     number = _level(factors, window, rows, columns, resampling)
-    level = a if number == 0 else overviews[number - 1] if overviews is not None else _opened(a, level=number)
+    level = a if number == 0 else overviews[number - 1] if overviews is not None else _overview(a, number)
     y, x = a.shape[-2] / level.shape[-2], a.shape[-1] / level.shape[-1]
     row_taps = taps(resampling, window.y / y, window.height / y / rows, rows)
     column_taps = taps(resampling, window.x / x, window.width / x / columns, columns)
@@ -86,8 +86,7 @@ def read_window(
         raise _make(
             UnsupportedError, f"values of {a.dtype} are read with resampling='nearest' only", f"array '{a.uri}'"
         )
-    masked = nodata is None and getattr(level, "has_mask", False)
-    mask = _opened(a, level=number, mask=True, bands=None) if masked else None
+    mask: Any = _image(level, mask=True, bands=[]) if nodata is None and _is_masked(level) else None
     for part, strip in _strips(row_taps, column_taps, made.size // max(1, rows * columns)):
         values, low = _source(level, strip, column_taps, threads)
         valid = None
@@ -135,6 +134,9 @@ class _Grid:
             raise _make(
                 UnsupportedError, "the image is rotated: bounds are no rectangle of its pixels", f"array '{a.uri}'"
             )
+        if not (dx and dy and all(map(math.isfinite, (dx, dy, left, top)))):
+            message = f"the array's transform {tuple(transform)[:6]} gives its pixels no place and size"
+            raise _make(InvalidArgumentError, message, f"array '{a.uri}'")
         return cls(left, top, dx, dy, (a.shape[-2], a.shape[-1]))
 
     def window(self, bounds: Sequence[float] | None) -> _Window:
@@ -159,22 +161,34 @@ def _result_shape(shape: tuple[int, int] | None, window: _Window) -> tuple[int, 
 def _overview_shapes(a: Array, overviews: Sequence[Array] | None) -> list[tuple[int, int]]:
     if overviews is not None:
         return [(each.shape[-2], each.shape[-1]) for each in overviews]
-    is_whole = (getattr(a, "_options", None) or {}).get("level", 0) == 0
-    return list(getattr(a, "overviews", ())) if is_whole and not a.uri.startswith("memory:") else []
+    return list(getattr(a, "overviews", ())[_level_of(a) :])
 
 
-def _opened(a: Any, **changed: Any) -> Array:
-    """The same file's image with other options, opened once."""
-    from penstock._open import open
+def _level_of(a: Any) -> int:
+    level: int = (getattr(a, "_options", None) or {}).get("level", 0)
+    return level
 
-    before = getattr(a, "_options", None) or {}
-    options: dict[str, Any] = {"page": before.get("page", 0), "bands": before.get("bands") or None, **changed}
-    kept = a.__dict__.setdefault("_opened_windows", {})
-    name = (options.get("level", 0), options.get("mask", False))
-    if name not in kept:
-        kept[name] = open(a.uri, storage_options=a._storage_options, **options)
-    made: Array = kept[name]
+
+def _overview(a: Any, number: int) -> Any:
+    """The overview that is `number` levels below `a`; of a mask the nearest above it that the file has."""
+    is_mask = (a._options or {}).get("mask", False)
+    for level in range(number, 0, -1):
+        try:
+            return _image(a, level=_level_of(a) + level)
+        except NotFoundError:
+            if not is_mask:
+                raise
+    return a
+
+
+def _image(a: Any, **options: Any) -> Array:
+    made: Array = a._image(**options)
     return made
+
+
+def _is_masked(level: Any) -> bool:
+    """The image has a mask, and is none itself."""
+    return getattr(level, "has_mask", False) and not (level._options or {}).get("mask", False)
 
 
 def _level(factors: list[float], window: _Window, rows: int, columns: int, resampling: str) -> int:
