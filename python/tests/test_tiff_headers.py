@@ -143,3 +143,15 @@ def test_values_over_each_other_are_left_out():
     array = ps.open(bytes(data) + bytes(large))
     held = sum(len(value) for value in array.tags.values() if isinstance(value, bytes))
     assert large <= held <= 2 * len(data) + 2 * large + (64 << 10)
+
+
+@pytest.mark.parametrize("height", [2**31 - 1, 2**32 - 1])
+def test_a_strip_of_more_rows_than_the_file_has_bytes_is_not_cut(height):
+    """Its cells would be as many as it has rows."""
+    tags = image(2**20 + 3, 7) | {257: tag(4, height), 278: tag(4, height), 273: tag(4, 8), 279: tag(4, 64)}
+    begin = time.perf_counter()
+    array = ps.open(tiff_of(tags))
+    assert array.chunks[1] == height
+    with pytest.raises(ps.CorruptDataError):
+        array[0, 0]
+    assert time.perf_counter() - begin < 1

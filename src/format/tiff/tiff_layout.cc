@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint64_t kPage = 65536;
 /// What an uncompressed strip is cut into.
 constexpr std::uint64_t kCutBytes = std::uint64_t{1} << 20;
+/// Of files of unknown size.
+constexpr std::uint64_t kMostCutBytes = std::uint64_t{1} << 44;
 
 class number_page final : public index_block {
  public:
@@ -108,7 +110,9 @@ result<> tiff_layout::add_chains(bool native_order) {
   max_ratio_ = whole.max_ratio;
   // Rows are read by themselves where nothing is in the way: an uncompressed image may be one strip.
   cell_rows_ = image_.cell_height;
-  if (!image_.tiled && !whole.compressed && image_.cell_height == image_.height)
+  std::uint64_t bytes = 0;  // what no file holds is not cut either: the number of cells is the file's to bound
+  const bool held = checked_mul(image_.height, row_bytes_, bytes) && bytes <= file_size_ && bytes <= kMostCutBytes;
+  if (!image_.tiled && !whole.compressed && image_.cell_height == image_.height && held)
     cell_rows_ = std::min(cell_rows_, std::max<std::uint64_t>(1, kCutBytes / row_bytes_));
 
   const std::uint64_t bands = bands_.size();
