@@ -12,7 +12,7 @@ from penstock._array import Array, Selection, _how_to_reopen
 from penstock._errors import InvalidArgumentError, _make
 from penstock._tiff_header import TiffHeader
 
-_FIRST_IMAGE = {"page": 0, "level": 0, "mask": False, "native_order": False, "bands": [], "ifd": None}
+FIRST_IMAGE: dict[str, Any] = {"page": 0, "level": 0, "mask": False, "native_order": False, "bands": [], "ifd": None}
 
 
 def options_of(
@@ -52,7 +52,7 @@ class TiffArray(TiffHeader, Array):
 
         `level`, `mask`, `bands`: as `open` has them; what is not given is as it is here.
         """
-        options = {**_FIRST_IMAGE, **(self._options or {}), **changed}
+        options = {**FIRST_IMAGE, **(self._options or {}), **changed}
         options["bands"] = list(options["bands"] or ())
         name = tuple(tuple(each) if isinstance(each, list) else each for each in options.values())
         kept: dict[Any, TiffArray] = self.__dict__.setdefault("_images", {})

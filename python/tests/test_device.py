@@ -62,6 +62,8 @@ print(float(a[1, 1]))
         "device_shard_cases.py",
         "device_write_cases.py",
         "device_allocator_cases.py",
+        "device_xarray_cases.py",
+        "device_tiff_cases.py",
     ],
 )
 def test_cases_against_the_fake_driver(cases: str) -> None:

@@ -33,7 +33,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         if not isinstance(filename_or_obj, str | os.PathLike):
             return False
         name = os.fspath(filename_or_obj)
-        return isinstance(name, str) and name.rstrip("/").lower().endswith(_SUFFIXES)
+        return isinstance(name, str) and name.split("?")[0].rstrip("/").lower().endswith(_SUFFIXES)
 
     def open_dataset(
         self,
@@ -63,7 +63,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         device: str | None = None,
         device_id: Any = UNSET,
     ) -> Dataset:
-        """One group of Zarr, or one image of a TIFF.
+        """One group of Zarr, or one image of a TIFF (which `group` may name within a store).
 
         What the parameters of Zarr mean stands at `xarray.open_zarr`; those of TIFF follow.
 
@@ -82,14 +82,16 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         page, level, bands
             Which image, which overview (1: the largest), which bands (from 0), as `penstock.open` has them.
         device, device_id
-            "cuda" or "cuda:1"; or 0, 1, ... and None for the current device: values are CuPy's then.
+            "cuda" or "cuda:1"; or 0, 1, ... and None for the current device: values are CuPy's then, but for indexes,
+            times and texts. Lists and points are picked on the device from the box around them.
         """
         _check_mode(mode)
         where = device_of(device, device_id)
-        if is_tiff(filename_or_obj):
+        if is_tiff(filename_or_obj, _within(group), storage_options):
             chosen = {"page": page, "level": level, "bands": bands, "storage_options": storage_options}
             return open_raster(
                 filename_or_obj,
+                _within(group),
                 options={key: value for key, value in chosen.items() if value},
                 convention=convention,
                 drop_variables=drop_variables,
@@ -100,11 +102,10 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
                 band_as_variable=band_as_variable,
                 device=where,
             )
-        if where is not None:
-            raise _make(UnsupportedError, f"Zarr in xarray is read to host memory: device is {where!r}")
         place, node = open_group(filename_or_obj, _within(group), consolidated, storage_options, zarr_format)
         return _decode(
             ZarrGroup(place, node, use_zarr_fill_value_as_mask),
+            where,
             mask_and_scale=mask_and_scale is not False,
             decode_times=decode_times,
             concat_characters=concat_characters,
@@ -124,13 +125,16 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         storage_options: dict[str, Any] | None = None,
         zarr_format: int | None = None,
         use_zarr_fill_value_as_mask: bool | None = None,
+        device: str | None = None,
+        device_id: Any = UNSET,
         **decoding: Any,
     ) -> dict[str, Dataset]:
         """A group and all below it, by path: "/", "/a", "/a/b"; where `group` is given, below that: ".", "a", "a/b"."""
         _check_mode(mode)
+        on = device_of(device, device_id)
         place, node = open_group(filename_or_obj, _within(group), consolidated, storage_options, zarr_format)
         return {
-            path: _decode(ZarrGroup(where, each, use_zarr_fill_value_as_mask), **decoding)
+            path: _decode(ZarrGroup(where, each, use_zarr_fill_value_as_mask), on, **decoding)
             for path, where, each in groups_below(place, node, "." if _within(group) else "/")
         }
 
@@ -139,8 +143,9 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         return DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
 
 
-def _decode(store: ZarrGroup, **decoding: Any) -> Dataset:
-    return StoreBackendEntrypoint().open_dataset(store, **decoding)
+def _decode(store: ZarrGroup, device: str | None, **decoding: Any) -> Dataset:
+    made = StoreBackendEntrypoint().open_dataset(store, **decoding)
+    return made if device is None else store.on_device(made, device)
 
 
 def _within(group: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,44 +34,98 @@ class Place:
         return Place(self.target, f"{self.path}/{name}" if self.path else name, options)
 
 
+@dataclass(frozen=True)
+class Decoding:
+    """What CF's conventions make of stored numbers, in xarray's order and type, on the values' own device."""
+
+    missing: tuple[Any, ...]
+    scale: Any = None
+    offset: Any = None
+
+    def apply(self, values: Any, dtype: np.dtype[Any]) -> Any:
+        """Missing values are NaN, the others multiplied by the scale and moved by the offset."""
+        made = values if values.dtype == dtype else values.astype(dtype)
+        for each in self.missing:
+            if each == each:
+                made = module_of(made).where(made != dtype.type(each), made, dtype.type(np.nan))
+        if self.scale is not None:
+            made = made * dtype.type(self.scale)
+        return made if self.offset is None else made + dtype.type(self.offset)
+
+
+def module_of(values: Any) -> Any:
+    """NumPy, or CuPy."""
+    return sys.modules[type(values).__module__.split(".")[0]]
+
+
 class LazyArray(BackendArray):
     """An array that is read when its values are asked for: all five kinds of xarray's keys at once, and no more.
 
     Reading is thread-safe and takes no lock. Pickles as its place: it is opened again where it is unpickled.
     """
 
-    def __init__(self, place: Place, array: Array, dtype: np.dtype[Any] | None = None) -> None:
-        self.place, self._array = place, array
+    def __init__(
+        self,
+        place: Place,
+        array: Array,
+        dtype: np.dtype[Any] | None = None,
+        device: str | None = None,
+        decoding: Decoding | None = None,
+    ) -> None:
+        self.place, self.device, self.decoding, self._array = place, device, decoding, array
         self.shape = array.shape
         self.dtype = array.dtype if dtype is None else dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        support, selection = kind_of(key)
-        return indexing.explicit_indexing_adapter(
-            key, self.shape, support, lambda items: self._array.read(selection(self._array, items))
-        )
+        support, selection = kind_of(key, self.device)
+
+        def get(items: Any) -> Any:
+            return self._decoded(read(self._array, selection(self._array, items), self.device))
+
+        return indexing.explicit_indexing_adapter(key, self.shape, support, get)
 
     async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
         """As `[]`, on the engine's threads; for `load_async`."""
-        support, selection = kind_of(key)
+        support, selection = kind_of(key, self.device)
 
-        async def read(items: Any) -> Any:
-            return await self._array.read_async(selection(self._array, items))
+        async def get(items: Any) -> Any:
+            return self._decoded(await read_async(self._array, selection(self._array, items), self.device))
 
-        return await indexing.async_explicit_indexing_adapter(key, self.shape, support, read)
+        return await indexing.async_explicit_indexing_adapter(key, self.shape, support, get)
+
+    def _decoded(self, values: Any) -> Any:
+        return values if self.decoding is None else self.decoding.apply(values, self.dtype)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._array!r})"
 
-    def __getstate__(self) -> tuple[Place, np.dtype[Any]]:
-        return self.place, self.dtype
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.place, self.dtype, self.device, self.decoding
 
-    def __setstate__(self, state: tuple[Place, np.dtype[Any]]) -> None:
-        place, dtype = state
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        place, dtype, *rest = state
         array = place.open()
         if not isinstance(array, Array):
             raise _make(InvalidArgumentError, f"'{array.uri}' was an array when it was pickled, it is a group now")
-        self.__init__(place, array, dtype)  # type: ignore[misc]
+        self.__init__(place, array, dtype, *rest)  # type: ignore[misc]
+
+
+def read(array: Array, selection: Any, device: str | None) -> Any:
+    """Values on the host, or CuPy's in device memory."""
+    if device is None:
+        return array.read(selection)
+    import cupy
+
+    return cupy.from_dlpack(array.read(selection, device=device))
+
+
+async def read_async(array: Array, selection: Any, device: str | None) -> Any:
+    """As `read`, on the engine's threads."""
+    if device is None:
+        return await array.read_async(selection)
+    import cupy
+
+    return cupy.from_dlpack(await array.read_async(selection, device=device))
 
 
 Selection = Callable[[Array, tuple[Any, ...]], Any]
@@ -92,8 +147,13 @@ def as_points(array: Array, items: tuple[Any, ...]) -> Any:
     return vindex[items]
 
 
-def kind_of(key: indexing.ExplicitIndexer) -> tuple[indexing.IndexingSupport, Selection]:
-    """How much of a key the engine takes as it is, and what the selection is that it takes."""
+def kind_of(key: indexing.ExplicitIndexer, device: str | None = None) -> tuple[indexing.IndexingSupport, Selection]:
+    """How much of a key the engine takes as it is, and what the selection is that it takes.
+
+    A device reads boxes: xarray then picks what lists and points name from the box around them, in device memory.
+    """
+    if device is not None:
+        return indexing.IndexingSupport.BASIC, _basic
     if isinstance(key, indexing.BasicIndexer):
         return indexing.IndexingSupport.VECTORIZED, _basic
     if isinstance(key, indexing.OuterIndexer):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,34 +12,62 @@ import xarray
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from penstock._errors import InvalidArgumentError, UnsupportedError, _make
-from penstock.xarray._lazy import Place, Selection, as_points, kind_of
+from penstock import _core
+from penstock._context import current_context
+from penstock._errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
+from penstock._file_objects import is_file
+from penstock._place import place_of
+from penstock._tiff import FIRST_IMAGE
+from penstock.xarray._lazy import Place, Selection, as_points, kind_of, module_of, read, read_async
 from penstock.xarray._tiff_attributes import attributes_of, grid_mapping_of
 
 _MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _SUFFIXES = (".tif", ".tiff", ".gtif", ".gtiff")
+_ZARR_SUFFIXES = (".zarr", ".zarr.zip")
 
 
-def is_tiff(target: Any) -> bool:
-    """By its first bytes where they are at hand, else by its name."""
+def is_tiff(target: Any, path: str = "", storage_options: dict[str, Any] | None = None) -> bool:
+    """By its first bytes; where they are remote and the name says enough, by that."""
     if isinstance(target, bytes | bytearray | memoryview):
         return bytes(target[:4]) in _MAGIC
-    if isinstance(target, str | os.PathLike):
-        path = os.fspath(target)
-        name = path if isinstance(path, str) else os.fsdecode(path)
-        if name.lower().split("?")[0].endswith(_SUFFIXES):
-            return True
-        local = name.removeprefix("file://")
-        if not os.path.isfile(local):
-            return False
-        with open(local, "rb") as file:
-            return file.read(4) in _MAGIC
-    if hasattr(target, "read") and hasattr(target, "seek"):
+    if is_file(target):
         at = target.tell()
         start = target.read(4)
         target.seek(at)
         return start in _MAGIC
-    return False
+    if isinstance(target, str | os.PathLike):
+        name = os.fsdecode(target).lower().split("?")[0].rstrip("/")
+        if not path and name.endswith(_SUFFIXES):
+            return True
+        local = os.fsdecode(target).removeprefix("file://")
+        if "://" not in local:
+            whole = os.path.join(local, path) if path else local
+            if not os.path.isfile(whole):
+                return False
+            with open(whole, "rb") as file:
+                return file.read(4) in _MAGIC
+        if name.endswith(_ZARR_SUFFIXES) and not path:
+            return False
+    elif not path and not _is_one_file(target):
+        return False
+    return _begins_as_tiff(target, path, storage_options)
+
+
+def _is_one_file(target: Any) -> bool:
+    """fsspec's promise of a file."""
+    return hasattr(target, "fs") and hasattr(target, "path") and hasattr(target, "mode")
+
+
+def _begins_as_tiff(target: Any, path: str, storage_options: dict[str, Any] | None) -> bool:
+    """Reads the begin of an object; what cannot be read is left to whoever opens it to say."""
+    try:
+        store, inner = place_of(target, path, storage_options)
+        _core.open_store(store, current_context(), inner, False, None, FIRST_IMAGE)
+    except (NotFoundError, UnsupportedError):
+        return False
+    except Error as error:
+        return not isinstance(error, InvalidArgumentError)
+    return True
 
 
 class RasterArray(BackendArray):
@@ -61,34 +89,50 @@ class RasterArray(BackendArray):
 
     def _open_mask(self) -> None:
         if self.array.has_mask:
-            self._mask = Place(self.place.target, "", {**self.place.options, "mask": True, "bands": None}).open()
+            self._mask = self.array._image(mask=True, bands=[])
             return
         alpha = _alpha_band(self.array)
         if alpha is not None:
-            self._mask = Place(self.place.target, "", {**self.place.options, "bands": [alpha]}).open()
+            self._mask = self.array._image(bands=[alpha])
             bands: Any = self.place.options.get("bands") or range(self.array.shape[0])
             self._alpha = list(bands).index(alpha) if alpha in bands else None
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        support, selection = kind_of(key)
-        return indexing.explicit_indexing_adapter(key, self.shape, support, lambda items: self._read(items, selection))
+        support, selection = kind_of(key, self.device)
 
-    def _read(self, items: tuple[Any, ...], selection: Selection) -> Any:
-        values = self._values(self.array, selection(self.array, items))
+        def get(items: tuple[Any, ...]) -> Any:
+            values = read(self.array, selection(self.array, items), self.device)
+            mask = None if self._mask is None else read(self._mask, self._of_mask(items, selection), self.device)
+            return self._decoded(values, mask, items)
+
+        return indexing.explicit_indexing_adapter(key, self.shape, support, get)
+
+    async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
+        """As `[]`, on the engine's threads; for `load_async`."""
+        support, selection = kind_of(key, self.device)
+
+        async def get(items: tuple[Any, ...]) -> Any:
+            values = read_async(self.array, selection(self.array, items), self.device)
+            if self._mask is None:
+                return self._decoded(await values, None, items)
+            mask = read_async(self._mask, self._of_mask(items, selection), self.device)
+            return self._decoded(*await asyncio.gather(values, mask), items)
+
+        return await indexing.async_explicit_indexing_adapter(key, self.shape, support, get)
+
+    def _of_mask(self, items: tuple[Any, ...], selection: Selection) -> Any:
+        """The same pixels of the mask, which has one band."""
+        is_list = isinstance(items[0], np.ndarray) and selection is as_points
+        return selection(self._mask, (np.zeros_like(items[0]) if is_list else 0, *items[1:]))
+
+    def _decoded(self, values: Any, mask: Any, items: tuple[Any, ...]) -> Any:
         if not (self.masked or self.scaled):
             return values
         made, bands = values.astype(self.dtype), self._bands(items, values.ndim)
-        valid = self._valid(values, items, bands, selection)
+        valid = self._valid(values, mask, bands)
         if valid is not None:
-            made = _module(values).where(valid, made, self.dtype.type(np.nan))
+            made = module_of(values).where(valid, made, self.dtype.type(np.nan))
         return self._scale(made, bands) if self.scaled else made
-
-    def _values(self, array: Any, selection: Any) -> Any:
-        if self.device is None:
-            return array.read(selection)
-        import cupy
-
-        return cupy.from_dlpack(array.read(selection, device=self.device))
 
     def _bands(self, items: tuple[Any, ...], rank: int) -> Any:
         """Which band each value is of, in a shape that broadcasts against the values."""
@@ -100,20 +144,17 @@ class RasterArray(BackendArray):
             return bands
         return bands.reshape(bands.shape + (1,) * (rank - bands.ndim))
 
-    def _valid(self, values: Any, items: tuple[Any, ...], bands: Any, selection: Selection) -> Any:
+    def _valid(self, values: Any, mask: Any, bands: Any) -> Any:
         nodata = self.array.nodata
-        if not self.masked or (nodata is None and self._mask is None):
+        if not self.masked or (nodata is None and mask is None):
             return None
         if nodata is not None:
             return values == values if nodata != nodata else values != nodata
-        first = np.zeros_like(items[0]) if isinstance(items[0], np.ndarray) else 0
-        if isinstance(items[0], np.ndarray) and selection is not as_points:
-            first = 0
-        valid = self._values(self._mask, selection(self._mask, (first, *items[1:]))) != 0
-        return valid if self._alpha is None else valid | _module(values).asarray(bands == self._alpha)
+        valid = mask != 0
+        return valid if self._alpha is None else valid | module_of(values).asarray(bands == self._alpha)
 
     def _scale(self, values: Any, bands: Any) -> Any:
-        module = _module(values)
+        module = module_of(values)
         scales, offsets = np.asarray(self.array.scales, self.dtype), np.asarray(self.array.offsets, self.dtype)
         return values * module.asarray(scales[bands]) + module.asarray(offsets[bands])
 
@@ -122,11 +163,6 @@ class RasterArray(BackendArray):
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.__init__(*state)  # type: ignore[misc]
-
-
-def _module(values: Any) -> Any:
-    """NumPy, or CuPy."""
-    return sys.modules[type(values).__module__.split(".")[0]]
 
 
 def _alpha_band(array: Any) -> int | None:
@@ -147,6 +183,7 @@ def _promoted(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def open_raster(
     target: Any,
+    path: str = "",
     *,
     options: dict[str, Any],
     convention: str,
@@ -163,7 +200,7 @@ def open_raster(
         raise _make(InvalidArgumentError, f"convention must be 'rioxarray' or 'plain', it is {convention!r}")
     plain = convention == "plain"
     scaled = not plain if mask_and_scale is None else mask_and_scale
-    place = Place(target, "", options)
+    place = Place(target, path, options)
     data = RasterArray(place, masked or scaled, scaled, device)
     array = data.array
     if device is not None:

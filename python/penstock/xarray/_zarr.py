@@ -14,17 +14,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from xarray import Variable
+from xarray import Dataset, Variable
 from xarray.backends.common import AbstractDataStore
 from xarray.core import indexing
 
 from penstock._array import Array
-from penstock._errors import CorruptDataError, InvalidArgumentError, NotFoundError, _make
+from penstock._errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError, _make
 from penstock._group import Group
 from penstock._place import place_of
 from penstock._references import ReferencedArray
 from penstock.xarray._encoding import codecs_of
-from penstock.xarray._lazy import LazyArray, Place
+from penstock.xarray._lazy import Decoding, LazyArray, Place
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 
@@ -45,6 +45,27 @@ class ZarrGroup(AbstractDataStore):
 
     def get_attrs(self) -> dict[str, Any]:
         return {key: value for key, value in self._group.attrs.items() if not key.lower().startswith("_nc")}
+
+    def on_device(self, dataset: Dataset, device: str) -> Dataset:
+        """The group's decoded variables, with their values in device memory: all numbers but indexes and single ones.
+
+        xarray decodes on the host only, so missing values, scale and offset are applied here.
+        """
+        moved = {}
+        for name, variable in dataset.variables.items():
+            array = self._arrays.get(str(name))
+            if array is None or not variable.shape or variable.shape != array.shape or variable.dims == (name,):
+                continue
+            if array.dtype.kind not in "biufc" or variable.dtype.kind not in "biufc":
+                continue
+            array.read((slice(0, 0),) * array.ndim, device=device)  # says at once what is missing
+            decoding = _decoding_of(variable, array)
+            lazy = LazyArray(self._place.child(str(name)), array, variable.dtype, device, decoding)
+            data = indexing.LazilyIndexedArray(lazy)
+            moved[name] = Variable(variable.dims, data, variable.attrs, variable.encoding)
+        return dataset.assign_coords({k: v for k, v in moved.items() if k in dataset.coords}).assign(
+            {k: v for k, v in moved.items() if k not in dataset.coords}
+        )
 
     def close(self) -> None:
         """Nothing is held open: arrays open their objects for each read."""
@@ -102,6 +123,18 @@ class ZarrGroup(AbstractDataStore):
         found = json.loads(document or b"{}").get("_NCZARR_ARRAY", {})
         names = found.get("dimrefs") if isinstance(found, dict) else None
         return None if names is None else [posixpath.basename(str(each)) for each in names]
+
+
+def _decoding_of(variable: Variable, array: Array) -> Decoding:
+    """What xarray applied: it moves such attributes to the encoding."""
+    encoding = variable.encoding
+    if "_Unsigned" in encoding:
+        raise _make(UnsupportedError, "integers of the other sign (_Unsigned) are decoded on the host only", array.uri)
+    missing = [encoding[name] for name in ("_FillValue", "missing_value") if encoding.get(name) is not None]
+    values = [each for one in missing for each in np.atleast_1d(one).tolist()]
+    masked = variable.dtype.kind == "f" and any(name in encoding for name in ("_FillValue", "missing_value"))
+    scale, offset = encoding.get("scale_factor"), encoding.get("add_offset")
+    return Decoding(tuple(values) if masked else (), scale, offset)
 
 
 def _decode_fill_value(value: Any, array: Array) -> Any:

@@ -1,4 +1,4 @@
-"""What zarr-python asks of CuPy, on the fake CUDA driver's memory: for tests without a GPU, and no CuPy at all.
+"""What zarr-python and xarray ask of CuPy, on the fake CUDA driver's memory: for tests without a GPU and CuPy.
 
 `install` puts it in CuPy's place. Values are worked on by NumPy, on copies.
 """
@@ -43,6 +43,8 @@ class _Memory:
 
 class ndarray:
     """An array in device memory. Its view is an ndarray at the device's address, which nobody here looks into."""
+
+    __module__ = "cupy"
 
     def __init__(self, view: np.ndarray[Any, Any], keep: Any) -> None:
         self._view, self._keep = view, keep
@@ -124,7 +126,36 @@ class ndarray:
     def __eq__(self, other: object) -> Any:
         return self.get() == (other.get() if isinstance(other, ndarray) else other)
 
+    def __ne__(self, other: object) -> Any:
+        return asarray(self.get() != asnumpy(other))
+
     __hash__ = None  # type: ignore[assignment]
+
+    def astype(self, dtype: Any, **_: Any) -> ndarray:
+        return asarray(self.get().astype(dtype))
+
+    def __mul__(self, other: Any) -> ndarray:
+        return asarray(self.get() * asnumpy(other))
+
+    def __add__(self, other: Any) -> ndarray:
+        return asarray(self.get() + asnumpy(other))
+
+    def __or__(self, other: Any) -> ndarray:
+        return asarray(self.get() | asnumpy(other))
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> ndarray:
+        return asarray(getattr(ufunc, method)(*map(asnumpy, inputs), **options))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        def on_host(value: Any) -> Any:
+            return (
+                [on_host(each) for each in value]
+                if isinstance(value, list | tuple)
+                else (value.get() if isinstance(value, ndarray) else value)
+            )
+
+        made = function(*map(on_host, args), **{key: on_host(value) for key, value in kwargs.items()})
+        return asarray(made) if isinstance(made, np.ndarray) else made
 
 
 def empty(shape: Any, dtype: Any = float, order: str = "C") -> ndarray:
@@ -143,6 +174,18 @@ def asarray(values: Any, dtype: Any = None) -> ndarray:
     return made
 
 
+def from_dlpack(tensor: Any) -> ndarray:
+    shown = tensor.__cuda_array_interface__
+    _call("cuStreamSynchronize", ctypes.c_void_p(shown["stream"]))
+    dtype = np.dtype(shown["typestr"])
+    address = _Address(shown["data"][0], shown["shape"], dtype, tensor)
+    return ndarray(np.lib.stride_tricks.as_strided(np.asarray(address), shown["shape"], shown["strides"]), tensor)
+
+
+def where(condition: Any, values: Any, others: Any) -> ndarray:
+    return asarray(np.where(asnumpy(condition), asnumpy(values), asnumpy(others)))
+
+
 def asnumpy(values: Any) -> np.ndarray[Any, Any]:
     return values.get() if isinstance(values, ndarray) else np.asarray(values)
 
@@ -152,7 +195,7 @@ def install(cuda: Any) -> types.ModuleType:
     global _cuda
     _cuda = cuda
     made = types.ModuleType("cupy")
-    for name in ("ndarray", "empty", "asarray", "asnumpy"):
+    for name in ("ndarray", "empty", "asarray", "asnumpy", "from_dlpack", "where"):
         setattr(made, name, globals()[name])
     made.array = made.asanyarray = asarray  # type: ignore[attr-defined]
     made.frombuffer = lambda data, dtype: asarray(np.frombuffer(data, dtype))  # type: ignore[attr-defined]
