@@ -44,10 +44,10 @@ def read_window(
     resampling
         "nearest": the pixel under the middle of each result's pixel. "average": the mean of the pixels under it, by the
         area that each has there. "bilinear": a triangle that reaches one pixel to each side, or one of the result's
-        where those are larger. The latter two leave missing pixels (nodata, masked) out; integers are rounded, halves
-        up. In numbers: `penstock/_resample.py`. Equal to what GDAL reads with the same window, except that GDAL lets a
-        nodata value of NaN spread and leaves out what lies beyond a window's edge in a pixel that the edge cuts, and
-        for halves that rounding errors decide.
+        where those are larger. The latter two leave missing pixels (masked ones; nodata where there is no mask) out;
+        integers are rounded, halves up. In numbers: `penstock/_resample.py`. Equal to what GDAL reads with the same
+        window, except that GDAL lets a nodata value of NaN spread and leaves out what lies beyond a window's edge in a
+        pixel that the edge cuts, and for halves that rounding errors decide.
     fill_value
         For pixels without a value; None: nodata, or 0.
     transform, nodata, overviews
@@ -67,7 +67,7 @@ def read_window(
     """
     if resampling not in KERNELS:
         raise _make(InvalidArgumentError, f"resampling must be one of {', '.join(KERNELS)}, it is {resampling!r}")
-    nodata = _nodata(a, nodata)
+    is_given, nodata = nodata is not None, _nodata(a, nodata)
     grid = _Grid.of(a, transform)
     window = grid.window(bounds)
     rows, columns = _result_shape(shape, window)
@@ -86,7 +86,7 @@ def read_window(
         raise _make(
             UnsupportedError, f"values of {a.dtype} are read with resampling='nearest' only", f"array '{a.uri}'"
         )
-    mask: Any = _image(level, mask=True, bands=[]) if nodata is None and _is_masked(level) else None
+    mask: Any = _image(level, mask=True, bands=[]) if not is_given and _is_masked(level) else None
     for part, strip in _strips(row_taps, column_taps, made.size // max(1, rows * columns)):
         values, low = _source(level, strip, column_taps, threads)
         valid = None
@@ -188,7 +188,8 @@ def _image(a: Any, **options: Any) -> Array:
 
 def _is_masked(level: Any) -> bool:
     """The image has a mask, and is none itself."""
-    return getattr(level, "has_mask", False) and not (level._options or {}).get("mask", False)
+    is_packed = not hasattr(level, "packed")  # what is unpacked has NaN there
+    return is_packed and getattr(level, "has_mask", False) and not (level._options or {}).get("mask", False)
 
 
 def _level(factors: list[float], window: _Window, rows: int, columns: int, resampling: str) -> int:

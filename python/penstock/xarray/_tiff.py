@@ -73,8 +73,8 @@ def _begins_as_tiff(target: Any, path: str, storage_options: dict[str, Any] | No
 class RasterArray(BackendArray):
     """An image that is read when its values are asked for, decoded on the way.
 
-    `masked`: missing pixels (nodata; else those that the file's mask or alpha band leaves out) are NaN. `scaled`: scale
-    and offset of each band are applied. `device`: where the values are read to; None: host memory.
+    `masked`: missing pixels (those that the file's mask leaves out; else nodata or transparent ones) are NaN.
+    `scaled`: scale and offset of each band are applied. `device`: where the values are read to; None: host memory.
     """
 
     def __init__(self, place: Place, masked: bool, scaled: bool, device: str | None) -> None:
@@ -82,7 +82,7 @@ class RasterArray(BackendArray):
         self.array: Any = place.open()
         self._mask: Any = None  # of one band, for all of the image's but `_alpha`
         self._alpha: int | None = None
-        if masked and self.array.nodata is None:
+        if masked:
             self._open_mask()
         self.shape = self.array.shape
         self.dtype = _promoted(self.array.dtype) if masked else self.array.dtype
@@ -92,7 +92,7 @@ class RasterArray(BackendArray):
             self._mask = self.array._image(mask=True, bands=[])
             return
         alpha = _alpha_band(self.array)
-        if alpha is not None:
+        if alpha is not None and self.array.nodata is None:
             self._mask = self.array._image(bands=[alpha])
             bands: Any = self.place.options.get("bands") or range(self.array.shape[0])
             self._alpha = list(bands).index(alpha) if alpha in bands else None
@@ -148,7 +148,7 @@ class RasterArray(BackendArray):
         nodata = self.array.nodata
         if not self.masked or (nodata is None and mask is None):
             return None
-        if nodata is not None:
+        if mask is None:
             return values == values if nodata != nodata else values != nodata
         valid = mask != 0
         return valid if self._alpha is None else valid | module_of(values).asarray(bands == self._alpha)
