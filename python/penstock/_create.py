@@ -252,7 +252,7 @@ def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **ar
     if is_tiff_name(target, path):
         if data is None:
             raise _make(InvalidArgumentError, "a TIFF holds one array: save(name, x)")
-        create_array(target, path, data=data, overwrite=True, **arrays)
+        create_array(target, path, data=data, **{"overwrite": True, **arrays})
         return
     if (data is None) == (not arrays):
         raise _make(InvalidArgumentError, "give one array, or arrays by name")
