@@ -60,8 +60,9 @@ def test_what_tifffile_writes_reads_the_same(tmp_path, codec, layout):
     tifffile = pytest.importorskip("tifffile")
     pytest.importorskip("imagecodecs")
     read = 0
+    dtypes = DTYPES[::3] if codec == "lzma" else DTYPES  # which is slow to write
     for dtype, order, big, samples in itertools.product(
-        DTYPES, "<>", (False, True), ("gray", "rgb", "planes", "two", "five")
+        dtypes, "<>", (False, True), ("gray", "rgb", "planes", "two", "five")
     ):
         predictors = [1]
         kind = np.dtype(dtype).kind
@@ -106,7 +107,7 @@ def test_what_tifffile_writes_reads_the_same(tmp_path, codec, layout):
             if samples == "five":
                 np.testing.assert_array_equal(ps.open(path, bands=[3, 0])[...], wanted[[3, 0]], err_msg=label)
             read += 1
-    assert read >= 260
+    assert read >= 20 * len(dtypes)
 
 
 @pytest.mark.parametrize("bits", [1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 14, 15, 16, 24, 31])
