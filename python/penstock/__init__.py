@@ -46,6 +46,7 @@ from penstock._tensor import Tensor
 from penstock._tiff import TiffArray
 from penstock._tiff_writing import TiffWriter
 from penstock._tiles import tiles
+from penstock._unpacked import UnpackedArray
 from penstock._window import read_window
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "TiffArray",
     "TiffWriter",
     "Tile",
+    "UnpackedArray",
     "UnsupportedError",
     "__version__",
     "batches",

@@ -9,13 +9,14 @@ from penstock import _core, _remote
 from penstock._array import Array
 from penstock._context import Context, current_context
 from penstock._device import device_number, is_device
-from penstock._errors import InvalidArgumentError, _make
+from penstock._errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
 from penstock._file_objects import contents, is_file
 from penstock._group import Group, wrap
 from penstock._place import place_of
 from penstock._shards import open_single
 from penstock._single_file import open_file
 from penstock._tiff import TiffArray, options_of
+from penstock._unpacked import UnpackedArray
 
 
 def open(
@@ -33,6 +34,7 @@ def open(
     bands: Sequence[int] | None = None,
     mask: bool = False,
     ifd: int | None = None,
+    unpack: bool = False,
     device: str | None = None,
     **format_options: Any,
 ) -> Array | Group:
@@ -68,6 +70,8 @@ def open(
         Of a TIFF: the image's mask in its place, 0 and 255.
     ifd
         Of a TIFF: a directory by its number in the file, instead of page, level and mask.
+    unpack
+        Of a TIFF: an `UnpackedArray`, whose reads have scale and offset applied and NaN where there is no value.
     device
         "cuda" (the current device at the time of the export) or "cuda:0": the array hands itself on by DLPack in that
         device's memory, read and decoded when asked for. Opening takes no device memory.
@@ -91,27 +95,45 @@ def open(
     if is_file(target):
         target = contents(target)
     tiff = options_of(page, level, layout, bands, mask, ifd)
-    found: Array | Group | None = open_single(target, path, context, storage_options, format_options)
+    found: Any = open_single(target, path, context, storage_options, format_options)
     if found is None:
         found = open_file(target, path, context, storage_options, format_options)
     if found is None:
         if format_options:
             raise _make(InvalidArgumentError, f"{target!r} takes no option {next(iter(format_options))!r}")
         store, inner = place_of(target, path, storage_options, context)
-        found = wrap(_core.open_store(store, context, inner, cache_index, use_consolidated, tiff))
+        try:
+            found = wrap(_core.open_store(store, context, inner, cache_index, use_consolidated, tiff))
+        except NotFoundError:
+            found = _other_format(store, context, inner) if tiff is not None else None
+            if found is None:
+                raise
         if tiff is not None and isinstance(found, TiffArray):
             found._options = tiff
         found._storage_options = _remote.to_reopen(target, storage_options)
-    if tiff is not None and not isinstance(found, TiffArray):
-        raise _make(
-            InvalidArgumentError, f"'{found.uri}' is no TIFF: page, level, layout, bands, mask and ifd are of TIFFs"
-        )
+    if (tiff is not None or unpack) and not isinstance(found, TiffArray):
+        message = f"page, level, layout, bands, mask, ifd, unpack are options of TIFFs, '{found.uri}' is {found.format}"
+        raise _make(InvalidArgumentError, message)
+    if unpack:
+        if is_device(device):
+            raise _make(UnsupportedError, "unpacked reads end in host memory: device must be None with unpack=True")
+        return UnpackedArray(found)  # type: ignore[return-value]
     if is_device(device):
         if not isinstance(found, Array):
             raise _make(InvalidArgumentError, f"'{found.uri}' is a group: open one of its arrays for a device")
         device_number(device)  # no driver, no such device: said here
         found._export_device = device
-    return found
+    made: Array | Group = found
+    return made
+
+
+def _other_format(store: _core.Store, context: Context, path: bytes) -> Array | Group | None:
+    """What is there, where that is no TIFF; None where there is nothing else."""
+    try:
+        found = wrap(_core.open_store(store, context, path, False, None, None))
+    except Error:
+        return None
+    return None if isinstance(found, TiffArray) else found
 
 
 def open_array(target: Any, path: str = "", **options: Any) -> Array:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from penstock._array import Array, Selection, _how_to_reopen
 from penstock._errors import InvalidArgumentError, _make
 from penstock._tiff_header import TiffHeader
+from penstock._unpacked import unpack
 
 FIRST_IMAGE: dict[str, Any] = {"page": 0, "level": 0, "mask": False, "native_order": False, "bands": [], "ifd": None}
 
@@ -63,25 +63,11 @@ class TiffArray(TiffHeader, Array):
         return kept[name]
 
     def unpacked(self, selection: Selection = ..., *, masked: bool = True) -> npt.NDArray[Any]:
-        """Read `selection` of the (band, y, x) array with scale and offset applied, as floats.
+        """Read `selection` of the (band, y, x) array with scale and offset applied, as floats: see `UnpackedArray`.
 
-        `masked` turns nodata into NaN. Floats stay of their width where no band has a scale or an offset; all else
-        becomes float64, or float32 where that holds all values of the type.
+        `masked` turns what the file's mask leaves out, or what is nodata where it has no mask, into NaN.
         """
-        values = np.asarray(self.read(selection))
-        nodata = self.nodata if masked else None
-        scales, offsets = np.array(self.scales), np.array(self.offsets)
-        plain = (scales == 1).all() and (offsets == 0).all()
-        exact = self.dtype.kind in "iu" and self.dtype.itemsize <= 2 and plain
-        kind = self.dtype if self.dtype.kind in "fc" and plain else np.dtype(np.float32 if exact else np.float64)
-        made = values.astype(kind)
-        if not plain:
-            which = np.broadcast_to(np.arange(self.shape[self._band_axis]).reshape(self._band_shape), self.shape)
-            picked = which[selection] if selection is not ... else which
-            made = made * scales[picked] + offsets[picked]
-        if nodata is not None and not np.isnan(nodata):
-            made = np.where(values == nodata, np.asarray(np.nan, made.dtype), made)
-        return np.asarray(made)
+        return unpack(self, selection, masked)
 
     @property
     def _band_axis(self) -> int:
@@ -91,8 +77,8 @@ class TiffArray(TiffHeader, Array):
         return names.index("band")
 
     @property
-    def _band_shape(self) -> tuple[int, ...]:
-        return tuple(-1 if d == self._band_axis else 1 for d in range(self.ndim))
+    def _is_mask(self) -> bool:
+        return bool((self._options or {}).get("mask"))
 
 
 def _reopen(uri: str, storage_options: dict[str, Any] | None, options: Mapping[str, Any] | None) -> Any:

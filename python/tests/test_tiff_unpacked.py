@@ -1,0 +1,198 @@
+"""`unpack=True`: the numbers that pixels stand for, against rasterio's masked arrays and rioxarray's decoding."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from tiff_bytes import image, tag, tiff_of
+
+rasterio = pytest.importorskip("rasterio")
+WHERE = rasterio.Affine(10.0, 0.0, 500000.0, 0.0, -10.0, 5000000.0)
+SHAPE = (3, 61, 47)
+FILES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "nodata": {"nodata": 7},
+    "scaled": {"nodata": 7, "scales": (0.5, 2.0, 1.0), "offsets": (1.0, -3.0, 0.0)},
+    "offset": {"offsets": (0.0, 0.0, -273.15)},
+    "mask": {"mask": True},
+    "mask and nodata": {"mask": True, "nodata": 7, "scales": (0.1,) * 3, "offsets": (0.0,) * 3},
+    "floats": {"dtype": "float32", "nodata": -9999.0},
+    "scaled floats": {"dtype": "float32", "nodata": 7.0, "scales": (0.25,) * 3, "offsets": (9.0,) * 3},
+    "NaN": {"dtype": "float64", "nodata": float("nan")},
+    "wide": {"dtype": "int32", "nodata": -1},
+    "bytes": {"dtype": "uint8", "nodata": 0},
+}
+SELECTIONS: dict[str, Any] = {
+    "all": ...,
+    "band": 1,
+    "last band": -1,
+    "rows": np.s_[:, 3:9],
+    "backwards": np.s_[::-1, ::-2, 40:3:-5],
+    "pixel": np.s_[2, 5, 7],
+    "row": np.s_[0, 5],
+    "new axes": np.s_[None, 1:, None, 4],
+    "nothing": np.s_[2:2],
+    "bands": np.s_[[2, 0]],
+    "columns": np.s_[:, 4:8, [9, 3, 3]],
+    "points": ([0, 2, 1], [5, 6, 60], [7, 1, 0]),
+}
+
+
+@pytest.fixture(scope="module", params=FILES)
+def path(request: Any, tmp_path_factory: Any) -> Path:
+    options = dict(FILES[request.param])
+    dtype, mask = options.get("dtype", "uint16"), options.get("mask")
+    values = np.random.default_rng(1).integers(0, 30, SHAPE).astype(dtype)
+    if dtype.startswith("float"):
+        values[:, 5:9] = options["nodata"]
+    made: Path = tmp_path_factory.mktemp("unpack") / "x.tif"
+    driver = {"driver": "GTiff", "width": SHAPE[2], "height": SHAPE[1], "count": 3, "dtype": dtype, "tiled": True}
+    driver |= {"blockxsize": 16, "blockysize": 16, "nodata": options.get("nodata"), "transform": WHERE}
+    with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True):
+        with rasterio.open(made, "w", **driver) as to:
+            to.write(values)
+            to.scales = options.get("scales", (1.0,) * 3)
+            to.offsets = options.get("offsets", (0.0,) * 3)
+            if mask:
+                to.write_mask(values[0] > 9)
+        with rasterio.open(made, "r+") as to:
+            to.build_overviews([2], rasterio.enums.Resampling.nearest)
+    return made
+
+
+def by_rasterio(path: Path, level: int | None = None) -> np.ndarray:
+    with rasterio.open(path) as file:  # whose overviews do not know the scales
+        scales, offsets = np.array(file.scales)[:, None, None], np.array(file.offsets)[:, None, None]
+    with rasterio.open(path, **({} if level is None else {"overview_level": level})) as file:
+        stored = file.read(masked=True)
+        return np.where(np.ma.getmaskarray(stored), np.nan, stored.data.astype("f8") * scales + offsets)
+
+
+def test_values_are_rasterios(path):
+    array = ps.open(path, unpack=True)
+    wanted = by_rasterio(path)
+    assert array.shape == SHAPE
+    assert array[...].dtype == array.dtype
+    np.testing.assert_allclose(array[...], wanted, rtol=1e-15)
+    np.testing.assert_allclose(ps.open(path, unpack=True, level=1)[...], by_rasterio(path, 0), rtol=1e-15)
+    np.testing.assert_allclose(ps.open(path, unpack=True, bands=[2, 0])[...], wanted[[2, 0]], rtol=1e-15)
+    np.testing.assert_array_equal(ps.open(path).unpacked(), array[...])
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_any_selection_is_unpacked(path, name):
+    array, key = ps.open(path, unpack=True), SELECTIONS[name]
+    whole = array[...]
+    wanted = whole[key]
+    np.testing.assert_array_equal(array[key], wanted)
+    np.testing.assert_array_equal(array.read(key), wanted)
+    assert np.shape(array[key]) == wanted.shape
+    out = np.empty(wanted.shape)
+    assert array.read(key, out=out) is out
+    np.testing.assert_array_equal(out, wanted)
+
+
+def test_lists_of_both_kinds_are_unpacked(path):
+    array = ps.open(path, unpack=True)
+    whole = array[...]
+    np.testing.assert_array_equal(array.oindex[[2, 0], 5:9, [3, 1]], whole[np.ix_([2, 0], range(5, 9), [3, 1])])
+    np.testing.assert_array_equal(array.oindex[1, [4, 4], :], whole[1][[4, 4]])
+    np.testing.assert_array_equal(array.vindex[[2, 0], [5, -1], [3, 1]], whole[[2, 0], [5, -1], [3, 1]])
+    mask = np.random.default_rng(4).uniform(size=SHAPE) < 0.1
+    np.testing.assert_array_equal(array[mask], whole[mask])
+    with pytest.raises(ps.UnsupportedError, match="blocks"):
+        array.read(ps.block_index[0, 0, 0] if hasattr(ps, "block_index") else ps.blocks[0, 0, 0])
+
+
+def test_values_are_rioxarrays_within_its_type(path):
+    rioxarray = pytest.importorskip("rioxarray")
+    wanted = rioxarray.open_rasterio(path, mask_and_scale=True)
+    np.testing.assert_allclose(ps.open(path, unpack=True)[...], wanted.values, rtol=3e-7, atol=1e-5)
+
+
+def test_it_says_of_itself_what_its_values_are(path):
+    packed, array = ps.open(path), ps.open(path, unpack=True)
+    assert array.transform == packed.transform
+    assert array.overviews == packed.overviews
+    assert array.scales == (1.0,) * 3
+    assert array.offsets == (0.0,) * 3
+    assert array.nodata is None if packed.nodata is None and not packed.has_mask else np.isnan(array.nodata)
+    assert array.dtype.kind == "f"
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(array))[...], array[...])
+    np.testing.assert_array_equal(np.from_dlpack(array), array[...])
+    np.testing.assert_array_equal(np.asarray(array), array[...])
+
+
+def test_windows_of_unpacked_images_are_means_of_what_there_is(path):
+    array = ps.open(path, unpack=True)
+    got = ps.read_window(array, shape=(20, 15), resampling="average")
+    assert got.shape == (3, 20, 15)
+    assert got.dtype == array.dtype
+    whole = array[...]
+    assert np.nanmin(got) >= np.nanmin(whole)
+    np.testing.assert_array_equal(ps.read_window(array), whole)
+
+
+def test_complex_numbers_stay_complex():
+    tags = image(2, 1, bits=64) | {339: tag(3, 6), 42112: tag(2, '<G><Item sample="0" role="scale">2</Item></G>')}
+    array = ps.open(tiff_of(tags, np.array([1 + 2j, 3 - 4j], "c8").tobytes()), unpack=True)
+    assert array.dtype == np.complex128
+    assert array[0, 0].tolist() == [2 + 4j, 6 - 8j]
+
+
+def test_masks_come_before_nodata_as_in_gdal(path):
+    """What the mask shows is a value, nodata or not."""
+    xr = pytest.importorskip("xarray")
+    pytest.importorskip("rioxarray")
+    ours = xr.open_dataset(path, engine="penstock").band_data.values
+    theirs = xr.open_dataset(path, engine="rasterio").band_data.values
+    np.testing.assert_array_equal(np.isnan(ours), np.isnan(theirs))
+    got = ps.read_window(ps.open(path), shape=(30, 23), resampling="nearest")
+    assert got.shape == (3, 30, 23)
+
+
+def test_means_leave_out_what_the_mask_does_and_no_more(tmp_path):
+    values = np.arange(64, dtype="u2").reshape(1, 8, 8)
+    with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True):
+        options = {"driver": "GTiff", "width": 8, "height": 8, "count": 1, "dtype": "uint16", "nodata": 40}
+        with rasterio.open(tmp_path / "x.tif", "w", transform=WHERE, **options) as to:
+            to.write(values)
+            to.write_mask(values[0] >= 16)
+        with rasterio.open(tmp_path / "x.tif") as file:
+            wanted = file.read(out_shape=(1, 4, 4), resampling=rasterio.enums.Resampling.average)
+    got = ps.read_window(ps.open(tmp_path / "x.tif"), shape=(4, 4), resampling="average")
+    np.testing.assert_array_equal(got, wanted)
+
+
+def test_other_formats_have_no_such_options(tmp_path):
+    ps.save(tmp_path / "x.zarr", np.arange(4))
+    np.save(tmp_path / "x.npy", np.arange(4))
+    for name, options in [
+        ("x.zarr", {"level": 3}),
+        ("x.zarr", {"mask": True}),
+        ("x.zarr", {"bands": [9]}),
+        ("x.zarr", {"unpack": True}),
+        ("x.npy", {"page": 1}),
+    ]:
+        with pytest.raises(ps.InvalidArgumentError, match=r"options of TIFFs"):
+            ps.open(tmp_path / name, **options)
+    with pytest.raises(ps.NotFoundError):
+        ps.open(tmp_path / "nothing", level=1)
+    with pytest.raises(ps.InvalidArgumentError, match="layout"):
+        ps.open(tiff_of(image(2, 1), b"ab"), unpack=True, layout="native")
+    with pytest.raises(ps.UnsupportedError, match="device"):
+        ps.open(tiff_of(image(2, 1), b"ab"), unpack=True, device="cuda")
+
+
+def test_saving_takes_overwrite(tmp_path):
+    values = np.arange(12, dtype="u1").reshape(1, 3, 4)
+    ps.save(tmp_path / "x.tif", values, overwrite=True)
+    ps.save(tmp_path / "x.tif", values + 1, overwrite=True)
+    np.testing.assert_array_equal(ps.open(tmp_path / "x.tif")[...], values + 1)
+    with pytest.raises(ps.Error):
+        ps.save(tmp_path / "x.tif", values, overwrite=False)
