@@ -160,6 +160,15 @@ device_handle read(const array_handle& self, nb::handle key, int device, std::op
   return {std::move(made), type.is_none() ? self.dtype : type, std::move(owner)};
 }
 
+device_handle take_memory(const context_handle& with, int device, nb::tuple shape, nb::object type) {
+  extents sizes;
+  if (shape.size() > kMaxRank) raise(error(errc::invalid_argument, "the memory has too many dimensions"));
+  for (const nb::handle each : shape) sizes.push_back(nb::cast<std::uint64_t>(each));
+  const dtype items = dtype_of(type);
+  device_tensor made = call_engine([&] { return device_memory(*with.context, device, items, sizes); });
+  return {std::move(made), std::move(type), nb::none()};
+}
+
 // Of a sequence of (array, key).
 std::vector<array_crop> crops_of(nb::handle wanted) {
   std::vector<array_crop> out;
@@ -245,6 +254,8 @@ void bind_device(nb::module_& m) {
   m.def("_read_to_device", read, nb::arg("array"), nb::arg("selection"), nb::arg("device"), nb::arg("stream").none(),
         nb::arg("address"), nb::arg("shape"), nb::arg("strides"), nb::arg("owner").none(), nb::arg("threads"),
         nb::arg("check"), nb::arg("dtype").none() = nb::none());
+  m.def("_device_memory", take_memory, nb::arg("context"), nb::arg("device"), nb::arg("shape"), nb::arg("dtype"),
+        "Device memory of the context's pool: `order` makes a stream wait until it may be written to.");
   m.def("_start_crops", start_crops, nb::arg("crops"), nb::arg("out"), nb::arg("threads"),
         "Reads (array, selection) pairs into the rows of `out`, as one read.");
   m.def("_read_crops_to_device", read_crops, nb::arg("crops"), nb::arg("device"), nb::arg("stream").none(),

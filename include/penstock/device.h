@@ -101,6 +101,11 @@ PENSTOCK_API result<device_tensor> read_to_device(const array& from, const resol
                                                   const std::optional<tensor_view>& out,
                                                   const device_read_options& options = {});
 
+/// Memory of the context's pool on a device, C order, that nothing is read into yet: `order` makes a stream wait until
+/// it may be written to. \error resource_exhausted  The device has no such memory.
+PENSTOCK_API result<device_tensor> device_memory(penstock::context& with, int device, const dtype& type,
+                                                 const extents& shape);
+
 /// The stream of this library that values to be written are ordered on: a producer makes it wait for them.
 PENSTOCK_API result<stream_handle> write_stream(penstock::context& with, int device);
 /// Copies device memory of any strides to `to`, in C order, after what `write_stream` and `stream` hold; waits.

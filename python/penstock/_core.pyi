@@ -362,6 +362,9 @@ def _read_to_device(
     check: bool,
     dtype: np.dtype[Any] | None = None,
 ) -> _DeviceRead: ...
+def _device_memory(context: Context, device: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _DeviceRead:
+    """Device memory of the context's pool: `order` makes a stream wait until it may be written to."""
+
 def _start_crops(crops: Sequence[tuple[Array, Any]], out: Any, threads: int) -> _Ticket:
     """Reads (array, selection) pairs into the rows of `out`, as one read."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from penstock import _core, _device
 from penstock._array import Array
+from penstock._errors import Error, _make
 from penstock._stream import Stream, Tile
 
 
@@ -25,33 +26,43 @@ class DeviceTile(Tile):
 @dataclass
 class _Buffer:
     stream: _core._DeviceStream
-    base: Any = None  # the read that took the memory
+    memory: Any = None  # room for a whole tile
     read: Any = None  # the one that fills it now
     index: tuple[int, ...] = ()
     box: tuple[slice, ...] = ()
 
 
 class DeviceStream(Stream):
-    """As `Stream`, with `depth` + 1 buffers in device memory, each with a stream of its own."""
+    """As `Stream`, with `depth` + 1 buffers in device memory, each with a stream of its own.
+
+    What fails on the device is raised at its tile where it is known by then, else as soon as it is, and before the
+    stream ends. For that the loop is never more than two rounds of the buffers ahead of the device.
+    """
 
     def __init__(self, array: Array, shape: tuple[int, ...], depth: int, device: Any) -> None:
         super().__init__(array, shape, depth)
         self._device = _device.device_number(device)
+        self._whole = tuple(min(each, size) for each, size in zip(shape, array.shape, strict=True))
         self._free = deque(_Buffer(_core._DeviceStream(self._device)) for _ in range(depth + 1))
         self._begun: deque[_Buffer] = deque()
         self._held: _Buffer | None = None
+        self._unproven: deque[tuple[tuple[int, ...], Any]] = deque()  # tiles that the device may still fail at
 
     def __next__(self) -> DeviceTile:
         if self._held is not None:
             self._free.append(self._held)
             self._held = None
         try:
+            self._check(len(self._unproven) > 2 * self.depth + 1)
             self._begin()
             if not self._begun:
-                self._check_all()
+                while self._unproven:
+                    self._check(True)
                 raise StopIteration
             buffer = self._begun.popleft()
             buffer.read.order(buffer.stream.handle)
+            self._unproven.append((buffer.index, buffer.read))
+            self._check(False)
         except StopIteration:
             raise
         except BaseException:
@@ -64,8 +75,12 @@ class DeviceStream(Stream):
         """Cancel what is under way; there are no more tiles then."""
         super().close()
         begun, self._begun = self._begun, deque()
+        self._unproven.clear()
         for buffer in begun:
             buffer.read.cancel()
+        for buffer in begun:
+            with contextlib.suppress(Error):
+                buffer.read.order(buffer.stream.handle)  # the memory goes back behind what is queued already
 
     def _begin(self) -> None:
         while self._free:
@@ -73,20 +88,29 @@ class DeviceStream(Stream):
             if index is None:
                 return
             buffer = self._free.popleft()
-            if buffer.read is not None and buffer.read.done:
-                buffer.read.synchronize()  # waits for nothing: raises what failed on the device
+            handle = buffer.stream.handle
+            if buffer.memory is None:
+                context = _core._context_of(self.array)
+                buffer.memory = _core._device_memory(context, self._device, self._whole, self.array.dtype)
+                buffer.memory.order(handle)
             buffer.index, buffer.box = index, self._box(index)
             shape = tuple(part.stop - part.start for part in buffer.box)
-            strides = np.empty((0, *shape[1:]), self.array.dtype).strides if shape else ()
-            address = 0 if buffer.base is None else buffer.base.address
-            where = (address, shape, strides, buffer.base)
+            strides = tuple(self.array.dtype.itemsize * math.prod(shape[d + 1 :]) for d in range(len(shape)))
+            where = (buffer.memory.address, shape, strides, buffer.memory)
             buffer.read = _core._read_to_device(
-                self.array, (*buffer.box, ...), self._device, buffer.stream.handle, *where, threads=0, check=False
+                self.array, (*buffer.box, ...), self._device, handle, *where, threads=0, check=False
             )
-            buffer.base = buffer.base or buffer.read
             self._begun.append(buffer)
 
-    def _check_all(self) -> None:
-        for buffer in self._free:
-            if buffer.read is not None:
-                buffer.read.synchronize()
+    def _check(self, wait: bool) -> None:
+        """Raise what the device is known to have failed at; `wait`: know of the oldest."""
+        left: deque[tuple[tuple[int, ...], Any]] = deque()
+        for index, read in self._unproven:
+            if not (read.done or (wait and not left)):
+                left.append((index, read))
+                continue
+            try:
+                read.synchronize()
+            except Error as error:
+                raise _make(type(error), error.message, *error.notes, f"tile {index} of the stream") from error
+        self._unproven = left

@@ -55,6 +55,7 @@ print(float(a[1, 1]))
     "cases",
     [
         "device_cases.py",
+        "device_stream_cases.py",
         "device_parity_cases.py",
         "device_zarr_cases.py",
         "device_convert_cases.py",

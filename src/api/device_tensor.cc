@@ -127,7 +127,12 @@ result<> device_tensor_state::begin(std::span<source> sources, std::shared_ptr<c
 
 result<> device_tensor_state::order(stream_handle stream) {
   PENSTOCK_ASSIGN(const cuda::stream_ref on, stream_of(stream));
-  if (read_) PENSTOCK_TRY(read_->order(on));
+  if (read_) {
+    PENSTOCK_TRY(read_->order(on));
+  } else if (block_.ready != nullptr) {
+    const cuda::current_context current(engine_->api(), engine_->context());
+    PENSTOCK_TRY(engine_->api().check(engine_->api().stream_wait_event(on, block_.ready, 0), "cuStreamWaitEvent"));
+  }
   const std::lock_guard lock(mutex_);
   if (std::find(used_on_.begin(), used_on_.end(), on) == used_on_.end()) used_on_.push_back(on);
   return {};

@@ -36,7 +36,7 @@ class device_tensor_state {
 
   std::shared_ptr<cuda::device_engine> engine_;
   std::shared_ptr<const array_state> from_;
-  std::shared_ptr<cuda::device_read> read_;  // null: an empty selection
+  std::shared_ptr<cuda::device_read> read_;  // null: an empty selection, or memory without a read
   cuda::device_block block_;                 // address 0: the memory is somebody else's
   tensor_view view_;
   std::mutex mutex_;
