@@ -107,7 +107,7 @@ class Array(Reads, Writes, _core.Array):
         device
             None or "cpu"; "cuda:0" and its like, or "cuda", the caller's current device: the result is a
             `penstock.Tensor` in that device's memory, and the read goes on after this returns. `out` is then device
-            memory of others, with `__cuda_array_interface__` or `__dlpack__`; with it, all is queued on the device on
+            memory of others, with `__dlpack__` or `__cuda_array_interface__`; with it, all is queued on the device on
             return. Slices and integers only; no `progress`.
         stream
             The stream that the caller works on: a handle, a stream of CuPy or torch, or an object with

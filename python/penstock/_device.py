@@ -156,6 +156,7 @@ class _Out:
     strides: tuple[int, ...]
     device: int
     keep: Any
+    after: int | None = None  # the stream whose work the read has to wait for
 
 
 def is_device(device: Any) -> bool:
@@ -219,29 +220,39 @@ def consumers_stream(stream: Any) -> int | None:
 
 
 def out_of(out: Any, dtype: np.dtype[Any], stream: int | None) -> _Out:
-    """The device memory behind `out`, for writing values of `dtype`."""
-    found = getattr(out, "__cuda_array_interface__", None)
-    if found is not None:
-        return _of_interface(out, found, dtype)
-    if not hasattr(out, "__dlpack__"):
+    """The device memory behind `out`, for writing values of `dtype`.
+
+    By DLPack, whose producer makes it safe on a stream and names all types; else by `__cuda_array_interface__`.
+    """
+    interface = not hasattr(out, "__dlpack__")
+    if interface and getattr(out, "__cuda_array_interface__", None) is None:
         raise _make(
             InvalidArgumentError,
-            f"out is device memory, with __cuda_array_interface__ or __dlpack__; it is a {type(out).__name__}",
+            f"out is device memory, with __dlpack__ or __cuda_array_interface__; it is a {type(out).__name__}",
         )
+    if interface:
+        return _of_interface(out, out.__cuda_array_interface__, dtype, stream)
+    if hasattr(type(out), "__dlpack_device__") and not is_device_value(out):
+        raise _make(InvalidArgumentError, f"out is not device memory: it is a {type(out).__name__} on the host")
     # Its producer makes the memory safe on our stream; without one on the legacy stream, which the read then waits for.
-    try:
-        capsule = out.__dlpack__(stream=LEGACY if stream is None else stream, max_version=(1, 1))
-    except TypeError:
-        capsule = out.__dlpack__(stream=LEGACY if stream is None else stream)
+    after = LEGACY if stream is None else stream
+    capsule = _capsule_of(out, after)
     address, shape, strides, kind, (device_type, device) = _core._dlpack_view(capsule)
     if device_type not in (CUDA, CUDA_MANAGED):
         raise _make(InvalidArgumentError, f"out is not device memory: DLPack's device type is {device_type}")
     if kind != _core._dlpack_type(dtype):
-        raise _make(InvalidArgumentError, f"out has DLPack's type {kind}, the values are {dtype}")
-    return _Out(address, shape, strides, device, (out, capsule))
+        raise _make(InvalidArgumentError, f"out has {_type_name(kind)}, the values are {dtype}")
+    return _Out(address, shape, strides, device, (out, capsule), after)
 
 
-def _of_interface(out: Any, found: dict[str, Any], dtype: np.dtype[Any]) -> _Out:
+def _capsule_of(producer: Any, stream: int) -> Any:
+    try:
+        return producer.__dlpack__(stream=stream, max_version=(1, 1))
+    except TypeError:  # it knows no versions
+        return producer.__dlpack__(stream=stream)
+
+
+def _of_interface(out: Any, found: dict[str, Any], dtype: np.dtype[Any], stream: int | None) -> _Out:
     address, read_only = found["data"]
     if read_only:
         raise _make(InvalidArgumentError, "out is read-only")
@@ -256,7 +267,16 @@ def _of_interface(out: Any, found: dict[str, Any], dtype: np.dtype[Any]) -> _Out
     device = _core._device_of(address) if address else _core._current_device()
     if device is None:
         raise _make(InvalidArgumentError, "out.__cuda_array_interface__ does not point to device memory")
-    return _Out(address, shape, tuple(strides), device, out)
+    return _Out(address, shape, tuple(strides), device, out, _interface_stream(found) if stream is None else stream)
+
+
+def _interface_stream(found: dict[str, Any]) -> int | None:
+    """What a consumer of `__cuda_array_interface__` waits for; None: nothing. Before version 3 it says nothing, and its
+    users work on the legacy default stream."""
+    if found.get("version", 0) < 3:
+        return LEGACY
+    stream: int | None = found.get("stream")
+    return stream
 
 
 _DLPACK_NAMES = [kind + bits for kind in ("int", "uint") for bits in ("8", "16", "32", "64")]
@@ -315,10 +335,7 @@ def value_of(value: Any, context: _core.Context, stream: Any = None) -> Value:
     if hasattr(type(value), "__dlpack_device__"):
         device = int(value.__dlpack_device__()[1])
         ours = _core._write_stream(context, device)
-        try:
-            capsule = value.__dlpack__(stream=ours, max_version=(1, 1))
-        except TypeError:
-            capsule = value.__dlpack__(stream=ours)
+        capsule = _capsule_of(value, ours)
         address, shape, strides, kind, _ = _core._dlpack_view(capsule, False)
         return Value(address, shape, strides, _dtype_of_dlpack(kind), device, handle, (value, capsule))
     found = value.__cuda_array_interface__
@@ -331,7 +348,7 @@ def value_of(value: Any, context: _core.Context, stream: Any = None) -> Value:
     if device_found is None:
         raise _make(InvalidArgumentError, "the value's __cuda_array_interface__ does not point to device memory")
     if handle is None:
-        handle = found.get("stream")
+        handle = _interface_stream(found)
     return Value(address, shape, tuple(strides), dtype, device_found, handle, value)
 
 
@@ -345,6 +362,13 @@ def to_host(value: Any, context: _core.Context, stream: Any = None) -> npt.NDArr
         context, there.device, there.address, there.shape, there.strides, there.dtype, made.ctypes.data, there.stream
     )
     return made
+
+
+def _type_name(kind: tuple[int, int]) -> str:
+    try:
+        return f"dtype {_dtype_of_dlpack(kind)}"
+    except UnsupportedError:
+        return f"DLPack's type {kind}"
 
 
 def _dtype_of_dlpack(kind: tuple[int, int]) -> np.dtype[Any]:
@@ -396,10 +420,7 @@ def start(
         target = out_of(out, array.dtype if wanted is None else wanted, handle)
         if target.device != number:
             raise _make(InvalidArgumentError, f"out is on cuda:{target.device}, the read goes to cuda:{number}")
-        if handle is None and not hasattr(out, "__cuda_array_interface__"):
-            handle = LEGACY  # where its producer made it safe
-        elif handle is None:
-            handle = out.__cuda_array_interface__.get("stream")  # none: nothing to wait for
+        handle = target.after
     selection, fields = array._prepare(selection)
     if fields is not None:
         raise _make(UnsupportedError, "fields of structures are read on the host only", f"array '{array.uri}'")

@@ -56,6 +56,7 @@ print(float(a[1, 1]))
     [
         "device_cases.py",
         "device_stream_cases.py",
+        "device_exchange_cases.py",
         "device_parity_cases.py",
         "device_zarr_cases.py",
         "device_convert_cases.py",

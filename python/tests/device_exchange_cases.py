@@ -1,0 +1,143 @@
+"""Memory and streams of other libraries, and what they get, against the fake driver: nothing here has seen a GPU.
+
+A process of its own runs these: which driver there is, is found out once in each.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from device_support import DeviceArray, FakeCuda, cuda, fake_cuda_library
+
+__all__ = ["cuda", "fake_cuda_library"]
+
+VALUES = np.arange(60 * 50, dtype="f4").reshape(60, 50)
+LEGACY = 1
+
+
+@pytest.fixture
+def array(tmp_path: Path) -> ps.Array:
+    made = ps.create_array(
+        str(tmp_path / "x.zarr"), shape=VALUES.shape, dtype="f4", chunks=(7, 50), shards=(21, 50), codecs=["zstd"]
+    )
+    made[...] = VALUES
+    return made
+
+
+class Torch:
+    """What torch's tensor is to others: DLPack that orders, an interface of version 2 that says nothing of a stream."""
+
+    def __init__(self, cuda: FakeCuda, memory: DeviceArray, own: int) -> None:
+        self.cuda, self.memory, self.own = cuda, memory, own
+        self.asked: list[int] = []
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
+
+    def __dlpack__(self, *, stream: int) -> Any:
+        self.asked.append(stream)
+        event = ctypes.c_void_p()
+        self.cuda.call("cuEventCreate", ctypes.byref(event), ctypes.c_uint(0))
+        self.cuda.call("cuEventRecord", event, ctypes.c_void_p(self.own))
+        self.cuda.call("cuStreamWaitEvent", ctypes.c_void_p(stream), event, ctypes.c_uint(0))
+        memory = self.memory
+        return ps._core._dlpack_capsule(
+            self, memory.address, memory.dtype, memory.shape, memory.strides, (2, 0), 0, False
+        )
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        found = self.memory.__cuda_array_interface__ | {"version": 2}
+        del found["stream"]
+        return found
+
+
+def queue(cuda: FakeCuda, stream: int, memory: DeviceArray, value: int) -> Any:
+    """The caller's earlier work: long behind other work, it fills the memory."""
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    kernels = [kind(lambda _: None), kind(lambda _: ctypes.memset(memory.base, value, memory.bytes))]
+    for kernel in (*kernels[:1] * 200, kernels[1]):
+        assert cuda.driver.penstock_fake_cuda_enqueue(ctypes.c_void_p(stream), kernel, None) == 0
+    return kernels
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("given", [True, False])
+def test_out_by_dlpack_waits_for_what_its_library_has_queued(
+    cuda: FakeCuda, array: ps.Array, given: bool, seed: int
+) -> None:
+    array.read(device="cuda").numpy()
+    own, mine = cuda.stream(), cuda.stream()
+    memory = DeviceArray(cuda, VALUES.shape, "f4")
+    out = Torch(cuda, memory, own)
+    cuda.configure(seed, lazy=True)
+    kept = queue(cuda, own, memory, 0xAA)
+    tensor = array.read(device="cuda", out=out, stream=mine if given else None)
+    assert out.asked == [mine if given else LEGACY]
+    tensor.synchronize()
+    cuda.synchronize(own)  # what was not waited for comes late
+    np.testing.assert_array_equal(memory.get(), VALUES)
+    assert kept
+
+
+class OnlyInterface:
+    def __init__(self, memory: DeviceArray, version: int) -> None:
+        found = memory.__cuda_array_interface__ | {"version": version}
+        if version < 3:
+            del found["stream"]
+        self.__cuda_array_interface__ = found
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_an_interface_without_a_stream_is_of_the_legacy_stream(cuda: FakeCuda, array: ps.Array, seed: int) -> None:
+    array.read(device="cuda").numpy()
+    memory = DeviceArray(cuda, VALUES.shape, "f4")
+    cuda.configure(seed, lazy=True)
+    kept = queue(cuda, LEGACY, memory, 0xAA)
+    array.read(device="cuda", out=OnlyInterface(memory, 2)).synchronize()
+    cuda.synchronize(LEGACY)
+    np.testing.assert_array_equal(memory.get(), VALUES)
+    assert kept
+    cuda.reset()
+    memory.stream = None  # of version 3: there is nothing to wait for
+    array.read(device="cuda", out=OnlyInterface(memory, 3)).synchronize()
+    assert cuda.count("legacy stream") == 0
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "bool", "f8"])
+def test_out_may_be_a_tensor_of_any_type(cuda: FakeCuda, tmp_path: Path, dtype: str) -> None:
+    values = (np.arange(40) % 2).astype(ps._core.numpy_dtype("bfloat16") if dtype == "bfloat16" else dtype)
+    made = ps.create_array(str(tmp_path / "y.zarr"), shape=values.shape, dtype=values.dtype, chunks=(9,))
+    made[...] = values
+    out = made.read(np.s_[:20], device="cuda")
+    again = made.read(np.s_[20:], device="cuda", out=out)
+    assert again._read.address == out._read.address
+    assert out.numpy().tobytes() == values[20:].tobytes()
+
+
+class ReadOnly:
+    def __init__(self, memory: DeviceArray) -> None:
+        self.memory = memory
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
+
+    def __dlpack__(self, **_: Any) -> Any:
+        memory = self.memory
+        return ps._core._dlpack_capsule(
+            self, memory.address, memory.dtype, memory.shape, memory.strides, (2, 0), 1, True
+        )
+
+
+def test_out_that_cannot_be_written_to_is_refused(cuda: FakeCuda, array: ps.Array) -> None:
+    with pytest.raises(ps.InvalidArgumentError, match="out is read-only"):
+        array.read(device="cuda", out=ReadOnly(DeviceArray(cuda, VALUES.shape, "f4")))
+    with pytest.raises(ps.InvalidArgumentError, match="out is not device memory: it is a ndarray on the host"):
+        array.read(device="cuda", out=np.empty(VALUES.shape, "f4"))
+    with pytest.raises(ps.InvalidArgumentError, match="out has dtype int32, the values are float32"):
+        array.read(device="cuda", out=Torch(cuda, DeviceArray(cuda, VALUES.shape, "i4"), cuda.stream()))
