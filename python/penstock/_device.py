@@ -135,7 +135,13 @@ class DeviceTensor(_tensor.Tensor):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Version 3. Its stream is the legacy default one, on which the values are ordered: consumers wait for it."""
+        """Version 3. Its stream is the legacy default one, on which the values are ordered: consumers wait for it.
+
+        There is none (AttributeError) for types that NumPy cannot name, bfloat16 and the floats of eight bits:
+        consumers then take the values by DLPack.
+        """
+        if not _has_typestr(self.dtype):
+            raise AttributeError(f"__cuda_array_interface__ has no name for {self.dtype}: take the values by DLPack")
         self._read.order(LEGACY)
         return {
             "shape": self.shape,
@@ -145,6 +151,15 @@ class DeviceTensor(_tensor.Tensor):
             "version": 3,
             "stream": LEGACY,
         }
+
+
+def _has_typestr(dtype: np.dtype[Any]) -> bool:
+    if dtype.names is not None:
+        return True
+    try:
+        return np.dtype(dtype.str) == dtype
+    except TypeError:
+        return False
 
 
 @dataclass

@@ -141,3 +141,16 @@ def test_out_that_cannot_be_written_to_is_refused(cuda: FakeCuda, array: ps.Arra
         array.read(device="cuda", out=np.empty(VALUES.shape, "f4"))
     with pytest.raises(ps.InvalidArgumentError, match="out has dtype int32, the values are float32"):
         array.read(device="cuda", out=Torch(cuda, DeviceArray(cuda, VALUES.shape, "i4"), cuda.stream()))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_types_that_the_interface_cannot_name_have_none(cuda: FakeCuda, tmp_path: Path, dtype: str) -> None:
+    values = np.arange(6).astype(ps._core.numpy_dtype(dtype))
+    made = ps.create_array(str(tmp_path / "y.zarr"), shape=(6,), dtype=values.dtype, chunks=(3,), fill_value=0)
+    made[...] = values
+    tensor = made.read(device="cuda")
+    assert not hasattr(tensor, "__cuda_array_interface__")
+    with pytest.raises(AttributeError, match=f"no name for {dtype}: take the values by DLPack"):
+        tensor.__cuda_array_interface__  # noqa: B018
+    kind = ps._core._dlpack_view(tensor.__dlpack__(stream=cuda.stream(), max_version=(1, 1)))[3]
+    assert kind == ps._core._dlpack_type(values.dtype)
