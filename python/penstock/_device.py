@@ -201,6 +201,7 @@ def as_stream(stream: Any) -> int:
         version, handle = found() if callable(found) else found
         if version != 0:
             raise _make(UnsupportedError, f"__cuda_stream__ of version {version}: this release knows version 0")
+        handle = int(handle) or LEGACY  # an object says which stream 0 it is: the runtime's default
     elif isinstance(stream, int) and not isinstance(stream, bool):
         handle = stream
     else:

@@ -154,3 +154,23 @@ def test_types_that_the_interface_cannot_name_have_none(cuda: FakeCuda, tmp_path
         tensor.__cuda_array_interface__  # noqa: B018
     kind = ps._core._dlpack_view(tensor.__dlpack__(stream=cuda.stream(), max_version=(1, 1)))[3]
     assert kind == ps._core._dlpack_type(values.dtype)
+
+
+class Protocol:
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return (0, self.handle)
+
+
+def test_a_stream_object_of_the_default_stream_is_the_legacy_one(cuda: FakeCuda, array: ps.Array) -> None:
+    memory = DeviceArray(cuda, VALUES.shape, "f4")
+    cuda.configure(1, lazy=True)
+    kept = queue(cuda, LEGACY, memory, 0xAA)
+    array.read(device="cuda", out=OnlyInterface(memory, 3), stream=Protocol(0))
+    cuda.synchronize(LEGACY)  # it waits for the read, which has waited for it
+    np.testing.assert_array_equal(memory.get(), VALUES)
+    assert kept
+    with pytest.raises(ps.InvalidArgumentError, match="stream 0 is ambiguous"):
+        array.read(device="cuda", stream=0)
