@@ -233,13 +233,13 @@ class Array(Reads, Writes, _core.Array):
         The consumer owns what was read. `copy=False` is refused: reading always makes a copy. An array that was opened
         for a device is read into that device's memory, ordered on the consumer's `stream`.
         """
-        if self._export_device is not None and copy is not False:
+        if copy is False:
+            raise _make(ExportError, "reading an array from storage always makes a copy", f"array '{self.uri}'")
+        if self._export_device is not None:
             _tensor.check_type(self.dtype)
             made = self.read(..., device=self._export_device)
             return made.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
         _tensor.check_request(stream, dl_device)
-        if copy is False:
-            raise _make(ExportError, "reading an array from storage always makes a copy", f"array '{self.uri}'")
         _tensor.check_type(self.dtype)
         values = self.read(..., out=_tensor.aligned_empty(self.shape, self.dtype, self))
         return _tensor.export(values, max_version, _tensor.IS_COPIED)

@@ -174,3 +174,10 @@ def test_a_stream_object_of_the_default_stream_is_the_legacy_one(cuda: FakeCuda,
     assert kept
     with pytest.raises(ps.InvalidArgumentError, match="stream 0 is ambiguous"):
         array.read(device="cuda", stream=0)
+
+
+def test_an_array_for_a_device_is_not_exported_without_a_copy(cuda: FakeCuda, array: ps.Array) -> None:
+    opened = ps.open(array.uri, device="cuda")
+    for stream in (None, LEGACY, cuda.stream()):
+        with pytest.raises(BufferError, match="always makes a copy"):
+            opened.__dlpack__(stream=stream, copy=False)
