@@ -96,6 +96,10 @@ class device_handle {
     wait_for(-1);
     finish([&] { return tensor_->copy_to_host(reinterpret_cast<std::byte*>(to)); });
   }
+  device_handle copy(std::optional<std::uintptr_t> stream) {
+    wait_for(-1);
+    return {call_engine([&] { return copy_on_device(*tensor_, stream); }), dtype_, nb::none()};
+  }
   void on_queued(nb::object then) {
     const std::shared_ptr<PyObject> kept(then.release().ptr(), [](PyObject* object) { drop_reference(object); });
     const without_gil released;
@@ -250,6 +254,8 @@ void bind_device(nb::module_& m) {
       .def("order", &device_handle::order, nb::arg("stream"))
       .def("synchronize", &device_handle::synchronize)
       .def("copy_to_host", &device_handle::copy_to_host, nb::arg("address"))
+      .def("copy", &device_handle::copy, nb::arg("stream").none(),
+           "A copy made on a stream; None: on one of ours, and there on return.")
       .def("on_queued", &device_handle::on_queued, nb::arg("then"));
   m.def("_read_to_device", read, nb::arg("array"), nb::arg("selection"), nb::arg("device"), nb::arg("stream").none(),
         nb::arg("address"), nb::arg("shape"), nb::arg("strides"), nb::arg("owner").none(), nb::arg("threads"),

@@ -106,6 +106,10 @@ PENSTOCK_API result<device_tensor> read_to_device(const array& from, const resol
 PENSTOCK_API result<device_tensor> device_memory(penstock::context& with, int device, const dtype& type,
                                                  const extents& shape);
 
+/// A copy in memory of its own, C order, made on `stream` behind the read. Empty: made on a stream of this library, and
+/// there on return. A chunk that failed on the device has all bits set in the copy too; only `from` tells of it.
+PENSTOCK_API result<device_tensor> copy_on_device(device_tensor& from, std::optional<stream_handle> stream);
+
 /// The stream of this library that values to be written are ordered on: a producer makes it wait for them.
 PENSTOCK_API result<stream_handle> write_stream(penstock::context& with, int device);
 /// Copies device memory of any strides to `to`, in C order, after what `write_stream` and `stream` hold; waits.

@@ -237,8 +237,8 @@ class Array(Reads, Writes, _core.Array):
             raise _make(ExportError, "reading an array from storage always makes a copy", f"array '{self.uri}'")
         if self._export_device is not None:
             _tensor.check_type(self.dtype)
-            made = self.read(..., device=self._export_device)
-            return made.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
+            made: _device.DeviceTensor = self.read(..., device=self._export_device)
+            return made._export(stream, max_version, dl_device, copy, fresh=True)
         _tensor.check_request(stream, dl_device)
         _tensor.check_type(self.dtype)
         values = self.read(..., out=_tensor.aligned_empty(self.shape, self.dtype, self))

@@ -107,8 +107,19 @@ class DeviceTensor(_tensor.Tensor):
         dl_device
             None, this device, or the host's (1, 0), which makes a copy.
         copy
-            True is refused on the device: the consumer can copy on its stream.
+            True: a copy that the consumer owns, made on its stream; with stream -1 it is there on return.
         """
+        return self._export(stream, max_version, dl_device, copy)
+
+    def _export(
+        self,
+        stream: Any,
+        max_version: tuple[int, int] | None,
+        dl_device: tuple[Any, int] | None,
+        copy: bool | None,
+        fresh: bool = False,
+    ) -> Any:
+        """`fresh`: the memory is nobody else's, so it is a copy already."""
         host = dl_device is not None and (int(dl_device[0]), int(dl_device[1])) == _tensor.CPU
         if host:
             if copy is False:
@@ -120,18 +131,17 @@ class DeviceTensor(_tensor.Tensor):
             raise _make(
                 ExportError, f"the values are on DLPack's device {here}: asked for {tuple(map(int, dl_device))}"
             )
-        if copy:
-            raise _make(ExportError, "device memory is handed on without a copy: copy it on your stream")
         _tensor.check_type(self.dtype)
-        wanted = consumers_stream(stream)
-        if wanted is None:
-            self._read.wait()
+        wanted, read = consumers_stream(stream), self._read
+        if copy and not fresh:
+            read = read.copy(wanted)
+        elif wanted is None:
+            read.wait()
         else:
-            self._read.order(wanted)
+            read.order(wanted)
+        flags = _tensor.IS_COPIED if copy or fresh else 0
         versioned = max_version is not None and max_version[0] >= 1
-        return _core._dlpack_capsule(
-            self._read, self._read.address, self.dtype, self.shape, self.strides, here, 0, versioned
-        )
+        return _core._dlpack_capsule(read, read.address, self.dtype, self.shape, read.strides, here, flags, versioned)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:

@@ -155,8 +155,6 @@ def test_the_host_form_of_dlpack(cuda: FakeCuda, array: ps.Array) -> None:
         tensor.__dlpack__(dl_device=(1, 0), copy=False)
     with pytest.raises(BufferError):
         tensor.__dlpack__(dl_device=(2, 1))
-    with pytest.raises(BufferError):
-        tensor.__dlpack__(stream=1, copy=True)
 
 
 def test_the_cuda_array_interface(cuda: FakeCuda, array: ps.Array) -> None:

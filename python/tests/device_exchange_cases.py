@@ -181,3 +181,62 @@ def test_an_array_for_a_device_is_not_exported_without_a_copy(cuda: FakeCuda, ar
     for stream in (None, LEGACY, cuda.stream()):
         with pytest.raises(BufferError, match="always makes a copy"):
             opened.__dlpack__(stream=stream, copy=False)
+
+
+IS_COPIED = 2
+
+
+def flags_of(capsule: Any) -> int:
+    """The flags of a versioned capsule: behind two numbers of 32 bits and two pointers."""
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return ctypes.c_uint64.from_address(get(capsule, b"dltensor_versioned") + 24).value
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("strides", [None, (4, 240), (-200, 4)])
+def test_a_copy_is_made_on_the_consumers_stream(
+    cuda: FakeCuda, array: ps.Array, strides: tuple[int, ...] | None, seed: int
+) -> None:
+    out = None if strides is None else DeviceArray(cuda, VALUES.shape, "f4", strides)
+    array.read(device="cuda").numpy()
+    mine = cuda.stream()
+    cuda.configure(seed, lazy=True)
+    tensor = array.read(device="cuda", out=out)
+    capsule = tensor.__dlpack__(stream=mine, max_version=(1, 1), copy=True)
+    assert flags_of(capsule) == IS_COPIED
+    assert not tensor.done  # nothing has waited here
+    address, shape, found, _, device = ps._core._dlpack_view(capsule)
+    assert (shape, found, device) == (VALUES.shape, (200, 4), (2, 0))
+    assert address != tensor._read.address
+    cuda.synchronize(mine)
+    np.testing.assert_array_equal(cuda.peek(address, VALUES.shape, "f4"), VALUES)
+    assert flags_of(tensor.__dlpack__(stream=mine, max_version=(1, 1))) == 0
+    assert cuda.count("legacy stream") == 0
+
+
+def test_a_copy_without_a_stream_is_there_on_return(cuda: FakeCuda, array: ps.Array) -> None:
+    cuda.configure(1, lazy=True)
+    capsule = array.read(device="cuda").__dlpack__(stream=-1, max_version=(1, 1), copy=True)
+    address = ps._core._dlpack_view(capsule)[0]
+    np.testing.assert_array_equal(cuda.peek(address, VALUES.shape, "f4"), VALUES)
+    assert cuda.count("legacy stream") == 0
+
+
+def test_a_copy_of_nothing_and_of_one_element(cuda: FakeCuda, array: ps.Array) -> None:
+    for selection, shape in ((np.s_[5:5], (0, 50)), (np.s_[3, 4], ())):
+        tensor = array.read(selection, device="cuda")
+        capsule = tensor.__dlpack__(stream=cuda.stream(), max_version=(1, 1), copy=True)
+        assert ps._core._dlpack_view(capsule)[1] == shape
+
+
+@pytest.mark.parametrize("copy", [None, True])
+def test_what_an_array_exports_is_a_copy(cuda: FakeCuda, array: ps.Array, copy: bool | None) -> None:
+    opened = ps.open(array.uri, device="cuda")
+    mine = cuda.stream()
+    cuda.reset()
+    capsule = opened.__dlpack__(stream=mine, max_version=(1, 1), copy=copy)
+    assert flags_of(capsule) == IS_COPIED
+    assert cuda.count("cuMemcpyDtoDAsync") == 0  # it was read into memory of its own: there is no second copy
+    cuda.synchronize(mine)
+    np.testing.assert_array_equal(cuda.peek(ps._core._dlpack_view(capsule)[0], VALUES.shape, "f4"), VALUES)

@@ -26,6 +26,7 @@ constexpr std::size_t kReportsAtOnce = 64;
 /// Device memory that each stream of writes gathers into.
 constexpr std::uint64_t kStagingBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kAlignment = 256;
+constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 30;  // of a launch
 constexpr unsigned kCopyNumber = 31;  // the copy stream, beside the decode streams, in a read's set
 
 constexpr std::uint64_t round_up(std::uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -330,6 +331,30 @@ bool device_engine::record_end(event_ref event, const device_read* read, std::sp
     if (driver_.stream_wait_event(end, order_, 0) != kSuccess) return false;
   }
   return driver_.event_record(event, end) == kSuccess;
+}
+
+result<> device_engine::copy(const move_item& item, std::span<const move_axis> axes, stream_ref stream) {
+  const current_context current(driver_, context_);
+  const bool follows =
+      axes.empty() || (axes.size() == 1 && axes[0].from_step == static_cast<std::int64_t>(item.unit_bytes));
+  if (follows)
+    return driver_.check(driver_.copy_on_device(item.to, item.from, item.units * item.unit_bytes, stream),
+                         "cuMemcpyDtoDAsync");
+  if (axes.size() > kMaxGatherAxes) return error(errc::unsupported, "the values have too many dimensions");
+  gather_parameters with;
+  with.item = item;
+  with.tile_units = tile_units(item);
+  std::copy(axes.begin(), axes.end(), with.axes);
+  const std::uint64_t most = kMostBlocks * with.tile_units;
+  for (; with.first < item.units; with.first = with.end) {
+    with.end = std::min(item.units, with.first + most);
+    const auto blocks = static_cast<unsigned>((with.end - with.first + with.tile_units - 1) / with.tile_units);
+    void* arguments[] = {&with};
+    PENSTOCK_TRY(
+        driver_.check(driver_.launch_kernel(gather_, blocks, 1, 1, kMoveThreads, 1, 1, 0, stream, arguments, nullptr),
+                      "cuLaunchKernel"));
+  }
+  return {};
 }
 
 // ---- writes ----

@@ -83,6 +83,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   /// Records in `event` the end of a read and of what `users`, to whom its memory was handed, were given so far. False:
   /// that cannot be told.
   bool record_end(event_ref event, const device_read* read, std::span<const stream_ref> users);
+  /// Queues on `stream` a copy of an item's units, in C order from its `to` on. The item converts nothing.
+  result<> copy(const move_item& item, std::span<const move_axis> axes, stream_ref stream);
   /// The stream that values to be written are ordered on: their producer makes it wait for them.
   stream_ref write_stream() const noexcept { return write_[0]; }
   /// What `gather` takes from now on comes after what `write_stream` holds, and after what `stream` does.

@@ -29,6 +29,16 @@ void give_block(device_engine& engine, std::byte* block) noexcept {
   if (block != nullptr && !engine.is_broken()) engine.ring().give(block);
 }
 
+move_item gather_of(const tensor_view& from, device_address to, std::vector<move_axis>& axes) {
+  placement where;
+  where.counts = from.extents;
+  where.target.data = from.data;
+  where.target.strides = from.strides;
+  conversion same;
+  same.from_bytes = same.to_bytes = from.type.item_bytes();
+  return plan_gather(where, same, to, axes);
+}
+
 }  // namespace
 
 result<lent_values> device_values::take(const placement& where, buffer& spare) {
@@ -51,15 +61,15 @@ result<lent_values> device_values::take(const placement& where, buffer& spare) {
 
 void device_values::give(const lent_values& values) noexcept { give_block(*engine_, values.block); }
 
-result<> copy_to_host(device_engine& engine, const tensor_view& from, std::byte* to) {
-  placement where;
-  where.counts = from.extents;
-  where.target.data = from.data;
-  where.target.strides = from.strides;
-  conversion same;
-  same.from_bytes = same.to_bytes = from.type.item_bytes();
+result<> copy_on_device(device_engine& engine, const tensor_view& from, void* to, stream_ref stream) {
   std::vector<move_axis> axes;
-  const move_item item = plan_gather(where, same, 0, axes);
+  const move_item item = gather_of(from, reinterpret_cast<device_address>(to), axes);
+  return engine.copy(item, axes, stream);
+}
+
+result<> copy_to_host(device_engine& engine, const tensor_view& from, std::byte* to) {
+  std::vector<move_axis> axes;
+  const move_item item = gather_of(from, 0, axes);
   const std::uint64_t step = std::max<std::uint64_t>(1, kPieceBytes / item.unit_bytes);
   std::byte* const block = take_block(engine, std::min(step, item.units) * item.unit_bytes);
   for (std::uint64_t first = 0; first < item.units; first += step) {

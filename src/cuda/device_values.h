@@ -29,4 +29,7 @@ class device_values final : public cell_source {
 /// Copies device memory of any strides to host memory in C order, and waits.
 result<> copy_to_host(device_engine& engine, const tensor_view& from, std::byte* to);
 
+/// Queues on `stream` a copy of device memory of any strides to `to`, device memory too, in C order.
+result<> copy_on_device(device_engine& engine, const tensor_view& from, void* to, stream_ref stream);
+
 }  // namespace penstock::inline v0::cuda
