@@ -1,6 +1,6 @@
 """Results of device reads in memory of other libraries' pools, against the fake driver.
 
-test_device.py runs these in a process of their own.
+A process of its own runs these.
 """
 
 from __future__ import annotations

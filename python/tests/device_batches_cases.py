@@ -1,6 +1,6 @@
 """Batches of crops in device memory, against the fake driver: nothing here has seen a GPU.
 
-test_device.py runs these in a process of their own.
+A process of its own runs these.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads into device memory, against the fake driver: nothing here has seen a GPU.
 
-test_device.py runs these in a process of their own: which driver there is, is found out once in each.
+A process of its own runs these: which driver there is, is found out once in each.
 """
 
 from __future__ import annotations

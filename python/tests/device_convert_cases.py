@@ -1,6 +1,6 @@
 """What the device makes of numbers is what the host's reads make of them, bit for bit; against the fake driver.
 
-test_device.py runs these in a process of their own.
+A process of its own runs these.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -108,6 +110,19 @@ class DeviceArray:
         """The values, once all streams are through."""
         memory = self.cuda.peek(self.base, (self.bytes,), np.uint8)
         return np.ndarray(self.shape, self.dtype, memory, self.address - self.base, self.strides)
+
+
+def run_cases(name: str) -> None:
+    """The tests of a file of cases, in a process of their own: which driver there is, is found out once in each."""
+    if not LIBRARY.exists():
+        pytest.skip(f"the fake CUDA driver is not built: {LIBRARY}")
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(Path(__file__).with_name(name))],
+        env=os.environ | {"PENSTOCK_CUDA_DRIVER": str(LIBRARY)},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout[-20000:]
 
 
 def assert_warm(cuda: FakeCuda, work: Callable[[], object], calls: Iterable[str]) -> None:

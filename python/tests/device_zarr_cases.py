@@ -1,6 +1,6 @@
 """zarr-python's GPU buffers filled by Penstock, against the fake CUDA driver and a stand-in for CuPy: no GPU here.
 
-test_device.py runs these in a process of their own.
+A process of its own runs these.
 """
 
 from __future__ import annotations

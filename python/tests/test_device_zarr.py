@@ -1,0 +1,9 @@
+"""zarr-python's arrays in device memory: in a file of their own, to run beside the others."""
+
+from __future__ import annotations
+
+from device_support import run_cases
+
+
+def test_cases_against_the_fake_driver() -> None:
+    run_cases("device_zarr_cases.py")

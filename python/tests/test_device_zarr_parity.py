@@ -1,0 +1,9 @@
+"""The device reads Zarr arrays as the host does: in a file of their own, to run beside the others."""
+
+from __future__ import annotations
+
+from device_support import run_cases
+
+
+def test_cases_against_the_fake_driver() -> None:
+    run_cases("device_zarr_parity_cases.py")
