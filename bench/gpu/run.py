@@ -331,6 +331,16 @@ def check(array: Any, spec: Any) -> None:
             raise AssertionError(f"{spec.title}: shard {number} has other values on the device")
 
 
+def without_parity(error: Exception) -> str:
+    """What a failure of the comparison means: other bytes, or that nothing could be compared, and why."""
+    from bench.gpu.parity import DifferenceError
+
+    if isinstance(error, DifferenceError):
+        return f"the device gives other bytes ({error})"
+    why = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
+    return f"the device could not be compared with the host ({why})"
+
+
 def rate(nbytes: int, taken: dict[str, float]) -> str:
     return f"{taken['best_s'] * 1e3:.2f} ms, {nbytes / taken['best_s'] / GB:.2f} GB/s"
 
@@ -389,7 +399,7 @@ def main(arguments: list[str] | None = None) -> int:
                 traceback.print_exc()
                 run.failed[name] = f"{type(error).__name__}: {error}"
                 if name == "parity":
-                    say("the device gives other bytes: nothing is measured")
+                    say(f"{without_parity(error)}: nothing is measured")
                     run.write()
                     return 1
             written = run.write()

@@ -93,6 +93,53 @@ def test_without_a_driver_nothing_is_measured() -> None:
     assert done.stdout.startswith("No GPU here: /nowhere/libcuda.so.1")
 
 
+BROKEN = """
+import sys
+import penstock as ps
+from bench.gpu import parity, run
+{how}
+sys.exit(run.main(sys.argv[1:]))
+"""
+NO_CODE = "unsupported: this build of Penstock has no device code: it was made without nvcc"
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        (
+            f"def fail(*_): raise ps.UnsupportedError({NO_CODE!r} + chr(10) + '  a note')\nparity.compare = fail",
+            f"the device could not be compared with the host (UnsupportedError: {NO_CODE}): nothing is measured",
+        ),
+        (
+            "def fail(*_): raise MemoryError\nparity.compare = fail",
+            "the device could not be compared with the host (MemoryError): nothing is measured",
+        ),
+        (
+            "import numpy as np\nparity.CODECS = [['zstd']]\nread = ps.Array.read\n"
+            "ps.Array.read = lambda self, *a, device=None, **k: ps.Tensor(read(self, *a) + 1)",
+            "the device gives other bytes (['zstd'] ramp Ellipsis): nothing is measured",
+        ),
+    ],
+    ids=["no device code", "no memory", "other bytes"],
+)
+def test_a_comparison_that_fails_says_why(tmp_path: Path, how: str, says: str) -> None:
+    if not LIBRARY.exists():
+        pytest.skip(f"the fake CUDA driver is not built: {LIBRARY}")
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN.format(how=how), "--small", "--results", str(tmp_path)],
+        cwd=ROOT,
+        env=os.environ | {"PENSTOCK_CUDA_DRIVER": str(LIBRARY)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1, done.stderr[-4000:]
+    assert says in done.stdout.splitlines()
+    (result,) = tmp_path.glob("*.json")
+    document = json.loads(result.read_text())
+    assert set(document["failed"]) == {"parity"}
+    assert document["found"] == {}
+
+
 def test_a_step_that_fails_is_named_and_the_others_run(tmp_path: Path) -> None:
     if not LIBRARY.exists():
         pytest.skip(f"the fake CUDA driver is not built: {LIBRARY}")
