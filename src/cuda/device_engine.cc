@@ -31,12 +31,23 @@ constexpr unsigned kCopyNumber = 31;  // the copy stream, beside the decode stre
 
 constexpr std::uint64_t round_up(std::uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-std::uint64_t wave_limit_of(const driver& with, context_ref context, std::uint64_t asked, unsigned waves) {
-  if (asked != 0) return asked / waves;
+std::uint64_t memory_limit_of(const driver& with, context_ref context, std::uint64_t asked) {
+  if (asked != 0) return asked;
   const current_context current(with, context);
   std::size_t free = 0, total = 0;
   if (with.mem_get_info(&free, &total) != kSuccess) total = std::size_t{8} << 30;
-  return std::min<std::uint64_t>(total / 8, kMostDefaultWaves) / waves;
+  return std::min<std::uint64_t>(total / 8, kMostDefaultWaves);
+}
+
+// Of each stream of writes.
+std::uint64_t staging_bytes_of(std::uint64_t limit) {
+  return std::max(kAlignment, std::min(kStagingBytes, limit / 16) / kAlignment * kAlignment);
+}
+
+// What a cell's bytes take of a wave; they lie there as they lie in the parcel.
+std::uint64_t encoded_room(const parcel_cell& cell) { return round_up(cell.offset % kAlignment + cell.length); }
+std::uint64_t decoded_room(const parcel_cell& cell) {
+  return cell.chain->decodes_on_device() && !cell.direct ? round_up(cell.decoded_bytes) : 0;
 }
 
 }  // namespace
@@ -71,10 +82,12 @@ device_engine::device_engine(const driver& with, int ordinal, context_ref contex
     : driver_(with),
       ordinal_(ordinal),
       context_(context),
-      wave_limit_(wave_limit_of(with, context, options.device_memory_bytes, kWaves)),
+      memory_limit_(memory_limit_of(with, context, options.device_memory_bytes)),
+      staging_bytes_(staging_bytes_of(memory_limit_)),
+      wave_limit_((memory_limit_ - std::min(memory_limit_, kWriteStreams * staging_bytes_)) / kWaves),
       nvcomp_(options.nvcomp),
       ring_(with, options.page_locked_bytes == 0 ? kDefaultPageLocked : options.page_locked_bytes),
-      pool_(with, wave_limit_of(with, context, 0, 1) * 2) {}
+      pool_(with, memory_limit_of(with, context, 0) * 2) {}
 
 result<> device_engine::start() {
   const current_context current(driver_, context_);
@@ -106,6 +119,8 @@ result<> device_engine::start() {
   for (unsigned i = 0; i < kWaves; ++i) {
     auto wave = std::make_unique<device_wave>();
     wave->nvcomp = nvcomp_;
+    wave->limit_bytes = wave_limit_;
+    wave->most_library_bytes = std::min(device::kMostLibraryBytes, wave_limit_ / 4);
     PENSTOCK_TRY(make_event(wave->copied, kEventDisableTiming));
     PENSTOCK_TRY(make_event(wave->done, kEventDisableTiming));
     for (event_ref& each : wave->marks) PENSTOCK_TRY(make_event(each, 0));
@@ -254,20 +269,10 @@ result<bool> device_engine::submit(device_read& read, parcel& what) {
   const current_context current(driver_, context_);
   const std::lock_guard lock(mutex_);
   PENSTOCK_TRY(healthy());
-  bool staged = false;
-  std::uint64_t scratch = 0;
-  for (const parcel_cell& each : what.cells) {
-    staged = staged || !each.plain;
-    if (each.chain->decodes_on_device() && !each.direct) scratch += round_up(each.decoded_bytes);
-  }
-  device_wave* wave = nullptr;
-  if (staged) {
-    PENSTOCK_ASSIGN(wave, open_wave(round_up(what.bytes), scratch));
-    if (wave == nullptr) return false;
-  }
   {
     const nvtx_scope range(nvtx_name::transfer);
-    if (wave != nullptr) PENSTOCK_TRY(copy_staged(read, what, *wave));
+    PENSTOCK_ASSIGN(const bool staged, stage_cells(read, what));
+    if (!staged) return false;
     PENSTOCK_TRY(copy_plain(read, what));
     PENSTOCK_TRY(release_block(what));
   }
@@ -283,12 +288,34 @@ result<bool> device_engine::submit_fill(device_read& read, const placement& wher
   const current_context current(driver_, context_);
   const std::lock_guard lock(mutex_);
   PENSTOCK_TRY(healthy());
-  PENSTOCK_ASSIGN(device_wave* const wave, open_wave(0, 0));
-  if (wave == nullptr) return false;
-  note_read(*wave, read);
-  add_fill(*wave, where, item);
-  if (open_->cells() >= kMostCells) PENSTOCK_TRY(close_wave());
-  return true;
+  for (;;) {
+    PENSTOCK_ASSIGN(device_wave* const wave, open_wave(0, 0));
+    if (wave == nullptr) return false;
+    if (add_fill(*wave, where, item)) {
+      note_read(*wave, read);
+      if (open_->cells() >= kMostCells) PENSTOCK_TRY(close_wave());
+      return true;
+    }
+    PENSTOCK_ASSIGN(const bool has_room, make_room_for_tables(*wave, 0));
+    if (!has_room)
+      return error(errc::resource_exhausted,
+                   fmt::format("a wave has {} bytes (device_memory_limit), which is too little for a fill's tables",
+                               wave_limit_));
+  }
+}
+
+// The engine may still be copying from the block; where it is broken nobody can say until when.
+void device_engine::drop(parcel& what) noexcept {
+  if (what.block == nullptr) return;
+  const current_context current(driver_, context_);
+  const std::lock_guard lock(mutex_);
+  if (what.copied && broken_) {
+    what.block = nullptr;
+  } else if (what.copied) {
+    (void)release_block(what);
+  } else {
+    ring_.give(std::exchange(what.block, nullptr));
+  }
 }
 
 result<> device_engine::finish(device_read& read) {
@@ -401,7 +428,7 @@ result<> device_engine::queue_gather(const move_item& item, std::span<const move
     return check(driver_.copy_to_host(to, item.from + first * unit, count * unit, stream), "cuMemcpyDtoHAsync");
   if (axes.size() > kMaxGatherAxes) return error(errc::unsupported, "the values have too many dimensions");
   wave_memory& staging = staging_[which];
-  PENSTOCK_TRY(grow(staging, std::min(kStagingBytes, std::max<std::uint64_t>(wave_limit_, kAlignment))));
+  if (staging.bytes == 0) PENSTOCK_TRY(resize(staging, staging_bytes_));
   gather_parameters with;
   with.item = item;
   with.tile_units = tile_units(item);
@@ -425,17 +452,40 @@ result<> device_engine::queue_gather(const move_item& item, std::span<const move
 
 // ---- waves ----
 
-result<> device_engine::grow(wave_memory& memory, std::uint64_t bytes) {
-  if (memory.bytes >= bytes) return {};
+// Memory that nothing queued uses; what it holds is lost.
+result<> device_engine::resize(wave_memory& memory, std::uint64_t bytes) {
+  if (memory.address != 0) {
+    driver_.mem_free(memory.address);
+    wave_bytes_.fetch_sub(memory.bytes, std::memory_order_relaxed);
+    memory = {};
+  }
+  if (bytes == 0) return {};
   device_address made = 0;
   const driver_status status = driver_.mem_alloc(&made, bytes);
   if (status != kSuccess)
     return driver_.failure(status, "cuMemAlloc")
         .note(fmt::format("taking {} bytes of device memory for a wave", bytes));
-  if (memory.address != 0) driver_.mem_free(memory.address);
-  wave_bytes_.fetch_add(bytes - memory.bytes, std::memory_order_relaxed);
+  wave_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   memory = {made, bytes};
   return {};
+}
+
+// The same of a wave's bytes; its tables make room where that is needed.
+result<> device_engine::resize(device_wave& wave, std::uint64_t bytes) {
+  if (bytes + wave.tail.bytes > wave_limit_) PENSTOCK_TRY(resize(wave.tail, 0));
+  return resize(wave.memory, bytes);
+}
+
+// For a wave that had none for the next cell, or fill, whose bytes need `needed`. False: a wave has no more.
+result<bool> device_engine::make_room_for_tables(device_wave& wave, std::uint64_t needed) {
+  if (wave.cells() != 0) {
+    PENSTOCK_TRY(close_wave());
+    return true;
+  }
+  if (wave.memory.bytes <= needed) return false;
+  most_bytes_ = std::min(most_bytes_, std::max(needed, wave_limit_ / 8));
+  PENSTOCK_TRY(resize(wave, needed));
+  return true;
 }
 
 // Null: none is free.
@@ -443,57 +493,100 @@ result<device_wave*> device_engine::open_wave(std::uint64_t encoded_bytes, std::
   if (open_ != nullptr) {
     if (open_->fits(encoded_bytes, scratch_bytes)) return open_;
     if (open_->cells() != 0) {
-      open_->wanted_bytes = std::min(wave_limit_, open_->memory.bytes * 2);
+      open_->wanted_bytes = open_->memory.bytes * 2;
       PENSTOCK_TRY(close_wave());
     } else {
       open_->now = device_wave::phase::free;
       open_ = nullptr;
     }
   }
-  const std::uint64_t needed = encoded_bytes + scratch_bytes;
-  if (needed > wave_limit_)
-    return error(errc::resource_exhausted,
-                 fmt::format("cells of one request need {} bytes on the device, a wave has {} (device_memory_limit)",
-                             needed, wave_limit_));
   const auto free = std::find_if(waves_.begin(), waves_.end(),
                                  [](const auto& each) { return each->now == device_wave::phase::free; });
   if (free == waves_.end()) return static_cast<device_wave*>(nullptr);
   device_wave& wave = **free;
-  if (needed != 0) {
-    const std::uint64_t wanted = std::max({needed, wave.wanted_bytes, std::min(kFirstWave, wave_limit_)});
-    PENSTOCK_TRY(grow(wave.memory, wanted));
-  }
   wave.clear();
+  if (const std::uint64_t needed = encoded_bytes + scratch_bytes; needed != 0) {
+    const std::uint64_t wanted = std::max(needed, std::min(most_bytes_, std::max(wave.wanted_bytes, kFirstWave)));
+    if (wave.memory.bytes < wanted) PENSTOCK_TRY(resize(wave, wanted));
+  }
   wave.now = device_wave::phase::open;
   open_ = &wave;
   return open_;
 }
 
-result<> device_engine::copy_staged(device_read& read, parcel& what, device_wave& wave) {
-  const device_address base = wave.memory.address + wave.used_bottom;
-  if (wave.used_bottom == 0 && read.profile())
-    PENSTOCK_TRY(check(driver_.event_record(wave.marks[0], copy_), "cuEventRecord"));
-  PENSTOCK_TRY(check(driver_.copy_to_device(base, what.data(), what.bytes, copy_), "cuMemcpyHtoDAsync"));
-  wave.used_bottom += round_up(what.bytes);
-  wave.encoded_bytes += what.bytes;
-  note_read(wave, read);
-  for (parcel_cell& each : what.cells) {
+// False: no wave is free for the cells from `what.next` on.
+result<bool> device_engine::stage_cells(device_read& read, parcel& what) {
+  for (;;) {
+    while (what.next < what.cells.size() && what.cells[what.next].plain) ++what.next;
+    if (what.next == what.cells.size()) return true;
+    const parcel_cell& first = what.cells[what.next];
+    const std::uint64_t encoded = encoded_room(first), decoded = decoded_room(first);
+    if (encoded + decoded > wave_limit_) {
+      PENSTOCK_TRY(leave_to_host(read, what, encoded + decoded));
+      continue;
+    }
+    PENSTOCK_ASSIGN(device_wave* const wave, open_wave(encoded, decoded));
+    if (wave == nullptr) return false;
+    const std::size_t before = what.next;
+    PENSTOCK_TRY(stage_run(read, what, *wave));
+    if (wave->cells() >= kMostCells) PENSTOCK_TRY(close_wave());
+    if (what.next != before) continue;
+    PENSTOCK_ASSIGN(const bool has_room, make_room_for_tables(*wave, encoded + decoded));
+    if (!has_room) PENSTOCK_TRY(leave_to_host(read, what, encoded + decoded));
+  }
+}
+
+// Adds cells to the wave and copies their bytes there, as far as it has room.
+result<> device_engine::stage_run(device_read& read, parcel& what, device_wave& wave) {
+  const std::uint64_t begin = what.cells[what.next].offset / kAlignment * kAlignment;
+  const device_address base = wave.memory.address + wave.used_bottom - begin;  // of the parcel's first byte
+  std::uint64_t end = begin;
+  bool added_any = false;
+  for (; what.next < what.cells.size() && wave.cells() < kMostCells; ++what.next) {
+    const parcel_cell& each = what.cells[what.next];
     if (each.plain) continue;
+    const std::uint64_t end_with = std::max(end, each.offset + each.length), scratch = decoded_room(each);
+    if (each.offset < begin || !wave.fits(round_up(end_with - begin), scratch)) break;
     device_address decoded = base + each.offset;
-    if (each.chain->decodes_on_device()) {
-      if (each.direct) {
-        decoded = each.item.to;
-      } else {
-        wave.used_top += round_up(each.decoded_bytes);
-        decoded = wave.memory.address + wave.memory.bytes / kAlignment * kAlignment - wave.used_top;
-      }
+    if (scratch != 0) {
+      decoded = wave.memory.address + wave.memory.bytes / kAlignment * kAlignment - wave.used_top - scratch;
+    } else if (each.chain->decodes_on_device()) {
+      decoded = each.item.to;
     }
     const std::span<const std::byte> bytes(what.data() + each.offset, static_cast<std::size_t>(each.length));
     auto added = add_cell(wave, what, each, {bytes, base + each.offset, decoded}, read.report().device);
-    // The host has the last word: it decodes the cell, or says what is wrong with it.
-    if (added.ok()) continue;
-    read.refuse(each, bytes, std::move(added).error());
+    if (!added.ok()) {
+      // The host has the last word: it decodes the cell, or says what is wrong with it.
+      read.refuse(each, bytes, std::move(added).error());
+      continue;
+    }
+    if (!*added) break;
+    wave.used_top += scratch;
+    end = end_with;
+    added_any = true;
   }
+  if (added_any) note_read(wave, read);
+  if (end == begin) return {};
+  if (wave.used_bottom == 0 && read.profile())
+    PENSTOCK_TRY(check(driver_.event_record(wave.marks[0], copy_), "cuEventRecord"));
+  what.copied = true;
+  PENSTOCK_TRY(
+      check(driver_.copy_to_device(base + begin, what.data() + begin, end - begin, copy_), "cuMemcpyHtoDAsync"));
+  wave.used_bottom += round_up(end - begin);
+  wave.encoded_bytes += end - begin;
+  return {};
+}
+
+// The next cell needs more than a wave has: what the host decodes needs less, or no wave at all.
+result<> device_engine::leave_to_host(device_read& read, parcel& what, std::uint64_t needed) {
+  const parcel_cell& cell = what.cells[what.next];
+  error why(errc::resource_exhausted,
+            fmt::format("the chunk needs {} bytes on the device and tables beside them, a wave has {} "
+                        "(device_memory_limit)",
+                        needed, wave_limit_));
+  if (!cell.chain->decodes_on_device()) return read.name_cell(std::move(why), cell.note);
+  read.refuse(cell, std::span(what.data() + cell.offset, static_cast<std::size_t>(cell.length)), std::move(why));
+  ++what.next;
   return {};
 }
 
@@ -502,6 +595,7 @@ result<> device_engine::copy_plain(device_read& read, parcel& what) {
   for (const parcel_cell& each : what.cells) {
     if (!each.plain) continue;
     PENSTOCK_TRY(wait_for_start(read, copy_, kCopyNumber));
+    what.copied = true;
     PENSTOCK_TRY(check(driver_.copy_to_device(each.item.to, what.data() + each.offset, each.length, copy_),
                        "cuMemcpyHtoDAsync"));
   }
@@ -551,7 +645,9 @@ result<wave_layout> device_engine::write_tables(device_wave& wave) {
     wave.tables = static_cast<std::byte*>(made);
     wave.tables_bytes = bytes;
   }
-  if (wave.tail.bytes < layout.total) PENSTOCK_TRY(grow(wave.tail, layout.total + layout.total / 4));
+  // No cell was added for which there would be no room.
+  if (wave.tail.bytes < layout.total)
+    PENSTOCK_TRY(resize(wave.tail, std::min(layout.total + layout.total / 4, wave_limit_ - wave.memory.bytes)));
   write(wave, layout);
   return layout;
 }

@@ -27,7 +27,7 @@ namespace penstock::inline v0::cuda {
 
 struct device_options {
   std::uint64_t page_locked_bytes = 0;          ///< 0: 256 MiB
-  std::uint64_t device_memory_bytes = 0;        ///< of waves; 0: an eighth of the device's, at most 6 GiB
+  std::uint64_t device_memory_bytes = 0;        ///< of all but results; 0: an eighth of the device's, at most 6 GiB
   const device::nvcomp* nvcomp = nullptr;       ///< decodes what it takes; null: our own decoders do
   std::shared_ptr<device_allocator> allocator;  ///< of results; null: the engine's pool
 };
@@ -73,8 +73,12 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<event_ref> take_event_at(stream_ref stream);
   void give_event(event_ref event) noexcept;
 
-  /// Queues the parcel's copies and adds its cells to the open wave. False: no wave has room; try again after `nudge`.
+  /// Queues the parcel's copies and adds its cells to waves, as many as they need. False: no wave is free for those
+  /// from `what.next` on; try again after `nudge`.
+  /// \error resource_exhausted  One cell alone is larger than a wave.
   result<bool> submit(device_read& read, parcel& what);
+  /// Gives back the block of a parcel that nobody will submit (any more).
+  void drop(parcel& what) noexcept;
   /// Adds fills to the open wave. False: as `submit`.
   result<bool> submit_fill(device_read& read, const placement& where, std::span<const std::byte> item);
   /// Closes the wave that has cells of this read, and queues its end.
@@ -129,13 +133,17 @@ class device_engine final : public device_service, public std::enable_shared_fro
                         std::uint64_t count, std::byte* to, unsigned which);
 
   result<device_wave*> open_wave(std::uint64_t encoded_bytes, std::uint64_t scratch_bytes);
-  result<> grow(wave_memory& memory, std::uint64_t bytes);
+  result<> resize(wave_memory& memory, std::uint64_t bytes);
+  result<> resize(device_wave& wave, std::uint64_t bytes);
+  result<bool> make_room_for_tables(device_wave& wave, std::uint64_t needed);
+  result<bool> stage_cells(device_read& read, parcel& what);
+  result<> stage_run(device_read& read, parcel& what, device_wave& wave);
+  result<> leave_to_host(device_read& read, parcel& what, std::uint64_t needed);
   result<> close_wave();
   result<wave_layout> write_tables(device_wave& wave);
   result<> launch(device_wave& wave, const wave_layout& layout);
   result<> decode_by_library(const device::kernel_launch& launch, stream_ref stream);
   result<> copy_plain(device_read& read, parcel& what);
-  result<> copy_staged(device_read& read, parcel& what, device_wave& wave);
   result<> tell_host(event_ref after, stream_ref stream, std::byte* block, device_wave* wave);
   result<> release_block(parcel& what);
   result<> wait_for_start(device_read& read, stream_ref stream, unsigned which);
@@ -146,7 +154,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   const driver& driver_;
   const int ordinal_;
   const context_ref context_;
-  const std::uint64_t wave_limit_;
+  const std::uint64_t memory_limit_, staging_bytes_, wave_limit_;
   const device::nvcomp* const nvcomp_;
   page_locked_ring ring_;
   device_pool pool_;
@@ -164,6 +172,9 @@ class device_engine final : public device_service, public std::enable_shared_fro
   event_ref order_ = nullptr;           // recorded and waited for at once
   event_ref origin_ = nullptr;
   std::chrono::steady_clock::time_point origin_time_;
+  // What a wave's bytes take of its memory; the rest is for tables and workspace. Less where a cell needed more of
+  // that.
+  std::uint64_t most_bytes_ = wave_limit_ / 2;
   std::vector<std::unique_ptr<device_wave>> waves_;
   device_wave* open_ = nullptr;
   std::vector<std::unique_ptr<report_slot>> reports_;

@@ -50,8 +50,7 @@ device_read::device_read(std::shared_ptr<device_engine> engine, context_state& s
 
 device_read::~device_read() {
   for (const auto& each : buffers_) each->release();
-  for (const auto& each : kept_)
-    if (each->block != nullptr) engine_->ring().give(each->block);
+  for (const auto& each : kept_) engine_->drop(*each);
   release_starts();
   if (report_ != nullptr) engine_->give_report(report_);
 }
@@ -289,12 +288,6 @@ void device_read::give_parcel(std::unique_ptr<parcel> what) noexcept {
   free_parcels_.push_back(std::move(what));
 }
 
-// A block that a broken engine may still be copying from is not used again.
-void device_read::forget(parcel& what) noexcept {
-  if (what.block != nullptr && !engine_->is_broken()) engine_->ring().give(what.block);
-  what.block = nullptr;
-}
-
 result<> device_read::hand_over(std::unique_ptr<parcel> what) {
   if (what->cells.empty()) {
     if (what->block != nullptr) engine_->ring().give(what->block);
@@ -306,7 +299,7 @@ result<> device_read::hand_over(std::unique_ptr<parcel> what) {
   if (tried) {
     auto taken = engine_->submit(*this, *what);
     if (!taken.ok()) {
-      forget(*what);
+      engine_->drop(*what);
       return std::move(taken).error();
     }
     if (*taken) {
@@ -375,13 +368,12 @@ result<bool> device_read::hand_over_kept() {
     const std::uint64_t freed = engine_->freed();
     std::unique_ptr<parcel> next;
     std::optional<kept_fill> fill_next;
+    std::deque<std::unique_ptr<parcel>> dropped;  // without the lock: the engine calls a read with its own
     {
       const std::lock_guard lock(mutex_);
       if (abandoned_.load(std::memory_order_relaxed)) {
-        for (const auto& each : kept_)
-          if (each->block != nullptr) engine_->ring().give(each->block);
         waiting_.fetch_sub(kept_.size() + kept_fills_.size(), std::memory_order_relaxed);
-        kept_.clear();
+        dropped.swap(kept_);
         kept_fills_.clear();
       }
       if (!kept_.empty()) {
@@ -392,12 +384,13 @@ result<bool> device_read::hand_over_kept() {
         kept_fills_.pop_back();
       }
     }
+    for (const auto& each : dropped) engine_->drop(*each);
     if (!next && !fill_next) break;
     bool taken = false;
     if (next) {
       auto submitted = engine_->submit(*this, *next);
       if (!submitted.ok()) {
-        forget(*next);
+        engine_->drop(*next);
         waiting_.fetch_sub(1, std::memory_order_relaxed);
         return std::move(submitted).error();
       }
@@ -428,7 +421,7 @@ result<bool> device_read::hand_over_kept() {
 
 void device_read::refuse(const parcel_cell& cell, std::span<const std::byte> encoded, error why) {
   const std::lock_guard lock(mutex_);
-  refused_.push_back({cell.note, {encoded.begin(), encoded.end()}, why.message()});
+  refused_.push_back({cell.note, {encoded.begin(), encoded.end()}, why.message(), cell.direct});
   waiting_.fetch_add(1, std::memory_order_relaxed);
   has_refused_.store(true, std::memory_order_relaxed);
 }
@@ -460,10 +453,10 @@ result<> device_read::decode_refused() {
     auto decoded = host_part(*made, cell, *split->chain, *split, next.encoded, refused_scratch_);
     if (decoded.ok()) decoded = split->chain->check_decoded(cell.length);
     if (!decoded.ok()) {
-      forget(*made);
+      engine_->drop(*made);
       return name_cell(std::move(decoded).error(), next.note);
     }
-    finish_cell(*made, cell, from, where, false);
+    finish_cell(*made, cell, from, where, next.direct);
     PENSTOCK_TRY(hand_over(std::move(made)));
   }
 }

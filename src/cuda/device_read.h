@@ -98,6 +98,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
     failure_note note;
     std::vector<std::byte> encoded;
     std::string reason;
+    bool direct = false;  // it would have been decoded straight into the target
   };
   struct kept_fill {
     std::uint32_t source = 0;
@@ -117,7 +118,6 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   result<> host_part(parcel& into, parcel_cell& cell, const codec_chain& chain, const device_chain& split,
                      std::span<const std::byte> encoded, worker_scratch& scratch);
   result<> hand_over(std::unique_ptr<parcel> what);
-  void forget(parcel& what) noexcept;
   result<> decode_refused();
   std::unique_ptr<parcel> take_parcel();
   void give_parcel(std::unique_ptr<parcel> what) noexcept;

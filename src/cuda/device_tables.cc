@@ -39,10 +39,65 @@ bool same(std::span<const device::device_step> a, std::span<const device::device
 result<std::uint32_t> batch_of(device_wave& wave, std::span<const device::device_step> steps) {
   for (std::uint32_t i = 0; i < wave.batches.size(); ++i)
     if (same(wave.batches[i]->steps, steps)) return i;
-  PENSTOCK_ASSIGN(device::decode_wave decoder, device::decode_wave::make(steps, true, wave.nvcomp));
+  PENSTOCK_ASSIGN(device::decode_wave decoder,
+                  device::decode_wave::make(steps, true, wave.nvcomp, wave.most_library_bytes));
   wave.batches.push_back(std::make_unique<wave_batch>(
       wave_batch{std::vector<device::device_step>(steps.begin(), steps.end()), std::move(decoder), 0, 0, 0}));
   return static_cast<std::uint32_t>(wave.batches.size() - 1);
+}
+
+std::uint64_t tiles_of(const move_item& item) noexcept {
+  // A cell in place is only looked at, unless it failed.
+  const std::uint64_t step = item.in_place != 0 ? item.units : tile_units(item);
+  return item.units == 0 ? 0 : (item.units + step - 1) / step;
+}
+
+template <class Row>
+std::uint64_t bytes_of(const std::vector<Row>& rows) noexcept {
+  return round_up(rows.size() * sizeof(Row), kTableAlignment);
+}
+
+// What `lay_out` will ask for, at most.
+std::uint64_t tail_bytes(const device_wave& wave) noexcept {
+  std::uint64_t bytes = bytes_of(wave.items) + bytes_of(wave.axes) + bytes_of(wave.notes) + bytes_of(wave.patterns) +
+                        round_up(wave.tile_count * sizeof(move_tile), kTableAlignment);
+  std::uint64_t statuses = 0;
+  for (const auto& each : wave.batches) {
+    if (each->decoder.chunks() == 0) continue;
+    statuses += each->decoder.chunks();
+    bytes += each->decoder.descriptor_bytes() + each->decoder.workspace_bytes();
+  }
+  return std::max(bytes, kTableAlignment) + round_up(statuses * sizeof(std::uint32_t), kTableAlignment);
+}
+
+// How much of everything there was before a cell or a fill.
+struct wave_mark {
+  explicit wave_mark(const device_wave& wave) noexcept
+      : items(wave.items.size()),
+        axes(wave.axes.size()),
+        notes(wave.notes.size()),
+        patterns(wave.patterns.size()),
+        fills(wave.fills.size()),
+        tiles(wave.tile_count),
+        decoded_bytes(wave.decoded_bytes),
+        moved_bytes(wave.moved_bytes) {}
+  std::size_t items, axes, notes, patterns, fills;
+  std::uint64_t tiles, decoded_bytes, moved_bytes;
+};
+
+// True: what was added since `to` has room in the tail. Otherwise it is taken back.
+bool keeps_limit(device_wave& wave, const wave_mark& to) {
+  if (tail_bytes(wave) <= wave.limit_bytes - std::min(wave.limit_bytes, wave.memory.bytes)) return true;
+  wave.items.resize(to.items);
+  wave.item_batches.resize(to.items);
+  wave.axes.resize(to.axes);
+  wave.notes.resize(to.notes);
+  wave.patterns.resize(to.patterns);
+  wave.fills.resize(to.fills);
+  wave.tile_count = to.tiles;
+  wave.decoded_bytes = to.decoded_bytes;
+  wave.moved_bytes = to.moved_bytes;
+  return false;
 }
 
 template <class Row>
@@ -53,7 +108,7 @@ void put(std::byte* tables, std::uint64_t at, const std::vector<Row>& rows) noex
 }  // namespace
 
 void device_wave::clear() noexcept {
-  used_bottom = used_top = 0;
+  used_bottom = used_top = tile_count = 0;
   statuses = 0;
   items.clear();
   axes.clear();
@@ -69,13 +124,16 @@ void device_wave::clear() noexcept {
   encoded_bytes = decoded_bytes = moved_bytes = 0;
 }
 
-result<> add_cell(device_wave& wave, const parcel& of, const parcel_cell& cell, const cell_bytes& where,
-                  device_address report) {
+result<bool> add_cell(device_wave& wave, const parcel& of, const parcel_cell& cell, const cell_bytes& where,
+                      device_address report) {
+  const wave_mark before(wave);
+  device::decode_wave::mark decoder_before;
   std::uint32_t batch = kNoStatus, status = kNoStatus;
   std::uint64_t note = 0;
   if (cell.chain->decodes_on_device()) {
     PENSTOCK_ASSIGN(batch, batch_of(wave, cell.chain->steps));
     device::decode_wave& decoder = wave.batches[batch]->decoder;
+    decoder_before = decoder.here();
     status = static_cast<std::uint32_t>(decoder.chunks());  // in its batch; in the wave from `lay_out` on
     PENSTOCK_TRY(decoder.add({where.host, where.encoded, where.decoded, cell.decoded_bytes}));
     wave.notes.push_back(cell.note);
@@ -89,6 +147,7 @@ result<> add_cell(device_wave& wave, const parcel& of, const parcel_cell& cell, 
     item.in_place = cell.direct ? 1 : 0;
     item.status = status;
     if (!cell.direct) wave.moved_bytes += item.units * item.unit_bytes;
+    wave.tile_count += tiles_of(item);
     wave.items.push_back(item);
     wave.item_batches.push_back(batch);
   };
@@ -100,16 +159,21 @@ result<> add_cell(device_wave& wave, const parcel& of, const parcel_cell& cell, 
   }
   for (const move_item& each : std::span(of.more).subspan(cell.first_more, cell.more)) add(each);
   wave.decoded_bytes += cell.decoded_bytes;
-  return {};
+  if (keeps_limit(wave, before)) return true;
+  if (batch != kNoStatus) wave.batches[batch]->decoder.rewind(decoder_before);
+  return false;
 }
 
-void add_fill(device_wave& wave, const placement& where, std::span<const std::byte> item) {
+bool add_fill(device_wave& wave, const placement& where, std::span<const std::byte> item) {
+  const wave_mark before(wave);
   const bool repeats = kPatternBytes % item.size() == 0;
   const std::uint64_t at = pattern_of(wave, item, repeats ? kPatternBytes : item.size());
   wave.fills.push_back(static_cast<std::uint32_t>(wave.items.size()));
   wave.item_batches.push_back(kNoStatus);
   wave.items.push_back(plan_fill(where, static_cast<std::uint32_t>(item.size()), {at, repeats}, wave.axes));
   wave.moved_bytes += wave.items.back().units * wave.items.back().unit_bytes;
+  wave.tile_count += tiles_of(wave.items.back());
+  return keeps_limit(wave, before);
 }
 
 wave_layout lay_out(device_wave& wave) {
@@ -122,7 +186,6 @@ wave_layout lay_out(device_wave& wave) {
     if (wave.item_batches[i] != kNoStatus) wave.items[i].status += wave.batches[wave.item_batches[i]]->first_status;
   for (std::uint32_t i = 0; i < wave.items.size(); ++i) {
     const move_item& item = wave.items[i];
-    // A cell in place is only looked at, unless it failed.
     const std::uint64_t step = item.in_place != 0 ? item.units : tile_units(item);
     for (std::uint64_t at = 0; at < item.units; at += step)
       wave.tiles.push_back({i, 0, at, std::min(step, item.units - at)});

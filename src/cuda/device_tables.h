@@ -24,13 +24,14 @@ struct cell_bytes {
   device_address decoded = 0;  ///< where they are, or will be
 };
 
-/// Adds a cell of a parcel to an open wave. `report`: of its read.
+/// Adds a cell of a parcel to an open wave. `report`: of its read. False: beside the wave's memory no room is left for
+/// its tables and workspace.
 /// \error corrupt_data  The headers contradict their format. \error unsupported  The host must decode this cell. In
-/// both cases the wave is as it was.
-result<> add_cell(device_wave& wave, const parcel& of, const parcel_cell& cell, const cell_bytes& where,
-                  device_address report);
-/// Adds the fill of a cell's wanted part.
-void add_fill(device_wave& wave, const placement& where, std::span<const std::byte> item);
+/// all three cases the wave is as it was.
+result<bool> add_cell(device_wave& wave, const parcel& of, const parcel_cell& cell, const cell_bytes& where,
+                      device_address report);
+/// Adds the fill of a cell's wanted part. False: as above.
+bool add_fill(device_wave& wave, const placement& where, std::span<const std::byte> item);
 
 /// Cuts the moves into tiles and says how long the tables are.
 wave_layout lay_out(device_wave& wave);

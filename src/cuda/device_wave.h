@@ -33,8 +33,8 @@ struct wave_memory {
 ///
 /// Its memory holds encoded bytes from the bottom up and decoded cells that are still to be scattered from the top
 /// down; tables and workspace have memory of their own, because their size is known only when the wave is closed. A
-/// wave is `free`, `open` (it takes cells, and their bytes are already on their way), or `queued` until the host has
-/// heard that the device is done with it.
+/// cell for whose tables and workspace no room would be left is not added. A wave is `free`, `open` (it takes cells,
+/// and their bytes are already on their way), or `queued` until the host has heard that the device is done with it.
 class device_wave {
  public:
   enum class phase : std::uint8_t { free, open, queued };
@@ -49,12 +49,15 @@ class device_wave {
 
   phase now = phase::free;
   const device::nvcomp* nvcomp = nullptr;  ///< decodes what it takes; null: our own decoders do
+  std::uint64_t limit_bytes = 0;           ///< of `memory` and `tail` together
+  std::uint64_t most_library_bytes = 0;    ///< of nvCOMP's workspace
   wave_memory memory, tail;
   std::uint64_t wanted_bytes = 0;  ///< `memory` is to grow to this before it is opened again
   std::byte* tables = nullptr;     ///< page-locked; what `tail` begins with
   std::uint64_t tables_bytes = 0;
   std::uint64_t used_bottom = 0, used_top = 0;
-  unsigned stream = 0;  ///< which decode stream it was queued on
+  std::uint64_t tile_count = 0;  ///< what `tiles` will hold
+  unsigned stream = 0;           ///< which decode stream it was queued on
   std::uint32_t statuses = 0;
 
   std::vector<move_item> items;

@@ -31,6 +31,8 @@ struct parcel {
   buffer ordinary;
   std::uint64_t bytes = 0;
   std::vector<parcel_cell> cells;
+  std::size_t next = 0;  ///< the first cell that is not on its way yet
+  bool copied = false;   ///< copies from `block` were queued
   std::vector<move_axis> axes;
   std::vector<move_item> more;
 
@@ -38,6 +40,8 @@ struct parcel {
   void clear() noexcept {
     block = nullptr;
     bytes = 0;
+    next = 0;
+    copied = false;
     cells.clear();
     axes.clear();
     more.clear();

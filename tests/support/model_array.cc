@@ -58,7 +58,8 @@ class writer {
       bool inside = true;
       for (std::size_t d = 0; d < at.size(); ++d) inside = (where[d] += origin[d]) < shape[d] && inside;
       std::byte* item = raw.data() + flat_number(at, model_.options.chunks) * model_.item_bytes;
-      for (std::uint32_t i = 0; i < model_.item_bytes; ++i) item[i] = static_cast<std::byte>(random_() % 7);
+      for (std::uint32_t i = 0; i < model_.item_bytes; ++i)
+        item[i] = static_cast<std::byte>(model_.options.least + random_() % model_.options.values);
       if (inside)
         std::memcpy(model_.values.data() + flat_number(where, shape) * model_.item_bytes, item, model_.item_bytes);
     });

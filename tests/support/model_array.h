@@ -24,7 +24,8 @@ struct model_options {
   std::string dtype = "int32";
   std::string codecs = R"([{"name":"bytes","configuration":{"endian":"little"}}])";
   bool index_at_start = false;
-  double missing = 0;  ///< share of chunks (and shards) that are not written
+  double missing = 0;              ///< share of chunks (and shards) that are not written
+  unsigned least = 0, values = 7;  ///< each byte is one of so many, from `least` on
   std::uint64_t seed = 1;
 };
 

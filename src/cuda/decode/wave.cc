@@ -21,7 +21,6 @@ constexpr std::uint64_t kAlignment = 256;
 constexpr std::uint32_t kTransformThreads = 256;
 constexpr std::uint32_t kTransformBytesPerBlock = 64 * 1024;
 constexpr std::uint32_t kRowBytesPerWarp = 4 * 1024;
-constexpr std::uint64_t kMostLibraryWorkspace = std::uint64_t{4} << 30;
 
 std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -181,11 +180,12 @@ class decode_wave::layout {
   std::uint64_t used_ = 0, workspace_used_ = 0;
 };
 
-result<decode_wave> decode_wave::make(std::span<const device_step> steps, bool verify_checksums,
-                                      const nvcomp* library) {
+result<decode_wave> decode_wave::make(std::span<const device_step> steps, bool verify_checksums, const nvcomp* library,
+                                      std::uint64_t most_library_bytes) {
   decode_wave made;
   made.verify_ = verify_checksums;
   made.nvcomp_ = library;
+  made.most_library_bytes_ = most_library_bytes;
   if (steps.empty()) return error{errc::unsupported, "the device decodes chains of at least one step"};
   for (std::size_t i = 0; i < steps.size(); ++i) {
     PENSTOCK_TRY(check_step(steps[i]));
@@ -239,11 +239,12 @@ result<> decode_wave::add_behind_check(const wave_chunk& whole) {
   if (decodes_) {
     // Behind a decoder the first transform reads the workspace, and the last one writes the target.
     const bool in_workspace = !transforms_.empty();
-    const std::uint64_t before = intermediate_bytes_, target = in_workspace ? before : chunk.target;
+    const mark before = here();
+    const std::uint64_t target = in_workspace ? intermediate_bytes_ : chunk.target;
     if (in_workspace) intermediate_bytes_ += aligned(chunk.decoded_bytes);
     auto added = add_decoder(chunk, target, in_workspace);
     if (!added.ok()) {
-      intermediate_bytes_ = before;
+      rewind(before);
       return added;
     }
     add_transforms(whole, target, true);
@@ -334,8 +335,11 @@ bool decode_wave::add_to_library(std::span<const std::byte> bytes, const planned
   library_batch& batch = library_batches_[static_cast<std::uint32_t>(stream.codec)];
   const std::uint64_t target_bytes = planned.part.target_bytes;
   if (target_bytes > batch.most_bytes) {
-    if (!nvcomp_->workspace_bytes(stream.codec, 1, target_bytes, target_bytes).ok()) return false;
+    const auto alone = nvcomp_->workspace_bytes(stream.codec, 1, target_bytes, target_bytes);
+    if (!alone.ok() || *alone > most_library_bytes_) return false;
     batch.most_bytes = target_bytes;
+    batch.reserved_count = 0;
+    batch.reserved = std::max(batch.reserved, *alone);
   }
   const nvcomp_alignment& alignment = nvcomp_->alignment(stream.codec);
   if (planned.part.target % alignment.target != 0) return false;
@@ -356,7 +360,18 @@ bool decode_wave::add_to_library(std::span<const std::byte> bytes, const planned
   batch.streams.push_back(given);
   batch.parts.push_back(planned);
   batch.parts.back().part.parameter = static_cast<std::uint32_t>(stream.check);
+  batch.total_bytes += target_bytes;
+  if (batch.streams.size() > batch.reserved_count || batch.total_bytes > batch.reserved_total)
+    reserve(stream.codec, batch);
   return true;
+}
+
+// Sets workspace aside for some more streams than there are: nvCOMP is not asked for every one.
+void decode_wave::reserve(nvcomp_codec codec, library_batch& batch) const {
+  batch.reserved_count = batch.streams.size() + batch.streams.size() / 8;
+  batch.reserved_total = std::min(batch.total_bytes + batch.total_bytes / 8, batch.reserved_count * batch.most_bytes);
+  const auto wanted = nvcomp_->workspace_bytes(codec, batch.reserved_count, batch.most_bytes, batch.reserved_total);
+  batch.reserved = wanted.ok() ? std::max(batch.reserved, std::min(*wanted, most_library_bytes_)) : most_library_bytes_;
 }
 
 // Adds what one kernel decodes; `chunk.bytes` are the bytes at `planned.part.source`, but for LZ4.
@@ -398,12 +413,6 @@ result<> decode_wave::add_split(const wave_chunk& chunk, const planned_part& pla
 
 result<> decode_wave::add_blosc(const wave_chunk& chunk, std::uint64_t target, bool in_workspace) {
   PENSTOCK_ASSIGN(const blosc_frame frame, scan_blosc(chunk.bytes, chunk.decoded_bytes));
-  // What a failure takes back.
-  const std::size_t zstd_parts = zstd_parts_.size(), lz_parts = lz_parts_.size(), inflate_parts = inflate_parts_.size(),
-                    copy_parts = copy_parts_.size(), zstd_frames = zstd_.frames.size(),
-                    zstd_blocks = zstd_.blocks.size(), align_parts = align_parts_.size(),
-                    library_parts = library_batches_[0].parts.size();
-  const std::uint64_t literal_bytes = zstd_.literal_bytes, sequences = zstd_.sequences;
   const bool shuffled = !frame.blocks.empty();
   const std::uint64_t splits_at = shuffled ? intermediate_bytes_ : target;
   if (shuffled) intermediate_bytes_ += aligned(chunk.decoded_bytes);
@@ -430,19 +439,7 @@ result<> decode_wave::add_blosc(const wave_chunk& chunk, std::uint64_t target, b
                            : frame.compressor == blosc_compressor::snappy ? step_kind::snappy
                            : frame.compressor == blosc_compressor::zlib   ? step_kind::zlib
                                                                           : step_kind::zstd;
-    auto done = add_split(inside, planned, kind);
-    if (done.ok()) continue;
-    zstd_parts_.resize(zstd_parts);
-    lz_parts_.resize(lz_parts);
-    inflate_parts_.resize(inflate_parts);
-    copy_parts_.resize(copy_parts);
-    align_parts_.resize(align_parts);
-    library_batches_[0].resize(library_parts);  // zstd: no other split fails
-    zstd_.frames.resize(zstd_frames);
-    zstd_.blocks.resize(zstd_blocks);
-    zstd_.literal_bytes = literal_bytes;
-    zstd_.sequences = sequences;
-    return done;
+    PENSTOCK_TRY(add_split(inside, planned, kind));
   }
   if (!shuffled) return {};
   for (const blosc_block& block : frame.blocks) {
@@ -584,7 +581,7 @@ void decode_wave::emit_library(layout& to, std::uint64_t statuses, nvcomp_codec 
   for (;; each = (each + 1) / 2) {
     const auto wanted = nvcomp_->workspace_bytes(codec, each, most, std::min(total, each * most));
     workspace = wanted.ok() ? *wanted : 0;
-    if ((wanted.ok() && workspace <= kMostLibraryWorkspace) || each == 1) break;
+    if ((wanted.ok() && workspace <= batch.reserved) || each == 1) break;
   }
   nvcomp_call call{};
   call.codec = codec;
@@ -594,7 +591,7 @@ void decode_wave::emit_library(layout& to, std::uint64_t statuses, nvcomp_codec 
   call.target_bytes = to.put(target_bytes);
   call.actual_bytes = to.take(count * sizeof(std::uint64_t));
   call.outcomes = to.take(count * sizeof(std::int32_t));
-  call.workspace = to.take(workspace);
+  call.workspace = to.take(batch.reserved);
   call.workspace_bytes = workspace;
   library_wave wave{};
   wave.parts = to.put(batch.parts);
@@ -637,18 +634,64 @@ void decode_wave::emit_all(layout& to, std::uint64_t statuses, std::vector<kerne
   }
 }
 
-std::uint64_t decode_wave::descriptor_bytes() const {
-  layout counter({}, 0, 0);
-  std::vector<kernel_launch> launches;
-  emit_all(counter, 0, launches);
-  return counter.used();
+// Lists that only some of the blocks and frames are in are counted as if all were.
+std::uint64_t decode_wave::descriptor_bytes() const noexcept {
+  const auto rows = [](std::size_t count, std::size_t bytes) { return count == 0 ? 0 : aligned(count * bytes); };
+  const auto part_rows = [&](std::size_t count) {
+    return rows(count, sizeof(decode_part)) + rows(count, sizeof(std::uint32_t));  // and their order
+  };
+  std::uint64_t bytes = 0;
+  for (const auto parts : kParts) bytes += part_rows((this->*parts).size());
+  for (const auto& parts : transform_parts_) bytes += part_rows(parts.size());
+  if (!zstd_parts_.empty()) {
+    const std::size_t frames = zstd_.frames.size(), blocks = zstd_.blocks.size();
+    bytes += rows(frames, sizeof(zstd_frame)) + rows(frames, sizeof(std::uint32_t)) + rows(blocks, sizeof(zstd_block)) +
+             2 * rows(blocks, sizeof(std::uint32_t)) + rows(zstd_parts_.size() + 1, sizeof(std::uint32_t));
+  }
+  for (const library_batch& batch : library_batches_)
+    bytes += 4 * rows(batch.streams.size(), sizeof(std::uint64_t)) + rows(batch.parts.size(), sizeof(decode_part));
+  return bytes;
 }
 
-std::uint64_t decode_wave::workspace_bytes() const {
-  layout counter({}, 0, 0);
-  std::vector<kernel_launch> launches;
-  emit_all(counter, 0, launches);
-  return counter.workspace_used();
+std::uint64_t decode_wave::workspace_bytes() const noexcept {
+  std::uint64_t bytes = aligned(intermediate_bytes_);
+  if (!zstd_parts_.empty()) {
+    bytes += aligned(zstd_.blocks.size() * sizeof(zstd_block_result)) +
+             aligned(zstd_.frames.size() * sizeof(std::uint32_t)) + aligned(zstd_.literal_bytes) +
+             aligned(zstd_.sequences * sizeof(zstd_sequence));
+  }
+  for (const library_batch& batch : library_batches_) {
+    if (batch.streams.empty()) continue;
+    bytes += aligned(batch.streams.size() * sizeof(std::uint64_t)) +
+             aligned(batch.streams.size() * sizeof(std::int32_t)) + aligned(batch.reserved);
+  }
+  return bytes;
+}
+
+decode_wave::mark decode_wave::here() const noexcept {
+  mark out;
+  static_assert(std::size(kParts) == std::size(out.parts));
+  out.chunks = chunks_;
+  out.frames = zstd_.frames.size();
+  out.blocks = zstd_.blocks.size();
+  for (std::size_t i = 0; i < std::size(kParts); ++i) out.parts[i] = (this->*kParts[i]).size();
+  for (int i = 0; i < kNvcompCodecs; ++i) out.streams[i] = library_batches_[i].streams.size();
+  out.intermediate_bytes = intermediate_bytes_;
+  out.literal_bytes = zstd_.literal_bytes;
+  out.sequences = zstd_.sequences;
+  return out;
+}
+
+void decode_wave::rewind(const mark& to) {
+  chunks_ = to.chunks;
+  zstd_.frames.resize(to.frames);
+  zstd_.blocks.resize(to.blocks);
+  for (std::size_t i = 0; i < std::size(kParts); ++i) (this->*kParts[i]).resize(to.parts[i]);
+  for (auto& parts : transform_parts_) parts.resize(to.chunks);
+  for (int i = 0; i < kNvcompCodecs; ++i) library_batches_[i].resize(to.streams[i]);
+  intermediate_bytes_ = to.intermediate_bytes;
+  zstd_.literal_bytes = to.literal_bytes;
+  zstd_.sequences = to.sequences;
 }
 
 void decode_wave::emit(std::span<std::byte> descriptors, std::uint64_t device_descriptors, std::uint64_t workspace,
@@ -658,14 +701,11 @@ void decode_wave::emit(std::span<std::byte> descriptors, std::uint64_t device_de
 }
 
 void decode_wave::clear() {
-  chunks_ = 0;
-  intermediate_bytes_ = 0;
-  zstd_.clear();
-  for (auto* parts : {&zstd_parts_, &lz_parts_, &lz4_frame_parts_, &lzw_parts_, &inflate_parts_, &copy_parts_,
-                      &unshuffle_parts_, &check_parts_, &align_parts_})
-    parts->clear();
-  for (auto& parts : transform_parts_) parts.clear();
-  for (auto& batch : library_batches_) batch.resize(0);
+  rewind({});
+  for (library_batch& batch : library_batches_) {
+    batch.reserved_count = 0;
+    batch.reserved = batch.most_bytes = batch.total_bytes = 0;
+  }
 }
 
 error status_error(std::uint32_t status, std::string_view codec) {

@@ -50,6 +50,8 @@ struct device_step {
   friend bool operator==(const device_step&, const device_step&) = default;
 };
 
+inline constexpr std::uint64_t kMostLibraryBytes = std::uint64_t{4} << 30;
+
 /// A chunk to decode.
 struct wave_chunk {
   std::span<const std::byte> bytes;  ///< encoded, on the host; only read while the chunk is added
@@ -62,9 +64,11 @@ struct wave_chunk {
 class decode_wave {
  public:
   /// \param library  Decodes what it takes in place of our own decoders; borrowed. Null: none.
+  /// \param most_library_bytes  Of its workspace: where it asks for more it gets fewer streams a call, or none.
   /// \error unsupported  The device cannot run these steps in this order.
   static result<decode_wave> make(std::span<const device_step> steps, bool verify_checksums = true,
-                                  const nvcomp* library = nullptr);
+                                  const nvcomp* library = nullptr,
+                                  std::uint64_t most_library_bytes = kMostLibraryBytes);
 
   /// Adds a chunk; its status word is number `chunks()` before the call. After an error the wave is as before.
   ///
@@ -73,9 +77,20 @@ class decode_wave {
   result<> add(const wave_chunk& chunk);
 
   std::size_t chunks() const noexcept { return chunks_; }
-  /// Exact for the chunks added so far; both blocks start at multiples of 256.
-  std::uint64_t descriptor_bytes() const;
-  std::uint64_t workspace_bytes() const;
+  /// What `emit` takes for the chunks added so far, at most; both blocks start at multiples of 256. The time does not
+  /// depend on the number of chunks.
+  std::uint64_t descriptor_bytes() const noexcept;
+  std::uint64_t workspace_bytes() const noexcept;
+
+  /// How many of everything there were: what `rewind` goes back to.
+  struct mark {
+    std::size_t chunks = 0, frames = 0, blocks = 0;
+    std::size_t parts[9] = {}, streams[kNvcompCodecs] = {};
+    std::uint64_t intermediate_bytes = 0, literal_bytes = 0, sequences = 0;
+  };
+  mark here() const noexcept;
+  /// Forgets the chunks that were added since `to`.
+  void rewind(const mark& to);
 
   /// Writes the descriptors for these addresses and appends the launches, to be run in their order on one stream.
   ///
@@ -104,6 +119,10 @@ class decode_wave {
   struct library_batch {
     std::vector<planned_part> streams, parts;
     std::uint64_t most_bytes = 0;  // a decoded size that nvCOMP is known to take
+    // The workspace that is set aside, and for how many streams and bytes it was asked for.
+    std::uint64_t reserved = 0, reserved_total = 0;
+    std::size_t reserved_count = 0;
+    std::uint64_t total_bytes = 0;  // decoded; those of streams that were taken back too
     void resize(std::size_t count) {
       streams.resize(count);
       parts.resize(count);
@@ -117,6 +136,7 @@ class decode_wave {
   result<> add_blosc(const wave_chunk& chunk, std::uint64_t target, bool in_workspace);
   result<> add_split(const wave_chunk& chunk, const planned_part& planned, step_kind kind);
   bool add_to_library(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind);
+  void reserve(nvcomp_codec codec, library_batch& batch) const;
   bool library_takes(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind,
                      library_stream& out);
   result<> find_sizes(std::uint64_t decoded_bytes);
@@ -138,6 +158,7 @@ class decode_wave {
   bool decodes_ = false;
   bool checks_ = false;  ///< whether CRC-32C comes first
   bool verify_ = true;
+  std::uint64_t most_library_bytes_ = kMostLibraryBytes;
   std::size_t chunks_ = 0;
   std::uint64_t intermediate_bytes_ = 0;
   zstd_index zstd_;
@@ -148,7 +169,11 @@ class decode_wave {
   // By kernel, in the order in which they run.
   std::vector<planned_part> zstd_parts_, lz_parts_, lz4_frame_parts_, lzw_parts_, inflate_parts_, copy_parts_,
       unshuffle_parts_, check_parts_;
-  std::vector<std::vector<planned_part>> transform_parts_;  ///< by transform
+  static constexpr std::vector<planned_part> decode_wave::* kParts[] = {
+      &decode_wave::zstd_parts_,      &decode_wave::lz_parts_,      &decode_wave::lz4_frame_parts_,
+      &decode_wave::lzw_parts_,       &decode_wave::inflate_parts_, &decode_wave::copy_parts_,
+      &decode_wave::unshuffle_parts_, &decode_wave::check_parts_,   &decode_wave::align_parts_};
+  std::vector<std::vector<planned_part>> transform_parts_;  ///< by transform; one part a chunk
   std::vector<std::uint64_t> sizes_;                        ///< scratch: bytes in front of each transform
 };
 

@@ -552,6 +552,7 @@ PENSTOCK_EXPORT int penstock_fake_cuda_enqueue(void* stream, void (*run)(void*),
   });
 }
 PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_live_bytes() { return self().memory.live_bytes(); }
+PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_peak_bytes() { return self().memory.take_peak_bytes(); }
 PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_live_allocations() { return self().memory.live_allocations(); }
 PENSTOCK_EXPORT bool penstock_fake_cuda_peek(void* to, std::uint64_t from, std::uint64_t bytes) {
   if (self().memory.find(from, bytes) == nullptr) return false;

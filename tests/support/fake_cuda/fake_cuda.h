@@ -38,6 +38,8 @@ int penstock_fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument)
 /// Device memory in use, in bytes; allocations that are live.
 std::uint64_t penstock_fake_cuda_live_bytes();
 std::uint64_t penstock_fake_cuda_live_allocations();
+/// The most that was in use at once since this was last called.
+std::uint64_t penstock_fake_cuda_peak_bytes();
 /// Copies device memory to the host at once, past all streams: what is there now. False: no such memory.
 bool penstock_fake_cuda_peek(void* to, std::uint64_t from, std::uint64_t bytes);
 }

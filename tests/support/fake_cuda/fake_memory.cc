@@ -2,7 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace penstock::test {
 namespace {
@@ -41,6 +43,8 @@ std::uint64_t fake_memory::allocate(std::uint64_t bytes, int device) {
   std::memset(reinterpret_cast<void*>(address), kJunk, bytes);
   if (open_ == 0) mprotect(pages_of(address), page_bytes(address, bytes), PROT_NONE);
   live_[address] = {bytes, device};
+  sum_ += bytes;
+  peak_ = std::max(peak_, sum_);
   return address;
 }
 
@@ -52,6 +56,7 @@ bool fake_memory::free(std::uint64_t address) {
   const std::uint64_t bytes = page_bytes(address, found->second.bytes);
   madvise(pages, bytes, MADV_DONTNEED);
   mprotect(pages, bytes, PROT_NONE);
+  sum_ -= found->second.bytes;
   live_.erase(found);
   return true;
 }
@@ -70,6 +75,11 @@ std::uint64_t fake_memory::live_bytes() const {
   std::uint64_t sum = 0;
   for (const auto& [address, each] : live_) sum += each.bytes;
   return sum;
+}
+
+std::uint64_t fake_memory::take_peak_bytes() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(peak_, sum_);
 }
 
 std::uint64_t fake_memory::live_allocations() const {

@@ -25,6 +25,8 @@ class fake_memory {
   /// The allocation that holds all of [address, address + bytes); null: none does.
   const block* find(std::uint64_t address, std::uint64_t bytes) const;
   std::uint64_t live_bytes() const;
+  /// The most since the last call.
+  std::uint64_t take_peak_bytes();
   std::uint64_t live_allocations() const;
 
   /// Makes all live memory accessible, for the scope of an operation.
@@ -48,6 +50,7 @@ class fake_memory {
   std::byte* region_ = nullptr;
   std::uint64_t region_bytes_ = 0, used_ = 0;
   std::map<std::uint64_t, block> live_;  // by first address
+  std::uint64_t sum_ = 0, peak_ = 0;     // of bytes
   int open_ = 0;
 };
 
