@@ -12,53 +12,6 @@ namespace penstock::inline v0::python {
 
 namespace {
 
-enum : std::uint8_t { kInteger = 0, kUnsigned = 1, kFloat = 2, kBrainFloat = 4, kComplex = 5, kBoolean = 6 };
-
-std::optional<std::uint8_t> small_float_code(float_format format) noexcept {
-  switch (format) {
-    case float_format::float8_e3m4:
-      return 7;
-    case float_format::float8_e4m3:
-      return 8;
-    case float_format::float8_e4m3b11fnuz:
-      return 9;
-    case float_format::float8_e4m3fn:
-      return 10;
-    case float_format::float8_e4m3fnuz:
-      return 11;
-    case float_format::float8_e5m2:
-      return 12;
-    case float_format::float8_e5m2fnuz:
-      return 13;
-    case float_format::float8_e8m0fnu:
-      return 14;
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<std::uint8_t> code_of(const dtype& type) noexcept {
-  switch (type.kind()) {
-    case dtype_kind::boolean:
-      return kBoolean;
-    case dtype_kind::signed_integer:
-      return kInteger;
-    case dtype_kind::unsigned_integer:
-      return kUnsigned;
-    case dtype_kind::floating:
-      return kFloat;
-    case dtype_kind::brain_float:
-      return kBrainFloat;
-    case dtype_kind::complex:
-      if (type.format() != float_format::ieee) return std::nullopt;
-      return kComplex;
-    case dtype_kind::small_float:
-      return small_float_code(type.format());
-    default:
-      return std::nullopt;
-  }
-}
-
 // A capsule's content: the struct that the consumer sees, the sizes that it points to, and the owner of the memory.
 template <class Managed>
 struct exported {
@@ -143,12 +96,6 @@ nb::object capsule(nb::object owner, std::uintptr_t address, nb::handle type, nb
 }
 
 }  // namespace
-
-std::optional<dlpack_type> dlpack_type_of(const dtype& type) noexcept {
-  const auto code = code_of(type);
-  if (!code || type.bits() % 8 != 0 || type.bits() > 255) return std::nullopt;
-  return dlpack_type{*code, static_cast<std::uint8_t>(type.bits()), 1};
-}
 
 void bind_dlpack(nb::module_& m) {
   m.def("_dlpack_capsule", capsule, nb::arg("owner"), nb::arg("address"), nb::arg("dtype"), nb::arg("shape"),

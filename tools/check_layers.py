@@ -33,6 +33,7 @@ PUBLIC = {
     "variable.h": "array",
     "shape.h": "array",
     "tensor.h": "array",
+    "dlpack.h": "array",
     "selection.h": "array",
     "codec.h": "codec",
     "store.h": "store",

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <penstock/array.h>
+#include <penstock/dlpack.h>
 #include <penstock/result.h>
 #include <penstock/tensor.h>
 
@@ -60,6 +61,11 @@ class PENSTOCK_API device_tensor {
   /// Makes `stream` wait for the result, and the memory wait for what `stream` does with it before it is used again.
   /// \error invalid_argument  Stream 0.
   result<> order(stream_handle stream);
+  /// Hands the result on by DLPack, in device memory and without a copy: `stream`, the consumer's, is made to wait for
+  /// it, as by `order`. The memory goes back to the pool after the deleter and this tensor, and after what `stream`
+  /// does with it until then. Read into `out`, the memory stays the caller's.
+  /// \error invalid_argument  Stream 0. \error unsupported  As `penstock::to_dlpack`. What failed on the host.
+  result<DLManagedTensorVersioned*> to_dlpack(stream_handle stream);
   /// Waits for the device. \error corrupt_data  Chunks that failed there, one of them by name.
   result<> synchronize();
   /// Waits, and copies into host memory of the same shape and dtype, C order.

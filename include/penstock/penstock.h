@@ -11,6 +11,7 @@
 #include <penstock/crops.h>
 #include <penstock/describe.h>
 #include <penstock/device.h>
+#include <penstock/dlpack.h>
 #include <penstock/dtype.h>
 #include <penstock/layout.h>
 #include <penstock/place.h>

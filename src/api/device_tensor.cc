@@ -170,6 +170,11 @@ bool device_tensor::wait_for(std::chrono::nanoseconds timeout) {
   return !state_->read_ || state_->read_->wait_queued_for(timeout);
 }
 result<> device_tensor::order(stream_handle stream) { return state_->order(stream); }
+result<DLManagedTensorVersioned*> device_tensor::to_dlpack(stream_handle stream) {
+  constexpr std::int32_t kCuda = 2;
+  PENSTOCK_TRY(order(stream));
+  return penstock::to_dlpack(view(), state_, {kCuda, device()});
+}
 result<> device_tensor::synchronize() { return state_->read_ ? state_->read_->synchronize() : result<>(); }
 void device_tensor::cancel() noexcept {
   if (state_->read_) state_->read_->cancel();
