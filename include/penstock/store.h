@@ -116,6 +116,11 @@ struct store_traits {
   bool inline_completion = true;  ///< `read` completes every request before it returns
   bool lends_bytes = false;       ///< returns its own memory under a lease
   bool writable = false;          ///< `put` and `erase` do something
+  /// `byte_read::destination` may be memory of a CUDA device, which the store fills by itself (cuFile): without a copy
+  /// through the host, and complete for every stream when the read completes. Only requests whose bytes nobody has to
+  /// look at on the host are made so: of cells without a codec whose headers would be scanned. No store says so yet,
+  /// and no engine asks for it.
+  bool device_reads = false;
 };
 
 /// A part of an object to be written, in order.

@@ -304,6 +304,7 @@ TEST_P(StoreContract, KeepsItsTraits) {
   const store_traits traits = store_.traits();
   EXPECT_GT(traits.max_length_bytes, traits.max_gap_bytes);
   EXPECT_FALSE(store_.uri().empty());
+  EXPECT_FALSE(traits.device_reads) << "destinations on a device have no test here yet";
   if (!traits.inline_completion) return;
   set("k", kText);
   std::vector<byte_read> reads(3);
