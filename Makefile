@@ -15,10 +15,16 @@ cpp_files = $(shell find include src cli python tests bench examples -name '*.cc
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## the library, the command line program and the Python package in .venv
-	@tools/setup.sh core
+# With CUDA=1 an nvcc is there: the machine's, or a pinned one in .venv.
+cuda := $(filter-out 0 OFF,$(CUDA))
+cuda_options = -DPENSTOCK_CUDA=ON -DPENSTOCK_NVCC_PROGRAM=$$(tools/find_nvcc.sh)
+
+build: ## the library, the command line program and the Python package in .venv; CUDA=1 brings nvcc where there is none
+	@tools/setup.sh core $(if $(cuda),cuda)
 	@$(MAKE) -s --no-print-directory $(release)/build.ninja
+	@$(if $(cuda),cmake $(cuda_options) $(release) >/dev/null)
 	@cmake --build $(release) --target product -j $(jobs)
+	@tools/say_device_code.sh $(release)
 
 $(release)/build.ninja:
 	@$(configure) release -DPENSTOCK_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/$(python)
@@ -73,12 +79,14 @@ fuzz: ## search for crashes; SECONDS_EACH=60 TARGETS="fuzz_..." choose
 	@$(configure) fuzz >/dev/null
 	@$(python) tools/fuzz.py --build build/asan --jobs $(jobs) --seconds $(or $(SECONDS_EACH),60) $(TARGETS)
 
-wheel: ## a self-contained wheel in build/dist
-	@tools/setup.sh core wheel
-	@rm -rf build/dist build/wheel
-	@$(python) -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir build/wheel .
+wheel: ## a self-contained wheel in build/dist; CUDA=1 as for build
+	@tools/setup.sh core wheel $(if $(cuda),cuda)
+	@rm -rf build/dist build/wheel build/wheel-*/device_code
+	@$(if $(cuda),CMAKE_ARGS="$(cuda_options)") $(python) -m pip wheel --quiet --disable-pip-version-check \
+	  --no-build-isolation --no-deps --wheel-dir build/wheel .
 	@auditwheel repair --wheel-dir build/dist build/wheel/penstock-*.whl
 	@ls -l build/dist
+	@tools/say_device_code.sh build/wheel-*/
 
 clean: ## remove build/ and the compiled module; keeps .venv
 	@rm -rf build python/penstock/_core*.so

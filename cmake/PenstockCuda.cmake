@@ -8,7 +8,7 @@ if(NOT PENSTOCK_CUDA STREQUAL "OFF")
   if(PENSTOCK_NVCC_PROGRAM)
     set(PENSTOCK_NVCC ${PENSTOCK_NVCC_PROGRAM})
   elseif(PENSTOCK_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "PENSTOCK_CUDA=ON, and there is no nvcc: put it on PATH or set CUDA_PATH")
+    message(FATAL_ERROR "PENSTOCK_CUDA=ON, and there is no nvcc: put it on PATH, set CUDA_PATH, or `make build CUDA=1`")
   endif()
 endif()
 
@@ -16,11 +16,16 @@ endif()
 set(PENSTOCK_CUDA_ARCHITECTURES 80 86 89 90 100 120)
 
 if(PENSTOCK_NVCC)
-  message(STATUS "CUDA kernels: built with ${PENSTOCK_NVCC} for ${PENSTOCK_CUDA_ARCHITECTURES}")
+  set(PENSTOCK_DEVICE_CODE "built with ${PENSTOCK_NVCC} for ${PENSTOCK_CUDA_ARCHITECTURES}")
 elseif(PENSTOCK_CUDA STREQUAL "OFF")
-  message(STATUS "CUDA kernels: left out (PENSTOCK_CUDA=OFF)")
+  set(PENSTOCK_DEVICE_CODE "left out (PENSTOCK_CUDA=OFF)")
 else()
-  message(STATUS "CUDA kernels: left out (no nvcc)")
+  set(PENSTOCK_DEVICE_CODE "left out (no nvcc)")
+endif()
+message(STATUS "CUDA kernels: ${PENSTOCK_DEVICE_CODE}")
+# What `make build` and `make wheel` say at their end.
+if(PROJECT_IS_TOP_LEVEL)
+  file(WRITE ${PROJECT_BINARY_DIR}/device_code "${PENSTOCK_DEVICE_CODE}\n")
 endif()
 
 # penstock_fatbin(<source> <embedding source>): builds <source> where there is nvcc, and compiles <embedding source> of

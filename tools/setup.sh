@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh SET...: makes ready what a make target needs (sets: core, test, demo, bench).
+# setup.sh SET...: makes ready what a make target needs (sets: core, test, demo, bench, cuda).
 #
 # System packages first (the list is printed before anything is installed), then .venv, then pinned Python packages.
 # Each step is skipped when it has been done, so a second run takes a fraction of a second and no network.
@@ -78,6 +78,8 @@ finished() { sha256sum "${@:2}" >"$stamps/$1"; }
 
 for set in "$@"; do
   requirements=tools/requirements/$set.txt
+  # An nvcc that the machine has is taken as it is.
+  [ "$set" = cuda ] && tools/find_nvcc.sh "$PWD/$venv" >/dev/null && continue
   # The lists include one another: a change to any asks pip again.
   if changed "$set" tools/requirements/*.txt; then
     echo "Installing Python packages: $requirements"
