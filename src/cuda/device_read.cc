@@ -136,7 +136,13 @@ const device_chain& device_read::chain_of(const source& from, std::uint16_t chai
 }
 
 result<> device_read::take(const fetched_cells& what, read_buffer* buffer, worker_scratch& scratch) {
-  auto* const arrived = static_cast<request_buffer*>(buffer);
+  PENSTOCK_TRY(take_cells(what, static_cast<request_buffer*>(buffer), scratch));
+  // Every worker that has handed something over helps with what the device did not take.
+  if (!has_refused_.load(std::memory_order_relaxed)) return {};
+  return decode_refused(scratch);
+}
+
+result<> device_read::take_cells(const fetched_cells& what, request_buffer* arrived, worker_scratch& scratch) {
   std::unique_ptr<parcel> made = take_parcel();
   placement where;
   // Lent bytes are copied as they are; where the host has a part in it, cells are put together anew.
@@ -363,7 +369,7 @@ result<bool> device_read::advance(bool last) {
 
 // False: something does not fit yet.
 result<bool> device_read::hand_over_kept() {
-  PENSTOCK_TRY(decode_refused());
+  PENSTOCK_TRY(decode_refused(advance_scratch_));
   for (;;) {
     const std::uint64_t freed = engine_->freed();
     std::unique_ptr<parcel> next;
@@ -426,8 +432,8 @@ void device_read::refuse(const parcel_cell& cell, std::span<const std::byte> enc
   has_refused_.store(true, std::memory_order_relaxed);
 }
 
-// Decodes what the device's decoders do not take. Only one worker is in `advance`.
-result<> device_read::decode_refused() {
+// Decodes what the device's decoders do not take, side by side with other workers.
+result<> device_read::decode_refused(worker_scratch& scratch) {
   for (;;) {
     refused_cell next;
     const device_chain* split = nullptr;
@@ -450,7 +456,7 @@ result<> device_read::decode_refused() {
     parcel_cell cell;
     cell.chain = split;
     cell.note = next.note;
-    auto decoded = host_part(*made, cell, *split->chain, *split, next.encoded, refused_scratch_);
+    auto decoded = host_part(*made, cell, *split->chain, *split, next.encoded, scratch);
     if (decoded.ok()) decoded = split->chain->check_decoded(cell.length);
     if (!decoded.ok()) {
       engine_->drop(*made);

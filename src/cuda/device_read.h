@@ -118,7 +118,8 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   result<> host_part(parcel& into, parcel_cell& cell, const codec_chain& chain, const device_chain& split,
                      std::span<const std::byte> encoded, worker_scratch& scratch);
   result<> hand_over(std::unique_ptr<parcel> what);
-  result<> decode_refused();
+  result<> take_cells(const fetched_cells& what, request_buffer* arrived, worker_scratch& scratch);
+  result<> decode_refused(worker_scratch& scratch);
   std::unique_ptr<parcel> take_parcel();
   void give_parcel(std::unique_ptr<parcel> what) noexcept;
   error describe(const failure_report& report) const;
@@ -146,7 +147,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   std::deque<std::unique_ptr<parcel>> kept_;
   std::vector<kept_fill> kept_fills_;
   std::vector<refused_cell> refused_;
-  worker_scratch refused_scratch_;  // of the one worker that decodes them
+  worker_scratch advance_scratch_;  // of the one worker that is in `advance`
   std::vector<std::unique_ptr<device_chain>> chains_;
   std::optional<error> failure_;
   bool through_host_ = false;  // no request's bytes go to the device as they are

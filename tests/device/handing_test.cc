@@ -1,0 +1,126 @@
+// What device reads hand to others, and what they hand to the host: tensors by DLPack, chunks that the device's scan
+// refuses.
+
+#include <cstring>
+
+#include <penstock/penstock.h>
+#include "fake_device.h"
+#include "support/model_array.h"
+
+namespace penstock::test {
+namespace {
+
+constexpr const char* kZstd =
+    R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1,"checksum":true}}])";
+
+class DeviceHanding : public FakeDevice {
+ protected:
+  static array open_in(const std::shared_ptr<store>& from, unsigned threads) {
+    context_options options;
+    options.threads = threads;
+    open_options where;
+    where.context = context::make(options).value();
+    where.path = "a";
+    return open_array(from, where).value();
+  }
+};
+
+TEST_F(DeviceHanding, ATensorGoesToAConsumerInItsStreamsOrderAndComesBackWithTheDeleter) {
+  model_options options;
+  options.shape = {64, 96};
+  options.chunks = {16, 24};
+  options.dtype = "float32";
+  options.codecs = kZstd;
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", options);
+  const array opened = open_in(store, 2);
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    penstock_fake_cuda_configure(seed, 1, 0);
+    const auto mine = make_stream();
+    const auto kept = allocate(model.values.size());
+    DLManagedTensorVersioned* handed = nullptr;
+    cuda::device_address address = 0;
+    {
+      auto made = read_to_device(opened, basic_selection());
+      ASSERT_TRUE(made.ok()) << made.error().to_string();
+      EXPECT_EQ(made->to_dlpack(0).error().code(), errc::invalid_argument);
+      auto exported = made->to_dlpack(reinterpret_cast<stream_handle>(mine));
+      ASSERT_TRUE(exported.ok()) << exported.error().to_string();
+      handed = *exported;
+      address = reinterpret_cast<cuda::device_address>(made->view().data);
+    }  // the consumer has it alone
+    auto* const seen = reinterpret_cast<dlpack_managed_versioned*>(handed);
+    EXPECT_EQ(seen->tensor.device.type, 2);
+    EXPECT_EQ(seen->tensor.device.index, 0);
+    EXPECT_EQ(seen->tensor.type.code, 2);
+    EXPECT_EQ(seen->tensor.rank, 2);
+    EXPECT_EQ(seen->tensor.shape[1], 96);
+    EXPECT_EQ(seen->tensor.strides[0], 96);
+    EXPECT_EQ(reinterpret_cast<cuda::device_address>(seen->tensor.data), address);
+    auto other = read_to_device(opened, basic_selection());
+    ASSERT_TRUE(other.ok());
+    EXPECT_NE(reinterpret_cast<cuda::device_address>(other->view().data), address);
+    ASSERT_EQ(driver.copy_on_device(kept, address, model.values.size(), mine), cuda::kSuccess);
+    seen->deleter(seen);  // the copy has not begun
+    auto again = read_to_device(opened, basic_selection());
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(reinterpret_cast<cuda::device_address>(again->view().data), address);
+    ASSERT_TRUE(again->synchronize().ok());
+    ASSERT_EQ(driver.stream_synchronize(mine), cuda::kSuccess);
+    EXPECT_EQ(std::memcmp(peek(kept, model.values.size()).data(), model.values.data(), model.values.size()), 0);
+    ASSERT_EQ(driver.mem_free(kept), cuda::kSuccess);
+    ASSERT_EQ(driver.stream_destroy(mine), cuda::kSuccess);
+  }
+}
+
+// A valid frame of raw blocks of one byte each: too many for the device's scan.
+std::vector<std::byte> small_blocks(std::span<const std::byte> content) {
+  std::vector<std::byte> out;
+  const auto put = [&](std::uint32_t value, int count) {
+    for (int i = 0; i < count; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
+  };
+  put(0xfd2fb528U, 4);
+  put(0xa0, 1);
+  put(static_cast<std::uint32_t>(content.size()), 4);
+  for (std::size_t i = 0; i < content.size(); ++i) {
+    put((i + 1 == content.size() ? 1U : 0U) | 1U << 3, 3);
+    out.push_back(content[i]);
+  }
+  return out;
+}
+
+TEST_F(DeviceHanding, ChunksThatTheDeviceRefusesAreDecodedByTheHostsWorkers) {
+  model_options options;
+  options.shape = {48, 4096};
+  options.chunks = {1, 4096};
+  options.dtype = "uint8";
+  options.codecs = kZstd;
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", options);
+  for (std::size_t i = 0; i < 48; ++i) {
+    if (i % 5 == 0) continue;  // some stay the device's
+    const auto encoded = small_blocks(std::span(model.values).subspan(i * 4096, 4096));
+    const part whole(encoded);
+    ASSERT_TRUE(store->put("a/c/" + std::to_string(i) + "/0", {&whole, 1}, {}).ok());
+  }
+  for (const unsigned threads : {1U, 4U}) {
+    const array opened = open_in(store, threads);
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      penstock_fake_cuda_configure(seed, 0, seed == 4 ? 20 : 0);
+      for (const std::int64_t step : {1, 3}) {
+        basic_selection which;
+        which.items = {slice{}, slice{{}, {}, step}};
+        auto made = read_to_device(opened, which);
+        ASSERT_TRUE(made.ok()) << made.error().to_string();
+        const auto wanted = model.select(which);
+        std::vector<std::byte> seen(wanted.size());
+        const auto copied = made->copy_to_host(seen.data());
+        ASSERT_TRUE(copied.ok()) << copied.error().to_string();
+        EXPECT_EQ(seen, wanted) << threads << " threads, seed " << seed;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock::test
