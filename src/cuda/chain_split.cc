@@ -7,6 +7,7 @@
 
 #include "codec/portable_form.h"
 #include "cuda/decode/numbers.h"
+#include "cuda/decode/step_settings.h"
 
 namespace penstock::inline v0::cuda {
 
@@ -99,15 +100,7 @@ std::optional<device::device_step> step_of(const codec_chain& chain, std::size_t
     step.kind = kind;
     return step;
   }
-  if (name == "shuffle" || name == "hdf5.shuffle") {
-    step.kind = device::step_kind::shuffle;
-    std::uint64_t items = 4;  // numcodecs' default
-    const json* const size = config.configuration.find("elementsize");
-    if ((size != nullptr && !size->get(items)) || items < 1 || items > 65535) return std::nullopt;
-    step.item_bytes = static_cast<std::uint32_t>(items);
-    return step;
-  }
-  return std::nullopt;
+  return device::step_of_settings(name, config.configuration);
 }
 
 }  // namespace

@@ -87,6 +87,9 @@ const expected kChains[] = {
      R"([{"name":"transpose","configuration":{"order":[1,0]}},)" PENSTOCK_BYTES
      R"(,{"name":"zstd","configuration":{"level":0}}])",
      "zstd(level=0) on the device", 1, 1},
+    {"float32",
+     "[" PENSTOCK_BYTES R"(,{"name":"hdf5.bitshuffle","configuration":{"elementsize":4,"compression":"lz4"}}])",
+     "hdf5.bitshuffle(elementsize=4, blocksize=0, compression=lz4) on the device", 1, 1},
     {"bool", R"([{"name":"numcodecs.packbits"},)" PENSTOCK_BYTES R"(,{"name":"numcodecs.lz4"}])",
      "lz4(acceleration=1), packbits on the device", 2, 2},
     {"float32",

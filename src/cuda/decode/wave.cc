@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "cuda/decode/blosc_scan.h"
+#include "cuda/decode/bitshuffle_scan.h"
 #include "cuda/decode/lz4_frame_scan.h"
 #include "cuda/decode/numbers.h"
 #include "cuda/decode/zstd_checksum.h"
@@ -268,7 +268,19 @@ decode_wave::planned_part decode_wave::part_of(const wave_chunk& chunk, std::uin
 
 result<> decode_wave::add_decoder(const wave_chunk& chunk, std::uint64_t target, bool in_workspace) {
   planned_part planned = part_of(chunk, target, in_workspace);
-  if (decoder_.kind == step_kind::blosc) return add_blosc(chunk, target, in_workspace);
+  if (decoder_.kind == step_kind::blosc) {
+    PENSTOCK_ASSIGN(const blosc_frame frame, scan_blosc(chunk.bytes, chunk.decoded_bytes));
+    return add_framed(chunk, frame, target, in_workspace);
+  }
+  if (decoder_.kind == step_kind::bitshuffle_plain || decoder_.kind == step_kind::bitshuffle_lz4 ||
+      decoder_.kind == step_kind::bitshuffle_zstd) {
+    const bool zstd = decoder_.kind == step_kind::bitshuffle_zstd;
+    PENSTOCK_ASSIGN(const blosc_frame frame,
+                    scan_bitshuffle(chunk.bytes, chunk.decoded_bytes, decoder_.item_bytes, decoder_.settings,
+                                    decoder_.kind != step_kind::bitshuffle_plain,
+                                    zstd ? blosc_compressor::zstd : blosc_compressor::lz4));
+    return add_framed(chunk, frame, target, in_workspace);
+  }
   if (decoder_.kind == step_kind::lz4_frame) PENSTOCK_TRY(check_lz4_frames(chunk.bytes, chunk.decoded_bytes));
   if (decoder_.kind == step_kind::lz4) {
     if (chunk.bytes.size() < 4) return error{errc::corrupt_data, "damaged lz4 data: no size"};
@@ -411,11 +423,12 @@ result<> decode_wave::add_split(const wave_chunk& chunk, const planned_part& pla
   return {};
 }
 
-result<> decode_wave::add_blosc(const wave_chunk& chunk, std::uint64_t target, bool in_workspace) {
-  PENSTOCK_ASSIGN(const blosc_frame frame, scan_blosc(chunk.bytes, chunk.decoded_bytes));
+result<> decode_wave::add_framed(const wave_chunk& chunk, const blosc_frame& frame, std::uint64_t target,
+                                 bool in_workspace) {
   const bool shuffled = !frame.blocks.empty();
-  const std::uint64_t splits_at = shuffled ? intermediate_bytes_ : target;
-  if (shuffled) intermediate_bytes_ += aligned(chunk.decoded_bytes);
+  const bool whole_blocks = shuffled && frame.splits.empty();  // they are shuffled, and nothing else
+  const std::uint64_t splits_at = whole_blocks ? chunk.device_bytes : shuffled ? intermediate_bytes_ : target;
+  if (shuffled && !whole_blocks) intermediate_bytes_ += aligned(chunk.decoded_bytes);
   const planned_part whole = part_of(chunk, 0, shuffled || in_workspace);
   for (const blosc_split& split : frame.splits) {
     planned_part planned = whole;
@@ -445,11 +458,11 @@ result<> decode_wave::add_blosc(const wave_chunk& chunk, std::uint64_t target, b
   for (const blosc_block& block : frame.blocks) {
     planned_part planned = whole;
     planned.part.source = splits_at + block.start;
-    planned.source_in_workspace = true;
+    planned.source_in_workspace = !whole_blocks;
     planned.part.target = target + block.start;
     planned.target_in_workspace = in_workspace;
     planned.part.source_bytes = planned.part.target_bytes = block.bytes;
-    // c-blosc leaves blocks alone that are no multiple of eight items.
+    // c-blosc leaves blocks alone that are no multiple of eight items; the filter of HDF5 has none but its last few.
     const bool plain = frame.shuffle == transform_kind::unbitshuffle && block.bytes / frame.item_bytes % 8 != 0;
     planned.part.parameter = transform_parameter(plain ? transform_kind::copy : frame.shuffle, frame.item_bytes);
     unshuffle_parts_.push_back(planned);

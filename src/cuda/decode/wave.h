@@ -11,6 +11,7 @@
 
 #include <penstock/result.h>
 
+#include "cuda/decode/blosc_scan.h"
 #include "cuda/decode/launch.h"
 #include "cuda/decode/nvcomp.h"
 #include "cuda/decode/zstd_scan.h"
@@ -23,7 +24,10 @@ enum class step_kind : std::uint8_t {
   lz4_block,  ///< the block alone
   lz4_frame,  ///< one or several; dictionaries are the host's
   snappy,
-  blosc,  ///< any compressor and shuffle
+  blosc,             ///< any compressor and shuffle
+  bitshuffle_plain,  ///< HDF5's filter: `settings` elements a block (0: the filter's own choice) of `item_bytes`
+  bitshuffle_lz4,    ///< the same, compressed block by block
+  bitshuffle_zstd,
   zlib,
   gzip,
   deflate,
@@ -133,7 +137,7 @@ class decode_wave {
   decode_wave() = default;
   result<> add_behind_check(const wave_chunk& chunk);
   result<> add_decoder(const wave_chunk& chunk, std::uint64_t target, bool in_workspace);
-  result<> add_blosc(const wave_chunk& chunk, std::uint64_t target, bool in_workspace);
+  result<> add_framed(const wave_chunk& chunk, const blosc_frame& frame, std::uint64_t target, bool in_workspace);
   result<> add_split(const wave_chunk& chunk, const planned_part& planned, step_kind kind);
   bool add_to_library(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind);
   void reserve(nvcomp_codec codec, library_batch& batch) const;

@@ -1,0 +1,143 @@
+#include "cuda/decode/step_settings.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <penstock/dtype.h>
+
+#include "cuda/decode/host_decode.h"
+#include "cuda/decode/numbers.h"
+
+namespace penstock::inline v0::device {
+namespace {
+
+constexpr std::uint64_t kMostItemBytes = 65535, kMostBlock = 0xffffffffU;
+
+// Settings are numbers from `least` to `most`.
+result<std::uint32_t> number_of(const json& settings, std::string_view name, std::uint64_t least, std::uint64_t most,
+                                std::optional<std::uint64_t> otherwise = std::nullopt) {
+  std::uint64_t out = otherwise.value_or(0);
+  const json* const given = settings.find(name);
+  if (given == nullptr && !otherwise) return error(errc::invalid_argument, fmt::format("'{}' is missing", name));
+  if (given != nullptr && (!given->get(out) || out < least || out > most))
+    return error(errc::invalid_argument, fmt::format("'{}' should be a number from {} to {}", name, least, most));
+  return static_cast<std::uint32_t>(out);
+}
+
+struct integer_type {
+  std::uint32_t bytes;
+  bool is_signed, swapped;
+};
+
+result<integer_type> integer_of(const json& settings, std::string_view name) {
+  const json* const given = settings.find(name);
+  if (given == nullptr || given->as_string() == nullptr)
+    return error(errc::invalid_argument, fmt::format("'{}' should be a type string, such as \"<i4\"", name));
+  PENSTOCK_ASSIGN(const numpy_type type, dtype::from_numpy(*given->as_string()));
+  const bool is_signed = type.type.kind() == dtype_kind::signed_integer;
+  if (!is_signed && type.type.kind() != dtype_kind::unsigned_integer)
+    return error(errc::unsupported, "the device sums integers of 1, 2, 4 or 8 bytes");
+  return integer_type{type.type.item_bytes(), is_signed, type.big_endian && type.type.item_bytes() > 1};
+}
+
+result<device_step> delta_step(const json& settings) {
+  PENSTOCK_ASSIGN(const integer_type decoded, integer_of(settings, "dtype"));
+  integer_type stored = decoded;
+  if (settings.find("astype") != nullptr) {
+    PENSTOCK_ASSIGN(stored, integer_of(settings, "astype"));
+  }
+  const delta_layout how{stored.bytes, decoded.bytes, stored.is_signed, stored.swapped, decoded.swapped};
+  device_step step{step_kind::delta};
+  step.settings = how.parameter();
+  return step;
+}
+
+result<device_step> predictor_step(const json& settings) {
+  device_step step{step_kind::rows};
+  row_layout& rows = step.rows;
+  PENSTOCK_ASSIGN(rows.predictor, number_of(settings, "predictor", 1, 3));
+  PENSTOCK_ASSIGN(rows.rows, number_of(settings, "rows", 1, 0xffffffffU));
+  PENSTOCK_ASSIGN(rows.width, number_of(settings, "width", 1, 0xffffffffU));
+  PENSTOCK_ASSIGN(rows.samples, number_of(settings, "samples", 1, kMostPicked, 1));
+  PENSTOCK_ASSIGN(rows.item_bytes, number_of(settings, "elementsize", 1, 8));
+  rows.unit_bytes = rows.item_bytes;
+  const json* const endian = settings.find("endian");
+  rows.big_endian = endian != nullptr && endian->as_string() != nullptr && *endian->as_string() == "big" ? 1 : 0;
+  rows.wanted = rows.samples;
+  for (std::uint32_t j = 0; j < rows.wanted; ++j) rows.picked[j] = static_cast<std::uint8_t>(j);
+  return step;
+}
+
+result<device_step> sized_step(step_kind kind, const json& settings) {
+  device_step step{kind};
+  PENSTOCK_ASSIGN(step.item_bytes, number_of(settings, "elementsize", 1, kMostItemBytes));
+  return step;
+}
+
+result<device_step> step_of_one(const json& codec, std::span<const std::byte> encoded, std::uint64_t decoded_bytes) {
+  const json none = json(json::object_t());
+  const json* const named = codec.as_string() != nullptr ? &codec : codec.find("name");
+  const json* const id = codec.find("id");
+  const json* const said = named != nullptr ? named : id;
+  if (said == nullptr || said->as_string() == nullptr)
+    return error(errc::invalid_argument, "a codec should be a name, or have a 'name' or an 'id'");
+  constexpr std::string_view kPrefix = "numcodecs.";
+  std::string_view name = *said->as_string();
+  if (name.substr(0, kPrefix.size()) == kPrefix) name.remove_prefix(kPrefix.size());
+  const json* const configuration = codec.find("configuration");
+  const json& settings = named == nullptr ? codec : configuration != nullptr ? *configuration : none;
+  if (name == "delta") return delta_step(settings);
+  if (name == "tiff_predictor") return predictor_step(settings);
+  if (name == "bitshuffle") return sized_step(step_kind::bitshuffle, settings);
+  if (name == "byte_swap") return sized_step(step_kind::byte_swap, settings);
+  if (name == "crc32c") return device_step{step_kind::crc32c};
+  if (name == "reverse_bits") return device_step{step_kind::reverse_bits};
+  if (name == "shuffle" || name == "hdf5.shuffle" || name == "hdf5.bitshuffle") {
+    if (const auto step = step_of_settings(name, settings)) return *step;
+    return error(errc::invalid_argument, fmt::format("these are no settings of {}", name));
+  }
+  return step_of_codec(name, encoded, decoded_bytes);
+}
+
+}  // namespace
+
+std::optional<device_step> step_of_settings(std::string_view name, const json& settings) {
+  const json* const size = settings.find("elementsize");
+  if (name == "shuffle" || name == "hdf5.shuffle") {
+    std::uint64_t items = 4;  // numcodecs' default
+    if ((size != nullptr && !size->get(items)) || items < 1 || items > kMostItemBytes) return std::nullopt;
+    return device_step{step_kind::shuffle, static_cast<std::uint32_t>(items)};
+  }
+  if (name != "hdf5.bitshuffle") return std::nullopt;
+  std::uint64_t items = 0, block = 0;
+  const json* const elements = settings.find("blocksize");
+  const json* const kind = settings.find("compression");
+  const std::string inside = kind != nullptr && kind->as_string() != nullptr ? *kind->as_string() : "none";
+  if (size == nullptr || !size->get(items) || items < 1 || items > kMostItemBytes) return std::nullopt;
+  if (elements != nullptr && (!elements->get(block) || block > kMostBlock)) return std::nullopt;
+  if (inside != "none" && inside != "lz4" && inside != "zstd") return std::nullopt;
+  const step_kind with = inside == "none"  ? step_kind::bitshuffle_plain
+                         : inside == "lz4" ? step_kind::bitshuffle_lz4
+                                           : step_kind::bitshuffle_zstd;
+  return device_step{with, static_cast<std::uint32_t>(items), static_cast<std::uint32_t>(block)};
+}
+
+result<std::vector<device_step>> steps_of_codecs(const json& codecs, std::span<const std::byte> encoded,
+                                                 std::uint64_t decoded_bytes) {
+  std::vector<device_step> steps;
+  if (const json::array_t* const list = codecs.as_array()) {
+    for (const json& each : *list) {
+      PENSTOCK_ASSIGN(const device_step step, step_of_one(each, encoded, decoded_bytes));
+      steps.push_back(step);
+    }
+    std::reverse(steps.begin(), steps.end());
+  } else {
+    PENSTOCK_ASSIGN(const device_step step, step_of_one(codecs, encoded, decoded_bytes));
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+}  // namespace penstock::inline v0::device
