@@ -1,0 +1,121 @@
+// What starts last should end soon: heavy parts, and their blocks, come first in every wave.
+
+#include <lz4.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "cuda/decode/decode_fixture.h"
+
+namespace penstock::inline v0::device {
+namespace {
+
+constexpr std::uint64_t kDescriptors = 1 << 20;  // where the device would have them
+
+struct emitted {
+  bytes descriptors;
+  std::vector<kernel_launch> launches;
+
+  template <class Wave>
+  Wave argument(kernel_id kernel) const {
+    Wave out{};
+    for (const kernel_launch& each : launches)
+      if (each.kernel == kernel) std::memcpy(&out, each.argument.data(), sizeof out);
+    return out;
+  }
+  std::vector<std::uint32_t> numbers(std::uint64_t at, std::size_t count) const {
+    std::vector<std::uint32_t> out(count);
+    std::memcpy(out.data(), descriptors.data() + (at - kDescriptors), count * sizeof(std::uint32_t));
+    return out;
+  }
+};
+
+emitted emit(const decode_wave& wave) {
+  emitted out;
+  out.descriptors.resize(wave.descriptor_bytes());
+  wave.emit(out.descriptors, kDescriptors, std::uint64_t{1} << 30, std::uint64_t{1} << 40, out.launches);
+  return out;
+}
+
+// Chunks of one codec whose encoded sizes are in no order.
+std::vector<bytes> chunks_of(step_kind kind) {
+  std::vector<bytes> made;
+  for (const std::size_t size : {3000u, 60'000u, 500u, 20'000u, 60'001u, 9000u}) {
+    const bytes content = content_of("walk", size);
+    bytes out(std::max<std::size_t>(ZSTD_compressBound(size), LZ4_COMPRESSBOUND(size)));
+    out.resize(kind == step_kind::zstd
+                   ? ZSTD_compress(out.data(), out.size(), content.data(), size, 1)
+                   : static_cast<std::size_t>(LZ4_compress_default(
+                         reinterpret_cast<const char*>(content.data()), reinterpret_cast<char*>(out.data()),
+                         static_cast<int>(size), static_cast<int>(out.size()))));
+    made.push_back(std::move(out));
+  }
+  return made;
+}
+
+decode_wave wave_of(step_kind kind, const std::vector<bytes>& chunks) {
+  const device_step step{kind};
+  auto wave = decode_wave::make({&step, 1});
+  EXPECT_TRUE(wave.ok());
+  const std::size_t sizes[] = {3000, 60'000, 500, 20'000, 60'001, 9000};
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    EXPECT_TRUE(wave->add({chunks[i], 4096 * i, 8192 * i, sizes[i]}).ok());
+  }
+  return std::move(wave).value();
+}
+
+void expect_heaviest_first(const std::vector<std::uint32_t>& order, const std::vector<bytes>& chunks) {
+  ASSERT_EQ(order.size(), chunks.size());
+  for (std::size_t i = 1; i < order.size(); ++i) EXPECT_GE(chunks[order[i - 1]].size(), chunks[order[i]].size()) << i;
+}
+
+TEST(WaveOrder, PartsOfEveryKernelStartWithTheHeaviest) {
+  const auto chunks = chunks_of(step_kind::lz4_block);
+  const emitted made = emit(wave_of(step_kind::lz4_block, chunks));
+  const auto wave = made.argument<part_wave>(kernel_id::lz);
+  expect_heaviest_first(made.numbers(wave.order, wave.part_count), chunks);
+}
+
+TEST(WaveOrder, BlocksOfHeavyFramesStartFirstToo) {
+  const auto chunks = chunks_of(step_kind::zstd);
+  const emitted made = emit(wave_of(step_kind::zstd, chunks));
+  const auto wave = made.argument<zstd_wave>(kernel_id::zstd_execute);
+  const auto order = made.numbers(wave.order, wave.part_count);
+  expect_heaviest_first(order, chunks);
+  std::vector<zstd_block> blocks;
+  for (const std::uint32_t block : made.numbers(wave.sequence_blocks, wave.sequence_block_count)) {
+    zstd_block each;
+    std::memcpy(&each, made.descriptors.data() + (wave.blocks - kDescriptors) + block * sizeof each, sizeof each);
+    blocks.push_back(each);
+  }
+  ASSERT_GT(blocks.size(), 1U);
+  for (std::size_t i = 1; i < blocks.size(); ++i)
+    EXPECT_GE(chunks[blocks[i - 1].part].size(), chunks[blocks[i].part].size()) << i;
+}
+
+// A wave that was taken back to where it was is as if the chunks had never been added, whatever the codec.
+TEST(WaveOrder, RewindsToWhereItWas) {
+  for (const step_kind kind : {step_kind::zstd, step_kind::lz4_block}) {
+    const auto chunks = chunks_of(kind);
+    const std::vector<bytes> first(chunks.begin(), chunks.begin() + 3);
+    const emitted wanted = emit(wave_of(kind, first));
+    decode_wave wave = wave_of(kind, first);
+    const auto here = wave.here();
+    ASSERT_TRUE(wave.add({chunks[3], 1, 2, 20'000}).ok());
+    ASSERT_TRUE(wave.add({chunks[4], 3, 4, 60'001}).ok());
+    EXPECT_GT(wave.descriptor_bytes(), wanted.descriptors.size() - 1);
+    wave.rewind(here);
+    EXPECT_EQ(wave.chunks(), 3U);
+    const emitted made = emit(wave);
+    ASSERT_EQ(made.launches.size(), wanted.launches.size());
+    for (std::size_t i = 0; i < made.launches.size(); ++i) {
+      EXPECT_EQ(made.launches[i].grid, wanted.launches[i].grid);
+      EXPECT_EQ(made.launches[i].argument, wanted.launches[i].argument);
+    }
+    EXPECT_EQ(made.descriptors, wanted.descriptors);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::inline v0::device
