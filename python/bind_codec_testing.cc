@@ -8,6 +8,7 @@
 #include "bind.h"
 #include "codec/codec_chain.h"
 #include "cuda/decode/host_decode.h"
+#include "cuda/decode/step_settings.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -113,13 +114,14 @@ std::string describe_chain(const std::string& codecs, const std::string& type,
   return unwrap(compiled::of(codecs, type, shape)).chain.describe();
 }
 
-nb::bytes decode_on_host(const std::string& codec, const nb::bytes& encoded, std::uint64_t decoded_bytes) {
+nb::bytes decode_on_host(const std::string& codecs, const nb::bytes& encoded, std::uint64_t decoded_bytes) {
   buffer room;
   const auto content = call_engine([&]() -> result<std::span<const std::byte>> {
-    PENSTOCK_ASSIGN(const device::device_step step, device::step_of_codec(codec, as_span(encoded), decoded_bytes));
+    PENSTOCK_ASSIGN(const json given, json::parse(codecs));
+    PENSTOCK_ASSIGN(const auto steps, device::steps_of_codecs(given, as_span(encoded), decoded_bytes));
     PENSTOCK_ASSIGN(const auto out, room.reserve(decoded_bytes));
     const auto target = out.first(decoded_bytes);
-    PENSTOCK_TRY(device::decode_on_host(std::span(&step, 1), as_span(encoded), target));
+    PENSTOCK_TRY(device::decode_on_host(steps, as_span(encoded), target));
     return std::span<const std::byte>(target);
   });
   return to_bytes(content);
@@ -134,8 +136,8 @@ void bind_codec_testing(nb::module_& m) {
         "Encode a chunk's items, which lie in C order and native byte order.");
   m.def("describe_chain", describe_chain, nb::arg("codecs"), nb::arg("dtype"), nb::arg("shape"),
         "Codecs and settings for people.");
-  m.def("decode_on_host", decode_on_host, nb::arg("codec"), nb::arg("encoded"), nb::arg("decoded_bytes"),
-        "Decode a chunk with the device decoders' code, run on the host.");
+  m.def("decode_on_host", decode_on_host, nb::arg("codecs"), nb::arg("encoded"), nb::arg("decoded_bytes"),
+        "Decode a chunk with the device decoders' code, run on the host; `codecs` is JSON.");
   m.def("codec_names", codec_names, "All codecs that need no Python, sorted.");
 }
 

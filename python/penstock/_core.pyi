@@ -534,7 +534,7 @@ def encode_chain(codecs: str, dtype: str, shape: Sequence[int], items: bytes) ->
 def describe_chain(codecs: str, dtype: str, shape: Sequence[int]) -> str:
     """Codecs and settings for people."""
 
-def decode_on_host(codec: str, encoded: bytes, decoded_bytes: int) -> bytes:
+def decode_on_host(codecs: str, encoded: bytes, decoded_bytes: int) -> bytes:
     """Decode a chunk with the device decoders' code, run on the host."""
 
 def codec_names() -> list[str]:

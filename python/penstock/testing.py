@@ -61,17 +61,31 @@ def codec_names() -> list[str]:
     return _core.codec_names()
 
 
-def decode_on_host(codec: str, encoded: bytes | bytearray | memoryview, decoded_bytes: int) -> bytes:
+def decode_on_host(
+    codec: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
+    encoded: bytes | bytearray | memoryview,
+    decoded_bytes: int,
+    **settings: Any,
+) -> bytes:
     """Decode one chunk with the code of the GPU's decoders, run on the host: for tests, not for speed.
 
-    `codec` is "zstd", "lz4" (frames, or four bytes of size and a block, as numcodecs writes it), "lz4_frame",
-    "lz4_block", "snappy", "blosc", "zlib", "gzip", "deflate", or "lzw" and "packbits" as TIFF has them. Returns exactly
-    `decoded_bytes` bytes.
+    `codec` is a name with its settings as keywords, a codec of Zarr's or numcodecs' metadata (`{"name": ...,
+    "configuration": {...}}`, `{"id": ...}`), or a list of these in encoding order. Names: "zstd", "lz4" (frames, or
+    four bytes of size and a block, as numcodecs writes it), "lz4_frame", "lz4_block", "snappy", "blosc", "zlib",
+    "gzip", "deflate", "lzw" and "packbits" as TIFF has them; "shuffle", "bitshuffle" and "byte_swap"
+    (`elementsize=`); "hdf5.bitshuffle" (`elementsize=`, `blocksize=`, `compression=`); "delta" (`dtype=`, `astype=`);
+    "crc32c"; "reverse_bits"; "tiff_predictor" (`predictor=`, `rows=`, `width=`, `samples=`, `elementsize=`,
+    `endian=`). Returns exactly `decoded_bytes` bytes.
 
     Raises CorruptDataError where the bytes are damaged or decode to another size, UnsupportedError for other codecs and
     for what the GPU leaves to the host (dictionaries, more than 128 MiB of zstd, streams of very small blocks).
     """
-    return _core.decode_on_host(codec, bytes(encoded), decoded_bytes)
+    if settings:
+        if not isinstance(codec, str):
+            raise TypeError("settings go with a codec's name; a codec of metadata has its own")
+        codec = {"name": codec, "configuration": settings}
+    given = codec if isinstance(codec, str | Mapping) else list(codec)
+    return _core.decode_on_host(json.dumps(given), bytes(encoded), decoded_bytes)
 
 
 def _type_name(dtype: npt.DTypeLike) -> str:

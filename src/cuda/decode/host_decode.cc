@@ -59,7 +59,10 @@ result<device_step> step_of_codec(std::string_view name, std::span<const std::by
 result<> decode_on_host(std::span<const device_step> steps, std::span<const std::byte> encoded,
                         std::span<std::byte> out) {
   PENSTOCK_ASSIGN(decode_wave wave, decode_wave::make(steps));
-  PENSTOCK_TRY(wave.add({encoded, address(encoded.data()), address(out.data()), out.size()}));
+  auto added = wave.add({encoded, address(encoded.data()), address(out.data()), out.size()});
+  if (!added.ok() && added.error().code() == errc::unsupported)
+    return std::move(added).error().note("the device's decoders refuse this chunk; an engine decodes it on the host");
+  PENSTOCK_TRY(std::move(added));
   const std::vector<std::uint32_t> statuses = run_wave_on_host(wave);
   if (statuses[0] != 0) return status_error(statuses[0], "chunk");
   return {};
