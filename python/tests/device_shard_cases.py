@@ -1,6 +1,6 @@
 """Shards and HDF5 files read into device memory, and arrays over several devices, against the fake driver.
 
-test_device.py runs these in a process of their own.
+test_device_shard.py runs these in a process of their own.
 """
 
 from __future__ import annotations

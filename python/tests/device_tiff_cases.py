@@ -1,6 +1,6 @@
 """TIFFs in device memory equal what the host reads: every kind of sample whose chain begins on the host.
 
-Against the fake CUDA driver; test_device.py runs these in a process of their own.
+Against the fake CUDA driver; test_device_tiff.py runs these in a process of their own.
 """
 
 from __future__ import annotations

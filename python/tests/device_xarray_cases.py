@@ -1,6 +1,6 @@
 """xarray's variables in device memory, against the fake CUDA driver and a stand-in for CuPy: no GPU here.
 
-test_device.py runs these in a process of their own.
+test_device_xarray.py runs these in a process of their own.
 """
 
 from __future__ import annotations
