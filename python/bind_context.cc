@@ -148,7 +148,13 @@ void bind_context(nb::module_& m) {
           "_start_profile",
           [](const context_handle& self, std::uint64_t max_events) { unwrap(self.context->start_profile(max_events)); },
           nb::arg("max_events"))
-      .def("_stop_profile", [](const context_handle& self) { return to_dict(self.context->stop_profile()); });
+      .def("_stop_profile", [](const context_handle& self) {
+        const profile_report report = [&] {
+          const without_gil released;  // it waits for devices
+          return self.context->stop_profile();
+        }();
+        return to_dict(report);
+      });
 }
 
 }  // namespace penstock::inline v0::python

@@ -100,6 +100,14 @@ class device_handle {
     wait_for(-1);
     return {call_engine([&] { return copy_on_device(*tensor_, stream); }), dtype_, nb::none()};
   }
+  void begin_work(std::uintptr_t stream, std::uint32_t lane) {
+    const without_gil released;
+    penstock::begin_work(*tensor_, stream, lane);
+  }
+  void end_work(std::uintptr_t stream) {
+    const without_gil released;
+    penstock::end_work(*tensor_, stream);
+  }
   void on_queued(nb::object then) {
     const std::shared_ptr<PyObject> kept(then.release().ptr(), [](PyObject* object) { drop_reference(object); });
     const without_gil released;
@@ -256,6 +264,9 @@ void bind_device(nb::module_& m) {
       .def("copy_to_host", &device_handle::copy_to_host, nb::arg("address"))
       .def("copy", &device_handle::copy, nb::arg("stream").none(),
            "A copy made on a stream; None: on one of ours, and there on return.")
+      .def("begin_work", &device_handle::begin_work, nb::arg("stream"), nb::arg("lane"),
+           "For a profile: the caller's work with the values begins on the stream.")
+      .def("end_work", &device_handle::end_work, nb::arg("stream"), "All of that work is queued there.")
       .def("on_queued", &device_handle::on_queued, nb::arg("then"));
   m.def("_read_to_device", read, nb::arg("array"), nb::arg("selection"), nb::arg("device"), nb::arg("stream").none(),
         nb::arg("address"), nb::arg("shape"), nb::arg("strides"), nb::arg("owner").none(), nb::arg("threads"),

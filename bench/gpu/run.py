@@ -133,7 +133,10 @@ class Run:
                 "table": profile.table().splitlines(),
             }
             self.found["arrays"][name] = row
-            say(f"  {spec.title}: warm {rate(spec.nbytes, warm)}, dropped page cache {rate(spec.nbytes, dropped)}")
+            say(
+                f"  {spec.title}: warm {rate(spec.nbytes, warm)}, dropped page cache {rate(spec.nbytes, dropped)}, "
+                f"a kernel runs {row['stages']['kernel_share']:.0%} of the time"
+            )
             if name == "benchmark":
                 say("    " + "\n    ".join(row["table"]))
                 self.draw(profile, spec.title)

@@ -116,6 +116,12 @@ PENSTOCK_API result<device_tensor> device_memory(penstock::context& with, int de
 /// there on return. A chunk that failed on the device has all bits set in the copy too; only `from` tells of it.
 PENSTOCK_API result<device_tensor> copy_on_device(device_tensor& from, std::optional<stream_handle> stream);
 
+/// For a profile of the context that is under way: the caller's work with these values begins on `stream`, where they
+/// are ordered; `lane` tells its streams apart. It ends with `end_work`, or is not told of.
+PENSTOCK_API void begin_work(const device_tensor& with, stream_handle stream, std::uint32_t lane);
+/// All of that work is queued on `stream`.
+PENSTOCK_API void end_work(const device_tensor& with, stream_handle stream);
+
 /// The stream of this library that values to be written are ordered on: a producer makes it wait for them.
 PENSTOCK_API result<stream_handle> write_stream(penstock::context& with, int device);
 /// Copies device memory of any strides to `to`, in C order, after what `write_stream` and `stream` hold; waits.

@@ -343,6 +343,12 @@ class _DeviceRead:
     def copy(self, stream: int | None) -> _DeviceRead:
         """A copy made on a stream; None: on one of ours, and there on return."""
 
+    def begin_work(self, stream: int, lane: int) -> None:
+        """For a profile: the caller's work with the values begins on the stream."""
+
+    def end_work(self, stream: int) -> None:
+        """All of that work is queued there."""
+
     def on_queued(self, then: Callable[[], None]) -> None: ...
 
 class _DeviceStream:

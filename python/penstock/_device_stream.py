@@ -26,6 +26,7 @@ class DeviceTile(Tile):
 @dataclass
 class _Buffer:
     stream: _core._DeviceStream
+    lane: int  # its number
     memory: Any = None  # room for a whole tile
     read: Any = None  # the one that fills it now
     index: tuple[int, ...] = ()
@@ -43,15 +44,13 @@ class DeviceStream(Stream):
         super().__init__(array, shape, depth)
         self._device = _device.device_number(device)
         self._whole = tuple(min(each, size) for each, size in zip(shape, array.shape, strict=True))
-        self._free = deque(_Buffer(_core._DeviceStream(self._device)) for _ in range(depth + 1))
+        self._free = deque(_Buffer(_core._DeviceStream(self._device), lane) for lane in range(depth + 1))
         self._begun: deque[_Buffer] = deque()
         self._held: _Buffer | None = None
         self._unproven: deque[tuple[tuple[int, ...], Any]] = deque()  # tiles that the device may still fail at
 
     def __next__(self) -> DeviceTile:
-        if self._held is not None:
-            self._free.append(self._held)
-            self._held = None
+        self._take_back()
         try:
             self._check(len(self._unproven) > 2 * self.depth + 1)
             self._begin()
@@ -69,11 +68,13 @@ class DeviceStream(Stream):
             self.close()
             raise
         self._held = buffer
+        buffer.read.begin_work(buffer.stream.handle, buffer.lane)
         return DeviceTile(buffer.index, buffer.box, _device.DeviceTensor(buffer.read), buffer.stream.handle)
 
     def close(self) -> None:
         """Cancel what is under way; there are no more tiles then."""
         super().close()
+        self._take_back()
         begun, self._begun = self._begun, deque()
         self._unproven.clear()
         for buffer in begun:
@@ -81,6 +82,12 @@ class DeviceStream(Stream):
         for buffer in begun:
             with contextlib.suppress(Error):
                 buffer.read.order(buffer.stream.handle)  # the memory goes back behind what is queued already
+
+    def _take_back(self) -> None:
+        if self._held is not None:
+            self._held.read.end_work(self._held.stream.handle)
+            self._free.append(self._held)
+            self._held = None
 
     def _begin(self) -> None:
         while self._free:

@@ -22,10 +22,12 @@ _ROWS = (
     ("Transfer", ("transfer",), "transfer"),
     ("Decode", ("decode",), "decode"),
     ("Scatter", ("scatter", "fill"), "memcpy"),
+    ("Compute", ("compute",), "compute"),
     ("Encode", ("encode",), "encode"),
     ("Write", ("commit",), "pwrite"),
 )
 _OF_WRITES = ("Encode", "Write")
+_OF_DEVICES = ("Transfer", "Compute")
 
 
 class Profile:
@@ -68,24 +70,24 @@ class Profile:
     def rows(self) -> list[dict[str, Any]]:
         """The table's rows: `name`, `ms`, `raw` and `effective` (bytes per second or None), `fraction` (or None).
 
-        A stage's time is what its workers were busy, divided by their number: how long it would take alone. Raw counts
+        A stage's time is what its workers were busy, divided by their number: how long it would take alone. What a
+        device did counts as long as any of its streams was at it, by its own events. Raw counts
         encoded bytes from and to storage, effective counts decoded bytes: of Read, what its bytes decode to, of Write,
         what they were encoded from. Where nothing was written there are no rows for it.
         """
         report = self._finished()
         stages = {stage["what"]: stage for stage in report["stages"]}
         workers = max(1, int(report["workers"]))
-        on_device = bool(stages.get("transfer", {}).get("operations"))
         rows = []
         decoded = int(stages.get("decode", {}).get("bytes_out", 0))
         changed = int(stages.get("encode", {}).get("bytes_in", 0))
         for name, parts, ceiling in _ROWS:
             here = [stages[part] for part in parts if part in stages]
-            if (name == "Transfer" and not on_device) or (name in _OF_WRITES and not report["writes"]):
+            if name in _OF_DEVICES and not any(stage["operations"] for stage in here):
                 continue
-            # A device's time is that of its events; the host's is shared by its workers.
-            share = 1 if on_device and name not in ("Read", *_OF_WRITES) else workers
-            seconds = sum(stage["busy_ns"] for stage in here) / share / 1e9
+            if name in _OF_WRITES and not report["writes"]:
+                continue
+            seconds = _seconds(here, report, workers)
             bytes_in, bytes_out = (sum(stage[what] for stage in here) for what in ("bytes_in", "bytes_out"))
             if name in _OF_WRITES:
                 encoded, made = bytes_out, changed
@@ -115,8 +117,8 @@ class Profile:
     def table(self) -> str:
         """Read / Decode / Scatter / Total: ms, raw GB/s, effective GB/s, fraction of the ceiling where it is known.
 
-        Where something was written, Encode and Write too. Where a device was read to, Transfer too, and its rows are
-        the time of its events.
+        Where something was written, Encode and Write too; where a device was read to, Transfer; where `stream` gave
+        tiles on a device, Compute: what the caller queued on their streams, from where each tile was there.
         """
 
         def rate(value: float | None) -> str:
@@ -139,15 +141,21 @@ class Profile:
         return "\n".join(lines)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the report: `.json` is `report` with `ceilings`, `.html` a self-contained timeline of the workers."""
+        """Write the report.
+
+        `.json` is `report` with `ceilings`, `.html` a self-contained timeline of the workers, `.png` (or `.svg`) the
+        same as a picture, which needs matplotlib.
+        """
         target = Path(path)
         report = self._finished()
         if target.suffix == ".json":
             target.write_text(json.dumps({**report, "ceilings": self.ceilings}, indent=1) + "\n")
         elif target.suffix in (".html", ".htm"):
             target.write_text(_timeline.html(report, self.table()))
+        elif target.suffix in (".png", ".svg"):
+            _timeline.picture(target, report, self.table())
         else:
-            raise _make(InvalidArgumentError, f"a profile is saved as .json or .html, not as '{target.name}'")
+            raise _make(InvalidArgumentError, f"a profile is saved as .json, .html or .png, not as '{target.name}'")
 
     def _finished(self) -> dict[str, Any]:
         if not self.report:
@@ -172,6 +180,31 @@ def profile(context: Context | None = None, *, ceiling: bool = False, max_events
         Kept for the timeline; sums are exact beyond.
     """
     return Profile(context, ceiling=ceiling, max_events=max_events)
+
+
+def _seconds(stages: list[dict[str, Any]], report: dict[str, Any], workers: int) -> float:
+    """How long these stages took: the host's part shared by its workers, the devices' as long as any stream was busy.
+
+    Where the timeline lacks events, the devices' part is the sum over their streams.
+    """
+    kinds = {stage["what"] for stage in stages}
+    spans = sorted(
+        (event["begin_ns"], event["end_ns"])
+        for event in report["events"]
+        if event["what"] in kinds and event["worker"] >= _timeline.FIRST_STREAM
+    )
+    busy = sum(stage["busy_ns"] for stage in stages)
+    if not spans:
+        return float(busy / workers / 1e9)
+    if report["dropped_events"]:
+        return float(busy / 1e9)
+    there = 0
+    end = 0
+    for begin, stop in spans:
+        there += max(0, stop - max(begin, end))
+        end = max(end, stop)
+    here = busy - sum(stop - begin for begin, stop in spans)
+    return float((there + here / workers) / 1e9)
 
 
 def _memcpy_rate(threads: int, size: int = 32 << 20, repeats: int = 5) -> float:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import html as _html
+from pathlib import Path
 from typing import Any
+
+from penstock._errors import UnsupportedError, _make
 
 _COLOURS = {
     "plan": "#8a8f98",
@@ -15,10 +18,13 @@ _COLOURS = {
     "transfer": "#c05a7e",
     "encode": "#a8552a",
     "commit": "#2f4b7c",
+    "compute": "#5b5ea6",
 }
 _WIDTH, _LANE, _LEFT, _TOP = 1200, 28, 84, 8
 _MAX_BOXES = 20000
-_FIRST_STREAM = 1000  # workers from here on are streams of devices
+FIRST_STREAM = 1000
+"""Workers from here on are streams of devices."""
+_COPIES, _FIRST_COMPUTE = FIRST_STREAM + 50, FIRST_STREAM + 100
 
 _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Penstock profile</title>
@@ -40,10 +46,8 @@ _PAGE = """<!doctype html>
 
 def html(report: dict[str, Any], table: str) -> str:
     """The page; it needs nothing beside itself."""
-    events = sorted((e for e in report["events"] if e["end_ns"] > e["begin_ns"]), key=lambda e: e["begin_ns"])
-    shown = _merge(events)
-    first = min((e["begin_ns"] for e in events), default=0)
-    last = max((e["end_ns"] for e in events), default=first + 1)
+    events, shown = _shown(report)
+    first, last = _extent(events)
     workers = sorted({e["worker"] for e in events})
     stages = [name for name in _COLOURS if any(e["what"] == name for e in events)]
     legend = "".join(f'<span class="key"><i style="background:{_COLOURS[s]}"></i>{s}</span>' for s in stages)
@@ -86,7 +90,59 @@ def _merge(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def lane_name(worker: int) -> str:
     """What a lane is of: a worker of the host, or a stream of a device."""
-    return f"worker {worker}" if worker < _FIRST_STREAM else f"stream {worker - _FIRST_STREAM}"
+    if worker < FIRST_STREAM:
+        return f"worker {worker}"
+    if worker < _COPIES:
+        return f"stream {worker - FIRST_STREAM}"
+    return "copies" if worker < _FIRST_COMPUTE else f"compute {worker - _FIRST_COMPUTE}"
+
+
+def picture(target: Path, report: dict[str, Any], table: str) -> None:
+    """The timeline as a picture of a kind that matplotlib draws; the table stands below it."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Patch
+    except ImportError as error:
+        raise _make(
+            UnsupportedError,
+            f"a profile as {target.suffix} needs the package matplotlib ({error}); .html needs nothing",
+        ) from error
+    events, shown = _shown(report)
+    first, last = _extent(events)
+    workers = sorted({e["worker"] for e in events})
+    lines = table.count("\n") + 1
+    lanes, words = max(1, len(workers)) * 0.32, lines * 0.17
+    height = lanes + words + 1.3
+    figure = Figure(figsize=(11, height))
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.08, (words + 0.75) / height, 0.9, lanes / height))
+    for lane, worker in enumerate(workers):
+        for stage, colour in _COLOURS.items():
+            boxes = [b for b in shown if b["worker"] == worker and b["what"] == stage]
+            spans = [((b["begin_ns"] - first) / 1e6, (b["end_ns"] - b["begin_ns"]) / 1e6) for b in boxes]
+            if spans:
+                axes.broken_barh(spans, (lane - 0.4, 0.8), facecolors=colour, linewidth=0)
+    axes.set_xlim(0, (last - first) / 1e6)
+    axes.set_ylim(max(1, len(workers)) - 0.5, -0.5)
+    axes.set_yticks(range(len(workers)), [lane_name(worker) for worker in workers])
+    axes.set_xlabel("ms")
+    keys = [Patch(color=_COLOURS[stage], label=stage) for stage in _COLOURS if any(e["what"] == stage for e in events)]
+    if keys:
+        figure.legend(handles=keys, loc="upper center", ncols=len(keys), frameon=False)
+    figure.text(0.02, 0.1 / height, table, family="monospace", fontsize=8, va="bottom")
+    figure.savefig(target, dpi=160)
+
+
+def _shown(report: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The events that took time, in order, and the boxes that are drawn of them."""
+    events = sorted((e for e in report["events"] if e["end_ns"] > e["begin_ns"]), key=lambda e: e["begin_ns"])
+    return events, _merge(events)
+
+
+def _extent(events: list[dict[str, Any]]) -> tuple[int, int]:
+    first = min((e["begin_ns"] for e in events), default=0)
+    return first, max((e["end_ns"] for e in events), default=first + 1)
 
 
 def _svg(boxes: list[dict[str, Any]], workers: list[int], first: int, last: int) -> str:

@@ -5,18 +5,15 @@ A process of its own runs these: which driver there is, is found out once in eac
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import penstock as ps
 import pytest
-from device_support import FakeCuda, cuda, fake_cuda_library
+from device_support import FakeCuda, cuda, fake_cuda_library, slow_device
 
 __all__ = ["cuda", "fake_cuda_library"]
 
@@ -59,25 +56,6 @@ class Callers:
         kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(work)
         self._kept.append(kernel)
         assert self._driver.penstock_fake_cuda_enqueue(ctypes.c_void_p(tile.stream), kernel, None) == 0
-
-
-@contextlib.contextmanager
-def slow_device(cuda: FakeCuda, seconds: float = 0.0005) -> Iterator[None]:
-    """A device that does one thing at a time, whichever may be done, and rests."""
-    stop = threading.Event()
-
-    def run() -> None:
-        while not stop.is_set():
-            cuda.driver.penstock_fake_cuda_pump(1)
-            time.sleep(seconds)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 @pytest.mark.parametrize("codecs", [[], ["zstd"]], ids=["raw", "zstd"])

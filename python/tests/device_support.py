@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +113,25 @@ class DeviceArray:
         """The values, once all streams are through."""
         memory = self.cuda.peek(self.base, (self.bytes,), np.uint8)
         return np.ndarray(self.shape, self.dtype, memory, self.address - self.base, self.strides)
+
+
+@contextlib.contextmanager
+def slow_device(cuda: FakeCuda, seconds: float = 0.0005) -> Iterator[None]:
+    """A device that does one thing at a time, whichever may be done, and rests."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.is_set():
+            cuda.driver.penstock_fake_cuda_pump(1)
+            time.sleep(seconds)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 def run_cases(name: str) -> None:

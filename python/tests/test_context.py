@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 
 import numpy as np
@@ -86,8 +87,26 @@ def test_a_profile_counts_every_byte_and_shows_it(context, tmp_path):
     assert page.count("<rect") >= len(p.report["events"])
     assert "http" not in page.replace("http://www.w3.org", "")
     assert "decode" in page
-    with pytest.raises(ps.InvalidArgumentError, match="json"):
-        p.save(tmp_path / "p.png")
+    with pytest.raises(ps.InvalidArgumentError, match=r"as \.json, \.html or \.png, not as 'p\.txt'"):
+        p.save(tmp_path / "p.txt")
+
+
+def test_a_profile_as_a_picture(context, tmp_path, monkeypatch):
+    array = ps.open(write(VALUES, (100, 100), sharded((50, 50))))
+    with ps.profile() as p:
+        array[...]
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "matplotlib.figure", None)
+        with pytest.raises(ps.UnsupportedError, match=r"\.png needs the package matplotlib"):
+            p.save(tmp_path / "p.png")
+    assert not (tmp_path / "p.png").exists()
+    pytest.importorskip("matplotlib")
+    p.save(tmp_path / "p.png")
+    made = (tmp_path / "p.png").read_bytes()
+    assert made.startswith(b"\x89PNG")
+    assert int.from_bytes(made[16:20], "big") == 11 * 160
+    p.save(tmp_path / "p.svg")
+    assert "<svg" in (tmp_path / "p.svg").read_text()
 
 
 def test_a_profile_of_a_write_shows_encoding_and_storing(context, tmp_path):

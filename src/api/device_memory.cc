@@ -1,7 +1,9 @@
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "api/array_state.h"
 #include "api/device_tensor_state.h"
 #include "api/read_source.h"
 #include "cuda/device_values.h"
@@ -32,6 +34,25 @@ result<device_tensor> copy_on_device(device_tensor& from, std::optional<stream_h
   const cuda::current_context current(engine.api(), engine.context());
   PENSTOCK_TRY(engine.api().check(engine.api().stream_synchronize(on), "cuStreamSynchronize"));
   return made;
+}
+
+void begin_work(const device_tensor& with, stream_handle stream, std::uint32_t lane) {
+  device_tensor_state& state = *with.state();
+  if (!state.from_ || stream == 0) return;
+  auto profile = state.from_->context->state().recording();
+  if (!profile) return;
+  const std::lock_guard lock(state.mutex_);
+  if (state.work_ == nullptr)
+    state.work_ = state.engine_->begin_work(std::move(profile), kComputeWorker + lane,
+                                            reinterpret_cast<cuda::stream_ref>(stream));
+}
+
+void end_work(const device_tensor& with, stream_handle stream) {
+  device_tensor_state& state = *with.state();
+  const std::lock_guard lock(state.mutex_);
+  std::uint64_t bytes = state.view_.type.item_bytes();
+  for (const std::uint64_t each : state.view_.extents) bytes *= each;
+  state.engine_->end_work(std::exchange(state.work_, nullptr), bytes, reinterpret_cast<cuda::stream_ref>(stream));
 }
 
 }  // namespace penstock::inline v0

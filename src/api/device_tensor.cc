@@ -144,6 +144,7 @@ device_tensor_state::~device_tensor_state() {
     read_->cancel();
     (void)read_->wait_queued();
   }
+  engine_->end_work(work_, 0, nullptr);
   if (block_.address == 0) return;
   const cuda::driver& with = engine_->api();
   const cuda::current_context current(with, engine_->context());

@@ -41,6 +41,7 @@ class device_tensor_state {
   tensor_view view_;
   std::mutex mutex_;
   std::vector<cuda::stream_ref> used_on_;  // streams that the memory was handed to
+  cuda::timed_span* work_ = nullptr;       // of the caller's, that has begun
 };
 
 }  // namespace penstock::inline v0

@@ -144,8 +144,7 @@ device_engine::~device_engine() {
       if (each->memory.address != 0) driver_.mem_free(each->memory.address);
       if (each->tail.address != 0) driver_.mem_free(each->tail.address);
       if (each->tables != nullptr) driver_.mem_free_host(each->tables);
-      for (const event_ref event :
-           {each->copied, each->done, each->marks[0], each->marks[1], each->marks[2], each->marks[3]})
+      for (const event_ref event : {each->copied, each->done, each->marks[0], each->marks[1], each->marks[2]})
         if (event != nullptr) driver_.event_destroy(event);
     }
     for (const wave_memory& each : staging_)
@@ -157,6 +156,9 @@ device_engine::~device_engine() {
       driver_.mem_free_host(reports_[i]->host);
     }
     for (const event_ref each : free_events_) driver_.event_destroy(each);
+    for (const auto& each : all_spans_)
+      for (const event_ref event : {each->begin, each->end})
+        if (event != nullptr) driver_.event_destroy(event);
     for (const event_ref each : {order_, origin_})
       if (each != nullptr) driver_.event_destroy(each);
     for (const stream_ref each : {copy_, decode_[0], decode_[1], result_[0], result_[1], result_[2], result_[3], tell_,
@@ -567,11 +569,11 @@ result<> device_engine::stage_run(device_read& read, parcel& what, device_wave& 
   }
   if (added_any) note_read(wave, read);
   if (end == begin) return {};
-  if (wave.used_bottom == 0 && read.profile())
-    PENSTOCK_TRY(check(driver_.event_record(wave.marks[0], copy_), "cuEventRecord"));
   what.copied = true;
+  timed_span* const span = begin_span(read.profile(), stage::transfer, kCopyWorker, copy_);
   PENSTOCK_TRY(
       check(driver_.copy_to_device(base + begin, what.data() + begin, end - begin, copy_), "cuMemcpyHtoDAsync"));
+  end_span(span, end - begin, copy_);
   wave.used_bottom += round_up(end - begin);
   wave.encoded_bytes += end - begin;
   return {};
@@ -592,13 +594,18 @@ result<> device_engine::leave_to_host(device_read& read, parcel& what, std::uint
 
 // Cells whose bytes are the elements go straight where they belong.
 result<> device_engine::copy_plain(device_read& read, parcel& what) {
+  timed_span* span = nullptr;
+  std::uint64_t bytes = 0;
   for (const parcel_cell& each : what.cells) {
     if (!each.plain) continue;
     PENSTOCK_TRY(wait_for_start(read, copy_, kCopyNumber));
     what.copied = true;
+    if (bytes == 0) span = begin_span(read.profile(), stage::transfer, kCopyWorker, copy_);
     PENSTOCK_TRY(check(driver_.copy_to_device(each.item.to, what.data() + each.offset, each.length, copy_),
                        "cuMemcpyHtoDAsync"));
+    bytes += each.length;
   }
+  end_span(span, bytes, copy_);
   return {};
 }
 
@@ -657,7 +664,7 @@ result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {
   for (const device_read* const each : wave.reads)
     if (each->profile()) wave.profile = each->profile();
   const bool timed = wave.profile != nullptr;
-  if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[1], stream), "cuEventRecord"));
+  if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[0], stream), "cuEventRecord"));
   if (layout.status_bytes != 0)
     PENSTOCK_TRY(check(driver_.set_bytes(wave.tail.address + layout.statuses, 0, layout.status_bytes, stream),
                        "cuMemsetD8Async"));
@@ -674,7 +681,7 @@ result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {
                          "cuLaunchKernel"));
     }
   }
-  if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[2], stream), "cuEventRecord"));
+  if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[1], stream), "cuEventRecord"));
   const nvtx_scope range(nvtx_name::scatter);
   move_parameters parameters = move_parameters_of(wave, layout);
   void* arguments[] = {&parameters};
@@ -682,7 +689,7 @@ result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {
     PENSTOCK_TRY(check(driver_.launch_kernel(move_, static_cast<unsigned>(wave.tiles.size()), 1, 1, kMoveThreads, 1, 1,
                                              0, stream, arguments, nullptr),
                        "cuLaunchKernel"));
-  if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[3], stream), "cuEventRecord"));
+  if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[2], stream), "cuEventRecord"));
   return {};
 }
 
@@ -730,7 +737,14 @@ void device_engine::on_news(void* which) {
 
 void device_engine::collect() noexcept {
   if (!has_news()) return;
+  const current_context current(driver_, context_);
   const std::lock_guard lock(mutex_);
+  std::erase_if(ended_spans_, [&](timed_span* each) {
+    if (driver_.event_query(each->end) != kSuccess) return false;
+    record_span(*each);
+    free_spans_.push_back(each);
+    return true;
+  });
   {
     const std::lock_guard inner(news_mutex_);
     std::swap(taken_news_, arrived_news_);
@@ -761,28 +775,111 @@ void device_engine::remove_listener(read_job* job) noexcept {
   std::erase(listeners_, job);
 }
 
+// ---- profiles ----
+
+// For the end of a profile: what was queued belongs to it.
+void device_engine::settle() noexcept {
+  const current_context current(driver_, context_);
+  std::vector<timed_span*> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    if (broken_) return;
+    std::swap(ended, ended_spans_);
+  }
+  // Without the lock: whoever queues meanwhile goes on.
+  driver_.stream_synchronize(tell_);
+  for (const timed_span* const each : ended) driver_.event_synchronize(each->end);
+  collect();
+  const std::lock_guard lock(mutex_);
+  for (timed_span* const each : ended) {
+    record_span(*each);
+    free_spans_.push_back(each);
+  }
+}
+
+timed_span* device_engine::begin_work(std::shared_ptr<profiler> profile, std::uint32_t worker,
+                                      stream_ref stream) noexcept {
+  const current_context current(driver_, context_);
+  const std::lock_guard lock(mutex_);
+  return broken_ ? nullptr : begin_span(std::move(profile), stage::compute, worker, stream);
+}
+
+void device_engine::end_work(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept {
+  if (span == nullptr) return;
+  const current_context current(driver_, context_);
+  const std::lock_guard lock(mutex_);
+  if (stream != nullptr) return end_span(span, bytes, stream);
+  span->profile.reset();
+  free_spans_.push_back(span);
+}
+
+// A profile that lacks something is no failure of the read.
+timed_span* device_engine::begin_span(std::shared_ptr<profiler> profile, stage what, std::uint32_t worker,
+                                      stream_ref stream) noexcept {
+  if (profile == nullptr) return nullptr;
+  if (free_spans_.empty()) {
+    auto made = std::make_unique<timed_span>();
+    const bool complete = driver_.event_create(&made->begin, 0) == kSuccess &&  //
+                          driver_.event_create(&made->end, 0) == kSuccess;
+    all_spans_.push_back(std::move(made));
+    if (!complete) return nullptr;
+    free_spans_.push_back(all_spans_.back().get());
+  }
+  timed_span* const span = free_spans_.back();
+  if (driver_.event_record(span->begin, stream) != kSuccess) return nullptr;
+  free_spans_.pop_back();
+  span->what = what;
+  span->worker = worker;
+  span->profile = std::move(profile);
+  return span;
+}
+
+void device_engine::end_span(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept {
+  if (span == nullptr) return;
+  span->bytes = bytes;
+  const bool ended = driver_.event_record(span->end, stream) == kSuccess;
+  if (!ended) span->profile.reset();
+  (ended ? ended_spans_ : free_spans_).push_back(span);
+}
+
+bool device_engine::elapsed_ns(event_ref from, event_ref to, std::uint64_t& out) noexcept {
+  float ms = 0;
+  if (driver_.event_elapsed_ms(&ms, from, to) != kSuccess) return false;
+  const std::chrono::duration<double, std::milli> exact(ms);
+  out = static_cast<std::uint64_t>(
+      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(exact).count()));
+  return true;
+}
+
+// Where an event is in a profile. What follows it is told by the time since then: a float of milliseconds since the
+// engine began is coarse after hours.
+bool device_engine::begin_of(const profiler& profile, event_ref event, std::uint64_t& out) noexcept {
+  std::uint64_t since = 0;
+  if (!elapsed_ns(origin_, event, since)) return false;
+  out = profile.at(origin_time_ + std::chrono::nanoseconds(since));
+  return true;
+}
+
+void device_engine::record_span(timed_span& span) noexcept {
+  const std::shared_ptr<profiler> profile = std::move(span.profile);
+  std::uint64_t begin = 0, length = 0;
+  if (!profile || !begin_of(*profile, span.begin, begin) || !elapsed_ns(span.begin, span.end, length)) return;
+  profile->record({span.what, span.worker, 0, 0, begin, begin + length, span.bytes, span.bytes});
+}
+
 // Turns a wave's events into rows of the profile that was under way.
 void device_engine::record_profile(device_wave& wave) noexcept {
-  if (!wave.profile) return;
-  std::uint64_t at[4] = {};
-  const current_context current(driver_, context_);
-  const auto time_of = [&](event_ref event, std::uint64_t& out) {
-    float ms = 0;
-    if (driver_.event_elapsed_ms(&ms, origin_, event) != kSuccess) return false;
-    const auto since =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<float, std::milli>(ms));
-    out = wave.profile->at(origin_time_ + since);
-    return true;
-  };
-  for (unsigned i = wave.encoded_bytes == 0 ? 1 : 0; i < 4; ++i)
-    if (!time_of(wave.marks[i], at[i])) return;
-  const auto record = [&](stage what, std::uint64_t begin, std::uint64_t end, std::uint64_t in, std::uint64_t out) {
-    wave.profile->record({what, kDeviceWorker + wave.stream, 0, 0, begin, std::max(begin, end), in, out});
-  };
-  if (wave.encoded_bytes != 0) record(stage::transfer, at[0], at[1], wave.encoded_bytes, wave.encoded_bytes);
-  if (!wave.launches.empty()) record(stage::decode, at[1], at[2], wave.encoded_bytes, wave.decoded_bytes);
-  if (wave.moved_bytes != 0) record(stage::scatter, at[2], at[3], wave.moved_bytes, wave.moved_bytes);
-  wave.profile.reset();
+  const std::shared_ptr<profiler> profile = std::move(wave.profile);
+  std::uint64_t begin = 0, decoding = 0, moving = 0;
+  if (!profile || !begin_of(*profile, wave.marks[0], begin) || !elapsed_ns(wave.marks[0], wave.marks[1], decoding) ||
+      !elapsed_ns(wave.marks[1], wave.marks[2], moving))
+    return;
+  const std::uint32_t worker = kDeviceWorker + wave.stream;
+  const std::uint64_t decoded = begin + decoding;
+  if (!wave.launches.empty())
+    profile->record({stage::decode, worker, 0, 0, begin, decoded, wave.encoded_bytes, wave.decoded_bytes});
+  if (wave.moved_bytes != 0)
+    profile->record({stage::scatter, worker, 0, 0, decoded, decoded + moving, wave.moved_bytes, wave.moved_bytes});
 }
 
 }  // namespace penstock::inline v0::cuda

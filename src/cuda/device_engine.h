@@ -41,6 +41,15 @@ struct report_slot {
   bool recorded = false;  ///< `done` was recorded by some read
 };
 
+/// Work on a stream of which a profile wants to know when it began and when it ended.
+struct timed_span {
+  stage what = stage::transfer;
+  std::uint32_t worker = 0;
+  std::uint64_t bytes = 0;
+  event_ref begin = nullptr, end = nullptr;  ///< with timing
+  std::shared_ptr<profiler> profile;
+};
+
 /// One device of one context: streams, waves, page-locked memory, and the order between them.
 ///
 /// Streams, none of which is ordered with the legacy stream: one for copies to the device, two for decoding, four for
@@ -104,6 +113,11 @@ class device_engine final : public device_service, public std::enable_shared_fro
 
   /// Takes note of what the device has ended with.
   void collect() noexcept override;
+  void settle() noexcept override;
+  /// Marks where the caller's work begins on a stream, for `profile`. Null: it cannot be told.
+  timed_span* begin_work(std::shared_ptr<profiler> profile, std::uint32_t worker, stream_ref stream) noexcept;
+  /// Marks where it ends; null `stream`: nobody wants to know any more.
+  void end_work(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept;
   bool has_news() const noexcept { return news_.load(std::memory_order_relaxed) != 0; }
   /// Grows whenever something was freed: what did not fit may fit now.
   std::uint64_t freed() const noexcept { return freed_.load(std::memory_order_acquire); }
@@ -148,7 +162,13 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> release_block(parcel& what);
   result<> wait_for_start(device_read& read, stream_ref stream, unsigned which);
   void note_read(device_wave& wave, device_read& read);
+  timed_span* begin_span(std::shared_ptr<profiler> profile, stage what, std::uint32_t worker,
+                         stream_ref stream) noexcept;
+  void end_span(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept;
+  void record_span(timed_span& span) noexcept;
   void record_profile(device_wave& wave) noexcept;
+  bool elapsed_ns(event_ref from, event_ref to, std::uint64_t& out) noexcept;
+  bool begin_of(const profiler& profile, event_ref event, std::uint64_t& out) noexcept;
   static void on_news(void* which);
 
   const driver& driver_;
@@ -180,6 +200,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   std::vector<std::unique_ptr<report_slot>> reports_;
   std::vector<report_slot*> free_reports_;
   std::vector<event_ref> free_events_;
+  std::vector<std::unique_ptr<timed_span>> all_spans_;
+  std::vector<timed_span*> free_spans_, ended_spans_;  // whose ends are queued
   std::atomic<std::uint64_t> wave_bytes_{0};
 
   std::mutex news_mutex_;  // never held during a call of the driver

@@ -74,8 +74,8 @@ class device_wave {
   std::uint64_t encoded_bytes = 0, decoded_bytes = 0, moved_bytes = 0;
 
   event_ref copied = nullptr, done = nullptr;
-  // With timing, for profiles: first copy, begin of decoding, begin of the scatter, end.
-  event_ref marks[4] = {nullptr, nullptr, nullptr, nullptr};
+  // With timing, for profiles: begin of decoding, begin of the scatter, end.
+  event_ref marks[3] = {nullptr, nullptr, nullptr};
 };
 
 }  // namespace penstock::inline v0::cuda

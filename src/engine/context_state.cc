@@ -150,10 +150,13 @@ bool context_state::start_recording(std::uint64_t max_events) {
 
 std::shared_ptr<profiler> context_state::stop_recording() {
   shared& mine = shared_.get();
+  std::vector<std::shared_ptr<device_service>> devices;
   {
     const std::lock_guard lock(mine.device_mutex);
-    for (const auto& [number, service] : mine.devices) service->collect();
+    if (mine.is_recording.load(std::memory_order_relaxed))
+      for (const auto& [number, service] : mine.devices) devices.push_back(service);
   }
+  for (const auto& each : devices) each->settle();
   const std::lock_guard lock(mine.mutex);
   mine.is_recording.store(false, std::memory_order_relaxed);
   return std::move(mine.recording);

@@ -18,6 +18,8 @@ class device_service {
   virtual device_usage usage() const = 0;
   /// Takes note of what the device has ended with: of its times, where a profile is under way.
   virtual void collect() noexcept = 0;
+  /// The same once the device has ended with all that it was given: waits for that.
+  virtual void settle() noexcept = 0;
   /// Gives idle memory back.
   virtual void clear() = 0;
 };

@@ -25,6 +25,8 @@ std::string_view to_string(stage which) noexcept {
       return "encode";
     case stage::commit:
       return "commit";
+    case stage::compute:
+      return "compute";
   }
   return "?";
 }

@@ -17,6 +17,7 @@ class profiler {
   /// Nanoseconds since the recording began.
   std::uint64_t now() const noexcept { return at(std::chrono::steady_clock::now()); }
   std::uint64_t at(std::chrono::steady_clock::time_point when) const noexcept {
+    if (when < start_) return 0;  // a device's clock is not quite the host's
     return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(when - start_).count());
   }
   /// \return the number of the read, or write.

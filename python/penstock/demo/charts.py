@@ -30,6 +30,7 @@ STAGE_COLOURS = {
     "decode": OURS,
     "scatter": "#74b816",
     "fill": "#adb5bd",
+    "compute": "#5b5ea6",
 }
 STAGE_NAMES = {
     "index": "Read index",
@@ -39,6 +40,7 @@ STAGE_NAMES = {
     "scatter": "Scatter",
     "plan": "Plan",
     "fill": "Fill",
+    "compute": "Compute",
 }
 
 plt.rcParams.update(

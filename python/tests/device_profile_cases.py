@@ -1,0 +1,128 @@
+"""Profiles of device reads, against the fake driver: nothing here has seen a GPU, and its times are of the fake.
+
+A process of its own runs these: which driver there is, is found out once in each.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from device_support import FakeCuda, assert_warm, cuda, fake_cuda_library, slow_device
+
+__all__ = ["cuda", "fake_cuda_library"]
+
+VALUES = np.random.default_rng(1).integers(0, 9, (96, 64)).astype("f4")
+
+
+def made(folder: Path, codecs: list[Any], chunks: tuple[int, int] = (32, 64)) -> ps.Array:
+    array = ps.create_array(str(folder / "p.zarr"), shape=VALUES.shape, dtype="f4", chunks=chunks, codecs=codecs)
+    array[...] = VALUES
+    return array
+
+
+def stages(profile: ps.Profile) -> dict[str, dict[str, Any]]:
+    return {each["what"]: each for each in profile.report["stages"]}
+
+
+def rows(profile: ps.Profile) -> dict[str, dict[str, Any]]:
+    found = {row["name"]: row for row in profile.rows()}
+    wall = found["Total"]["ms"]
+    for name, row in found.items():
+        assert 0 <= row["ms"] <= wall * 1.0001, name
+    return found
+
+
+def queue_sleep(cuda: FakeCuda, stream: int, seconds: float) -> Any:
+    kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: time.sleep(seconds))
+    assert cuda.driver.penstock_fake_cuda_enqueue(ctypes.c_void_p(stream), kernel, None) == 0
+    return kernel
+
+
+@pytest.mark.parametrize("delay", [0, 300])
+def test_all_stages_have_times_within_that_of_the_whole(cuda: FakeCuda, tmp_path: Path, delay: int) -> None:
+    array = made(tmp_path, ["zstd"])
+    mine = cuda.stream()
+    cuda.configure(3, delay=delay)
+    with ps.profile() as p:
+        for each in [array.read(np.s_[:, 1:], device="cuda") for _ in range(4)]:
+            each.order(mine)  # all is queued then
+    found, sums = rows(p), stages(p)
+    for name in ("Read", "Transfer", "Decode", "Scatter"):
+        assert found[name]["ms"] > 0, name
+    assert "Compute" not in found
+    # The end of the profile has waited for the device: nothing is missing.
+    assert sums["transfer"]["bytes_in"] == p.report["store_bytes"] > 0
+    assert sums["decode"]["bytes_out"] == 4 * VALUES.nbytes
+    assert sums["scatter"]["bytes_out"] == 4 * VALUES[:, 1:].nbytes
+    assert {each["worker"] for each in p.report["events"] if each["what"] == "transfer"} == {1050}
+
+
+def test_a_transfer_is_as_long_as_its_copies(cuda: FakeCuda, tmp_path: Path) -> None:
+    array = made(tmp_path, ["zstd"])
+    array.read(device="cuda").numpy()
+    mine = cuda.stream()
+    cuda.configure(3, lazy=True)
+    with slow_device(cuda), ps.profile() as p:
+        kept = queue_sleep(cuda, mine, 0.4)
+        array.read(device="cuda", stream=mine).synchronize()  # decoding waits for what the stream held
+    found = rows(p)
+    assert kept
+    assert found["Total"]["ms"] >= 350
+    assert 0 < found["Transfer"]["ms"] < 200
+
+
+def test_bytes_that_are_the_elements_are_transferred_too(cuda: FakeCuda, tmp_path: Path) -> None:
+    array, mine = made(tmp_path, []), cuda.stream()
+    with ps.profile() as p:
+        array.read(device="cuda").order(mine)
+    found, sums = rows(p), stages(p)
+    assert found["Transfer"]["ms"] > 0
+    assert sums["transfer"]["bytes_out"] == VALUES.nbytes
+    assert sums["decode"]["operations"] == 0
+
+
+def test_work_on_tiles_is_a_row_of_its_own(cuda: FakeCuda, tmp_path: Path) -> None:
+    array = made(tmp_path, ["zstd"], (16, 64))
+    kept = []
+    with ps.profile() as p, ps.stream(array, tile="chunk", device="cuda", depth=1) as tiles:
+        for tile in tiles:
+            kept.append(queue_sleep(cuda, tile.stream, 0.003))
+    found, sums = rows(p), stages(p)
+    assert sums["compute"]["operations"] == len(kept) == 6
+    assert sums["compute"]["bytes_in"] == VALUES.nbytes
+    assert found["Compute"]["ms"] >= 6 * 3
+    assert "Compute" in p.table()
+    p.save(tmp_path / "p.html")
+    page = (tmp_path / "p.html").read_text()
+    for lane in ("copies", "compute 0", "compute 1"):
+        assert f">{lane}<" in page
+
+
+def test_a_tile_that_is_left_ends_its_work(cuda: FakeCuda, tmp_path: Path) -> None:
+    array = made(tmp_path, ["zstd"], (16, 64))
+    with ps.profile() as p:
+        with ps.stream(array, tile="chunk", device="cuda", depth=1) as tiles:
+            kept = queue_sleep(cuda, next(tiles).stream, 0.003)
+        del tiles
+    assert kept
+    assert stages(p)["compute"]["operations"] == 1
+    with ps.profile() as p:
+        tiles = ps.stream(array, tile="chunk", device="cuda", depth=1)
+        next(tiles)
+        del tiles  # whose end is never told
+    assert stages(p)["compute"]["operations"] == 0
+
+
+def test_nothing_is_timed_without_a_profile(cuda: FakeCuda, tmp_path: Path) -> None:
+    array = made(tmp_path, ["zstd"])
+    with ps.profile():
+        array.read(device="cuda")
+    assert_warm(
+        cuda, lambda: array.read(device="cuda").synchronize(), ["cuEventCreate", "cuEventElapsedTime", "cuEventQuery"]
+    )

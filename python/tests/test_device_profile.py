@@ -1,0 +1,9 @@
+"""Profiles of device reads: in a file of their own, to run beside the others."""
+
+from __future__ import annotations
+
+from device_support import run_cases
+
+
+def test_cases_against_the_fake_driver() -> None:
+    run_cases("device_profile_cases.py")
