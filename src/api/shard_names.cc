@@ -58,17 +58,31 @@ bool before(const split_name& a, const split_name& b) {
 
 class matching final : public key_sink {
  public:
-  explicit matching(std::string pattern) : pattern_(std::move(pattern)) {}
+  explicit matching(std::string pattern)
+      : pattern_(std::move(pattern)),
+        slashes_(static_cast<std::size_t>(std::count(pattern_.begin(), pattern_.end(), '/'))) {}
   bool key(std::string_view key, std::uint64_t) override {
     if (key.ends_with('/')) key.remove_suffix(1);
-    std::string name(key);
+    std::string name(folder_of(key));
+    if (!found.empty() && found.back() == name) return true;
     if (::fnmatch(pattern_.c_str(), name.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0) found.push_back(std::move(name));
     return true;
   }
   std::vector<std::string> found;
 
  private:
+  // As many parts as the pattern has: what an object lies in may be a shard, such as a Zarr array.
+  std::string_view folder_of(std::string_view key) const {
+    std::size_t at = 0;
+    for (std::size_t i = 0; i <= slashes_; ++i) {
+      at = key.find('/', i == 0 ? 0 : at + 1);
+      if (at == std::string_view::npos) return key;
+    }
+    return key.substr(0, at);
+  }
+
   std::string pattern_;
+  std::size_t slashes_;
 };
 
 std::string listed(const std::vector<std::string>& names, std::size_t all) {
@@ -153,10 +167,12 @@ result<std::vector<std::string>> find_shards(const store& from, std::string_view
   if (wild == std::string_view::npos) return std::vector<std::string>{std::string(pattern)};
   const std::size_t slash = pattern.rfind('/', wild);
   const std::string prefix(slash == std::string_view::npos ? std::string_view() : pattern.substr(0, slash + 1));
-  // Folders are looked into only where the pattern does: a Zarr array's chunks are no shards.
+  // Folders are looked into only where the pattern does: a Zarr array's chunks are no shards, it is one.
   const bool deep = pattern.find('/', wild) != std::string_view::npos;
   matching sink{std::string(pattern)};
   PENSTOCK_TRY(from.list(prefix, deep ? listing::objects : listing::children, sink));
+  std::sort(sink.found.begin(), sink.found.end());
+  sink.found.erase(std::unique(sink.found.begin(), sink.found.end()), sink.found.end());
   if (sink.found.empty())
     return error(errc::not_found, fmt::format("nothing in '{}' matches '{}'", from.uri(), pattern));
   std::vector<split_name> names;
