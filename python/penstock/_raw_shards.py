@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -154,7 +155,7 @@ def _members(found: Files, key: str) -> dict[str, Any] | None:
 
 
 def _lengths(name: str, value: Any) -> list[int]:
-    lengths = [value] if isinstance(value, int) else list(value)
+    lengths = [value] if isinstance(value, int) else list(value) if isinstance(value, Iterable) else [value]
     if not all(isinstance(each, int | np.integer) and each >= 0 for each in lengths):
         raise _make(InvalidArgumentError, f"{name} is {value!r}, not lengths")
     return [int(each) for each in lengths]

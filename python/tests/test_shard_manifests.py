@@ -262,6 +262,11 @@ def test_raw_files_of_no_bytes_are_errors_unless_that_is_said(tmp_path: Path) ->
     with pytest.raises(ps.CorruptDataError, match="no bytes"):
         ps.open_shards([tmp_path / "p_1.raw"], dtype="<i4")
     assert ps.open_shards([tmp_path / "p_1.raw"], dtype="<i4", shape=(0, 3)).shape == (0, 3)
+    for wrong in ("row_shape", "shape", "rows", "offset", "order", "dtype"):
+        for value in (5.5, -1, "x", [[3]], {"a": 1}, None):
+            (tmp_path / "_meta.json").write_text(json.dumps({"dtype": "<i4", "row_shape": [3], wrong: value}))
+            with pytest.raises(ps.Error):  # with its own words, and never another exception
+                ps.open_shards(pattern)
     told = {"dtype": "<i4", "row_shape": [3], "rows": {"p_1.raw": 0}}
     (tmp_path / "_meta.json").write_text(json.dumps(told))
     np.testing.assert_array_equal(ps.open_shards(pattern)[...], values)
