@@ -8,30 +8,49 @@ from typing import Any
 _USER_DEFINED = 32767
 _ESRI = "ESRI PE String = "
 
-# Projection methods by number: PROJ's name, and its parameters by key.
-_METHODS: dict[int, tuple[str, dict[str, tuple[int, ...]]]] = {
-    1: ("tmerc", {"lat_0": (3081,), "lon_0": (3080,), "k": (3092,), "x_0": (3082,), "y_0": (3083,)}),
-    7: ("merc", {"lat_ts": (3078,), "lon_0": (3080,), "k": (3092,), "x_0": (3082,), "y_0": (3083,)}),
-    8: (
-        "lcc",
-        {
-            "lat_1": (3078,),
-            "lat_2": (3079,),
-            "lat_0": (3085, 3081),
-            "lon_0": (3084, 3080),
-            "x_0": (3086, 3082),
-            "y_0": (3087, 3083),
-        },
-    ),
-    9: ("lcc", {"lat_1": (3081,), "lat_0": (3081,), "lon_0": (3080,), "k_0": (3092,), "x_0": (3082,), "y_0": (3083,)}),
-    10: ("laea", {"lat_0": (3089, 3081), "lon_0": (3088, 3080), "x_0": (3082,), "y_0": (3083,)}),
-    11: (
-        "aea",
-        {"lat_1": (3078,), "lat_2": (3079,), "lat_0": (3081,), "lon_0": (3080,), "x_0": (3082,), "y_0": (3083,)},
-    ),
-    12: ("aeqd", {"lat_0": (3089, 3081), "lon_0": (3088, 3080), "x_0": (3082,), "y_0": (3083,)}),
+# Parameters that many methods have: PROJ's names, and the keys that give them, the likeliest first.
+_Keys = dict[str, tuple[int, ...]]
+_FALSE: _Keys = {"x_0": (3082, 3090), "y_0": (3083, 3091)}
+_CENTER: _Keys = {"lat_0": (3089, 3081, 3085), "lon_0": (3088, 3080, 3084), **_FALSE}
+_ORIGIN: _Keys = {"lat_0": (3081, 3089), "lon_0": (3080, 3088), **_FALSE}
+_FALSE_ORIGIN: _Keys = {"lat_0": (3085, 3081), "lon_0": (3084, 3080), "x_0": (3086, 3082), "y_0": (3087, 3083)}
+_SCALE: _Keys = {"k": (3092, 3093)}
+_PARALLELS: _Keys = {"lat_1": (3078,), "lat_2": (3079,)}
+_OBLIQUE: _Keys = {"lat_0": (3089, 3081), "lonc": (3088, 3080), "alpha": (3094,), "gamma": (3096,)}
+_OBLIQUE |= {"k": (3093, 3092), **_FALSE}
+
+# Projection methods by number (key 3075): PROJ's name, what is added to it, and its parameters.
+# Source: OGC GeoTIFF 1.1, annex C, and the lists of libgeotiff's "Projections".
+_METHODS: dict[int, tuple[str, _Keys]] = {
+    1: ("tmerc", {**_ORIGIN, **_SCALE}),
+    3: ("omerc +no_uoff", _OBLIQUE),
+    7: ("merc", {"lat_ts": (3078,), "lon_0": (3080, 3088), **_SCALE, "x_0": (3082,), "y_0": (3083,)}),
+    8: ("lcc", {**_PARALLELS, **_FALSE_ORIGIN}),
+    9: ("lcc", {"lat_1": (3081,), **_ORIGIN, "k_0": (3092,)}),
+    10: ("laea", _CENTER),
+    11: ("aea", {**_PARALLELS, **_ORIGIN}),
+    12: ("aeqd", _CENTER),
+    13: ("eqdc", {**_PARALLELS, **_ORIGIN}),
+    14: ("stere", {**_CENTER, **_SCALE}),
+    15: ("stere", {"lon_0": (3095, 3080), **_SCALE, "x_0": (3082,), "y_0": (3083,)}),
+    16: ("sterea", {**_ORIGIN, **_SCALE}),
+    17: ("eqc", {"lat_ts": (3078,), **_CENTER}),
+    18: ("cass", _ORIGIN),
+    19: ("gnom", _CENTER),
+    20: ("mill", {"lon_0": (3088, 3080), "x_0": (3082,), "y_0": (3083,)}),
+    21: ("ortho", _CENTER),
+    22: ("poly", _ORIGIN),
+    23: ("robin", {"lon_0": (3088, 3080), "x_0": (3082,), "y_0": (3083,)}),
     24: ("sinu", {"lon_0": (3088, 3080), "x_0": (3082,), "y_0": (3083,)}),
+    25: ("vandg", {"lon_0": (3088, 3080), "x_0": (3082,), "y_0": (3083,)}),
+    26: ("nzmg", _ORIGIN),
+    27: ("tmerc +axis=wsu", {**_ORIGIN, **_SCALE}),
+    28: ("cea", {"lat_ts": (3078,), "lon_0": (3080, 3088), "x_0": (3082,), "y_0": (3083,)}),
+    9815: ("omerc", _OBLIQUE),
 }
+_POLAR = 15
+_UNITS = {9001: "+units=m", 9002: "+units=ft", 9003: "+units=us-ft", 9036: "+units=km", 9096: "+units=yd"}
+_DEGREES = {9101: 57.29577951308232, 9105: 0.9, 9106: 0.9}  # in units of angles, where those are no degrees
 
 
 def geo_keys(directory: tuple[int, ...], doubles: tuple[float, ...], text: str) -> dict[int, Any]:
@@ -64,7 +83,7 @@ def epsg_of(keys: Mapping[int, Any]) -> int | None:
 
 
 def crs_of(keys: Mapping[int, Any]) -> Any:
-    """A `pyproj.CRS`, text where pyproj is not installed, or None where the keys name no system."""
+    """A `pyproj.CRS`, text where pyproj is not installed, or None where the keys name no system that is known here."""
     text = _text_of(keys)
     if text is None:
         return None
@@ -73,9 +92,31 @@ def crs_of(keys: Mapping[int, Any]) -> Any:
     except ImportError:
         return None if text.startswith("+proj") else text
     try:
-        return pyproj.CRS.from_user_input(text)
+        made = pyproj.CRS.from_user_input(text)
+        base = _base_of(keys)
+        if base is None or not text.startswith("+proj") or not made.is_projected:
+            return made
+        return pyproj.crs.ProjectedCRS(
+            made.coordinate_operation, _name_of(keys), made.coordinate_system, pyproj.CRS.from_epsg(base)
+        )
     except pyproj.exceptions.CRSError:
         return None
+
+
+def is_described(keys: Mapping[int, Any]) -> bool:
+    """The keys say something of a coordinate system, known here or not."""
+    return any(key in keys for key in (2048, 2050, 2056, 2057, 3072, 3075))
+
+
+def _base_of(keys: Mapping[int, Any]) -> int | None:
+    """EPSG's code of the geographic system below a projection."""
+    code = keys.get(2048)
+    return code if isinstance(code, int) and 1024 <= code < _USER_DEFINED else None
+
+
+def _name_of(keys: Mapping[int, Any]) -> str:
+    name = keys.get(1026) or keys.get(3073)
+    return name if isinstance(name, str) and name else "unknown"
 
 
 def _text_of(keys: Mapping[int, Any]) -> str | None:
@@ -94,22 +135,48 @@ def _text_of(keys: Mapping[int, Any]) -> str | None:
 
 def _proj_of(keys: Mapping[int, Any]) -> str | None:
     """A system that the file describes by parameters, as a PROJ string."""
-    ellipsoid = _ellipsoid_of(keys)
+    ellipsoid = _ellipsoid_of(keys) or ("+ellps=GRS80" if _base_of(keys) is not None else None)
     if keys.get(1024) == 2 and ellipsoid is not None:
-        return f"+proj=longlat {ellipsoid} +no_defs +type=crs"
-    method = _METHODS.get(keys.get(3075, 0))
-    if keys.get(1024) != 1 or method is None or ellipsoid is None:
+        return f"+proj=longlat {ellipsoid} {_meridian_of(keys)}+no_defs +type=crs"
+    method, unit = keys.get(3075), _unit_of(keys)
+    found = _METHODS.get(method) if isinstance(method, int) else None
+    if keys.get(1024) != 1 or found is None or ellipsoid is None or unit is None:
         return None
-    name, parameters = method
-    parts = [f"+proj={name}"]
+    name, parameters = found
+    parts = [f"+proj={name}", *(_poles_of(keys) if method == _POLAR else ())]
+    factor = _DEGREES.get(keys.get(2054, 9102), 1.0)
     for parameter, candidates in parameters.items():
         value = next((keys[key] for key in candidates if isinstance(keys.get(key), float)), None)
-        if value is not None:
-            parts.append(f"+{parameter}={value!r}")
-    unit = {9001: "+units=m", 9002: "+units=ft", 9003: "+units=us-ft"}.get(keys.get(3076, 9001))
-    if unit is None:
-        return None
-    return " ".join([*parts, ellipsoid, unit, "+no_defs", "+type=crs"])
+        if value is not None and parameter in ("x_0", "y_0"):
+            parts.append(f"+{parameter}={value * unit[1]!r}")  # PROJ's are in metres
+        elif value is not None:
+            is_angle = parameter not in ("k", "k_0")
+            parts.append(f"+{parameter}={value * factor if is_angle else value!r}")
+    meridian = _meridian_of(keys) if _base_of(keys) is None else ""
+    return " ".join([*parts, ellipsoid, unit[0], f"{meridian}+no_defs", "+type=crs"])
+
+
+def _poles_of(keys: Mapping[int, Any]) -> list[str]:
+    """The latitude of the origin says which pole it is, and where the scale is true unless it is the pole itself."""
+    latitude = next((keys[key] for key in (3081, 3089, 3078) if isinstance(keys.get(key), float)), 90.0)
+    latitude *= _DEGREES.get(keys.get(2054, 9102), 1.0)
+    pole = -90.0 if latitude < 0 else 90.0
+    return [f"+lat_0={pole!r}", *([] if latitude == pole else [f"+lat_ts={latitude!r}"])]
+
+
+def _unit_of(keys: Mapping[int, Any]) -> tuple[str, float] | None:
+    """PROJ's unit of length, and its metres."""
+    code = keys.get(3076, 9001)
+    size = keys.get(3077)
+    if code == _USER_DEFINED and isinstance(size, float) and size > 0:
+        return f"+to_meter={size!r}", size
+    metres = {9001: 1.0, 9002: 0.3048, 9003: 1200 / 3937, 9036: 1000.0, 9096: 0.9144}
+    return (_UNITS[code], metres[code]) if isinstance(code, int) and code in _UNITS else None
+
+
+def _meridian_of(keys: Mapping[int, Any]) -> str:
+    longitude = keys.get(2061)
+    return f"+pm={longitude!r} " if isinstance(longitude, float) and longitude else ""
 
 
 def _ellipsoid_of(keys: Mapping[int, Any]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import warnings
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from functools import cached_property
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from penstock import _tiff_crs
 from penstock._errors import CorruptDataError, ReadOnlyError, _make
-from penstock._tiff_names import COMPRESSIONS, PHOTOMETRICS, TAG_NAMES
+from penstock._tiff_names import COMPRESSIONS, GEO_KEY_NAMES, PHOTOMETRICS, TAG_NAMES
 
 _FORMATS = {
     1: "B",
@@ -360,9 +361,22 @@ class TiffHeader:
     def crs(self) -> Any:
         """The coordinate system: a `pyproj.CRS`, or text (`EPSG:32633`, or WKT) where pyproj is not installed.
 
-        None where the file has none, or only parameters of a kind that is not understood here.
+        None where the file has none; also, with a warning, where it has parameters of a kind that is not understood
+        here: `geo_keys` has them.
         """
-        return _tiff_crs.crs_of(self._geo_keys)
+        found = _tiff_crs.crs_of(self._geo_keys)
+        if found is None and _tiff_crs.is_described(self._geo_keys):
+            warnings.warn(
+                f"'{self.uri}' has a coordinate system that is not understood here "
+                f"(projection method {self._geo_keys.get(3075)}): geo_keys has what the file says",
+                stacklevel=3,
+            )
+        return found
+
+    @property
+    def geo_keys(self) -> dict[str | int, Any]:
+        """The GeoTIFF keys as they stand in the file, by name (by number where they have none here)."""
+        return {GEO_KEY_NAMES.get(key, key): value for key, value in self._geo_keys.items()}
 
     @property
     def crs_wkt(self) -> str | None:
