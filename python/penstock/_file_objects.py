@@ -8,8 +8,17 @@ from typing import Any
 
 
 def is_file(target: Any) -> bool:
-    """Something with `read` and `seek`: an open file, or what behaves as one."""
-    return callable(getattr(target, "read", None)) and callable(getattr(target, "seek", None))
+    """Something with `read` and `seek`: an open file, or what behaves as one. (Not fsspec's: they are places.)"""
+    is_open = callable(getattr(target, "read", None)) and callable(getattr(target, "seek", None))
+    return is_open and fsspec_place(target) is None
+
+
+def fsspec_place(target: Any) -> tuple[Any, str] | None:
+    """(file system, path) of a file of fsspec, open or promised, which is then read by ranges; else None."""
+    fs, path = getattr(target, "fs", None), getattr(target, "path", None)
+    if not isinstance(path, str) or not callable(getattr(fs, "cat_file", None)) or not hasattr(target, "mode"):
+        return None
+    return (fs, path) if getattr(target, "compression", None) is None else None
 
 
 def contents(file: Any) -> bytes | str:

@@ -102,10 +102,10 @@ class Source:
             return Object("memory:", data=self.target)
         if self.uri == self.target:
             from penstock._place import to_reopen
-            from penstock._stores import _fsspec_store, remote_stamp
+            from penstock._stores import fsspec_store, remote_stamp
 
             filesystem, path = self._filesystem()
-            store = _fsspec_store(filesystem, path.rpartition("/")[0])
+            store = fsspec_store(filesystem, path.rpartition("/")[0])
             made = Object(self.uri, store, self.uri.rpartition("/")[2])
             made.storage_options = to_reopen(self.uri, self.storage_options)
             made.remote_stamp = remote_stamp(filesystem, path)

@@ -9,8 +9,8 @@ from typing import Any
 from penstock import _core, _remote
 from penstock._context import Context, current_context
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
-from penstock._file_objects import contents, is_file
-from penstock._stores import remote_store, store_of
+from penstock._file_objects import contents, fsspec_place, is_file
+from penstock._stores import fsspec_store, remote_store, store_of
 from penstock._tiff import is_tiff
 
 
@@ -31,6 +31,9 @@ def place_of(
                 target = remote_store(target, storage_options, error.message)
         else:
             target = remote_store(target, storage_options) or target
+    if (found := fsspec_place(target)) is not None:
+        folder, _, name = found[1].rpartition("/")
+        return fsspec_store(found[0], folder), b"/".join(part for part in (os.fsencode(name), inner) if part)
     if is_file(target):
         target = contents(target)
     if isinstance(target, str | os.PathLike):
@@ -46,13 +49,13 @@ def place_of(
     if hasattr(place, "store") and isinstance(getattr(place, "path", None), str):
         inner = b"/".join(part for part in (os.fsencode(place.path), inner) if part)
         target = place.store
-    found = store_of(target)
-    if found is None:
+    made = store_of(target)
+    if made is None:
         raise _make(
             InvalidArgumentError,
             f"cannot open {type(target).__name__}: it is no path, no dict, and has no get(key)",
         )
-    return found, inner
+    return made, inner
 
 
 def to_reopen(uri: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -95,7 +95,7 @@ def store_of(target: Any) -> _core.Store | None:
             return _core.file_store(os.fsencode(prefix))
         return _core.object_store(ObstoreAdapter(target), label, True)
     if kind.__module__.split(".")[0] == "fsspec" and hasattr(target, "fs") and hasattr(target, "root"):
-        return _fsspec_store(target.fs, target.root)
+        return fsspec_store(target.fs, target.root)
     if callable(getattr(target, "get_sync", None)):
         return _core.object_store(ObjectAdapter(target), label, False)
     get = getattr(target, "get", None)
@@ -114,7 +114,8 @@ def _supports_sync(store: Any) -> bool:
     return bool(_store_supports_sync_io(store))
 
 
-def _fsspec_store(fs: Any, root: str) -> _core.Store:
+def fsspec_store(fs: Any, root: str) -> _core.Store:
+    """The store of a folder of an fsspec file system."""
     name = f"{type(fs).__module__}.{type(fs).__qualname__}"
     if name == "fsspec.implementations.local.LocalFileSystem":
         return _core.file_store(os.fsencode(fs._strip_protocol(root)))
@@ -154,7 +155,7 @@ def remote_store(uri: str, storage_options: Mapping[str, Any] | None, reason: st
         reasons.append("fsspec is not installed")
     else:
         try:
-            return _fsspec_store(*url_to_fs(uri, **options))
+            return fsspec_store(*url_to_fs(uri, **options))
         except (ImportError, ValueError) as error:  # no such scheme, or what it needs is not there
             reasons.append(f"fsspec: {error}")
     try:

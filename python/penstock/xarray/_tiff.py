@@ -15,7 +15,7 @@ from xarray.core import indexing
 from penstock import _core
 from penstock._context import current_context
 from penstock._errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
-from penstock._file_objects import is_file
+from penstock._file_objects import fsspec_place, is_file
 from penstock._place import place_of
 from penstock._tiff import FIRST_IMAGE
 from penstock.xarray._lazy import Place, Selection, as_points, kind_of, module_of, read, read_async
@@ -48,14 +48,9 @@ def is_tiff(target: Any, path: str = "", storage_options: dict[str, Any] | None 
                 return file.read(4) in _MAGIC
         if name.endswith(_ZARR_SUFFIXES) and not path:
             return False
-    elif not path and not _is_one_file(target):
+    elif not path and fsspec_place(target) is None:
         return False
     return _begins_as_tiff(target, path, storage_options)
-
-
-def _is_one_file(target: Any) -> bool:
-    """fsspec's promise of a file."""
-    return hasattr(target, "fs") and hasattr(target, "path") and hasattr(target, "mode")
 
 
 def _begins_as_tiff(target: Any, path: str, storage_options: dict[str, Any] | None) -> bool:
