@@ -15,6 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote
 
+COUNT = "/requests-so-far"
+"""Says how many requests there were, at once and uncounted."""
+
 
 @contextmanager
 def serving(folder: Path, latency_s: float) -> Iterator[str]:
@@ -32,11 +35,20 @@ def serving(folder: Path, latency_s: float) -> Iterator[str]:
 
 
 async def serve(folder: Path, latency_s: float) -> None:
+    requests = 0
+
     async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal requests
         try:
             while request := (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n"):
                 method, target, _ = request[0].split()
                 fields = dict(line.lower().split(": ", 1) for line in request[1:] if line)
+                if target == COUNT:
+                    text = str(requests).encode()
+                    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
+                    await writer.drain()
+                    continue
+                requests += 1
                 await asyncio.sleep(latency_s)
                 head, body = answer(folder / unquote(target.partition("?")[0]).lstrip("/"), fields.get("range"))
                 writer.write(head if method == "HEAD" else head + body)
