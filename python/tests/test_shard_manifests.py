@@ -143,7 +143,7 @@ def test_unknown_options_of_single_files_are_refused(tmp_path: Path) -> None:
         ps.open(tmp_path / target, path)
         with pytest.raises(ps.InvalidArgumentError, match="bogus"):
             ps.open(tmp_path / target, path, bogus=1)
-        with pytest.raises(ps.Error, match="options of TIFFs|no TIFF"):
+        with pytest.raises(ps.Error, match=r"options of TIFFs|no TIFF"):
             ps.open(tmp_path / target, path, page=1)
     with pytest.raises(ps.InvalidArgumentError, match="no option 'missing'"):
         ps.open(tmp_path / "x.npy", missing="fill")
