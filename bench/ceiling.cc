@@ -12,9 +12,10 @@
 //   inflate                                   the same answer, of zlib streams of shuffled 4-byte items: libdeflate,
 //                                             then the bytes back in order
 //   inflate_plain                             the same of zlib streams as they are: libdeflate alone
-//   tiles WIDTH HEIGHT SAMPLES ITEM PREDICTOR IMAGE_WIDTH IMAGE_HEIGHT     the chunks are these tiles of an image, in order
-//   inflate_tiles | decode_tiles              the same answer: libdeflate or libzstd into a worker's scratch, then the
-//                                             predictor and the move to bands of rows
+//   tiles WIDTH HEIGHT SAMPLES ITEM PREDICTOR IMAGE_WIDTH IMAGE_HEIGHT
+//                                             the chunks are these tiles of an image, in order
+//   inflate_tiles | decode_tiles              the same answer: libdeflate or libzstd into a worker's scratch, then
+//                                             the predictor and the move to bands of rows
 //   one REPEATS | range REPEATS | whole REPEATS  -> NAME NANOSECONDS_PER_CHUNK
 //
 // The exit status is 1, with a line on stderr, where the input or a file is not as described.
