@@ -31,6 +31,7 @@ $(release)/build.ninja:
 
 test: ## all tests, under sanitizers too; STAGES="lint unit python asan tsan" chooses
 	@tools/setup.sh core test
+	@$(python) tools/test_zarr_python.py --fetch
 	@$(python) tools/run_tests.py --jobs $(jobs) $(STAGES)
 
 test-zarr-python: build ## zarr-python's own tests with our pipeline, compared with its own (minutes); ARGS= go to the runner

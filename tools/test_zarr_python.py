@@ -1,6 +1,7 @@
 """Runs zarr-python's own behavioural tests with its default pipeline and with Penstock's, and compares.
 
-    tools/test_zarr_python.py [--modes pipeline,bypass] [--sdist FILE] [--keep] [-- PYTEST ARGUMENTS]
+    tools/test_zarr_python.py [--modes pipeline,bypass] [--sdist FILE] [-- PYTEST ARGUMENTS]
+    tools/test_zarr_python.py --fetch
 
 The tests come from the source distribution of the zarr-python that is installed; `--sdist` names one that is at hand,
 otherwise pip downloads it. Fails where a test that passes with zarr-python's default pipeline does not pass here.
@@ -82,6 +83,15 @@ def unpack(sdist: Path | None) -> Path:
     return tree
 
 
+def fetch(sdist: Path | None) -> int:
+    """Have the tests at hand, or say that they are not."""
+    try:
+        unpack(sdist)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"zarr-python's own tests are not at hand, and are left out: {error}")
+    return 0
+
+
 def requirements() -> Path:
     """A folder with what zarr-python's tests need beyond ours; it does not go into .venv."""
     site = WORK / "site"
@@ -137,8 +147,13 @@ def main() -> int:
     parser.add_argument("--reuse-default", action="store_true", help="take zarr-python's own results from the last run")
     parser.add_argument("--tests", nargs="*", default=TESTS)
     parser.add_argument("extra", nargs="*", help="arguments for pytest")
+    parser.add_argument(
+        "--fetch", action="store_true", help="only get the tests, which the Python stage runs a part of"
+    )
     options = parser.parse_args()
 
+    if options.fetch:
+        return fetch(options.sdist)
     tree = unpack(options.sdist)
     kept = WORK / "default.xml"
     reuse = options.reuse_default and kept.exists()
