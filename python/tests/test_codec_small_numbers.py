@@ -17,27 +17,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock import testing
+from penstock._data_types import NAMED_TYPES
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 pytestmark = pytest.mark.filterwarnings("ignore:(invalid|overflow).*:RuntimeWarning")
 
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 ROUNDINGS = ["nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away"]
-INTEGERS = ["int2", "uint2", "int4", "uint4"]
-FLOATS = [
-    "bfloat16",
-    "float8_e3m4",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-    "float6_e2m3fn",
-    "float6_e3m2fn",
-    "float4_e2m1fn",
-]
+INTEGERS, FLOATS = NAMED_TYPES[:4], NAMED_TYPES[4:]
 BITS = {"bfloat16": 16, "float6_e2m3fn": 6, "float6_e3m2fn": 6, "float4_e2m1fn": 4}
 
 

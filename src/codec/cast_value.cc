@@ -32,23 +32,6 @@ struct cast_rules {
   std::vector<mapped_value> values;
 };
 
-template <class Wide>
-Wide round_whole(Wide value, rounding rule) noexcept {
-  switch (rule) {
-    case rounding::nearest_even:
-      return std::rint(value);
-    case rounding::towards_zero:
-      return std::trunc(value);
-    case rounding::towards_positive:
-      return std::ceil(value);
-    case rounding::towards_negative:
-      return std::floor(value);
-    case rounding::nearest_away:
-      break;
-  }
-  return std::round(value);
-}
-
 // To an integer. False: nothing that the rules allow.
 template <class To, class Wide>
 bool to_integer(Wide value, const cast_rules& rules, To& out) noexcept {

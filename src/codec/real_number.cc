@@ -10,22 +10,6 @@
 namespace penstock::inline v0 {
 namespace {
 
-long double round_whole(long double value, rounding rule) noexcept {
-  switch (rule) {
-    case rounding::nearest_even:
-      return std::rint(value);
-    case rounding::towards_zero:
-      return std::trunc(value);
-    case rounding::towards_positive:
-      return std::ceil(value);
-    case rounding::towards_negative:
-      return std::floor(value);
-    case rounding::nearest_away:
-      break;
-  }
-  return std::round(value);
-}
-
 std::optional<std::uint64_t> round_to_integer(const real_number& type, long double value, rounding rule,
                                               beyond out_of_range) noexcept {
   if (!std::isfinite(value)) return std::nullopt;

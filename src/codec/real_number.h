@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -45,6 +46,24 @@ std::optional<std::uint64_t> bits_of_text(std::string_view text, unsigned width)
 /// What becomes of a value between two numbers of a type, and of one beyond all of them (codec `cast_value`).
 enum class rounding : std::uint8_t { nearest_even, towards_zero, towards_positive, towards_negative, nearest_away };
 enum class beyond : std::uint8_t { error, clamp, wrap };
+
+/// The whole number that a finite value is rounded to.
+template <class Wide>
+Wide round_whole(Wide value, rounding rule) noexcept {
+  switch (rule) {
+    case rounding::nearest_even:
+      return std::rint(value);
+    case rounding::towards_zero:
+      return std::trunc(value);
+    case rounding::towards_positive:
+      return std::ceil(value);
+    case rounding::towards_negative:
+      return std::floor(value);
+    case rounding::nearest_away:
+      break;
+  }
+  return std::round(value);
+}
 
 /// The bits of `value` in `type`; nothing where the rules allow none.
 std::optional<std::uint64_t> round_to(const real_number& type, long double value, rounding rule,
