@@ -15,6 +15,7 @@ import penstock as ps
 import penstock.zarr as pz
 import pytest
 import zarr
+from zarr.abc.codec import BytesBytesCodec
 from zarr.codecs import BytesCodec, GzipCodec, ShardingCodec, TransposeCodec, ZstdCodec
 from zarr.storage import LocalStore, MemoryStore, WrapperStore
 
@@ -286,6 +287,45 @@ def test_a_users_codec_goes_zarr_pythons_way_and_is_seen():
     a[:] = np.arange(10)
     assert a[:].tolist() == list(range(10))
     assert "Custom" in str(pz.stats()["read"]["reasons"])
+
+
+class OnlyLater(BytesBytesCodec):
+    """A user's codec that can only be awaited: it has none of the synchronous forms."""
+
+    is_fixed_size = False
+
+    def to_dict(self):
+        return {"name": "penstock_only_later"}
+
+    def compute_encoded_size(self, input_byte_length, chunk_spec):
+        raise NotImplementedError
+
+    async def _decode_single(self, chunk_bytes, chunk_spec):
+        return await asyncio.to_thread(GzipCodec()._decode_sync, chunk_bytes, chunk_spec)
+
+    async def _encode_single(self, chunk_bytes, chunk_spec):
+        return await asyncio.to_thread(GzipCodec()._encode_sync, chunk_bytes, chunk_spec)
+
+
+@pytest.mark.parametrize("last", [Custom, OnlyLater])
+@pytest.mark.parametrize("shards", [None, (6, 8)])
+def test_chains_that_change_type_and_size_around_a_users_codec(last, shards):
+    """Each codec gets the shape and the type that those before it make, whoever carries the chain out."""
+    from zarr.codecs import numcodecs as v3
+
+    items = [v3.FixedScaleOffset(offset=0, scale=4, dtype="<f8", astype="<i4"), BytesCodec()]
+    chain = [*items, v3.Shuffle(elementsize=4), last()]
+    codecs = chain if shards is None else [ShardingCodec(chunk_shape=(3, 4), codecs=chain)]
+    values = np.arange(70.0).reshape(7, 10) / 4
+    a = zarr.create((7, 10), chunks=shards or (3, 4), dtype="f8", store=MemoryStore(), codecs=codecs, zarr_format=3)
+    pipeline = type(a._async_array.codec_pipeline).from_codecs(codecs)
+    object.__setattr__(a._async_array, "codec_pipeline", pipeline)
+    a[...] = values
+    a[2:5, 3:] = values[2:5, 3:] + 1
+    values[2:5, 3:] += 1
+    np.testing.assert_array_equal(a[...], values)
+    np.testing.assert_array_equal(a[1:6, ::3], values[1:6, ::3])
+    assert last.__name__ in str(pz.stats()["read"]["reasons"])
 
 
 def test_filters_of_version_2_are_the_engines():
