@@ -1,7 +1,9 @@
 #include "cuda/device_engine.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -42,6 +44,25 @@ std::uint64_t memory_limit_of(const driver& with, context_ref context, std::uint
 // Of each stream of writes.
 std::uint64_t staging_bytes_of(std::uint64_t limit) {
   return std::max(kAlignment, std::min(kStagingBytes, limit / 16) / kAlignment * kAlignment);
+}
+
+// What nvCOMP may leave to the device's own decompression engine: what both know, up to the engine's longest stream.
+std::array<std::uint64_t, device::kNvcompCodecs> decompression_engine_of(const driver& with, int ordinal,
+                                                                         const device::nvcomp* library) {
+  std::array<std::uint64_t, device::kNvcompCodecs> out{};
+  device_number device = 0;
+  int formats = 0, most = 0;
+  if (library == nullptr || with.device_get(&device, ordinal) != kSuccess ||
+      with.device_get_attribute(&formats, kAttributeDecompressFormats, device) != kSuccess ||
+      with.device_get_attribute(&most, kAttributeDecompressMostBytes, device) != kSuccess || most <= 0)
+    return out;
+  using device::nvcomp_codec;
+  for (const auto& [codec, format] :
+       {std::pair{nvcomp_codec::lz4, kDecompressLz4}, std::pair{nvcomp_codec::snappy, kDecompressSnappy},
+        std::pair{nvcomp_codec::deflate, kDecompressDeflate}, std::pair{nvcomp_codec::gzip, kDecompressDeflate}})
+    if ((formats & format) != 0 && library->uses_engine(codec))
+      out[static_cast<std::size_t>(codec)] = static_cast<std::uint64_t>(most);
+  return out;
 }
 
 // What a cell's bytes take of a wave; they lie there as they lie in the parcel.
@@ -114,13 +135,13 @@ result<> device_engine::start() {
   const auto make_event = [&](event_ref& out, unsigned flags) {
     return driver_.check(driver_.event_create(&out, flags), "cuEventCreate");
   };
+  const auto engine_bytes = decompression_engine_of(driver_, ordinal_, nvcomp_);
   PENSTOCK_TRY(make_event(order_, kEventDisableTiming));
   PENSTOCK_TRY(make_event(origin_, 0));
   for (unsigned i = 0; i < kWaves; ++i) {
     auto wave = std::make_unique<device_wave>();
-    wave->nvcomp = nvcomp_;
+    wave->library = {nvcomp_, std::min(device::kMostLibraryBytes, wave_limit_ / 4), engine_bytes};
     wave->limit_bytes = wave_limit_;
-    wave->most_library_bytes = std::min(device::kMostLibraryBytes, wave_limit_ / 4);
     PENSTOCK_TRY(make_event(wave->copied, kEventDisableTiming));
     PENSTOCK_TRY(make_event(wave->done, kEventDisableTiming));
     for (event_ref& each : wave->marks) PENSTOCK_TRY(make_event(each, 0));

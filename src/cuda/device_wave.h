@@ -48,9 +48,8 @@ class device_wave {
   void clear() noexcept;
 
   phase now = phase::free;
-  const device::nvcomp* nvcomp = nullptr;  ///< decodes what it takes; null: our own decoders do
-  std::uint64_t limit_bytes = 0;           ///< of `memory` and `tail` together
-  std::uint64_t most_library_bytes = 0;    ///< of nvCOMP's workspace
+  device::library_use library;    ///< decodes what it takes; the rest is for our own decoders
+  std::uint64_t limit_bytes = 0;  ///< of `memory` and `tail` together
   wave_memory memory, tail;
   std::uint64_t wanted_bytes = 0;  ///< `memory` is to grow to this before it is opened again
   std::byte* tables = nullptr;     ///< page-locked; what `tail` begins with

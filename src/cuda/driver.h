@@ -56,6 +56,13 @@ inline constexpr unsigned kMemoryTypeDevice = 2;
 inline constexpr int kAttributeMultiprocessors = 16;
 inline constexpr int kAttributeMajor = 75;
 inline constexpr int kAttributeMinor = 76;
+/// Of the device's decompression engine, if it has one: the formats, and the longest stream in bytes. Unknown to
+/// drivers before 12.8.
+inline constexpr int kAttributeDecompressFormats = 136;
+inline constexpr int kAttributeDecompressMostBytes = 137;
+inline constexpr int kDecompressDeflate = 1;
+inline constexpr int kDecompressSnappy = 2;
+inline constexpr int kDecompressLz4 = 4;
 
 /// The streams that the driver names by number.
 inline const stream_ref kLegacyStream = reinterpret_cast<stream_ref>(std::uintptr_t{1});

@@ -45,6 +45,7 @@ class Nvcomp : public FakeDevice {
     penstock_fake_nvcomp_say(0);
     penstock_fake_nvcomp_fail(0);
     penstock_fake_nvcomp_workspace(24);
+    penstock_fake_cuda_engine(0, 0);
     unsetenv("PENSTOCK_NVCOMP");
     EXPECT_EQ(penstock_fake_cuda_count("call from host function"), 0U);
     EXPECT_EQ(penstock_fake_cuda_count("legacy stream"), 0U);
@@ -122,6 +123,62 @@ TEST_F(Nvcomp, DecodesEveryCodecToWhatTheModelHolds) {
   }
 }
 
+// What the device's decompression engine takes goes to it by a call of its own: formats that the device and the library
+// both have, streams that are short enough.
+TEST_F(Nvcomp, LeavesWhatTheDecompressionEngineTakesToIt) {
+  constexpr int kAll = cuda::kDecompressDeflate | cuda::kDecompressSnappy | cuda::kDecompressLz4;
+  const std::string lz4 = chain(R"({"name":"numcodecs.lz4","configuration":{"acceleration":1}})");
+  const std::string zlib = chain(R"({"name":"numcodecs.zlib","configuration":{"level":6}})");
+  const std::string gzip = chain(R"({"name":"gzip","configuration":{"level":6}})");
+  struct one {
+    int formats, most_bytes;
+    std::string codecs;
+    std::uint64_t by_engine;  // of 16 chunks of 1536 bytes
+  };
+  for (const one& each : {one{kAll, 1 << 22, lz4, 16}, one{kAll, 1 << 22, zlib, 16}, one{kAll, 1 << 22, gzip, 16},
+                          one{kAll, 1 << 22, zstd(false), 0}, one{cuda::kDecompressLz4, 1 << 22, lz4, 16},
+                          one{cuda::kDecompressLz4, 1 << 22, zlib, 0}, one{kAll, 1535, lz4, 0}, one{0, 1 << 22, lz4, 0},
+                          one{kAll, 0, lz4, 0}}) {
+    penstock_fake_cuda_engine(each.formats, each.most_bytes);
+    const auto store = make_memory_store();
+    const model_array model = write_model(*store, "a/", small(each.codecs));
+    const std::uint64_t before = penstock_fake_nvcomp_engine_streams(), all = penstock_fake_nvcomp_streams(nullptr);
+    auto made = read(open_in(store, context_with("nvcomp")));
+    ASSERT_TRUE(made.ok()) << made.error().to_string();
+    EXPECT_EQ(*made, model.values) << each.codecs;
+    EXPECT_EQ(penstock_fake_nvcomp_engine_streams() - before, each.by_engine) << each.codecs << each.formats;
+    EXPECT_EQ(penstock_fake_nvcomp_streams(nullptr) - all, 16U) << each.codecs;
+  }
+}
+
+TEST_F(Nvcomp, AStreamTooLongForTheEngineKeepsNoOtherAwayFromIt) {
+  auto library = device::nvcomp::open();
+  ASSERT_TRUE(library.ok()) << library.error().to_string();
+  const device::device_step step{device::step_kind::lz4_block};
+  device::library_use use{library->get()};
+  use.engine_bytes[static_cast<std::size_t>(device::nvcomp_codec::lz4)] = 1000;
+  auto wave = device::decode_wave::make({&step, 1}, true, use);
+  ASSERT_TRUE(wave.ok());
+  const std::vector<std::byte> encoded(2000);
+  const std::span<const std::byte> all(encoded);
+  // Decoded or encoded, 1000 bytes are the most.
+  const std::pair<std::size_t, std::uint64_t> sizes[] = {{100, 1000}, {100, 1001}, {1000, 10}, {1001, 10}, {5, 5}};
+  for (const auto& [source_bytes, target_bytes] : sizes)
+    ASSERT_TRUE(wave->add({all.first(source_bytes), 0x10000, 0x20000, target_bytes}).ok());
+  std::vector<std::byte> descriptors(wave->descriptor_bytes());
+  std::vector<device::kernel_launch> launches;
+  wave->emit(descriptors, 0x100000, 0x200000, 0x300000, launches);
+  std::vector<std::pair<device::nvcomp_backend, std::uint32_t>> calls;
+  for (const device::kernel_launch& each : launches) {
+    if (each.kernel != device::kernel_id::nvcomp) continue;
+    device::nvcomp_call call;
+    std::memcpy(&call, each.argument.data(), sizeof call);
+    calls.emplace_back(call.backend, call.count);
+  }
+  using enum device::nvcomp_backend;
+  EXPECT_EQ(calls, (decltype(calls){{kernels, 2}, {engine_or_kernels, 3}}));
+}
+
 // By hand: not every c-blosc has Snappy.
 TEST_F(Nvcomp, DecodesSnappyInsideOfBlosc) {
   const auto store = make_memory_store();
@@ -181,7 +238,7 @@ TEST_F(Nvcomp, CallsShareTheWorkspaceWhereAllOfItWouldBeTooMuch) {
   constexpr std::uint64_t kGigabyte = std::uint64_t{1} << 30;
   penstock_fake_nvcomp_workspace(8 * kGigabyte / 1000);  // close to a gigabyte for each stream
   const device::device_step step{device::step_kind::lz4_block};
-  auto wave = device::decode_wave::make({&step, 1}, true, library->get());
+  auto wave = device::decode_wave::make({&step, 1}, true, {library->get()});
   ASSERT_TRUE(wave.ok());
   const std::vector<std::byte> encoded(100);
   for (std::uint64_t i = 0; i < 10; ++i)
@@ -217,7 +274,7 @@ TEST_F(Nvcomp, StreamsThatAreNoneAreLeftToOurDecoders) {
   using device::step_kind;
   const auto given = [&](step_kind kind, const std::vector<std::byte>& encoded, std::uint64_t decoded_bytes) {
     const device::device_step step{kind};
-    auto wave = device::decode_wave::make({&step, 1}, true, library->get());
+    auto wave = device::decode_wave::make({&step, 1}, true, {library->get()});
     EXPECT_TRUE(wave.ok());
     if (!wave->add({encoded, 0x10000, 0x20000, decoded_bytes}).ok()) return false;
     std::vector<std::byte> descriptors(wave->descriptor_bytes());
@@ -351,7 +408,8 @@ TEST_F(Nvcomp, TheVersionThatItTellsDecides) {
     auto made = device::nvcomp::open();
     std::string text = made.ok() ? "takes " + (*made)->version() : made.error().message();
     if (made.ok()) {
-      const auto bytes = (*made)->workspace_bytes(device::nvcomp_codec::lz4, 3, 1000, 2000);
+      const auto bytes =
+          (*made)->workspace_bytes(device::nvcomp_codec::lz4, device::nvcomp_backend::kernels, 3, 1000, 2000);
       text += bytes.ok() ? ", " + std::to_string(*bytes) : ", " + bytes.error().message();
     }
     unsetenv("PENSTOCK_FAKE_NVCOMP_VERSION");

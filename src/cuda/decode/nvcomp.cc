@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <type_traits>
@@ -23,18 +24,23 @@ constexpr const char* kNames[kNvcompCodecs] = {"Zstd", "LZ4", "Snappy", "Deflate
 constexpr const char* kInstall = "pip install nvidia-libnvcomp-cu13 (or -cu12)";
 
 // Options of every codec are 64 bytes, by value, of which zeros are the defaults.
-struct default_options {
-  std::int32_t zeros[16];
+struct decode_options {
+  std::uint32_t backend;
+  std::uint32_t zeros[15];
 };
+constexpr std::uint32_t kEngineOnly = 1;
+
+decode_options options_for(nvcomp_backend backend) { return {static_cast<std::uint32_t>(backend), {}}; }
+
 struct properties {
   std::uint32_t version, cuda_version;
 };
 using get_properties = int(properties*);
-using get_alignments = int(default_options, nvcomp_alignment*);
-using get_workspace_5 = int(std::size_t, std::size_t, default_options, std::size_t*, std::size_t);
-using get_workspace_6 = int(std::size_t, std::size_t, default_options, std::size_t*, std::size_t, void*);
+using get_alignments = int(decode_options, nvcomp_alignment*);
+using get_workspace_5 = int(std::size_t, std::size_t, decode_options, std::size_t*, std::size_t);
+using get_workspace_6 = int(std::size_t, std::size_t, decode_options, std::size_t*, std::size_t, void*);
 using decode_batch = int(const void* const*, const std::size_t*, const std::size_t*, std::size_t*, std::size_t, void*,
-                         std::size_t, void* const*, default_options, int*, void*);
+                         std::size_t, void* const*, decode_options, int*, void*);
 
 template <class Function>
 Function* as(void* address) {
@@ -102,9 +108,17 @@ PENSTOCK_CALLS_BY_NAME result<std::unique_ptr<const nvcomp>> nvcomp::open(const 
     PENSTOCK_ASSIGN(entry.workspace, find(library, function_name(codec, made->major_version() == 5 ? "GetTempSizeAsync"
                                                                                                    : "GetTempSize")));
     PENSTOCK_ASSIGN(void* const alignments, find(library, function_name(codec, "GetRequiredAlignments")));
-    if (const int status = as<get_alignments>(alignments)(default_options{}, &entry.alignment); status != 0)
+    const auto ask = as<get_alignments>(alignments);
+    if (const int status = ask(decode_options{}, &entry.alignment); status != 0)
       return error(errc::unsupported,
                    fmt::format("{}: status {}", function_name(codec, "GetRequiredAlignments"), status));
+    nvcomp_alignment engine;
+    entry.uses_engine = ask(decode_options{kEngineOnly, {}}, &engine) == 0;
+    if (entry.uses_engine) {
+      entry.alignment.source = std::max(entry.alignment.source, engine.source);
+      entry.alignment.target = std::max(entry.alignment.target, engine.target);
+      entry.alignment.workspace = std::max(entry.alignment.workspace, engine.workspace);
+    }
   }
   return std::unique_ptr<const nvcomp>(std::move(made));
 }
@@ -119,15 +133,15 @@ result<const nvcomp*> nvcomp::load(const std::string& file) {
   return loaded;
 }
 
-PENSTOCK_CALLS_BY_NAME result<std::uint64_t> nvcomp::workspace_bytes(nvcomp_codec codec, std::uint64_t count,
-                                                                     std::uint64_t most_bytes,
+PENSTOCK_CALLS_BY_NAME result<std::uint64_t> nvcomp::workspace_bytes(nvcomp_codec codec, nvcomp_backend backend,
+                                                                     std::uint64_t count, std::uint64_t most_bytes,
                                                                      std::uint64_t total_bytes) const {
   std::size_t bytes = 0;
   void* const function = entry(codec).workspace;
   const int status =
       major_version() == 5
-          ? as<get_workspace_5>(function)(count, most_bytes, default_options{}, &bytes, total_bytes)
-          : as<get_workspace_6>(function)(count, most_bytes, default_options{}, &bytes, total_bytes, nullptr);
+          ? as<get_workspace_5>(function)(count, most_bytes, options_for(backend), &bytes, total_bytes)
+          : as<get_workspace_6>(function)(count, most_bytes, options_for(backend), &bytes, total_bytes, nullptr);
   if (status == 0) return bytes;
   return error(errc::unsupported, fmt::format("nvCOMP does not take {} {} streams of up to {} bytes: status {}", count,
                                               kNames[static_cast<int>(codec)], most_bytes, status));
@@ -137,7 +151,7 @@ PENSTOCK_CALLS_BY_NAME result<> nvcomp::decode(const nvcomp_call& call, void* st
   const int status = as<decode_batch>(entry(call.codec).decode)(
       at<const void* const>(call.sources), at<const std::size_t>(call.source_bytes),
       at<const std::size_t>(call.target_bytes), at<std::size_t>(call.actual_bytes), call.count,
-      at<void>(call.workspace), call.workspace_bytes, at<void* const>(call.targets), default_options{},
+      at<void>(call.workspace), call.workspace_bytes, at<void* const>(call.targets), options_for(call.backend),
       at<int>(call.outcomes), stream);
   if (status == 0) return {};
   return error(errc::io_error,

@@ -18,6 +18,10 @@ namespace penstock::inline v0::device {
 enum class nvcomp_codec : std::uint32_t { zstd = 0, lz4 = 1, snappy = 2, deflate = 3, gzip = 4 };
 inline constexpr int kNvcompCodecs = 5;
 
+/// Who decodes inside: the library's kernels, or what it thinks best, which is the device's own decompression engine
+/// where that is and the memory is such as it takes.
+enum class nvcomp_backend : std::uint32_t { engine_or_kernels = 0, kernels = 2 };
+
 /// One call: `count` streams whose tables lie on the device. All addresses are the device's.
 struct nvcomp_call {
   std::uint64_t sources;       ///< u64[count]: addresses of the streams
@@ -30,9 +34,10 @@ struct nvcomp_call {
   std::uint64_t workspace_bytes;
   std::uint32_t count;
   nvcomp_codec codec;
+  nvcomp_backend backend;
 };
 
-/// Least alignments of a stream and of what it decodes to, in bytes.
+/// Least alignments of a stream and of what it decodes to, in bytes; of all backends.
 struct nvcomp_alignment {
   std::size_t source = 1, target = 1, workspace = 1;
 };
@@ -54,10 +59,12 @@ class nvcomp {
   unsigned cuda_major() const noexcept { return cuda_version_ / 1000; }
 
   const nvcomp_alignment& alignment(nvcomp_codec codec) const noexcept { return entry(codec).alignment; }
+  /// Whether it can have the codec decoded by a decompression engine, on a device that has one.
+  bool uses_engine(nvcomp_codec codec) const noexcept { return entry(codec).uses_engine; }
   /// Bytes of workspace for `count` streams of at most `most_bytes` decoded bytes each, `total_bytes` together.
   /// \error unsupported  nvCOMP does not take such streams.
-  result<std::uint64_t> workspace_bytes(nvcomp_codec codec, std::uint64_t count, std::uint64_t most_bytes,
-                                        std::uint64_t total_bytes) const;
+  result<std::uint64_t> workspace_bytes(nvcomp_codec codec, nvcomp_backend backend, std::uint64_t count,
+                                        std::uint64_t most_bytes, std::uint64_t total_bytes) const;
   /// Queues the call on `stream` (a driver's stream) of the current context. Waits for nothing.
   result<> decode(const nvcomp_call& call, void* stream) const;
 
@@ -66,6 +73,7 @@ class nvcomp {
     void* decode = nullptr;
     void* workspace = nullptr;
     nvcomp_alignment alignment;
+    bool uses_engine = false;
   };
   nvcomp() = default;
   const codec_entry& entry(nvcomp_codec codec) const noexcept { return codecs_[static_cast<std::uint32_t>(codec)]; }

@@ -17,12 +17,9 @@
 namespace penstock::inline v0::device {
 namespace {
 
-constexpr std::uint64_t kAlignment = 256;
 constexpr std::uint32_t kTransformThreads = 256;
 constexpr std::uint32_t kTransformBytesPerBlock = 64 * 1024;
 constexpr std::uint32_t kRowBytesPerWarp = 4 * 1024;
-
-std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 std::uint32_t groups(std::size_t count, int each) {
   return static_cast<std::uint32_t>((count + static_cast<unsigned>(each) - 1) / static_cast<unsigned>(each));
@@ -128,64 +125,11 @@ std::uint32_t parameter_of(const device_step& step) {
 
 }  // namespace
 
-// Hands out places in the descriptors and in the workspace, in the same order when it counts and when it writes.
-class decode_wave::layout {
- public:
-  layout(std::span<std::byte> descriptors, std::uint64_t device_descriptors, std::uint64_t workspace)
-      : descriptors_(descriptors), device_(device_descriptors), workspace_(workspace) {}
-
-  // Copies `items` to the descriptors; their address on the device.
-  template <class T>
-  std::uint64_t put(std::span<const T> items) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    const std::uint64_t at = used_;
-    used_ += aligned(items.size_bytes());
-    if (!descriptors_.empty() && !items.empty())
-      std::memcpy(descriptors_.data() + at, items.data(), items.size_bytes());
-    return device_ + at;
-  }
-
-  template <class T>
-  std::uint64_t put(const std::vector<T>& items) {
-    return put(std::span<const T>(items));
-  }
-
-  std::uint64_t put(const std::vector<planned_part>& parts) {
-    std::vector<decode_part> made;
-    made.reserve(parts.size());
-    for (const planned_part& planned : parts) made.push_back(placed(planned));
-    return put(made);
-  }
-
-  decode_part placed(const planned_part& planned) const {
-    decode_part part = planned.part;
-    if (planned.source_in_workspace) part.source += workspace_;
-    if (planned.target_in_workspace) part.target += workspace_;
-    return part;
-  }
-
-  // Room in the workspace behind what was taken before.
-  std::uint64_t take(std::uint64_t bytes) {
-    const std::uint64_t at = workspace_used_;
-    workspace_used_ += aligned(bytes);
-    return workspace_ + at;
-  }
-
-  std::uint64_t used() const { return used_; }
-  std::uint64_t workspace_used() const { return workspace_used_; }
-
- private:
-  std::span<std::byte> descriptors_;
-  std::uint64_t device_, workspace_;
-  std::uint64_t used_ = 0, workspace_used_ = 0;
-};
-
-result<decode_wave> decode_wave::make(std::span<const device_step> steps, bool verify_checksums, const nvcomp* library,
-                                      std::uint64_t most_library_bytes) {
+result<decode_wave> decode_wave::make(std::span<const device_step> steps, bool verify_checksums,
+                                      const library_use& library) {
   decode_wave made;
   made.verify_ = verify_checksums;
-  made.nvcomp_ = library;
-  made.most_library_bytes_ = most_library_bytes;
+  made.library_ = library_streams(library, verify_checksums);
   if (steps.empty()) return error{errc::unsupported, "the device decodes chains of at least one step"};
   for (std::size_t i = 0; i < steps.size(); ++i) {
     PENSTOCK_TRY(check_step(steps[i]));
@@ -259,7 +203,7 @@ result<> decode_wave::add_behind_check(const wave_chunk& whole) {
   return {};
 }
 
-decode_wave::planned_part decode_wave::part_of(const wave_chunk& chunk, std::uint64_t target, bool in_workspace) const {
+planned_part decode_wave::part_of(const wave_chunk& chunk, std::uint64_t target, bool in_workspace) const {
   return {{chunk.device_bytes, target, static_cast<std::uint32_t>(chunk.bytes.size()),
            static_cast<std::uint32_t>(chunk.decoded_bytes), static_cast<std::uint32_t>(chunks_), 0},
           false,
@@ -295,100 +239,9 @@ result<> decode_wave::add_decoder(const wave_chunk& chunk, std::uint64_t target,
   return add_split(chunk, planned, decoder_.kind);
 }
 
-// Whether nvCOMP is given the part's bytes: one stream, of exactly the part's size, whose checksum (if any) the kernel
-// behind it can verify. `bytes` are those at `planned.part.source`, but for LZ4 and Snappy.
-bool decode_wave::library_takes(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind,
-                                library_stream& out) {
-  const auto byte = [&](std::size_t at) { return static_cast<std::uint32_t>(bytes[at]); };
-  const std::uint32_t source_bytes = planned.part.source_bytes, target_bytes = planned.part.target_bytes;
-  if (source_bytes == 0 || target_bytes == 0) return false;
-  switch (kind) {
-    case step_kind::lz4:
-    case step_kind::lz4_block:
-      out = {nvcomp_codec::lz4, 0, 0, content_check::none};
-      return true;
-    case step_kind::snappy:
-      out = {nvcomp_codec::snappy, 0, 0, content_check::none};
-      return true;
-    case step_kind::deflate:
-      out = {nvcomp_codec::deflate, 0, 0, content_check::none};
-      return true;
-    case step_kind::zlib:
-      out = {nvcomp_codec::deflate, 2, 4, content_check::adler32};
-      return source_bytes > 6 && (byte(0) & 15) == 8 && byte(0) >> 4 <= 7 && (byte(1) & 32) == 0 &&
-             (byte(0) << 8 | byte(1)) % 31 == 0;
-    case step_kind::gzip: {
-      if (source_bytes < 18) return false;
-      std::uint32_t size = 0;  // of the last member: with one only, that of all
-      for (unsigned i = 0; i < 4; ++i) size |= byte(source_bytes - 4 + i) << (8 * i);
-      out = {nvcomp_codec::gzip, 0, 0, content_check::crc32};
-      return size == target_bytes;
-    }
-    case step_kind::zstd: {
-      scanned_.clear();
-      if (!scan_zstd(bytes, target_bytes, 0, scanned_).ok()) return false;
-      if (scanned_.frames.size() != 1 || scanned_.blocks.empty()) return false;
-      const zstd_frame& frame = scanned_.frames[0];
-      if (frame.content_size != target_bytes || (verify_ && frame.has_checksum != 0)) return false;
-      const zstd_block& last = scanned_.blocks.back();
-      // Nothing in front of the frame and nothing behind it.
-      out = {nvcomp_codec::zstd, 0, 0, content_check::none};
-      return byte(0) == 0x28 && last.content + last.content_bytes + (frame.has_checksum != 0 ? 4 : 0) == source_bytes;
-    }
-    default:
-      return false;
-  }
-}
-
-// False: left to our own decoders, which say what is wrong with it if something is.
-bool decode_wave::add_to_library(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind) {
-  library_stream stream;
-  if (nvcomp_ == nullptr || !library_takes(bytes, planned, kind, stream)) return false;
-  library_batch& batch = library_batches_[static_cast<std::uint32_t>(stream.codec)];
-  const std::uint64_t target_bytes = planned.part.target_bytes;
-  if (target_bytes > batch.most_bytes) {
-    const auto alone = nvcomp_->workspace_bytes(stream.codec, 1, target_bytes, target_bytes);
-    if (!alone.ok() || *alone > most_library_bytes_) return false;
-    batch.most_bytes = target_bytes;
-    batch.reserved_count = 0;
-    batch.reserved = std::max(batch.reserved, *alone);
-  }
-  const nvcomp_alignment& alignment = nvcomp_->alignment(stream.codec);
-  if (planned.part.target % alignment.target != 0) return false;
-  planned_part given = planned;
-  given.part.source += stream.front;
-  given.part.source_bytes -= stream.front + stream.back;
-  if (given.part.source % alignment.source != 0) {
-    planned_part copy = given;
-    copy.part.target = intermediate_bytes_;
-    copy.part.target_bytes = copy.part.source_bytes;
-    copy.target_in_workspace = true;
-    copy.part.parameter = transform_parameter(transform_kind::copy, 1);
-    align_parts_.push_back(copy);
-    given.part.source = intermediate_bytes_;
-    given.source_in_workspace = true;
-    intermediate_bytes_ += aligned(given.part.source_bytes);
-  }
-  batch.streams.push_back(given);
-  batch.parts.push_back(planned);
-  batch.parts.back().part.parameter = static_cast<std::uint32_t>(stream.check);
-  batch.total_bytes += target_bytes;
-  if (batch.streams.size() > batch.reserved_count || batch.total_bytes > batch.reserved_total)
-    reserve(stream.codec, batch);
-  return true;
-}
-
-// Sets workspace aside for some more streams than there are: nvCOMP is not asked for every one.
-void decode_wave::reserve(nvcomp_codec codec, library_batch& batch) const {
-  batch.reserved_count = batch.streams.size() + batch.streams.size() / 8;
-  batch.reserved_total = std::min(batch.total_bytes + batch.total_bytes / 8, batch.reserved_count * batch.most_bytes);
-  const auto wanted = nvcomp_->workspace_bytes(codec, batch.reserved_count, batch.most_bytes, batch.reserved_total);
-  batch.reserved = wanted.ok() ? std::max(batch.reserved, std::min(*wanted, most_library_bytes_)) : most_library_bytes_;
-}
-
 // Adds what one kernel decodes; `chunk.bytes` are the bytes at `planned.part.source`, but for LZ4.
 result<> decode_wave::add_split(const wave_chunk& chunk, const planned_part& planned, step_kind kind) {
-  if (add_to_library(chunk.bytes, planned, kind)) return {};
+  if (library_.add(chunk.bytes, planned, kind, intermediate_bytes_)) return {};
   const auto add_to = [&](std::vector<planned_part>& parts, auto format) {
     parts.push_back(planned);
     parts.back().part.parameter = static_cast<std::uint32_t>(format);
@@ -486,7 +339,7 @@ void decode_wave::add_transforms(const wave_chunk& chunk, std::uint64_t first_so
   }
 }
 
-void decode_wave::emit_zstd(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const {
+void decode_wave::emit_zstd(decode_layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const {
   if (zstd_parts_.empty()) return;
   // Heavy parts first, and their blocks too: what starts last should end soon.
   const std::vector<std::uint32_t> order = heaviest_first(zstd_parts_);
@@ -533,7 +386,7 @@ void decode_wave::emit_zstd(layout& to, std::uint64_t statuses, std::vector<kern
   launch(kernel_id::zstd_checksum, groups(checked_frames.size(), kCheckedFramesPerWarp));
 }
 
-void decode_wave::emit_parts(layout& to, std::uint64_t statuses, kernel_id kernel,
+void decode_wave::emit_parts(decode_layout& to, std::uint64_t statuses, kernel_id kernel,
                              const std::vector<planned_part>& parts, std::vector<kernel_launch>& launches) const {
   if (parts.empty()) return;
   part_wave wave{};
@@ -544,7 +397,7 @@ void decode_wave::emit_parts(layout& to, std::uint64_t statuses, kernel_id kerne
   launches.push_back(make_launch(kernel, wave.part_count, kLanes, wave));
 }
 
-void decode_wave::emit_transform(layout& to, std::uint64_t statuses, const std::vector<planned_part>& parts,
+void decode_wave::emit_transform(decode_layout& to, std::uint64_t statuses, const std::vector<planned_part>& parts,
                                  std::vector<kernel_launch>& launches) const {
   if (parts.empty()) return;
   std::uint32_t most = 0;
@@ -558,7 +411,7 @@ void decode_wave::emit_transform(layout& to, std::uint64_t statuses, const std::
       make_launch(kernel_id::transform, wave.part_count * wave.blocks_per_part, kTransformThreads, wave));
 }
 
-void decode_wave::emit_rows(layout& to, std::uint64_t statuses, const row_layout& rows,
+void decode_wave::emit_rows(decode_layout& to, std::uint64_t statuses, const row_layout& rows,
                             const std::vector<planned_part>& parts, std::vector<kernel_launch>& launches) const {
   if (parts.empty()) return;
   rows_wave wave{};
@@ -572,63 +425,11 @@ void decode_wave::emit_rows(layout& to, std::uint64_t statuses, const row_layout
   launches.push_back(make_launch(kernel_id::rows, wave.part_count * wave.warps_per_part, kLanes, wave));
 }
 
-// nvCOMP's calls, and behind them the kernel that looks at their outcome.
-void decode_wave::emit_library(layout& to, std::uint64_t statuses, nvcomp_codec codec, const library_batch& batch,
-                               std::vector<kernel_launch>& launches) const {
-  const std::size_t count = batch.streams.size();
-  if (count == 0) return;
-  std::vector<std::uint64_t> sources, source_bytes, targets, target_bytes;
-  std::uint64_t most = 0, total = 0;
-  for (const planned_part& planned : batch.streams) {
-    const decode_part part = to.placed(planned);
-    sources.push_back(part.source);
-    source_bytes.push_back(part.source_bytes);
-    targets.push_back(part.target);
-    target_bytes.push_back(part.target_bytes);
-    most = std::max<std::uint64_t>(most, part.target_bytes);
-    total += part.target_bytes;
-  }
-  // As many streams a call as its workspace is bearable for; calls share it, one after the other.
-  std::size_t each = count;
-  std::uint64_t workspace = 0;
-  for (;; each = (each + 1) / 2) {
-    const auto wanted = nvcomp_->workspace_bytes(codec, each, most, std::min(total, each * most));
-    workspace = wanted.ok() ? *wanted : 0;
-    if ((wanted.ok() && workspace <= batch.reserved) || each == 1) break;
-  }
-  nvcomp_call call{};
-  call.codec = codec;
-  call.sources = to.put(sources);
-  call.source_bytes = to.put(source_bytes);
-  call.targets = to.put(targets);
-  call.target_bytes = to.put(target_bytes);
-  call.actual_bytes = to.take(count * sizeof(std::uint64_t));
-  call.outcomes = to.take(count * sizeof(std::int32_t));
-  call.workspace = to.take(batch.reserved);
-  call.workspace_bytes = workspace;
-  library_wave wave{};
-  wave.parts = to.put(batch.parts);
-  wave.outcomes = call.outcomes;
-  wave.actual_bytes = call.actual_bytes;
-  wave.statuses = statuses;
-  wave.part_count = static_cast<std::uint32_t>(count);
-  for (std::size_t at = 0; at < count; at += each) {
-    call.count = static_cast<std::uint32_t>(std::min(each, count - at));
-    launches.push_back(make_launch(kernel_id::nvcomp, 0, 0, call));
-    for (std::uint64_t* const table :
-         {&call.sources, &call.source_bytes, &call.targets, &call.target_bytes, &call.actual_bytes})
-      *table += each * sizeof(std::uint64_t);
-    call.outcomes += each * sizeof(std::int32_t);
-  }
-  launches.push_back(make_launch(kernel_id::library_check, wave.part_count, kLanes, wave));
-}
-
-void decode_wave::emit_all(layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const {
+void decode_wave::emit_all(decode_layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const {
   to.take(intermediate_bytes_);
   emit_parts(to, statuses, kernel_id::crc32c, check_parts_, launches);
-  emit_transform(to, statuses, align_parts_, launches);
-  for (int i = 0; i < kNvcompCodecs; ++i)
-    emit_library(to, statuses, static_cast<nvcomp_codec>(i), library_batches_[i], launches);
+  emit_transform(to, statuses, library_.copies(), launches);
+  library_.emit(to, statuses, launches);
   emit_zstd(to, statuses, launches);
   emit_parts(to, statuses, kernel_id::lz, lz_parts_, launches);
   emit_parts(to, statuses, kernel_id::lz4_frame, lz4_frame_parts_, launches);
@@ -653,7 +454,7 @@ std::uint64_t decode_wave::descriptor_bytes() const noexcept {
   const auto part_rows = [&](std::size_t count) {
     return rows(count, sizeof(decode_part)) + rows(count, sizeof(std::uint32_t));  // and their order
   };
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = library_.descriptor_bytes() + rows(library_.copies().size(), sizeof(decode_part));
   for (const auto parts : kParts) bytes += part_rows((this->*parts).size());
   for (const auto& parts : transform_parts_) bytes += part_rows(parts.size());
   if (!zstd_parts_.empty()) {
@@ -661,22 +462,15 @@ std::uint64_t decode_wave::descriptor_bytes() const noexcept {
     bytes += rows(frames, sizeof(zstd_frame)) + rows(frames, sizeof(std::uint32_t)) + rows(blocks, sizeof(zstd_block)) +
              2 * rows(blocks, sizeof(std::uint32_t)) + rows(zstd_parts_.size() + 1, sizeof(std::uint32_t));
   }
-  for (const library_batch& batch : library_batches_)
-    bytes += 4 * rows(batch.streams.size(), sizeof(std::uint64_t)) + rows(batch.parts.size(), sizeof(decode_part));
   return bytes;
 }
 
 std::uint64_t decode_wave::workspace_bytes() const noexcept {
-  std::uint64_t bytes = aligned(intermediate_bytes_);
+  std::uint64_t bytes = aligned(intermediate_bytes_) + library_.workspace_bytes();
   if (!zstd_parts_.empty()) {
     bytes += aligned(zstd_.blocks.size() * sizeof(zstd_block_result)) +
              aligned(zstd_.frames.size() * sizeof(std::uint32_t)) + aligned(zstd_.literal_bytes) +
              aligned(zstd_.sequences * sizeof(zstd_sequence));
-  }
-  for (const library_batch& batch : library_batches_) {
-    if (batch.streams.empty()) continue;
-    bytes += aligned(batch.streams.size() * sizeof(std::uint64_t)) +
-             aligned(batch.streams.size() * sizeof(std::int32_t)) + aligned(batch.reserved);
   }
   return bytes;
 }
@@ -688,7 +482,7 @@ decode_wave::mark decode_wave::here() const noexcept {
   out.frames = zstd_.frames.size();
   out.blocks = zstd_.blocks.size();
   for (std::size_t i = 0; i < std::size(kParts); ++i) out.parts[i] = (this->*kParts[i]).size();
-  for (int i = 0; i < kNvcompCodecs; ++i) out.streams[i] = library_batches_[i].streams.size();
+  out.library = library_.here();
   out.intermediate_bytes = intermediate_bytes_;
   out.literal_bytes = zstd_.literal_bytes;
   out.sequences = zstd_.sequences;
@@ -701,7 +495,7 @@ void decode_wave::rewind(const mark& to) {
   zstd_.blocks.resize(to.blocks);
   for (std::size_t i = 0; i < std::size(kParts); ++i) (this->*kParts[i]).resize(to.parts[i]);
   for (auto& parts : transform_parts_) parts.resize(to.chunks);
-  for (int i = 0; i < kNvcompCodecs; ++i) library_batches_[i].resize(to.streams[i]);
+  library_.rewind(to.library);
   intermediate_bytes_ = to.intermediate_bytes;
   zstd_.literal_bytes = to.literal_bytes;
   zstd_.sequences = to.sequences;
@@ -709,16 +503,13 @@ void decode_wave::rewind(const mark& to) {
 
 void decode_wave::emit(std::span<std::byte> descriptors, std::uint64_t device_descriptors, std::uint64_t workspace,
                        std::uint64_t statuses, std::vector<kernel_launch>& launches) const {
-  layout to(descriptors, device_descriptors, workspace);
+  decode_layout to(descriptors, device_descriptors, workspace);
   emit_all(to, statuses, launches);
 }
 
 void decode_wave::clear() {
   rewind({});
-  for (library_batch& batch : library_batches_) {
-    batch.reserved_count = 0;
-    batch.reserved = batch.most_bytes = batch.total_bytes = 0;
-  }
+  library_.clear();
 }
 
 error status_error(std::uint32_t status, std::string_view codec) {

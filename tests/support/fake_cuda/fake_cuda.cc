@@ -113,6 +113,7 @@ class fake_driver {
   std::vector<std::unique_ptr<fake_function>> functions;
 
   int devices = 0;
+  std::atomic<int> engine_formats{0}, engine_most_bytes{0};
   std::vector<std::shared_ptr<fake_stream>> legacy, per_thread;
   fake_memory memory;
   fake_streams streams;
@@ -180,7 +181,22 @@ driver_status device_get(device_number* out, int ordinal) {
 
 driver_status device_get_attribute(int* out, int which, device_number) {
   PENSTOCK_CALLED("cuDeviceGetAttribute");
-  *out = which == kAttributeMultiprocessors ? 4 : which == kAttributeMajor ? 9 : 0;
+  switch (which) {
+    case kAttributeMultiprocessors:
+      *out = 4;
+      break;
+    case kAttributeMajor:
+      *out = 9;
+      break;
+    case kAttributeDecompressFormats:
+      *out = self().engine_formats;
+      break;
+    case kAttributeDecompressMostBytes:
+      *out = self().engine_most_bytes;
+      break;
+    default:
+      *out = 0;
+  }
   return kSuccess;
 }
 
@@ -545,6 +561,11 @@ PENSTOCK_EXPORT void penstock_fake_cuda_fail(const char* name, std::uint64_t aft
   const std::lock_guard lock(self().mutex);
   self().failures[name] = {after, status};
 }
+PENSTOCK_EXPORT void penstock_fake_cuda_engine(int formats, int most_bytes) {
+  self().engine_formats = formats;
+  self().engine_most_bytes = most_bytes;
+}
+
 PENSTOCK_EXPORT int penstock_fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument) {
   return enqueue(static_cast<stream_ref>(stream), [run, argument] {
     const fake_memory::access open(self().memory);

@@ -31,6 +31,10 @@ void penstock_fake_cuda_reset_counts();
 /// The call of `name` after `after` further ones fails with `status`, once.
 void penstock_fake_cuda_fail(const char* name, std::uint64_t after, int status);
 
+/// Devices have a decompression engine from now on: the formats and the longest stream, as their attributes tell. 0:
+/// no.
+void penstock_fake_cuda_engine(int formats, int most_bytes);
+
 /// Queues `run(argument)` on a stream of the current context, as a library's kernel: device memory is accessible
 /// meanwhile. A driver's status.
 int penstock_fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument);

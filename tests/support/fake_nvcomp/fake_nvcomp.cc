@@ -25,7 +25,7 @@ enum codec : std::uint32_t { zstd, lz4, snappy, deflate, gzip, codecs };
 constexpr std::string_view kNames[codecs] = {"zstd", "lz4", "snappy", "deflate", "gzip"};
 
 std::atomic<int> says{0}, fails{0};
-std::atomic<std::uint64_t> calls{0}, workspace_eighths{24};
+std::atomic<std::uint64_t> calls{0}, engine_streams{0}, workspace_eighths{24};
 std::array<std::atomic<std::uint64_t>, codecs> streams{};
 
 unsigned version() {
@@ -37,10 +37,15 @@ struct options {
   char bytes[64];
 };
 
-bool all_default(const options& given) {
-  for (const char each : given.bytes)
-    if (each != 0) return false;
-  return true;
+enum backend { default_backend, engine_only, kernels_only, backends };
+
+backend backend_of(const options& given) { return static_cast<backend>(given.bytes[0]); }
+
+// As the library: Zstandard has no engine, and nothing but the backend is chosen here.
+bool known(codec which, const options& given) {
+  for (std::size_t i = 1; i < sizeof given.bytes; ++i)
+    if (given.bytes[i] != 0) return false;
+  return given.bytes[0] >= 0 && given.bytes[0] < backends && (which != zstd || backend_of(given) != engine_only);
 }
 
 // Deflate's streams begin at multiples of four there too.
@@ -85,6 +90,7 @@ outcome decode(codec which, std::span<const std::byte> in, std::span<std::byte> 
 
 struct queued_call {
   codec which;
+  backend with;
   const void* const* sources;
   const std::size_t* source_bytes;
   const std::size_t* room;
@@ -108,21 +114,23 @@ void run(void* argument) {
     call->actual[i] = made.bytes;
     call->statuses[i] = said != 0 ? said : made.status;
     ++streams[call->which];
+    if (call->with == default_backend) ++engine_streams;
   }
 }
 
-int workspace_of(std::size_t count, std::size_t most, const options& given, std::size_t* bytes, std::size_t total) {
-  if (bytes == nullptr || !all_default(given) || most > total || total > count * most) return kInvalidValue;
+int workspace_of(codec which, std::size_t count, std::size_t most, const options& given, std::size_t* bytes,
+                 std::size_t total) {
+  if (bytes == nullptr || !known(which, given) || most > total || total > count * most) return kInvalidValue;
   *bytes = total * workspace_eighths / 8;
   return kOk;
 }
 
-int queue(codec which, const queued_call& call, const options& given, void* stream) {
+int queue(const queued_call& call, const options& given, void* stream) {
   ++calls;
   if (const int planned = fails.load(); planned != 0) return planned;
-  if (!all_default(given) || call.statuses == nullptr || call.actual == nullptr) return kInvalidValue;
+  if (!known(call.which, given) || call.statuses == nullptr || call.actual == nullptr) return kInvalidValue;
   auto made = std::make_unique<queued_call>(call);
-  made->which = which;
+  made->with = backend_of(given);
   if (penstock_fake_cuda_enqueue(stream, run, made.get()) != 0) return kCudaError;
   made.release();
   return kOk;
@@ -146,22 +154,22 @@ PENSTOCK_EXPORT int nvcompGetProperties(std::uint32_t* out) {
     out[0] = stream_alignment(which);                                                                                \
     out[1] = 1;                                                                                                      \
     out[2] = 8;                                                                                                      \
-    return all_default(given) ? kOk : kInvalidValue;                                                                 \
+    return known(which, given) ? kOk : kInvalidValue;                                                                \
   }                                                                                                                  \
   PENSTOCK_EXPORT int nvcompBatched##Name##DecompressGetTempSizeAsync(                                               \
       std::size_t count, std::size_t most, options given, std::size_t* bytes, std::size_t total) {                   \
-    return version() / 1000 == 5 ? workspace_of(count, most, given, bytes, total) : kInvalidValue;                   \
+    return version() / 1000 == 5 ? workspace_of(which, count, most, given, bytes, total) : kInvalidValue;            \
   }                                                                                                                  \
   PENSTOCK_EXPORT int nvcompBatched##Name##DecompressGetTempSize(std::size_t count, std::size_t most, options given, \
                                                                  std::size_t* bytes, std::size_t total, void*) {     \
-    return version() / 1000 == 6 ? workspace_of(count, most, given, bytes, total) : kInvalidValue;                   \
+    return version() / 1000 == 6 ? workspace_of(which, count, most, given, bytes, total) : kInvalidValue;            \
   }                                                                                                                  \
   PENSTOCK_EXPORT int nvcompBatched##Name##DecompressAsync(                                                          \
       const void* const* sources, const std::size_t* source_bytes, const std::size_t* room, std::size_t* actual,     \
       std::size_t count, void* workspace, std::size_t workspace_bytes, void* const* targets, options given,          \
       int* statuses, void* stream) {                                                                                 \
-    return queue(which,                                                                                              \
-                 {which, sources, source_bytes, room, actual, count, workspace, workspace_bytes, targets, statuses}, \
+    return queue({which, default_backend, sources, source_bytes, room, actual, count, workspace, workspace_bytes,    \
+                  targets, statuses},                                                                                \
                  given, stream);                                                                                     \
   }
 
@@ -177,6 +185,7 @@ PENSTOCK_EXPORT std::uint64_t penstock_fake_nvcomp_streams(const char* codec) {
     if (codec == nullptr || kNames[i] == codec) sum += streams[i];
   return sum;
 }
+PENSTOCK_EXPORT std::uint64_t penstock_fake_nvcomp_engine_streams() { return engine_streams; }
 PENSTOCK_EXPORT std::uint64_t penstock_fake_nvcomp_calls() { return calls; }
 PENSTOCK_EXPORT void penstock_fake_nvcomp_say(int status) { says = status; }
 PENSTOCK_EXPORT void penstock_fake_nvcomp_fail(int status) { fails = status; }

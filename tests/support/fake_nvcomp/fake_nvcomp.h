@@ -13,6 +13,8 @@ extern "C" {
 
 /// Streams that were decoded so far, of all codecs or of one ("zstd", "lz4", "snappy", "deflate", "gzip").
 std::uint64_t penstock_fake_nvcomp_streams(const char* codec);
+/// Of these, streams in calls that left it to the library whether a decompression engine decodes them.
+std::uint64_t penstock_fake_nvcomp_engine_streams();
 /// Calls that decode, so far.
 std::uint64_t penstock_fake_nvcomp_calls();
 /// From now on every stream's status is this (0: its own), or (-1) none is written.

@@ -1,0 +1,95 @@
+#pragma once
+
+// The streams of a wave that another library decodes: nvCOMP, where the context asks for it.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cuda/decode/decode_layout.h"
+#include "cuda/decode/descriptors.h"
+#include "cuda/decode/device_step.h"
+#include "cuda/decode/launch.h"
+#include "cuda/decode/nvcomp.h"
+#include "cuda/decode/zstd_scan.h"
+
+namespace penstock::inline v0::device {
+
+inline constexpr std::uint64_t kMostLibraryBytes = std::uint64_t{4} << 30;
+
+/// What a device's waves give to the library. It is borrowed; null: nothing.
+struct library_use {
+  const nvcomp* library = nullptr;
+  /// Of its workspace: where it asks for more it gets fewer streams a call, or none.
+  std::uint64_t most_workspace_bytes = kMostLibraryBytes;
+  /// By codec: the longest stream, encoded and decoded, that the device's decompression engine takes; 0: it has none.
+  std::array<std::uint64_t, kNvcompCodecs> engine_bytes{};
+};
+
+/// Collects streams and says how they are decoded: a call for those of a codec, and one more for those that the
+/// device's own engine takes, so that a stream that is too long for it does not keep others away. Not thread-safe.
+class library_streams {
+ public:
+  explicit library_streams(const library_use& use = {}, bool verify_checksums = true)
+      : use_(use), verify_(verify_checksums) {}
+
+  /// Takes the part, if the library can be given it; false: it is left to our own decoders, which say what is wrong
+  /// with it if something is. A stream that lies where the library does not take it is copied to `scratch_bytes` in the
+  /// workspace, which grows by it.
+  ///
+  /// \param bytes  Those at `planned.part.source`, but for LZ4 and Snappy.
+  bool add(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind, std::uint64_t& scratch_bytes);
+
+  /// The copies that have to be made before.
+  const std::vector<planned_part>& copies() const noexcept { return copies_; }
+  /// What `emit` takes, without the copies.
+  std::uint64_t descriptor_bytes() const noexcept;
+  std::uint64_t workspace_bytes() const noexcept;
+  /// Appends the calls, and behind each codec's the kernel that looks at their outcome.
+  void emit(decode_layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const;
+
+  static constexpr int kBatches = 2 * kNvcompCodecs;
+  /// How many there were: what `rewind` goes back to.
+  struct mark {
+    std::size_t streams[kBatches] = {}, copies = 0;
+  };
+  mark here() const noexcept;
+  void rewind(const mark& to);
+  void clear();
+
+ private:
+  // A stream: the part without `front` bytes before and `back` bytes behind it.
+  struct stream {
+    nvcomp_codec codec;
+    std::uint32_t front, back;
+    content_check check;
+  };
+  // All streams of one codec and backend, beside the parts that they are of.
+  struct batch {
+    std::vector<planned_part> streams, parts;
+    std::uint64_t most_bytes = 0;  // a decoded size that nvCOMP is known to take
+    // The workspace that is set aside, and for how many streams and bytes it was asked for.
+    std::uint64_t reserved = 0, reserved_total = 0;
+    std::size_t reserved_count = 0;
+    std::uint64_t total_bytes = 0;  // decoded; those of streams that were taken back too
+  };
+  // Batches of the engine stand behind those of the kernels.
+  static nvcomp_codec codec_of(int number) { return static_cast<nvcomp_codec>(number % kNvcompCodecs); }
+  static nvcomp_backend backend_of(int number) {
+    return number < kNvcompCodecs ? nvcomp_backend::kernels : nvcomp_backend::engine_or_kernels;
+  }
+
+  bool takes(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind, stream& out);
+  void reserve(int number);
+  void emit(decode_layout& to, std::uint64_t statuses, int number, std::vector<kernel_launch>& launches) const;
+
+  library_use use_;
+  bool verify_ = true;
+  batch batches_[kBatches];
+  std::vector<planned_part> copies_;
+  zstd_index scanned_;  // scratch
+};
+
+}  // namespace penstock::inline v0::device
