@@ -137,7 +137,6 @@ result<> device_engine::start() {
   };
   const auto engine_bytes = decompression_engine_of(driver_, ordinal_, nvcomp_);
   PENSTOCK_TRY(make_event(order_, kEventDisableTiming));
-  PENSTOCK_TRY(make_event(origin_, 0));
   for (unsigned i = 0; i < kWaves; ++i) {
     auto wave = std::make_unique<device_wave>();
     wave->library = {nvcomp_, std::min(device::kMostLibraryBytes, wave_limit_ / 4), engine_bytes};
@@ -147,11 +146,7 @@ result<> device_engine::start() {
     for (event_ref& each : wave->marks) PENSTOCK_TRY(make_event(each, 0));
     waves_.push_back(std::move(wave));
   }
-  // Events say how long after another one they were; this one ties them to the host's clock.
-  PENSTOCK_TRY(driver_.check(driver_.event_record(origin_, copy_), "cuEventRecord"));
-  PENSTOCK_TRY(driver_.check(driver_.event_synchronize(origin_), "cuEventSynchronize"));
-  origin_time_ = std::chrono::steady_clock::now();
-  return {};
+  return spans_.start(copy_);
 }
 
 device_engine::~device_engine() {
@@ -177,11 +172,8 @@ device_engine::~device_engine() {
       driver_.mem_free_host(reports_[i]->host);
     }
     for (const event_ref each : free_events_) driver_.event_destroy(each);
-    for (const auto& each : all_spans_)
-      for (const event_ref event : {each->begin, each->end})
-        if (event != nullptr) driver_.event_destroy(event);
-    for (const event_ref each : {order_, origin_})
-      if (each != nullptr) driver_.event_destroy(each);
+    spans_.clear();
+    if (order_ != nullptr) driver_.event_destroy(order_);
     for (const stream_ref each : {copy_, decode_[0], decode_[1], result_[0], result_[1], result_[2], result_[3], tell_,
                                   peer_, write_[0], write_[1]})
       if (each != nullptr) driver_.stream_destroy(each);
@@ -206,7 +198,8 @@ result<> device_engine::healthy() const {
 }
 
 device_usage device_engine::usage() const {
-  return {ring_.held_bytes(), wave_bytes_.load(std::memory_order_relaxed), pool_.held_bytes()};
+  return {ring_.held_bytes() + tables_bytes_.load(std::memory_order_relaxed),
+          wave_bytes_.load(std::memory_order_relaxed), pool_.held_bytes()};
 }
 
 void device_engine::trim() noexcept {
@@ -591,10 +584,10 @@ result<> device_engine::stage_run(device_read& read, parcel& what, device_wave& 
   if (added_any) note_read(wave, read);
   if (end == begin) return {};
   what.copied = true;
-  timed_span* const span = begin_span(read.profile(), stage::transfer, kCopyWorker, copy_);
+  timed_span* const span = spans_.begin(read.profile(), stage::transfer, kCopyWorker, copy_);
   PENSTOCK_TRY(
       check(driver_.copy_to_device(base + begin, what.data() + begin, end - begin, copy_), "cuMemcpyHtoDAsync"));
-  end_span(span, end - begin, copy_);
+  spans_.end(span, end - begin, copy_);
   wave.used_bottom += round_up(end - begin);
   wave.encoded_bytes += end - begin;
   return {};
@@ -621,12 +614,12 @@ result<> device_engine::copy_plain(device_read& read, parcel& what) {
     if (!each.plain) continue;
     PENSTOCK_TRY(wait_for_start(read, copy_, kCopyNumber));
     what.copied = true;
-    if (bytes == 0) span = begin_span(read.profile(), stage::transfer, kCopyWorker, copy_);
+    if (bytes == 0) span = spans_.begin(read.profile(), stage::transfer, kCopyWorker, copy_);
     PENSTOCK_TRY(check(driver_.copy_to_device(each.item.to, what.data() + each.offset, each.length, copy_),
                        "cuMemcpyHtoDAsync"));
     bytes += each.length;
   }
-  end_span(span, bytes, copy_);
+  spans_.end(span, bytes, copy_);
   return {};
 }
 
@@ -670,6 +663,7 @@ result<wave_layout> device_engine::write_tables(device_wave& wave) {
     const driver_status status = driver_.mem_host_alloc(&made, bytes, kHostAllocPortable);
     if (status != kSuccess) return driver_.failure(status, "cuMemHostAlloc");
     if (wave.tables != nullptr) driver_.mem_free_host(wave.tables);
+    tables_bytes_.fetch_add(bytes - wave.tables_bytes, std::memory_order_relaxed);
     wave.tables = static_cast<std::byte*>(made);
     wave.tables_bytes = bytes;
   }
@@ -760,12 +754,7 @@ void device_engine::collect() noexcept {
   if (!has_news()) return;
   const current_context current(driver_, context_);
   const std::lock_guard lock(mutex_);
-  std::erase_if(ended_spans_, [&](timed_span* each) {
-    if (driver_.event_query(each->end) != kSuccess) return false;
-    record_span(*each);
-    free_spans_.push_back(each);
-    return true;
-  });
+  spans_.collect();
   {
     const std::lock_guard inner(news_mutex_);
     std::swap(taken_news_, arrived_news_);
@@ -775,7 +764,7 @@ void device_engine::collect() noexcept {
   for (news* const each : taken_news_) {
     if (each->block != nullptr) ring_.give(each->block);
     if (each->wave == nullptr) continue;
-    record_profile(*each->wave);
+    spans_.record(*each->wave);
     each->wave->now = device_wave::phase::free;
   }
   const std::lock_guard inner(news_mutex_);
@@ -805,102 +794,29 @@ void device_engine::settle() noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (broken_) return;
-    std::swap(ended, ended_spans_);
+    ended = spans_.take_queued();
   }
   // Without the lock: whoever queues meanwhile goes on.
   driver_.stream_synchronize(tell_);
   for (const timed_span* const each : ended) driver_.event_synchronize(each->end);
   collect();
   const std::lock_guard lock(mutex_);
-  for (timed_span* const each : ended) {
-    record_span(*each);
-    free_spans_.push_back(each);
-  }
+  for (timed_span* const each : ended) spans_.record(*each);
 }
 
 timed_span* device_engine::begin_work(std::shared_ptr<profiler> profile, std::uint32_t worker,
                                       stream_ref stream) noexcept {
   const current_context current(driver_, context_);
   const std::lock_guard lock(mutex_);
-  return broken_ ? nullptr : begin_span(std::move(profile), stage::compute, worker, stream);
+  return broken_ ? nullptr : spans_.begin(std::move(profile), stage::compute, worker, stream);
 }
 
 void device_engine::end_work(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept {
   if (span == nullptr) return;
   const current_context current(driver_, context_);
   const std::lock_guard lock(mutex_);
-  if (stream != nullptr) return end_span(span, bytes, stream);
-  span->profile.reset();
-  free_spans_.push_back(span);
-}
-
-// A profile that lacks something is no failure of the read.
-timed_span* device_engine::begin_span(std::shared_ptr<profiler> profile, stage what, std::uint32_t worker,
-                                      stream_ref stream) noexcept {
-  if (profile == nullptr) return nullptr;
-  if (free_spans_.empty()) {
-    auto made = std::make_unique<timed_span>();
-    const bool complete = driver_.event_create(&made->begin, 0) == kSuccess &&  //
-                          driver_.event_create(&made->end, 0) == kSuccess;
-    all_spans_.push_back(std::move(made));
-    if (!complete) return nullptr;
-    free_spans_.push_back(all_spans_.back().get());
-  }
-  timed_span* const span = free_spans_.back();
-  if (driver_.event_record(span->begin, stream) != kSuccess) return nullptr;
-  free_spans_.pop_back();
-  span->what = what;
-  span->worker = worker;
-  span->profile = std::move(profile);
-  return span;
-}
-
-void device_engine::end_span(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept {
-  if (span == nullptr) return;
-  span->bytes = bytes;
-  const bool ended = driver_.event_record(span->end, stream) == kSuccess;
-  if (!ended) span->profile.reset();
-  (ended ? ended_spans_ : free_spans_).push_back(span);
-}
-
-bool device_engine::elapsed_ns(event_ref from, event_ref to, std::uint64_t& out) noexcept {
-  float ms = 0;
-  if (driver_.event_elapsed_ms(&ms, from, to) != kSuccess) return false;
-  const std::chrono::duration<double, std::milli> exact(ms);
-  out = static_cast<std::uint64_t>(
-      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(exact).count()));
-  return true;
-}
-
-// Where an event is in a profile. What follows it is told by the time since then: a float of milliseconds since the
-// engine began is coarse after hours.
-bool device_engine::begin_of(const profiler& profile, event_ref event, std::uint64_t& out) noexcept {
-  std::uint64_t since = 0;
-  if (!elapsed_ns(origin_, event, since)) return false;
-  out = profile.at(origin_time_ + std::chrono::nanoseconds(since));
-  return true;
-}
-
-void device_engine::record_span(timed_span& span) noexcept {
-  const std::shared_ptr<profiler> profile = std::move(span.profile);
-  std::uint64_t begin = 0, length = 0;
-  if (!profile || !begin_of(*profile, span.begin, begin) || !elapsed_ns(span.begin, span.end, length)) return;
-  profile->record({span.what, span.worker, 0, 0, begin, begin + length, span.bytes, span.bytes});
-}
-
-// Turns a wave's events into rows of the profile that was under way.
-void device_engine::record_profile(device_wave& wave) noexcept {
-  const std::shared_ptr<profiler> profile = std::move(wave.profile);
-  std::uint64_t begin = 0, decoding = 0, moving = 0;
-  if (!profile || !begin_of(*profile, wave.marks[0], begin) || !elapsed_ns(wave.marks[0], wave.marks[1], decoding) ||
-      !elapsed_ns(wave.marks[1], wave.marks[2], moving))
-    return;
-  const std::uint32_t worker = kDeviceWorker + wave.stream;
-  const std::uint64_t decoded = begin + decoding;
-  if (!wave.launches.empty())
-    profile->record({stage::decode, worker, 0, 0, begin, decoded, wave.encoded_bytes, wave.decoded_bytes});
-  if (wave.moved_bytes != 0)
-    profile->record({stage::scatter, worker, 0, 0, decoded, decoded + moving, wave.moved_bytes, wave.moved_bytes});
+  if (stream != nullptr) return spans_.end(span, bytes, stream);
+  spans_.drop(span);
 }
 
 }  // namespace penstock::inline v0::cuda

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -16,6 +15,7 @@
 #include "cuda/driver.h"
 #include "cuda/page_locked_ring.h"
 #include "cuda/parcel.h"
+#include "cuda/timed_spans.h"
 #include "engine/device_service.h"
 #include "engine/profiler.h"
 
@@ -39,15 +39,6 @@ struct report_slot {
   event_ref done = nullptr;
   bool used = false;      ///< `done` was recorded by the read that has it now: `host` is of that read from then on
   bool recorded = false;  ///< `done` was recorded by some read
-};
-
-/// Work on a stream of which a profile wants to know when it began and when it ended.
-struct timed_span {
-  stage what = stage::transfer;
-  std::uint32_t worker = 0;
-  std::uint64_t bytes = 0;
-  event_ref begin = nullptr, end = nullptr;  ///< with timing
-  std::shared_ptr<profiler> profile;
 };
 
 /// One device of one context: streams, waves, page-locked memory, and the order between them.
@@ -162,13 +153,6 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> release_block(parcel& what);
   result<> wait_for_start(device_read& read, stream_ref stream, unsigned which);
   void note_read(device_wave& wave, device_read& read);
-  timed_span* begin_span(std::shared_ptr<profiler> profile, stage what, std::uint32_t worker,
-                         stream_ref stream) noexcept;
-  void end_span(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept;
-  void record_span(timed_span& span) noexcept;
-  void record_profile(device_wave& wave) noexcept;
-  bool elapsed_ns(event_ref from, event_ref to, std::uint64_t& out) noexcept;
-  bool begin_of(const profiler& profile, event_ref event, std::uint64_t& out) noexcept;
   static void on_news(void* which);
 
   const driver& driver_;
@@ -190,8 +174,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   unsigned next_decode_ = 0, next_result_ = 0, next_write_ = 0;
   wave_memory staging_[kWriteStreams];  // what a write's stream gathers into, in its order
   event_ref order_ = nullptr;           // recorded and waited for at once
-  event_ref origin_ = nullptr;
-  std::chrono::steady_clock::time_point origin_time_;
+  timed_spans spans_{driver_};
   // What a wave's bytes take of its memory; the rest is for tables and workspace. Less where a cell needed more of
   // that.
   std::uint64_t most_bytes_ = wave_limit_ / 2;
@@ -200,9 +183,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   std::vector<std::unique_ptr<report_slot>> reports_;
   std::vector<report_slot*> free_reports_;
   std::vector<event_ref> free_events_;
-  std::vector<std::unique_ptr<timed_span>> all_spans_;
-  std::vector<timed_span*> free_spans_, ended_spans_;  // whose ends are queued
-  std::atomic<std::uint64_t> wave_bytes_{0};
+  std::atomic<std::uint64_t> wave_bytes_{0}, tables_bytes_{0};
 
   std::mutex news_mutex_;  // never held during a call of the driver
   std::vector<std::unique_ptr<news>> all_news_;

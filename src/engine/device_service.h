@@ -6,7 +6,7 @@ namespace penstock::inline v0 {
 
 /// What a device engine holds.
 struct device_usage {
-  std::uint64_t page_locked_bytes = 0;  ///< host memory that the device copies from
+  std::uint64_t page_locked_bytes = 0;  ///< host memory that the device copies from: encoded bytes, and waves' tables
   std::uint64_t wave_bytes = 0;         ///< device memory for encoded bytes, tables and scratch
   std::uint64_t result_bytes = 0;       ///< device memory of results, in use and idle
 };

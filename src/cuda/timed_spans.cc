@@ -1,0 +1,108 @@
+#include "cuda/timed_spans.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::inline v0::cuda {
+
+result<> timed_spans::start(stream_ref stream) {
+  PENSTOCK_TRY(driver_.check(driver_.event_create(&origin_, 0), "cuEventCreate"));
+  PENSTOCK_TRY(driver_.check(driver_.event_record(origin_, stream), "cuEventRecord"));
+  PENSTOCK_TRY(driver_.check(driver_.event_synchronize(origin_), "cuEventSynchronize"));
+  origin_time_ = std::chrono::steady_clock::now();
+  return {};
+}
+
+void timed_spans::clear() noexcept {
+  for (const auto& each : all_)
+    for (const event_ref event : {each->begin, each->end})
+      if (event != nullptr) driver_.event_destroy(event);
+  if (origin_ != nullptr) driver_.event_destroy(origin_);
+}
+
+timed_span* timed_spans::begin(std::shared_ptr<profiler> profile, stage what, std::uint32_t worker,
+                               stream_ref stream) noexcept {
+  if (profile == nullptr) return nullptr;
+  if (free_.empty()) {
+    auto made = std::make_unique<timed_span>();
+    const bool complete = driver_.event_create(&made->begin, 0) == kSuccess &&  //
+                          driver_.event_create(&made->end, 0) == kSuccess;
+    all_.push_back(std::move(made));
+    if (!complete) return nullptr;
+    free_.push_back(all_.back().get());
+  }
+  timed_span* const span = free_.back();
+  if (driver_.event_record(span->begin, stream) != kSuccess) return nullptr;
+  free_.pop_back();
+  span->what = what;
+  span->worker = worker;
+  span->profile = std::move(profile);
+  return span;
+}
+
+void timed_spans::end(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept {
+  if (span == nullptr) return;
+  span->bytes = bytes;
+  if (driver_.event_record(span->end, stream) != kSuccess) return drop(span);
+  queued_.push_back(span);
+}
+
+void timed_spans::drop(timed_span* span) noexcept {
+  span->profile.reset();
+  free_.push_back(span);
+}
+
+void timed_spans::collect() noexcept {
+  std::erase_if(queued_, [&](timed_span* each) {
+    if (driver_.event_query(each->end) != kSuccess) return false;
+    record(*each);
+    return true;
+  });
+}
+
+std::vector<timed_span*> timed_spans::take_queued() noexcept { return std::exchange(queued_, {}); }
+
+void timed_spans::record(timed_span& span) noexcept {
+  write(span);
+  drop(&span);
+}
+
+void timed_spans::write(timed_span& span) noexcept {
+  std::uint64_t begin = 0, length = 0;
+  if (!begin_of(*span.profile, span.begin, begin) || !elapsed_ns(span.begin, span.end, length)) return;
+  span.profile->record({span.what, span.worker, 0, 0, begin, begin + length, span.bytes, span.bytes});
+}
+
+void timed_spans::record(device_wave& wave) noexcept {
+  const std::shared_ptr<profiler> profile = std::move(wave.profile);
+  std::uint64_t begin = 0, decoding = 0, moving = 0;
+  if (!profile || !begin_of(*profile, wave.marks[0], begin) || !elapsed_ns(wave.marks[0], wave.marks[1], decoding) ||
+      !elapsed_ns(wave.marks[1], wave.marks[2], moving))
+    return;
+  const std::uint32_t worker = kDeviceWorker + wave.stream;
+  const std::uint64_t decoded = begin + decoding;
+  if (!wave.launches.empty())
+    profile->record({stage::decode, worker, 0, 0, begin, decoded, wave.encoded_bytes, wave.decoded_bytes});
+  if (wave.moved_bytes != 0)
+    profile->record({stage::scatter, worker, 0, 0, decoded, decoded + moving, wave.moved_bytes, wave.moved_bytes});
+}
+
+bool timed_spans::elapsed_ns(event_ref from, event_ref to, std::uint64_t& out) noexcept {
+  float ms = 0;
+  if (driver_.event_elapsed_ms(&ms, from, to) != kSuccess) return false;
+  const std::chrono::duration<double, std::milli> exact(ms);
+  out = static_cast<std::uint64_t>(
+      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(exact).count()));
+  return true;
+}
+
+// Where an event is in a profile. What follows it is told by the time since then: a float of milliseconds since the
+// engine began is coarse after hours.
+bool timed_spans::begin_of(const profiler& profile, event_ref event, std::uint64_t& out) noexcept {
+  std::uint64_t since = 0;
+  if (!elapsed_ns(origin_, event, since)) return false;
+  out = profile.at(origin_time_ + std::chrono::nanoseconds(since));
+  return true;
+}
+
+}  // namespace penstock::inline v0::cuda

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <penstock/result.h>
+#include "cuda/device_wave.h"
+#include "cuda/driver.h"
+#include "engine/profiler.h"
+
+namespace penstock::inline v0::cuda {
+
+/// Work on a stream of which a profile wants to know when it began and when it ended.
+struct timed_span {
+  stage what = stage::transfer;
+  std::uint32_t worker = 0;
+  std::uint64_t bytes = 0;
+  event_ref begin = nullptr, end = nullptr;  ///< with timing
+  std::shared_ptr<profiler> profile;
+};
+
+/// Turns events on a device's streams into rows of profiles. Nothing here fails a read: a profile may lack something.
+/// Nothing is made after warm-up: spans are used again. Not thread-safe; the context must be current.
+class timed_spans {
+ public:
+  explicit timed_spans(const driver& with) noexcept : driver_(with) {}
+  /// Ties the device's events to the host's clock. Waits for `stream`.
+  result<> start(stream_ref stream);
+  /// Before the context goes.
+  void clear() noexcept;
+
+  /// Null without a profile, or where it cannot be told.
+  timed_span* begin(std::shared_ptr<profiler> profile, stage what, std::uint32_t worker, stream_ref stream) noexcept;
+  /// `span` may be null.
+  void end(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept;
+  /// Forgets a span that was begun.
+  void drop(timed_span* span) noexcept;
+
+  /// Records what the device has ended with.
+  void collect() noexcept;
+  /// The spans whose ends are queued, for `record` once they have been waited for.
+  std::vector<timed_span*> take_queued() noexcept;
+  void record(timed_span& span) noexcept;
+  /// Records the decoding and the scatter of a wave that has ended, if a profile was under way.
+  void record(device_wave& wave) noexcept;
+
+ private:
+  bool elapsed_ns(event_ref from, event_ref to, std::uint64_t& out) noexcept;
+  bool begin_of(const profiler& profile, event_ref event, std::uint64_t& out) noexcept;
+  void write(timed_span& span) noexcept;
+
+  const driver& driver_;
+  event_ref origin_ = nullptr;
+  std::chrono::steady_clock::time_point origin_time_;
+  std::vector<std::unique_ptr<timed_span>> all_;
+  std::vector<timed_span*> free_, queued_;
+};
+
+}  // namespace penstock::inline v0::cuda
