@@ -14,7 +14,7 @@ from penstock._file_objects import contents, is_file
 from penstock._group import Group, wrap
 from penstock._place import place_of
 from penstock._shards import open_single
-from penstock._single_file import open_file
+from penstock._single_file import begins_as_tiff, open_file
 from penstock._tiff import TiffArray, options_of
 from penstock._unpacked import UnpackedArray
 
@@ -95,9 +95,11 @@ def open(
     if is_file(target):
         target = contents(target)
     tiff = options_of(page, level, layout, bands, mask, ifd)
-    found: Any = open_single(target, path, context, storage_options, format_options)
-    if found is None:
-        found = open_file(target, path, context, storage_options, format_options)
+    found: Any = None
+    if path or not begins_as_tiff(target):  # what does is asked for nothing else
+        found = open_single(target, path, context, storage_options, format_options)
+        if found is None:
+            found = open_file(target, path, context, storage_options, format_options)
     if found is None:
         if format_options:
             raise _make(InvalidArgumentError, f"{target!r} takes no option {next(iter(format_options))!r}")

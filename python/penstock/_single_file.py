@@ -12,6 +12,7 @@ from penstock._array import Array
 from penstock._context import Context
 from penstock._errors import CorruptDataError, InvalidArgumentError, UnsupportedError, _make
 from penstock._group import Group
+from penstock._tiff import is_tiff
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _HEAD_BYTES = 4096
@@ -64,6 +65,18 @@ def local_file(target: Any) -> str | None:
         if target.startswith("//"):
             target = "/" + target[2:].partition("/")[2]
     return target if "://" not in target and os.path.isfile(target) else None
+
+
+def begins_as_tiff(target: Any) -> bool:
+    """Whether `target` names a file of this machine that begins as a TIFF does."""
+    file = local_file(target)
+    if file is None:
+        return False
+    number = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return is_tiff(os.read(number, 4))
+    finally:
+        os.close(number)
 
 
 def open_file(
