@@ -41,6 +41,10 @@ test-zarr-python: build ## zarr-python's own tests with our pipeline, compared w
 test-legate: build ## loads into cuPyNumeric, where there is a Python 3.12 (nearly 2 GB to download once); ARGS= go to pytest
 	@tools/test_legate.sh $(ARGS)
 
+test-torch: build ## tensors, data sets and DTensors of PyTorch (about 3 GB to download once); ARGS= go to pytest
+	@tools/setup.sh core test
+	@tools/test_torch.sh $(ARGS)
+
 test-gpu: build ## what only a GPU can show; skipped, and says so, without one
 	@tools/setup.sh core test
 	@$(python) -m pytest -rs tests/gpu $(ARGS)
@@ -92,4 +96,4 @@ wheel: ## a self-contained wheel in build/dist; CUDA=1 as for build
 clean: ## remove build/ and the compiled module; keeps .venv
 	@rm -rf build python/penstock/_core*.so
 
-.PHONY: help build test test-gpu test-zarr-python test-legate demo bench check format tidy fuzz wheel clean
+.PHONY: help build test test-gpu test-zarr-python test-legate test-torch demo bench check format tidy fuzz wheel clean
