@@ -1,4 +1,4 @@
-"""Draws the README's pictures: speed from a result file, the timeline from a profile, and copies of the demo's.
+"""Draws the README's pictures and writes docs/speed.md: from a result file, and copies of the demo's pictures.
 
 bench/report.py                                     # the newest file in results/
 bench/report.py bench/results/FILE.json --output docs/img
@@ -92,15 +92,61 @@ def draw_speed(document: dict, path: Path) -> None:
     charts.save(figure, path)
 
 
+def number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def speed_page(document: dict) -> str:
+    """docs/speed.md: every bar of a result, met or missed, and for the missed ones what their scenario says of them."""
+    machine, packages = document["machine"], document["machine"]["packages"]
+    bars = [(result, bar) for result in document["results"] for bar in result["bars"]]
+    met = sum(bar["passed"] for _, bar in bars)
+    lines = [
+        "# Measured speed",
+        "",
+        "Written by `bench/report.py` from the newest file in [bench/results](../bench/results). Each row is a ratio, or a difference,",
+        "of what was measured in turns in one run; [bench/](../bench/README.md) says how. A bar is what we set out to reach.",
+        "",
+        f"{machine['processor']}; {document['threads']} threads each; commit {document['commit']}, "
+        f"{document['date']}; {met} of {len(bars)} bars met.",
+        "",
+        ", ".join(f"{name} {version}" for name, version in sorted(packages.items()) if version) + ".",
+        "",
+        "| work | measured | bar | |",
+        "| --- | --- | --- | --- |",
+    ]
+    missed: dict[str, str] = {}
+    for result, bar in bars:
+        unit = f" {bar['unit']}".rstrip().replace(" us", " µs")
+        sign = "≥" if bar["at_least"] else "≤"
+        outcome = "" if bar["passed"] else "missed"
+        lines.append(
+            f"| {result['title']}: {bar['text']} | {number(bar['value'])}{unit} | {sign} {number(bar['limit'])} | {outcome} |"
+        )
+        if not bar["passed"]:
+            missed[result["scenario"]] = result["title"]
+    failed = [result for result in document["results"] if result["failed"]]
+    lines += [f"| {result['title']} | {result['failed']} | | did not run |" for result in failed]
+    if missed:
+        lines += ["", "## What was missed, and why", ""]
+    for scenario, title in missed.items():
+        known = json.loads((BENCH / "scenarios" / f"{scenario}.json").read_text())
+        lines.append(f"- **{title}**: {known.get('if_missed', 'not explained yet.')}")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("result", nargs="?", type=Path, help="default: the newest in bench/results")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "img")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "speed.md")
     parser.add_argument("--demo", type=Path, help="folder of the demo's pictures, to be copied as demo_*.png")
     options = parser.parse_args()
     document = json.loads((options.result or newest(BENCH / "results")).read_text())
     draw_speed(document, options.output / "speed.png")
     print(options.output / "speed.png")
+    options.page.write_text(speed_page(document))
+    print(options.page)
     if options.demo:
         for name in DEMO_PICTURES:
             shutil.copyfile(options.demo / name, options.output / f"demo_{name}")
