@@ -121,6 +121,18 @@ class Source:
             stamp=(status.st_size, status.st_mtime_ns),
         )
 
+    def holder(self, file: Any, found: Any) -> Source:
+        """The file that `found` lies in, of what was found in the open `file`: a link may have led into another."""
+        from h5py import h5o
+
+        if h5o.get_info(found.id).fileno == h5o.get_info(file.id).fileno:
+            return self
+        name = found.file.filename
+        if isinstance(self.target, bytes) or self.uri == self.target or not os.path.isfile(name):
+            text = "links into other HDF5 files are followed only in files that are opened by a path"
+            raise _make(UnsupportedError, text)
+        return Source.of(os.path.abspath(name), self.context, None)
+
     def stamp(self) -> tuple[int, ...] | None:
         """What changes whenever a local file does."""
         if isinstance(self.target, bytes) or self.uri == self.target or not os.path.exists(self.target):
@@ -169,14 +181,16 @@ def open_node(source: Source, path: str) -> Array | Group:
                 raise _make(NotFoundError, f"the file has no '{path}'")
             if isinstance(found, h5py.Datatype):
                 raise _make(UnsupportedError, f"'{path}' is a named type, no array")
+            holder = source.holder(file, found)
+            held = holder.stamp() if holder is not source else before
             if isinstance(found, h5py.Group):
-                _check_links(source.file_object(), found)
+                _check_links(holder.file_object(), found)
                 return _open_group(source, found, path, uri)
             from penstock._hdf5_index import describe_dataset
 
-            described = describe_dataset(found, source.file_object(), uri, source.read_at)
+            described = describe_dataset(found, holder.file_object(), uri, holder.read_at)
         made = open_described(described, source.context, source.reopen(path))
-        if source.stamp() != before:
+        if source.stamp() != before or holder.stamp() != held:
             raise _make(ConflictError, "the file changed while its index was read")
         return made
     except Error as error:

@@ -36,6 +36,8 @@ class _Shard:
     source: Source
     path: str
     described: Described
+    holder: Source  # the file that it lies in, which `source` may only link to
+    held: tuple[int, ...] | None  # the stamp of that file
 
     @property
     def zarray(self) -> dict[str, Any]:
@@ -68,6 +70,7 @@ def open_datasets(
     sources = [Source.of(path, context, storage_options) for path in files]
     before = [source.stamp() for source in sources]
     described, lengths = _describe_alike(sources, name, axis, context)
+    shards: list[_Shard] = []
     if described is None:
         found = describe_all(list(files), [partial(_look, source, name, allow_holes) for source in sources], _THREADS)
         shards = [shard for each in found for shard in each]
@@ -90,6 +93,7 @@ def open_datasets(
     }
     made = JoinedReferences.open(described, context)
     changed = [path for path, source, was in zip(files, sources, before, strict=True) if source.stamp() != was]
+    changed += [shard.holder.uri for shard in shards if shard.holder.stamp() != shard.held]
     if changed:
         raise _make(ConflictError, f"'{changed[0]}' changed while its index was read")
     return made
@@ -152,7 +156,7 @@ def _look(source: Source, name: str, allow_holes: bool) -> list[_Shard]:
     if isinstance(source.target, str) and source.uri != source.target and os.path.isfile(source.target):
         source.read_at(0, _FIRST_BYTES)
     with source.opened() as file:
-        object_ = source.file_object()
+        objects: dict[str, tuple[Source, tuple[int, ...] | None, Object]] = {}
         shards = []
         for path in _paths(file, name, allow_holes):
             found = file.get(path)
@@ -161,7 +165,12 @@ def _look(source: Source, name: str, allow_holes: bool) -> list[_Shard]:
             if not hasattr(found, "dtype") or not hasattr(found, "chunks"):
                 raise _make(InvalidArgumentError, f"'{path}' is no dataset")
             uri = f"{source.uri}/{path}"
-            shards.append(_Shard(uri, source, path, describe_dataset(found, object_, uri, source.read_at)))
+            holder = source.holder(file, found)
+            if holder.uri not in objects:
+                objects[holder.uri] = holder, holder.stamp(), holder.file_object()
+            holder, held, object_ = objects[holder.uri]
+            described = describe_dataset(found, object_, uri, holder.read_at)
+            shards.append(_Shard(uri, source, path, described, holder, held))
         return shards
 
 

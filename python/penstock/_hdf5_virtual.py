@@ -134,8 +134,9 @@ def _source(
         _, taken = _solid(plist.get_virtual_srcspace(which), theirs)
         if taken != theirs:
             raise _refuse("that take a part of a source")
-        object_ = file if name == "." else source.file_object()
-        made = describe(dataset, object_, f"{source.uri}/{path}", source.read_at, depth + 1)
+        holder = source.holder(opened, dataset)
+        object_ = file if name == "." and holder is source else holder.file_object()
+        made = describe(dataset, object_, f"{source.uri}/{path}", holder.read_at, depth + 1)
     document = made.documents[".zarray"]
     if _native(document["dtype"]) != _native(zarray["dtype"]):
         raise _refuse(f"of {zarray['dtype']} whose sources are {document['dtype']}")

@@ -490,6 +490,66 @@ def test_external_datasets_are_read_from_their_files(tmp_path, monkeypatch):
         array[...]
 
 
+def test_links_into_other_files_are_followed_into_those(tmp_path):
+    """As detectors of the NeXus kind write them: a master file whose data_000001, ... lie in files of their own."""
+    (tmp_path / "below").mkdir()
+    parts, plain = [], np.arange(600.0).reshape(30, 20)
+    with h5py.File(tmp_path / "master.h5", "w") as master:
+        master["own"] = np.zeros((1000, 100))  # so that offsets of other files are within this one too
+        for i in range(3):
+            parts.append(values("<i4", (5 + i, 40, 30), i))
+            with h5py.File(tmp_path / "below" / f"data_{i}.h5", "w") as file:
+                file.create_dataset("entry/x", data=parts[i], chunks=(2, 40, 30), compression="gzip")
+                file.create_dataset("entry/plain", data=plain + i)
+                layout = h5py.VirtualLayout((30, 20), "<f8")
+                layout[:] = h5py.VirtualSource(".", "entry/plain", (30, 20))
+                file.create_virtual_dataset("virtual", layout)
+            master[f"data_{i:06d}"] = h5py.ExternalLink(f"below/data_{i}.h5", "entry/x")
+        master["plain"] = h5py.ExternalLink("below/data_1.h5", "entry/plain")
+        master["group"] = h5py.ExternalLink(str(tmp_path / "below" / "data_2.h5"), "entry")
+        master["twice"] = h5py.ExternalLink("master.h5", "group/plain")
+        master["itself"] = h5py.ExternalLink("master.h5", "own")
+        master["virtual"] = h5py.ExternalLink("below/data_1.h5", "virtual")
+        master["nowhere"] = h5py.ExternalLink("below/data_9.h5", "entry/x")
+    path = tmp_path / "master.h5"
+    group = ps.open(path)
+    for name, wanted in [
+        ("data_000001", parts[1]),
+        ("plain", plain + 1),
+        ("group/x", parts[2]),
+        ("twice", plain + 2),
+        ("itself", np.zeros((1000, 100))),
+        ("virtual", plain + 1),
+    ]:
+        array = ps.open(path, name)
+        assert same(array[...], wanted), name
+        assert same(group[name][...], wanted)
+        assert same(pickle.loads(pickle.dumps(array))[...], wanted)
+        ps.save_manifest(array, tmp_path / "one.manifest")
+        assert same(ps.open(tmp_path / "one.manifest")[...], wanted)
+    assert group["group"].keys() == ["plain", "x"]
+    assert "nowhere" not in group
+    joined = ps.open_shards(path, dataset="data_*")
+    assert same(joined[...], np.concatenate(parts))
+    assert same(pickle.loads(pickle.dumps(joined))[...], np.concatenate(parts))
+    layout = h5py.VirtualLayout((30, 20), "<f8")
+    layout[:] = h5py.VirtualSource("master.h5", "plain", (30, 20))
+    with h5py.File(tmp_path / "virtual.h5", "w") as file:
+        file.create_virtual_dataset("x", layout)
+    assert same(ps.open(tmp_path / "virtual.h5", "x")[...], plain + 1)
+    for i in range(2):
+        with h5py.File(tmp_path / f"link_{i}.h5", "w") as file:
+            file["x"] = h5py.ExternalLink(f"below/data_{i}.h5", "entry/plain")
+    assert same(ps.open_shards(str(tmp_path / "link_*.h5"), dataset="x")[...], np.concatenate([plain, plain + 1]))
+    with pytest.raises(ps.Error, match=r"links into other|has no .plain.|open external"):
+        ps.open(path.read_bytes(), "plain")
+    array = ps.open(path, "plain")
+    with h5py.File(tmp_path / "below" / "data_1.h5", "r+") as file:
+        file["more"] = 1
+    with pytest.raises(ps.ConflictError, match=r"data_1\.h5"):
+        array[...]
+
+
 def test_a_file_that_changes_is_noticed(tmp_path):
     path = tmp_path / "x.h5"
 
