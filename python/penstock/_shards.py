@@ -197,7 +197,8 @@ def open_shards(
         _refuse_missing(missing)
         return join_readers(found.paths(), metadata, reader, axis, context)
     kind = found.format() if format is None else format
-    if dtype is not None and format is None and kind not in ("hdf5", "parquet"):
+    if dtype is not None and format is None and kind not in ("raw", "hdf5", "parquet", "arrow"):
+        _refuse_known(found.paths()[0])
         kind = "raw"
     if kind not in ("npy", "raw"):
         of_tables = kind in ("parquet", "arrow")
@@ -232,6 +233,17 @@ def _refuse_given(what: str, options: Mapping[str, Any]) -> None:
     if named:
         verb = "says itself what it is" if what.startswith("a ") else "say themselves what they hold"
         raise _make(InvalidArgumentError, f"{what} {verb}: {named[0]}= does not go with it")
+
+
+def _refuse_known(first: str) -> None:
+    """A `dtype` makes files raw, but not such as say themselves what they hold: their headers would become values."""
+    from penstock._single_file import known_format, known_suffix, local_file
+
+    local = local_file(first)
+    what = known_format(local) if local is not None else known_suffix(first)
+    if what is not None:
+        text = f"'{first}' is {what}, dtype= is for raw files: say format='raw', or open without it and read(dtype=)"
+        raise _make(InvalidArgumentError, text)
 
 
 def _refuse_missing(missing: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
@@ -144,6 +145,38 @@ def kind_of(path: str) -> str | None:
 
         found = _find(head, at)
     return None if found is None else str(found[0])
+
+
+# What only `known_format` has to tell from raw bytes.
+_MAGIC = {
+    b"\x93NUMPY": "a .npy file",
+    b"PK\x03\x04": "a zip archive",
+    b"CDF\x01": "a NetCDF file",
+    b"CDF\x02": "a NetCDF file",
+    b"CDF\x05": "a NetCDF file",
+}
+_OPENS_AS_JSON = re.compile(rb"\s*\{\s*[\"}]")  # a brace alone may be a number's
+
+
+def known_format(path: str) -> str | None:
+    """The format of a file of this machine, as errors name it; None: its bytes say nothing."""
+    with open(path, "rb") as stream:
+        head = stream.read(_HEAD_BYTES)
+    if is_tiff(head[:4]):
+        return "a TIFF"
+    kind = kind_of(path)
+    if kind == "references" and not _OPENS_AS_JSON.match(head):
+        kind = None
+    if kind is not None:
+        return {"HDF5": "an HDF5 file", "references": "JSON"}.get(kind, f"a {kind} file")
+    return next((what for magic, what in _MAGIC.items() if head.startswith(magic)), None)
+
+
+def known_suffix(name: str) -> str | None:
+    """The same of a folder or of what is elsewhere, by its name."""
+    suffix = os.path.splitext(name.rstrip("/"))[1].lower()
+    known = (".npy", ".npz", ".zarr", ".tif", ".tiff", ".zip", ".json")
+    return f"a {suffix} by its name" if suffix in known else None
 
 
 def _find(head: bytes, at: Callable[[int], bytes]) -> Any:

@@ -286,6 +286,28 @@ def test_raw_files(tmp_path: Path) -> None:
     np.testing.assert_array_equal(b[1:4, ::2], whole[1:4, ::2])
 
 
+def test_files_that_say_what_they_hold_are_not_raw(tmp_path: Path) -> None:
+    """dtype= alone would make values of their headers."""
+    values = np.arange(32, dtype="<f4").reshape(4, 8)
+    np.save(tmp_path / "a.npy", values)
+    (tmp_path / "b.f4").write_bytes((tmp_path / "a.npy").read_bytes())
+    np.savez(tmp_path / "a.npz", x=values)
+    ps.save(tmp_path / "a.tif", values)
+    (tmp_path / "a.json").write_text('{"version": 1, "refs": {}}')
+    ps.create_array(str(tmp_path / "a.zarr"), shape=(4, 8), dtype="<f4", chunks=(4, 8))
+    for name in ("a.npy", "b.f4", "a.npz", "a.tif", "a.json", "a.zarr"):
+        with pytest.raises(ps.InvalidArgumentError, match="format='raw'"):
+            ps.open_shards([str(tmp_path / name)], dtype="f4")
+    with pytest.raises(ps.InvalidArgumentError, match="format='raw'"):
+        ps.open_shards(["memory://bucket/a.npy"], dtype="f4")
+    header = (tmp_path / "a.npy").stat().st_size - values.nbytes
+    raw = ps.open_shards([str(tmp_path / "a.npy")], format="raw", dtype="<f4", row_shape=(8,), offset=header)
+    assert np.array_equal(raw[...], values)
+    numbers = np.array([123, 5], "<i4")  # whose first byte is a brace
+    numbers.tofile(tmp_path / "c.i4")
+    assert ps.open_shards([str(tmp_path / "c.i4")], dtype="<i4")[...].tolist() == [123, 5]
+
+
 def test_manifests(tmp_path: Path) -> None:
     whole = np.arange(300.0).reshape(100, 3)
     pattern = write_parts(tmp_path / "run", cut(whole, [10, 0, 50, 40]))
