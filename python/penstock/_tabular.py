@@ -168,31 +168,32 @@ class BatchStore(Store):
         pa = import_pyarrow()
         try:
             table = self.batches.read(which, [column.name for column in self.columns])
-            parts = [self._values(table.column(i), column, which) for i, column in enumerate(self.columns)]
+            made = self._values([table.column(i) for i in range(len(self.columns))], which)
         except Error:
             raise
         except (OSError, pa.ArrowException) as error:
             raise _make(CorruptDataError, f"row group {which}: {error}") from error
-        rows = self.batches.rows[which]
-        for part in parts:
-            if len(part) != rows:
-                raise _make(CorruptDataError, f"row group {which} has {len(part)} rows, the file says {rows}")
-        if not self.joined:
-            made = np.ascontiguousarray(parts[0].astype(self.dtype, copy=False))
-        else:
-            made = np.empty((rows, len(parts), *self.columns[0].shape), self.dtype)
-            for i, part in enumerate(parts):
-                made[:, i] = part
         return memoryview(made.reshape(-1).view(np.uint8)) if made.size else memoryview(b"")
 
-    def _values(self, column: Any, of: Column, which: int) -> npt.NDArray[Any]:
-        chunks = column.chunks if hasattr(column, "chunks") else [column]
-        made = [self._one(chunk, of, which) for chunk in chunks]
-        if len(made) == 1:
-            return made[0]
-        return np.concatenate(made) if made else np.zeros((0, *of.shape), of.dtype)
+    def _values(self, columns: list[Any], which: int) -> npt.NDArray[Any]:
+        """The columns side by side; one that is as it is wanted is a view of Arrow's memory."""
+        rows = self.batches.rows[which]
+        for column in columns:
+            if len(column) != rows:
+                raise _make(CorruptDataError, f"row group {which} has {len(column)} rows, the file says {rows}")
+        chunks = [column.chunks if hasattr(column, "chunks") else [column] for column in columns]
+        if not self.joined and len(chunks[0]) == 1:
+            return np.ascontiguousarray(self._one(chunks[0][0], self.columns[0], which).astype(self.dtype, copy=False))
+        made = np.empty((rows, len(columns), *self.columns[0].shape), self.dtype)
+        for i, (of, pieces) in enumerate(zip(self.columns, chunks, strict=True)):
+            end = 0
+            for piece in pieces:
+                begin, end = end, end + len(piece)
+                made[begin:end, i] = self._one(piece, of, which)
+        return made
 
     def _one(self, array: Any, of: Column, which: int) -> npt.NDArray[Any]:
+        """The items of a chunk: of its own type, which other files may have otherwise, or cast where it has nulls."""
         pa = import_pyarrow()
         if pa.types.is_dictionary(array.type):
             array.validate(full=True)  # its indices come from the file
@@ -208,9 +209,9 @@ class BatchStore(Store):
             count *= size
         self._check_nulls(array, of, which)
         nulls = np.asarray(array.is_null()) if array.null_count else np.zeros(0, bool)
-        flat = _flat(array, of)
+        flat = _flat(array, column_of(pa.field(of.name, array.type)).dtype)
         if len(nulls) or any(len(each) for each in missing):
-            flat = flat.copy()
+            flat = flat.astype(self.dtype)
             if len(nulls):
                 flat[nulls] = self.nulls
             shape: tuple[int, ...] = (rows,)
@@ -226,7 +227,7 @@ class BatchStore(Store):
             raise _make(InvalidArgumentError, text)
 
 
-def _flat(array: Any, of: Column) -> npt.NDArray[Any]:
+def _flat(array: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """The items of a plain array, whatever stands at its nulls; a view of Arrow's memory where it can be."""
     pa = import_pyarrow()
     if pa.types.is_boolean(array.type):
@@ -234,11 +235,11 @@ def _flat(array: Any, of: Column) -> npt.NDArray[Any]:
         start = array.offset
         return np.unpackbits(bits, bitorder="little")[start : start + len(array)].astype(bool)
     if not len(array):
-        return np.zeros(0, of.dtype)
-    stored = np.dtype("<i4") if pa.types.is_date32(array.type) else of.dtype
+        return np.zeros(0, dtype)
+    stored = np.dtype("<i4") if pa.types.is_date32(array.type) else dtype
     items = np.frombuffer(array.buffers()[1], np.uint8, count=(array.offset + len(array)) * stored.itemsize)
     found = items.view(stored)[array.offset :]
-    return found if stored == of.dtype else found.astype("<i8").view(of.dtype)
+    return found if stored == dtype else found.astype("<i8").view(dtype)
 
 
 def remote_file(uri: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:

@@ -140,6 +140,37 @@ def test_nulls_are_refused_or_filled(tmp_path, form):
             ps.open(path, columns="i", nulls=bad)
 
 
+def test_nulls_of_integers_become_nan(tmp_path):
+    data = pa.table({"i": pa.array([1, None, 3] * 100), "f": pa.array([0.5, 1.5, None] * 100, pa.float32())})
+    path = write(tmp_path / "x.dat", data, "parquet", 120)
+    alone = np.array([1, np.nan, 3] * 100)
+    assert np.array_equal(ps.open(path, columns="i", dtype="f8", nulls=np.nan)[...], alone, equal_nan=True)
+    both = ps.open(path, columns=["i", "f"], dtype="f8", nulls=np.nan)[...]
+    assert np.array_equal(both, np.stack([alone, [0.5, 1.5, np.nan] * 100], 1), equal_nan=True)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_shards_of_different_types_are_cast_from_their_own(tmp_path, form):
+    """What one file has as int64, the next as float64 or float32."""
+    kinds = [pa.int64(), pa.float64(), pa.float32(), pa.int8(), pa.uint16()]
+    for i, kind in enumerate(kinds):
+        data = pa.table({"x": pa.array([1, 2, 3, 100 + i], kind), "y": pa.array([i, 5, 6, 7], kinds[-1 - i])})
+        write(tmp_path / f"{i}.tab", data, form, 3)
+    files = [str(tmp_path / f"{i}.tab") for i in range(len(kinds))]
+    wanted = np.array([[1, 2, 3, 100 + i] for i in range(len(kinds))], "f8").reshape(-1)
+    others = np.array([[i, 5, 6, 7] for i in range(len(kinds))], "f8").reshape(-1)
+    array = ps.open_shards(files, column="x", dtype="f8")
+    assert np.array_equal(array[...], wanted)
+    ps.save_manifest(array, tmp_path / "manifest")
+    assert np.array_equal(ps.open_shards(tmp_path / "manifest")[...], wanted)
+    both = ps.open_shards(files, columns=["x", "y"], dtype="f8")
+    assert np.array_equal(both[...], np.stack([wanted, others], 1))
+    for i, unit in enumerate(["s", "us"]):
+        write(tmp_path / f"t{i}.tab", pa.table({"t": pa.array([5 + i, 7], pa.timestamp(unit))}), form)
+    times = ps.open_shards([str(tmp_path / "t0.tab"), str(tmp_path / "t1.tab")], column="t", dtype="M8[ns]")
+    assert times[...].astype("i8").tolist() == [5 * 10**9, 7 * 10**9, 6000, 7000]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_files_without_rows(tmp_path, form):
     path = write(tmp_path / "x", pa.table({"a": np.zeros(0, "f4")}), form)
