@@ -26,8 +26,12 @@ from penstock import _core
 from penstock._context import current_context
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
 from penstock._raw_shards import COMMON, descr_text
+from penstock._references import ReferencedArray
+from penstock._shard_files import complain
 from penstock._shard_names import local_path
-from penstock._shards import open_shards, save_manifest, write_atomically
+from penstock._shard_readers import JoinedArray
+from penstock._shards import _root_of, open_shards, save_manifest, write_atomically
+from penstock._tabular_shards import JoinedTables
 
 MANIFEST = "penstock.shards"
 _PIECE = 16 << 20
@@ -391,6 +395,47 @@ def _count(name: str, value: Any) -> int | None:
         raise _make(InvalidArgumentError, f"{name} is a whole number, not {value!r}") from None
 
 
+def _paths_of(values: Any) -> Iterator[str]:
+    """The files and folders of this machine that an array is read from."""
+    if values is None:
+        return
+    if isinstance(values, JoinedArray):
+        for part in values._parts:
+            array = getattr(part, "_array", None)
+            yield from _paths_of(part.name if array is None else array)
+    elif isinstance(values, JoinedTables):
+        yield from (table.path for table in values.tables)
+    elif isinstance(values, ReferencedArray) and values.format != "arrow":
+        yield from (each.path for each in values._described.objects if each.path is not None)
+    elif isinstance(values, str):
+        yield local_path(values.removeprefix("zip://"))  # of members: below their archive
+    elif isinstance(values, _core.Array) and (files := _core.shard_files(values)):
+        root = local_path(_root_of(values).removeprefix("zip://"))
+        yield from (os.path.join(root, os.fsdecode(each[0])) for each in files)
+    else:
+        yield from _paths_of(getattr(values, "uri", None))
+
+
+def _refuse_to_write_over(source: Any, names: _Names, count: int) -> None:
+    """Each shard is written before the next is read: one that takes the place of a file of the source would destroy
+    what is still to be read."""
+    there = {os.path.realpath(path) for path in _paths_of(source) if "://" not in path}
+    if not there:
+        return
+    above = {folder for path in there for folder in _and_above(path)}  # of Zarr, whose shards are folders
+    left = names.left_over(count) if os.path.isdir(names.folder or ".") else []
+    met = [path for path in (*(names.path(i) for i in range(count)), *left) if os.path.realpath(path) in above]
+    if met:
+        text = complain(f"{len(met)} of the array's own files would be replaced or removed", [f"'{p}'" for p in met])
+        raise _make(InvalidArgumentError, f"{text}; write under other names, or read the array first")
+
+
+def _and_above(path: str) -> Iterator[str]:
+    while path not in ("", "/"):
+        yield path
+        path = os.path.dirname(path)
+
+
 def save_shards(
     values: Any,
     pattern: str | os.PathLike[str],
@@ -409,7 +454,8 @@ def save_shards(
         NumPy's, Penstock's, or whatever NumPy takes; at least one dimension.
     pattern
         The files' names, with one `{}` for the number: "run/shard_{:05d}.npy". The suffix says the format. Files that
-        an earlier run wrote under names of this pattern are replaced, and removed where there are fewer shards now.
+        an earlier run wrote under names of this pattern are replaced, and removed where there are fewer shards now;
+        where those are what `values` is read from, nothing is written.
     rows, shards
         Of each shard but the last; or how many shards, of as equal lengths as can be. One of the two.
     manifest, name, options
@@ -434,6 +480,7 @@ def save_shards(
         assert shards is not None
         edges = [total * i // shards for i in range(shards + 1)]
     with ShardWriter(pattern, manifest=manifest, name=name, **options) as writer:
+        _refuse_to_write_over(source, writer._names, len(edges) - 1)
         for low, high in itertools.pairwise(edges):
             writer.write(np.asarray(source[low:high]))
     return writer.paths

@@ -51,6 +51,34 @@ def test_shards_of_an_earlier_run_are_removed_and_nothing_else(tmp_path: Path, s
     assert (tmp_path / "q_0009.zarr").exists() == (suffix == ".zarr")
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_an_array_is_not_written_over_its_own_files(tmp_path: Path, suffix: str) -> None:
+    need(suffix)
+    pattern = tmp_path / f"q_{{}}{suffix}"
+    ps.save_shards(VALUES, pattern, rows=2)
+    whole = (
+        ps.open_shards([str(tmp_path / f"q_{i}.zarr") for i in range(3)])
+        if suffix == ".zarr"
+        else opened(tmp_path, suffix)
+    )
+    options: Any = {".h5": {"dataset": "x"}, ".parquet": {"column": "x"}, ".arrow": {"column": "x"}}.get(suffix, {})
+    last = ps.open_shards([str(tmp_path / f"q_2{suffix}")], **options)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    (tmp_path / "link").symlink_to(tmp_path)
+    for array, to in ((whole, pattern), (last, pattern), (whole, tmp_path / "link" / pattern.name)):
+        with pytest.raises(ps.InvalidArgumentError, match=rf"own files would be replaced or removed: .*q_\d{suffix}"):
+            ps.save_shards(array, to, rows=6)
+        with pytest.raises(ps.InvalidArgumentError, match="own files"):
+            ps.save_shards(array, to, rows=5)
+    (tmp_path / "link").unlink()
+    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    np.testing.assert_array_equal(whole.read(), VALUES)
+    paths = ps.save_shards(whole, tmp_path / f"p_{{}}{suffix}", rows=4)
+    assert len(paths) == 2
+    ps.save_shards(whole.read(), pattern, rows=4)  # what was read first may
+    assert not (tmp_path / f"q_2{suffix}").exists()
+
+
 def test_names_of_members(tmp_path: Path) -> None:
     path = ps.save_shards(VALUES, tmp_path / "m_{}.npz", rows=6, name="file")[0]
     np.testing.assert_array_equal(np.load(path)["file"], VALUES)
