@@ -107,6 +107,15 @@ def test_szip(tmp_path, dtype):
         assert same(group[name][...], wanted), name
 
 
+def every_bit(dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Items of which no bit is always the same."""
+    of = np.dtype(dtype)
+    if of.kind == "f":
+        rng = np.random.default_rng(4)
+        return (rng.normal(size=shape) * 10.0 ** rng.integers(-30, 30, shape)).astype(of)
+    return np.random.default_rng(4).integers(0, 256, (*shape, of.itemsize), np.uint8).view(of)[..., 0]
+
+
 @pytest.mark.parametrize("dtype", ["|i1", "|u1", "<i2", ">i2", "<u4", ">i4", "<i8", ">u8", "<f4", ">f4", "<f8", ">f8"])
 @pytest.mark.parametrize("fill", [None, 7])
 def test_scale_offset(tmp_path, dtype, fill):
@@ -116,6 +125,7 @@ def test_scale_offset(tmp_path, dtype, fill):
         "small": values(dtype, shape),
         "same": np.full(shape, 42, dtype),
         "wide": values(dtype, shape, 3) * np.array(1, dtype),
+        "every": every_bit(dtype, shape),  # stored as they are
     }
     if np.dtype(dtype).kind != "f":
         info = np.iinfo(dtype)

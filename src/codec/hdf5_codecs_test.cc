@@ -99,6 +99,15 @@ TEST(Hdf5Codecs, ScaleOffsetAddsTheLeastValue) {
   EXPECT_NE(decoded("hdf5.scaleoffset", settings, stream).find("header has 21 bytes"), std::string::npos);
 }
 
+TEST(Hdf5Codecs, ScaleOffsetTurnsValuesOfAllBitsToo) {
+  bytes stream(21);
+  stream[0] = std::byte{16};  // bits
+  stream[4] = std::byte{8};
+  for (const int each : {1, 2, 3, 4}) stream.push_back(static_cast<std::byte>(each));
+  EXPECT_EQ(decoded("hdf5.scaleoffset", R"({"parameters":[2,0,2,0,2,1,0,0]})", stream), "1 2 3 4");
+  EXPECT_EQ(decoded("hdf5.scaleoffset", R"({"parameters":[2,0,2,0,2,1,1,0]})", stream), "2 1 4 3");
+}
+
 TEST(Hdf5Codecs, SmallIntegersGetTheirSignBack) {
   EXPECT_EQ(decoded("hdf5.bits", R"({"elementsize":2,"precision":5,"offset":3,"signed":true})", of({0xb8, 0, 0x78, 0})),
             "247 255 15 0");

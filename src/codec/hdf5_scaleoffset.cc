@@ -1,6 +1,7 @@
 // HDF5's filter scale-offset: differences from the least value, in as many bits as the largest needs.
 // Source: H5Z_FILTER_SCALEOFFSET in the HDF5 reference, and the parameters that its pipeline message holds.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -38,9 +39,14 @@ class scaleoffset_codec final : public decode_only_codec {
     if (least_bytes > 8) return damaged(fmt::format("a least value of {} bytes", least_bytes));
     const std::uint64_t least = load_little(encoded.subspan(5, least_bytes));
     encoded = encoded.subspan(kHeaderBytes);
-    if (bits == 8 * with_.bytes) {  // nothing was gained: the values themselves, in this order of bytes
+    if (bits ==
+        8 * with_.bytes) {  // nothing was gained: the values themselves, in the writing machine's order of bytes
       if (encoded.size() < room.size()) return damaged("it ends before its last value");
       if (!room.empty()) std::memcpy(room.data(), encoded.data(), room.size());
+      for (std::size_t at = 0; with_.big_endian && at < room.size(); at += with_.bytes) {
+        const auto value = room.subspan(at, with_.bytes);
+        std::reverse(value.begin(), value.end());
+      }
       return std::span<const std::byte>(room);
     }
     bit_stream stream(encoded);
