@@ -20,7 +20,7 @@ from penstock._hdf5_index import describe_dataset
 from penstock._hdf5_merge import Alike, merge, merge_alike
 from penstock._hdf5_types import StoredType
 from penstock._references import Described, Object
-from penstock._shard_files import JoinedReferences, describe_all, refuse_others
+from penstock._shard_files import JoinedReferences, complain, describe_all, refuse_others
 from penstock._shard_readers import join_arrays
 
 _WILD = "*?["
@@ -202,10 +202,30 @@ def _native(dtype: Any) -> Any:
     return [[name, _native(inner), *shape] for name, inner, *shape in dtype]
 
 
+# Attributes by which the same stored value means another: `hdf5_attributes.cc` has the same list.
+_MEANING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "units", "calendar")
+
+
+def _refuse_other_meanings(shards: list[_Shard]) -> None:
+    """Joined, all values are under the first dataset's attributes."""
+
+    def said(shard: _Shard, name: str) -> str:
+        value = (shard.described.typed_attributes or {}).get(name)
+        return "none" if value is None else repr(np.asarray(value).tolist())
+
+    for name in _MEANING:
+        first = said(shards[0], name)
+        others = [f"'{shard.name}' has {said(shard, name)}" for shard in shards if said(shard, name) != first]
+        if others:
+            what = f"{len(others)} of {len(shards)} datasets have another '{name}' than '{shards[0].name}' ({first})"
+            raise _make(InvalidArgumentError, complain(what, others))
+
+
 def _check(shards: list[_Shard], axis: int) -> bool:
     """Refuses datasets that do not go together. False where they do, but only one by one: text of variable length."""
     names = [shard.name for shard in shards]
     shapes = [tuple(shard.zarray["shape"]) for shard in shards]
     types = [_native(shard.zarray["dtype"]) for shard in shards]
     refuse_others(names, shapes, types, axis)
+    _refuse_other_meanings(shards)
     return not any(shard.zarray["dtype"] == "|O" for shard in shards)

@@ -286,6 +286,63 @@ def test_shards_that_differ_are_looked_at_one_by_one(tmp_path):
         ps.open_shards(tmp_path / "shard_*.h5", dataset="a/x")
 
 
+NAMES = {
+    "scale_factor": (0.1, np.float64(0.2)),
+    "add_offset": (np.float32(1), np.float32(2)),
+    "_FillValue": (np.float32(-1), np.float32(-2)),
+    "missing_value": (np.float32(np.nan), np.float32(1)),
+    "_Unsigned": ("true", "false"),
+    "units": ("hours since 1900-01-01", "hours since 1900-02-01"),
+    "calendar": (np.bytes_("noleap"), np.bytes_("julian")),
+}
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("name", list(NAMES))
+def test_shards_whose_values_mean_something_else_are_refused(tmp_path, libver, name):
+    """As ERA5 packs each file by itself: a scale of one file is not that of the next."""
+    wanted = shards(tmp_path, [5, 4, 7], libver=libver)
+    pattern, (one, other) = tmp_path / "shard_*.h5", NAMES[name]
+
+    def give(number: int, value: Any, more: int = 0) -> None:
+        with h5py.File(tmp_path / f"shard_{number}.h5", "a", libver=libver) as file:
+            file["a/x"].attrs[name] = value
+            for i in range(more):
+                file["a/x"].attrs[f"other{i}"] = i + number
+
+    for number in range(3):
+        give(number, one)
+    assert (ps.open_shards(pattern, dataset="a/x")[...] == np.concatenate(wanted)).all()
+    for more in (0, 9):  # so many that they may be kept in a heap
+        give(1, other, more)
+        with pytest.raises(
+            ps.InvalidArgumentError, match=rf"1 of 3 datasets have another '{name}'.*shard_1\.h5"
+        ) as caught:
+            ps.open_shards(pattern, dataset="a/x")
+        assert "shard_2" not in str(caught.value)
+    give(1, one, 9)
+    assert (ps.open_shards(pattern, dataset="a/x")[...] == np.concatenate(wanted)).all()
+    with h5py.File(tmp_path / "shard_1.h5", "a", libver=libver) as file:
+        del file["a/x"].attrs[name]
+    with pytest.raises(ps.InvalidArgumentError, match=rf"'{name}'.*shard_1\.h5.* has none"):
+        ps.open_shards(pattern, dataset="a/x")
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_shards_that_mean_the_same_are_looked_at_once(tmp_path, monkeypatch, libver):
+    wanted = shards(tmp_path, [5, 4, 7], libver=libver)
+    for number in range(3):
+        with h5py.File(tmp_path / f"shard_{number}.h5", "a", libver=libver) as file:
+            attributes = file["a/x"].attrs
+            for name, value in [("scale_factor", 0.5), ("units", np.bytes_("K"))][:: 1 if number else -1]:
+                attributes[name] = value
+    looks = []
+    real = _hdf5_shards._look
+    monkeypatch.setattr(_hdf5_shards, "_look", lambda *given: looks.append(given) or real(*given))
+    assert (ps.open_shards(tmp_path / "shard_*.h5", dataset="a/x")[...] == np.concatenate(wanted)).all()
+    assert len(looks) == 1
+
+
 def test_a_file_that_changes_vanishes_or_is_replaced_is_a_conflict(tmp_path):
     path, other = tmp_path / "x.h5", tmp_path / "other.h5"
     data = np.arange(100, dtype="i4")

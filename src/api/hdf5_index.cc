@@ -9,6 +9,7 @@
 #include "engine/blocking_read.h"
 #include "engine/context_state.h"
 #include "engine/index_io.h"
+#include "format/hdf5/hdf5_attributes.h"
 #include "format/hdf5/hdf5_dataset.h"
 #include "format/hdf5/hdf5_group.h"
 
@@ -68,7 +69,7 @@ constexpr std::size_t kBatch = 64;
 struct scanned {
   hdf5_shape shape;
   hdf5_layout layout;
-  std::vector<std::byte> meaning;  // messages that say what the bytes mean
+  std::vector<std::byte> meaning;  // messages that say what the bytes mean, and what their values do
   std::uint64_t start = 0;         // of contiguous data
   hdf5_chunks chunks;
 };
@@ -93,6 +94,8 @@ result<scanned> scan(const store& from, std::string_view key, std::string_view d
     if (found->shared) return error(errc::unsupported, "the dataset shares its type");
     out.meaning.insert(out.meaning.end(), found->body.begin(), found->body.end());
   }
+  PENSTOCK_ASSIGN(const std::vector<std::byte> of_values, hdf5_meaning_of_values(file, messages));
+  out.meaning.insert(out.meaning.end(), of_values.begin(), of_values.end());
   if (out.layout.what == hdf5_layout::kind::contiguous) {
     out.start = byte_range::kAll;
     if (!file.undefined(out.layout.address) && !checked_add(file.base(), out.layout.address, out.start))

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/checked.h"
+#include "format/hdf5/hdf5_attributes.h"
 #include "format/hdf5/hdf5_chunks.h"
 #include "format/hdf5/hdf5_dataset.h"
 #include "format/hdf5/hdf5_group.h"
@@ -36,6 +37,8 @@ result<> look(std::span<const std::byte> bytes, hdf5_checksums sums) {
   auto found = find_hdf5_object(file, "x");
   if (!found.ok() && !is_refusal(found.error())) __builtin_trap();
   PENSTOCK_ASSIGN(const auto header, read_hdf5_object(file, found.ok() ? *found : file.root()));
+  if (auto meaning = hdf5_meaning_of_values(file, header); !meaning.ok() && !is_refusal(meaning.error()))
+    __builtin_trap();
   PENSTOCK_ASSIGN(const hdf5_shape shape, parse_hdf5_shape(file, header));
   PENSTOCK_ASSIGN(const hdf5_layout layout, parse_hdf5_layout(file, header));
   if (layout.what != hdf5_layout::kind::chunked) return {};
