@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -47,6 +47,7 @@ class Source:
     context: Context
     storage_options: Mapping[str, Any] | None
     uri: str
+    _dimensions: tuple[Any, dict[str, tuple[str, ...]]] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, target: Any, context: Context, storage_options: Mapping[str, Any] | None) -> Source:
@@ -132,6 +133,20 @@ class Source:
             text = "links into other HDF5 files are followed only in files that are opened by a path"
             raise _make(UnsupportedError, text)
         return Source.of(os.path.abspath(name), self.context, None)
+
+    def dimension_names(self, path: str) -> tuple[str, ...] | None:
+        """Of the dataset at `path`: numbers of dimensions without a name depend on all that the file holds."""
+        from penstock._hdf5_dimensions import all_dimension_names
+
+        now = self.stamp()
+        if self._dimensions is None or self._dimensions[0] != now:
+            with self.opened() as file:
+
+                def check(group: Any) -> None:
+                    _check_links(self.holder(file, group).file_object(), group)
+
+                self._dimensions = now, all_dimension_names(file, check)
+        return self._dimensions[1].get(path)
 
     def stamp(self) -> tuple[int, ...] | None:
         """What changes whenever a local file does."""
@@ -248,6 +263,13 @@ class Hdf5Group(Group):
         if not isinstance(path, str):
             raise TypeError(f"a group's children have names, not {type(path).__name__}")
         return open_node(self._source, f"{self._path}/{path.strip('/')}")
+
+    def dimension_names(self, name: str) -> tuple[str, ...]:
+        """A name for each dimension of a direct child: where the file has none, the one that netCDF would give it."""
+        made = self._source.dimension_names(f"{self._path}/{name}".strip("/"))
+        if made is None:
+            raise _make(NotFoundError, f"the group has no dataset '{name}'", f"in '{self.uri}'")
+        return made
 
     def __repr__(self) -> str:
         return f"<penstock.Group {self.uri!r}>"

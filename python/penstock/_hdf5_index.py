@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from penstock import _core
 from penstock._errors import CorruptDataError, UnsupportedError, _make
+from penstock._hdf5_dimensions import dimension_names
 from penstock._hdf5_filters import codec_of
 from penstock._hdf5_types import StoredType, attributes_json, attributes_of, fill_json, stored_type
 from penstock._hdf5_virtual import describe_external, describe_virtual
@@ -338,40 +339,3 @@ def _leaves_edges_raw(
         if len(np.unique(raw.reshape(-1, item), axis=0)) > 1:
             return True  # not all elements alike: a filter would have changed these bytes
     return False
-
-
-def dimension_names(dataset: Any) -> list[str | None] | None:
-    """Names of the dimensions, from the scales attached to them; of a scale itself, its own."""
-    rank = len(dataset.shape)
-    if not rank:
-        return None
-    names: list[str | None] = [None] * rank
-    try:
-        for d in range(rank):
-            scales = dataset.dims[d]
-            if len(scales):
-                names[d] = scales[0].name.rpartition("/")[2]
-        if dataset.is_scale:
-            if rank == 1:
-                names[0] = dataset.name.rpartition("/")[2]
-            elif "_Netcdf4Coordinates" in dataset.attrs:
-                by_number = _netcdf_dimensions(dataset)
-                names = [by_number.get(int(number)) for number in dataset.attrs["_Netcdf4Coordinates"]]
-    except (KeyError, OSError, RuntimeError, ValueError):
-        return names  # a scale that is gone names nothing
-    return names
-
-
-def _netcdf_dimensions(dataset: Any) -> dict[int, str]:
-    """Dimensions by netCDF's number for them, of the groups from the dataset's up to the root."""
-    import h5py
-
-    out: dict[int, str] = {}
-    group = dataset.parent
-    while True:
-        for name in group:
-            if group.get(name, getclass=True) is h5py.Dataset and "_Netcdf4Dimid" in group[name].attrs:
-                out.setdefault(int(group[name].attrs["_Netcdf4Dimid"]), name)
-        if group.name == "/":
-            return out
-        group = group.parent

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import pickle
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import penstock as ps
 import pytest
 
 xarray = pytest.importorskip("xarray")
-pytest.importorskip("h5py")
+h5py = pytest.importorskip("h5py")
 if importlib.util.find_spec("netCDF4") is None:
     pytest.skip("netCDF4 is not installed", allow_module_level=True)
 
@@ -73,3 +76,63 @@ def test_variables_are_decoded_as_by_xarrays_own_engine(written: tuple[Path, lis
     assert [str(each) for each in found["lines"].values] == [str(each) for each in wanted["lines"].values]
     assert found.attrs == wanted.attrs
     assert found["t2m"].isel(time=slice(1, 4, 2)).shape == (2, 7)
+
+
+PHONY = """
+import json, sys
+import netCDF4
+
+def show(group, path):
+    out = {path + name: list(variable.dimensions) for name, variable in group.variables.items()}
+    for name, below in group.groups.items():
+        out.update(show(below, f"{path}{name}/"))
+    return out
+
+print(json.dumps(show(netCDF4.Dataset(sys.argv[1]), "/")))
+"""
+
+
+@pytest.mark.parametrize("track_order", [False, True])
+def test_dimensions_without_names_are_numbered_as_netcdf_does(tmp_path: Path, track_order: bool) -> None:
+    """Plain HDF5, as h5py writes it: no dimension scales, or of some datasets."""
+    path = tmp_path / "x.h5"
+    rng = np.random.default_rng(0)
+    with h5py.File(path, "w", track_order=track_order) as file:
+        file["z"] = rng.normal(size=(3, 4))
+        file["square"] = np.zeros((5, 5, 5), "i2")
+        file["b"] = np.arange(4)
+        file["scalar"] = 7.0
+        file["texts"] = np.array([b"a", b"b", b"c"])
+        file["pairs"] = np.zeros(14, ("f4", (2,)))
+        file.create_dataset("grows", (3, 4), "f4", maxshape=(None, 4))
+        file.create_dataset("both", (6, 6), "f4", maxshape=(None, None))
+        file["t"] = np.arange(3.0)
+        file["t"].make_scale("t")
+        file["named"] = np.zeros(3)
+        file["named"].dims[0].attach_scale(file["t"])
+        below = file.create_group("g", track_order=track_order)
+        below["x"] = rng.normal(size=(4, 3))
+        below.create_group("deeper")["y"] = np.zeros((4, 8))
+        file.create_group("a")["x"] = np.zeros((4, 3))
+    said = subprocess.run([sys.executable, "-c", PHONY, path], check=True, timeout=120, capture_output=True)
+    wanted = json.loads(said.stdout)
+    found = xarray.open_datatree(path, engine="penstock")
+    names = {
+        f"{group.path.rstrip('/')}/{name}": list(v.dims)
+        for group in found.subtree
+        for name, v in group.variables.items()
+    }
+    assert {name: dims for name, dims in names.items() if name in wanted} == wanted
+    with h5py.File(path) as file:
+        for group in (None, "g"):
+            opened = xarray.open_dataset(path, engine="penstock", group=group)
+            inner = file[group or "/"]
+            for name in ("z", "square", "b") if group is None else ("x",):
+                assert (opened[name].values == inner[name][()]).all()
+    with h5py.File(path, "a") as file:
+        file["partly"] = np.zeros((3, 9))
+        file["partly"].dims[0].attach_scale(file["t"])
+        file["g/around"] = h5py.SoftLink("/")
+    dims = ps.open(path).dimension_names("partly")  # type: ignore[union-attr]
+    assert dims[0] == "t"
+    assert dims[1].startswith("phony_dim_")

@@ -21,6 +21,7 @@ from xarray.core import indexing
 from penstock._array import Array
 from penstock._errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError, _make
 from penstock._group import Group
+from penstock._hdf5 import Hdf5Group
 from penstock._place import place_of
 from penstock._references import ReferencedArray
 from penstock.xarray._encoding import codecs_of
@@ -99,6 +100,8 @@ class ZarrGroup(AbstractDataStore):
         attributes = array.attrs.asdict() if typed is None else typed
         if array.format in ("zarr3", "hdf5"):
             names: Any = array.dimension_names or ()
+            if isinstance(self._group, Hdf5Group) and (None in names or len(names) != len(array.shape)):
+                names = self._group.dimension_names(name)
             if None in names:
                 names = ()
         else:

@@ -1,0 +1,112 @@
+"""Names of the dimensions of HDF5 datasets: those of the scales attached to them, and netCDF's numbers for others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+def dimension_names(dataset: Any) -> list[str | None] | None:
+    """Names of the dimensions, from the scales attached to them; of a scale itself, its own."""
+    rank = len(dataset.shape)
+    if not rank:
+        return None
+    names: list[str | None] = [None] * rank
+    try:
+        for d in range(rank):
+            scales = dataset.dims[d]
+            if len(scales):
+                names[d] = scales[0].name.rpartition("/")[2]
+        if dataset.is_scale:
+            if rank == 1:
+                names[0] = dataset.name.rpartition("/")[2]
+            elif "_Netcdf4Coordinates" in dataset.attrs:
+                by_number = _netcdf_dimensions(dataset)
+                names = [by_number.get(int(number)) for number in dataset.attrs["_Netcdf4Coordinates"]]
+    except (KeyError, OSError, RuntimeError, ValueError):
+        return names  # a scale that is gone names nothing
+    return names
+
+
+def _netcdf_dimensions(dataset: Any) -> dict[int, str]:
+    """Dimensions by netCDF's number for them, of the groups from the dataset's up to the root."""
+    import h5py
+
+    out: dict[int, str] = {}
+    group = dataset.parent
+    while True:
+        for name in group:
+            if group.get(name, getclass=True) is h5py.Dataset and "_Netcdf4Dimid" in group[name].attrs:
+                out.setdefault(int(group[name].attrs["_Netcdf4Dimid"]), name)
+        if group.name == "/":
+            return out
+        group = group.parent
+
+
+def all_dimension_names(file: Any, check: Callable[[Any], None]) -> dict[str, tuple[str, ...]]:
+    """A name for each dimension of each dataset of a file, by the datasets' paths.
+
+    Those without a scale are numbered as netCDF numbers them (`phony_dim_3`): dimensions of one group of one length
+    are one, but not twice in a dataset; of subgroups before those of their group, and after all that have names.
+    `check` refuses damaged groups.
+    """
+    names = {path: _names_and_lengths(dataset) for path, dataset in _datasets(file, "", set(), check)}
+    scales = {path: lengths[0] for path, (_, lengths, is_scale) in names.items() if is_scale and lengths}
+    number = len(scales)
+    of_groups: dict[str, list[tuple[str, _Length]]] = {}
+    for path, length in scales.items():
+        of_groups.setdefault(path.rpartition("/")[0], []).append((path.rpartition("/")[2], length))
+    out = {}
+    for path, (given, lengths, _) in names.items():
+        known = of_groups.setdefault(path.rpartition("/")[0], [])
+        made = list(given)
+        for d, length in enumerate(lengths):
+            if made[d] is not None:
+                continue
+            alike = (name for name, its in known if its == length and name not in made)
+            made[d] = next(alike, None)
+            if made[d] is None:
+                made[d] = f"phony_dim_{number}"
+                known.append((f"phony_dim_{number}", length))
+                number += 1
+        out[path] = tuple(str(name) for name in made)
+    return out
+
+
+_Length = tuple[int, bool]  # and whether it may grow
+
+
+def _datasets(
+    group: Any, path: str, seen: set[tuple[int, int]], check: Callable[[Any], None]
+) -> Iterator[tuple[str, Any]]:
+    """The datasets below a group with their paths: of its subgroups, then its own."""
+    import h5py
+    from h5py import h5o
+
+    info = h5o.get_info(group.id)
+    if (info.fileno, info.addr) in seen:
+        return
+    check(group)
+    seen.add((info.fileno, info.addr))
+    own = []
+    for name in group:
+        try:
+            found = group.get(name)
+        except (KeyError, OSError, RuntimeError):
+            continue
+        if isinstance(found, h5py.Group):
+            yield from _datasets(found, f"{path}{name}/", seen, check)
+        elif isinstance(found, h5py.Dataset) and found.shape is not None:
+            own.append((f"{path}{name}", found))
+    yield from own
+
+
+def _names_and_lengths(dataset: Any) -> tuple[list[str | None], list[_Length], bool]:
+    lengths = [(n, most is None) for n, most in zip(dataset.shape, dataset.maxshape, strict=True)]
+    names = dimension_names(dataset) or [None] * len(lengths)
+    try:
+        inner = dataset.dtype.shape
+    except TypeError:  # a type that NumPy has not
+        inner = ()
+    lengths += [(n, False) for n in inner]
+    return [*names, *(None for _ in inner)], lengths, bool(dataset.is_scale)
