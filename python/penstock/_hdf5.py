@@ -295,6 +295,8 @@ def _open_group(source: Source, found: Any, path: str, uri: str) -> Hdf5Group:
 def _is_shown(group: Any, name: str) -> bool:
     """Not a type, not a link to nothing, and not netCDF's stand-in for a dimension without a variable."""
     h5py = import_h5py()
+    from penstock._hdf5_types import attribute
+
     try:
         kind = group.get(name, getclass=True)
     except (KeyError, OSError, RuntimeError):
@@ -304,7 +306,8 @@ def _is_shown(group: Any, name: str) -> bool:
     if issubclass(kind, h5py.Group):
         return True
     try:
-        label = group[name].attrs.get("NAME", b"")
+        found = group[name]
+        label = attribute(found, "NAME") if "NAME" in found.attrs else b""
     except (KeyError, OSError, RuntimeError, TypeError):
         return True
     label = label.encode() if isinstance(label, str) else label

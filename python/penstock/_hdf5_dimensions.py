@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from penstock._hdf5_types import attribute
+
 
 def dimension_names(dataset: Any) -> list[str | None] | None:
     """Names of the dimensions, from the scales attached to them; of a scale itself, its own."""
@@ -22,7 +24,7 @@ def dimension_names(dataset: Any) -> list[str | None] | None:
                 names[0] = dataset.name.rpartition("/")[2]
             elif "_Netcdf4Coordinates" in dataset.attrs:
                 by_number = _netcdf_dimensions(dataset)
-                names = [by_number.get(int(number)) for number in dataset.attrs["_Netcdf4Coordinates"]]
+                names = [by_number.get(int(number)) for number in attribute(dataset, "_Netcdf4Coordinates")]
     except (KeyError, OSError, RuntimeError, ValueError):
         return names  # a scale that is gone names nothing
     return names
@@ -37,7 +39,7 @@ def _netcdf_dimensions(dataset: Any) -> dict[int, str]:
     while True:
         for name in group:
             if group.get(name, getclass=True) is h5py.Dataset and "_Netcdf4Dimid" in group[name].attrs:
-                out.setdefault(int(group[name].attrs["_Netcdf4Dimid"]), name)
+                out.setdefault(int(attribute(group[name], "_Netcdf4Dimid")), name)
         if group.name == "/":
             return out
         group = group.parent

@@ -223,6 +223,25 @@ def _float_json(value: float) -> Any:
     return value
 
 
+def attribute(node: Any, name: str) -> Any:
+    """An attribute's value. h5py's conversion of lists of region references takes what it did not write for an object,
+    and ends the process: they are refused."""
+    if _has_lists_of_regions(node.attrs.get_id(name).get_type(), False):
+        raise _make(UnsupportedError, "lists of region references are not readable")
+    return node.attrs[name]
+
+
+def _has_lists_of_regions(tid: Any, in_list: bool) -> bool:
+    from h5py import h5t
+
+    kind = tid.get_class()
+    if kind == h5t.COMPOUND:
+        return any(_has_lists_of_regions(tid.get_member_type(i), in_list) for i in range(tid.get_nmembers()))
+    if kind == h5t.REFERENCE:
+        return in_list and not tid.equal(h5t.STD_REF_OBJ)
+    return kind in (h5t.ARRAY, h5t.VLEN) and _has_lists_of_regions(tid.get_super(), in_list or kind == h5t.VLEN)
+
+
 def attributes_of(node: Any) -> dict[str, Any]:
     """The attributes as the file types them, without those that netCDF and dimension scales keep for themselves."""
     import h5py
@@ -232,7 +251,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
         if name in HIDDEN:
             continue
         try:
-            value = node.attrs[name]
+            value = attribute(node, name)
         except Exception as error:  # a type that h5py does not know: the array is still readable
             out[name] = f"<not readable: {error}>"
             continue
