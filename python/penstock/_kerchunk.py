@@ -6,7 +6,9 @@ import base64
 import itertools
 import json
 import os
+import posixpath
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -15,22 +17,64 @@ import numpy as np
 from penstock import _core
 from penstock._array import Array
 from penstock._context import Context
-from penstock._errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError, _make
+from penstock._errors import CorruptDataError, Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
 from penstock._group import Group
+from penstock._place import place_of
 from penstock._references import UNPICKLABLE, Described, Object, open_described, pack_table
+from penstock._shard_names import local_path
 from penstock._stores import remote_store
 
 _DOCUMENTS = (".zarray", ".zattrs", ".zgroup", ".zmetadata", "zarr.json")
 Reference = tuple[str | bytes, int, int]  # a URL or the bytes themselves, offset, length (0: all)
 
 
+# Schemes of fsspec that lead to files of this machine.
+_LOCAL = frozenset({"file", "local", "asynclocal", "dir", "git", "zip", "tar", "archive", "libarchive"})
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where references stand, and with that what they mean by names without a scheme."""
+
+    base: str  # the folder of the references: a path of this machine or a URL
+    target_options: Mapping[str, Any] | None = None  # by which they were opened
+    remote_options: Mapping[str, Any] | None = None  # by which what they name is opened
+    protocol: str | None = None  # of names without a scheme, as fsspec's `remote_protocol`
+
+    @property
+    def is_remote(self) -> bool:
+        return "://" in self.base
+
+    def url_of(self, name: str) -> str:
+        """`name` with its place: a URL, or a whole path of this machine, which only its own references name."""
+        if "://" in name:
+            if self.is_remote and name.partition("://")[0].rpartition("::")[2] in _LOCAL:
+                raise self._refuse(name)
+            return name
+        if self.protocol is not None:
+            return os.path.abspath(name) if self.protocol in ("file", "local") else f"{self.protocol}://{name}"
+        if not self.is_remote:
+            return os.path.join(self.base, name)
+        if name.startswith("/"):
+            raise self._refuse(name)
+        scheme, _, folder = self.base.partition("://")
+        return f"{scheme}://{posixpath.normpath(posixpath.join(folder, name))}"
+
+    def options_of(self, url: str) -> Mapping[str, Any] | None:
+        """Those of the references themselves serve what lies beside them; nobody else is shown them."""
+        beside = url.split("/", 3)[:3] == self.base.split("/", 3)[:3]
+        return self.target_options if self.remote_options is None and beside else self.remote_options
+
+    def _refuse(self, name: str) -> Error:
+        text = f"the references at '{self.base}' name '{name}', a file of this machine: only remote_protocol='file' may"
+        return _make(UnsupportedError, text)
+
+
 class ReferenceSet:
     """Metadata documents by key, and for each array a way to its chunks' references."""
 
-    def __init__(self, documents: dict[str, bytes], base: str, storage_options: Mapping[str, Any] | None) -> None:
-        self.documents = documents
-        self.base = base  # the folder that relative paths stand in
-        self.storage_options = storage_options
+    def __init__(self, documents: dict[str, bytes], where: Where) -> None:
+        self.documents, self.where = documents, where
         self._stores: dict[str, _core.Store] = {}
 
     def chunks(self, path: str, grid: tuple[int, ...], keys: _Keys) -> Iterator[tuple[int, Reference]]:
@@ -41,17 +85,18 @@ class ReferenceSet:
         """The object that a reference's URL (or inline bytes) is."""
         if isinstance(source, bytes):
             return Object(f"inline/{number}", data=source)
+        source = self.where.url_of(source)
         scheme, separator, rest = source.partition("://")
         if separator and scheme != "file":
             folder, _, name = source.rpartition("/")
             store = self._stores.get(folder)
             if store is None:
-                made = remote_store(folder, self.storage_options)
-                assert made is not None
+                made = remote_store(folder, self.where.options_of(source))
+                if made is None:
+                    raise _make(UnsupportedError, f"references to '{source}' are not readable")
                 store = self._stores[folder] = made
             return Object(source, store, name)
-        path = unquote(rest) if separator else source
-        path = os.path.normpath(os.path.join(self.base, path))
+        path = os.path.normpath(unquote(rest) if separator else source)
         folder, name = os.path.split(path)
         store = self._stores.setdefault(folder, _core.file_store(os.fsencode(folder)))
         return Object(source, store, name, path=path)
@@ -96,7 +141,7 @@ class _Keys:
 class JsonReferences(ReferenceSet):
     """All references in one JSON document."""
 
-    def __init__(self, refs: Mapping[str, Any], base: str, storage_options: Mapping[str, Any] | None) -> None:
+    def __init__(self, refs: Mapping[str, Any], where: Where) -> None:
         documents: dict[str, bytes] = {}
         self._chunks: dict[str, list[tuple[str, Any]]] = {}
         for key, value in refs.items():
@@ -104,7 +149,7 @@ class JsonReferences(ReferenceSet):
                 documents[key] = _inline(value, key)
                 continue
             self._chunks.setdefault(key.partition("/")[0], []).append((key, value))
-        super().__init__(documents, base, storage_options)
+        super().__init__(documents, where)
 
     def chunks(self, path: str, grid: tuple[int, ...], keys: _Keys) -> Iterator[tuple[int, Reference]]:
         start = f"{path}/" if path else ""
@@ -122,27 +167,33 @@ class JsonReferences(ReferenceSet):
 class ParquetReferences(ReferenceSet):
     """References in Parquet files: of each array, rows in the order of its chunks, so many a file."""
 
-    def __init__(self, folder: str, storage_options: Mapping[str, Any] | None) -> None:
-        with open(os.path.join(folder, ".zmetadata"), "rb") as stream:
-            content = json.loads(stream.read())
+    def __init__(self, where: Where) -> None:
+        self._store, self._inner = place_of(where.base, "", where.target_options)
+        text = self._get(".zmetadata")
+        if text is None:
+            raise _make(NotFoundError, f"there are no references at '{where.base}'")
+        content = json.loads(text)
         documents = {key: json.dumps(value).encode() for key, value in content["metadata"].items()}
-        self.folder = os.path.abspath(folder)
         self.record_size = int(content["record_size"])
         if self.record_size < 1:
             raise _make(CorruptDataError, f"references have a 'record_size' of {self.record_size}")
-        super().__init__(documents, os.path.abspath(folder), storage_options)
+        super().__init__(documents, where)
+
+    def _get(self, name: str) -> bytes | None:
+        return self._store.get("/".join(part for part in (os.fsdecode(self._inner), name) if part))
 
     def chunks(self, path: str, grid: tuple[int, ...], keys: _Keys) -> Iterator[tuple[int, Reference]]:
         try:
+            import pyarrow as pa
             import pyarrow.parquet as pq
         except ImportError as error:
             raise _make(UnsupportedError, "references in Parquet need the Python package pyarrow") from error
         cells = int(np.prod(grid, dtype=np.int64))
         for record in range(-(-cells // self.record_size)):
-            file = os.path.join(self.folder, path, f"refs.{record}.parq")
-            if not os.path.exists(file):
+            saved = self._get(posixpath.join(path, f"refs.{record}.parq"))
+            if saved is None:
                 continue  # no chunk of this record was written
-            table = pq.read_table(file)
+            table = pq.read_table(pa.BufferReader(saved))
             columns = {name: table.column(name).to_pylist() for name in table.column_names}
             paths = columns.get("path", [None] * table.num_rows)
             raws = columns.get("raw", [None] * table.num_rows)
@@ -156,9 +207,8 @@ class ParquetReferences(ReferenceSet):
                     yield cell, (raw if isinstance(raw, bytes) else raw.encode(), 0, 0)
                 elif name:
                     # Relative paths are relative to the file that names them.
-                    plain = "://" not in name and not os.path.isabs(name)
-                    url = os.path.join(self.folder, path, name) if plain else str(name)
-                    yield cell, (url, int(offset or 0), int(size or 0))
+                    plain = "://" not in name and not os.path.isabs(name) and self.where.protocol is None
+                    yield cell, (posixpath.join(path, name) if plain else str(name), int(offset or 0), int(size or 0))
 
 
 def _strides(grid: tuple[int, ...]) -> list[int]:
@@ -195,21 +245,25 @@ def _reference(value: Any, key: str) -> Reference:
 
 
 def load(
-    target: str, storage_options: Mapping[str, Any] | None, remote_options: Mapping[str, Any] | None = None
+    target: str,
+    storage_options: Mapping[str, Any] | None,
+    remote_options: Mapping[str, Any] | None = None,
+    protocol: str | None = None,
 ) -> ReferenceSet:
-    """The references in a file or folder."""
-    if os.path.isdir(target):
-        return ParquetReferences(target, remote_options)
-    if "://" in target and not target.startswith("file:"):
-        import fsspec
-
-        with fsspec.open(target, "rb", **dict(storage_options or {})) as stream:
-            text = stream.read()
-        base = ""
+    """The references in a file or folder, also at a URL."""
+    target = local_path(target)
+    remote = "://" in target
+    if not remote and os.path.isdir(target):
+        return ParquetReferences(Where(os.path.abspath(target), None, remote_options, protocol))
+    if remote:
+        folder, name = _parted(target)
+        text = _remote_text(target, folder, name, storage_options)
+        if text is None:
+            return ParquetReferences(Where(target.rstrip("/"), storage_options, remote_options, protocol))
     else:
         with open(target, "rb") as stream:
             text = stream.read()
-        base = os.path.dirname(os.path.abspath(target))
+        folder = os.path.dirname(os.path.abspath(target))
     try:
         document = json.loads(text)
     except ValueError as error:
@@ -218,7 +272,33 @@ def load(
         raise _make(CorruptDataError, f"'{target}' is no JSON object")
     from penstock._kerchunk_templates import expand
 
-    return JsonReferences(expand(document), base, remote_options)
+    return JsonReferences(expand(document), Where(folder, storage_options, remote_options, protocol))
+
+
+def _parted(url: str) -> tuple[str, str]:
+    """The folder of a URL, and the name in it."""
+    scheme, _, rest = url.rstrip("/").partition("://")
+    folder, _, name = rest.partition("?")[0].rpartition("/")
+    return f"{scheme}://{folder}", name
+
+
+def _remote_text(url: str, folder: str, name: str, storage_options: Mapping[str, Any] | None) -> bytes | None:
+    """The bytes of an object, or None where there is none."""
+    if "?" in url or "::" in url or "%" in url:  # which fsspec understands
+        import fsspec
+
+        with fsspec.open(url, "rb", **dict(storage_options or {})) as stream:
+            made: bytes = stream.read()
+            return made
+    store, inner = place_of(folder, "", storage_options)
+    return store.get("/".join(part for part in (os.fsdecode(inner), name) if part))
+
+
+def is_folder_of_references(url: str, storage_options: Mapping[str, Any] | None) -> bool:
+    """Whether references saved as Parquet are at a URL."""
+    store, inner = place_of(url.rstrip("/"), "", storage_options)
+    text = store.get("/".join(part for part in (os.fsdecode(inner), ".zmetadata") if part))
+    return text is not None and b'"record_size"' in text
 
 
 def open_target(
@@ -232,22 +312,21 @@ def open_target(
     if missing not in ("error", "fill"):
         raise _make(InvalidArgumentError, f"missing must be 'error' or 'fill', it is {missing!r}")
     options = dict(storage_options or {})
-    remote = options.pop("remote_options", None)
+    remote, protocol = options.pop("remote_options", None), options.pop("remote_protocol", None)
     if target.startswith("reference://"):
         inner = target[len("reference://") :].strip("/")
         path = "/".join(part for part in (inner, path) if part)
         fo = options.pop("fo", None)
         if fo is None:
             raise _make(InvalidArgumentError, "reference:// needs storage_options={'fo': file or dict}")
-        options.pop("remote_protocol", None)
         if isinstance(fo, Mapping):
             from penstock._kerchunk_templates import expand
 
-            refs: Any = JsonReferences(expand(dict(fo)), os.getcwd(), remote)
+            refs: Any = JsonReferences(expand(dict(fo)), Where(os.getcwd(), None, remote, protocol))
             return Opened(refs, "reference:", context, missing, (UNPICKLABLE,)).node(path)
         target = fo
         options = dict(options.pop("target_options", None) or {})
-    loaded = load(target, options, remote)
+    loaded = load(target, options, remote, protocol)
     uri = target if "://" in target else f"file://{os.path.abspath(target)}"
     return Opened(loaded, uri, context, missing, (target, storage_options)).node(path)
 

@@ -99,6 +99,8 @@ def open_file(
             remote = "://" in name and name.rpartition(".")[2].lower() in ("h5", "hdf5", "nc", "nc4", "he5")
             if remote and not name.startswith("file:"):
                 return _open("penstock._hdf5", target, path, context, storage_options, options)
+            if "://" in name and not name.startswith("file:") and _is_remote_references(name, storage_options):
+                return _open("penstock._kerchunk", target, path, context, storage_options, options)
             folder = os.fspath(target) if isinstance(target, str | os.PathLike) else ""
             if isinstance(folder, str) and _holds_references(folder):
                 return _open("penstock._kerchunk", folder, path, context, storage_options, options)
@@ -132,6 +134,21 @@ def _holds_references(folder: str) -> bool:
         return False
     with open(path, "rb") as stream:
         return b'"record_size"' in stream.read()
+
+
+def _is_remote_references(url: str, storage_options: Mapping[str, Any] | None) -> bool:
+    """JSON by its name; a folder of Parquet by what it holds."""
+    suffix = url.partition("?")[0].rpartition(".")[2].lower()
+    if suffix in ("parq", "parquet"):
+        from penstock._kerchunk import is_folder_of_references
+
+        return is_folder_of_references(url, _of_references(storage_options))
+    return suffix == "json"
+
+
+def _of_references(storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Those that open the references themselves."""
+    return {k: v for k, v in (storage_options or {}).items() if k not in ("remote_options", "remote_protocol")}
 
 
 def kind_of(path: str) -> str | None:

@@ -270,6 +270,87 @@ def test_parquet_references(files):
     assert np.array_equal(pickle.loads(pickle.dumps(array))[...], data)
 
 
+@pytest.fixture
+def memory(files):
+    """The same files in fsspec's memory, below memory://refs."""
+    fsspec = pytest.importorskip("fsspec")
+    folder, data, refs = files
+    there = fsspec.filesystem("memory")
+    for path in folder.rglob("*.bin"):
+        there.pipe(f"/refs/{path.relative_to(folder)}", path.read_bytes())
+        path.write_bytes(b"another")
+    there.pipe("/refs/r.json", json.dumps(refs).encode())
+    yield there, folder, data, refs
+    there.rm("/refs", recursive=True)
+
+
+def test_references_elsewhere_are_relative_to_where_they_are(memory, monkeypatch):
+    there, folder, data, refs = memory
+    monkeypatch.chdir(folder)  # which has files of the same names
+    group = ps.open("memory://refs/r.json")
+    assert group.format == "reference"
+    assert np.array_equal(group["x"][...], data)
+    assert np.array_equal(pickle.loads(pickle.dumps(group["x"]))[...], data)
+    assert np.array_equal(ps.open("reference://x", storage_options={"fo": "memory://refs/r.json"})[...], data)
+    there.pipe(
+        "/refs/below/r.json",
+        json.dumps({**refs, "x/0.0": ["../one.bin", 4, 24], "x/0.1": ["memory://refs/sub/two.bin"]}).encode(),
+    )
+    assert np.array_equal(ps.open("memory://refs/below/r.json", "x")[...], data)
+    with pytest.raises(ps.NotFoundError):
+        ps.open("memory://refs/nothing.json")
+
+
+@pytest.mark.parametrize(
+    "name", ["{}/one.bin", "file://{}/one.bin", "local://{}/one.bin", "simplecache::file://{}/one.bin"]
+)
+def test_references_elsewhere_name_no_files_of_this_machine(memory, name):
+    there, folder, data, refs = memory
+    (folder / "one.bin").write_bytes(b"head" + data[:2, :3].tobytes())
+    there.pipe("/refs/r.json", json.dumps({**refs, "x/0.0": [name.format(folder), 4, 24]}).encode())
+    with pytest.raises(ps.UnsupportedError, match=r"one\.bin'.*a file of this machine"):
+        ps.open("memory://refs/r.json", "x")
+    if name.startswith("{}"):
+        there.pipe(
+            "/refs/r.json",
+            json.dumps(
+                {**refs, "x/0.0": [name.format(folder), 4, 24], "x/0.1": ["memory://refs/sub/two.bin"]}
+            ).encode(),
+        )
+        allowed = ps.open("memory://refs/r.json", "x", storage_options={"remote_protocol": "file"})
+        assert np.array_equal(allowed[...], data)
+
+
+def test_names_without_a_scheme_are_of_the_remote_protocol(memory):
+    _there, folder, data, refs = memory
+    path = save(folder, {**refs, "x/0.0": ["refs/one.bin", 4, 24], "x/0.1": ["/refs/sub/two.bin"]})
+    array = ps.open(path, "x", storage_options={"remote_protocol": "memory"})
+    assert np.array_equal(array[...], data)
+    assert np.array_equal(pickle.loads(pickle.dumps(array))[...], data)
+    options = {"fo": str(path), "remote_protocol": "memory"}
+    assert np.array_equal(ps.open("reference://x", storage_options=options)[...], data)
+
+
+def test_parquet_references_elsewhere(memory):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    there, _folder, data, refs = memory
+    metadata = {".zgroup": json.loads(ZGROUP), "x/.zarray": json.loads(refs["x/.zarray"])}
+    there.pipe("/refs/r.parq/.zmetadata", json.dumps({"metadata": metadata, "record_size": 2}).encode())
+    first = {"path": ["../../one.bin", "memory://refs/sub/two.bin"], "offset": [4, 0], "size": [24, 0]}
+    raw = pa.array([base64.b64decode(refs["x/1.0"][7:]), None], pa.binary())
+    for record, table in enumerate(
+        [pa.table(first), pa.table({"path": [None, None], "offset": [0, 0], "size": [0, 0], "raw": raw})]
+    ):
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink)
+        there.pipe(f"/refs/r.parq/x/refs.{record}.parq", sink.getvalue().to_pybytes())
+    array = ps.open("memory://refs/r.parq", "x")
+    assert np.array_equal(array[...], data)
+    assert np.array_equal(pickle.loads(pickle.dumps(array))[...], data)
+
+
 def test_what_kerchunk_makes_of_an_hdf5_file(tmp_path):
     h5py = pytest.importorskip("h5py")
     hdf = pytest.importorskip("kerchunk.hdf")
