@@ -21,7 +21,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, MutableMapping
 from typing import Any, Literal
 
-from penstock._errors import ReadOnlyError, UnsupportedError, _make
+from penstock._errors import ConflictError, ReadOnlyError, UnsupportedError, _make
 
 Request = tuple[str, int, int | None, bool, str | None]
 Stored = str | None | Literal[False]
@@ -402,6 +402,51 @@ class FsspecAdapter(AsyncAdapter):
     def remove(self, key: str) -> None:
         with contextlib.suppress(*_ABSENT):
             self.fs.rm_file(self.path(key))
+
+
+def stamp_of(info: Mapping[str, Any]) -> str:
+    """The size of an fsspec file, and what it has to tell versions by."""
+    names = ("ETag", "etag", "e_tag", "generation", "mtime", "LastModified", "last_modified", "updated", "created")
+    tags = [f"{name}={info[name]}" for name in names if info.get(name) is not None]
+    return " ".join([f"size={info.get('size')}", *tags[:1]])
+
+
+class PinnedFsspecAdapter(FsspecAdapter):
+    """One file of an fsspec file system as it was: what is read once it is another is a `ConflictError`.
+
+    It is asked for its stamp after each range: bytes that came before it are of the same file.
+    """
+
+    writable = False
+
+    def __init__(self, fs: Any, path: str, stamp: str) -> None:
+        root, _, self._name = path.rpartition("/")
+        super().__init__(fs, root)
+        self._stamp = stamp
+
+    async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        value = await super().get(key, offset, length, from_end, expected)
+        self.fs.invalidate_cache(self.path(key))
+        try:
+            return self._checked(value, await self.fs._info(self.path(key)))
+        except _ABSENT:
+            return self._checked(value, None)
+
+    def fetch(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        value = super().fetch(key, offset, length, from_end, expected)
+        self.fs.invalidate_cache(self.path(key))
+        try:
+            return self._checked(value, self.fs.info(self.path(key)))
+        except _ABSENT:
+            return self._checked(value, None)
+
+    def _checked(self, value: Any, info: Mapping[str, Any] | None) -> Any:
+        if info is not None and stamp_of(info) == self._stamp:
+            return value
+        how = "is gone" if info is None else "has changed"
+        raise _make(
+            ConflictError, f"'{self.fs.unstrip_protocol(self.path(self._name))}' {how} since the array was opened"
+        )
 
 
 class ObstoreAdapter(AsyncAdapter):

@@ -64,7 +64,7 @@ class Source:
         h5py = import_h5py()
         if isinstance(self.target, bytes):
             stream: Any = io.BytesIO(self.target)
-        elif self.uri == self.target:
+        elif self.is_remote:
             stream = self._filesystem()[0].open(self._filesystem()[1], "rb")
         else:
             stream = self.target
@@ -89,7 +89,7 @@ class Source:
         """Bytes of the file."""
         if isinstance(self.target, bytes):
             return self.target[offset : offset + length]
-        if self.uri == self.target:
+        if self.is_remote:
             filesystem, path = self._filesystem()
             made: bytes = filesystem.cat_file(path, offset, offset + length)
             return made
@@ -101,15 +101,16 @@ class Source:
         """The file as the engine reads it, pinned to what it is now."""
         if isinstance(self.target, bytes):
             return Object("memory:", data=self.target)
-        if self.uri == self.target:
+        if self.is_remote:
             from penstock._place import to_reopen
-            from penstock._stores import fsspec_store, remote_stamp
+            from penstock._stores import pinned_store, remote_stamp
 
             filesystem, path = self._filesystem()
-            store = fsspec_store(filesystem, path.rpartition("/")[0])
-            made = Object(self.uri, store, self.uri.rpartition("/")[2])
+            filesystem.invalidate_cache(path)
+            stamp = remote_stamp(filesystem, path)
+            made = Object(self.uri, pinned_store(filesystem, path, stamp), path.rpartition("/")[2])
             made.storage_options = to_reopen(self.uri, self.storage_options)
-            made.remote_stamp = remote_stamp(filesystem, path)
+            made.remote_stamp = stamp
             return made
         folder, name = os.path.split(self.target)
         status = os.stat(self.target)
@@ -129,7 +130,7 @@ class Source:
         if h5o.get_info(found.id).fileno == h5o.get_info(file.id).fileno:
             return self
         name = found.file.filename
-        if isinstance(self.target, bytes) or self.uri == self.target or not os.path.isfile(name):
+        if isinstance(self.target, bytes) or self.is_remote or not os.path.isfile(name):
             text = "links into other HDF5 files are followed only in files that are opened by a path"
             raise _make(UnsupportedError, text)
         return Source.of(os.path.abspath(name), self.context, None)
@@ -148,9 +149,13 @@ class Source:
                 self._dimensions = now, all_dimension_names(file, check)
         return self._dimensions[1].get(path)
 
+    @property
+    def is_remote(self) -> bool:
+        return bool(self.uri == self.target)
+
     def stamp(self) -> tuple[int, ...] | None:
         """What changes whenever a local file does."""
-        if isinstance(self.target, bytes) or self.uri == self.target or not os.path.exists(self.target):
+        if isinstance(self.target, bytes) or self.is_remote or not os.path.exists(self.target):
             return None
         status = os.stat(self.target)
         return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
@@ -190,6 +195,7 @@ def open_node(source: Source, path: str) -> Array | Group:
     uri = source.uri + ("/" + quote(path, safe="/ ") if path else "")
     before = source.stamp()
     try:
+        object_ = source.file_object() if source.is_remote else None  # of what it is before it is looked at
         with source.opened() as file:
             found = file.get(path) if path else file
             if found is None:
@@ -203,7 +209,7 @@ def open_node(source: Source, path: str) -> Array | Group:
                 return _open_group(source, found, path, uri)
             from penstock._hdf5_index import describe_dataset
 
-            described = describe_dataset(found, holder.file_object(), uri, holder.read_at)
+            described = describe_dataset(found, object_ or holder.file_object(), uri, holder.read_at)
         made = open_described(described, source.context, source.reopen(path))
         if source.stamp() != before or holder.stamp() != held:
             raise _make(ConflictError, "the file changed while its index was read")

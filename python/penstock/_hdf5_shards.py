@@ -155,8 +155,10 @@ def _look(source: Source, name: str, allow_holes: bool) -> list[_Shard]:
     """The datasets of one file. Its beginning is read first, outside of h5py's lock: other files' waits overlap."""
     if isinstance(source.target, str) and source.uri != source.target and os.path.isfile(source.target):
         source.read_at(0, _FIRST_BYTES)
+    objects: dict[str, tuple[Source, tuple[int, ...] | None, Object]] = {}
+    if source.is_remote:
+        objects[source.uri] = source, None, source.file_object()  # of what it is before it is looked at
     with source.opened() as file:
-        objects: dict[str, tuple[Source, tuple[int, ...] | None, Object]] = {}
         shards = []
         for path in _paths(file, name, allow_holes):
             found = file.get(path)

@@ -223,7 +223,7 @@ class _Found:
 
 def _remote_object(saved: dict[str, Any], where: _Found) -> Object:
     from penstock._place import to_reopen
-    from penstock._stores import remote_stamp, remote_store
+    from penstock._stores import pinned_store, remote_stamp, remote_store
 
     name = saved["name"]
     base, _, key = name.rpartition("/")
@@ -239,10 +239,13 @@ def _remote_object(saved: dict[str, Any], where: _Found) -> Object:
             from fsspec.core import url_to_fs
         except ImportError:
             return made
-        now = remote_stamp(*url_to_fs(name, **dict(where.storage_options or {})))
+        filesystem, path = url_to_fs(name, **dict(where.storage_options or {}))
+        now = remote_stamp(filesystem, path)
         gone = now == "gone" and where.missing == "fill"
         if now is not None and now != made.remote_stamp and not gone:
             raise _make(ConflictError, f"'{name}' changed since the manifest was saved: save it again")
+        if now == made.remote_stamp:
+            made.store, made.key = pinned_store(filesystem, path, now), path.rpartition("/")[2]
     return made
 
 

@@ -15,8 +15,10 @@ from penstock._adapters import (
     FsspecAdapter,
     ObjectAdapter,
     ObstoreAdapter,
+    PinnedFsspecAdapter,
     ZarrAdapter,
     ZarrSyncAdapter,
+    stamp_of,
 )
 from penstock._errors import ReadOnlyError, UnsupportedError, _make
 
@@ -131,9 +133,15 @@ def remote_stamp(fs: Any, path: str) -> str | None:
         return "gone"
     except Exception:  # some servers do not answer that
         return None
-    names = ("ETag", "etag", "e_tag", "generation", "mtime", "LastModified", "last_modified", "updated", "created")
-    tags = [f"{name}={info[name]}" for name in names if info.get(name) is not None]
-    return " ".join([f"size={info.get('size')}", *tags[:1]])
+    return stamp_of(info)
+
+
+def pinned_store(fs: Any, path: str, stamp: str | None) -> _core.Store:
+    """The store of a folder of an fsspec file system, of which `path` alone is read, as it was with this stamp."""
+    if stamp is None or stamp == "gone" or not hasattr(fs, "invalidate_cache"):
+        return fsspec_store(fs, path.rpartition("/")[0])
+    adapter = PinnedFsspecAdapter(fs, fs._strip_protocol(path), stamp)
+    return _core.object_store(adapter, fs.unstrip_protocol(adapter.root or "/"), adapter.is_asynchronous)
 
 
 def remote_store(uri: str, storage_options: Mapping[str, Any] | None, reason: str | None = None) -> _core.Store | None:

@@ -583,6 +583,42 @@ def test_a_file_that_changes_is_noticed(tmp_path):
         array[...]
 
 
+def test_a_file_elsewhere_that_changes_is_noticed(tmp_path):
+    fsspec = pytest.importorskip("fsspec")
+    there = fsspec.filesystem("memory")
+
+    def write(name: str, seed: int) -> np.ndarray[Any, Any]:
+        data = values("<f8", (40, 40), seed)
+        stream = io.BytesIO()
+        with h5py.File(stream, "w") as file:
+            file.create_dataset("x", data=data, chunks=(7, 9))
+        there.pipe(f"/hdf5/{name}", stream.getvalue())  # of one size, with chunks at the same places
+        return data
+
+    try:
+        parts = [write(f"{i}.h5", i) for i in range(2)]
+        array = ps.open("memory://hdf5/0.h5", "x")
+        joined = ps.open_shards(["memory://hdf5/0.h5", "memory://hdf5/1.h5"], dataset="x")
+        ps.save_manifest(joined, tmp_path / "m")
+        opened = [(array, parts[0])]
+        for each in (joined, pickle.loads(pickle.dumps(joined)), ps.open_shards(tmp_path / "m")):
+            opened.append((each, np.concatenate(parts)))
+        for each, wanted in opened:
+            assert same(each[...], wanted)
+        again = write("0.h5", 7)
+        for each, _ in opened:
+            with pytest.raises(ps.ConflictError, match=r"0\.h5' has changed since the array was opened"):
+                each[3:5]
+        assert same(joined[40:], parts[1])
+        assert same(ps.open("memory://hdf5/0.h5", "x")[...], again)
+        array = ps.open("memory://hdf5/0.h5", "x")
+        there.rm("/hdf5/0.h5")
+        with pytest.raises(ps.ConflictError, match=r"0\.h5' is gone"):
+            array[...]
+    finally:
+        there.rm("/hdf5", recursive=True)
+
+
 def test_damaged_chunks_are_named(tmp_path):
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
