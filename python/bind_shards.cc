@@ -132,13 +132,14 @@ void bind_shards(nb::module_& m) {
       "Whether bytes begin a manifest.");
   m.def(
       "open_manifest",
-      [](const store_handle& from, const context_handle& with, nb::bytes manifest, bool fill_missing) {
+      [](const store_handle& from, const context_handle& with, nb::bytes manifest, bool fill_missing, nb::bytes below) {
         const auto missing = fill_missing ? missing_shards::fill : missing_shards::refuse;
+        const std::string folder = text_of(below);
         return array_handle(
-            call_engine([&] { return open_manifest(from.store, span_of(manifest), with.context, missing); }));
+            call_engine([&] { return open_manifest(from.store, span_of(manifest), with.context, missing, folder); }));
       },
       nb::arg("store"), nb::arg("context"), nb::arg("manifest"), nb::arg("fill_missing") = false,
-      "Open the files of a manifest; none is read.");
+      nb::arg("below") = nb::bytes(""), "Open the files of a manifest; none is read.");
   m.def("crc32c", &checksum, nb::arg("data"), nb::arg("so_far") = 0, "The CRC-32C of a buffer.");
 }
 

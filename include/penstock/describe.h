@@ -7,8 +7,9 @@
 
 namespace penstock::inline v0 {
 
-/// What another process needs to open the same array: its URI and, of a Zarr array, its metadata, so that nothing is
-/// read there. Opaque bytes, for the same version of Penstock.
+/// What another process needs to open the same array: its URI and what was learned when it was opened, so that nothing
+/// is read there: a Zarr array's metadata, the manifest of joined `.npy` and raw files or of references. Opaque bytes,
+/// for the same version of Penstock.
 /// \error unsupported  The array has no URI, such as one of a memory store.
 /// \error As the store's, where the metadata cannot be read again.
 PENSTOCK_API result<std::string> describe(const array& from);

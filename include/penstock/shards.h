@@ -39,7 +39,8 @@ enum class shard_holes : std::uint8_t { refuse, allow };
 /// numbers in them: `x_9` comes before `x_10`.
 ///
 /// Where names differ in one number, these numbers are a sequence: of equal steps, whatever these are (every hundredth
-/// step of a run has no holes), from 0, from 1, or from 1,000 or more where the step is 1.
+/// step of a run has no holes), from 0, from 1, or from 1,000 or more where the step is 1. What the pattern would not
+/// match (`x_[5-9].npy`) is not missed.
 /// \error not_found  None matches. \error invalid_argument  Two names of one number (`x_1`, `x_01`), or a number that
 ///                   the sequence lacks; the message has the first five.
 PENSTOCK_API result<std::vector<std::string>> find_shards(const store& from, std::string_view pattern,
@@ -50,9 +51,10 @@ PENSTOCK_API result<std::vector<std::string>> find_shards(const store& from, std
 /// Headers are read once, in parallel, before anything else; files may be of different lengths along the axis, also
 /// empty. What is read later is read on condition that the file is what it was (`conflict` names it).
 /// \param keys  Of `from`; each once.
-/// \error invalid_argument  Files that do not go together: another dtype, byte order, item order or shape, a scalar, a
-///                          file given twice. \error corrupt_data  Headers that cannot be read, files of no bytes, or
-///                          too short for their headers. The message names the first five of those.
+/// \error invalid_argument  Files that do not go together: another dtype, byte order or shape, a scalar, a file given
+///                          twice. \error unsupported  Files in C order and in Fortran order. \error corrupt_data
+///                          Headers that cannot be read, files of no bytes, or too short for their headers. The message
+///                          names the first five of those.
 PENSTOCK_API result<array> open_shards(std::shared_ptr<const store> from, std::vector<std::string> keys,
                                        const shard_options& options = {});
 
@@ -97,8 +99,9 @@ PENSTOCK_API bool is_manifest(std::span<const std::byte> begin) noexcept;
 /// Opens the files of a manifest; nothing of `from` is read. A file whose size or time of change is another than when
 /// the manifest was written is a `conflict` when it is read.
 /// \param missing  `fill`: each file is looked for now, and the rows of those that are not there are zeros.
+/// \param below    The folder in `from` that its keys are relative to; empty: the root.
 PENSTOCK_API result<array> open_manifest(std::shared_ptr<const store> from, std::span<const std::byte> manifest,
                                          std::shared_ptr<context> with = nullptr,
-                                         missing_shards missing = missing_shards::refuse);
+                                         missing_shards missing = missing_shards::refuse, std::string_view below = {});
 
 }  // namespace penstock::inline v0

@@ -14,6 +14,12 @@ namespace penstock::inline v0 {
 class zarr_consolidated;
 struct shard_table;  // api/shard_table.h
 
+/// The manifest of references that an array was opened by, and the folder that its files are relative to.
+struct saved_references {
+  std::vector<std::byte> manifest;
+  std::string folder;
+};
+
 /// What an open array is made of. Immutable; what changes lives in the context.
 class array_state {
  public:
@@ -38,7 +44,8 @@ class array_state {
   std::string fill_value_json;                   // as the metadata has it; "null": not defined
   std::string attributes_json, codecs_json, codecs_text, format, uri;
   std::vector<std::optional<std::string>> dimension_names;
-  std::shared_ptr<const shard_table> files;  // of .npy and raw files; else null
+  std::shared_ptr<const shard_table> files;       // of .npy and raw files; else null
+  std::shared_ptr<const saved_references> saved;  // what other processes open it by; null: there is no such manifest
 };
 
 class group_state {

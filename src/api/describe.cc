@@ -6,8 +6,11 @@
 #include <vector>
 
 #include <penstock/place.h>
+#include <penstock/shards.h>
 #include "api/array_state.h"
 #include "api/open_described.h"
+#include "api/open_saved.h"
+#include "api/shard_table.h"
 #include "engine/blocking_read.h"
 
 namespace penstock::inline v0 {
@@ -15,6 +18,13 @@ namespace {
 
 constexpr std::string_view kMagic = "penstock array 1\n";
 constexpr std::uint64_t kMaxDocumentBytes = std::uint64_t{1} << 30;
+// Names of documents that are no Zarr metadata: of the files that an array is joined from, of references.
+constexpr std::string_view kFiles = "penstock files", kAbsent = "penstock absent files";
+constexpr std::string_view kReferences = "penstock references", kFolder = "penstock folder";
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 void append(std::string& out, std::string_view text) {
   const std::uint64_t bytes = text.size();
@@ -35,6 +45,43 @@ result<std::string_view> take(std::string_view& rest) {
   return text;
 }
 
+using documents = std::vector<std::pair<std::string, std::string>>;
+
+std::string_view find_document(const documents& in, std::string_view name) {
+  for (const auto& [each, text] : in)
+    if (each == name) return text;
+  return {};
+}
+
+// What is known of each file, so that nobody else asks for it: also which of them are not there.
+result<> append_files(std::string& out, const array& from) {
+  PENSTOCK_ASSIGN(const std::vector<std::byte> manifest,
+                  save_manifest(from, from.state().store->uri(), manifest_form::binary));
+  append(out, kFiles);
+  append(out, text_of(manifest));
+  std::string absent;
+  for (const raw_part& each : from.state().files->parts) absent.push_back(each.missing ? '1' : '0');
+  append(out, kAbsent);
+  append(out, absent);
+  return {};
+}
+
+result<array> open_files_of(const documents& known, std::string_view uri, std::shared_ptr<context> with) {
+  if (!with) {
+    PENSTOCK_ASSIGN(with, context::make());
+  }
+  std::string root;
+  PENSTOCK_ASSIGN(shard_table table, parse_manifest(std::as_bytes(std::span(find_document(known, kFiles))), root));
+  const std::string_view absent = find_document(known, kAbsent);
+  if (absent.size() != table.parts.size())
+    return error(errc::corrupt_data, "the description of an array says of too few files whether they are there");
+  for (std::size_t i = 0; i < absent.size(); ++i) table.parts[i].missing = absent[i] == '1';
+  PENSTOCK_ASSIGN(place where, find_place(root, {with, {}}));
+  move_below(where.path, table);
+  return open_table(std::move(where.store), std::make_shared<const shard_table>(std::move(table)), std::move(with),
+                    std::string(uri));
+}
+
 }  // namespace
 
 result<std::string> describe(const array& from) {
@@ -45,6 +92,17 @@ result<std::string> describe(const array& from) {
   }
   std::string out(kMagic);
   append(out, state.uri);
+  if (state.saved) {
+    append(out, kReferences);
+    append(out, text_of(state.saved->manifest));
+    append(out, kFolder);
+    append(out, state.saved->folder);
+    return out;
+  }
+  if (state.files && !state.files->format.empty()) {
+    PENSTOCK_TRY(append_files(out, from));
+    return out;
+  }
   if (state.format != "zarr2" && state.format != "zarr3") return out;
   for (const std::string_view name : {"zarr.json", ".zarray", ".zattrs"}) {
     auto document = read_and_wait(*state.store, state.prefix + std::string(name), {}, kMaxDocumentBytes);
@@ -63,17 +121,21 @@ result<array> open_description(std::string_view description, const open_options&
     return error(errc::corrupt_data, "this is no description of an array");
   description.remove_prefix(kMagic.size());
   PENSTOCK_ASSIGN(const std::string_view uri, take(description));
-  std::vector<std::pair<std::string, std::string>> documents;
+  documents known;
   while (!description.empty()) {
     PENSTOCK_ASSIGN(const std::string_view name, take(description));
     PENSTOCK_ASSIGN(const std::string_view text, take(description));
-    documents.emplace_back(name, text);
+    known.emplace_back(name, text);
   }
-  if (documents.empty()) return open_array(uri, options);
+  if (known.empty()) return open_array(uri, options);
+  if (known.front().first == kFiles) return open_files_of(known, uri, options.context);
+  if (known.front().first == kReferences)
+    return open_saved_references(std::as_bytes(std::span(find_document(known, kReferences))),
+                                 std::string(find_document(known, kFolder)), options.context);
   PENSTOCK_ASSIGN(place where, find_place(uri));
   open_options at = options;
   at.path = std::move(where.path);
-  return open_described(std::move(where.store), at, documents);
+  return open_described(std::move(where.store), at, known);
 }
 
 }  // namespace penstock::inline v0

@@ -2,10 +2,13 @@
 #include <penstock/create.h>
 #include <penstock/describe.h>
 #include <penstock/place.h>
+#include <penstock/shards.h>
 #include <penstock/tiles.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <vector>
 
 namespace penstock::inline v0 {
 namespace {
@@ -59,6 +62,80 @@ TEST_F(Describe, RefusesArraysOfThisProcessAlone) {
   auto described = describe(*made);
   ASSERT_FALSE(described.ok());
   EXPECT_EQ(described.error().code(), errc::unsupported);
+}
+
+class DescribeFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    for (int i = 0; i < 3; ++i) std::ofstream(path(i), std::ios::binary) << std::string(8, static_cast<char>('a' + i));
+    how_.raw.emplace();
+    how_.raw->dtype = "|u1";
+    how_.raw->row_shape = extents{4};
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string path(int i) const { return folder_ + "/s_" + std::to_string(i) + ".raw"; }
+
+  static std::string read(const array& from) {
+    std::string out(static_cast<std::size_t>(from.shape()[0] * from.shape()[1]), '-');
+    const auto view = tensor_view::contiguous(reinterpret_cast<std::byte*>(out.data()), from.type(), from.shape());
+    const auto done = from.read(basic_selection{}, view);
+    return done.ok() ? out : done.error().to_string();
+  }
+
+  std::string folder_ = testing::TempDir() + "/penstock describe %41 files";
+  shard_options how_;
+};
+
+TEST_F(DescribeFiles, OpensManyFilesWithoutLookingAtThem) {
+  auto opened = open_shards(open_file_store(folder_), {"s_0.raw", "s_1.raw", "s_2.raw"}, how_);
+  ASSERT_TRUE(opened.ok()) << opened.error().to_string();
+  auto text = describe(*opened);
+  ASSERT_TRUE(text.ok()) << text.error().to_string();
+  auto again = open_description(*text);
+  ASSERT_TRUE(again.ok()) << again.error().to_string();
+  EXPECT_EQ(again->uri(), opened->uri());
+  EXPECT_EQ(read(*again), "aaaaaaaabbbbbbbbcccccccc");
+  std::filesystem::remove(path(1));
+  auto without = open_description(*text);
+  ASSERT_TRUE(without.ok()) << without.error().to_string();
+  EXPECT_NE(read(*without).find("s_1.raw"), std::string::npos);
+  for (std::size_t n = 0; n < text->size(); ++n) {
+    auto cut = open_description(std::string_view(*text).substr(0, n));
+    // Cut behind the URI it is a shorter description, of something that is looked up and not there.
+    EXPECT_FALSE(cut.ok()) << n;
+  }
+}
+
+TEST_F(DescribeFiles, SaysWhichFilesAreNotThere) {
+  auto opened = open_shards(open_file_store(folder_), {"s_0.raw", "s_1.raw", "s_2.raw"}, how_);
+  ASSERT_TRUE(opened.ok());
+  auto manifest = save_manifest(*opened, folder_, manifest_form::binary);
+  ASSERT_TRUE(manifest.ok());
+  std::filesystem::remove(path(1));
+  auto filled = open_manifest(open_file_store(folder_), *manifest, nullptr, missing_shards::fill);
+  ASSERT_TRUE(filled.ok());
+  auto text = describe(*filled);
+  ASSERT_TRUE(text.ok());
+  auto again = open_description(*text);
+  ASSERT_TRUE(again.ok()) << again.error().to_string();
+  EXPECT_EQ(read(*again), "aaaaaaaa" + std::string(8, '\0') + "cccccccc");
+}
+
+TEST(DescribeReferences, OpensTheSameReferencesWithoutTheirManifest) {
+  const std::string manifest = testing::TempDir() + "/penstock-describe.shards";
+  std::filesystem::copy_file(PENSTOCK_SOURCE_DIR "/tests/data/fuzz/saved_references/contiguous", manifest,
+                             std::filesystem::copy_options::overwrite_existing);
+  auto opened = open_array(manifest);
+  ASSERT_TRUE(opened.ok()) << opened.error().to_string();
+  auto text = describe(*opened);
+  ASSERT_TRUE(text.ok()) << text.error().to_string();
+  std::filesystem::remove(manifest);
+  auto again = open_description(*text);
+  ASSERT_TRUE(again.ok()) << again.error().to_string();
+  EXPECT_EQ(again->shape(), (extents{14, 3}));
+  EXPECT_EQ(again->format(), "hdf5");
 }
 
 TEST(Tiles, CoverAnAxisOnce) {

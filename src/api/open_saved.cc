@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/array_state.h"
 #include "api/open_reference.h"
 #include "base/base64.h"
 #include "base/checked.h"
@@ -253,7 +254,12 @@ result<array> open_saved_references(std::span<const std::byte> manifest, const s
   const std::string_view text(reinterpret_cast<const char*>(manifest.data()), manifest.size());
   const std::size_t line = std::min(text.find('\n'), text.size());
   PENSTOCK_ASSIGN(const json document, json::parse(text.substr(0, line)));
-  return open_document(document, manifest.subspan(std::min(line + 1, text.size())), folder, with);
+  PENSTOCK_ASSIGN(const array opened,
+                  open_document(document, manifest.subspan(std::min(line + 1, text.size())), folder, with));
+  auto state = std::make_shared<array_state>(opened.state());
+  state->saved = std::make_shared<const saved_references>(
+      saved_references{std::vector<std::byte>(manifest.begin(), manifest.end()), folder});
+  return array(std::move(state));
 }
 
 }  // namespace penstock::inline v0

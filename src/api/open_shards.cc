@@ -121,6 +121,11 @@ result<array> open_contiguous(std::shared_ptr<const store> from, std::string key
                     std::move(uri));
 }
 
+void move_below(std::string_view folder, shard_table& table) {
+  if (folder.empty()) return;
+  for (raw_part& each : table.parts) each.key = uri_below(std::string(folder), each.key);
+}
+
 std::vector<shard_file> shard_files(const array& of) {
   std::vector<shard_file> out;
   const auto& table = of.state().files;
@@ -178,10 +183,11 @@ result<std::string> manifest_root(std::span<const std::byte> manifest) {
 }
 
 result<array> open_manifest(std::shared_ptr<const store> from, std::span<const std::byte> manifest,
-                            std::shared_ptr<context> with, missing_shards missing) {
+                            std::shared_ptr<context> with, missing_shards missing, std::string_view below) {
   PENSTOCK_ASSIGN(with, context_of(with));
   std::string root;
   PENSTOCK_ASSIGN(shard_table table, parse_manifest(manifest, root));
+  move_below(below, table);
   if (missing == missing_shards::fill) PENSTOCK_TRY(mark_missing(*from, table, *with));
   std::string uri = uri_below(from->uri(), table.parts.front().key);
   if (table.parts.size() > 1) uri += " ... " + table.parts.back().key.substr(table.parts.back().key.rfind('/') + 1);

@@ -40,6 +40,9 @@ result<array> open_table(std::shared_ptr<const store> from, std::shared_ptr<cons
 result<shard_table> parse_manifest(std::span<const std::byte> bytes, std::string& root);
 std::vector<std::byte> write_manifest(const shard_table& table, std::string_view root, manifest_form form);
 
+/// Puts the keys, which are relative to `folder` (empty: to the store), below it.
+void move_below(std::string_view folder, shard_table& table);
+
 /// The length along `axis` must be the sum of the parts'; the whole must be countable.
 result<> add_lengths(shard_table& table);
 
