@@ -12,6 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,9 +26,27 @@
 
 namespace penstock::inline v0::mpi {
 
+namespace detail {
+
+/// Leaves what a vector makes as memory has it: all of it is read into.
+template <class T>
+struct uninitialised : std::allocator<T> {
+  template <class Other>
+  struct rebind {
+    using other = uninitialised<Other>;
+  };
+  template <class Made>
+  void construct(Made* at) noexcept {
+    ::new (static_cast<void*>(at)) Made;
+  }
+};
+
+}  // namespace detail
+
 /// What a rank has loaded.
 struct tile {
-  std::vector<std::byte> data;  ///< its elements in C order; none for a rank beyond the last tile
+  std::vector<std::byte, detail::uninitialised<std::byte>>
+      data;  ///< its elements in C order; none for a rank beyond the last tile
   extents shape;
   std::uint64_t begin = 0;  ///< its first position of the axis that was cut
 };
@@ -79,6 +100,18 @@ inline result<> agree(result<> mine, MPI_Comm comm) {
   return told;
 }
 
+// `work()`. Memory that cannot be had is its error: an exception would leave the other ranks waiting.
+template <class Work>
+auto within_memory(const Work& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return error(errc::resource_exhausted, "this rank is out of memory");
+  } catch (const std::length_error&) {
+    return error(errc::resource_exhausted, "this rank's tile has more bytes than can be addressed");
+  }
+}
+
 }  // namespace detail
 
 /// Opens an array on every rank; storage is asked for its metadata by rank 0 alone, which tells the others.
@@ -88,11 +121,11 @@ inline result<array> open(std::string_view uri, MPI_Comm comm, const open_option
   std::string description;
   result<> described;
   if (detail::rank_of(comm) == 0) {
-    auto made = [&]() -> result<std::string> {
+    auto made = detail::within_memory([&]() -> result<std::string> {
       auto opened = open_array(uri, options);
       if (!opened.ok()) return std::move(opened).error();
       return describe(*opened);
-    }();
+    });
     if (made.ok()) {
       description = std::move(*made);
     } else {
@@ -105,7 +138,7 @@ inline result<array> open(std::string_view uri, MPI_Comm comm, const open_option
 
   open_options here = options;
   here.path.clear();
-  auto opened = open_description(description, here);
+  auto opened = detail::within_memory([&] { return open_description(description, here); });
   auto agreed = detail::agree(opened.ok() ? result<>() : result<>(opened.error().clone()), comm);
   if (!agreed.ok()) return std::move(agreed).error();
   return opened;
@@ -116,7 +149,7 @@ inline result<array> open(std::string_view uri, MPI_Comm comm, const open_option
 /// \error invalid_argument  The array has no such axis, or elements of variable length.
 /// \error As array::read; on the other ranks the same code, with the rank that failed and what it met.
 inline result<tile> load(const array& from, MPI_Comm comm, std::size_t axis = 0, const read_options& options = {}) {
-  auto loaded = [&]() -> result<tile> {
+  auto loaded = detail::within_memory([&]() -> result<tile> {
     if (axis >= from.shape().size()) return error(errc::invalid_argument, "the array has no such axis");
     if (from.type().variable_length())
       return error(errc::invalid_argument, "elements of variable length cannot be loaded as bytes");
@@ -143,7 +176,7 @@ inline result<tile> load(const array& from, MPI_Comm comm, std::size_t axis = 0,
     auto done = from.read(which, tensor_view::contiguous(out.data.data(), from.type(), out.shape), options);
     if (!done.ok()) return std::move(done).error();
     return out;
-  }();
+  });
   auto agreed = detail::agree(loaded.ok() ? result<>() : result<>(loaded.error().clone()), comm);
   if (!agreed.ok()) return std::move(agreed).error();
   return loaded;

@@ -3,6 +3,7 @@
 #include <penstock/create.h>
 #include <penstock/mpi.h>
 #include <penstock/penstock.h>
+#include <penstock/shards.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -92,6 +93,47 @@ void fails_together(const std::string& path) {
   expect(!ps::mpi::load(a, MPI_COMM_WORLD, 2).ok(), "there is no third axis");
 }
 
+// One row of int32 in each file, written by hand: what a simulation would leave.
+void write_shards(const std::string& folder) {
+  for (std::uint64_t row = 0; row < kRows; ++row) {
+    std::string header = "{'descr': '<i4', 'fortran_order': False, 'shape': (1, " + std::to_string(kColumns) + "), }";
+    header.resize(117, ' ');
+    std::ofstream file(folder + "/s_" + std::to_string(row) + ".npy", std::ios::binary);
+    file << "\x93NUMPY" << '\1' << '\0' << static_cast<char>(header.size() + 1) << '\0' << header << '\n';
+    for (std::uint64_t column = 0; column < kColumns; ++column) {
+      const auto value = static_cast<std::int32_t>(row * kColumns + column);
+      file.write(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+  }
+}
+
+void loads_shards(const std::string& folder) {
+  loads_its_tile(folder + "/s_*.npy");
+  asks_storage_on_rank_0_alone(folder + "/s_*.npy");
+  if (rank == 0) {
+    const ps::array a = expect_value(ps::open_array(folder + "/s_*.npy"), "the shards are opened");
+    const auto saved = expect_value(ps::save_manifest(a, ".", ps::manifest_form::binary), "they have a manifest");
+    std::ofstream(folder + "/all.shards", std::ios::binary)
+        .write(reinterpret_cast<const char*>(saved.data()), static_cast<std::streamsize>(saved.size()));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  loads_its_tile(folder + "/all.shards");
+}
+
+void is_told_of_memory_that_a_rank_has_not(const std::string& path) {
+  if (rank == 0) {
+    ps::create_options options;
+    options.shape = {1, std::uint64_t{1} << 58};
+    options.dtype_json = "\"int8\"";
+    options.chunks = ps::extents{1, 1 << 20};
+    expect_value(ps::create_array(ps::find_place(path)->store, options), "a huge array can be created");
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  const ps::array a = expect_value(ps::mpi::open(path, MPI_COMM_WORLD), "every rank opens the huge array");
+  const auto huge = ps::mpi::load(a, MPI_COMM_WORLD);  // its one row is rank 0's
+  expect(!huge.ok() && huge.error().code() == ps::errc::resource_exhausted, "no memory is every rank's error");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -109,6 +151,11 @@ int main(int argc, char** argv) {
   loads_its_tile(path);
   asks_storage_on_rank_0_alone(path);
   fails_together(path);
+  const std::string folder = path.substr(0, path.rfind('/'));
+  if (rank == 0) write_shards(folder);
+  MPI_Barrier(MPI_COMM_WORLD);
+  loads_shards(folder);
+  is_told_of_memory_that_a_rank_has_not(folder + "/huge.zarr");
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 0) std::filesystem::remove_all(std::filesystem::path(path).parent_path());
   MPI_Finalize();
