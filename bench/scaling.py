@@ -32,7 +32,7 @@ class Machine:
     ranks_per_node: int = 8
     metadata_per_s: float = 100_000  # operations (open, stat, close) that the metadata servers do in a second
     metadata_latency_s: float = 0.5e-3  # of one of them, and of a small read
-    in_flight: int = 32  # headers that a rank reads at the same time
+    in_flight: int = 64  # headers that a rank reads at the same time: io_concurrency of its context
     servers: int = 64  # that data are striped over
     server_bytes_per_s: float = 5e9
     stripe_bytes: float = 1 << 20
@@ -139,9 +139,11 @@ def measure(files: int = 2000, rows: int = 64) -> dict[str, float]:
         for number in range(files):
             np.save(folder / f"shard_{number:06d}.npy", values)
         pattern, manifest = str(folder / "shard_*.npy"), folder / "all.shards"
-        opened = ps.open_shards(pattern, context=ps.Context(threads=1))
+        opened = ps.open_shards(pattern, context=ps.Context(threads=1, io_concurrency=1))
         ps.save_manifest(opened, manifest)
-        found["header_s"] = best(lambda: ps.open_shards(pattern, context=ps.Context(threads=1))) / files
+        found["header_s"] = (
+            best(lambda: ps.open_shards(pattern, context=ps.Context(threads=1, io_concurrency=1))) / files
+        )
         found["manifest_s"] = best(lambda: ps.open_shards(manifest)) / files
         found["manifest_bytes"] = os.path.getsize(manifest) / files
 
@@ -155,7 +157,7 @@ def measure(files: int = 2000, rows: int = 64) -> dict[str, float]:
         found["open_fstat_close_s"] = best(open_all) / files
         large = folder / "large.npy"
         np.save(large, np.zeros(32 << 20, np.uint8))
-        array = ps.open(large, context=ps.Context(threads=1))
+        array = ps.open(large, context=ps.Context(threads=1, io_concurrency=1))
         out = np.zeros(array.shape, array.dtype)
         found["read_bytes_per_s"] = out.nbytes / best(lambda: array.read(out=out))
         file = os.open(large, os.O_RDONLY)

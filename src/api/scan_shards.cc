@@ -4,11 +4,11 @@
 #include <atomic>
 #include <functional>
 #include <limits>
-#include <mutex>
+#include <system_error>
+#include <thread>
 #include <unordered_set>
 
 #include "api/array_state.h"
-#include "api/batch_job.h"
 #include "api/shard_table.h"
 #include "base/checked.h"
 #include "engine/blocking_read.h"
@@ -20,7 +20,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::size_t kNamed = 5;
-/// Files that one worker takes at a time.
+/// Files of this machine that one thread takes at a time: often they are in memory, and a thread costs more than some.
 constexpr std::size_t kBatch = 64;
 
 /// One file, as its header (or its size) describes it.
@@ -174,26 +174,35 @@ result<std::size_t> place_of_axis(std::int64_t axis, std::size_t rank) {
   return static_cast<std::size_t>(axis < 0 ? axis + dimensions : axis);
 }
 
-// Calls `work` for the numbers below `files`, on the workers of the context.
-result<> for_each_file(std::size_t files, context& with, const std::function<void(std::size_t)>& work) {
-  const std::size_t batches = (files + kBatch - 1) / kBatch;
-  const auto batch_of = [&](std::size_t batch, unsigned) -> result<> {
-    for (std::size_t i = batch * kBatch; i < std::min(files, (batch + 1) * kBatch); ++i) work(i);
-    return {};
+// Calls `work` for the numbers below `files`, on as many threads as the context may have requests in flight: what it
+// does is waiting for storage, also behind the file systems of clusters. On its cores alone where nothing is waited
+// for.
+void for_each_file(std::size_t files, const store& from, context& with, const std::function<void(std::size_t)>& work) {
+  const std::string place = from.uri();
+  const bool waits = from.traits().blocking;
+  const std::size_t batch = !waits || place.starts_with("file:") || place.starts_with("zip:") ? kBatch : 1;
+  std::atomic<std::size_t> next = 0;
+  const auto take = [&] {
+    for (std::size_t begin = 0; (begin = next.fetch_add(batch, std::memory_order_relaxed)) < files;)
+      for (std::size_t i = begin; i < std::min(files, begin + batch); ++i) work(i);
   };
-  const auto all = std::make_shared<batch_job>(batches, batch_of);
-  const unsigned workers = batches < 2 ? 1 : with.threads();
-  with.state().executor().run(all, workers, {}, std::chrono::milliseconds(20));
-  return all->outcome();
+  const std::size_t threads =
+      std::min<std::size_t>((files + batch - 1) / batch, waits ? with.state().io_concurrency() : with.threads());
+  std::vector<std::jthread> others;
+  try {
+    while (others.size() + 1 < threads) others.emplace_back(take);
+  } catch (const std::system_error&) {  // fewer of them take longer
+  }
+  take();
 }
 
 // Reads every file's header; what went wrong stands where the header should.
-result<std::vector<result<scanned>>> scan_all(const std::vector<std::string>& keys,
-                                              const std::function<result<scanned>(std::size_t)>& scan, context& with) {
+std::vector<result<scanned>> scan_all(const store& from, const std::vector<std::string>& keys,
+                                      const std::function<result<scanned>(std::size_t)>& scan, context& with) {
   std::vector<result<scanned>> found;
   found.reserve(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) found.emplace_back(scanned());
-  PENSTOCK_TRY(for_each_file(keys.size(), with, [&](std::size_t i) { found[i] = scan(i); }));
+  for_each_file(keys.size(), from, with, [&](std::size_t i) { found[i] = scan(i); });
   return found;
 }
 
@@ -209,14 +218,14 @@ result<> add_lengths(shard_table& table) {
 
 result<> mark_missing(const store& from, shard_table& table, context& with) {
   std::vector<std::optional<error>> failed(table.parts.size());
-  PENSTOCK_TRY(for_each_file(table.parts.size(), with, [&](std::size_t i) {
+  for_each_file(table.parts.size(), from, with, [&](std::size_t i) {
     auto looked = read_and_wait(from, table.parts[i].key, {0, 0, false}, byte_range::kAll);
     if (looked.ok()) return;
     if (looked.error().code() == errc::not_found)
       table.parts[i].missing = true;
     else
       failed[i] = std::move(looked).error();
-  }));
+  });
   for (std::size_t i = 0; i < failed.size(); ++i)
     if (failed[i]) return std::move(*failed[i]).note(fmt::format("looking for '{}'", table.parts[i].key));
   return {};
@@ -226,13 +235,13 @@ bool shards_changed(const array& of) {
   const auto& table = of.state().files;
   if (!table) return false;
   std::atomic<bool> changed = false;
-  const auto done = for_each_file(table->parts.size(), *of.state().context, [&](std::size_t i) {
+  for_each_file(table->parts.size(), *of.state().store, *of.state().context, [&](std::size_t i) {
     const raw_part& each = table->parts[i];
     if (!each.expected.known() || changed.load(std::memory_order_relaxed)) return;
     if (!read_and_wait(*of.state().store, each.key, {0, 0, false}, byte_range::kAll, &each.expected).ok())
       changed.store(true, std::memory_order_relaxed);
   });
-  return !done.ok() || changed.load();
+  return changed.load();
 }
 
 result<shard_table> scan_shards(const store& from, std::vector<std::string> keys, const shard_options& options,
@@ -259,7 +268,7 @@ result<shard_table> scan_shards(const store& from, std::vector<std::string> keys
     return scan_raw(from, keys[i], *options.raw, descr, raw_item_bytes, raw_axis,
                     rows.empty() ? std::optional<std::uint64_t>() : rows[i]);
   };
-  PENSTOCK_ASSIGN(auto found, scan_all(keys, scan, with));
+  std::vector<result<scanned>> found = scan_all(from, keys, scan, with);
 
   complaints unreadable;
   std::optional<errc> worst;
@@ -283,17 +292,24 @@ result<shard_table> scan_shards(const store& from, std::vector<std::string> keys
   storage_order order = storage_order::c;
   const auto ordered = std::find_if(found.begin(), found.end(), [](const auto& each) { return has_order(*each); });
   if (ordered != found.end()) order = (*ordered)->order;
-  complaints others;
+  complaints others, turned;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const scanned& each = *found[i];
-    const bool same_order = each.order == order || !has_order(each);
-    if (each.descr == first.descr && same_order && same_but(each.shape, first.shape, out.axis)) continue;
-    others.add(keys[i], describe(each, out.axis));
+    if (each.descr != first.descr || !same_but(each.shape, first.shape, out.axis)) {
+      others.add(keys[i], describe(each, out.axis));
+    } else if (each.order != order && has_order(each)) {
+      turned.add(keys[i], describe(each, out.axis));
+    }
   }
   if (others.any()) {
     return others.make(errc::invalid_argument,
                        fmt::format("do not go together with '{}', {}", keys[0], describe(first, out.axis)),
                        keys.size());
+  }
+
+  if (turned.any()) {
+    const std::size_t like = static_cast<std::size_t>(ordered - found.begin());
+    return turned.make(errc::unsupported, fmt::format("have another item order than '{}'", keys[like]), keys.size());
   }
 
   PENSTOCK_ASSIGN(const std::uint64_t item_bytes, item_bytes_of(first.descr));
