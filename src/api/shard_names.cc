@@ -7,6 +7,8 @@
 #include <map>
 #include <numeric>
 
+#include "store/names_sink.h"
+
 namespace penstock::inline v0 {
 namespace {
 
@@ -20,6 +22,7 @@ struct split_name {
   std::string name;
   std::vector<std::string> text;
   std::vector<std::uint64_t> numbers;
+  std::vector<std::size_t> digits;  ///< of each number, leading zeros too
 };
 
 split_name split(std::string name) {
@@ -38,6 +41,7 @@ split_name split(std::string name) {
       out.text.push_back(std::move(text));
       text.clear();
       out.numbers.push_back(std::strtoull(name.substr(i, end - i).c_str(), nullptr, 10));
+      out.digits.push_back(end - i);
     }
     i = end;
   }
@@ -56,7 +60,11 @@ bool before(const split_name& a, const split_name& b) {
   return a.name < b.name;
 }
 
-class matching final : public key_sink {
+bool matches(const std::string& pattern, const std::string& name) {
+  return ::fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
+}
+
+class matching final : public names_sink {
  public:
   explicit matching(std::string pattern)
       : pattern_(std::move(pattern)),
@@ -65,9 +73,10 @@ class matching final : public key_sink {
     if (key.ends_with('/')) key.remove_suffix(1);
     std::string name(folder_of(key));
     if (!found.empty() && found.back() == name) return true;
-    if (::fnmatch(pattern_.c_str(), name.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0) found.push_back(std::move(name));
+    if (matches(pattern_, name)) found.push_back(std::move(name));
     return true;
   }
+  const std::string& pattern() const noexcept { return pattern_; }
   std::vector<std::string> found;
 
  private:
@@ -92,9 +101,19 @@ std::string listed(const std::vector<std::string>& names, std::size_t all) {
   return out;
 }
 
+// The name that a sequence has for another number than `like`'s.
+std::string name_of(const split_name& like, std::size_t varies, std::uint64_t number) {
+  std::string out;
+  for (std::size_t i = 0; i < like.text.size(); ++i) {
+    out += like.text[i];
+    if (i < like.numbers.size()) out += fmt::format("{:0{}}", i == varies ? number : like.numbers[i], like.digits[i]);
+  }
+  return out;
+}
+
 // Names that differ in one number only, which is then their place in a sequence: its steps must be equal. The largest
-// step that meets all of them tells what is missing.
-result<> check_sequence(const std::vector<split_name>& names, shard_holes holes) {
+// step that meets all of them tells what is missing; a name that `pattern` would not have found is not.
+result<> check_sequence(const std::vector<split_name>& names, const std::string& pattern, shard_holes holes) {
   if (names.size() < 2) return {};
   const split_name& first = names.front();
   std::size_t varies = first.numbers.size();
@@ -122,38 +141,27 @@ result<> check_sequence(const std::vector<split_name>& names, shard_holes holes)
 
   // A sequence that begins with 2, 3, ... has lost its beginning; one of large numbers (dates) begins where it does.
   constexpr std::uint64_t kFewLost = 1000;
+  std::uint64_t tries = 100000;  // names that the pattern may leave out on purpose
   std::vector<std::string> missing;
   std::uint64_t lost = 0;
-  const auto lose = [&](std::uint64_t number) {
-    ++lost;
-    if (missing.size() < kNamed) {
-      const std::size_t digits =
-          first.name.size() - std::accumulate(first.text.begin(), first.text.end(), std::size_t{0},
-                                              [](std::size_t n, const std::string& t) { return n + t.size(); });
-      std::string name;
-      for (std::size_t i = 0; i < first.text.size(); ++i) {
-        name += first.text[i];
-        if (i == first.numbers.size()) break;
-        if (i != varies) name += fmt::format("{}", first.numbers[i]);
-        if (i == varies)
-          name += first.numbers.size() == 1 ? fmt::format("{:0{}}", number, digits) : fmt::format("{}", number);
+  // The numbers begin, begin + step, ... below end.
+  const auto lose = [&](std::uint64_t begin, std::uint64_t end) {
+    for (std::uint64_t number = begin; number < end; number += step) {
+      if (missing.size() == kNamed) {
+        lost += (end - number + step - 1) / step;
+        return;
       }
+      if (tries == 0) return;
+      --tries;
+      std::string name = name_of(first, varies, number);
+      if (!matches(pattern, name)) continue;
+      ++lost;
       missing.push_back(std::move(name));
     }
   };
   const std::uint64_t start = first.numbers[varies];
-  if (step == 1 && start > 1 && start < kFewLost)
-    for (std::uint64_t number = 0; number < start; ++number) lose(number);
-  for (std::size_t i = 1; i < names.size(); ++i) {
-    const std::uint64_t last = names[i - 1].numbers[varies], gap = names[i].numbers[varies] - last;
-    for (std::uint64_t k = 1; k < gap / step; ++k) {
-      if (k > kNamed) {
-        lost += gap / step - k;
-        break;
-      }
-      lose(last + k * step);
-    }
-  }
+  if (step == 1 && start > 1 && start < kFewLost) lose(0, start);
+  for (std::size_t i = 1; i < names.size(); ++i) lose(names[i - 1].numbers[varies] + step, names[i].numbers[varies]);
   if (lost == 0) return {};
   return error(errc::invalid_argument,
                fmt::format("the sequence '{}' ... '{}' lacks {}; to open what is there, allow holes or list the files",
@@ -179,7 +187,7 @@ result<std::vector<std::string>> find_shards(const store& from, std::string_view
   names.reserve(sink.found.size());
   for (std::string& each : sink.found) names.push_back(split(std::move(each)));
   std::sort(names.begin(), names.end(), before);
-  PENSTOCK_TRY(check_sequence(names, holes));
+  PENSTOCK_TRY(check_sequence(names, sink.pattern(), holes));
   std::vector<std::string> out;
   out.reserve(names.size());
   for (split_name& each : names) out.push_back(std::move(each.name));

@@ -18,6 +18,7 @@
 #include "store/byte_extent.h"
 #include "store/file_parts.h"
 #include "store/file_store.h"
+#include "store/names_sink.h"
 #include "store/path_key.h"
 #include "store/stray_files.h"
 
@@ -262,6 +263,7 @@ result<> file_store::erase(std::string_view key, const write_condition& conditio
 result<> file_store::list(std::string_view prefix, listing what, key_sink& sink) const {
   PENSTOCK_TRY(check_prefix(prefix));
   std::vector<std::string> folders{std::string(prefix)};  // prefixes that are still to be read
+  const bool sizes = dynamic_cast<const names_sink*>(&sink) == nullptr;
   while (!folders.empty()) {
     std::string key = std::move(folders.back());
     folders.pop_back();
@@ -291,7 +293,11 @@ result<> file_store::list(std::string_view prefix, listing what, key_sink& sink)
       const std::string_view name(entry->d_name);
       if (name == "." || name == ".." || name.substr(0, kTemporaryPrefix.size()) == kTemporaryPrefix) continue;
       struct ::stat status{};
-      if (::fstatat(number, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;  // gone meanwhile
+      if (!sizes && (entry->d_type == DT_REG || entry->d_type == DT_DIR)) {  // where the file system says so
+        status.st_mode = entry->d_type == DT_REG ? S_IFREG : S_IFDIR;
+      } else if (::fstatat(number, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        continue;  // gone meanwhile
+      }
       // Links to folders may form circles, and two of them in one folder a tree without end.
       const bool link = S_ISLNK(status.st_mode);
       if (link && ::fstatat(number, entry->d_name, &status, 0) != 0) continue;
