@@ -2,15 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "store/byte_extent.h"
 #include "store/file_parts.h"
+#include "store/inflate_head.h"
 #include "store/path_key.h"
 #include "store/zip_archive.h"
 #include "store/zip_decode.h"
@@ -22,6 +26,7 @@ namespace penstock::inline v0 {
 struct zip_store::decoded_entry {
   version seen;
   std::vector<std::byte> bytes;
+  mutable std::atomic<std::uint64_t> served{0};  // bytes that its ranges had: once it is all, it has been passed over
 };
 
 /// What a process has open.
@@ -37,8 +42,23 @@ struct zip_store::opened {
 
 namespace {
 
-/// A compressed entry is kept decoded for its ranges up to this size; no shard is longer in sane archives.
+/// An entry whose method bounds no sizes is kept decoded for its ranges up to this one; no shard is longer in sane
+/// archives.
 constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{1} << 30;
+/// A beginning no longer than this is a header, for which an entry need not be decoded as a whole. (What is read behind
+/// it is, and checked then.)
+constexpr std::uint64_t kHeadBytes = std::uint64_t{4} << 10;
+
+// Fills `out` with the entry's first bytes, if that can be done without the others.
+result<bool> decode_head(const zip_archive& from, std::uint64_t data, const zip_entry& entry,
+                         std::span<std::byte> out) {
+  if (entry.method != zip_method::deflated) return false;
+  // No coder that meant well takes twice the room.
+  std::vector<std::byte> encoded(
+      static_cast<std::size_t>(std::min<std::uint64_t>(entry.encoded_bytes, 2 * out.size() + 4096)));
+  PENSTOCK_TRY(read_file_at(from.file(), data, encoded));
+  return inflate_head(encoded, out);
+}
 
 // Fills `out`, which has the decoded size, from the entry's encoded bytes.
 result<> decode(const zip_archive& from, std::uint64_t data, const zip_entry& entry, std::span<std::byte> out) {
@@ -137,10 +157,16 @@ result<read_done> zip_store::read_one(zip_archive& from, const byte_read& wanted
   PENSTOCK_ASSIGN(const std::uint64_t data, from.find_data(wanted.key, entry));
   const bool whole = extent.length == entry.decoded_bytes;
   if (!whole && entry.method != zip_method::stored) {
-    PENSTOCK_ASSIGN(const auto decoded, decode_kept(from, wanted, done.seen));
     PENSTOCK_ASSIGN(const std::span<std::byte> room, find_room(wanted, extent.length));
-    std::memcpy(room.data(), decoded->bytes.data() + extent.offset, room.size());
     done.bytes = room;
+    if (extent.offset == 0 && extent.length <= kHeadBytes) {
+      PENSTOCK_TRY(check_growth(entry));
+      PENSTOCK_ASSIGN(const bool made, decode_head(from, data, entry, room));
+      if (made) return done;
+    }
+    PENSTOCK_ASSIGN(const auto decoded, decode_kept(from, wanted, done.seen));
+    std::memcpy(room.data(), decoded->bytes.data() + extent.offset, room.size());
+    let_go_of_what_was_read(*decoded, extent.length);
     return done;
   }
   PENSTOCK_ASSIGN(const std::span<std::byte> room, find_room(wanted, extent.length));
@@ -166,19 +192,33 @@ result<std::shared_ptr<const zip_store::decoded_entry>> zip_store::decode_kept(z
   version now;
   if (!from.find(wanted.key, entry, now) || !(now == seen)) return version_has_changed();
   PENSTOCK_TRY(check_growth(entry));
-  if (entry.decoded_bytes > kMaxKeptBytes) {
+  const auto too_long = [&] {
     return error(errc::resource_exhausted,
                  fmt::format("a part of a compressed zip entry of {} bytes: it would be decoded as a whole",
                              entry.decoded_bytes));
-  }
+  };
+  if (entry.method != zip_method::deflated && entry.decoded_bytes > kMaxKeptBytes) return too_long();
   PENSTOCK_ASSIGN(const std::uint64_t data, from.find_data(wanted.key, entry));
   auto made = std::make_shared<decoded_entry>();
   made->seen = seen;
-  made->bytes.resize(static_cast<std::size_t>(entry.decoded_bytes));
+  try {
+    made->bytes.resize(static_cast<std::size_t>(entry.decoded_bytes));
+  } catch (const std::bad_alloc&) {
+    return too_long();
+  }
   PENSTOCK_TRY(decode(from, data, entry, made->bytes));
   const std::lock_guard lock(state.mutex);
-  state.kept = made;
-  return std::shared_ptr<const decoded_entry>(made);
+  if (!state.kept || !(state.kept->seen == seen)) state.kept = made;  // else another thread was faster
+  return state.kept;
+}
+
+// An entry that was read from end to end, a header aside, will hardly be read again at once: its memory is given back.
+void zip_store::let_go_of_what_was_read(const decoded_entry& entry, std::uint64_t bytes) const {
+  const std::uint64_t served = entry.served.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (served + kHeadBytes < entry.bytes.size()) return;
+  opened& state = opened_.get();
+  const std::lock_guard lock(state.mutex);
+  if (state.kept.get() == &entry) state.kept = nullptr;
 }
 
 result<zip_writer*> zip_store::begin_writing() {

@@ -20,10 +20,10 @@ struct zip_store_options {
 /// The entries of a zip archive: key `a/b` is the entry of that name. Thread-safe.
 ///
 /// **Reads**: stored entries are read in place, at any range; compressed ones (deflate, bzip2, lzma, zstd, xz) are
-/// decoded as a whole (the last one is kept for further ranges). Checksums are verified wherever a whole entry was
-/// read. Other methods and encrypted entries are `unsupported` when they are read. The path is looked at with every
-/// call: an archive that was replaced or rewritten is opened anew. A file that is not there, or empty, is an archive of
-/// nothing.
+/// decoded as a whole, and the last one is kept until it has been read from end to end; only of the header (4 KiB) of a
+/// deflated one no more is decoded. Checksums are verified wherever a whole entry was read or decoded. Other methods
+/// and encrypted entries are `unsupported` when they are read. The path is looked at with every call: an archive that
+/// was replaced or rewritten is opened anew. A file that is not there, or empty, is an archive of nothing.
 ///
 /// **Versions** are the file's as of its opening, and the entry's place, size and checksum: writes of this store leave
 /// the versions of other entries as they are.
@@ -62,6 +62,7 @@ class zip_store final : public store {
   result<read_done> read_one(zip_archive& from, const byte_read& wanted) const;
   result<std::shared_ptr<const decoded_entry>> decode_kept(zip_archive& from, const byte_read& wanted,
                                                            const version& seen) const;
+  void let_go_of_what_was_read(const decoded_entry& entry, std::uint64_t bytes) const;
   result<zip_writer*> begin_writing();
 
   std::string path_;

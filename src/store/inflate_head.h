@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace penstock::inline v0 {
+
+/// Fills `out` with the first bytes that a DEFLATE stream makes; what follows them is neither decoded nor checked.
+///
+/// For headers: libdeflate decodes whole streams only.
+/// \param encoded  The stream, or as much of its beginning as `out` needs.
+/// \returns Whether `out` was filled; false where `encoded` ends, or is no such stream, before that.
+/// Source: RFC 1951.
+bool inflate_head(std::span<const std::byte> encoded, std::span<std::byte> out) noexcept;
+
+}  // namespace penstock::inline v0
