@@ -67,6 +67,24 @@ def test_a_tile_that_cannot_be_read_is_the_callers_error(tmp_path: Path, array: 
 def test_what_this_machine_cannot_see_says_which_machine(tmp_path: Path) -> None:
     with pytest.raises(ps.NotFoundError, match="rank 0 on"):
         penstock.legate.load(tmp_path / "nowhere.zarr")
+    with pytest.raises(ps.NotFoundError, match=r"shard_\*[\s\S]*rank 0 on"):
+        penstock.legate.load(tmp_path / "shard_*.npy", opener=ps.open_shards)
+
+
+def test_an_opener_opens_what_is_loaded(tmp_path: Path, values: Any) -> None:
+    ps.save_shards(values, tmp_path / "part_{}.npy", rows=6)
+    loaded = penstock.legate.load(tmp_path / "part_*.npy", opener=ps.open_shards, axis=1, holes="allow")
+    np.testing.assert_array_equal(np.asarray(loaded), values)
+
+
+def test_the_demo_says_which_rank_does_not_see_the_shards(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    from penstock.legate import demo
+
+    monkeypatch.setattr(demo, "_is_first", lambda: False)
+    assert demo.main(["read", "--shard-dir", str(tmp_path / "nowhere")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("rank 0 on ")
+    assert "there is no folder" in said
 
 
 def test_text_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import math
 import operator
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,12 +33,12 @@ from legate.core.task import OutputStore, task
 
 from penstock import _core
 from penstock._array import Array
-from penstock._errors import Error, InvalidArgumentError, NotFoundError, StorageError, UnsupportedError, _make
+from penstock._errors import Error, InvalidArgumentError, StorageError, UnsupportedError, _make
 from penstock._open import open_array
 from penstock._shards import ShardedArray, _root_of
 from penstock._tiles import tiles
 
-__all__ = ["load", "processors", "whole_files"]
+__all__ = ["load", "processors", "this_rank", "whole_files"]
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,7 @@ def _load_tile(ctx: TaskContext, destination: OutputStore, number: int) -> None:
             # Opened anew, the file may be another one than when the array was opened: that is looked at by any read.
             of.array[tuple(start if d == of.axis else 0 for d in range(len(view.shape)))]
     except Error as error:
-        # Which machine: one that lacks the file system's mount is the usual reason.
-        where = f"rank {get_legate_runtime().node_id} on {socket.gethostname()}, rows {start} and on"
+        where = f"{this_rank()}, rows {start} and on"
         raise _make(type(error), error.message or str(error), *error.notes, where) from error
     except Exception as error:
         raise _make(StorageError, f"{type(error).__name__}: {error}") from error
@@ -111,7 +111,20 @@ def whole_files(array: Array, axis: int, rows: int) -> list[str] | None:
     return [os.path.join(root, os.fsdecode(key)) for key, *_ in files]
 
 
-def load(source: Any, *, axis: int = 0, over_decompose: int = 1, fast_path: bool = True) -> Any:
+def this_rank() -> str:
+    """Where this is, as errors say it: one that lacks the file system's mount is the usual reason."""
+    return f"rank {get_legate_runtime().node_id} on {socket.gethostname()}"
+
+
+def load(
+    source: Any,
+    *,
+    axis: int = 0,
+    over_decompose: int = 1,
+    fast_path: bool = True,
+    opener: Callable[..., Array] = open_array,
+    **options: Any,
+) -> Any:
     """A cuPyNumeric array with the values of `source`.
 
     It is cut with `ps.tiles` into as many tiles as the machine has processors of the preferred kind, and a task on each
@@ -120,13 +133,16 @@ def load(source: Any, *, axis: int = 0, over_decompose: int = 1, fast_path: bool
     Parameters
     ----------
     source
-        An open `Array`, or what `open_array` takes. Every rank opens it, and has to see the same files.
+        An open `Array`, or what `opener` takes: a path or URI, a pattern of shards with `opener=ps.open_shards`. Every
+        rank opens it, and has to see the same files.
     axis
         What is cut.
     over_decompose
         Tiles for each processor.
     fast_path
         Where each tile is one `.npy` file, its task opens that file alone. The values are the same either way.
+    opener, options
+        Called as `opener(source, **options)` where `source` is no open array.
 
     Returns
     -------
@@ -135,14 +151,13 @@ def load(source: Any, *, axis: int = 0, over_decompose: int = 1, fast_path: bool
     Raises
     ------
     Error
-        A tile could not be read: what the first such task met, and on which rank. UnsupportedError: the type is none
-        of cuPyNumeric's.
+        A rank could not open it, or a tile could not be read: what the first such task met. Either says which rank.
+        UnsupportedError: the type is none of cuPyNumeric's.
     """
     try:
-        array = source if isinstance(source, Array) else open_array(source)
-    except NotFoundError as error:
-        where = f"rank {get_legate_runtime().node_id} on {socket.gethostname()}"
-        raise _make(NotFoundError, error.message, *error.notes, where) from error
+        array = source if isinstance(source, Array) else opener(source, **options)
+    except Error as error:
+        raise _make(type(error), error.message or str(error), *error.notes, this_rank()) from error
     if array.dtype.kind not in "biufc" or array.dtype.itemsize > 16:
         raise _make(UnsupportedError, f"cuPyNumeric has no elements of type {array.dtype}", f"array '{array.uri}'")
     native = array.dtype.newbyteorder("=")

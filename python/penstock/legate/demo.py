@@ -32,7 +32,7 @@ from penstock._errors import Error, InvalidArgumentError, NotFoundError, _make
 from penstock._shard_writer import MANIFEST, ShardWriter
 from penstock._shards import open_shards
 from penstock._tiles import tiles
-from penstock.legate import load, processors, whole_files
+from penstock.legate import load, processors, this_rank, whole_files
 
 _META = "_demo.json"
 _PATTERN = "shard_{:05d}.npy"
@@ -208,6 +208,6 @@ def main(arguments: Sequence[str]) -> int:
                 return status
         return main(["clean", *folder])
     except Error as error:
-        if _is_first():
-            print(error, file=sys.stderr)
+        # Of every rank: it may be the only one that does not see the shards.
+        print(f"{this_rank()}: {error}", file=sys.stderr, flush=True)
         return 1
