@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,8 +41,16 @@ class DeviceStream(Stream):
     stream ends. For that the loop is never more than two rounds of the buffers ahead of the device.
     """
 
-    def __init__(self, array: Array, shape: tuple[int, ...], depth: int, device: Any) -> None:
-        super().__init__(array, shape, depth)
+    def __init__(
+        self,
+        array: Array,
+        shape: tuple[int, ...],
+        depth: int,
+        device: Any,
+        axis: int = 0,
+        edges: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(array, shape, depth, axis, edges)
         self._device = _device.device_number(device)
         self._whole = tuple(min(each, size) for each, size in zip(shape, array.shape, strict=True))
         self._free = deque(_Buffer(_core._DeviceStream(self._device), lane) for lane in range(depth + 1))

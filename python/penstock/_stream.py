@@ -119,8 +119,8 @@ def stream(
     ----------
     tile
         "shard", "chunk", or a shape, cut where the array ends; None: shards where there are some, else chunks. Shards
-        of many files are what each file holds, also of unequal lengths (not for devices, whose buffers are of one
-        size); files without rows are no tiles.
+        of many files are what each file holds, also of unequal lengths (a device's buffers have room for the longest);
+        files without rows are no tiles.
     device
         None or "cpu"; "cuda" or "cuda:0" and its like: tiles are in that device's memory, in `depth` + 1 buffers that
         are used again. `tile.data` is then a `penstock.Tensor`, ordered on `tile.stream`: queue there what uses it; the
@@ -131,16 +131,19 @@ def stream(
     """
     if not isinstance(depth, int) or depth < 0:
         raise _make(InvalidArgumentError, f"depth must be 0 or more tiles, it is {depth!r}")
-    if is_device(device):
-        from penstock._device_stream import DeviceStream
-
-        return DeviceStream(array, _tile_shape(array, tile), depth, device)
+    axis, edges = 0, None
     if tile == "shard" and array.shards is None and (shards := shard_lengths(array)) is not None:
         axis, lengths = shards
         edges = [0, *itertools.accumulate(each for each in lengths if each)]
-        shape = (*array.shape[:axis], max(1, *lengths), *array.shape[axis + 1 :])
-        return Stream(array, tuple(max(1, each) for each in shape), depth, axis, edges)
-    return Stream(array, _tile_shape(array, tile), depth)
+        longest = (*array.shape[:axis], max(1, *lengths), *array.shape[axis + 1 :])
+        shape = tuple(max(1, each) for each in longest)
+    else:
+        shape = _tile_shape(array, tile)
+    if is_device(device):
+        from penstock._device_stream import DeviceStream
+
+        return DeviceStream(array, shape, depth, device, axis, edges)
+    return Stream(array, shape, depth, axis, edges)
 
 
 def shard_lengths(array: Array) -> tuple[int, list[int]] | None:

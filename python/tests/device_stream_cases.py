@@ -82,6 +82,26 @@ def test_each_tile_is_whole_when_the_callers_work_comes_to_it(
     assert cuda.count("legacy stream") == 0
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_shards_of_unequal_lengths_are_tiles(cuda: FakeCuda, tmp_path: Path, axis: int) -> None:
+    edges = [0, 30, 30, 100, 101, SHAPE[axis]]
+    for i, part in enumerate(np.split(VALUES, edges[1:-1], axis)):
+        np.save(tmp_path / f"s_{i}.npy", np.ascontiguousarray(part))
+    array = ps.open_shards(tmp_path / "s_*.npy", axis=axis)
+    callers, used = Callers(cuda), set()
+    with ps.stream(array, tile="shard", device="cuda", depth=1) as tiles:
+        assert len(tiles) == 4  # one has no rows
+        lengths = []
+        for tile in tiles:
+            lengths.append(tile.data.shape[axis])
+            callers.queue(tile)
+            used.add(tile.stream)
+        for each in used:
+            cuda.synchronize(each)
+    assert lengths == [30, 70, 1, SHAPE[axis] - 101]
+    np.testing.assert_array_equal(callers.seen, VALUES)
+
+
 def test_a_buffer_is_not_written_to_before_the_callers_work_with_it(cuda: FakeCuda, tmp_path: Path) -> None:
     array = made(tmp_path, [])
     cuda.configure(7, lazy=True)
