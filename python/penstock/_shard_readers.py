@@ -25,6 +25,8 @@ Reader = Callable[[Any, int, int], Any]
 
 # Cells are about as large, or as a shard's chunks, and no more than so many.
 _BLOCK_BYTES = 1 << 20
+# What calls of a reader under way together give: a call may cost as much as opening a file, and more.
+_READER_BYTES = 64 << 20
 _MOST_CELLS = 1 << 20
 # Cells of an object stand apart, so that no two are asked for at once, and none that nobody wants.
 _GAP_BYTES = 1 << 20
@@ -55,30 +57,28 @@ class _Part:
         raise NotImplementedError
 
 
-class _ArrayPart(_Part):
-    def __init__(self, array: Array) -> None:
-        super().__init__(array.uri, array.shape, array.dtype, array.chunks)
-        self.format = array.format
-        self._array: Array | None = array
-        self._packed = b""
+class SavedPart(_Part):
+    """An array that is opened when it is first read."""
+
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], chunks: tuple[int, ...]) -> None:
+        super().__init__(name, shape, dtype, chunks)
+        self._array: Array | None = None
         self._lock = threading.Lock()
 
-    def __getstate__(self) -> dict[str, Any]:
-        from penstock import _portable
+    def open(self) -> Array:
+        raise NotImplementedError
 
-        packed = self._packed if self._array is None else _portable.pack(self._array)
-        return {**self.__dict__, "_array": None, "_packed": packed, "_lock": None}
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_array": None, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=threading.Lock())
 
     def array(self) -> Array:
-        """The open array. Where another process opened it first, it is opened when it is first read."""
+        """The open array, which is what was known of it."""
         with self._lock:
             if self._array is None:
-                from penstock import _portable
-
-                made = _portable.unpack(self._packed)
+                made = self.open()
                 if (made.shape, made.dtype) != (self.shape, self.dtype):
                     text = f"'{self.name}' was {self.dtype} {self.shape}, it is {made.dtype} {made.shape}"
                     raise _make(ConflictError, text)
@@ -91,8 +91,29 @@ class _ArrayPart(_Part):
         return np.ascontiguousarray(made)
 
 
+class _ArrayPart(SavedPart):
+    """An open array; in another process, where that reads it."""
+
+    def __init__(self, array: Array) -> None:
+        super().__init__(array.uri, array.shape, array.dtype, array.chunks)
+        self.format = array.format
+        self._array = array
+        self._packed = b""
+
+    def __getstate__(self) -> dict[str, Any]:
+        from penstock import _portable
+
+        packed = self._packed if self._array is None else _portable.pack(self._array)
+        return {**super().__getstate__(), "_packed": packed}
+
+    def open(self) -> Array:
+        from penstock import _portable
+
+        return _portable.unpack(self._packed)
+
+
 class _ReaderPart(_Part):
-    def __init__(self, path: Any, described: Any, reader: Reader) -> None:
+    def __init__(self, path: Any, described: Any, reader: Reader, block_bytes: int) -> None:
         try:
             rows, trailing, dtype = described
             shape = (operator.index(rows), *(operator.index(length) for length in trailing))
@@ -102,7 +123,7 @@ class _ReaderPart(_Part):
         if min(shape) < 0:
             raise ValueError(f"metadata gave the shape {shape}")
         row = max(1, kind.itemsize * math.prod(shape[1:]))
-        super().__init__(str(path), shape, kind, (max(1, _BLOCK_BYTES // row), *(max(1, n) for n in shape[1:])))
+        super().__init__(str(path), shape, kind, (max(1, block_bytes // row), *(max(1, n) for n in shape[1:])))
         self.path, self.reader = path, reader
 
     def box(self, selection: tuple[slice, ...]) -> npt.NDArray[Any]:
@@ -208,9 +229,11 @@ def join_readers(paths: list[str], metadata: Metadata, reader: Reader, axis: int
     if axis != 0:
         raise _make(InvalidArgumentError, "files that a reader reads are joined along their rows: axis is 0")
 
+    block_bytes = max(_BLOCK_BYTES, _READER_BYTES // context.threads)
+
     def look(path: str) -> _Part | str:
         try:
-            return _ReaderPart(path, metadata(path), reader)
+            return _ReaderPart(path, metadata(path), reader, block_bytes)
         except Exception as failure:
             return f"'{path}': {type(failure).__name__}: {failure}"
 
@@ -218,7 +241,7 @@ def join_readers(paths: list[str], metadata: Metadata, reader: Reader, axis: int
     bad = [each for each in found if isinstance(each, str)]
     if bad:
         raise _make(InvalidArgumentError, complain(f"{len(bad)} of {len(found)} files cannot be described", bad))
-    return _join([each for each in found if isinstance(each, _Part)], 0, context)
+    return join_parts([each for each in found if isinstance(each, _Part)], 0, context)
 
 
 def join_arrays(arrays: list[Any], axis: int, context: Context) -> JoinedArray:
@@ -232,13 +255,13 @@ def join_arrays(arrays: list[Any], axis: int, context: Context) -> JoinedArray:
     twice = [f"'{each.uri}'" for i, each in enumerate(arrays) if any(each is other for other in arrays[:i])]
     if twice:
         raise _make(InvalidArgumentError, complain(f"{len(twice)} of {len(arrays)} arrays are given twice", twice))
-    return _join([_ArrayPart(each) for each in arrays], axis, context)
+    return join_parts([_ArrayPart(each) for each in arrays], axis, context)
 
 
 def _again(parts: list[_Part], axis: int) -> JoinedArray:
     from penstock._context import current_context
 
-    return _join(parts, axis, current_context())
+    return join_parts(parts, axis, current_context())
 
 
 def _cell_of(parts: list[_Part], axis: int) -> tuple[tuple[int, ...], list[int]]:
@@ -260,7 +283,8 @@ def _cell_of(parts: list[_Part], axis: int) -> tuple[tuple[int, ...], list[int]]
     return tuple(cell), [max(1, cell[axis] // chunk) * chunk for chunk in chunks]
 
 
-def _join(parts: list[_Part], axis: int, context: Context) -> JoinedArray:
+def join_parts(parts: Sequence[_Part], axis: int, context: Context) -> JoinedArray:
+    """What is known of each part, as one array."""
     if not parts:
         raise _make(InvalidArgumentError, "there are no files to open")
     first = parts[0]
@@ -293,7 +317,7 @@ def _join(parts: list[_Part], axis: int, context: Context) -> JoinedArray:
         described.table = _table(cells)
         described.joined = _edges(cells)
     opened = JoinedArray(open_described(described, context, (_again, ())))
-    opened._parts, opened._joined_along = parts, axis
+    opened._parts, opened._joined_along = list(parts), axis
     return opened
 
 
