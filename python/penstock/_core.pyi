@@ -182,6 +182,9 @@ class Store:
     def get(self, key: str) -> bytes | None:
         """All bytes of an object, or None."""
 
+    def begin(self, key: str, most: int) -> bytes | None:
+        """The first `most` bytes of an object, fewer where it has no more, or None."""
+
     def list(self, prefix: str, children: bool = False) -> list[str]:
         """Keys below a prefix, sorted."""
 
@@ -460,7 +463,9 @@ def manifest_root(manifest: _bytes) -> _bytes:
 def is_manifest(begin: _bytes) -> bool:
     """Whether bytes begin a manifest."""
 
-def open_manifest(store: Store, context: Context, manifest: _bytes, fill_missing: bool = False) -> Array:
+def open_manifest(
+    store: Store, context: Context, manifest: _bytes, fill_missing: bool = False, below: _bytes = ...
+) -> Array:
     """Open the files of a manifest; none is read."""
 
 def crc32c(data: Any, so_far: int = 0) -> int:

@@ -20,7 +20,8 @@ from penstock._context import Context
 from penstock._errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError, _make
 from penstock._references import Described, Joined, Object, ReferencedArray, open_described
 from penstock._shard_files import JoinedReferences
-from penstock._shards import ShardedArray, write_atomically
+from penstock._shard_names import local_path, read_named
+from penstock._shards import ShardedArray, write_named
 from penstock._shards import save_manifest as save_files
 from penstock._tabular_shards import JoinedTables
 
@@ -31,14 +32,19 @@ _MOST_VARIANTS = 1000  # as many as an HDF5 dataset may have
 _MOST_JOINED_VARIANTS = 60000  # joined files may end at as many different lengths
 
 
-def save_references(array: ReferencedArray, path: str | os.PathLike[str]) -> None:
+def save_references(
+    array: ReferencedArray, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None
+) -> None:
     """Save where the chunks of an array of references are: a JSON document and, behind it, the table.
 
-    Files beside the manifest are named relative to it, with their size and time of change: opening the manifest
-    refuses where one is another by then.
+    Files of this machine beside the manifest are named relative to it, with their size and time of change: opening the
+    manifest refuses where one is another by then.
     """
-    folder = os.path.dirname(os.path.abspath(path))
-    write_atomically(os.path.abspath(path), [references_bytes(array, folder)])
+    name = local_path(os.fspath(path))
+    if "://" in name:
+        return write_named(name, [references_bytes(array, None)], storage_options)
+    name = os.path.abspath(name)
+    write_named(name, [references_bytes(array, os.path.dirname(name))])
 
 
 def references_bytes(array: ReferencedArray, folder: str | None) -> bytes:
@@ -136,8 +142,7 @@ def open_target(path: str, inner: str, context: Context, storage_options: Any, m
     """The array of a manifest of references."""
     if inner:
         raise _make(InvalidArgumentError, f"a manifest is one array, it has no '{inner}'")
-    with open(path, "rb") as stream:
-        return open_bytes(stream.read(), path, context, missing, storage_options)
+    return open_bytes(read_named(path, storage_options), path, context, missing, storage_options)
 
 
 def open_bytes(
@@ -160,7 +165,8 @@ def open_bytes(
     if described.joined is not None:
         return JoinedReferences.open(described, context)
     options = dict(storage_options) if storage_options else None
-    return open_described(described, context, (_reopen, (os.path.abspath(path), missing, options)))
+    name = path if "://" in path else os.path.abspath(path)
+    return open_described(described, context, (_reopen, (name, missing, options)))
 
 
 def _described(
@@ -169,7 +175,7 @@ def _described(
     facts = document["table"]
     if len(table) != facts["bytes"] or zlib.crc32(table) != facts["crc32"]:
         raise _make(CorruptDataError, f"the manifest '{path}' is damaged: its table has another checksum")
-    folder = os.path.dirname(os.path.abspath(path)) if path else ""
+    folder = os.path.dirname(os.path.abspath(path)) if path and "://" not in path else ""
     unpack = zlib.decompressobj()
     plain = unpack.decompress(table, _MOST_TABLE_BYTES)
     if not unpack.eof:
@@ -286,8 +292,13 @@ def _reopen(path: str, missing: str, storage_options: dict[str, Any] | None = No
     return open_target(path, "", current_context(), storage_options, missing)
 
 
-def save_manifest(array: Array, path: str | os.PathLike[str]) -> None:
+def save_manifest(
+    array: Array, path: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
+) -> None:
     """Save what opening `array` took: its metadata and where each chunk is. `penstock.open(path)` reads it.
+
+    `path` may be a URI of a store that can be written to, with its `storage_options`; that of Parquet and Arrow files
+    is a file of this machine.
 
     For arrays of HDF5 files, of references, and of many files (not of Zarr and TIFF): `penstock.open_shards(path)`
     reads those too. That of `.npy` and raw files is JSON where the name ends with ".json". A file that changed since is
@@ -295,9 +306,11 @@ def save_manifest(array: Array, path: str | os.PathLike[str]) -> None:
     changes later when it is read.
     """
     if isinstance(array, JoinedTables):
+        if "://" in local_path(os.fspath(path)):
+            raise _make(UnsupportedError, f"manifests of tables are files of this machine, not '{os.fspath(path)}'")
         return array.save(path)
     if isinstance(array, ShardedArray):
-        return save_files(array, path)
+        return save_files(array, path, storage_options=storage_options)
     if not isinstance(array, ReferencedArray):
         raise _make(InvalidArgumentError, f"'{array.uri}' is {array.format}: a manifest is one of references")
-    save_references(array, path)
+    save_references(array, path, storage_options)

@@ -58,6 +58,21 @@ def place_of(
     return made, inner
 
 
+def folder_of(uri: str) -> str:
+    """What stands before the last part of a URI: "s3://bucket/run" of "s3://bucket/run/x"."""
+    folder = uri[: uri.rindex("/") + 1]
+    return folder if folder.endswith("://") else folder[:-1]
+
+
+def file_place(uri: str, storage_options: Mapping[str, Any] | None = None) -> tuple[_core.Store, str]:
+    """The store that an object is in, and its key."""
+    store, key = place_of(uri, "", storage_options)
+    if not key:  # the store of all that is below this name
+        store, inner = place_of(folder_of(uri), "", storage_options)
+        key = b"/".join(part for part in (inner, os.fsencode(uri[uri.rindex("/") + 1 :])) if part)
+    return store, os.fsdecode(key)
+
+
 def to_reopen(uri: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The options by which another process finds what is at a remote URI; None where they are not enough."""
     scheme, separator, rest = uri.partition("://")

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from penstock import _core
 from penstock._errors import InvalidArgumentError, NotFoundError, UnsupportedError, _make
-from penstock._place import place_of
+from penstock._place import file_place, place_of
 from penstock._shard_files import complain
 
 WILD = "*?["
@@ -68,6 +68,31 @@ def is_wild(name: str) -> bool:
     return any(letter in name for letter in WILD)
 
 
+def begin_of(name: str, storage_options: Mapping[str, Any] | None, most: int = 64) -> bytes | None:
+    """How the one file or object of this name begins; None where it is a pattern, a folder, or nothing."""
+    if "://" not in name:
+        if not os.path.isfile(name):
+            return None
+        with open(name, "rb") as file:
+            return file.read(most)
+    if is_wild(name):
+        return None
+    store, key = file_place(name, storage_options)
+    return store.begin(key, most) if key and not key.endswith("/") else None
+
+
+def read_named(name: str, storage_options: Mapping[str, Any] | None = None) -> bytes:
+    """All bytes of the one file or object of this name."""
+    if "://" not in name:
+        with open(name, "rb") as file:
+            return file.read()
+    store, key = file_place(name, storage_options)
+    found = store.get(key)
+    if found is None:
+        raise _make(NotFoundError, f"there is no '{name}'")
+    return found
+
+
 class Files:
     """The files that somebody named: a store and keys within it."""
 
@@ -78,10 +103,10 @@ class Files:
         storage_options: Mapping[str, Any] | None,
         format: str | None = None,
     ) -> None:
-        if isinstance(files, str) and not os.path.isfile(files):
+        if isinstance(files, str):
             self._find(files, allow_holes, storage_options, format)
         else:
-            self._take([files] if isinstance(files, str) else list(files), storage_options)
+            self._take(list(files), storage_options)
 
     def _find(
         self, pattern: str, allow_holes: bool, storage_options: Mapping[str, Any] | None, format: str | None
@@ -110,7 +135,8 @@ class Files:
             known |= {suffix: kind for suffix, kind in _SUFFIXES.items() if kind == "arrow"}
         found = sorted({suffix for name in names if (suffix := _suffix(name)) in known and not name.startswith(".")})
         if len(found) == 1:
-            return f"*{found[0]}"
+            # In any case, since it was found so: 'a.NPY' and 'b.npy' are of one kind.
+            return "*" + "".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in found[0])
         if not found:
             raise _make(NotFoundError, f"no files of a known kind ({', '.join(known or _SUFFIXES)}) in '{folder}'")
         patterns = " and ".join(f"*{suffix}" for suffix in found)
@@ -139,21 +165,21 @@ class Files:
         prefix = self.inner + b"/" if self.inner else b""
         self.keys = [prefix + os.fsencode(path[len(base) + 1 :]) for path in paths]
 
-    def paths(self) -> list[str]:
-        """As `open` takes them."""
+    def paths(self, most: int | None = None) -> list[str]:
+        """As `open` takes them; only the first `most`."""
         skip = len(self.inner) + 1 if self.inner else 0
         base = self.base.rstrip("/") if self.base != "." else ""
-        names = [os.fsdecode(key[skip:]) for key in self.keys]
+        names = [os.fsdecode(key[skip:]) for key in self.keys[:most]]
         return [f"{base}/{name}" if base or self.base == "/" else name for name in names]
 
     def format(self) -> str:
         """What the first file is: its bytes decide, and its name where they cannot."""
-        suffixes = {_suffix(os.fsdecode(key)) for key in self.keys}
-        first = self.paths()[0]
+        first = self.paths(1)[0]
         suffix = _suffix(first)
         known = _CONTIGUOUS.get(suffix)
         if known is not None:
             return known
+        suffixes = {_suffix(os.fsdecode(key)) for key in self.keys}
         if "://" in first:
             kinds = {"hdf5": set(_HDF5), "parquet": {".parquet", ".arrow", ".feather"}}
             return next((kind for kind, known in kinds.items() if suffixes <= known), "other")

@@ -24,13 +24,14 @@ from penstock._errors import (
     UnsupportedError,
     _make,
 )
-from penstock._place import place_of, to_reopen
+from penstock._place import file_place, folder_of, place_of, to_reopen
 from penstock._raw_shards import raw_settings
 from penstock._shard_files import describe_all
-from penstock._shard_names import FORMATS, Files, is_wild, local_path, names_of
+from penstock._shard_names import FORMATS, Files, begin_of, local_path, names_of, read_named
 from penstock._shard_readers import JoinedArray, Metadata, Reader, join_arrays, join_readers
 
 NPY_MAGIC = b"\x93NUMPY"
+_REFERENCES = b'{"penstock_manifest"'
 
 
 class ShardedArray(Array):
@@ -77,9 +78,7 @@ def _from_manifest(
     if missing not in ("error", "fill"):
         raise _make(InvalidArgumentError, f"missing is 'error' or 'fill', not {missing!r}")
     store, inner = place_of(root, "", storage_options)
-    if inner:
-        raise _make(InvalidArgumentError, f"the files of a manifest stand in a folder, not in {root!r}")
-    return _sharded(_core.open_manifest(store, context, manifest, missing == "fill"), storage_options, missing)
+    return _sharded(_core.open_manifest(store, context, manifest, missing == "fill", inner), storage_options, missing)
 
 
 def open_shards(
@@ -107,9 +106,9 @@ def open_shards(
     Parameters
     ----------
     files
-        A pattern ("run/shard_*.npy", also a URI of any store), a folder, a list of paths or of open arrays, or a
-        manifest that `save_manifest` wrote. Names that a pattern or a folder finds are in the order of the numbers in
-        them (`x_9` before `x_10`); a list's order is kept.
+        A pattern ("run/shard_*.npy", also a URI of any store), a folder, one file, a list of paths or of open arrays,
+        or a manifest that `save_manifest` wrote. Names that a pattern or a folder finds are in the order of the numbers
+        in them (`x_9` before `x_10`); a list's order is kept.
     axis
         Along which the files are joined; they may be of different lengths along it, also empty.
     format
@@ -147,7 +146,7 @@ def open_shards(
     Raises
     ------
     InvalidArgumentError
-        Holes, duplicates, scalars, files of another dtype, order or shape: the first five are named.
+        Holes, duplicates, scalars, files of another dtype or shape: the first five are named.
     CorruptDataError
         Headers that cannot be read, empty and truncated files: the first five are named.
     ConflictError
@@ -172,13 +171,12 @@ def open_shards(
     layout = {"dtype": dtype, "shape": shape, "row_shape": row_shape, "offset": offset, "order": order}
     of_all = {"format": format, **layout, "manifest": manifest, "metadata": metadata, **options}
 
-    if isinstance(given, str) and (saved := _saved_manifest(given)) is not None:
+    begin = begin_of(given, storage_options) if isinstance(given, str) else None
+    if isinstance(given, str) and begin is not None and _core.is_manifest(begin):
         _refuse_given("a manifest", of_all)
-        opened = open_manifest(
-            given, context=context, saved=saved, storage_options=storage_options, missing=missing, axis=axis
-        )
+        opened = open_manifest(given, context=context, storage_options=storage_options, missing=missing, axis=axis)
         return map_shards(opened) if mmap else opened
-    if isinstance(given, str) and _is_manifest_of_references(given):
+    if isinstance(given, str) and begin is not None and begin.startswith(_REFERENCES):
         from penstock._manifest import open_target
 
         _refuse_given("a manifest", of_all)
@@ -190,7 +188,8 @@ def open_shards(
         _refuse_missing(missing)
         return join_arrays(given, axis, context)
 
-    found = Files(given, holes == "allow", storage_options, format)
+    one_file = isinstance(given, str) and begin is not None
+    found = Files([str(given)] if one_file else given, holes == "allow", storage_options, format)
     if reader is not None and metadata is not None:
         _refuse_given("files that a reader reads", {"format": format, **layout})
         _refuse_options(options, mmap, manifest, "files that a reader reads")
@@ -221,9 +220,17 @@ def open_shards(
         _refuse_given(".npy files", layout)
     known = None if manifest is None else _known_manifest(manifest, found, axis, raw, context, storage_options)
     if known is None:
-        known = _sharded(_core.open_shards(found.store, context, found.keys, axis, raw), storage_options)
+        try:
+            known = _sharded(_core.open_shards(found.store, context, found.keys, axis, raw), storage_options)
+        except UnsupportedError as refused:
+            if "another item order" not in refused.message:
+                raise
+            # Their bytes cannot be one layout: each is an array, and these are joined.
+            _refuse_options({}, mmap, manifest, "files of both item orders")
+            each = [partial(_open_npy, found.store, key, context, storage_options, {}) for key in found.keys]
+            return join_arrays(describe_all(found.paths(), each), axis, context)
         if manifest is not None:
-            save_manifest(known, manifest)
+            save_manifest(known, manifest, storage_options=storage_options)
     return map_shards(known) if mmap else known
 
 
@@ -319,7 +326,7 @@ def _open_others(
     if manifest is not None:
         from penstock._manifest import save_manifest as save
 
-        save(made, manifest)
+        save(made, manifest, storage_options=storage_options)
     return made
 
 
@@ -337,8 +344,8 @@ def _known_references(
     from penstock._references import ReferencedArray
     from penstock._tabular_shards import JoinedTables
 
-    if not _is_manifest_of_references(os.fspath(path)):
-        _check_cache(path)
+    if not (begin_of(os.fspath(path), storage_options) or b"").startswith(_REFERENCES):
+        _check_cache(path, storage_options)
         return None
     try:
         made = open_target(os.fspath(path), "", context, storage_options)
@@ -361,13 +368,6 @@ def _known_references(
     return made if same and kind == "hdf5" else None
 
 
-def _is_manifest_of_references(path: str) -> bool:
-    if is_wild(path) or "://" in path or not os.path.isfile(path):
-        return False
-    with builtins.open(path, "rb") as file:
-        return file.read(20).startswith(b'{"penstock_manifest"')
-
-
 def _refuse_options(options: Mapping[str, Any], mmap: bool, manifest: Any, what: str) -> None:
     """Options that would do nothing."""
     if options:
@@ -384,21 +384,12 @@ def _formats_of(array: Any) -> list[str]:
     return [part.format for part in array._parts] if isinstance(array, JoinedArray) else []
 
 
-def _saved_manifest(path: str | os.PathLike[str]) -> bytes | None:
-    """The bytes of a file of this machine that is a manifest."""
-    name = os.fspath(path)
-    if is_wild(name) or "://" in name or not os.path.isfile(name):
-        return None
-    with builtins.open(name, "rb") as file:
-        begin = file.read(64)
-        return begin + file.read() if _core.is_manifest(begin) else None
-
-
-def _check_cache(path: str | os.PathLike[str]) -> None:
+def _check_cache(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> None:
     """A file that is no manifest is not written over."""
     name = os.fspath(path)
-    is_there = os.path.isdir(name) or (os.path.isfile(name) and os.path.getsize(name) > 0)
-    if is_there and _saved_manifest(name) is None and not _is_manifest_of_references(name):
+    begin = begin_of(name, storage_options)
+    is_manifest = begin is not None and (_core.is_manifest(begin) or begin.startswith(_REFERENCES))
+    if os.path.isdir(name) or (begin and not is_manifest):
         raise _make(InvalidArgumentError, f"manifest='{name}' is there and is none: it is not written over")
 
 
@@ -411,10 +402,11 @@ def _known_manifest(
     storage_options: Mapping[str, Any] | None,
 ) -> ShardedArray | None:
     """The array of the manifest at `path`, if it is of these files as they are now, asked for in this way."""
-    saved = _saved_manifest(path)
-    if saved is None:
-        _check_cache(path)
+    name = os.fspath(path)
+    if not _core.is_manifest(begin_of(name, storage_options) or b""):
+        _check_cache(name, storage_options)
         return None
+    saved = read_named(name, storage_options)
     try:
         made = _core.open_manifest(found.store, context, saved)
     except (CorruptDataError, UnsupportedError):  # written anew
@@ -452,7 +444,13 @@ def _items(descr: str) -> Any:
     return json.loads(descr) if descr.startswith("[") else descr
 
 
-def save_manifest(array: Any, path: str | os.PathLike[str], *, checksums: Sequence[int] = ()) -> None:
+def save_manifest(
+    array: Any,
+    path: str | os.PathLike[str],
+    *,
+    checksums: Sequence[int] = (),
+    storage_options: Mapping[str, Any] | None = None,
+) -> None:
     """Write what is known of an array's files, for later opens and other processes: `open_shards(path)`.
 
     A name that ends with ".json" gets JSON, every other one a shorter binary form. The file is replaced at once.
@@ -460,32 +458,41 @@ def save_manifest(array: Any, path: str | os.PathLike[str], *, checksums: Sequen
     fails. Where the manifest stands in the files' folder, or above, both can be moved together.
     """
     root = _root_of(array) if _core.shard_files(array) else array.uri
-    name = os.path.abspath(os.fspath(path))
-    kept = root
-    if root.startswith("file://"):
-        folder = os.path.abspath(root[len("file://") :])
-        below = os.path.relpath(folder, os.path.dirname(name))
-        kept = below if not below.startswith("..") else folder
+    name = local_path(os.fspath(path))
+    if "://" in name:
+        store, key = file_place(name, storage_options)
+        folder = f"{store.uri.rstrip('/')}/{key.rpartition('/')[0]}".rstrip("/")
+        below = f"{root.rstrip('/')}/"
+        kept = (below[len(folder) + 1 :].strip("/") or ".") if below.startswith(f"{folder}/") else root
+    else:
+        name = os.path.abspath(name)
+        kept = root
+        if root.startswith("file://"):
+            folder = os.path.abspath(root[len("file://") :])
+            relative = os.path.relpath(folder, os.path.dirname(name))
+            kept = relative if not relative.startswith("..") else folder
     text = _core.save_manifest(array, os.fsencode(kept), name.endswith(".json"), list(checksums))
-    write_atomically(name, [text])
+    write_named(name, [text], storage_options)
 
 
 def open_manifest(
     path: str | os.PathLike[str],
     *,
     context: Context | None = None,
-    saved: bytes | None = None,
     storage_options: Mapping[str, Any] | None = None,
     missing: str = "error",
     axis: int = 0,
 ) -> ShardedArray:
     """Open the files of a manifest; no header is read. `axis` is 0 or what the manifest has."""
-    if saved is None:
-        with builtins.open(path, "rb") as file:
-            saved = file.read()
+    name = os.fspath(path)
+    saved = read_named(name, storage_options)
     root = os.fsdecode(_core.manifest_root(saved))
     if "://" not in root:
-        root = os.path.join(os.path.dirname(os.path.abspath(os.fspath(path))), root)
+        if "://" not in name:
+            root = os.path.join(os.path.dirname(os.path.abspath(name)), root)
+        elif not root.startswith("/"):
+            folder = folder_of(name)
+            root = folder if root == "." else f"{folder}{'' if folder.endswith('/') else '/'}{root}"
     context = current_context() if context is None else context
     made = _from_manifest(root, saved, context, storage_options, missing)
     _check_axis(axis, _core.shard_axis(made), len(made.shape), made.uri)
@@ -506,6 +513,16 @@ def write_atomically(path: str, parts: Iterable[Any]) -> None:
         if os.path.exists(draft):
             os.unlink(draft)
         raise
+
+
+def write_named(path: str, parts: Iterable[Any], storage_options: Mapping[str, Any] | None = None) -> None:
+    """Replace the file or object of this name by `parts`, at once."""
+    if "://" not in path:  # the files may be elsewhere, and the options theirs
+        write_atomically(path, parts)
+        return
+    store, key = file_place(path, storage_options)
+    store.put(key, b"".join(bytes(part) for part in parts))
+    store.flush()
 
 
 def map_shards(array: Any) -> list[npt.NDArray[Any]]:
@@ -572,10 +589,8 @@ def open_single(
             return open_manifest(target, context=context, storage_options=storage_options, missing=missing)
         if not begin.startswith(NPY_MAGIC) and not target.endswith(".npy"):
             return None
-    folder, slash, key = target.rpartition("/")
-    store, inner = place_of(folder or ("/" if slash else "."), "", storage_options)
-    key_bytes = b"/".join(each for each in (inner, os.fsencode(key)) if each)
-    return _open_npy(store, key_bytes, context, storage_options, options)
+    store, key = file_place(target if "://" in target else os.path.abspath(target), storage_options)
+    return _open_npy(store, os.fsencode(key), context, storage_options, options)
 
 
 def _open_npy(

@@ -1,0 +1,262 @@
+"""Where shards stand: one object of a store, manifests beside remote files, stores that answer late."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from penstock import _core
+from support.http_server import HttpServer
+
+VALUES = np.arange(120.0).reshape(10, 12)
+
+
+class Late(ps.Store):
+    """Answers each request after a while, and counts how many are under way together."""
+
+    def __init__(self, objects: dict[str, bytes], latency_s: float = 0.02) -> None:
+        self.objects, self.latency_s = objects, latency_s
+        self.lock = threading.Lock()
+        self.under_way = self.most = self.asked = 0
+
+    def get(self, key: str) -> bytes | None:
+        with self.lock:
+            self.under_way += 1
+            self.asked += 1
+            self.most = max(self.most, self.under_way)
+        time.sleep(self.latency_s)
+        with self.lock:
+            self.under_way -= 1
+        return self.objects.get(key)
+
+    def version(self, key: str) -> str | None:
+        self.get(key)
+        return str(hash(self.objects[key])) if key in self.objects else None
+
+    def list(self, prefix: str) -> list[str]:
+        return [key for key in self.objects if key.startswith(prefix)]
+
+
+def npy_bytes(values: np.ndarray) -> bytes:
+    import io
+
+    out = io.BytesIO()
+    np.save(out, values)
+    return out.getvalue()
+
+
+@pytest.fixture
+def memory() -> Any:
+    fsspec = pytest.importorskip("fsspec")
+    made = fsspec.filesystem("memory")
+    made.pipe({f"/places/s_{i}.npy": npy_bytes(part) for i, part in enumerate(np.split(VALUES, [3, 7]))})
+    yield made
+    made.rm("/places", recursive=True)
+
+
+def test_headers_are_read_many_at_a_time() -> None:
+    late = Late({f"s_{i:03d}.npy": npy_bytes(VALUES + i) for i in range(128)})
+    store = ps._stores.store_of(late)
+    keys = [key.encode() for key in late.objects]
+    made = _core.open_shards(store, ps.Context(threads=2), keys, 0, None)
+    assert made.shape == (1280, 12)
+    assert late.most >= 32, "one request a thread is 64 round trips"
+    late.most = 0
+    assert not _core.shards_changed(made)
+    assert late.most >= 32
+    manifest = _core.save_manifest(made, b"", False, [])
+    late.most = 0
+    del late.objects["s_005.npy"]
+    filled = _core.open_manifest(store, ps.Context(threads=2), manifest, True)
+    assert late.most >= 32
+    np.testing.assert_array_equal(filled[49:61:11], [VALUES[9] + 4, VALUES[0] + 6])
+    np.testing.assert_array_equal(filled[50:60], np.zeros((10, 12)))
+
+
+def test_requests_in_flight_are_no_more_than_the_context_says() -> None:
+    late = Late({f"s_{i:03d}.npy": npy_bytes(VALUES) for i in range(40)}, 0.005)
+    keys = [key.encode() for key in late.objects]
+    context = ps.Context(threads=2, io_concurrency=5)
+    _core.open_shards(ps._stores.store_of(late), context, keys, 0, None)
+    assert 3 <= late.most <= 5
+
+
+def test_one_object_is_opened_by_its_uri(memory: Any) -> None:
+    np.testing.assert_array_equal(ps.open_shards("memory://places/s_1.npy")[...], VALUES[3:7])
+    with pytest.raises(ps.NotFoundError):
+        ps.open_shards("memory://places/s_9.npy")
+    np.testing.assert_array_equal(ps.open_shards("memory://places/s_*.npy")[...], VALUES)
+    np.testing.assert_array_equal(ps.open_shards("memory://places")[...], VALUES)
+
+
+def test_datasets_of_one_remote_file(memory: Any) -> None:
+    h5py = pytest.importorskip("h5py")
+    with memory.open("/places/a.h5", "wb") as out, h5py.File(out, "w") as file:
+        for i, part in enumerate(np.split(VALUES, [3, 7])):
+            file[f"d_{i}"] = part
+    np.testing.assert_array_equal(ps.open_shards("memory://places/a.h5", dataset="d_*")[...], VALUES)
+
+
+@pytest.mark.parametrize("suffix", [".shards", ".json"])
+def test_manifests_beside_remote_files(memory: Any, suffix: str) -> None:
+    a = ps.open_shards("memory://places/s_*.npy")
+    manifest = f"memory://places/all{suffix}"
+    ps.save_manifest(a, manifest)
+    assert b"places" not in memory.cat_file(f"/places/all{suffix}"), "both can be moved together"
+    np.testing.assert_array_equal(ps.open_shards(manifest)[...], VALUES)
+    memory.mv("/places", "/moved", recursive=True)
+    try:
+        np.testing.assert_array_equal(ps.open_shards(f"memory://moved/all{suffix}")[2:8], VALUES[2:8])
+    finally:
+        memory.mv("/moved", "/places", recursive=True)
+
+
+def test_a_remote_manifest_above_its_files_and_elsewhere(memory: Any, tmp_path: Path) -> None:
+    a = ps.open_shards("memory://places/s_*.npy")
+    ps.save_manifest(a, "memory://all.shards")
+    np.testing.assert_array_equal(ps.open_shards("memory://all.shards")[...], VALUES)
+    memory.rm("/all.shards")
+    ps.save_manifest(a, tmp_path / "all.shards")
+    np.testing.assert_array_equal(ps.open_shards(tmp_path / "all.shards")[...], VALUES)
+    for i, part in enumerate(np.split(VALUES, [3, 7])):
+        np.save(tmp_path / f"s_{i}.npy", part)
+    ps.save_manifest(ps.open_shards(tmp_path / "s_*.npy"), "memory://places/local.shards")
+    np.testing.assert_array_equal(ps.open_shards("memory://places/local.shards")[...], VALUES)
+
+
+def test_a_remote_cache(memory: Any) -> None:
+    cache = "memory://places/cache"
+    for _ in range(2):
+        np.testing.assert_array_equal(ps.open_shards("memory://places/s_*.npy", manifest=cache)[...], VALUES)
+    np.testing.assert_array_equal(ps.open_shards(cache)[...], VALUES)
+    memory.pipe("/places/notes", b"mine")
+    with pytest.raises(ps.InvalidArgumentError, match="not written over"):
+        ps.open_shards("memory://places/s_*.npy", manifest="memory://places/notes")
+
+
+def test_manifests_of_references_in_a_store(memory: Any, tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    ps.save_shards(VALUES, tmp_path / "s_{}.h5", rows=4)
+    ps.save_manifest(ps.open_shards(tmp_path / "s_*.h5", dataset="x"), "memory://places/h5.shards")
+    np.testing.assert_array_equal(ps.open_shards("memory://places/h5.shards")[...], VALUES)
+
+
+def test_files_and_manifests_behind_http(memory: Any) -> None:
+    ps.save_manifest(ps.open_shards("memory://places/s_*.npy"), "memory://places/all.shards")
+    objects = {path.replace("/places", "/run"): memory.cat_file(path) for path in memory.find("/places")}
+    with HttpServer(objects) as server:
+        np.testing.assert_array_equal(ps.open_shards(f"{server.url}/run/s_1.npy")[...], VALUES[3:7])
+        with pytest.raises(ps.Error):
+            ps.open_shards(f"{server.url}/run/s_7.npy")
+        np.testing.assert_array_equal(ps.open_shards(f"{server.url}/run/all.shards")[...], VALUES)
+        with pytest.raises(ps.Error):
+            ps.save_manifest(ps.open_shards(f"{server.url}/run/s_1.npy"), f"{server.url}/run/m.shards")
+
+
+def test_suffixes_are_found_in_any_case(tmp_path: Path) -> None:
+    np.save(tmp_path / "a_1.npy", VALUES[4:])
+    (tmp_path / "a_0.NPY").write_bytes(npy_bytes(VALUES[:4]))
+    np.testing.assert_array_equal(ps.open_shards(tmp_path)[...], VALUES)
+    (tmp_path / "a_1.npy").unlink()
+    np.testing.assert_array_equal(ps.open_shards(tmp_path)[...], VALUES[:4])
+
+
+def test_what_a_pattern_leaves_out_is_no_hole(tmp_path: Path) -> None:
+    for i in range(10):
+        np.save(tmp_path / f"b_{i}.npy", VALUES[i : i + 1])
+    np.testing.assert_array_equal(ps.open_shards(tmp_path / "b_[5-9].npy")[...], VALUES[5:])
+    np.testing.assert_array_equal(ps.open_shards(tmp_path / "b_[2357].npy")[...], VALUES[[2, 3, 5, 7]])
+    (tmp_path / "b_6.npy").unlink()
+    with pytest.raises(ps.InvalidArgumentError, match=r"lacks '.*b_6\.npy';"):
+        ps.open_shards(tmp_path / "b_[5-9].npy")
+    for i in range(3):
+        (tmp_path / f"b_{i}.npy").unlink()
+    with pytest.raises(ps.InvalidArgumentError, match=r"lacks '.*b_0\.npy', '.*b_1\.npy', '.*b_2\.npy', '.*b_6\.npy';"):
+        ps.open_shards(tmp_path / "b_[0-9]*.npy")
+
+
+def test_holes_are_named_as_the_files_are(tmp_path: Path) -> None:
+    for i in (0, 1, 3):
+        np.save(tmp_path / f"run2_{i:04d}.npy", VALUES)
+    with pytest.raises(ps.InvalidArgumentError, match=r"lacks '.*run2_0002\.npy';"):
+        ps.open_shards(tmp_path / "run2_*.npy")
+
+
+def test_files_of_both_item_orders_are_joined(tmp_path: Path) -> None:
+    parts = np.split(VALUES, [3, 7])
+    for i, part in enumerate(parts):
+        np.save(tmp_path / f"m_{i}.npy", np.asarray(part, order="F" if i == 1 else "C"))
+    a = ps.open_shards(tmp_path / "m_*.npy")
+    np.testing.assert_array_equal(a[...], VALUES)
+    np.testing.assert_array_equal(a[2:8, ::-3], VALUES[2:8, ::-3])
+    with pytest.raises(ps.UnsupportedError, match="both item orders"):
+        ps.open_shards(tmp_path / "m_*.npy", manifest=tmp_path / "cache")
+    np.save(tmp_path / "m_3.npy", VALUES.astype("f4"))
+    with pytest.raises(ps.InvalidArgumentError, match="1 of 4 files do not go together"):
+        ps.open_shards(tmp_path / "m_*.npy")
+
+
+def test_readers_are_asked_for_many_rows_at_once(tmp_path: Path) -> None:
+    values = np.arange(24 << 20, dtype="u1").reshape(-1, 64)
+    np.save(tmp_path / "x.npy", values)
+    calls: list[int] = []
+
+    def load(path: str, low: int, high: int) -> Any:
+        calls.append(high - low)
+        return np.load(path, mmap_mode="r")[low:high]
+
+    context = ps.Context(threads=4)
+    a = ps.open_shards(
+        [tmp_path / "x.npy"], metadata=lambda path: (len(values), (64,), "u1"), reader=load, context=context
+    )
+    np.testing.assert_array_equal(a[...], values)
+    assert len(calls) == 2, "a call for each 64 MiB / 4, not for each MiB"
+    calls.clear()
+    np.testing.assert_array_equal(a[7:9], values[7:9])
+    assert calls == [2], "a selection is asked for alone"
+
+
+def test_members_of_compressed_archives_are_opened_by_their_headers_alone(tmp_path: Path) -> None:
+    values = np.arange(400_000.0) % 977
+    np.savez_compressed(tmp_path / "x_0.npz", x=values)
+    whole = bytearray((tmp_path / "x_0.npz").read_bytes())
+    whole[len(whole) // 2] ^= 0xFF
+    (tmp_path / "x_1.npz").write_bytes(whole)
+    a = ps.open_shards(tmp_path / "x_*.npz")
+    assert a.shape == (800_000,)
+    np.testing.assert_array_equal(a[:400_000], values)
+    with pytest.raises(ps.CorruptDataError):
+        a[400_000:400_002]
+
+
+MEMORY_OF_ARCHIVES = """
+import os, sys
+import numpy as np, penstock as ps
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGESIZE") >> 20
+
+arrays = [ps.open(f"{sys.argv[1]}/x_{i}.npz") for i in range(8)]
+out = np.ones(arrays[0].shape, arrays[0].dtype)
+arrays[0].read(out=out)
+before = resident()
+for each in arrays:
+    each.read(out=out)
+print(resident() - before)
+"""
+
+
+def test_archives_that_were_read_keep_no_memory(tmp_path: Path) -> None:
+    for i in range(8):
+        np.savez_compressed(tmp_path / f"x_{i}.npz", x=np.full(2 << 20, float(i)))  # 16 MiB
+    made = subprocess.run(
+        [sys.executable, "-c", MEMORY_OF_ARCHIVES, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert int(made.stdout) < 48, "each of them would be 16 MiB"
