@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock import _core
+from penstock import _array_shards, _core
 from penstock._array import Array
 from penstock._context import Context
 from penstock._errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError, _make
@@ -156,6 +156,8 @@ def open_bytes(
         from penstock._tabular_shards import open_saved
 
         return open_saved(document, path, context, missing, storage_options)
+    if document.get("kind") == _array_shards.KIND:
+        return _array_shards.open_saved(document, path, context, missing)
     if document.get("kind") != "references":
         raise _make(UnsupportedError, f"a manifest of {document.get('kind')!r} is not opened by its path alone")
     try:

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock import _core
+from penstock import _array_shards, _core
 from penstock._context import current_context
-from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock._errors import ConflictError, InvalidArgumentError, UnsupportedError, _make
 from penstock._raw_shards import COMMON, descr_text
 from penstock._references import ReferencedArray
 from penstock._shard_files import complain
@@ -112,9 +112,9 @@ class ShardWriter:
     ) -> None:
         """`pattern` has one `{}`, for the shard's number; its suffix says the format: `.npy`, `.npz`, `.raw` (or
         `.bin`), `.zarr`, `.h5` (or `.hdf5`), `.parquet`, `.arrow` (or `.feather`), `.tif` (of bands, y and x).
-        `manifest` is a name in the folder of the shards (not of Zarr, TIFF and `.npz`); None: none is written. `name`
-        is that of the dataset, the column, or the member. `options` are those of h5py's `create_dataset`
-        (`compression="gzip"`), of pyarrow's `write_table`, of Arrow's `IpcWriteOptions`, of `penstock.save` for TIFF.
+        `manifest` is a name in the folder of the shards; None: none is written. `name` is that of the dataset, the
+        column, or the member. `options` are those of h5py's `create_dataset` (`compression="gzip"`), of pyarrow's
+        `write_table`, of Arrow's `IpcWriteOptions`, of `penstock.save` for TIFF.
 
         Shards of the same pattern and of higher numbers, which an earlier run left, are removed at the end."""
         self._names = _Names.of(pattern)
@@ -165,10 +165,12 @@ class ShardWriter:
         dtype, trailing = self._like
         if self.suffix in (".raw", ".bin"):
             self._write_sidecars(dtype, trailing)
-        if self.manifest is not None and self.suffix not in (".zarr", ".npz", *_TIFF):
+        if self.manifest is not None:
             manifest = os.path.join(self._names.folder, self.manifest)
             if self.suffix in (*_HDF5, *_TABLES):
                 self._index().save(manifest)
+            elif self.suffix in (".zarr", ".npz", *_TIFF):
+                _array_shards.save(manifest, self.paths, self._checksums)
             else:
                 save_manifest(open_shards(self.paths), manifest, checksums=self._checksums)
         for path in self._names.left_over(len(self.paths)):
@@ -253,8 +255,19 @@ def _write_npz(path: str, made: npt.NDArray[Any], name: str, _options: dict[str,
 def _write_zarr(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str, Any]) -> int:
     from penstock._create import save
 
-    save(path, made)
-    return 0
+    draft, old = f"{path}.{os.getpid()}.tmp", f"{path}.{os.getpid()}.old"
+    if os.path.isdir(path) and _array_shards.metadata_of(path) == path:
+        raise _make(ConflictError, f"'{path}' is there and is no Zarr array: it is not replaced")
+    try:
+        save(draft, made)
+        total = _array_shards.crc32c_of(draft)
+        if os.path.isdir(path):  # a folder cannot be replaced at once
+            os.rename(path, old)
+        os.replace(draft, path)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return total
 
 
 def _write_tiff(path: str, made: npt.NDArray[Any], _name: str, options: dict[str, Any]) -> int:
@@ -266,7 +279,7 @@ def _write_tiff(path: str, made: npt.NDArray[Any], _name: str, options: dict[str
         save(path, made, **options)
     except TypeError as error:
         raise _make(InvalidArgumentError, f"TIFF does not take {options}: {error}") from error
-    return 0
+    return _array_shards.crc32c_of(path)
 
 
 def _write_with(path: str, write: Callable[[str], None]) -> int:

@@ -1,4 +1,4 @@
-"""`penstock check` of a manifest of tables, which Python decodes."""
+"""`penstock check` of a manifest of tables, or of Zarr, TIFF and `.npz` shards: Python opens them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from penstock import _core
+from penstock._array_shards import KIND, ArrayOfManifest, crc32c_of
 from penstock._context import current_context
 from penstock._errors import ConflictError, CorruptDataError, Error, _make
 from penstock._manifest import open_target
+from penstock._shard_readers import JoinedArray
 from penstock._tabular_shards import JoinedTables, ManyBatches, ManyBatchStore, Table, check_unchanged
-
-_PIECE = 4 << 20
 
 
 def takes(arguments: list[str]) -> bool:
@@ -25,7 +24,7 @@ def takes(arguments: list[str]) -> bool:
                 if stream.read(20).startswith(b'{"penstock_manifest"'):
                     stream.seek(0)
                     try:
-                        return bool(json.loads(stream.readline()).get("kind") == "tables")
+                        return json.loads(stream.readline()).get("kind") in ("tables", KIND)
                     except ValueError:
                         return False
     return False
@@ -46,7 +45,11 @@ def check(array: JoinedTables, threads: int) -> list[tuple[str, Error]]:
     def file(table: Table) -> tuple[str, Error] | None:
         try:
             check_unchanged(table)
-            if table.crc32c is not None and "://" not in table.path and (found := _crc32c(table.path)) != table.crc32c:
+            if (
+                table.crc32c is not None
+                and "://" not in table.path
+                and (found := crc32c_of(table.path)) != table.crc32c
+            ):
                 text = f"the file's CRC-32C is {found:08x}, its manifest says {table.crc32c:08x}"
                 raise _make(CorruptDataError, text)
         except OSError as error:
@@ -61,12 +64,21 @@ def check(array: JoinedTables, threads: int) -> list[tuple[str, Error]]:
     return [each for each in found if each is not None]
 
 
-def _crc32c(path: str) -> int:
-    total = 0
-    with open(path, "rb") as stream:
-        while piece := stream.read(_PIECE):
-            total = _core.crc32c(piece, total)
-    return total
+def check_shards(parts: list[ArrayOfManifest], threads: int) -> list[tuple[str, Error]]:
+    """Compares every checksum; gives what is bad, in order."""
+
+    def shard(part: ArrayOfManifest) -> Error | None:
+        try:
+            part.check()
+        except OSError as error:
+            return error if isinstance(error, Error) else _make(ConflictError, str(error))
+        except Error as error:
+            return error
+        return None
+
+    with ThreadPoolExecutor(threads) as pool:
+        found = zip(parts, pool.map(shard, parts), strict=True)
+        return [(f"shard '{part.path}'", wrong) for part, wrong in found if wrong is not None]
 
 
 def main(arguments: list[str]) -> int:
@@ -80,12 +92,15 @@ def main(arguments: list[str]) -> int:
     report: dict[str, Any] = {"uri": given.URI, "ok": False, "arrays": []}
     try:
         array = open_target(given.URI, "", current_context(), None)
-        assert isinstance(array, JoinedTables)
-        bad = check(array, max(1, given.threads))
+        if isinstance(array, JoinedTables):
+            bad, what = check(array, max(1, given.threads)), "row groups"
+            cells = sum(len(table.rows) for table in array.tables)
+        else:
+            assert isinstance(array, JoinedArray)
+            parts = [part for part in array._parts if isinstance(part, ArrayOfManifest)]
+            bad, cells, what = check_shards(parts, max(1, given.threads)), len(parts), "shards"
     except Error as error:
-        bad, cells = [(given.URI, error)], 0
-    else:
-        cells = sum(len(table.rows) for table in array.tables)
+        bad, cells, what = [(given.URI, error)], 0, "shards"
     report["ok"] = not bad
     failures = [{"cell": cell, "error": {"message": wrong.message}} for cell, wrong in bad[: given.max_failures]]
     report["arrays"].append({"path": "", "uri": given.URI, "cells": cells, "failed": len(bad), "failures": failures})
@@ -96,5 +111,5 @@ def main(arguments: list[str]) -> int:
         print(f"{cell}: {wrong}")
     if len(bad) > given.max_failures:
         print(f"... and {len(bad) - given.max_failures} more")
-    print(f"{given.URI}: {cells} row groups, {len(bad)} failures")
+    print(f"{given.URI}: {cells} {what}, {len(bad)} failures")
     return 1 if bad else 0

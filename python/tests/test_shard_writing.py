@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +97,8 @@ def test_names_of_members(tmp_path: Path) -> None:
 
 def test_shards_that_are_tiffs(tmp_path: Path) -> None:
     values = np.arange(5 * 40 * 33, dtype="u2").reshape(5, 40, 33)
-    ps.save_shards(values + 1, tmp_path / "t_{}.tif", rows=1)
-    paths = ps.save_shards(values, tmp_path / "t_{}.tif", rows=2, compress="deflate")
+    ps.save_shards(values + 1, tmp_path / "t_{}.tif", rows=1, manifest=None)
+    paths = ps.save_shards(values, tmp_path / "t_{}.tif", rows=2, manifest=None, compress="deflate")
     assert [path.name for path in sorted(tmp_path.iterdir())] == [os.path.basename(path) for path in paths]
     np.testing.assert_array_equal(ps.open_shards(str(tmp_path / "t_*.tif"))[...], values)
     with pytest.raises(ps.UnsupportedError, match=r"\(band, y, x\)"):
@@ -333,3 +337,62 @@ def test_streams_of_shards_that_are_unequal(tmp_path: Path, suffix: str) -> None
     assert [tile.index for tile in tiles] == [(0, 0), (1, 0), (2, 0)]
     for tile in tiles:
         np.testing.assert_array_equal(tile.data, values[tile.box])
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".tif", ".npz"])
+def test_shards_that_are_arrays_have_a_manifest_too(tmp_path: Path, suffix: str) -> None:
+    values = np.arange(7 * 5 * 4, dtype="<f4").reshape(7, 5, 4)
+    run = tmp_path / "run"
+    paths = ps.save_shards(values, run / f"s_{{}}{suffix}", rows=3)
+    assert sorted(each.name for each in run.iterdir()) == ["penstock.shards", *(f"s_{i}{suffix}" for i in range(3))]
+    manifest = run / "penstock.shards"
+    np.testing.assert_array_equal(ps.open_shards(manifest)[...], values)
+    np.testing.assert_array_equal(ps.open(manifest)[2:5, 1:, ::2], values[2:5, 1:, ::2])
+    again = pickle.loads(pickle.dumps(ps.open_shards(manifest)))
+    np.testing.assert_array_equal(again[...], values)
+
+    run.rename(tmp_path / "moved")
+    manifest = tmp_path / "moved" / "penstock.shards"
+    np.testing.assert_array_equal(ps.open_shards(manifest)[...], values)
+    check = [sys.executable, "-m", "penstock", "check", str(manifest)]
+    good = subprocess.run(check, capture_output=True, text=True, check=True)
+    assert "3 shards, 0 failures" in good.stdout
+
+    # A byte that nothing but the checksum knows of: size and time stay as they are.
+    victim = tmp_path / "moved" / Path(paths[1]).name
+    inner = next(each for each in sorted(victim.rglob("c/*/*/*")) if each.is_file()) if suffix == ".zarr" else victim
+    seen, whole = inner.stat(), bytearray(inner.read_bytes())
+    whole[len(whole) // 2] ^= 0xFF
+    inner.write_bytes(whole)
+    os.utime(inner, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    bad = subprocess.run([*check, "--json"], capture_output=True, text=True, check=False)
+    assert bad.returncode == 1
+    (failure,) = json.loads(bad.stdout)["arrays"][0]["failures"]
+    assert victim.name in failure["cell"]
+    assert "CRC-32C" in failure["error"]["message"]
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".tif", ".npz"])
+def test_shards_that_changed_since_their_manifest_are_conflicts(tmp_path: Path, suffix: str) -> None:
+    values = np.arange(6 * 5 * 4, dtype="<f4").reshape(6, 5, 4)
+    ps.save_shards(values, tmp_path / f"s_{{}}{suffix}", rows=3)
+    a = ps.open_shards(tmp_path / "penstock.shards")
+    ps.save_shards(values + 1, tmp_path / f"s_{{}}{suffix}", rows=3, manifest=None)
+    os.utime(tmp_path / f"s_1{suffix}" / "zarr.json" if suffix == ".zarr" else tmp_path / f"s_1{suffix}", ns=(1, 1))
+    with pytest.raises(ps.ConflictError, match="changed since the manifest was saved"):
+        a[3:]
+    ps.save_shards(values + 2, tmp_path / f"s_{{}}{suffix}", rows=3)
+    np.testing.assert_array_equal(ps.open_shards(tmp_path / "penstock.shards")[...], values + 2)
+
+
+def test_damaged_manifests_of_arrays_are_refused(tmp_path: Path) -> None:
+    ps.save_shards(np.zeros((4, 3)), tmp_path / "s_{}.zarr", rows=2)
+    manifest = tmp_path / "penstock.shards"
+    good = json.loads(manifest.read_text())
+    bad: list[Any] = [{**good, "axis": 7}, {**good, "shards": []}, {**good, "shards": [{}]}, {**good, "shards": 3}]
+    for member, value in [("shape", [-1, 3]), ("chunks", [0, 3]), ("dtype", "?!"), ("stamp", [1]), ("path", 3)]:
+        bad.append({**good, "shards": [{**good["shards"][0], member: value}]})
+    for document in bad:
+        manifest.write_text(json.dumps(document))
+        with pytest.raises(ps.CorruptDataError, match="damaged"):
+            ps.open_shards(manifest)

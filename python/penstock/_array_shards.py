@@ -1,0 +1,157 @@
+"""Manifests of shards that are arrays by themselves: Zarr, TIFF, members of `.npz` files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock import _core
+from penstock._array import Array
+from penstock._context import Context
+from penstock._errors import ConflictError, CorruptDataError, UnsupportedError, _make
+from penstock._raw_shards import descr_text
+from penstock._shard_files import describe_all
+from penstock._shard_readers import JoinedArray, SavedPart, join_parts
+
+KIND = "arrays"
+_PIECE = 4 << 20
+_ZARR = ("zarr.json", ".zarray")
+
+
+def metadata_of(path: str) -> str:
+    """The file that changes whenever the shard at `path` is replaced: itself, or the metadata of a Zarr array."""
+    if not os.path.isdir(path):
+        return path
+    return next((os.path.join(path, name) for name in _ZARR if os.path.isfile(os.path.join(path, name))), path)
+
+
+def stamp_of(path: str) -> list[int]:
+    """Size and time of change. Raises ConflictError where there is none."""
+    try:
+        status = os.stat(metadata_of(path))
+    except OSError as failure:
+        raise _make(ConflictError, f"'{path}' is gone since the manifest was saved: {failure.strerror}") from failure
+    return [status.st_size, status.st_mtime_ns]
+
+
+def crc32c_of(path: str) -> int:
+    """Of all bytes of a file; of a folder, of all its files' names and bytes, in the order of the names."""
+    if not os.path.isdir(path):
+        return _of_file(path, 0)
+    total = 0
+    for file in sorted(each for each in Path(path).rglob("*") if each.is_file()):
+        total = _core.crc32c(os.fsencode(file.relative_to(path)) + b"\0", total)
+        total = _of_file(str(file), total)
+    return total
+
+
+def _of_file(path: str, total: int) -> int:
+    with open(path, "rb") as stream:
+        while piece := stream.read(_PIECE):
+            total = _core.crc32c(piece, total)
+    return total
+
+
+def save(manifest: str, paths: Sequence[str], checksums: Sequence[int]) -> None:
+    """Write the manifest of shards that were just written, joined along their first axis."""
+    from penstock._manifest import _VERSION, _relative
+    from penstock._open import open_array
+    from penstock._shards import write_atomically
+
+    name = os.path.abspath(manifest)
+    paths = [os.path.abspath(path) for path in paths]
+    opened = describe_all(paths, [partial(open_array, path) for path in paths])
+    document = {
+        "penstock_manifest": _VERSION,
+        "kind": KIND,
+        "axis": 0,
+        "shards": [
+            {
+                "path": _relative(path, os.path.dirname(name)),
+                "stamp": stamp_of(path),
+                "crc32c": sum_,
+                "format": array.format,
+                "shape": list(array.shape),
+                "dtype": descr_text(array.dtype),
+                "chunks": list(array.chunks),
+            }
+            for path, sum_, array in zip(paths, checksums, opened, strict=True)
+        ],
+    }
+    write_atomically(name, [json.dumps(document).encode() + b"\n"])
+
+
+def open_saved(document: dict[str, Any], path: str, context: Context, missing: str) -> JoinedArray:
+    """The array of such a manifest: its shards are opened when they are read."""
+    if missing != "error":
+        raise _make(UnsupportedError, "missing='fill' is not for manifests of Zarr, TIFF and .npz shards")
+    folder = os.path.dirname(os.path.abspath(path))
+    try:
+        parts = [_part(each, folder) for each in document["shards"]]
+        axis = int(document["axis"])
+        if not parts or not 0 <= axis < len(parts[0].shape):
+            raise ValueError(f"{len(parts)} shards, axis {axis}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise _make(CorruptDataError, f"the manifest '{path}' is damaged: {error!r}") from error
+    return join_parts(parts, axis, context)
+
+
+def _part(saved: dict[str, Any], folder: str) -> ArrayOfManifest:
+    dtype = json.loads(saved["dtype"]) if saved["dtype"].startswith("[") else saved["dtype"]
+    shape, chunks = _lengths(saved["shape"], 0), _lengths(saved["chunks"], 1)
+    if len(chunks) != len(shape) or math.prod(shape) >= 1 << 62:
+        raise ValueError(f"shape {shape}, chunks {chunks}")
+    size, time = (int(each) for each in saved["stamp"])
+    path = os.path.normpath(os.path.join(folder, saved["path"]))
+    fields = [tuple(field) for field in dtype] if isinstance(dtype, list) else dtype
+    return ArrayOfManifest(path, shape, np.dtype(fields), chunks, [size, time], int(saved["crc32c"]), saved["format"])
+
+
+def _lengths(saved: Any, least: int) -> tuple[int, ...]:
+    out = tuple(int(each) for each in saved)
+    if any(each < least for each in out):
+        raise ValueError(f"lengths {out}")
+    return out
+
+
+class ArrayOfManifest(SavedPart):
+    """A shard that a manifest describes."""
+
+    def __init__(
+        self,
+        path: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        chunks: tuple[int, ...],
+        stamp: list[int],
+        crc32c: int,
+        format: str,
+    ) -> None:
+        super().__init__(path, shape, dtype, chunks)
+        self.path, self.stamp, self.crc32c, self.format = path, stamp, crc32c, format
+
+    def open(self) -> Array:
+        from penstock._open import open_array
+
+        self.check_stamp()
+        return open_array(self.path)
+
+    def check_stamp(self) -> None:
+        """Raises ConflictError where the shard is another than when the manifest was saved."""
+        if stamp_of(self.path) != self.stamp:
+            raise _make(ConflictError, f"'{self.path}' changed since the manifest was saved: save it again")
+
+    def check(self) -> None:
+        """Compares all of its bytes with their checksum. Raises ConflictError, CorruptDataError."""
+        self.check_stamp()
+        found = crc32c_of(self.path)
+        if found != self.crc32c:
+            text = f"the shard's CRC-32C is {found:08x}, its manifest says {self.crc32c:08x}"
+            raise _make(CorruptDataError, text)
