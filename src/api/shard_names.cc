@@ -186,7 +186,8 @@ result<std::vector<std::string>> find_shards(const store& from, std::string_view
   std::vector<split_name> names;
   names.reserve(sink.found.size());
   for (std::string& each : sink.found) names.push_back(split(std::move(each)));
-  std::sort(names.begin(), names.end(), before);
+  // Names with leading zeros are in order already.
+  if (!std::is_sorted(names.begin(), names.end(), before)) std::sort(names.begin(), names.end(), before);
   PENSTOCK_TRY(check_sequence(names, sink.pattern(), holes));
   std::vector<std::string> out;
   out.reserve(names.size());
