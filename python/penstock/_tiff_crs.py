@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 _USER_DEFINED = 32767
 _ESRI = "ESRI PE String = "
@@ -49,8 +51,19 @@ _METHODS: dict[int, tuple[str, _Keys]] = {
     9815: ("omerc", _OBLIQUE),
 }
 _POLAR = 15
-_UNITS = {9001: "+units=m", 9002: "+units=ft", 9003: "+units=us-ft", 9036: "+units=km", 9096: "+units=yd"}
-_DEGREES = {9101: 57.29577951308232, 9105: 0.9, 9106: 0.9}  # in units of angles, where those are no degrees
+_METRE, _DEGREE, _GREENWICH = 9001, 9102, 8901
+_WRITTEN_DEGREES = (9107, 9108, 9110, 9122)  # degrees, whatever the form that they are written in elsewhere
+_ELLIPSOIDAL = (4979, 5030)  # what stands for heights above the ellipsoid, in the place of a vertical system
+
+
+class _Unit(NamedTuple):
+    """Of lengths or angles: how many metres or radians it has."""
+
+    name: str
+    size: float
+
+    def is_near(self, size: float) -> bool:
+        return math.isclose(self.size, size, rel_tol=1e-9)
 
 
 def geo_keys(directory: tuple[int, ...], doubles: tuple[float, ...], text: str) -> dict[int, Any]:
@@ -72,35 +85,71 @@ def geo_keys(directory: tuple[int, ...], doubles: tuple[float, ...], text: str) 
 
 
 def epsg_of(keys: Mapping[int, Any]) -> int | None:
-    """The code of the projected or geographic system, where it is one of EPSG's."""
-    for key in (3072, 2048):
-        code = keys.get(key)
-        if isinstance(code, int) and 1024 <= code < _USER_DEFINED:
-            return code
-        if code is not None:
-            return None
-    return None
+    """The code of the projected or geographic system, where it is one of EPSG's, in the unit that EPSG has it in.
+
+    Without pyproj nothing is known of that unit: then the code is what the file says.
+    """
+    code = _code_of(keys)
+    return None if code is None or _other_unit(keys, code) is not None else code
 
 
 def crs_of(keys: Mapping[int, Any]) -> Any:
     """A `pyproj.CRS`, text where pyproj is not installed, or None where the keys name no system that is known here."""
-    text = _text_of(keys)
-    if text is None:
-        return None
+    height = _code(keys, 4096)
     try:
         import pyproj
     except ImportError:
-        return None if text.startswith("+proj") else text
+        text = _esri_of(keys)
+        code = _code_of(keys)
+        return text if text is not None or code is None else f"EPSG:{code}" + ("" if height is None else f"+{height}")
     try:
-        made = pyproj.CRS.from_user_input(text)
-        base = _base_of(keys)
-        if base is None or not text.startswith("+proj") or not made.is_projected:
-            return made
-        return pyproj.crs.ProjectedCRS(
-            made.coordinate_operation, _name_of(keys), made.coordinate_system, pyproj.CRS.from_epsg(base)
-        )
+        made = _horizontal(keys)
     except pyproj.exceptions.CRSError:
         return None
+    if made is None or height is None:
+        return made
+    try:
+        if height in _ELLIPSOIDAL:
+            return made.to_3d()
+        vertical = pyproj.CRS.from_epsg(height)
+        if not vertical.is_vertical:
+            return made
+        return pyproj.crs.CompoundCRS(f"{made.name} + {vertical.name}", [made, vertical])
+    except pyproj.exceptions.CRSError:  # codes that EPSG no longer has
+        return made
+
+
+def _horizontal(keys: Mapping[int, Any]) -> Any:
+    import pyproj
+
+    text, code = _esri_of(keys), _code_of(keys)
+    if text is not None:
+        return pyproj.CRS.from_user_input(text)
+    if code is not None:
+        unit = _other_unit(keys, code)
+        named = pyproj.CRS.from_epsg(code)
+        return named if unit is None else _in_unit(named, unit)
+    text = _proj_of(keys)
+    if text is None:
+        return None
+    made = pyproj.CRS.from_user_input(text)
+    base = _code(keys, 2048)
+    if base is not None and made.is_projected:
+        made = pyproj.crs.ProjectedCRS(
+            made.coordinate_operation, _name_of(keys), made.coordinate_system, pyproj.CRS.from_epsg(base)
+        )
+    unit = _length_of(keys) if made.is_projected else _angle_of(keys)
+    return made if unit is None or unit.is_near(made.axis_info[0].unit_conversion_factor) else _in_unit(made, unit)
+
+
+def _in_unit(crs: Any, unit: _Unit) -> Any:
+    """The same system, its coordinates in another unit. What a projection adds to them keeps its size."""
+    made = crs.to_json_dict()
+    made.pop("id", None)
+    kind = "LinearUnit" if crs.is_projected else "AngularUnit"
+    for axis in made["coordinate_system"]["axis"]:
+        axis["unit"] = {"type": kind, "name": unit.name, "conversion_factor": unit.size}
+    return type(crs).from_json_dict(made)
 
 
 def is_described(keys: Mapping[int, Any]) -> bool:
@@ -108,10 +157,38 @@ def is_described(keys: Mapping[int, Any]) -> bool:
     return any(key in keys for key in (2048, 2050, 2056, 2057, 3072, 3075))
 
 
-def _base_of(keys: Mapping[int, Any]) -> int | None:
-    """EPSG's code of the geographic system below a projection."""
-    code = keys.get(2048)
+def _code(keys: Mapping[int, Any], key: int) -> int | None:
+    """A code of EPSG's."""
+    code = keys.get(key)
     return code if isinstance(code, int) and 1024 <= code < _USER_DEFINED else None
+
+
+def _code_of(keys: Mapping[int, Any]) -> int | None:
+    """The code of the system, in whichever unit."""
+    return _code(keys, 3072 if 3072 in keys else 2048)
+
+
+def _other_unit(keys: Mapping[int, Any], code: int) -> _Unit | None:
+    """The unit of a projected system that the file gives, where it is not the code's own."""
+    if 3072 not in keys or 3076 not in keys:
+        return None
+    try:
+        size = _size_of_unit(code)
+    except ImportError:
+        return None
+    unit = _length_of(keys)
+    return None if size is None or unit is None or unit.is_near(size) else unit
+
+
+@functools.lru_cache(64)
+def _size_of_unit(code: int) -> float | None:
+    import pyproj
+
+    try:
+        size: float = pyproj.CRS.from_epsg(code).axis_info[0].unit_conversion_factor
+    except (pyproj.exceptions.CRSError, IndexError):
+        return None
+    return size
 
 
 def _name_of(keys: Mapping[int, Any]) -> str:
@@ -119,64 +196,92 @@ def _name_of(keys: Mapping[int, Any]) -> str:
     return name if isinstance(name, str) and name else "unknown"
 
 
-def _text_of(keys: Mapping[int, Any]) -> str | None:
+def _esri_of(keys: Mapping[int, Any]) -> str | None:
+    """WKT that the file holds."""
     for key in (1026, 3073, 2049):
         text = keys.get(key)
         if isinstance(text, str) and text.startswith(_ESRI):
             return text[len(_ESRI) :]
-    code = epsg_of(keys)
-    if code is not None:
-        vertical = keys.get(4096)
-        if isinstance(vertical, int) and 1024 <= vertical < _USER_DEFINED:
-            return f"EPSG:{code}+{vertical}"
-        return f"EPSG:{code}"
-    return _proj_of(keys)
+    return None
 
 
 def _proj_of(keys: Mapping[int, Any]) -> str | None:
-    """A system that the file describes by parameters, as a PROJ string."""
-    ellipsoid = _ellipsoid_of(keys) or ("+ellps=GRS80" if _base_of(keys) is not None else None)
+    """A system that the file describes by parameters, as a PROJ string in degrees or metres."""
+    base = _code(keys, 2048)
+    ellipsoid = _ellipsoid_of(keys) or ("+ellps=GRS80" if base is not None else None)
+    meridian, angle = "" if base is not None else _meridian_of(keys), _angle_of(keys)
+    if meridian is None or angle is None:
+        return None
     if keys.get(1024) == 2 and ellipsoid is not None:
-        return f"+proj=longlat {ellipsoid} {_meridian_of(keys)}+no_defs +type=crs"
-    method, unit = keys.get(3075), _unit_of(keys)
+        return f"+proj=longlat {ellipsoid} {meridian}+no_defs +type=crs"
+    method, unit = keys.get(3075), _length_of(keys)
     found = _METHODS.get(method) if isinstance(method, int) else None
     if keys.get(1024) != 1 or found is None or ellipsoid is None or unit is None:
         return None
     name, parameters = found
-    parts = [f"+proj={name}", *(_poles_of(keys) if method == _POLAR else ())]
-    factor = _DEGREES.get(keys.get(2054, 9102), 1.0)
+    parts = [f"+proj={name}", *(_poles_of(keys, angle) if method == _POLAR else ())]
     for parameter, candidates in parameters.items():
         value = next((keys[key] for key in candidates if isinstance(keys.get(key), float)), None)
         if value is not None and parameter in ("x_0", "y_0"):
-            parts.append(f"+{parameter}={value * unit[1]!r}")  # PROJ's are in metres
+            parts.append(f"+{parameter}={value * unit.size!r}")
         elif value is not None:
             is_angle = parameter not in ("k", "k_0")
-            parts.append(f"+{parameter}={value * factor if is_angle else value!r}")
-    meridian = _meridian_of(keys) if _base_of(keys) is None else ""
-    return " ".join([*parts, ellipsoid, unit[0], f"{meridian}+no_defs", "+type=crs"])
+            parts.append(f"+{parameter}={_degrees(value, angle) if is_angle else value!r}")
+    return " ".join([*parts, ellipsoid, f"+units=m {meridian}+no_defs", "+type=crs"])
 
 
-def _poles_of(keys: Mapping[int, Any]) -> list[str]:
+def _poles_of(keys: Mapping[int, Any], angle: _Unit) -> list[str]:
     """The latitude of the origin says which pole it is, and where the scale is true unless it is the pole itself."""
     latitude = next((keys[key] for key in (3081, 3089, 3078) if isinstance(keys.get(key), float)), 90.0)
-    latitude *= _DEGREES.get(keys.get(2054, 9102), 1.0)
+    latitude = _degrees(latitude, angle)
     pole = -90.0 if latitude < 0 else 90.0
     return [f"+lat_0={pole!r}", *([] if latitude == pole else [f"+lat_ts={latitude!r}"])]
 
 
-def _unit_of(keys: Mapping[int, Any]) -> tuple[str, float] | None:
-    """PROJ's unit of length, and its metres."""
-    code = keys.get(3076, 9001)
-    size = keys.get(3077)
-    if code == _USER_DEFINED and isinstance(size, float) and size > 0:
-        return f"+to_meter={size!r}", size
-    metres = {9001: 1.0, 9002: 0.3048, 9003: 1200 / 3937, 9036: 1000.0, 9096: 0.9144}
-    return (_UNITS[code], metres[code]) if isinstance(code, int) and code in _UNITS else None
+def _length_of(keys: Mapping[int, Any]) -> _Unit | None:
+    return _unit("linear", keys.get(3076, _METRE), keys.get(3077))
 
 
-def _meridian_of(keys: Mapping[int, Any]) -> str:
-    longitude = keys.get(2061)
-    return f"+pm={longitude!r} " if isinstance(longitude, float) and longitude else ""
+def _angle_of(keys: Mapping[int, Any]) -> _Unit | None:
+    return _unit("angular", keys.get(2054, _DEGREE), keys.get(2055))
+
+
+def _unit(category: str, code: Any, size: Any) -> _Unit | None:
+    """Of a code of EPSG's, or of the file's own size; None where it is neither."""
+    if code == _USER_DEFINED:
+        return _Unit("unknown", size) if isinstance(size, float) and 0 < size < math.inf else None
+    if code == _DEGREE or code in _WRITTEN_DEGREES:
+        return _Unit("degree", math.radians(1))
+    return _units(category).get(code)
+
+
+@functools.cache
+def _units(category: str) -> dict[int, _Unit]:
+    from pyproj.database import get_units_map
+
+    known = get_units_map("EPSG", category, allow_deprecated=True).values()
+    return {int(unit.code): _Unit(unit.name, unit.conv_factor) for unit in known}
+
+
+def _degrees(value: float, unit: _Unit) -> float:
+    return value if unit.name == "degree" else math.degrees(value * unit.size)
+
+
+def _meridian_of(keys: Mapping[int, Any]) -> str | None:
+    """Of a code of EPSG's, or the file's own; None where it is neither."""
+    code, longitude, angle = keys.get(2051, _USER_DEFINED), keys.get(2061), _angle_of(keys)
+    if code == _USER_DEFINED and isinstance(longitude, float) and longitude and angle is not None:
+        return f"+pm={_degrees(longitude, angle)!r} "
+    if code in (_GREENWICH, _USER_DEFINED):
+        return ""
+    from pyproj.crs import PrimeMeridian  # type: ignore[attr-defined]
+    from pyproj.exceptions import CRSError
+
+    try:
+        named = PrimeMeridian.from_epsg(code)
+    except CRSError:
+        return None
+    return f"+pm={math.degrees(named.longitude * float(named.unit_conversion_factor))!r} "
 
 
 def _ellipsoid_of(keys: Mapping[int, Any]) -> str | None:

@@ -366,9 +366,11 @@ class TiffHeader:
         """
         found = _tiff_crs.crs_of(self._geo_keys)
         if found is None and _tiff_crs.is_described(self._geo_keys):
+            method = self._geo_keys.get(3075)
+            which = "" if method is None else f" (projection method {method})"
             warnings.warn(
-                f"'{self.uri}' has a coordinate system that is not understood here "
-                f"(projection method {self._geo_keys.get(3075)}): geo_keys has what the file says",
+                f"'{self.uri}' has a coordinate system that is not understood here{which}: "
+                "geo_keys has what the file says",
                 stacklevel=3,
             )
         return found

@@ -70,27 +70,115 @@ def test_points_are_where_gdal_has_them(tmp_path: Path, name: str) -> None:
     assert crs.ellipsoid.semi_major_metre == wanted.ellipsoid.semi_major_metre
 
 
-def keys(*entries: tuple[int, int], doubles: tuple[float, ...] = ()) -> dict:
-    directory = [1, 1, 0, len(entries) + len(doubles)]
-    for key, value in entries:
-        directory += [key, 0, 1, value]
-    for i, key in enumerate((3080, 3081)[: len(doubles)]):
-        directory += [key, 34736, 1, i]
+def keys(entries: dict[int, int], doubles: dict[int, float] | None = None, minor: int = 0) -> dict:
+    """The tags of GeoTIFF's keys."""
+    doubles = doubles or {}
+    fields = {key: (key, 0, 1, value) for key, value in entries.items()}
+    fields |= {key: (key, 34736, 1, i) for i, key in enumerate(doubles)}
+    directory = [1, 1, minor, len(fields)] + [number for key in sorted(fields) for number in fields[key]]
     made = {34735: tag(3, *directory)}
-    return made | ({34736: tag(12, *doubles)} if doubles else {})
+    return made | ({34736: tag(12, *doubles.values())} if doubles else {})
+
+
+def file_of(tags: dict) -> bytes:
+    """A file of 2 x 2 pixels with these tags, and a place."""
+    return tiff_of(image(2, 2) | {33550: tag(12, 1, 1, 0), 33922: tag(12, *[0.0] * 6)} | tags, b"abcd")
+
+
+def gdals(data: bytes) -> pyproj.CRS:
+    """The coordinate system that GDAL finds in a file."""
+    with rasterio.MemoryFile(data) as memory, memory.open() as file:
+        return pyproj.CRS.from_wkt(file.crs.to_wkt())
 
 
 def test_projections_on_a_named_geographic_system_keep_its_datum() -> None:
-    tags = keys((1024, 1), (2048, 4258), (3072, 32767), (3075, 1), (3076, 9001), doubles=(12.0, 5.0))
+    tags = keys({1024: 1, 2048: 4258, 3072: 32767, 3075: 1, 3076: 9001}, {3080: 12.0, 3081: 5.0})
     crs = ps.open(tiff_of(image(2, 2) | tags, b"abcd")).crs
     assert crs.geodetic_crs.to_epsg() == 4258
     assert crs.is_projected
     assert crs.to_dict()["lat_0"] == 5
 
 
+@pytest.mark.parametrize(
+    ("code", "unit", "size"),
+    [(2853, 9003, None), (2264, 9001, None), (32119, 9002, None), (32633, 9036, None), (32633, 32767, 2.0)],
+)
+def test_codes_in_another_unit_are_in_the_unit_of_the_file(code: int, unit: int, size: float | None) -> None:
+    data = file_of(keys({1024: 1, 3072: code, 3076: unit}, {3077: size} if size else None))
+    array, wanted = ps.open(data), gdals(data)
+    assert array.epsg is None
+    assert array.crs.to_epsg(100) is None
+    assert array.crs.equals(wanted, ignore_axis_order=True)
+    sizes = [axis.unit_conversion_factor for axis in array.crs.axis_info]
+    assert sizes == pytest.approx([axis.unit_conversion_factor for axis in wanted.axis_info], rel=1e-12)
+    np.testing.assert_allclose(points_of(array.crs), points_of(wanted), atol=1e-3)
+
+
+@pytest.mark.parametrize(("code", "unit"), [(2264, 9003), (2264, 32767), (32633, 9001), (2193, 9001)])
+def test_codes_in_their_own_unit_or_in_none_that_is_known_stay_codes(code: int, unit: int) -> None:
+    array = ps.open(file_of(keys({1024: 1, 3072: code, 3076: unit})))
+    assert array.epsg == code
+    assert array.crs == pyproj.CRS.from_epsg(code)
+
+
+@pytest.mark.parametrize("unit", [9101, 9102, 9105, 9106, 9107, 9114, 9122])
+def test_angles_are_in_the_unit_of_the_file(unit: int) -> None:
+    data = file_of(keys({1024: 2, 2048: 32767, 2050: 32767, 2054: unit, 2056: 7030}))
+    crs, wanted = ps.open(data).crs, gdals(data)
+    sizes = [axis.unit_conversion_factor for axis in crs.axis_info]
+    assert sizes == pytest.approx([axis.unit_conversion_factor for axis in wanted.axis_info], rel=1e-12)
+    angles = {3080: 0.2, 3081: 0.1, 3082: 500.0, 3083: 0.0, 3092: 1.0}
+    tags = keys({1024: 1, 2048: 32767, 2050: 32767, 2054: unit, 2056: 7030, 3072: 32767, 3075: 1, 3076: 9002}, angles)
+    data = file_of(tags)
+    crs, wanted = ps.open(data).crs, gdals(data)
+    points = np.array([5.0, 400.0]), np.array([7.0, 900.0])
+    to = [pyproj.Transformer.from_crs(each, "EPSG:4326", always_xy=True) for each in (crs, wanted)]
+    np.testing.assert_allclose(to[0].transform(*points), to[1].transform(*points), atol=1e-11)
+
+
+PLACES = {1024: 2, 2048: 32767, 2050: 32767, 2056: 7030}
+
+
+@pytest.mark.parametrize(
+    ("entries", "doubles"),
+    [
+        ({**PLACES, 2051: 8903}, {}),
+        ({**PLACES, 2051: 8908}, {}),
+        ({**PLACES, 2051: 8901}, {2061: 10.0}),
+        ({**PLACES, 2051: 32767}, {2061: 10.0}),
+        ({**PLACES, 1024: 1, 2051: 8903, 3072: 32767, 3075: 1, 3076: 9001}, {3080: 3.0, 3081: 0.0, 3092: 1.0}),
+    ],
+)
+def test_prime_meridians_are_where_gdal_has_them(entries: dict, doubles: dict) -> None:
+    data = file_of(keys(entries, doubles))
+    crs, wanted = ps.open(data).crs, gdals(data)
+    meridians = [each.prime_meridian.longitude * each.prime_meridian.unit_conversion_factor for each in (crs, wanted)]
+    assert meridians[0] == pytest.approx(meridians[1], abs=1e-12)
+    np.testing.assert_allclose(points_of(crs), points_of(wanted), atol=1e-3)
+
+
+def test_a_prime_meridian_that_nobody_knows_is_said() -> None:
+    with pytest.warns(UserWarning, match="not understood here: geo_keys"):
+        assert ps.open(file_of(keys({**PLACES, 2051: 8999}))).crs is None
+
+
+def test_heights_are_those_of_gdal_or_left_out() -> None:
+    for height in (5773, 6360, 5030, 4979):
+        data = file_of(keys({1024: 1, 3072: 32633, 4096: height}, minor=1))
+        crs = ps.open(data).crs
+        assert crs.equals(gdals(data), ignore_axis_order=True), height
+        assert len(crs.axis_info) == 3
+    feet = file_of(keys({1024: 1, 3072: 32119, 3076: 9002, 4096: 5773}, minor=1))
+    assert ps.open(feet).crs.equals(gdals(feet), ignore_axis_order=True)
+    for height in (5019, 5101, 4326, 32633):  # GeoTIFF 1.0's codes; systems that are not vertical
+        array = ps.open(file_of(keys({1024: 1, 3072: 32633, 4096: height})))
+        assert array.crs == pyproj.CRS.from_epsg(32633)
+        assert array.epsg == 32633
+
+
 def test_what_is_not_understood_is_said_and_its_keys_are_there() -> None:
     """Laborde's oblique Mercator."""
-    array = ps.open(tiff_of(image(2, 2) | keys((1024, 1), (2048, 4326), (3072, 32767), (3075, 4)), b"abcd"))
+    array = ps.open(tiff_of(image(2, 2) | keys({1024: 1, 2048: 4326, 3072: 32767, 3075: 4}), b"abcd"))
     with pytest.warns(UserWarning, match=r"method 4\): geo_keys"):
         assert array.crs is None
     assert array.geo_keys == {"GTModelType": 1, "GeodeticCRS": 4326, "ProjectedCRS": 32767, "ProjMethod": 4}
