@@ -31,8 +31,8 @@ from penstock._writing import as_value
 _ENDINGS = (".tif", ".tiff", ".gtiff", ".btf", ".tf8", ".cog")
 _COMPRESSIONS = {None: "none", "uncompressed": "none", "zlib": "deflate", "zstandard": "zstd", "lzma2": "lzma"}
 _PHOTOMETRICS = {"minisblack": 1, "miniswhite": 0, "rgb": 2}
-# What one call hands to the engine, so that Ctrl-C works in between.
-_PIECE_BYTES = 256 << 20
+# What one call hands to the engine, unless a row of tiles is more: of data that is read from elsewhere it is in memory.
+_PIECE_BYTES = 32 << 20
 
 
 def is_tiff_name(target: Any, path: str = "") -> bool:
@@ -219,7 +219,7 @@ def create_tiff(
     predictor: int | str | None = "auto",
     interleave: str = "pixel",
     overviews: str | Sequence[int] | None = "auto",
-    resampling: str = "average",
+    resampling: str = "auto",
     nodata: float | None = None,
     crs: Any = None,
     transform: Any = None,
@@ -255,7 +255,10 @@ def create_tiff(
     masked = mask is not None and mask is not False
     if masked and mask is not True and data is None:
         raise _make(InvalidArgumentError, "a mask comes with data=, or, where mask=True, with each write")
-    colours, extra = _colours_of(photometric, colormap is not None, alpha, bands, type_)
+    is_palette = colormap is not None
+    if _choice(resampling, "resampling", ("auto", "average", "nearest")) == "average" and is_palette:
+        raise _make(InvalidArgumentError, "indexes of a palette have no mean: resampling must be 'nearest' or 'auto'")
+    colours, extra = _colours_of(photometric, is_palette, alpha, bands, type_)
     item, nodata_tags = nodata_of(nodata, type_)
     if area_or_point not in (None, "Area", "Point"):
         raise _make(InvalidArgumentError, f"area_or_point must be 'Area' or 'Point', it is {area_or_point!r}")
@@ -284,7 +287,7 @@ def create_tiff(
         "photometric": colours,
         "extra_samples": extra,
         "overviews": _overviews_of(overviews),
-        "average": _choice(resampling, "resampling", ("average", "nearest")) == "average",
+        "average": resampling != "nearest" and not is_palette,
         "nodata": item,
         "big_tiff": None if bigtiff in ("auto", None) else _yes_or_no(bigtiff),
         "tags": tags,

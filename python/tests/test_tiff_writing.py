@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -148,6 +150,37 @@ def test_arrays_of_other_formats_are_saved_piece_by_piece(tmp_path, monkeypatch)
     monkeypatch.setattr(_tiff_writing, "_PIECE_BYTES", 20000)
     ps.save(tmp_path / "x.tif", ps.open(tmp_path / "x.zarr"), tiles=16)
     np.testing.assert_array_equal(ps.load(tmp_path / "x.tif"), values)
+
+
+MEMORY = r"""
+import re, sys
+import numpy as np, penstock as ps
+
+def resident():  # memory of its own: the spool file is mapped when it is closed, which the system may take back
+    return int(re.search(r"RssAnon:\s+(\d+)", open("/proc/self/status").read())[1]) << 10
+
+class Field:
+    shape, dtype, seen = (3, 24576, 4096), np.dtype("u1"), []
+
+    def __getitem__(self, key):
+        start, stop, _ = key[1].indices(self.shape[1])
+        made = np.full((3, stop - start, 4096), start % 251, "u1")
+        self.seen.append(resident())
+        return made
+
+with ps.Context(threads=2):
+    ps.save(sys.argv[1] + "/small.tif", np.zeros((3, 512, 512), "u1"))
+    before = resident()
+    ps.save(sys.argv[1] + "/x.tif", Field(), compress="packbits")
+print(max(Field.seen) - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
+def test_data_larger_than_memory_pass_through_it(tmp_path):
+    """288 MiB, of which there are a piece of 32, the one before it, and rows of tiles."""
+    done = subprocess.run([sys.executable, "-c", MEMORY, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert 32 << 20 < int(done.stdout) < 96 << 20, f"{int(done.stdout) / (1 << 20):.0f} MiB"
 
 
 def test_rows_that_never_came_are_nodata(tmp_path):
