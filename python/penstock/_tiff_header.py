@@ -168,6 +168,18 @@ class TiffHeader:
         except ValueError:
             return None
 
+    @property
+    def _held_nodata(self) -> int | float | None:
+        """What stands for nothing, where the type has such a value."""
+        held: int | float | None = nodata_in(self.nodata, self.dtype)
+        return held
+
+    @property
+    def _nodata_values(self) -> tuple[float, ...] | None:
+        """GDAL's item NODATA_VALUES: a pixel with these values in all of the file's bands stands for nothing."""
+        values = tuple(_float(text, 0.0) for text in self.gdal_metadata.get("NODATA_VALUES", "").split())
+        return values if len(values) == self._integer(277, 1) else None
+
     @cached_property
     def _items(self) -> list[tuple[str, int | None, str, str, str]]:
         """(name, band from 0 or None, role, domain, text) of GDAL's metadata."""
@@ -280,19 +292,27 @@ class TiffHeader:
         Pixels that are points have been moved by half of one. Rows go down whatever the sign of the scale, as in GDAL.
         """
         matrix, scale, points = self._numbers(34264), self._numbers(33550), self._numbers(33922)
-        if matrix is not None and len(matrix) >= 16:
-            a, b, c, d, e, f = matrix[0], matrix[1], matrix[3], matrix[4], matrix[5], matrix[7]
-        elif scale is not None and len(scale) >= 2 and scale[0] and scale[1] and points and len(points) >= 6:
+        if scale is not None and len(scale) >= 2 and scale[0] and scale[1]:  # which GDAL prefers to a matrix
             a, b, d, e = scale[0], 0.0, 0.0, -abs(scale[1])
-            c, f = points[3] - points[0] * a, points[4] - points[1] * e
+            is_placed = points is not None and len(points) >= 6
+            i, j, _, x, y = (points or ())[:5] if is_placed else (0.0,) * 5
+            c, f = x - i * a, y - j * e
+        elif matrix is not None and len(matrix) >= 16:
+            a, b, c, d, e, f = matrix[0], matrix[1], matrix[3], matrix[4], matrix[5], matrix[7]
+            is_placed = True
         else:
             return None
-        if self.area_or_point == "Point":
+        if self.area_or_point == "Point" and is_placed:
             c, f = c - 0.5 * (a + b), f - 0.5 * (d + e)
+        down, across = self._page_pixels
+        return (a * across, b * down, c, d * across, e * down, f)
+
+    @property
+    def _page_pixels(self) -> tuple[float, float]:
+        """How many rows and columns of the page a pixel of this level has."""
         height, width = self._details["page_shape"]
         rows, columns = self._height_width
-        across, down = width / columns, height / rows
-        return (a * across, b * down, c, d * across, e * down, f)
+        return height / rows, width / columns
 
     @property
     def _height_width(self) -> tuple[int, int]:
@@ -331,23 +351,32 @@ class TiffHeader:
 
     @property
     def gcps(self) -> list[tuple[float, float, float, float, float]]:
-        """Ground control points as (column, row, x, y, z); empty where the file has a transform, or none."""
+        """Ground control points as (column, row, x, y, z), of the level that is open.
+
+        Empty where the file has a transform, or none.
+        """
         points = self._numbers(33922)
         if points is None or self.transform is not None:
             return []
         shift = 0.5 if self.area_or_point == "Point" else 0.0
+        down, across = self._page_pixels
         return [
-            (points[i] + shift, points[i + 1] + shift, points[i + 3], points[i + 4], points[i + 5])
+            ((points[i] + shift) / across, (points[i + 1] + shift) / down, *points[i + 3 : i + 6])
             for i in range(0, len(points) - 5, 6)
         ]
 
     @property
     def rpcs(self) -> dict[str, Any] | None:
-        """The rational polynomial of the file, by GDAL's names; None where it has none."""
+        """The rational polynomial of the level that is open, by GDAL's names; None where the file has none."""
         numbers = self._numbers(50844)
         if numbers is None or len(numbers) < 92:
             return None
         made: dict[str, Any] = dict(zip(_RPC_NAMES, numbers[:12], strict=True))
+        for axis, pixels in zip(("LINE", "SAMP"), self._page_pixels, strict=True):
+            if pixels == 1:
+                continue
+            made[f"{axis}_OFF"] = (made[f"{axis}_OFF"] + 0.5) / pixels - 0.5  # counted from the first pixel's centre
+            made[f"{axis}_SCALE"] /= pixels
         for i, name in enumerate(_RPC_LISTS):
             made[name] = list(numbers[12 + 20 * i : 32 + 20 * i])
         return made
@@ -393,6 +422,19 @@ class TiffHeader:
     def gcps_crs(self) -> Any:
         """The coordinate system of the ground control points."""
         return self.crs if self.gcps else None
+
+
+def nodata_in(nodata: Any, dtype: np.dtype[Any]) -> Any:
+    """`nodata`, an int where `dtype` has integers; None where it has no such value: then no pixel is nodata."""
+    if nodata is None or dtype.kind not in "iufc":
+        return nodata
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        is_held = limits.min <= nodata <= limits.max and int(nodata) == nodata
+        return int(nodata) if is_held else None
+    with np.errstate(over="ignore"):
+        grew = np.isinf(np.array(nodata).astype(dtype)) and not np.isinf(nodata)
+    return None if grew else nodata
 
 
 def _float(text: str | None, absent: float) -> float:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock._tiff_header import nodata_in
 
 Tag = tuple[int, int, int, bytes]
 """Number, type, count, and the values' little-endian bytes."""
@@ -180,23 +181,13 @@ def nodata_of(nodata: Any, dtype: np.dtype[Any]) -> tuple[bytes, list[Tag]]:
     if nodata is None:
         return b"", []
     try:
-        number: int | float
-        if dtype.kind in "iu":
-            number = int(nodata)
-            limits = np.iinfo(dtype)
-            if number != nodata or not limits.min <= number <= limits.max:
-                raise ValueError
-            item = np.array(number, dtype)
-            text = str(number)
-        else:
-            with np.errstate(over="ignore"):
-                item = np.array(float(nodata), dtype)
-            number = float(item.real)
-            if math.isinf(number) and math.isfinite(float(nodata)):
-                raise ValueError
-            text = repr(number)
-    except (TypeError, ValueError, OverflowError):
-        raise _make(InvalidArgumentError, f"nodata {nodata!r} is no value of {dtype}") from None
+        number = nodata_in(nodata if dtype.kind in "iu" else float(nodata), dtype)
+    except (TypeError, ValueError):
+        number = None
+    if number is None:
+        raise _make(InvalidArgumentError, f"nodata {nodata!r} is no value of {dtype}")
+    item = np.array(number, dtype)
+    text = str(number) if dtype.kind in "iu" else repr(float(item.real))
     return item.tobytes(), [ascii_text(42113, text)]
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
 from penstock._indexing import Key, KeyMaker, as_tuple, expand, is_list, is_mask, oindex, vindex
 from penstock._tiff_header import TiffHeader
+from penstock._tiff_masks import mask_of
 
 if TYPE_CHECKING:
     from penstock._tiff import TiffArray
@@ -29,8 +30,8 @@ def unpacked_type(packed: TiffArray) -> np.dtype[Any]:
 def unpack(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.NDArray[Any]:
     """Read `selection`; missing is what the file's mask leaves out, or what is nodata where it has no mask."""
     kind = unpacked_type(packed)
-    mask = packed._image(mask=True, bands=[]) if masked and packed.has_mask and not packed._is_mask else None
-    nodata = packed.nodata if masked and mask is None else None
+    mask = mask_of(packed) if masked else None
+    nodata = packed._held_nodata if masked and mask is None else None
     which, of_mask = _bands_of(packed, selection, mask)
     values = np.asarray(packed.read(selection, **how))
     made = values.astype(kind)
@@ -44,7 +45,7 @@ def unpack(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.N
     return np.asarray(made)
 
 
-def _bands_of(packed: TiffArray, selection: Any, mask: TiffArray | None) -> tuple[Any, Any]:
+def _bands_of(packed: TiffArray, selection: Any, mask: Any) -> tuple[Any, Any]:
     """The band of each value, in a shape that broadcasts against the values; and how the mask's values are read."""
     band = packed._band_axis
     key = selection._key if isinstance(selection, Key) else selection
@@ -125,7 +126,9 @@ class UnpackedArray(TiffHeader):
     @property
     def nodata(self) -> float | None:
         """NaN, or None where all pixels have a value."""
-        return float("nan") if self.packed.nodata is not None or self.packed.has_mask else None
+        packed = self.packed
+        is_partial = packed.has_mask or packed._nodata_values is not None or packed._held_nodata is not None
+        return float("nan") if is_partial else None
 
     @property
     def scales(self) -> tuple[float, ...]:

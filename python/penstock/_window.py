@@ -13,6 +13,9 @@ import numpy.typing as npt
 from penstock._array import Array
 from penstock._errors import InvalidArgumentError, NotFoundError, UnsupportedError, _make
 from penstock._resample import KERNELS, Taps, resample, store, taps
+from penstock._tiff import TiffArray
+from penstock._tiff_header import TiffHeader, nodata_in
+from penstock._tiff_masks import mask_of
 
 _STRIP_ELEMENTS = 1 << 21  # source elements that are resampled at a time
 
@@ -38,7 +41,8 @@ def read_window(
     a
         An array whose last dimensions are y and x.
     bounds
-        (left, bottom, right, top) in the units of `a.crs`; None: all of it. What leaves the image is `fill_value`.
+        (left, bottom, right, top) in the units of `a.crs`, or as `a.bounds` has them; None: all of it. What leaves the
+        image is `fill_value`.
     shape
         (rows, columns) of the result; None: as many as the bounds have pixels of the image itself.
     resampling
@@ -63,11 +67,13 @@ def read_window(
     Raises
     ------
     UnsupportedError
-        The image is rotated, or its values are no real numbers.
+        The image is rotated; or its values are no real numbers, or indexes of a palette, and `resampling` is not
+        "nearest".
     """
     if resampling not in KERNELS:
         raise _make(InvalidArgumentError, f"resampling must be one of {', '.join(KERNELS)}, it is {resampling!r}")
-    is_given, nodata = nodata is not None, _nodata(a, nodata)
+    is_given = nodata is not None
+    nodata = nodata_in(nodata if is_given else getattr(a, "nodata", None), a.dtype)
     grid = _Grid.of(a, transform)
     window = grid.window(bounds)
     rows, columns = _result_shape(shape, window)
@@ -86,7 +92,10 @@ def read_window(
         raise _make(
             UnsupportedError, f"values of {a.dtype} are read with resampling='nearest' only", f"array '{a.uri}'"
         )
-    mask: Any = _image(level, mask=True, bands=[]) if not is_given and _is_masked(level) else None
+    if isinstance(a, TiffHeader) and a.photometric == "palette":
+        message = "indexes of a palette have no mean: read them with resampling='nearest'"
+        raise _make(UnsupportedError, message, f"array '{a.uri}'")
+    mask: Any = mask_of(level) if not is_given and isinstance(level, TiffArray) else None
     for part, strip in _strips(row_taps, column_taps, made.size // max(1, rows * columns)):
         values, low = _source(level, strip, column_taps, threads)
         valid = None
@@ -145,7 +154,9 @@ class _Grid:
         left, bottom, right, top = (float(each) for each in bounds)
         columns = sorted(((left - self.left) / self.dx, (right - self.left) / self.dx))
         rows = sorted(((bottom - self.top) / self.dy, (top - self.top) / self.dy))
-        if not (left < right and bottom < top and all(map(math.isfinite, (*columns, *rows)))):
+        # `.bounds` of images whose first row or column is the southern or eastern one names its sides from there.
+        in_order = (left < right or self.dx < 0) and (bottom < top or self.dy > 0)
+        if not (in_order and left != right and bottom != top and all(map(math.isfinite, (*columns, *rows)))):
             raise _make(InvalidArgumentError, f"bounds are (left, bottom, right, top), they are {tuple(bounds)}")
         return _Window(rows[0], columns[0], rows[1] - rows[0], columns[1] - columns[0])
 
@@ -186,12 +197,6 @@ def _image(a: Any, **options: Any) -> Array:
     return made
 
 
-def _is_masked(level: Any) -> bool:
-    """The image has a mask, and is none itself."""
-    is_packed = not hasattr(level, "packed")  # what is unpacked has NaN there
-    return is_packed and getattr(level, "has_mask", False) and not (level._options or {}).get("mask", False)
-
-
 def _level(factors: list[float], window: _Window, rows: int, columns: int, resampling: str) -> int:
     """0, or the number of the overview that is nearly as coarse as the result: GDAL's rule and its constants."""
     wanted = min(window.height / rows, window.width / columns) * (1.2 if resampling == "nearest" else 1.0) + 0.1
@@ -200,15 +205,6 @@ def _level(factors: list[float], window: _Window, rows: int, columns: int, resam
         if best_factor < factor < wanted:
             best, best_factor = number, factor
     return best
-
-
-def _nodata(a: Array, given: Any) -> Any:
-    """None where the type cannot hold it: then no pixel is nodata."""
-    nodata = getattr(a, "nodata", None) if given is None else given
-    if nodata is None or a.dtype.kind not in "iu":
-        return nodata
-    info = np.iinfo(a.dtype)
-    return int(nodata) if nodata == nodata and info.min <= nodata <= info.max and int(nodata) == nodata else None
 
 
 def _pick(

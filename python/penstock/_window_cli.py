@@ -18,6 +18,7 @@ from penstock._create import save
 from penstock._errors import ConflictError, Error, InvalidArgumentError, _make
 from penstock._open import open as open_array
 from penstock._resample import KERNELS
+from penstock._tiff_header import nodata_in
 from penstock._tiff_report import fail
 from penstock._window import read_window
 
@@ -75,11 +76,12 @@ def geotiff(name: str, values: npt.NDArray[Any], a: Any, bounds: Sequence[float]
     """A Cloud Optimized GeoTIFF of what was read of `a` within (left, bottom, right, top)."""
     left, bottom, right, top = bounds
     rows, columns = values.shape[-2:]
-    _, _, _, _, y_step, _ = a.transform
-    first, last = (bottom, top) if y_step > 0 else (top, bottom)
-    transform = ((right - left) / columns, 0.0, left, 0.0, (last - first) / rows, first)
+    x_step, _, _, _, y_step, _ = a.transform
+    x, x_end = sorted((left, right), reverse=x_step < 0)
+    y, y_end = sorted((bottom, top), reverse=y_step < 0)
+    transform = ((x_end - x) / columns, 0.0, x, 0.0, (y_end - y) / rows, y)
     crs = a.epsg if a.epsg is not None else a.crs_wkt
-    save(name, values, crs=crs, transform=transform, nodata=a.nodata)
+    save(name, values, crs=crs, transform=transform, nodata=nodata_in(a.nodata, values.dtype))
 
 
 def npy(values: npt.NDArray[Any]) -> bytes:

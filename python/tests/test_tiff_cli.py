@@ -12,6 +12,7 @@ import penstock as ps
 import pytest
 from test_cli import document, run
 from test_tiff import SELECTION, picture
+from tiff_bytes import image, tag, tiff_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
 
@@ -154,6 +155,21 @@ def test_a_window_is_written_as_geotiff(tmp_path, shape):
         np.testing.assert_array_equal(part.read(), wanted)
         assert part.bounds == pytest.approx(bounds)
         assert (part.crs, part.nodata) == (whole.crs, whole.nodata)
+
+
+@pytest.mark.parametrize("south_up", [False, True])
+def test_a_window_of_any_image_is_written_as_geotiff(tmp_path, south_up):
+    """Nodata that the type cannot hold; bounds as the image has them."""
+    values = np.arange(192, dtype="u1").reshape(1, 12, 16)
+    step = 2.0 if south_up else -2.0
+    tags = image(16, 12) | {34264: tag(12, 3, 0, 0, 5, 0, step, 0, 7, *[0] * 7, 1), 42113: tag(2, "-9999")}
+    (tmp_path / "x.tif").write_bytes(tiff_of(tags, values.tobytes()))
+    whole = ps.open(tmp_path / "x.tif")
+    assert whole.nodata == -9999
+    run("read", tmp_path / "x.tif", "--bounds", *map(str, whole.bounds), "-o", tmp_path / "out.tif")
+    part = ps.open(tmp_path / "out.tif")
+    np.testing.assert_array_equal(part[...], values)
+    assert (part.transform, part.nodata) == (whole.transform, None)
 
 
 @pytest.mark.parametrize("shape", [(5, 7), (5, 7, 3), (5, 7, 4)])

@@ -155,3 +155,37 @@ def test_a_strip_of_more_rows_than_the_file_has_bytes_is_not_cut(height):
     with pytest.raises(ps.CorruptDataError):
         array[0, 0]
     assert time.perf_counter() - begin < 1
+
+
+PLACES = {
+    "scale": {33550: tag(12, 2, 2, 0)},
+    "points": {33922: tag(12, 1, 1, 0, 10, 20, 0)},
+    "matrix": {34264: tag(12, 3, 0, 0, 100, 0, -3, 0, 200, *[0] * 7, 1)},
+    "no scale": {33550: tag(12, 0, 0, 0)},
+    "centres": {34735: tag(3, 1, 1, 0, 1, 1025, 0, 1, 2)},
+}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("scale", "points", "matrix"),
+        ("scale", "points", "matrix", "centres"),
+        ("scale", "matrix"),
+        ("points", "matrix"),
+        ("no scale", "points", "matrix"),
+        ("scale",),
+        ("scale", "centres"),
+        ("no scale", "points"),
+        ("matrix",),
+    ],
+)
+def test_of_several_tags_of_the_place_that_counts_which_does_in_gdal(names):
+    rasterio = pytest.importorskip("rasterio")
+    tags = image(2, 2)
+    for name in names:
+        tags |= PLACES[name]
+    data = tiff_of(tags, b"abcd")
+    with rasterio.MemoryFile(data) as memory, memory.open() as file:
+        wanted = tuple(file.transform)[:6]
+    assert (ps.open(data).transform or (1, 0, 0, 0, 1, 0)) == wanted

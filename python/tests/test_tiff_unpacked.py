@@ -169,6 +169,40 @@ def test_means_leave_out_what_the_mask_does_and_no_more(tmp_path):
     np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.parametrize("nodata", ["-9999", "256", "nan", "inf", "1.5"])
+def test_nodata_that_the_type_cannot_hold_leaves_nothing_out(nodata):
+    array = ps.open(tiff_of(image(2, 2) | {42113: tag(2, nodata)}, bytes([7, 1, 2, 255])), unpack=True)
+    assert array.nodata is None
+    assert array[0].tolist() == [[7, 1], [2, 255]]
+    window = ps.read_window(array.packed, shape=(1, 1), resampling="average", transform=(1, 0, 0, 0, -1, 0))
+    assert window.tolist() == [[[66]]]
+
+
+def values_of(data: bytes) -> tuple[Any, Any]:
+    with rasterio.MemoryFile(data) as memory, memory.open() as file:
+        return file.read(), file.read_masks() != 0
+
+
+@pytest.mark.parametrize("nodata", [None, "3"])
+@pytest.mark.parametrize(("item", "applies"), [("1 2 3", True), ("1 2", False), ("9 x 3", True), ("1 2 300", True)])
+def test_pixels_of_gdals_item_of_nodata_values_are_left_out_in_all_bands(nodata, item, applies):
+    text = f'<GDALMetadata><Item name="NODATA_VALUES">{item}</Item></GDALMetadata>'
+    tags = image(4, 1, 3) | {262: tag(3, 2), 42112: tag(2, text)} | ({42113: tag(2, nodata)} if nodata else {})
+    data = tiff_of(tags, bytes([1, 2, 3, 1, 2, 4, 9, 2, 3, 3, 3, 3]))
+    stored, valid = values_of(data)
+    array = ps.open(data, unpack=True)
+    np.testing.assert_array_equal(array.packed[...], stored)
+    np.testing.assert_array_equal(array[...], np.where(valid, stored, np.float32("nan")))
+    np.testing.assert_array_equal(array.vindex[[2, 0], [0, 0], [0, 2]], array[...][[2, 0], [0, 0], [0, 2]])
+    chosen = ps.open(data, unpack=True, bands=[2])
+    np.testing.assert_array_equal(chosen[...], array[2:])
+    assert (array.nodata is None) == (not applies and nodata is None)
+    got = ps.read_window(array.packed, shape=(1, 1), resampling="average", transform=(1, 0, 0, 0, -1, 0))
+    means = [np.floor(band[seen].mean() + 0.5) for band, seen in zip(stored, valid, strict=True)]
+    moved = [mean + 1 if nodata and mean == float(nodata) else mean for mean in means]  # lest it become nodata
+    assert got[:, 0, 0].tolist() == moved
+
+
 def test_other_formats_have_no_such_options(tmp_path):
     ps.save(tmp_path / "x.zarr", np.arange(4))
     np.save(tmp_path / "x.npy", np.arange(4))

@@ -154,6 +154,35 @@ def test_south_up_images_have_their_first_row_at_the_bottom():
     np.testing.assert_array_equal(got, values[:, 1:3, 1:3])
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mirrored", [False, True], ids=["south up", "south up, east first"])
+def test_bounds_are_those_that_the_image_has(tmp_path, kind, mirrored):
+    values = np.arange(192, dtype="i2").reshape(1, 12, 16)
+    ps.save(tmp_path / "x.tif", values, transform=(-1 if mirrored else 1, 0, 5, 0, 1, 7))
+    a = ps.open(tmp_path / "x.tif")
+    assert a.bounds[1] > a.bounds[3]
+    whole = ps.read_window(a, shape=(4, 4), resampling=kind)
+    np.testing.assert_array_equal(ps.read_window(a, a.bounds, (4, 4), kind), whole)
+    left, bottom, right, top = a.bounds
+    ordered = (min(left, right), top, max(left, right), bottom)
+    np.testing.assert_array_equal(ps.read_window(a, ordered, (4, 4), kind), whole)
+
+
+def test_indexes_of_a_palette_have_no_mean(tmp_path):
+    values = np.where(np.random.default_rng(0).random((1, 64, 64)) < 0.5, 10, 90).astype("u1")
+    where = {"transform": (1, 0, 0, 0, -1, 64), "colormap": np.zeros((256, 3), int)}
+    ps.save(tmp_path / "x.tif", values, tiles=32, **where)
+    small = ps.open(tmp_path / "x.tif", level=1)
+    assert set(np.unique(small[...])) == {10, 90}
+    for kind in ("average", "bilinear"):
+        for a in (ps.open(tmp_path / "x.tif"), small, ps.open(tmp_path / "x.tif", unpack=True)):
+            with pytest.raises(ps.UnsupportedError, match="palette"):
+                ps.read_window(a, shape=(20, 20), resampling=kind)
+    assert set(np.unique(ps.read_window(ps.open(tmp_path / "x.tif"), shape=(20, 20)))) == {10, 90}
+    with pytest.raises(ps.InvalidArgumentError, match="palette"):
+        ps.save(tmp_path / "y.tif", values, resampling="average", **where)
+
+
 def test_only_chunks_under_the_window_are_read(tmp_path):
     asked: list[str] = []
     keys: dict[str, bytes] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from tiff_bytes import image, tag, tiff_of
 
 xr = pytest.importorskip("xarray")
 rasterio = pytest.importorskip("rasterio")
@@ -231,6 +233,51 @@ def test_bands_may_be_variables(tmp_path):
     for name in ours.data_vars:
         np.testing.assert_array_equal(ours[name], theirs[name])
         assert ours[name].attrs.get("long_name") == theirs[name].attrs.get("long_name")
+
+
+@pytest.mark.parametrize("nodata", ["-9999", "256", "nan", "inf"])
+@pytest.mark.parametrize("options", [{}, {"mask_and_scale": False}, {"masked": True}], ids=str)
+def test_nodata_that_the_type_cannot_hold_is_none(tmp_path, nodata, options):
+    (tmp_path / "a.tif").write_bytes(tiff_of(image(2, 2) | {42113: tag(2, nodata)}, bytes([7, 1, 2, 255])))
+    assert_same(*both(tmp_path / "a.tif", **options))
+    plain = xr.open_dataset(tmp_path / "a.tif", engine="penstock", convention="plain")
+    assert "_FillValue" not in plain.raster.attrs
+    assert plain.raster.values.tolist() == [[[7, 1], [2, 255]]]
+
+
+@pytest.mark.parametrize("options", [{}, {"mask_and_scale": False}, {"mask_and_scale": False, "masked": True}], ids=str)
+def test_gdals_item_of_nodata_values_is_a_mask(tmp_path, options):
+    values = np.random.default_rng(2).integers(0, 2, (3, 53, 71)).astype("u1")
+    path = write(tmp_path / "a.tif", dtype="uint8", nodata=1, tags={"NODATA_VALUES": "0 1 0"})
+    with rasterio.open(path, "r+") as file:
+        file.write(values)
+    ours, theirs = both(path, **options)
+    assert_same(ours, theirs)
+    xr.testing.assert_equal(
+        *(each.band_data.isel(band=[2, 1], y=("p", [3, 9]), x=("p", [5, 0])) for each in both(path))
+    )
+    xr.testing.assert_equal(*(each.band_data.isel(band=1, y=[7, 3], x=slice(9, 2, -2)) for each in both(path)))
+
+
+def test_control_points_and_rational_polynomials_are_those_of_the_level(tmp_path):
+    for options in ({"gcps": FILES["gcps"]["gcps"]}, {"rpcs": True}):
+        path = write(tmp_path / "a.tif", **options)
+        with rasterio.open(path, "r+") as file:
+            file.build_overviews([2, 4])
+        for level in (0, 1, 2):
+            ours = ps.open(path, level=level)
+            with rasterio.open(path, **({"overview_level": level - 1} if level else {})) as file:
+                points = [(each.col, each.row, each.x, each.y, each.z) for each in file.gcps[0]]
+                assert ours.gcps == [pytest.approx(point, rel=1e-14) for point in points]
+                if file.rpcs is None:
+                    continue
+                for name, value in file.rpcs.to_dict().items():
+                    assert ours.rpcs[name.upper()] == pytest.approx(value, rel=1e-14), (level, name)
+        attributes = xr.open_dataset(path, engine="penstock", level=1).spatial_ref.attrs
+        if "gcps" in options:
+            assert '"row": 0.0, "col": 36.0' in attributes["gcps"]
+        else:
+            assert json.loads(attributes["rpcs"])["line_off"] == ps.open(path, level=1).rpcs["LINE_OFF"]
 
 
 def test_levels_and_bands_are_chosen(tmp_path):

@@ -18,6 +18,7 @@ from penstock._errors import Error, InvalidArgumentError, NotFoundError, Unsuppo
 from penstock._file_objects import fsspec_place, is_file
 from penstock._place import place_of
 from penstock._tiff import FIRST_IMAGE
+from penstock._tiff_masks import mask_of
 from penstock.xarray._lazy import Place, Selection, as_points, kind_of, module_of, read, read_async
 from penstock.xarray._tiff_attributes import attributes_of, grid_mapping_of
 
@@ -75,6 +76,7 @@ class RasterArray(BackendArray):
     def __init__(self, place: Place, masked: bool, scaled: bool, device: str | None) -> None:
         self.place, self.masked, self.scaled, self.device = place, masked, scaled, device
         self.array: Any = place.open()
+        self._nodata = self.array._held_nodata
         self._mask: Any = None  # of one band, for all of the image's but `_alpha`
         self._alpha: int | None = None
         if masked:
@@ -83,11 +85,9 @@ class RasterArray(BackendArray):
         self.dtype = _promoted(self.array.dtype) if masked else self.array.dtype
 
     def _open_mask(self) -> None:
-        if self.array.has_mask:
-            self._mask = self.array._image(mask=True, bands=[])
-            return
-        alpha = _alpha_band(self.array)
-        if alpha is not None and self.array.nodata is None:
+        self._mask = mask_of(self.array)
+        alpha = _alpha_band(self.array) if self._mask is None and self._nodata is None else None
+        if alpha is not None:
             self._mask = self.array._image(bands=[alpha])
             bands: Any = self.place.options.get("bands") or range(self.array.shape[0])
             self._alpha = list(bands).index(alpha) if alpha in bands else None
@@ -140,7 +140,7 @@ class RasterArray(BackendArray):
         return bands.reshape(bands.shape + (1,) * (rank - bands.ndim))
 
     def _valid(self, values: Any, mask: Any, bands: Any) -> Any:
-        nodata = self.array.nodata
+        nodata = self._nodata
         if not self.masked or (nodata is None and mask is None):
             return None
         if mask is None:

@@ -42,8 +42,8 @@ def attributes_of(
     if masked:
         encoding["dtype"] = str(array.dtype)
     of_mask, of_scale = encoding if masked else attributes, encoding if scaled else attributes
-    if array.nodata is not None:
-        of_mask["_FillValue"] = dtype.type(array.nodata)
+    if array._held_nodata is not None:
+        of_mask["_FillValue"] = dtype.type(array._held_nodata)
     for one, many, name in ((array.scales, "scales", "scale_factor"), (array.offsets, "offsets", "add_offset")):
         if len(set(one)) > 1:
             of_scale[many] = one
