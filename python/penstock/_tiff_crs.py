@@ -129,17 +129,41 @@ def _horizontal(keys: Mapping[int, Any]) -> Any:
         unit = _other_unit(keys, code)
         named = pyproj.CRS.from_epsg(code)
         return named if unit is None else _in_unit(named, unit)
-    text = _proj_of(keys)
-    if text is None:
-        return None
-    made = pyproj.CRS.from_user_input(text)
-    base = _code(keys, 2048)
-    if base is not None and made.is_projected:
-        made = pyproj.crs.ProjectedCRS(
-            made.coordinate_operation, _name_of(keys), made.coordinate_system, pyproj.CRS.from_epsg(base)
-        )
+    base, projection = _base_of(keys), _code(keys, 3074)
+    if keys.get(1024) == 2 and base is not None:
+        made = base
+    elif keys.get(1024) == 1 and base is not None and projection is not None:
+        operation = pyproj.crs.CoordinateOperation.from_epsg(projection)  # type: ignore[attr-defined]
+        if operation.type_name != "Conversion":
+            return None
+        made = pyproj.crs.ProjectedCRS(operation, _name_of(keys), None, base)
+    else:
+        text = _proj_of(keys, base is not None)
+        if text is None:
+            return None
+        made = pyproj.CRS.from_user_input(text)
+        if base is not None:
+            made = pyproj.crs.ProjectedCRS(made.coordinate_operation, _name_of(keys), None, base)
     unit = _length_of(keys) if made.is_projected else _angle_of(keys)
     return made if unit is None or unit.is_near(made.axis_info[0].unit_conversion_factor) else _in_unit(made, unit)
+
+
+def _base_of(keys: Mapping[int, Any]) -> Any:
+    """The geographic system below a projection, or itself, where it or its datum has a code; else None."""
+    import pyproj
+
+    code, datum = _code(keys, 2048), _code(keys, 2050)
+    if code is not None:
+        return pyproj.CRS.from_epsg(code)
+    if datum is None or keys.get(2051, _GREENWICH) != _GREENWICH or 2061 in keys:
+        return None
+    name = keys.get(2049)
+    try:
+        return pyproj.crs.GeographicCRS(
+            name if isinstance(name, str) else "unknown", f"urn:ogc:def:datum:EPSG::{datum}"
+        )
+    except pyproj.exceptions.CRSError:
+        return None
 
 
 def _in_unit(crs: Any, unit: _Unit) -> Any:
@@ -205,11 +229,13 @@ def _esri_of(keys: Mapping[int, Any]) -> str | None:
     return None
 
 
-def _proj_of(keys: Mapping[int, Any]) -> str | None:
-    """A system that the file describes by parameters, as a PROJ string in degrees or metres."""
-    base = _code(keys, 2048)
-    ellipsoid = _ellipsoid_of(keys) or ("+ellps=GRS80" if base is not None else None)
-    meridian, angle = "" if base is not None else _meridian_of(keys), _angle_of(keys)
+def _proj_of(keys: Mapping[int, Any], has_base: bool) -> str | None:
+    """A system that the file describes by parameters, as a PROJ string in degrees or metres.
+
+    Of a projection of `has_base` only what it does is taken: its ellipsoid and meridian are its base's.
+    """
+    ellipsoid = "+ellps=GRS80" if has_base else _ellipsoid_of(keys)
+    meridian, angle = "" if has_base else _meridian_of(keys), _angle_of(keys)
     if meridian is None or angle is None:
         return None
     if keys.get(1024) == 2 and ellipsoid is not None:
@@ -285,16 +311,21 @@ def _meridian_of(keys: Mapping[int, Any]) -> str | None:
 
 
 def _ellipsoid_of(keys: Mapping[int, Any]) -> str | None:
-    datum = {4326: "+datum=WGS84", 4269: "+datum=NAD83", 4267: "+datum=NAD27"}.get(keys.get(2048, 0))
-    if datum is None:
-        datum = {6326: "+datum=WGS84", 6269: "+datum=NAD83", 6267: "+datum=NAD27"}.get(keys.get(2050, 0))
-    if datum is not None:
-        return datum
+    """The file's own, or of a code of EPSG's."""
     major, minor, inverse = keys.get(2057), keys.get(2058), keys.get(2059)
     if isinstance(major, float) and isinstance(inverse, float):
         return f"+a={major!r} +rf={inverse!r}" if inverse else f"+a={major!r} +b={major!r}"
     if isinstance(major, float) and isinstance(minor, float):
         return f"+a={major!r} +b={minor!r}"
-    return {7030: "+ellps=WGS84", 7019: "+ellps=GRS80", 7008: "+ellps=clrk66", 7004: "+ellps=bessel"}.get(
-        keys.get(2056, 0)
-    )
+    code = _code(keys, 2056)
+    if code is None:
+        return None
+    from pyproj.crs import Ellipsoid  # type: ignore[attr-defined]
+    from pyproj.exceptions import CRSError
+
+    try:
+        named = Ellipsoid.from_epsg(code)
+    except CRSError:
+        return None
+    flattening = f"+rf={named.inverse_flattening!r}" if named.inverse_flattening else f"+b={named.semi_minor_metre!r}"
+    return f"+a={named.semi_major_metre!r} {flattening}"

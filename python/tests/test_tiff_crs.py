@@ -162,6 +162,38 @@ def test_a_prime_meridian_that_nobody_knows_is_said() -> None:
         assert ps.open(file_of(keys({**PLACES, 2051: 8999}))).crs is None
 
 
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {1024: 2, 2048: 32767, 2050: 6742},
+        {1024: 2, 2048: 32767, 2050: 6742, 2054: 9114},
+        {1024: 2, 2048: 32767, 2050: 32767, 2056: 7022},
+        {1024: 2, 2048: 32767, 2050: 32767, 2056: 7035},
+        {1024: 1, 2048: 4326, 3072: 32767, 3074: 3856},
+        {1024: 1, 2048: 4258, 3072: 32767, 3074: 16033, 3076: 9001},
+        {1024: 1, 2048: 4269, 3072: 32767, 3074: 13101, 3076: 9003},
+        {1024: 1, 2048: 32767, 2050: 6742, 3072: 32767, 3074: 16047, 3076: 9001},
+    ],
+)
+def test_datums_ellipsoids_and_projections_have_codes(entries: dict) -> None:
+    data = file_of(keys(entries))
+    crs, wanted = ps.open(data).crs, gdals(data)
+    ours, theirs = crs.ellipsoid, wanted.ellipsoid
+    assert ours.semi_major_metre == theirs.semi_major_metre
+    assert ours.inverse_flattening == pytest.approx(theirs.inverse_flattening, rel=1e-9)
+    names = [each.geodetic_crs.datum.name.removesuffix(" ensemble") for each in (crs, wanted)]
+    assert names[0] == names[1] or entries.get(2050) == 32767
+    sizes = [axis.unit_conversion_factor for axis in crs.axis_info]
+    assert sizes == pytest.approx([axis.unit_conversion_factor for axis in wanted.axis_info], rel=1e-12)
+    np.testing.assert_allclose(points_of(crs), points_of(wanted), rtol=1e-12, atol=1e-9 if crs.is_geographic else 1e-3)
+
+
+def test_codes_of_nothing_that_fits_are_not_understood() -> None:
+    for entries in ({2048: 4326, 3074: 1623}, {2048: 4326, 3074: 9000}, {2048: 1025, 3074: 16033}, {2050: 1025}):
+        with pytest.warns(UserWarning, match="not understood here"):
+            assert ps.open(file_of(keys({1024: 1, 3072: 32767} | entries))).crs is None
+
+
 def test_heights_are_those_of_gdal_or_left_out() -> None:
     for height in (5773, 6360, 5030, 4979):
         data = file_of(keys({1024: 1, 3072: 32633, 4096: height}, minor=1))
