@@ -176,6 +176,28 @@ def _in_unit(crs: Any, unit: _Unit) -> Any:
     return type(crs).from_json_dict(made)
 
 
+def height_unit(keys: Mapping[int, Any]) -> str | None:
+    """The unit of heights above something that is no ellipsoid, which is what values are in where nothing else is said.
+
+    None without pyproj, which knows the units' names.
+    """
+    code = _code(keys, 4096)
+    if not is_described(keys) or code in _ELLIPSOIDAL or not (code or 4099 in keys):
+        return None
+    try:
+        import pyproj
+    except ImportError:
+        return None
+    unit = _unit("linear", keys.get(4099), None)
+    if code is None:
+        return None if unit is None else unit.name
+    try:
+        vertical = pyproj.CRS.from_epsg(code)
+    except pyproj.exceptions.CRSError:
+        return None
+    return vertical.axis_info[0].unit_name if vertical.is_vertical else None
+
+
 def is_described(keys: Mapping[int, Any]) -> bool:
     """The keys say something of a coordinate system, known here or not."""
     return any(key in keys for key in (2048, 2050, 2056, 2057, 3072, 3075))

@@ -247,9 +247,9 @@ class TiffHeader:
 
     @property
     def units(self) -> tuple[str | None, ...]:
-        """Unit of each band."""
-        given = self._roles("unittype")
-        return tuple(given.get(band) for band in self._bands)
+        """Unit of each band; where the file does not say, that of the heights of its coordinate system."""
+        given, height = self._roles("unittype"), _tiff_crs.height_unit(self._geo_keys)
+        return tuple(given.get(band) or height for band in self._bands)
 
     @property
     def descriptions(self) -> tuple[str | None, ...]:

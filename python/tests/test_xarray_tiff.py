@@ -227,12 +227,50 @@ def test_plain_is_what_the_file_holds(tmp_path):
 
 
 def test_bands_may_be_variables(tmp_path):
-    path = write(tmp_path / "a.tif", descriptions=("red", "green", "blue"))
-    ours, theirs = both(path, band_as_variable=True)
-    assert list(ours.data_vars) == list(theirs.data_vars) == ["band_1", "band_2", "band_3"]
-    for name in ours.data_vars:
-        np.testing.assert_array_equal(ours[name], theirs[name])
-        assert ours[name].attrs.get("long_name") == theirs[name].attrs.get("long_name")
+    options = {"descriptions": ("red", "green", "blue"), "units": ("m", "m", "K"), "tags": {"own": "7"}, "nodata": 7}
+    options |= {"scales": (0.5, 1.0, 2.0), "offsets": (10.0, 0.0, -1.0), "band_tags": {"STATISTICS_MEAN": "12.5"}}
+    path = write(tmp_path / "a.tif", **options)
+    for how in ({}, {"mask_and_scale": False}, {"parse_coordinates": False}):
+        ours, theirs = both(path, band_as_variable=True, **how)
+        assert list(ours.data_vars) == list(theirs.data_vars) == ["band_1", "band_2", "band_3"]
+        assert_same(ours, theirs)
+    assert ours.attrs["own"] == 7
+    assert "STATISTICS_MEAN" not in ours.band_2.attrs
+    assert ours.band_3.attrs["units"] == "K"
+
+
+KEYS = {"system": [1024, 0, 1, 1, 3072, 0, 1, 32633], "heights": [4096, 0, 1, 5773], "feet": [4096, 0, 1, 6360]}
+KEYS |= {"no heights": [4096, 0, 1, 5030], "feet alone": [4099, 0, 1, 9002], "area": [1025, 0, 1, 1]}
+
+
+def keys(*names: str) -> dict[int, Any]:
+    entries = sorted(tuple(KEYS[name][i : i + 4]) for name in names for i in range(0, len(KEYS[name]), 4))
+    return {34735: tag(3, 1, 1, 1, len(entries), *(number for entry in entries for number in entry))}
+
+
+ODD: dict[str, tuple[dict[int, Any], Any]] = {
+    "heights": (keys("system", "heights"), {"units": "metre"}),
+    "heights in feet": (keys("system", "feet"), {"units": "US survey foot"}),
+    "a unit of heights": (keys("system", "feet alone"), {"units": "foot"}),
+    "no heights": (keys("system", "no heights"), {}),
+    "heights of nothing": (keys("heights"), {}),
+    "area": (keys("system", "area"), {"AREA_OR_POINT": "Area"}),
+    "least and largest": ({280: tag(3, 1), 281: tag(3, 200)}, {"TIFFTAG_MAXSAMPLEVALUE": 200}),
+    "resolution": ({282: tag(5, 721234567, 10**7), 283: tag(5, 1, 0), 296: tag(3, 2)}, {"TIFFTAG_YRESOLUTION": 0}),
+    "complex integers": ({258: tag(3, 32), 256: tag(4, 1), 257: tag(4, 1), 339: tag(3, 5)}, {}),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_attributes_of_odd_files_are_rioxarrays(tmp_path, name):
+    tags, wanted = ODD[name]
+    (tmp_path / "a.tif").write_bytes(tiff_of(image(2, 2) | tags, bytes([1, 0, 2, 0])))
+    ours, theirs = (each.band_data for each in both(tmp_path / "a.tif"))
+    assert plain(ours.attrs) == plain(theirs.attrs)
+    assert wanted.items() <= ours.attrs.items()
+    for each in ("rasterio_dtype", "dtype"):
+        assert ours.encoding[each] == theirs.encoding[each]
+    np.testing.assert_array_equal(ours.values, theirs.values)
 
 
 @pytest.mark.parametrize("nodata", ["-9999", "256", "nan", "inf"])

@@ -20,7 +20,7 @@ from penstock._place import place_of
 from penstock._tiff import FIRST_IMAGE
 from penstock._tiff_masks import mask_of
 from penstock.xarray._lazy import Place, Selection, as_points, kind_of, module_of, read, read_async
-from penstock.xarray._tiff_attributes import attributes_of, grid_mapping_of
+from penstock.xarray._tiff_attributes import attributes_of, grid_mapping_of, image_attributes
 
 _MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _SUFFIXES = (".tif", ".tiff", ".gtif", ".gtiff")
@@ -201,20 +201,24 @@ def open_raster(
     if device is not None:
         array.read(np.s_[:0, :0, :0], device=device)  # says at once what is missing
     coordinates = _coordinates(array, parse_coordinates is not False)
-    attributes, encoding = attributes_of(array, data.masked, scaled, data.dtype)
-    encoding["source"] = _source(target, array)
-    encoding["preferred_chunks"] = dict(zip(("band", "y", "x"), array.chunks, strict=True))
+    how = (array, data.masked, scaled, data.dtype)
+    attributes, encoding = ({}, {}) if band_as_variable else attributes_of(*how)
+    shared = {"source": _source(target, array), "grid_mapping": "spatial_ref"}
+    encoding |= {**shared, "preferred_chunks": dict(zip(("band", "y", "x"), array.chunks, strict=True))}
     bands = np.arange(array.shape[0], dtype="u1") if plain else np.arange(1, array.shape[0] + 1)
-    variable = xarray.Variable(
-        ("band", "y", "x"), indexing.LazilyIndexedArray(data), attributes, {**encoding, "grid_mapping": "spatial_ref"}
-    )
+    variable = xarray.Variable(("band", "y", "x"), indexing.LazilyIndexedArray(data), attributes, encoding)
     mapping = xarray.Variable((), 0, grid_mapping_of(array))
     made = xarray.Dataset(
         {"raster" if plain else default_name: variable},
         {**coordinates, "band": ("band", bands), "spatial_ref": mapping},
     )
     if band_as_variable:
-        made = _split(made, default_name if not plain else "raster", array)
+        made = _split(
+            made["raster" if plain else default_name], [attributes_of(*how, band) for band in range(len(bands))]
+        )
+        made.attrs = image_attributes(array)
+        for each in made.data_vars.values():
+            each.encoding |= {**shared, "preferred_chunks": dict(zip(("y", "x"), array.chunks[1:], strict=True))}
     return made if drop_variables is None else made.drop_vars(drop_variables)
 
 
@@ -234,17 +238,13 @@ def _coordinates(array: Any, wanted: bool) -> dict[str, Any]:
     }
 
 
-def _split(dataset: xarray.Dataset, name: str, array: Any) -> xarray.Dataset:
-    """A variable for each band, `band_1`, `band_2`, ..."""
-    bands = {}
-    for i in range(array.shape[0]):
-        one = dataset[name].isel(band=i, drop=True)
-        one.attrs = {key: value for key, value in one.attrs.items() if key != "long_name"}
-        if array.descriptions[i]:
-            one.attrs["long_name"] = array.descriptions[i]
-        one.encoding = {**dataset[name].encoding, "preferred_chunks": dict(zip("yx", array.chunks[1:], strict=True))}
-        bands[f"band_{i + 1}"] = one
-    return xarray.Dataset(bands)
+def _split(variable: xarray.DataArray, of_bands: list[tuple[dict[str, Any], dict[str, Any]]]) -> xarray.Dataset:
+    """A variable for each band, `band_1`, `band_2`, ..., with the attributes and encodings of bands."""
+    made = {}
+    for i, (attributes, encoding) in enumerate(of_bands):
+        made[f"band_{i + 1}"] = variable.isel(band=i, drop=True).assign_attrs(attributes)
+        made[f"band_{i + 1}"].encoding = encoding
+    return xarray.Dataset(made)
 
 
 def _source(target: Any, array: Any) -> str:

@@ -22,7 +22,7 @@ _TEXT_TAGS = {
     316: "TIFFTAG_HOSTCOMPUTER",
     33432: "TIFFTAG_COPYRIGHT",
 }
-_GEO_KEYS = 34735
+_RASTER_TYPE = 1025  # of GeoTIFF's keys
 _RESOLUTION_UNITS = {1: "1 (unitless)", 2: "2 (pixels/inch)", 3: "3 (pixels/cm)"}
 _RPC_NAMES = (
     "height_off height_scale lat_off lat_scale line_den_coeff line_num_coeff line_off line_scale long_off long_scale "
@@ -33,29 +33,46 @@ _HIDDEN = ("_FillValue", "missing_value", "fill_value", "nodata", "nodatavals", 
 
 
 def attributes_of(
-    array: Any, masked: bool, scaled: bool, dtype: np.dtype[Any]
+    array: Any, masked: bool, scaled: bool, dtype: np.dtype[Any], band: int | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Attributes and encoding: what was applied to the values is encoding, what was not is an attribute."""
-    texts = {**_image_metadata(array), **(array.band_metadata[0] if array.band_metadata else {})}
+    """Attributes and encoding: what was applied to the values is encoding, what was not is an attribute.
+
+    Of one band without what is the image's, or of all (with the first one's metadata).
+    """
+    texts = {**(_image_metadata(array) if band is None else {}), **array.band_metadata[band or 0]}
     attributes: dict[str, Any] = {key: _parsed(value) for key, value in texts.items() if key not in _HIDDEN}
-    encoding: dict[str, Any] = {"rasterio_dtype": str(array.dtype)}
+    encoding: dict[str, Any] = {"rasterio_dtype": _gdals_type(array)}
     if masked:
         encoding["dtype"] = str(array.dtype)
     of_mask, of_scale = encoding if masked else attributes, encoding if scaled else attributes
     if array._held_nodata is not None:
         of_mask["_FillValue"] = dtype.type(array._held_nodata)
-    for one, many, name in ((array.scales, "scales", "scale_factor"), (array.offsets, "offsets", "add_offset")):
+    bands = slice(None) if band is None else slice(band, band + 1)
+    scales, offsets, descriptions, units = (
+        each[bands] for each in (array.scales, array.offsets, array.descriptions, array.units)
+    )
+    for one, many, name in ((scales, "scales", "scale_factor"), (offsets, "offsets", "add_offset")):
         if len(set(one)) > 1:
             of_scale[many] = one
             warnings.warn(f"bands differ in their {many}: there is no attribute {name!r}, see {many!r}", stacklevel=2)
         else:
             of_scale[name] = one[0]
-    if any(array.descriptions):
-        same = len(set(array.descriptions)) == 1
-        attributes["long_name"] = array.descriptions[0] if same else array.descriptions
-    if any(array.units):
-        attributes["units"] = array.units[0] if len(array.units) == 1 else array.units
+    if any(descriptions):
+        attributes["long_name"] = descriptions[0] if len(set(descriptions)) == 1 else descriptions
+    if any(units):
+        attributes["units"] = units[0] if len(units) == 1 else units
     return attributes, encoding
+
+
+def image_attributes(array: Any) -> dict[str, Any]:
+    """Of the image as a whole."""
+    return {key: _parsed(value) for key, value in _image_metadata(array).items()}
+
+
+def _gdals_type(array: Any) -> str:
+    """As rasterio calls it, which has complex numbers of two int16."""
+    is_complex_int = array.tags.get("SampleFormat") in (5, (5,) * array._integer(277, 1))
+    return "complex_int16" if is_complex_int and array._integer(258, 1) == 32 else str(array.dtype)
 
 
 def _image_metadata(array: Any) -> dict[str, str]:
@@ -64,14 +81,18 @@ def _image_metadata(array: Any) -> dict[str, str]:
     for number, name in _TEXT_TAGS.items():
         if isinstance(tags.get(number), str):
             made[name] = tags[number]
+    for number, name in ((280, "TIFFTAG_MINSAMPLEVALUE"), (281, "TIFFTAG_MAXSAMPLEVALUE")):
+        values = set(np.atleast_1d(tags.get(number, ())).tolist())
+        if len(values) == 1:
+            made[name] = str(values.pop())
     for number, name in ((282, "TIFFTAG_XRESOLUTION"), (283, "TIFFTAG_YRESOLUTION")):
         if isinstance(tags.get(number), int | float):
-            made[name] = f"{tags[number]:.8g}"
+            made[name] = f"{np.nan_to_num(np.float32(tags[number])):.8g}"  # libtiff's is a float of 32 bits
     if 282 in tags or 283 in tags or 296 in tags:
         unit = tags.get(296)
         if isinstance(unit, int) and unit in _RESOLUTION_UNITS:
             made["TIFFTAG_RESOLUTIONUNIT"] = _RESOLUTION_UNITS[unit]
-    if _GEO_KEYS in tags:
+    if _RASTER_TYPE in array._geo_keys:
         made["AREA_OR_POINT"] = array.area_or_point or "Area"
     return made
 
