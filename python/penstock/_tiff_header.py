@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import warnings
 import xml.etree.ElementTree as ElementTree
@@ -47,6 +48,8 @@ _RPC_NAMES = [
     "LONG_SCALE",
     "HEIGHT_SCALE",
 ]
+# What Microsoft's C runtime wrote until 2015, with zeros behind it where more digits were asked for.
+_DIALECT = re.compile(r"(-?)1\.#(INF|QNAN|SNAN|IND)")
 _RPC_LISTS = ("LINE_NUM_COEFF", "LINE_DEN_COEFF", "SAMP_NUM_COEFF", "SAMP_DEN_COEFF")
 
 
@@ -163,6 +166,8 @@ class TiffHeader:
         text = str(self._page_tags.get(42113, "")).strip("\0 ")
         if not text:
             return None
+        if found := _DIALECT.match(text):
+            return float(found[1] + "inf" if found[2] == "INF" else "nan")
         try:
             return int(text) if text.lstrip("+-").isdigit() and self.dtype.kind in "iu" else float(text)
         except ValueError:

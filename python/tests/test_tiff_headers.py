@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import time
+import zlib
 from typing import Any
 
 import numpy as np
@@ -189,3 +190,84 @@ def test_of_several_tags_of_the_place_that_counts_which_does_in_gdal(names):
     with rasterio.MemoryFile(data) as memory, memory.open() as file:
         wanted = tuple(file.transform)[:6]
     assert (ps.open(data).transform or (1, 0, 0, 0, 1, 0)) == wanted
+
+
+ROWS = [bytes(range(1, 5)), bytes(range(5, 9)), bytes(range(9, 13))]
+
+
+def strips(
+    data: list[bytes], counts: list[int], rows: int = 1, compression: int = 1, more: dict[int, Any] | None = None
+) -> bytes:
+    """4 x 3 bytes in strips of `rows` rows, whose byte counts are what is said."""
+    at, offsets = 8, []
+    for each in data:
+        offsets.append(at)
+        at += len(each)
+    tags = image(4, 3) | {259: tag(3, compression), 278: tag(4, rows), 273: tag(4, *offsets), 279: tag(4, *counts)}
+    return tiff_of(tags | (more or {}), b"".join(data))
+
+
+DEFLATED = [zlib.compress(each) for each in ROWS]
+
+
+@pytest.mark.parametrize(
+    ("file", "rows"),
+    [
+        (strips([b"".join(ROWS)], [0], 3), 3),
+        (strips([b"".join(ROWS)], [7], 3), 3),
+        (strips([zlib.compress(b"".join(ROWS))], [0], 3, 8), 3),
+        (strips(ROWS, [4, 2, 4]), 3),
+        (strips(ROWS, [4, 4, 1]), 3),
+        (strips(ROWS, [4, 4]), 2),
+        (strips(ROWS, [4]), 1),
+        (strips(ROWS[:2], [4, 4]), 2),
+        (strips(ROWS, [4, 4, 0]), 2),
+        (strips(DEFLATED, [len(DEFLATED[0]), len(DEFLATED[1])], 1, 8), 2),
+    ],
+    ids=[
+        "none of a lone strip",
+        "too few of a lone strip",
+        "none of a lone compressed strip",
+        "too few in the middle",
+        "too few at the end",
+        "two for three strips",
+        "one for three strips",
+        "two offsets for three strips",
+        "none of many",
+        "two for three compressed strips",
+    ],
+)
+def test_wrong_byte_counts_lose_no_pixels(tmp_path, file, rows):
+    """As GDAL reads them; strips without a count are not there, unless one is all that there is."""
+    wanted = np.arange(1, 13, dtype="u1").reshape(3, 4)
+    wanted[rows:] = 0
+    np.testing.assert_array_equal(ps.open(file)[0], wanted)
+    rasterio = pytest.importorskip("rasterio")
+    (tmp_path / "x.tif").write_bytes(file)
+    with rasterio.open(tmp_path / "x.tif") as source:
+        np.testing.assert_array_equal(source.read(1), wanted)
+
+
+def test_a_lone_strip_without_a_count_has_to_be_there():
+    with pytest.raises(ps.CorruptDataError):
+        ps.open(strips([b"".join(ROWS)], [0], 3, more={273: tag(4, 500)}))[...]
+
+
+@pytest.mark.parametrize(("compression", "data"), [(1, bytes([1] * 12)), (32773, bytes([0xFD, 1] * 3))])
+def test_predictors_are_of_no_meaning_where_libtiff_knows_none(tmp_path, compression, data):
+    file = strips([data], [len(data)], 3, compression, {317: tag(3, 2)})
+    np.testing.assert_array_equal(ps.open(file)[...], np.ones((1, 3, 4), "u1"))
+    rasterio = pytest.importorskip("rasterio")
+    (tmp_path / "x.tif").write_bytes(file)
+    with rasterio.open(tmp_path / "x.tif") as source:
+        np.testing.assert_array_equal(source.read(), np.ones((1, 3, 4), "u1"))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("1.#INF", np.inf), ("-1.#INF00", -np.inf), ("1.#QNAN", np.nan), ("-1.#IND", np.nan), ("-1.#QNAN0", np.nan)],
+)
+def test_nodata_as_microsofts_runtime_wrote_it(text, wanted):
+    np.testing.assert_equal(float(sparse("f4", text)), wanted)
+    tags = image(1, 1, bits=32) | {339: tag(3, 3), 42113: tag(2, text)}
+    np.testing.assert_equal(ps.open(tiff_of(tags, bytes(4))).nodata, wanted)

@@ -17,11 +17,11 @@ def tag(kind: int, *values: Any) -> tuple[int, int, bytes]:
 
 
 def tiff_of(tags: dict[int, tuple[int, int, bytes]], data: bytes = b"") -> bytes:
-    """A file of one directory, with `data` in one strip where there is any (StripOffsets and StripByteCounts)."""
+    """A file of one directory, with `data` behind its first 8 bytes: one strip, where the tags do not say otherwise."""
     tags = dict(tags)
     if data:
-        tags[279] = tag(4, len(data))
-        tags[273] = tag(4, 8)
+        tags.setdefault(279, tag(4, len(data)))
+        tags.setdefault(273, tag(4, 8))
     at = 8 + len(data) + len(data) % 2
     behind = at + 2 + 12 * len(tags) + 4
     entries, values = b"", b""

@@ -92,18 +92,8 @@ T at_most(std::uint64_t number) noexcept {
 
 /// The compression knows nothing of what its bytes are.
 bool is_of_samples(tiff_compression compression) noexcept {
-  switch (compression) {
-    case tiff_compression::none:
-    case tiff_compression::packbits:
-    case tiff_compression::lzw:
-    case tiff_compression::adobe_deflate:
-    case tiff_compression::deflate:
-    case tiff_compression::zstd:
-    case tiff_compression::lzma:
-      return true;
-    default:
-      return false;
-  }
+  return has_predictors(compression) || compression == tiff_compression::none ||
+         compression == tiff_compression::packbits;
 }
 
 /// JPEG's streams become RGB, and others know their colours; but luminance and chroma as plain samples stay what they
@@ -130,6 +120,19 @@ bool is_picture(tiff_compression compression) noexcept {
     case tiff_compression::jpeg2000:
     case tiff_compression::jpegxl:
     case tiff_compression::dng_jpegxl:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool has_predictors(tiff_compression compression) noexcept {
+  switch (compression) {
+    case tiff_compression::lzw:
+    case tiff_compression::adobe_deflate:
+    case tiff_compression::deflate:
+    case tiff_compression::zstd:
+    case tiff_compression::lzma:
       return true;
     default:
       return false;
@@ -219,8 +222,8 @@ result<tiff_image> tiff_image::read(const tiff_details& from, const tiff_directo
   out.planar = samples > 1 && tags.integer(tiff_id::planar_configuration) == std::uint64_t{2};
   if (tags.integer(tiff_id::image_depth).value_or(1) != 1)
     return error(errc::unsupported, "volumes (ImageDepth above 1) are not readable");
-  // Codecs of pictures have no predictors; writers leave the tag in.
-  if (is_of_samples(static_cast<tiff_compression>(out.compression))) {
+  // Other codecs have no predictors; writers leave the tag in.
+  if (has_predictors(static_cast<tiff_compression>(out.compression))) {
     out.predictor =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(tags.integer(tiff_id::predictor).value_or(1), 65536));
   }

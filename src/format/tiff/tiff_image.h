@@ -40,6 +40,10 @@ enum class tiff_compression : std::uint16_t {
 /// The stream is one whole picture of the strip or tile, which has a byte order of its own.
 bool is_picture(tiff_compression compression) noexcept;
 
+/// The Predictor tag means something: it is libtiff's to say with which compressions (PackBits and none are not among
+/// them).
+bool has_predictors(tiff_compression compression) noexcept;
+
 /// `lzw`, `deflate`, ...; the number in words where it has no name here.
 std::string_view compression_name(std::uint16_t compression) noexcept;
 

@@ -63,24 +63,16 @@ result<std::shared_ptr<const tiff_layout>> tiff_layout::make(std::shared_ptr<con
     return error(errc::corrupt_data,
                  fmt::format("the offsets of {} tiles or strips in a file of {} bytes", cells, file.size()));
   }
-  if (from.offsets.count < cells) {
-    return error(errc::corrupt_data,
-                 fmt::format("the image has {} tiles or strips, and the offsets of {}", cells, from.offsets.count));
-  }
-  const bool counted = from.byte_counts.width != 0;
-  if (counted && from.byte_counts.count < cells) {
-    return error(errc::corrupt_data, fmt::format("the image has {} tiles or strips, and the byte counts of {}", cells,
-                                                 from.byte_counts.count));
-  }
-  if (!counted && from.compression != 1 && cells > 1) {
+  if (from.byte_counts.width == 0 && from.compression != 1 && cells > 1) {
     return error(errc::unsupported, "compressed tiles or strips without byte counts are not readable");
   }
   PENSTOCK_TRY(out->set_bands(options));
   PENSTOCK_TRY(out->add_chains(options.native_order));
   const auto keep = [&](const tiff_array& array, std::vector<std::uint64_t>& into) {
     if (array.width == 0) return;
-    const std::byte* const at = file.find(array.offset, cells * array.width);
-    if (at != nullptr) into = numbers(at, cells, array.width, from.big_endian);
+    const std::uint64_t count = std::min(cells, array.count);
+    const std::byte* const at = file.find(array.offset, count * array.width);
+    if (at != nullptr) into = numbers(at, count, array.width, from.big_endian);
   };
   if (cells <= kPage) {
     keep(from.offsets, out->offsets_);
@@ -177,6 +169,11 @@ std::uint64_t tiff_layout::rows_of(const place& at) const noexcept {
 
 bool tiff_layout::look_up(which array, std::uint64_t index, const index_lookup& known,
                           std::vector<index_request>& missing, std::uint64_t& value) const {
+  const tiff_array& from = array == which::offsets ? image_.offsets : image_.byte_counts;
+  if (index >= from.count) {
+    value = 0;  // of a shorter array, as in GDAL: nothing was written
+    return true;
+  }
   const std::vector<std::uint64_t>& kept = array == which::offsets ? offsets_ : byte_counts_;
   if (!kept.empty()) {
     value = kept[index];
@@ -193,7 +190,6 @@ bool tiff_layout::look_up(which array, std::uint64_t index, const index_lookup& 
   for (const index_request& each : missing) {
     if (each.key == key) return false;
   }
-  const tiff_array& from = array == which::offsets ? image_.offsets : image_.byte_counts;
   const std::uint64_t count = std::min(kPage, from.count - page * kPage);
   const std::uint64_t bytes = count * from.width;
   missing.push_back({key, {from.offset + page * kPage * from.width, bytes, false}, bytes});
@@ -222,6 +218,9 @@ result<> tiff_layout::locate(std::span<const cell_id> cells, const index_lookup&
 result<> tiff_layout::to_extent(const place& at, std::uint64_t offset, std::uint64_t bytes, chunk_extent& out) const {
   out = chunk_extent();
   out.chain = at.last_row ? 1 : 0;
+  // As libtiff: a lone strip that has an offset is there, whatever its count.
+  const bool lone = !image_.tiled && image_.cell_height == image_.height && (!image_.planar || image_.samples == 1);
+  if (bytes == 0 && lone) bytes = byte_range::kAll;
   if (offset == 0 || bytes == 0) {
     out.state = presence::absent;
     return {};
@@ -229,19 +228,15 @@ result<> tiff_layout::to_extent(const place& at, std::uint64_t offset, std::uint
   out.state = presence::present;
   const bool stored = image_.compression == 1;
   const std::uint64_t decoded = rows_of(at) * row_bytes_;
-  if (bytes == byte_range::kAll) {
-    // No byte counts: uncompressed tiles have one length, a lone compressed one may take the rest of the file.
-    if (!stored && (file_size_ == byte_range::kAll || offset >= file_size_))
-      return error(errc::corrupt_data, "a strip without byte count that does not lie within the file");
-    bytes = stored ? at.skipped + decoded : std::min(file_size_ - offset, chains_[out.chain].max_encoded_bytes());
-  }
   if (stored) {
-    if (bytes < at.skipped + decoded) {
-      return error(errc::corrupt_data,
-                   fmt::format("an uncompressed tile or strip of {} bytes needs {}", bytes, at.skipped + decoded));
-    }
-    bytes = at.skipped + decoded;
-  } else if (decoded / bytes > max_ratio_ && decoded > kCutBytes) {
+    bytes = at.skipped + decoded;  // whatever the count says: writers get it wrong
+  } else if (bytes == byte_range::kAll) {
+    // Without a byte count a lone compressed strip may take the rest of the file.
+    if (file_size_ == byte_range::kAll || offset >= file_size_)
+      return error(errc::corrupt_data, "a strip without byte count that does not lie within the file");
+    bytes = std::min(file_size_ - offset, chains_[out.chain].max_encoded_bytes());
+  }
+  if (!stored && decoded / bytes > max_ratio_ && decoded > kCutBytes) {
     return error(errc::corrupt_data, fmt::format("a tile or strip of {} bytes cannot decode to {}", bytes, decoded));
   }
   std::uint64_t begin = 0, end = 0;

@@ -21,6 +21,15 @@ std::optional<double> real_number(std::string_view text) {
   return std::nullopt;
 }
 
+// Microsoft's C runtime wrote these until 2015, with zeros behind them where more digits were asked for.
+std::string_view without_dialect(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  const std::string_view number = text.substr(negative ? 1 : 0);
+  if (number.starts_with("1.#INF")) return negative ? "-inf" : "inf";
+  const bool is_nan = number.starts_with("1.#QNAN") || number.starts_with("1.#SNAN") || number.starts_with("1.#IND");
+  return is_nan ? "nan" : text;
+}
+
 // Digits that a double would round are read as they stand; `-9999.0` and `1e3` are integers too.
 template <class T>
 std::optional<T> integer(std::string_view text) {
@@ -79,6 +88,7 @@ void put(std::string_view text, bool is_signed, tiff_fill& out) {
 }  // namespace
 
 tiff_fill fill_of_nodata(std::string_view text, const dtype& type) {
+  text = without_dialect(text);
   tiff_fill out{std::vector<std::byte>(type.item_bytes()), "0"};
   const bool is_complex = type.kind() == dtype_kind::complex;
   if (is_complex || type.kind() == dtype_kind::floating) {

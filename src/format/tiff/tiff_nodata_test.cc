@@ -58,5 +58,15 @@ TEST(TiffNodata, FloatsAreTheNearest) {
   EXPECT_EQ(fill_of_nodata("-inf", *dtype::from_name("float32")).json, "\"-Infinity\"");
 }
 
+TEST(TiffNodata, MicrosoftsSpellingsAreUnderstood) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(item_of<float>("1.#INF", "float32"), infinity);
+  EXPECT_EQ(item_of<float>("-1.#INF00", "float32"), -infinity);
+  for (const char* const nan : {"1.#QNAN", "-1.#QNAN", "1.#SNAN", "-1.#IND", "1.#IND00"})
+    EXPECT_EQ(fill_of_nodata(nan, *dtype::from_name("float64")).json, "\"NaN\"") << nan;
+  EXPECT_EQ(item_of<std::int16_t>("1.#INF", "int16"), 0);
+  EXPECT_EQ(item_of<std::int16_t>("-1.#IND", "int16"), 0);
+}
+
 }  // namespace
 }  // namespace penstock::inline v0
