@@ -1,5 +1,6 @@
 #include "bind_object_store.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -92,13 +93,15 @@ result<read_done> answer_bytes(PyObject* given, const byte_read& wanted) {
   const exported view(given);
   if (!view.ok()) return take_python_error();
   const auto bytes = view.bytes();
-  if (!wanted.range.whole() && bytes.size() != wanted.range.length) {
+  const bool ends_early = wanted.may_end_early && !wanted.range.from_end && bytes.size() < wanted.range.length;
+  if (!wanted.range.whole() && bytes.size() != wanted.range.length && !ends_early) {
     return error(errc::corrupt_data, "the store gave " + bytes_text(bytes.size()) + ", " +
                                          std::to_string(wanted.range.length) + " were asked for");
   }
   if (bytes.size() > wanted.max_bytes) return too_long(bytes.size(), wanted.max_bytes);
   auto done = place(bytes, wanted, lending::lend, given);
   if (done.ok() && wanted.range.whole()) done->object_size = bytes.size();
+  if (done.ok() && ends_early) done->object_size = wanted.range.offset + bytes.size();
   return done;
 }
 
@@ -323,12 +326,12 @@ result<read_done> deliver(std::span<const std::byte> object, const byte_read& wa
   if (range.whole()) {
     if (size > wanted.max_bytes) return too_long(size, wanted.max_bytes);
   } else {
-    const bool inside =
-        range.from_end ? range.length <= size : range.offset <= size && range.length <= size - range.offset;
-    if (!inside) {
+    const bool begins = range.from_end || range.offset <= size;
+    const std::uint64_t most = range.from_end || !begins ? size : size - range.offset;
+    if (!begins || (range.length > most && (range.from_end || !wanted.may_end_early))) {
       return error(errc::corrupt_data, "the range leaves the object: " + to_string(range) + " of " + bytes_text(size));
     }
-    object = range.from_end ? object.last(range.length) : object.subspan(range.offset, range.length);
+    object = range.from_end ? object.last(range.length) : object.subspan(range.offset, std::min(range.length, most));
   }
   auto done = place(object, wanted, how, owner);
   if (done.ok()) done->object_size = size;

@@ -84,6 +84,9 @@ struct byte_read {
   /// The bytes are wanted of `expected`, whatever its key leads to by now: an open handle of that version that nothing
   /// happened to answers as well as a new look at the key.
   bool same_handle = false;
+  /// An object that ends within the range gives what it has of it, which is no error. Not with a `destination`, and not
+  /// of ranges from the end. A store that cannot do so answers as it would without.
+  bool may_end_early = false;
   std::span<std::byte> destination;  ///< when not empty: exactly `range.length` bytes, to be filled in place
   read_buffer* buffer = nullptr;     ///< where to put the bytes otherwise, unless the store lends its own
   std::uint64_t max_bytes =

@@ -25,7 +25,13 @@ class waiting_sink final : public completion_sink, public read_buffer {
     arrived_.wait(lock, [&] { return done_.has_value(); });
     if (!done_->ok()) return std::move(*done_).error();
     blocking_read out;
-    out.bytes.assign((*done_)->bytes.begin(), (*done_)->bytes.end());
+    const std::span<const std::byte> bytes = (*done_)->bytes;
+    if (bytes.data() == bytes_.data()) {
+      bytes_.resize(bytes.size());
+      out.bytes = std::move(bytes_);
+    } else {
+      out.bytes.assign(bytes.begin(), bytes.end());
+    }
     out.seen = std::move((*done_)->seen);
     out.object_size = (*done_)->object_size;
     return out;
@@ -41,13 +47,14 @@ class waiting_sink final : public completion_sink, public read_buffer {
 }  // namespace
 
 result<blocking_read> read_and_wait(const store& from, std::string_view key, const byte_range& range,
-                                    std::uint64_t max_bytes, const version* expected) {
+                                    std::uint64_t max_bytes, const version* expected, bool may_end_early) {
   waiting_sink sink;
   byte_read read;
   read.key = key;
   read.range = range;
   read.max_bytes = max_bytes;
   read.expected = expected;
+  read.may_end_early = may_end_early;
   read.buffer = &sink;
   from.read({&read, 1}, sink, {});
   return sink.wait();

@@ -16,8 +16,10 @@ struct blocking_read {
 };
 
 /// \param max_bytes  A longer object is `corrupt_data`.
+/// \param may_end_early  As in `byte_read`.
 /// \error As the store's; no note is added.
 result<blocking_read> read_and_wait(const store& from, std::string_view key, const byte_range& range,
-                                    std::uint64_t max_bytes, const version* expected = nullptr);
+                                    std::uint64_t max_bytes, const version* expected = nullptr,
+                                    bool may_end_early = false);
 
 }  // namespace penstock::inline v0

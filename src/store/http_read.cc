@@ -128,6 +128,7 @@ result<> http_read::head_of_part(const http_head& head) {
     return error(errc::io_error, "the server does not say how long the object is, its end was asked for");
   } else {
     extent = {wanted_.range.offset, wanted_.range.length};
+    if (wanted_.may_end_early) extent.length = std::min(extent.length, received_ + length);
   }
   if (offset != extent.offset + received_ || length != extent.length - received_)
     return error(errc::io_error,
@@ -216,6 +217,12 @@ result<http_exchange::ending> http_read::end() {
   }
   if (received_ != extent_->length) {
     if (!sends_more_ || done_.object_size != byte_range::kAll) return ending::again;
+    if (wanted_.may_end_early && skip_ == 0) {
+      extent_->length = received_;
+      done_.object_size = extent_->offset + received_;
+      done_.bytes = room_.first(static_cast<std::size_t>(received_));
+      return ending::whole;
+    }
     return error(errc::corrupt_data, fmt::format("the range leaves the object: {}", to_string(wanted_.range)));
   }
   done_.bytes = room_.first(static_cast<std::size_t>(extent_->length));
@@ -246,6 +253,12 @@ result<http_exchange::ending> http_read::failed(const http_head& head, std::stri
   }
   if (said && said->total) {
     PENSTOCK_ASSIGN(const byte_extent extent, find_extent(wanted_, *said->total));
+    if (extent.length == 0) {
+      done_.seen = seen;
+      done_.seen_is_last = !entity_tag_of(seen).empty();
+      done_.object_size = *said->total;
+      return ending::whole;
+    }
     return error(errc::io_error, fmt::format("the server refuses {} of an object of {} bytes",
                                              to_string(byte_range{extent.offset, extent.length, false}), *said->total));
   }

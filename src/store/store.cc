@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <penstock/store.h>
 
+#include <algorithm>
+
 #include "base/checked.h"
 #include "store/byte_extent.h"
 
@@ -35,13 +37,14 @@ result<byte_extent> find_extent(const byte_read& wanted, std::uint64_t size_byte
   if (range.length == 0) return byte_extent{};
   byte_extent extent{0, size_bytes};
   if (!range.whole()) {
-    const bool inside = range.from_end ? range.length <= size_bytes
-                                       : range.offset <= size_bytes && range.length <= size_bytes - range.offset;
-    if (!inside) {
+    const bool begins = range.from_end || range.offset <= size_bytes;
+    const std::uint64_t most = range.from_end || !begins ? size_bytes : size_bytes - range.offset;
+    if (!begins || (range.length > most && (range.from_end || !wanted.may_end_early))) {
       return error(errc::corrupt_data,
                    fmt::format("the range leaves the object: {} of {} bytes", to_string(range), size_bytes));
     }
-    extent = {range.from_end ? size_bytes - range.length : range.offset, range.length};
+    const std::uint64_t length = std::min(range.length, most);
+    extent = {range.from_end ? size_bytes - length : range.offset, length};
   }
   if (extent.length > wanted.max_bytes) {
     return error(errc::corrupt_data,

@@ -47,6 +47,19 @@ TEST(ByteExtent, NamesRangeAndSizeWhereARangeLeavesTheObject) {
   EXPECT_EQ(find_extent(read, 70)->length, 68u);
 }
 
+TEST(ByteExtent, EndsWithAnObjectThatMayEndEarly) {
+  byte_read read;
+  read.range = {1024, 4096, false};
+  read.may_end_early = true;
+  EXPECT_EQ(find_extent(read, 9000)->length, 4096u);
+  EXPECT_EQ(find_extent(read, 1030)->offset, 1024u);
+  EXPECT_EQ(find_extent(read, 1030)->length, 6u);
+  EXPECT_EQ(find_extent(read, 1024)->length, 0u);
+  EXPECT_EQ(find_extent(read, 1023).error().code(), errc::corrupt_data);
+  read.range = {0, 68, true};
+  EXPECT_EQ(find_extent(read, 67).error().code(), errc::corrupt_data);
+}
+
 TEST(ByteExtent, BoundsWhatAReadReturns) {
   byte_read read;
   read.max_bytes = 10;
