@@ -31,6 +31,7 @@ struct http_request {
   std::span<const part> body;
   std::string user;  ///< `name:password` for basic authentication, or empty
   bool follow_redirects = true;
+  std::string redirect;  ///< where the URL led before: asked first, without secrets where it is another origin
 };
 
 std::uint64_t size_of(std::span<const part> body) noexcept;

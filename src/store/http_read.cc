@@ -19,6 +19,9 @@ constexpr std::uint64_t kMaxSkip = std::uint64_t{4} << 20;
 /// An attempt that brought this much was worth its while.
 constexpr std::uint64_t kProgress = std::uint64_t{64} << 10;
 
+/// Objects whose targets are remembered; more begin anew.
+constexpr std::size_t kMostTargets = 4096;
+
 class http_read final : public http_exchange {
  public:
   http_read(std::shared_ptr<const http_objects> from, const byte_read& wanted, completion_sink& sink)
@@ -29,6 +32,9 @@ class http_read final : public http_exchange {
   result<appetite> body(std::span<const std::byte> bytes) override;
   result<ending> end() override;
   result<ending> failed(const http_head& head, std::string_view body, bool doubtful) override;
+  void led_to(const std::string& url) override {
+    if (from_->redirects && !checks_only_) from_->redirects->set(wanted_.key, url);
+  }
   bool has_progressed() override { return std::exchange(fresh_, 0) >= kProgress; }
   void finish(result<> outcome) noexcept override {
     if (!outcome.ok()) return sink_.complete(wanted_.tag, std::move(outcome).error());
@@ -90,6 +96,9 @@ result<> http_read::prepare(http_request& out) {
                                         : fmt::format("bytes={}-{}", range.offset, range.offset + range.length - 1)});
   }
   if (!tag.empty()) out.headers.push_back({"If-Match", std::string(tag)});
+  const bool is_known = wanted_.expected != nullptr && wanted_.expected->known();
+  if (from_->redirects && is_known && out.method == http_method::get)
+    out.redirect = from_->redirects->find(wanted_.key);
   return from_->address(wanted_.key, out);
 }
 
@@ -266,6 +275,24 @@ result<http_exchange::ending> http_read::failed(const http_head& head, std::stri
 }
 
 }  // namespace
+
+std::string redirect_targets::find(std::string_view key) {
+  targets& known = known_.get();
+  const std::lock_guard lock(known.mutex);
+  const auto at = known.of_keys.find(key);
+  return at == known.of_keys.end() ? std::string() : at->second;
+}
+
+void redirect_targets::set(std::string_view key, const std::string& url) {
+  targets& known = known_.get();
+  const std::lock_guard lock(known.mutex);
+  if (url.empty()) {
+    if (const auto at = known.of_keys.find(key); at != known.of_keys.end()) known.of_keys.erase(at);
+    return;
+  }
+  if (known.of_keys.size() >= kMostTargets) known.of_keys.clear();
+  known.of_keys.insert_or_assign(std::string(key), url);
+}
 
 std::unique_ptr<http_exchange> make_http_read(std::shared_ptr<const http_objects> from, const byte_read& wanted,
                                               completion_sink& sink) {

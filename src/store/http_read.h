@@ -3,12 +3,36 @@
 #include <penstock/store.h>
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
 
+#include "base/fork_local.h"
 #include "store/http_transport.h"
 
 namespace penstock::inline v0 {
+
+/// Where the objects of a store are, behind redirects. Thread-safe, and bounded.
+///
+/// Only who expects a version of an object asks where it was before: a new reader follows the redirects anew, since
+/// most of them are said to be for once.
+class redirect_targets {
+ public:
+  redirect_targets() : known_([] { return std::make_unique<targets>(); }) {}
+  /// Empty: not known.
+  std::string find(std::string_view key);
+  /// Empty: it is no longer there.
+  void set(std::string_view key, const std::string& url);
+
+ private:
+  struct targets {
+    std::mutex mutex;
+    std::map<std::string, std::string, std::less<>> of_keys;
+  };
+  fork_local<targets> known_;
+};
 
 /// How the objects of a store are asked for over HTTP. Shared by a store and its requests.
 struct http_objects {
@@ -19,6 +43,7 @@ struct http_objects {
   /// empty.
   std::function<bool(const http_head&)> learn;
   std::shared_ptr<const http_settings> settings;
+  std::shared_ptr<redirect_targets> redirects;  ///< null: they are followed each time
 };
 
 /// One `byte_read` as an exchange that completes through `sink`; see `store::read` for what it borrows.

@@ -57,9 +57,10 @@ http_store::http_store(std::shared_ptr<http_transport> through, http_url base, c
   while (!base_.path.empty() && base_.path.back() == '/') base_.path.pop_back();
   auto made = std::make_shared<http_objects>();
   made->settings = http_settings_of(options);
+  made->redirects = std::make_shared<redirect_targets>();
   made->address = [base = base_, headers = options.headers, token = options.token](std::string_view key,
                                                                                    http_request& out) -> result<> {
-    out.url = base.origin() + base.path + "/" + percent_encode(key, true);
+    out.url = base.origin() + base.path + (ends_with_encoded_slash(base.path) ? "" : "/") + percent_encode(key, true);
     if (!base.query.empty()) out.url += "?" + base.query;
     out.user = base.user;
     for (const auto& [name, value] : headers) out.headers.push_back({name, value, true});

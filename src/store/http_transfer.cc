@@ -9,6 +9,7 @@
 #include <cstring>
 #include <random>
 #include <string_view>
+#include <utility>
 
 #include <penstock/config.h>
 #include "store/http_url.h"
@@ -69,6 +70,10 @@ result<> http_transfer::begin(CURL* handle) {
   part_ = part_offset_ = 0;
   reason_[0] = '\0';
   PENSTOCK_TRY(exchange_->prepare(request_));
+  if (redirect_.empty() && !asks_anew_) {
+    redirect_ = request_.redirect;
+    remembered_ = !redirect_.empty();
+  }
   if (!redirect_.empty()) {
     PENSTOCK_ASSIGN(const http_url from, http_url::parse(request_.url));
     PENSTOCK_ASSIGN(const http_url to, http_url::parse(redirect_));
@@ -184,6 +189,21 @@ bool http_transfer::is_redirect() const noexcept {
   return known && request_.follow_redirects && !head_.find("location").empty();
 }
 
+bool http_transfer::is_outdated() const noexcept {
+  const int status = head_.status;
+  // A signature that expired is 400 to some. That a range is not there is none of the place's doing.
+  return remembered_ && status >= 400 && status < 500 && status != 416 && !is_worth_another_try(status);
+}
+
+http_transfer::verdict http_transfer::ask_anew() {
+  redirect_.clear();
+  remembered_ = false;
+  asks_anew_ = true;
+  exchange_->led_to({});
+  due_ = clock::now();
+  return verdict::again;
+}
+
 // False: the attempt is over.
 bool http_transfer::end_of_head() {
   if (head_.status / 100 == 1) return true;  // another head follows
@@ -246,6 +266,8 @@ http_transfer::verdict http_transfer::ended(CURL* handle, CURLcode code) {
   if (code != CURLE_OK && !has_enough_ && !is_error) return network_failed(code);
   if (!head_is_whole_) return retry({errc::io_error, "the server gave no answer"}, {}, settings_->retries);
   if (is_redirect()) return redirect(handle);
+  if (is_outdated()) return ask_anew();
+  if (!is_error && !redirect_.empty() && redirect_ != request_.redirect) exchange_->led_to(redirect_);
   if (is_worth_another_try(head_.status)) {
     doubtful_ = true;
     return retry(error_of_status(head_, std::string_view(error_body_).substr(0, kMaxErrorBody)), retry_after(head_),
@@ -290,6 +312,10 @@ http_transfer::verdict http_transfer::network_failed(CURLcode code) {
 }
 
 http_transfer::verdict http_transfer::retry(error why, std::optional<std::chrono::seconds> wait, unsigned most) {
+  if (std::exchange(remembered_, false)) {
+    asks_anew_ = true;
+    exchange_->led_to({});
+  }
   redirect_.clear();
   redirects_ = 0;
   if (exchange_->has_progressed()) attempts_ = 0;  // the rest is shorter each time: this ends

@@ -65,9 +65,13 @@ class http_transfer {
   void set_options(CURL* handle);
   bool end_of_head();
   bool is_redirect() const noexcept;
+  // Whether the URL itself may know better than where it led before.
+  bool is_outdated() const noexcept;
   bool takes_body() const noexcept { return head_is_whole_ && head_.status < 300; }
   verdict retry(error why, std::optional<std::chrono::seconds> wait, unsigned most);
   verdict redirect(CURL* handle);
+  // Of the request's own URL, at once.
+  verdict ask_anew();
   verdict network_failed(CURLcode code);
   verdict over(result<> outcome);
 
@@ -79,7 +83,9 @@ class http_transfer {
 
   http_request request_;
   curl_slist* headers_ = nullptr;
-  std::string redirect_;  // where the next attempt goes instead of the request's URL
+  std::string redirect_;     // where the next attempt goes instead of the request's URL
+  bool remembered_ = false;  // which the exchange knew
+  bool asks_anew_ = false;   // what it knew is no longer right
   unsigned attempts_ = 0, redirects_ = 0;
   bool doubtful_ = false;
   clock::time_point due_;

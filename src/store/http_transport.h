@@ -47,6 +47,8 @@ class http_exchange {
     static_cast<void>(doubtful);
     return error_of_status(head, body);
   }
+  /// The request was answered at `url`, where its own URL led; or (empty) what was answered there before no longer is.
+  virtual void led_to(const std::string& url) { static_cast<void>(url); }
   /// Whether what arrived lets the next attempt ask for less.
   virtual bool has_progressed() { return false; }
   /// Last, once. Afterwards the exchange is destroyed.
