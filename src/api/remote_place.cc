@@ -18,15 +18,24 @@ result<std::shared_ptr<http_transport>> transport_of(const place_options& option
   return options.context ? options.context->state().http() : http_transport::make(kConnections);
 }
 
+// Where the last part of a URL's path begins: behind a '/', or an encoded one, which stays encoded.
+std::size_t last_part_of(std::string_view path) {
+  for (std::size_t at = path.size(); at-- != 0;) {
+    if (path[at] == '/') return at + 1;
+    if (ends_with_encoded_slash(path.substr(0, at))) return at;
+  }
+  return 0;
+}
+
 result<place> find_http_place(std::string_view uri, const place_options& options) {
   PENSTOCK_ASSIGN(http_url base, http_url::parse(uri));
   PENSTOCK_ASSIGN(std::shared_ptr<http_transport> through, transport_of(options));
   place out;
   while (!base.path.empty() && base.path.back() == '/') base.path.pop_back();
   // A file and a folder look the same from here: either is the last part of the path, below its parent.
-  if (const std::size_t slash = base.path.rfind('/'); slash != std::string::npos) {
-    out.path = percent_decode(std::string_view(base.path).substr(slash + 1));
-    base.path.resize(slash);
+  if (const std::size_t begin = last_part_of(base.path); begin != 0) {
+    out.path = percent_decode(std::string_view(base.path).substr(begin));
+    base.path.resize(begin);
   }
   out.store = std::make_shared<http_store>(std::move(through), std::move(base), options.remote);
   return out;

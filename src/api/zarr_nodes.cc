@@ -9,6 +9,7 @@
 #include "engine/index_io.h"
 #include "format/zarr/zarr_layout.h"
 #include "format/zarr/zarr_v2.h"
+#include "store/http_url.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -113,7 +114,8 @@ std::string prefix_of(std::string_view path) {
 std::string child_uri(const std::string& store_uri, std::string_view prefix) {
   std::string out = store_uri;
   if (prefix.empty()) return out;
-  if (!out.empty() && out.back() != '/') out.push_back('/');
+  const bool goes_on = ends_with_encoded_slash(out) && out.starts_with("http");
+  if (!out.empty() && out.back() != '/' && !goes_on) out.push_back('/');
   out.append(prefix.substr(0, prefix.size() - 1));
   return out;
 }

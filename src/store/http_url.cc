@@ -94,6 +94,8 @@ std::string percent_decode(std::string_view text) {
   return out;
 }
 
+bool ends_with_encoded_slash(std::string_view url) noexcept { return url.ends_with("%2F") || url.ends_with("%2f"); }
+
 std::string without_secrets(std::string_view url) {
   const std::size_t colon = url.find("://");
   const std::size_t begin = colon == std::string_view::npos ? 0 : colon + 3;

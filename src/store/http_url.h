@@ -29,6 +29,9 @@ std::string percent_encode(std::string_view text, bool keep_slashes);
 /// The reverse; a '%' without two digits stays.
 std::string percent_decode(std::string_view text);
 
+/// Whether a URL goes on behind an encoded '/' (`%2F`): one within a name, which is not the '/' between names.
+bool ends_with_encoded_slash(std::string_view url) noexcept;
+
 /// `text` with what is after '?' and before '@' left out: fit for messages.
 std::string without_secrets(std::string_view url);
 
