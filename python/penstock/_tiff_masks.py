@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from penstock._tensor import Tensor
 from penstock._tiff_header import nodata_in
 
 if TYPE_CHECKING:
@@ -33,15 +35,35 @@ class _NodataMask:
 
     def read(self, selection: Any, **how: Any) -> Any:
         """As `Array.read`."""
-        return self._valid([band.read(selection, **how) for band in self._bands])
+        return self.read_async(selection, **how).wait()
 
-    async def read_async(self, selection: Any, **how: Any) -> Any:
-        """As `Array.read_async`."""
-        return self._valid([await band.read_async(selection, **how) for band in self._bands])
+    def read_async(self, selection: Any, **how: Any) -> _Reading:
+        """As `Array.read_async`: all bands are being read when it returns."""
+        return _Reading([band.read_async(selection, **how) for band in self._bands], self._valid)
 
     def _valid(self, bands: list[Any]) -> Any:
+        if isinstance(bands[0], Tensor):  # in device memory
+            import cupy
+
+            bands = [cupy.from_dlpack(values) for values in bands]
         differs = [
             values == values if nodata is None else values != nodata
             for values, nodata in zip(bands, self._values, strict=True)
         ]
         return reduce(lambda valid, each: valid | each, differs)
+
+
+class _Reading:
+    """What is to be made of several reads that are under way."""
+
+    def __init__(self, jobs: list[Any], made_of: Callable[[list[Any]], Any]) -> None:
+        self._jobs, self._made_of = jobs, made_of
+
+    def wait(self) -> Any:
+        return self._made_of([job.wait() for job in self._jobs])
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        values = []
+        for job in self._jobs:
+            values.append((yield from job.__await__()))
+        return self._made_of(values)

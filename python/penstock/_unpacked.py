@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,7 +47,10 @@ def unpack(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.N
 
 
 def _bands_of(packed: TiffArray, selection: Any, mask: Any) -> tuple[Any, Any]:
-    """The band of each value, in a shape that broadcasts against the values; and how the mask's values are read."""
+    """The band of each value, in a shape that broadcasts against the values; and the mask's values.
+
+    These are being read already: beside the values, so that both take one round trip.
+    """
     band = packed._band_axis
     key = selection._key if isinstance(selection, Key) else selection
     kind = selection._kind if isinstance(selection, Key) else "basic"
@@ -63,12 +67,12 @@ def _bands_of(packed: TiffArray, selection: Any, mask: Any) -> tuple[Any, Any]:
         which = which.reshape([-1 if d == axis else 1 for d in range(len(shape))])
         boxes = tuple(slice(0, 1) if d == band else _box(*ranges[d][:3]) for d in range(len(ranges)))
         flat = [1 if d == axis else n for d, n in enumerate(shape)]
-        return which, None if mask is None else lambda: mask.read(boxes).reshape(flat)
+        return which, None if mask is None else _reading(mask, boxes, flat)
     if kind == "vindex":
         points = np.nonzero(items[0]) if len(items) == 1 and is_mask(items[0]) else items
         lists = [np.asarray(each) % n for each, n in zip(points, packed.shape, strict=True)]
         flat_lists = [np.zeros_like(each) if d == band else each for d, each in enumerate(lists)]
-        return np.broadcast_arrays(*lists)[band], None if mask is None else lambda: mask.read(vindex[tuple(flat_lists)])
+        return np.broadcast_arrays(*lists)[band], None if mask is None else _reading(mask, vindex[tuple(flat_lists)])
     if kind != "oindex":
         raise _make(UnsupportedError, f"unpacked arrays take no {kind} selections", f"array '{packed.uri}'")
     parts = list(expand(packed, items))
@@ -76,7 +80,12 @@ def _bands_of(packed: TiffArray, selection: Any, mask: Any) -> tuple[Any, Any]:
     which = np.arange(packed.shape[band])[parts[band]]
     behind = sum(np.ndim(part) > 0 or isinstance(part, slice) for part in parts[band + 1 :])
     parts[band] = slice(0, 1) if np.ndim(which) else 0
-    return which.reshape(which.shape + (1,) * behind), None if mask is None else lambda: mask.read(oindex[tuple(parts)])
+    return which.reshape(which.shape + (1,) * behind), None if mask is None else _reading(mask, oindex[tuple(parts)])
+
+
+def _reading(mask: Any, selection: Any, shape: list[int] | None = None) -> Callable[[], Any]:
+    job = mask.read_async(selection)
+    return lambda: job.wait() if shape is None else job.wait().reshape(shape)
 
 
 def _box(start: int, step: int, count: int) -> slice:

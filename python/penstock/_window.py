@@ -97,10 +97,12 @@ def read_window(
         raise _make(UnsupportedError, message, f"array '{a.uri}'")
     mask: Any = mask_of(level) if not is_given and isinstance(level, TiffArray) else None
     for part, strip in _strips(row_taps, column_taps, made.size // max(1, rows * columns)):
-        values, low = _source(level, strip, column_taps, threads)
+        selection, low = _source(level, strip, column_taps)
+        job = None if mask is None else mask.read_async(selection, threads=threads)
+        values = level.read(selection, threads=threads)
         valid = None
-        if mask is not None:
-            valid = _source(mask, strip, column_taps, threads)[0] != 0
+        if job is not None:
+            valid = job.wait() != 0
         elif nodata is not None:
             valid = ~np.isnan(values) if nodata != nodata else values != nodata
         means, weight = resample(values, valid, strip, column_taps, low, by_axis=resampling == "bilinear")
@@ -247,10 +249,10 @@ def _strips(rows: Taps, columns: Taps, planes: int) -> Iterator[tuple[slice, Tap
         start = stop
 
 
-def _source(level: Array, rows: Taps, columns: Taps, threads: int | None) -> tuple[npt.NDArray[Any], tuple[int, int]]:
-    """The source pixels of some output rows, and the first one's place."""
+def _source(level: Array, rows: Taps, columns: Taps) -> tuple[tuple[Any, slice, slice], tuple[int, int]]:
+    """Which pixels some output rows are made of, and the first one's place."""
     (top, bottom), (left, right) = (
         (min(max(low, 0), size), min(max(high, 0), size))
         for (low, high), size in zip((rows.span, columns.span), level.shape[-2:], strict=True)
     )
-    return level.read((..., slice(top, bottom), slice(left, right)), threads=threads), (top, left)
+    return (..., slice(top, bottom), slice(left, right)), (top, left)

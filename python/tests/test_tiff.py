@@ -295,6 +295,41 @@ def test_overviews_and_masks_beside_the_file_are_as_rasterio_shows_them(tmp_path
         ps.open(path, level=1)
 
 
+def test_a_mask_of_another_size_beside_the_file_is_none(tmp_path):
+    path = tmp_path / "x.tif"
+    path.write_bytes(plain_tiff(bytes(range(100)), 10, 10, 1, 8))
+    (tmp_path / "x.tif.msk").write_bytes(plain_tiff(bytes(25), 5, 5, 1, 8))
+    array = ps.open(path)
+    assert not array.has_mask
+    np.testing.assert_array_equal(ps.open(path, unpack=True)[0], array[0])
+    with pytest.raises(ps.NotFoundError, match="no mask"):
+        ps.open(path, mask=True)
+    rasterio = pytest.importorskip("rasterio")
+    with rasterio.open(path) as source:
+        assert (source.dataset_mask() == 255).all()
+    (tmp_path / "x.tif.msk").write_bytes(plain_tiff(bytes([255, 0] * 50), 10, 10, 1, 8))
+    np.testing.assert_array_equal(ps.open(path, mask=True)[0].reshape(-1), [255, 0] * 50)
+
+
+@pytest.mark.parametrize("where", ["beside", "within"])
+def test_a_mask_for_each_band_is_refused(tmp_path, where):
+    path, values = tmp_path / "x.tif", np.arange(300, dtype="u1").reshape(3, 10, 10)
+    if where == "beside":
+        path.write_bytes(plain_tiff(np.moveaxis(values, 0, -1).tobytes(), 10, 10, 3, 8))
+        (tmp_path / "x.tif.msk").write_bytes(plain_tiff(bytes(300), 10, 10, 3, 8))
+    else:
+        tifffile = pytest.importorskip("tifffile")
+        with tifffile.TiffWriter(path) as to:
+            to.write(values, photometric="minisblack", planarconfig="separate", metadata=None)
+            to.write(values, photometric="minisblack", planarconfig="separate", subfiletype=1, metadata=None)
+        with tifffile.TiffFile(path, mode="r+") as file:
+            file.pages[1].tags["NewSubfileType"].overwrite(4)
+    np.testing.assert_array_equal(ps.open(path)[...], values)
+    for options in ({"mask": True}, {"unpack": True}):
+        with pytest.raises(ps.UnsupportedError, match="each of 3 bands"):
+            ps.open(path, **options)[...]
+
+
 def test_missing_pages_levels_and_masks_are_not_found():
     data = plain_tiff(bytes(range(48)), 8, 6, 1, 8)
     for options in ({"page": 1}, {"level": 1}, {"mask": True}, {"ifd": 3}):

@@ -110,7 +110,154 @@ def test_a_window_of_an_overview_takes_the_header_and_one_wave(server):
     assert server.waves == 1
     server.forget()
     ps.read_window(array, shape=(70, 90), resampling="average")
-    assert server.waves == 2, "the overview's tags, which lie in the header's range, and its tiles"
+    assert server.waves == 1, "the overview's tags came with the header"
+
+
+@pytest.fixture(scope="module")
+def masked(tmp_path_factory: Any) -> bytes:
+    path = tmp_path_factory.mktemp("remote") / "masked.tif"
+    ps.save(path, VALUES, tiles=128, transform=WHERE, crs=32633, mask=VALUES[0] > 500)
+    return path.read_bytes()
+
+
+def test_masks_come_with_what_they_mask(masked):
+    small = ps.open(masked, level=2)[...]
+    with HttpServer({"scene.tif": masked}, latency=0.02) as server:
+        array = ps.open(f"{server.url}/scene.tif")
+        assert server.waves == 1
+        for read in (
+            lambda: ps.read_window(array, shape=(70, 90), resampling="average"),
+            lambda: array.unpacked(np.s_[:, :100, :100]),
+            lambda: array._image(level=2).unpacked(),
+        ):
+            server.forget()
+            read()
+            assert server.waves == 1
+        valid = array._image(level=2, mask=True)[0] != 0
+        np.testing.assert_array_equal(np.where(valid, array._image(level=2).unpacked(), 0), np.where(valid, small, 0))
+        xr = pytest.importorskip("xarray")
+        opened = xr.open_dataset(f"{server.url}/scene.tif", engine="penstock", cache=False)
+        server.forget()
+        assert np.isnan(opened.band_data[0, :100, :100].values).sum() == (VALUES[0, :100, :100] <= 500).sum()
+        assert server.waves == 1
+
+
+def test_a_file_that_changed_is_found_out_by_its_other_images(masked, scene):
+    with HttpServer({"scene.tif": masked}) as server:
+        array = ps.open(f"{server.url}/scene.tif")
+        server.put("scene.tif", scene)
+        with pytest.raises(ps.ConflictError):
+            array._image(level=1)[...]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: Any) -> bytes:
+    path = tmp_path_factory.mktemp("remote") / "small.tif"
+    ps.save(path, VALUES[:, :16, :16], tiles=16, overviews=None)
+    data: bytes = path.read_bytes()
+    assert len(data) < 16 << 10
+    return data
+
+
+def test_a_small_file_is_opened_by_one_request(small):
+    with HttpServer({"x.tif": small, "empty.tif": b"", "short.tif": b"II*"}) as server:
+        array = ps.open(f"{server.url}/x.tif")
+        assert len(server.requests) == 1
+        np.testing.assert_array_equal(array[...], VALUES[:, :16, :16])
+        for options in ({"level": 1}, {"mask": True}):
+            server.forget()
+            with pytest.raises(ps.NotFoundError):
+                ps.open(f"{server.url}/x.tif", **options)
+            assert len(server.requests) <= 3
+        for name in ("empty.tif", "short.tif"):
+            with pytest.raises(ps.Error):
+                ps.open(f"{server.url}/{name}", level=1)
+
+
+@pytest.mark.parametrize("how", ["without ranges", "without a length", "without a total"])
+def test_small_files_of_odd_servers(small, how):
+    def odd(request: Any, reply: Any) -> None:
+        if reply.status >= 300:
+            return
+        if how == "without a total":
+            reply.headers["Content-Range"] = reply.headers["Content-Range"].split("/")[0] + "/*"
+            return
+        reply.status, reply.body = 200, small
+        reply.headers.pop("Content-Range", None)
+        if how == "without a length":
+            reply.headers["Transfer-Encoding"] = "chunked"
+            reply.length, reply.body = "", b"%x\r\n%s\r\n0\r\n\r\n" % (len(small), small)
+
+    with HttpServer({"x.tif": small}) as server:
+        server.script = odd
+        np.testing.assert_array_equal(ps.open(f"{server.url}/x.tif")[...], VALUES[:, :16, :16])
+
+
+@pytest.mark.parametrize("options", [{"level": 1}, {"mask": True}])
+def test_what_a_server_forbids_beside_a_file_is_not_there(small, options):
+    class Closed(HttpServer):
+        def answer(self, request: Any) -> Any:
+            reply = super().answer(request)
+            if reply.status == 404:
+                reply.status = 403
+            return reply
+
+    with Closed({"x.tif": small}) as server:
+        with pytest.raises(ps.NotFoundError, match=next(iter(options))):
+            ps.open(f"{server.url}/x.tif", **options)
+        with pytest.raises(ps.PermissionDeniedError):
+            ps.open(f"{server.url}/y.tif", **options)
+
+
+class Redirecting(HttpServer):
+    """`/x.tif` leads to `/there/N`, where N counts."""
+
+    number = 1
+
+    def answer(self, request: Any) -> Any:
+        reply = super().answer(request)
+        if request.path == "/x.tif":
+            reply.status, reply.headers, reply.body = 302, {"Location": f"/there/{self.number}?sig=a"}, b""
+        elif request.path.startswith("/there/"):
+            reply = self.answer_object(request, self.objects["/x.tif"])
+            if request.path != f"/there/{self.number}":
+                reply.status, reply.headers, reply.body = 403, {}, b"expired"
+        return reply
+
+
+def test_a_redirect_is_followed_once_and_again_when_its_target_expires(small):
+    with Redirecting({"x.tif": small}) as server:
+        array = ps.open(f"{server.url}/x.tif")
+        assert [each.path for each in server.requests] == ["/x.tif", "/there/1"]
+        for _ in range(2):
+            server.forget()
+            np.testing.assert_array_equal(array[...], VALUES[:, :16, :16])
+            assert [each.path for each in server.requests] == ["/there/1"]
+        server.number = 2
+        server.forget()
+        np.testing.assert_array_equal(array[...], VALUES[:, :16, :16])
+        assert [each.path for each in server.requests] == ["/there/1", "/x.tif", "/there/2"]
+        server.forget()
+        ps.open(f"{server.url}/x.tif")
+        assert [each.path for each in server.requests] == ["/x.tif", "/there/2"], "a new reader asks anew"
+
+
+def test_an_encoded_slash_stays_one(small):
+    class Buckets(HttpServer):
+        """As Google's JSON API: an object's name is one part of the path."""
+
+        def answer(self, request: Any) -> Any:
+            known = request.target in ("/o/a%20dir%2Fx.tif?alt=media", "/o/a%20dir%2fx.tif?alt=media")
+            return self.answer_object(request, self.objects["/x.tif"]) if known else super().answer(request)
+
+    with Buckets({"x.tif": small}) as server:
+        for slash in ("%2F", "%2f"):
+            array = ps.open(f"{server.url}/o/a%20dir{slash}x.tif?alt=media")
+            np.testing.assert_array_equal(array[...], VALUES[:, :16, :16])
+            assert array.uri.endswith(f"/o/a%20dir{slash}x.tif")
+        with pytest.raises(ps.NotFoundError):
+            ps.open(f"{server.url}/o/a%20dir%2Fx.tif?alt=media", level=1)
+        assert "/o/a%20dir%2Fx.tif.ovr?alt=media" in [each.target for each in server.requests]
 
 
 @pytest.mark.parametrize("name", ["scene.tif", "scene.tif?token=a", "download", "download?id=3"])

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "api/array_state.h"
@@ -22,21 +23,43 @@ constexpr std::uint64_t kMostRead = std::uint64_t{64} << 20;
 /// More headers than any file has.
 constexpr unsigned kMaxReads = 1U << 20;
 
+/// What an open array keeps of its file's header, for others of the same file.
+constexpr std::uint64_t kKeptBytes = std::uint64_t{256} << 10;
+
+/// Where a TIFF is, and an image of it that is open already, or null.
+struct tiff_place {
+  const node_place& at;
+  const tiff_layout* opened = nullptr;
+
+  const store& from() const noexcept { return *at.from; }
+  /// Opening a file of storage without round trips is cheap enough to look for others beside it.
+  bool looks_beside() const { return from().traits().request_bytes == 0; }
+};
+
 /// Reads pieces of one file, all of one version.
 class header_reader {
  public:
-  header_reader(const store& from, std::string key) : from_(&from), key_(std::move(key)) {}
+  /// \param suffix  Of the file beside the TIFF; empty: the TIFF itself.
+  header_reader(const tiff_place& of, const std::string& suffix)
+      : from_(&of.from()), key_(of.at.prefix.substr(0, of.at.prefix.size() - 1) + suffix), beside_(!suffix.empty()) {
+    if (of.opened == nullptr || of.opened->details().side_file != suffix || !of.opened->header()) return;
+    file_ = *of.opened->header();
+    seen_ = of.opened->expected(0);
+  }
 
   const tiff_file_view& file() const noexcept { return file_; }
   const version& seen() const noexcept { return seen_; }
 
   /// False where there is no such object.
   result<bool> begin() {
-    auto read = read_and_wait(*from_, key_, {0, kFirstRead, false}, kFirstRead);
-    // Most likely a file that is shorter.
+    if (file_.find(0, 1) != nullptr) return true;  // an open image, or another try, has read it
+    auto read = read_and_wait(*from_, key_, {0, kFirstRead, false}, kFirstRead, nullptr, true);
+    // A shorter file, in a store that does not know how to end early.
     if (!read.ok() && read.error().code() == errc::corrupt_data) read = read_and_wait(*from_, key_, {}, kFirstRead);
     if (!read.ok()) {
-      if (read.error().code() == errc::not_found) return false;
+      const errc why = read.error().code();
+      // A bucket that may not be listed says "forbidden" of what it has not got.
+      if (why == errc::not_found || (beside_ && why == errc::permission_denied)) return false;
       return std::move(read).error().note(read_note(key_, {0, kFirstRead, false}));
     }
     take(0, std::move(*read));
@@ -80,6 +103,7 @@ class header_reader {
 
   const store* from_;
   std::string key_;
+  bool beside_;
   tiff_file_view file_;
   version seen_;
   std::uint64_t last_end_ = 0, ahead_ = kFirstRead, read_bytes_ = 0;
@@ -90,13 +114,14 @@ struct found_image {
   header_reader reader;
   tiff_details details;
   tiff_directory directory;
-  std::string suffix;  ///< of the side file that holds it; empty: it is in the file itself
+  std::array<std::uint64_t, 2> size;  ///< height, width
+  std::string suffix;                 ///< of the side file that holds it; empty: it is in the file itself
 };
 
-/// Finds an image in the file of that name; nothing where there is no such file, or no TIFF.
-result<std::optional<found_image>> find_image(const node_place& at, const std::string& suffix,
+/// Finds an image in the reader's file; nothing where there is no such file, or no TIFF. What was read is the image's;
+/// where there is none, the reader keeps it.
+result<std::optional<found_image>> find_image(header_reader& reader, const std::string& suffix,
                                               const tiff_options& options) {
-  header_reader reader(*at.from, at.prefix.substr(0, at.prefix.size() - 1) + suffix);
   PENSTOCK_ASSIGN(const bool there, reader.begin());
   const std::byte* const first = there ? reader.file().find(0, 8) : nullptr;
   if (first == nullptr || !tiff_parser::is_tiff({first, 8})) return std::optional<found_image>();
@@ -110,75 +135,88 @@ result<std::optional<found_image>> find_image(const node_place& at, const std::s
     }
     if (!*missing) {
       tiff_details details = parser.take_details();
-      return std::optional<found_image>({std::move(reader), std::move(details), parser.directory(), suffix});
+      return std::optional<found_image>(
+          {std::move(reader), std::move(details), parser.directory(), parser.size(), suffix});
     }
     PENSTOCK_TRY(reader.read(**missing));
   }
   return error(errc::corrupt_data, "the TIFF's directories never end");
 }
 
-/// Opening a file of storage without round trips is cheap enough to look for others beside it.
-bool looks_beside(const node_place& at) { return at.from->traits().request_bytes == 0; }
+/// The same in the file of that name.
+result<std::optional<found_image>> find_image(const tiff_place& from, const std::string& suffix,
+                                              const tiff_options& options) {
+  header_reader reader(from, suffix);
+  return find_image(reader, suffix, options);
+}
 
-/// Whether a file beside this one has the mask of that level.
-bool has_mask_beside(const node_place& at, std::uint64_t level) {
+/// Whether a file beside this one has the mask of that level, which is as large as the image.
+bool has_mask_beside(const tiff_place& from, std::uint64_t level, const found_image& image) {
   tiff_options options;
   options.level = level;
-  auto found = find_image(at, ".msk", options);
+  auto found = find_image(from, ".msk", options);
   if (!found.ok() && level > 0) {
     options.level = level - 1;
-    found = find_image(at, ".msk.ovr", options);
+    found = find_image(from, ".msk.ovr", options);
   }
-  return found.ok() && *found;
+  return found.ok() && *found && (*found)->size == image.size;
 }
 
 /// Adds the overviews of a file beside `whole`, and whether one has its mask. A damaged one says so when it is read.
-void add_side_files(const node_place& at, const tiff_options& options, found_image& whole) {
+void add_side_files(const tiff_place& from, const tiff_options& options, found_image& whole) {
   if (whole.details.overviews.empty()) {
-    const auto found = find_image(at, whole.suffix + ".ovr", {});
+    const auto found = find_image(from, whole.suffix + ".ovr", {});
     if (found.ok() && *found) {
       const tiff_details& beside = (*found)->details;
       whole.details.overviews = beside.overviews;
       whole.details.overviews.insert(whole.details.overviews.begin(), {beside.page_height, beside.page_width});
     }
   }
-  if (!whole.details.has_mask && !options.mask) whole.details.has_mask = has_mask_beside(at, options.level);
+  if (!whole.details.has_mask && !options.mask) whole.details.has_mask = has_mask_beside(from, options.level, whole);
 }
 
 /// Finds an image in the file or, where the file itself has not got that level or mask, in the files beside it.
 /// Source: GDAL's page on GeoTIFF, "Overviews" and "Internal nodata masks".
-result<std::optional<found_image>> find_with_side_files(const node_place& at, const std::string& suffix,
+result<std::optional<found_image>> find_with_side_files(const tiff_place& from, const std::string& suffix,
                                                         const tiff_options& options) {
-  auto found = find_image(at, suffix, options);
+  header_reader reader(from, suffix);
+  auto found = find_image(reader, suffix, options);
   const bool may_be_beside = options.page == 0 && !options.ifd;
   if (found.ok()) {
-    if (*found && may_be_beside && suffix.empty() && looks_beside(at)) add_side_files(at, options, **found);
+    if (*found && may_be_beside && suffix.empty() && from.looks_beside()) add_side_files(from, options, **found);
     return found;
   }
   if (found.error().code() != errc::not_found || !may_be_beside || (options.level == 0 && !options.mask)) return found;
   tiff_options plain;
-  PENSTOCK_ASSIGN(std::optional<found_image> whole, find_image(at, suffix, plain));
+  PENSTOCK_ASSIGN(std::optional<found_image> whole, find_image(reader, suffix, plain));
   if (!whole) return std::optional<found_image>();
   std::optional<found_image> beside;
   if (options.mask) {
     plain.level = options.level;
-    PENSTOCK_ASSIGN(beside, find_with_side_files(at, suffix + ".msk", plain));
+    PENSTOCK_ASSIGN(beside, find_with_side_files(from, suffix + ".msk", plain));
   } else if (whole->details.overviews.empty()) {
     plain.level = options.level - 1;
-    PENSTOCK_ASSIGN(beside, find_image(at, suffix + ".ovr", plain));
+    PENSTOCK_ASSIGN(beside, find_image(from, suffix + ".ovr", plain));
   }
   if (!beside) return found;
-  add_side_files(at, options, *whole);
+  add_side_files(from, options, *whole);
+  if (options.mask) {
+    // One of another size was left behind by another image.
+    const auto& levels = whole->details.overviews;
+    const bool known = options.level <= levels.size();
+    if (!known || beside->size != (options.level == 0 ? whole->size : levels[options.level - 1])) return found;
+  }
   beside->details.page_tags = std::move(whole->details.tags);
   beside->details.page_width = whole->details.page_width;
   beside->details.page_height = whole->details.page_height;
   beside->details.overviews = std::move(whole->details.overviews);
-  if (!options.mask && looks_beside(at))
-    beside->details.has_mask = beside->details.has_mask || has_mask_beside(at, options.level);
+  if (!options.mask && from.looks_beside())
+    beside->details.has_mask = beside->details.has_mask || has_mask_beside(from, options.level, *beside);
   return beside;
 }
 
-result<array> make_array(const node_place& at, tiff_options options, found_image found) {
+result<array> make_array(const tiff_place& from, tiff_options options, found_image found) {
+  const node_place& at = from.at;
   if (options.mask && !found.suffix.empty()) options.bands = {0};
   auto details = std::make_shared<tiff_details>(std::move(found.details));
   details->side_file = found.suffix;
@@ -187,9 +225,14 @@ result<array> make_array(const node_place& at, tiff_options options, found_image
   std::string name = key.substr(slash == std::string::npos ? 0 : slash + 1);
   if (!name.empty()) name.pop_back();
   name += found.suffix;
+  std::optional<tiff_file_view> kept;
+  if (!from.looks_beside() && found.reader.seen().known()) kept = found.reader.file().first(kKeptBytes);
   PENSTOCK_ASSIGN(const std::shared_ptr<const tiff_layout> layout,
                   tiff_layout::make(std::move(details), found.directory, options, std::move(name), found.reader.file(),
-                                    found.reader.seen()));
+                                    found.reader.seen(), std::move(kept)));
+  if (options.mask && layout->image().samples != 1)
+    return error(errc::unsupported,
+                 fmt::format("a mask of its own for each of {} bands is not readable", layout->image().samples));
   const tiff_image& image = layout->image();
   auto out = std::make_shared<array_state>();
   out->uid = at.context->state().next_uid();
@@ -215,6 +258,17 @@ result<array> make_array(const node_place& at, tiff_options options, found_image
   out->dimension_names.emplace_back("x");
   if (layout->band_axis() == 2) out->dimension_names.emplace_back("band");
   return array(std::move(out));
+}
+
+result<std::optional<array>> open_image(const tiff_place& from, const tiff_options& options) {
+  if (from.at.prefix.empty()) return std::optional<array>();
+  const auto note = [&] { return fmt::format("opening '{}'", from.at.uri); };
+  auto found = find_with_side_files(from, "", options);
+  if (!found.ok()) return std::move(found).error().note(note());
+  if (!*found) return std::optional<array>();
+  auto made = make_array(from, options, std::move(**found));
+  if (!made.ok()) return std::move(made).error().note(note());
+  return std::optional<array>(std::move(*made));
 }
 
 }  // namespace
@@ -263,7 +317,7 @@ result<array> open_tiff(const array& of_file, const tiff_options& image) {
   at.prefix = known.prefix + name + '/';
   at.uri = known.uri;
   at.cache_unversioned_indexes = known.caches_indexes;
-  PENSTOCK_ASSIGN(std::optional<array> opened, open_tiff(at, image));
+  PENSTOCK_ASSIGN(std::optional<array> opened, open_image({at, layout}, image));
   if (!opened) return error(errc::not_found, fmt::format("no TIFF at '{}'", at.uri));
   const auto& other = static_cast<const tiff_layout&>(*opened->state().layout);
   const version before = layout->expected(0), now = other.expected(0);
@@ -274,14 +328,7 @@ result<array> open_tiff(const array& of_file, const tiff_options& image) {
 }
 
 result<std::optional<array>> open_tiff(const node_place& at, const tiff_options& options) {
-  if (at.prefix.empty()) return std::optional<array>();
-  const auto note = [&] { return fmt::format("opening '{}'", at.uri); };
-  auto found = find_with_side_files(at, "", options);
-  if (!found.ok()) return std::move(found).error().note(note());
-  if (!*found) return std::optional<array>();
-  auto made = make_array(at, options, std::move(**found));
-  if (!made.ok()) return std::move(made).error().note(note());
-  return std::optional<array>(std::move(*made));
+  return open_image({at}, options);
 }
 
 }  // namespace penstock::inline v0

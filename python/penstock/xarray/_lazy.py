@@ -119,6 +119,14 @@ def read(array: Array, selection: Any, device: str | None) -> Any:
     return cupy.from_dlpack(array.read(selection, device=device))
 
 
+def start(array: Array, selection: Any, device: str | None) -> Callable[[], Any]:
+    """Begins what `read` does; the call gives the values."""
+    if device is None:
+        return array.read_async(selection).wait
+    values = read(array, selection, device)  # which goes on by itself
+    return lambda: values
+
+
 async def read_async(array: Array, selection: Any, device: str | None) -> Any:
     """As `read`, on the engine's threads."""
     if device is None:

@@ -19,7 +19,7 @@ from penstock._file_objects import fsspec_place, is_file
 from penstock._place import place_of
 from penstock._tiff import FIRST_IMAGE
 from penstock._tiff_masks import mask_of
-from penstock.xarray._lazy import Place, Selection, as_points, kind_of, module_of, read, read_async
+from penstock.xarray._lazy import Place, Selection, as_points, kind_of, module_of, read, read_async, start
 from penstock.xarray._tiff_attributes import attributes_of, grid_mapping_of, image_attributes
 
 _MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
@@ -96,9 +96,9 @@ class RasterArray(BackendArray):
         support, selection = kind_of(key, self.device)
 
         def get(items: tuple[Any, ...]) -> Any:
+            mask = None if self._mask is None else start(self._mask, self._of_mask(items, selection), self.device)
             values = read(self.array, selection(self.array, items), self.device)
-            mask = None if self._mask is None else read(self._mask, self._of_mask(items, selection), self.device)
-            return self._decoded(values, mask, items)
+            return self._decoded(values, None if mask is None else mask(), items)
 
         return indexing.explicit_indexing_adapter(key, self.shape, support, get)
 

@@ -25,6 +25,7 @@ class Request:
     body: bytes
     number: int  # from 1
     wave: int
+    target: str  # as it came
 
 
 @dataclass
@@ -150,7 +151,7 @@ class HttpServer:
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         path, _, query = target.partition("?")
         wave = self._answered_wave + 1
-        request = Request(method, unquote(path), query, headers, body, len(self.requests) + 1, wave)
+        request = Request(method, unquote(path), query, headers, body, len(self.requests) + 1, wave, target)
         self.requests.append(request)
         reply = self.answer(request)
         if self.script is not None:

@@ -22,6 +22,17 @@ void tiff_file_view::add(std::uint64_t offset, std::vector<std::byte> bytes) {
   }
 }
 
+tiff_file_view tiff_file_view::first(std::uint64_t most_bytes) const {
+  tiff_file_view out;
+  out.size_ = size_;
+  for (const piece& each : pieces_) {
+    if (each.bytes.size() > most_bytes) break;
+    most_bytes -= each.bytes.size();
+    out.add(each.offset, each.bytes);
+  }
+  return out;
+}
+
 const std::byte* tiff_file_view::find(std::uint64_t offset, std::uint64_t length) const noexcept {
   // The last piece is the likeliest.
   for (auto each = pieces_.rbegin(); each != pieces_.rend(); ++each) {

@@ -20,6 +20,9 @@ class tiff_file_view {
   std::uint64_t size() const noexcept { return size_; }
   void add(std::uint64_t offset, std::vector<std::byte> bytes);
 
+  /// The pieces from the first one on, up to `most_bytes` of them.
+  tiff_file_view first(std::uint64_t most_bytes) const;
+
   /// The bytes, or null where not all of them were read.
   const std::byte* find(std::uint64_t offset, std::uint64_t length) const noexcept;
   /// False where the range cannot lie within the file.

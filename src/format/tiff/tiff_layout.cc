@@ -44,13 +44,15 @@ std::vector<std::uint64_t> numbers(const std::byte* at, std::uint64_t count, std
 result<std::shared_ptr<const tiff_layout>> tiff_layout::make(std::shared_ptr<const tiff_details> details,
                                                              const tiff_directory& directory,
                                                              const tiff_options& options, std::string key,
-                                                             const tiff_file_view& file, version seen) {
+                                                             const tiff_file_view& file, version seen,
+                                                             std::optional<tiff_file_view> kept) {
   std::shared_ptr<tiff_layout> out(new tiff_layout);
   PENSTOCK_ASSIGN(out->image_, tiff_image::read(*details, directory));
   out->image_.mask = options.mask;
   out->details_ = std::move(details);
   out->key_ = std::move(key);
   out->seen_ = std::move(seen);
+  out->header_ = std::move(kept);
   out->file_size_ = file.size();
   const tiff_image& from = out->image_;
   std::uint64_t cells = 0;

@@ -3,6 +3,7 @@
 #include <penstock/layout.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,10 +26,12 @@ class tiff_layout final : public chunk_layout {
   /// \param key   Of the file in its store.
   /// \param file  What was read of it so far.
   /// \param seen  The version that it had.
+  /// \param kept  What others who open an image of the same file may parse again.
   /// \error unsupported  A compression, by name, or one that does not go with the samples.
   static result<std::shared_ptr<const tiff_layout>> make(std::shared_ptr<const tiff_details> details,
                                                          const tiff_directory& directory, const tiff_options& options,
-                                                         std::string key, const tiff_file_view& file, version seen);
+                                                         std::string key, const tiff_file_view& file, version seen,
+                                                         std::optional<tiff_file_view> kept = {});
 
   const chunk_grid& grid() const override { return grid_; }
   const chunk_grid& write_grid() const override { return write_grid_; }
@@ -44,6 +47,8 @@ class tiff_layout final : public chunk_layout {
 
   const tiff_image& image() const noexcept { return image_; }
   const tiff_details& details() const noexcept { return *details_; }
+  /// The header's bytes, where they are kept: of the version that is expected.
+  const std::optional<tiff_file_view>& header() const noexcept { return header_; }
   const extents& shape() const noexcept { return shape_; }
   const extents& chunks() const noexcept { return chains_[0].cell(); }
   const dtype& type() const noexcept { return chains_[0].type(); }
@@ -72,6 +77,7 @@ class tiff_layout final : public chunk_layout {
   std::shared_ptr<const tiff_details> details_;
   std::string key_;
   version seen_;
+  std::optional<tiff_file_view> header_;
   std::uint64_t file_size_ = byte_range::kAll;
   std::vector<std::uint32_t> bands_;
   int band_axis_ = 0;

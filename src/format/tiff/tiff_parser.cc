@@ -324,6 +324,7 @@ result<> tiff_parser::choose() {
   }
   details_.has_mask = mask_at_.has_value();
   image_offset_ = level.offset;
+  size_ = {level.height, level.width};
   if (wanted_.mask) {
     if (!mask_at_) return error(errc::not_found, "the image has no mask");
     image_offset_ = *mask_at_;

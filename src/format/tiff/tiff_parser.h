@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -33,6 +34,9 @@ class tiff_parser {
   tiff_details take_details() noexcept { return std::move(details_); }
   /// The directory of the image, and where its values lie.
   const tiff_directory& directory() const noexcept { return image_; }
+
+  /// Its height and width.
+  std::array<std::uint64_t, 2> size() const noexcept { return size_; }
 
   /// True where the first bytes of a file say that it is a TIFF.
   static bool is_tiff(std::span<const std::byte> begin) noexcept;
@@ -77,6 +81,7 @@ class tiff_parser {
   bool sub_listed_ = false;
   std::optional<std::uint64_t> mask_at_;
   std::uint64_t image_offset_ = 0, page_offset_ = 0;
+  std::array<std::uint64_t, 2> size_ = {0, 0};
   bool have_image_ = false;
   std::size_t next_value_ = 0;
   tiff_details details_;
