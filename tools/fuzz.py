@@ -1,8 +1,9 @@
 """Runs libFuzzer targets.
 
 As a test:  fuzz.py TARGET SEEDS          a few seconds (PENSTOCK_FUZZ_SECONDS, 5) from the seeds alone
-By hand:    fuzz.py --build DIR --seconds N [NAME...]   builds all targets, or those named, and runs them from the seeds
-            and from what earlier runs by hand have found
+By hand:    fuzz.py --build DIR --seconds N [NAME...]   builds all targets, or those named, and runs them from the
+            seeds, from what earlier runs by hand have found, and from the corpus beside the checkout (PENSTOCK_CORPUS,
+            ../shared/corpus), where that has a folder of the target's name: `tiff`
 
 An input that crashes is kept under <build>/fuzz/<what>/crash-*; put it beside the seeds, under a name that says what it
 is, and every build replays it from then on.
@@ -19,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus"))
 
 
 def work_folder(target: Path) -> Path:
@@ -26,14 +28,14 @@ def work_folder(target: Path) -> Path:
     return target.parents[2] / "fuzz" / target.name.removeprefix("fuzz_")
 
 
-def fuzz(target: Path, seeds: Path, corpus: Path, seconds: int) -> int:
-    """Runs one target, which reads both folders and adds to `corpus`; its exit status."""
+def fuzz(target: Path, seeds: list[Path], corpus: Path, seconds: int) -> int:
+    """Runs one target, which reads all folders and adds to `corpus`; its exit status."""
     what = target.name.removeprefix("fuzz_")
     work = work_folder(target)
     for folder in (work, corpus):
         folder.mkdir(parents=True, exist_ok=True)
     dictionary = ROOT / "tests" / "fuzz" / f"{what}.dict"
-    command: list[str | Path] = [target, corpus, *([seeds] if seeds.is_dir() else [])]
+    command: list[str | Path] = [target, corpus, *(each for each in seeds if each.is_dir())]
     command += [f"-dict={dictionary}"] if dictionary.exists() else []
     # One input may take ten seconds and 2 GiB at most: a hang or a hostile allocation is a finding too.
     command += [f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=1024"]
@@ -52,7 +54,7 @@ def main() -> int:
     if options.build is None:
         target, seeds = map(Path, options.names)
         with tempfile.TemporaryDirectory() as corpus:
-            return fuzz(target.resolve(), seeds, Path(corpus), options.seconds)
+            return fuzz(target.resolve(), [seeds], Path(corpus), options.seconds)
 
     names = options.names or sorted(path.stem for path in (ROOT / "tests" / "fuzz").glob("fuzz_*.cc"))
     if not names:
@@ -62,7 +64,8 @@ def main() -> int:
     targets = [options.build.resolve() / "tests" / "fuzz" / name for name in names]
 
     def search(target: Path) -> int:
-        seeds = ROOT / "tests" / "data" / "fuzz" / target.name.removeprefix("fuzz_")
+        what = target.name.removeprefix("fuzz_")
+        seeds = [ROOT / "tests" / "data" / "fuzz" / what, CORPUS / what]
         return fuzz(target, seeds, work_folder(target) / "corpus", options.seconds)
 
     with ThreadPoolExecutor(options.jobs) as pool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -262,3 +264,40 @@ def test_what_is_refused_is_refused_in_these_words():
             if not is_named(path, error):
                 other.append((path, error.message))
     assert not other
+
+
+# Opens and reads each file; prints seconds and by how much the peak of memory grew, beside what the image takes.
+BOUNDED = """
+import json, resource, sys, time
+import numpy, penstock as ps
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+for path in sys.stdin.read().split("\\n"):
+    begin, before, wanted = time.perf_counter(), peak(), 0
+    try:
+        array = ps.open(path)
+        if array.nbytes < 1 << 26:
+            wanted = array.nbytes
+            array[...]
+        else:
+            array[0, 0, 0]
+    except ps.Error:
+        pass
+    print(json.dumps([path, time.perf_counter() - begin, peak() - before - wanted]))
+"""
+
+
+def test_no_file_of_the_corpus_takes_long_or_much_memory():
+    """Whatever its header claims: the malformed ones among them."""
+    known = [json.loads(line) for line in (CORPUS / "oracle.jsonl").read_text().splitlines()]
+    known = [record for record in known if record["path"].startswith("tiff/")]
+    names = sorted({str(CORPUS / record["path"]) for record in known})
+    assert any(not record.get("ok") for record in known)
+    made = subprocess.run(
+        [sys.executable, "-c", BOUNDED], input="\n".join(names), capture_output=True, text=True, check=True, timeout=600
+    )
+    measured = [json.loads(line) for line in made.stdout.splitlines()]
+    assert len(measured) == len(names)
+    slow = [each for each in measured if each[1] > 5]
+    large = [each for each in measured if each[2] > 64 << 20]
+    assert not slow
+    assert not large

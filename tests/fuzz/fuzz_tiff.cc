@@ -1,4 +1,5 @@
-// A TIFF from hostile bytes: parsed, located, and the first cells decoded. Which image is looked at: the first byte.
+// A TIFF from hostile bytes: parsed, located, and the first cells decoded. Which image is looked at: the first byte; of
+// bytes that are a TIFF without one, as real files are, the first image.
 
 #include <cstddef>
 #include <cstdint>
@@ -49,13 +50,16 @@ void decode(const tiff_layout& layout, cell_id cell, const chunk_extent& extent,
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   tiff_options options;
-  options.page = data[0] & 1U;
-  options.level = data[0] >> 1 & 1U;
-  options.mask = (data[0] & 4U) != 0;
-  options.native_order = (data[0] & 8U) != 0;
-  if ((data[0] & 16U) != 0) options.ifd = data[0] >> 6;
-  if ((data[0] & 32U) != 0) options.bands = {0};
-  const std::span<const std::byte> file(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
+  std::span<const std::byte> file(reinterpret_cast<const std::byte*>(data), size);
+  if (!tiff_parser::is_tiff(file)) {
+    options.page = data[0] & 1U;
+    options.level = data[0] >> 1 & 1U;
+    options.mask = (data[0] & 4U) != 0;
+    options.native_order = (data[0] & 8U) != 0;
+    if ((data[0] & 16U) != 0) options.ifd = data[0] >> 6;
+    if ((data[0] & 32U) != 0) options.bands = {0};
+    file = file.subspan(1);
+  }
 
   tiff_file_view view;
   view.set_size(file.size());
