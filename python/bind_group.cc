@@ -80,12 +80,15 @@ void bind_open(nb::module_& m) {
   // Paths come as bytes: a file's name need not be UTF-8.
   m.def(
       "find_place",
-      [](nb::bytes uri) {
+      [](nb::bytes uri, bool is_file) {
         const std::string text(uri.c_str(), uri.size());
-        place found = call_engine([&] { return find_place(text); });
+        place_options given;
+        given.is_file = is_file;
+        place found = call_engine([&] { return find_place(text, given); });
         return nb::make_tuple(store_handle{std::move(found.store)}, nb::bytes(found.path.data(), found.path.size()));
       },
-      nb::arg("uri"), "The store that a path or a URI names, and the path within it.");
+      nb::arg("uri"), nb::arg("is_file") = false,
+      "The store that a path or a URI names, and the path within it; `is_file`: it is known to be a file, no archive.");
   m.def(
       "find_remote_place",
       [](nb::bytes uri, const context_handle& with, const nb::dict& options) {

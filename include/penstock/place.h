@@ -20,6 +20,7 @@ struct place {
 struct place_options {
   std::shared_ptr<penstock::context> context;  ///< whose connections a remote place shares; null: its own
   remote_options remote;
+  bool is_file = false;  ///< the path names a file that is no archive: then storage is not asked
 };
 
 /// The place that a URI or a path of this machine names; nothing needs to be there yet.

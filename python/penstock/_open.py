@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -96,14 +97,18 @@ def open(
         target = contents(target)
     tiff = options_of(page, level, layout, bands, mask, ifd)
     found: Any = None
-    if path or not begins_as_tiff(target):  # what does is asked for nothing else
+    is_tiff = not path and begins_as_tiff(target)  # then it is asked for nothing else
+    if not is_tiff:
         found = open_single(target, path, context, storage_options, format_options)
         if found is None:
             found = open_file(target, path, context, storage_options, format_options)
     if found is None:
         if format_options:
             raise _make(InvalidArgumentError, f"{target!r} takes no option {next(iter(format_options))!r}")
-        store, inner = place_of(target, path, storage_options, context)
+        if is_tiff and not os.fsdecode(target).startswith("file:"):
+            store, inner = _core.find_place(os.fsencode(target), True)
+        else:
+            store, inner = place_of(target, path, storage_options, context)
         try:
             found = wrap(_core.open_store(store, context, inner, cache_index, use_consolidated, tiff))
         except NotFoundError:

@@ -6,7 +6,7 @@ import re
 import struct
 import warnings
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -34,6 +34,8 @@ _FORMATS = {
     17: "q",
     18: "Q",
 }
+_INTEGERS = frozenset((1, 3, 4, 6, 8, 9, 13, 16, 17, 18))
+_REALS = frozenset((5, 10, 11, 12))
 _RPC_NAMES = [
     "ERR_BIAS",
     "ERR_RAND",
@@ -73,21 +75,15 @@ class TiffHeader:
     def _details(self) -> dict[str, Any]:
         return dict(self._tiff_details or {})
 
-    def _values(self, which: str) -> dict[int, Any]:
-        return {
-            tag: _value(kind, count, data, self._details["big_endian"])
-            for tag, kind, count, data in self._details[which]
-            if data is not None
-        }
+    @cached_property
+    def _image_tags(self) -> _Tags:
+        return _Tags(self._details["tags"], self._details["big_endian"])
 
     @cached_property
-    def _image_tags(self) -> dict[int, Any]:
-        return self._values("tags")
-
-    @cached_property
-    def _page_tags(self) -> dict[int, Any]:
+    def _page_tags(self) -> _Tags:
         """Of the page, which has the georeferencing of its overviews and masks."""
-        return self._values("page_tags") or self._image_tags
+        page = self._details["page_tags"]
+        return _Tags(page, self._details["big_endian"]) if page else self._image_tags
 
     def _integer(self, tag: int, absent: int) -> int:
         """The first value of a tag of the image."""
@@ -100,9 +96,9 @@ class TiffHeader:
         found = self._page_tags.get(tag)
         if found is None:
             return None
-        numbers = found if isinstance(found, tuple) else (found,)
-        if all(isinstance(each, int if whole else (int, float)) for each in numbers):
-            return numbers
+        kind = self._page_tags.kind(tag)
+        if kind in _INTEGERS or (not whole and kind in _REALS):
+            return found if isinstance(found, tuple) else (found,)
         self._refuse(tag, "integers" if whole else "numbers", found)
         return None
 
@@ -440,6 +436,33 @@ def nodata_in(nodata: Any, dtype: np.dtype[Any]) -> Any:
     with np.errstate(over="ignore"):
         grew = np.isinf(np.array(nodata).astype(dtype)) and not np.isinf(nodata)
     return None if grew else nodata
+
+
+class _Tags(Mapping[int, Any]):
+    """The tags of a directory by number, each decoded when it is first asked for."""
+
+    def __init__(self, stored: list[tuple[int, int, int, bytes | None]], big_endian: bool) -> None:
+        self._stored = {tag: (kind, count, data) for tag, kind, count, data in stored if data is not None}
+        self._big_endian = big_endian
+        self._decoded: dict[int, Any] = {}
+
+    def __getitem__(self, tag: int) -> Any:
+        if tag not in self._decoded:
+            self._decoded[tag] = _value(*self._stored[tag], self._big_endian)
+        return self._decoded[tag]
+
+    def __contains__(self, tag: object) -> bool:
+        return tag in self._stored
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._stored)
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    def kind(self, tag: int) -> int:
+        """The type of its values, as the file numbers them."""
+        return self._stored[tag][0]
 
 
 def _float(text: str | None, absent: float) -> float:

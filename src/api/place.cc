@@ -78,11 +78,12 @@ result<place> find_place(std::string_view uri, const place_options& options) {
   std::string path = std::filesystem::absolute(std::string(given), failed).lexically_normal().string();
   if (failed) return error(errc::io_error, fmt::format("'{}': {}", given, failed.message()));
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  const std::size_t file = file_on_the_way(path);
+  const std::size_t file = options.is_file ? path.size() : file_on_the_way(path);
   if (archive) return in_archive(path, file != 0 ? file : archive_by_name(path));
-  if (file != 0 && begins_as_archive(path.substr(0, file))) return in_archive(path, file);
+  if (file != 0 && !options.is_file && begins_as_archive(path.substr(0, file))) return in_archive(path, file);
   struct ::stat status{};
-  if (path.ends_with(kArchiveSuffix) && ::stat(path.c_str(), &status) != 0) return in_archive(path, path.size());
+  if (!options.is_file && path.ends_with(kArchiveSuffix) && ::stat(path.c_str(), &status) != 0)
+    return in_archive(path, path.size());
   if (file == path.size()) {  // a format that is one file
     const std::size_t slash = path.rfind('/');
     return place{std::make_shared<file_store>(path.substr(0, std::max<std::size_t>(slash, 1))), path.substr(slash + 1)};
