@@ -10,6 +10,16 @@
 #include "plan/placement.h"
 
 namespace penstock::inline v0::cuda {
+namespace {
+
+/// A request of a local store: so long that a copy, its event and its host function cost little beside the bytes.
+constexpr std::uint64_t kRequestBytes = std::uint64_t{8} << 20;
+/// Page-locked memory holds so many of them: some are read, some copied, some on their way back.
+constexpr std::uint64_t kRequestsInRing = 16;
+/// Reads of less are divided further: all workers read, and the device begins before the last of them is through.
+constexpr unsigned kRequestsOfAWorker = 4;
+
+}  // namespace
 
 /// Where one request's bytes go: the ring, or ordinary memory where that has no room.
 struct device_read::request_buffer final : read_buffer {
@@ -82,6 +92,10 @@ void device_read::start(std::span<const source> sources, read_job::settings sett
   through_host_ = std::all_of(sources_.begin(), sources_.end(), [](const source& each) {
     return split_chain(each.layout->chains()[0]).decodes_on_host();
   });
+  if (!through_host_) {
+    settings.limits.inline_fetch_bytes = std::min(kRequestBytes, engine_->ring().limit_bytes() / kRequestsInRing);
+    settings.limits.inline_fetches = std::uint64_t{kRequestsOfAWorker} * workers;
+  }
   job_ = std::make_shared<read_job>(state);
   // The job holds the sink until it ends, and the sink holds the job.
   settings.sink = shared_from_this();

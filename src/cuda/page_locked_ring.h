@@ -26,6 +26,7 @@ class page_locked_ring {
 
   /// Room is left for a request of ordinary size.
   bool has_room() const noexcept { return used_.load(std::memory_order_relaxed) + ordinary_ <= limit_; }
+  std::uint64_t limit_bytes() const noexcept { return limit_; }
   std::uint64_t held_bytes() const noexcept { return held_.load(std::memory_order_relaxed); }
   std::uint64_t used_bytes() const noexcept { return used_.load(std::memory_order_relaxed); }
 

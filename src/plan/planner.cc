@@ -87,6 +87,10 @@ void planner::enter_source(std::uint32_t which) {
   store_limits_.max_gap_bytes = std::max(limits_.max_gap_bytes, traits.max_gap_bytes);
   store_limits_.request_bytes = std::max(limits_.request_bytes, traits.request_bytes);
   store_limits_.max_fetch_bytes = std::min(limits_.max_fetch_bytes, traits.max_length_bytes);
+  if (traits.inline_completion && limits_.inline_fetch_bytes > store_limits_.max_fetch_bytes) {
+    const std::uint64_t share = total_bytes_ / std::max<std::uint64_t>(1, limits_.inline_fetches);
+    store_limits_.max_fetch_bytes = std::clamp(share, store_limits_.max_fetch_bytes, limits_.inline_fetch_bytes);
+  }
 }
 
 // Collects the cells of the next batch: repeated ones first, then the walk's. False when nothing is left.

@@ -138,6 +138,27 @@ TEST(Planner, AsksForTheIndexOnceThenCoalescesNeighbours) {
   EXPECT_EQ(p.piece.objects[0].expected.word[0], 7u);
 }
 
+TEST(Planner, JoinsMoreOfWhatTheHostOnlyHandsOnAndLeavesARequestToEveryWorker) {
+  const auto requests = [](std::uint64_t most, std::uint64_t least, bool inline_completion) {
+    planning p;
+    p.layout = layout_of("[16]", "[16]", sharded("[2]", kBytes));
+    p.store.given.max_length_bytes = 2;
+    p.store.given.inline_completion = inline_completion;
+    p.limits.inline_fetch_bytes = most;
+    p.limits.inline_fetches = least;
+    p.know(0, {{0, 2}, {2, 2}, {4, 2}, {6, 2}, {8, 2}, {10, 2}, {12, 2}, {14, 2}});
+    p.start({{0, 1, 16}});
+    EXPECT_EQ(p.next(), planner::outcome::piece);
+    return p.piece.fetches.size();
+  };
+  EXPECT_EQ(requests(0, 1, true), 8u);  // the store's own limit
+  EXPECT_EQ(requests(8, 1, true), 2u);
+  EXPECT_EQ(requests(8, 4, true), 4u);
+  EXPECT_EQ(requests(8, 100, true), 8u);
+  EXPECT_EQ(requests(1, 1, true), 8u);
+  EXPECT_EQ(requests(8, 1, false), 8u);
+}
+
 TEST(Planner, ReadsThroughSmallHolesOnlyWhereLittleIsWasted) {
   planning p;
   p.layout = layout_of("[48]", "[48]", sharded("[16]", kBytes));

@@ -172,6 +172,29 @@ TEST_F(DeviceEngine, AfterWarmUpNothingIsAllocatedAndNothingWaits) {
   ASSERT_EQ(driver.stream_synchronize(mine), cuda::kSuccess);
 }
 
+// The benchmark's chunks are of 193 KB: two of them are more than what a host that decodes reads at once.
+TEST_F(DeviceEngine, ALocalStoreIsReadInLongRequests) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("penstock_device_requests_" + std::to_string(::getpid()));
+  std::filesystem::remove_all(folder);
+  const std::shared_ptr<store> store = open_file_store(folder.string());
+  model_options wanted;
+  wanted.shape = {48 * 50'000};
+  wanted.chunks = {50'000};
+  wanted.shards = extents{48 * 50'000};
+  wanted.dtype = "float32";
+  wanted.codecs = kZstd;
+  wanted.values = 256;
+  const model_array model = write_model(*store, "a/", wanted);
+  const array opened = open_in(store, context_with({2, 0, 0, nullptr}));
+  penstock_fake_cuda_reset_counts();
+  EXPECT_EQ(read_device(opened, basic_selection()), model.values);
+  // Eight requests, four a worker, and the tables of a few waves; it was one for each of the 48 chunks.
+  EXPECT_LE(penstock_fake_cuda_count("cuMemcpyHtoDAsync"), 16U);
+  EXPECT_GE(penstock_fake_cuda_count("cuMemcpyHtoDAsync"), 8U);
+  std::filesystem::remove_all(folder);
+}
+
 // News that came between the end of a read and that of its job once made it end twice: the record of failures was
 // copied twice, and only the second copy was waited for. Earlier reads have all page-locked memory here: a read that
 // finds no room for its first request has to be woken too.
