@@ -96,6 +96,7 @@ class Array(Reads, Writes, _core.Array):
         threads: int | None = None,
         progress: Progress | None = None,
         check: bool = False,
+        wait: bool = True,
     ) -> Any:
         """Read `selection` and return it: what `[]` takes (`numpy.s_` helps), or `penstock.oindex[...]` and its like.
 
@@ -113,6 +114,10 @@ class Array(Reads, Writes, _core.Array):
             The stream that the caller works on: a handle, a stream of CuPy or torch, or an object with
             `__cuda_stream__`. Nothing is written before what it holds now is done, and with `out` it waits for the
             read.
+        wait
+            Of device reads with `out`: False returns before storage was asked, as reads without `out` do. Whoever uses
+            `out` first says so to the result, by `order(stream)` or `synchronize()`: nobody else knows that it is
+            still to be written.
         check
             Of device reads: wait for the device and raise what failed there.
         dtype
@@ -137,7 +142,7 @@ class Array(Reads, Writes, _core.Array):
         dtype = None if dtype is None else _convert.as_dtype(dtype)
         if _device.is_device(device):
             _check_device_read(progress)
-            return _device.read(self, selection, out, device, stream, dtype, workers, check)
+            return _device.read(self, selection, out, device, stream, dtype, workers, check, wait)
         _check_host(stream)
         if out is None:
             if dtype is None or dtype == self.dtype:

@@ -307,7 +307,9 @@ def _interface_stream(found: dict[str, Any]) -> int | None:
 
 _DLPACK_NAMES = [kind + bits for kind in ("int", "uint") for bits in ("8", "16", "32", "64")]
 _DLPACK_NAMES += ["float16", "float32", "float64", "bool", "complex64", "complex128"]
-_DLPACK_NAMES += ["bfloat16", "float8_e4m3fn", "float8_e5m2"]
+# Of ml_dtypes, whose later releases have the later ones.
+_DLPACK_NAMES += ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e4m3fnuz"]
+_DLPACK_NAMES += ["float8_e5m2fnuz", "float8_e3m4", "float8_e4m3", "float8_e8m0fnu"]
 
 
 def is_device_value(value: Any) -> bool:
@@ -413,10 +415,11 @@ def read(
     dtype: np.dtype[Any] | None,
     threads: int,
     check: bool,
+    wait: bool,
 ) -> DeviceTensor:
-    """`Array.read` into device memory. With `out`, everything is queued on the device when it returns."""
+    """`Array.read` into device memory. With `out` and `wait`, everything is queued on the device when it returns."""
     made = start(array, selection, out, device, stream, dtype, threads, check)
-    if out is not None:
+    if out is not None and wait:
         if stream is None:
             made._read.wait()
         else:

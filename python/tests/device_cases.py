@@ -5,6 +5,7 @@ A process of its own runs these: which driver there is, is found out once in eac
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,31 @@ def test_out_is_device_memory_of_others_with_any_strides(
     np.testing.assert_array_equal(out.get(), VALUES)
     assert tensor._read.address == out.address
     assert cuda.count("legacy stream") == 0
+
+
+class SlowStore:
+    """Answers nothing but the metadata before `go`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.go = folder, threading.Event()
+
+    def get(self, key: str) -> bytes | None:
+        if key.startswith("c/"):
+            assert self.go.wait(60)
+        file = self.folder / key
+        return file.read_bytes() if file.is_file() else None
+
+
+def test_with_out_too_a_read_may_return_before_storage_answers(cuda: FakeCuda, array: ps.Array, tmp_path: Path) -> None:
+    out = DeviceArray(cuda, VALUES.shape, "f4")
+    mine = cuda.stream()
+    store = SlowStore(tmp_path / "x.zarr")
+    tensor = ps.open(store).read(device="cuda", out=out, stream=mine, wait=False)
+    assert not tensor.done
+    store.go.set()
+    tensor.order(mine)
+    cuda.synchronize(mine)
+    np.testing.assert_array_equal(out.get(), VALUES)
 
 
 def test_out_may_be_a_dlpack_producer(cuda: FakeCuda, array: ps.Array) -> None:
