@@ -29,6 +29,7 @@ def batches(
     device: str | None = None,
     depth: int = 2,
     drop_last: bool = False,
+    check: bool = False,
 ) -> Iterator[Tensor]:
     """Read crops of arrays, `batch_size` at a time, ahead of the loop that trains on them.
 
@@ -52,20 +53,22 @@ def batches(
     device
         None or "cpu". "cuda:0" and its like, or "cuda": the batches lie in that device's memory, which is used again
         when they are dropped; they are decoded, cast and put together there. What fails on the device comes out of a
-        batch's `synchronize`, or of `numpy`.
+        batch's `synchronize`, or of `numpy`, unless `check` says otherwise.
     depth
         Batches that are read while the caller has one.
     drop_last
         Leave out a last batch that is not full.
+    check
+        Of devices: wait for each batch before it is handed out, and raise what failed there.
     """
     if batch_size < 1 or depth < 0:
         raise _make(InvalidArgumentError, f"batch_size must be 1 or more and depth 0 or more: {batch_size}, {depth}")
     reader = CropReader(arrays, dtype, device)
-    return _read_ahead(reader, iter(samples), batch_size, depth, drop_last)
+    return _read_ahead(reader, iter(samples), batch_size, depth, drop_last, check)
 
 
 def _read_ahead(
-    reader: CropReader, samples: Iterator[Sample], batch_size: int, depth: int, drop_last: bool
+    reader: CropReader, samples: Iterator[Sample], batch_size: int, depth: int, drop_last: bool, check: bool
 ) -> Iterator[Tensor]:
     ahead: deque[Batch | DeviceBatch] = deque()
     try:
@@ -77,7 +80,7 @@ def _read_ahead(
                 ahead.append(reader.start(chosen))
             if not ahead:
                 return
-            yield ahead.popleft().wait()
+            yield ahead.popleft().wait(check)
     finally:
         for batch in ahead:
             batch.cancel()
@@ -89,10 +92,13 @@ class DeviceBatch:
     def __init__(self, read: _core._DeviceRead) -> None:
         self._read = read
 
-    def wait(self) -> Tensor:
-        """The tensor, once all is queued on the device."""
+    def wait(self, check: bool = False) -> Tensor:
+        """The tensor, once all is queued on the device; `check`: once the device is done."""
         try:
-            self._read.wait()
+            if check:
+                self._read.synchronize()
+            else:
+                self._read.wait()
         except BaseException:
             self.cancel()
             raise
@@ -109,8 +115,8 @@ class Batch:
         self._values, self._jobs, self._dtype = values, jobs, dtype
         self._of = of
 
-    def wait(self) -> Tensor:
-        """The tensor, once all crops are there; the first failure is raised."""
+    def wait(self, check: bool = False) -> Tensor:
+        """The tensor, once all crops are there; the first failure is raised, whatever `check` says."""
         try:
             for job in self._jobs:
                 job.wait()

@@ -38,7 +38,8 @@ class DeviceStream(Stream):
     """As `Stream`, with `depth` + 1 buffers in device memory, each with a stream of its own.
 
     What fails on the device is raised at its tile where it is known by then, else as soon as it is, and before the
-    stream ends. For that the loop is never more than two rounds of the buffers ahead of the device.
+    stream ends. For that the loop is never more than two rounds of the buffers ahead of the device. With `check` each
+    tile is waited for.
     """
 
     def __init__(
@@ -47,10 +48,12 @@ class DeviceStream(Stream):
         shape: tuple[int, ...],
         depth: int,
         device: Any,
+        check: bool,
         axis: int = 0,
         edges: Sequence[int] | None = None,
     ) -> None:
         super().__init__(array, shape, depth, axis, edges)
+        self._waits = check
         self._device = _device.device_number(device)
         self._whole = tuple(min(each, size) for each, size in zip(shape, array.shape, strict=True))
         self._free = deque(_Buffer(_core._DeviceStream(self._device), lane) for lane in range(depth + 1))
@@ -70,7 +73,7 @@ class DeviceStream(Stream):
             buffer = self._begun.popleft()
             buffer.read.order(buffer.stream.handle)
             self._unproven.append((buffer.index, buffer.read))
-            self._check(False)
+            self._check(self._waits)
         except StopIteration:
             raise
         except BaseException:

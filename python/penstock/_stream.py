@@ -107,7 +107,11 @@ class Stream:
 
 
 def stream(
-    array: Array, tile: str | tuple[int, ...] | None = None, device: str | None = None, depth: int = 3
+    array: Array,
+    tile: str | tuple[int, ...] | None = None,
+    device: str | None = None,
+    depth: int = 3,
+    check: bool = False,
 ) -> Stream:
     """Read an array tile by tile, ahead of the loop that computes on it.
 
@@ -128,6 +132,9 @@ def stream(
     depth
         Tiles that are read, or wait, while the caller has one: the memory is that of `depth` + 1 tiles. 0 reads each
         when it is asked for.
+    check
+        Of devices: wait for each tile before it is handed out, so that none is whose chunks failed. False: what fails
+        on a device may be raised up to two rounds of the buffers later, and the tile's elements have all bits set.
     """
     if not isinstance(depth, int) or depth < 0:
         raise _make(InvalidArgumentError, f"depth must be 0 or more tiles, it is {depth!r}")
@@ -142,7 +149,7 @@ def stream(
     if is_device(device):
         from penstock._device_stream import DeviceStream
 
-        return DeviceStream(array, shape, depth, device, axis, edges)
+        return DeviceStream(array, shape, depth, device, check, axis, edges)
     return Stream(array, shape, depth, axis, edges)
 
 

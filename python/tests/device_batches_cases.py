@@ -86,6 +86,25 @@ def test_what_fails_comes_out_of_the_batch(cuda: FakeCuda, arrays: list[ps.Array
         list(ps.batches(arrays, [(0, ps.oindex[[3, 1, 50], :])], device="cuda"))
 
 
+def test_a_batch_that_failed_on_the_device_is_not_handed_out_where_that_is_asked(
+    cuda: FakeCuda, arrays: list[ps.Array], tmp_path: Path
+) -> None:
+    made = ps.create_array(str(tmp_path / "z"), shape=(4, 4096), dtype="f4", chunks=(1, 4096), codecs=["zstd"])
+    made[...] = np.random.default_rng(3).integers(0, 8, (4, 4096)).cumsum(axis=1)
+    file = tmp_path / "z" / "c" / "2" / "0"
+    content = bytearray(file.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 40] = bytes(each ^ 0x5A for each in content[middle : middle + 40])
+    file.write_bytes(content)
+    samples = [np.s_[i : i + 1] for i in range(4)]
+    checked = ps.batches(made, samples, batch_size=1, device="cuda", check=True)
+    for i in range(2):
+        np.testing.assert_array_equal(next(checked).numpy(), made[i : i + 1][None])
+    with pytest.raises(ps.CorruptDataError, match="c/2/0"):
+        next(checked)
+    assert len(list(ps.batches(made, samples, batch_size=1, device="cuda"))) == 4
+
+
 def test_a_loop_that_is_left_early_leaves_nothing_under_way(cuda: FakeCuda, arrays: list[ps.Array]) -> None:
     for batch in ps.batches(arrays, samples_of(4, 40), batch_size=4, device="cuda", depth=3):
         np.testing.assert_array_equal(batch.numpy().shape, (4, 16, 16))

@@ -169,6 +169,21 @@ def test_a_tile_that_is_known_to_have_failed_is_not_handed_out(cuda: FakeCuda, t
             next(tiles)
 
 
+@pytest.mark.parametrize("chunk", [(0, 1), (3, 2)])
+def test_a_stream_that_checks_hands_out_no_tile_that_failed(
+    cuda: FakeCuda, tmp_path: Path, chunk: tuple[int, int]
+) -> None:
+    array = made(tmp_path, ["zstd"])
+    damage(tmp_path, f"{chunk[0]}/{chunk[1]}")
+    cuda.configure(5, lazy=True)
+    good = [each for each in np.ndindex(4, 3) if each < chunk]
+    with slow_device(cuda), ps.stream(array, tile="chunk", device="cuda", depth=2, check=True) as tiles:
+        assert [next(tiles).index for _ in good] == good
+        with pytest.raises(ps.CorruptDataError, match=f"c/{chunk[0]}/{chunk[1]}") as caught:
+            next(tiles)
+    assert f"tile {chunk} of the stream" in caught.value.notes
+
+
 def test_the_loop_is_at_most_two_rounds_of_buffers_ahead_of_the_device(cuda: FakeCuda, tmp_path: Path) -> None:
     array = made(tmp_path, [])
     cuda.configure(9, lazy=True)
