@@ -187,8 +187,16 @@ result<> device_engine::check(driver_status status, std::string_view call) {
   if (status == kSuccess) [[likely]]
     return {};
   error what = driver_.failure(status, call).note(fmt::format("on device cuda:{}", ordinal_));
-  if (!broken_) broken_.emplace(what.clone());
+  break_with(what);
   return what;
+}
+
+// Blocks that the device has may never come back: whoever waits for room does not any more, and is told why.
+void device_engine::break_with(const error& what) {
+  if (broken_) return;
+  broken_.emplace(what.clone());
+  ring_.close();
+  tell_freed();
 }
 
 result<> device_engine::healthy() const {
@@ -330,8 +338,13 @@ void device_engine::drop(parcel& what) noexcept {
   } else if (what.copied) {
     (void)release_block(what);
   } else {
-    ring_.give(std::exchange(what.block, nullptr));
+    give_block(std::exchange(what.block, nullptr));
   }
+}
+
+void device_engine::give_block(std::byte* block) noexcept {
+  ring_.give(block);
+  tell_freed();
 }
 
 result<> device_engine::finish(device_read& read) {
@@ -717,7 +730,7 @@ result<> device_engine::decode_by_library(const device::kernel_launch& launch, s
   auto decoded = nvcomp_->decode(call, stream);
   if (decoded.ok()) return decoded;
   error what = std::move(decoded).error().note(fmt::format("on device cuda:{}", ordinal_));
-  if (!broken_) broken_.emplace(what.clone());
+  break_with(what);
   return what;
 }
 
@@ -767,10 +780,17 @@ void device_engine::collect() noexcept {
     spans_.record(*each->wave);
     each->wave->now = device_wave::phase::free;
   }
-  const std::lock_guard inner(news_mutex_);
-  free_news_.insert(free_news_.end(), taken_news_.begin(), taken_news_.end());
-  taken_news_.clear();
-  // Whoever collects frees for all: others may wait for the same.
+  {
+    const std::lock_guard inner(news_mutex_);
+    free_news_.insert(free_news_.end(), taken_news_.begin(), taken_news_.end());
+    taken_news_.clear();
+  }
+  tell_freed();
+}
+
+// Whoever frees does so for all: others may wait for the same.
+void device_engine::tell_freed() noexcept {
+  const std::lock_guard lock(news_mutex_);
   freed_.fetch_add(1, std::memory_order_release);
   for (read_job* const each : listeners_) each->nudge();
 }

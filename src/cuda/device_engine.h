@@ -79,6 +79,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<bool> submit(device_read& read, parcel& what);
   /// Gives back the block of a parcel that nobody will submit (any more).
   void drop(parcel& what) noexcept;
+  /// The same of a block that no parcel has.
+  void give_block(std::byte* block) noexcept;
   /// Adds fills to the open wave. False: as `submit`.
   result<bool> submit_fill(device_read& read, const placement& where, std::span<const std::byte> item);
   /// Closes the wave that has cells of this read, and queues its end.
@@ -132,6 +134,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   device_engine(const driver& with, int ordinal, context_ref context, const device_options& options);
   result<> start();
   result<> check(driver_status status, std::string_view call);
+  void break_with(const error& what);
+  void tell_freed() noexcept;
   result<> healthy() const;
   result<event_ref> new_event();
   result<> queue_gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first,

@@ -21,22 +21,32 @@ constexpr unsigned kRequestsOfAWorker = 4;
 
 }  // namespace
 
-/// Where one request's bytes go: the ring, or ordinary memory where that has no room.
+/// Where one request's bytes go: the ring, or ordinary memory where they are more than that can ever hold.
 struct device_read::request_buffer final : read_buffer {
   request_buffer(device_engine& with, ledger* accounts) : engine(with), ordinary(accounts, memory_use::encoded) {}
 
-  result<std::span<std::byte>> reserve(std::uint64_t bytes) override {
-    release();
-    if (page_locked && bytes != 0) {
-      block_bytes = bytes;
+  // False: there is no room yet.
+  bool prepare(std::uint64_t likely_bytes) {
+    return !page_locked || likely_bytes == 0 || claim(likely_bytes) || !engine.ring().can_hold(likely_bytes);
+  }
+  // A block of so many bytes, or what is left of the one at hand. False: there is no room.
+  bool claim(std::uint64_t bytes) {
+    if (block != nullptr && bytes <= block_bytes) {
+      engine.ring().shrink(block, bytes);
+    } else {
+      release();
       const current_context current(engine.api(), engine.context());
       block = engine.ring().take(bytes);
-      if (block != nullptr) return std::span(block, static_cast<std::size_t>(bytes));
     }
+    block_bytes = bytes;
+    return block != nullptr;
+  }
+  result<std::span<std::byte>> reserve(std::uint64_t bytes) override {
+    if (page_locked && bytes != 0 && claim(bytes)) return std::span(block, static_cast<std::size_t>(bytes));
     return ordinary.reserve(bytes);
   }
   void release() noexcept {
-    if (block != nullptr) engine.ring().give(std::exchange(block, nullptr));
+    if (block != nullptr) engine.give_block(std::exchange(block, nullptr));
   }
 
   device_engine& engine;
@@ -105,9 +115,7 @@ void device_read::start(std::span<const source> sources, read_job::settings sett
 
 // ---- the sink ----
 
-bool device_read::has_room() const noexcept {
-  return waiting_.load(std::memory_order_relaxed) == 0 && engine_->ring().has_room();
-}
+bool device_read::has_room() const noexcept { return waiting_.load(std::memory_order_relaxed) == 0; }
 
 // The first thing that a worker does is to listen: a read that finds no room for its first request has to be woken too.
 bool device_read::can_advance() const noexcept {
@@ -116,7 +124,7 @@ bool device_read::can_advance() const noexcept {
          (waiting_.load(std::memory_order_relaxed) != 0 && engine_->freed() != tried_.load(std::memory_order_relaxed));
 }
 
-read_buffer* device_read::take_buffer() {
+read_buffer* device_read::take_buffer(std::uint64_t likely_bytes) {
   const std::lock_guard lock(mutex_);
   if (free_buffers_.empty()) {
     buffers_.push_back(std::make_unique<request_buffer>(*engine_, &state_->accounts()));
@@ -124,6 +132,7 @@ read_buffer* device_read::take_buffer() {
     free_buffers_.push_back(buffers_.back().get());
   }
   request_buffer* const out = free_buffers_.back();
+  if (!out->prepare(likely_bytes)) return nullptr;
   free_buffers_.pop_back();
   return out;
 }
@@ -172,20 +181,17 @@ result<> device_read::take_cells(const fetched_cells& what, request_buffer* arri
   if (as_read) {
     made->block = std::exchange(arrived->block, nullptr);
     made->bytes = static_cast<std::uint64_t>(what.bytes.data() - made->block) + what.bytes.size();
-  } else if (!on_host && !what.bytes.empty()) {
-    const current_context current(engine_->api(), engine_->context());
-    if (std::byte* const block = engine_->ring().take(what.bytes.size()); block != nullptr) {
-      std::memcpy(block, what.bytes.data(), what.bytes.size());
-      made->block = block;
-      made->bytes = what.bytes.size();
-      moved.bytes = {block, what.bytes.size()};
-      whole = true;
-    }
+  } else if (!on_host && !what.bytes.empty() && arrived->claim(what.bytes.size())) {
+    made->block = std::exchange(arrived->block, nullptr);
+    made->bytes = what.bytes.size();
+    std::memcpy(made->block, what.bytes.data(), what.bytes.size());
+    moved.bytes = {made->block, what.bytes.size()};
+    whole = true;
   }
   for (const decode_op& op : what.decodes) {
     auto added = add_cell(*made, moved, op, where, scratch);
     if (!added.ok()) {
-      if (made->block != nullptr) engine_->ring().give(made->block);
+      if (made->block != nullptr) engine_->give_block(made->block);
       give_parcel(std::move(made));
       const byte_range range = what.fetch->range.whole()
                                    ? what.fetch->range
@@ -310,14 +316,15 @@ void device_read::give_parcel(std::unique_ptr<parcel> what) noexcept {
 
 result<> device_read::hand_over(std::unique_ptr<parcel> what) {
   if (what->cells.empty()) {
-    if (what->block != nullptr) engine_->ring().give(what->block);
+    if (what->block != nullptr) engine_->give_block(what->block);
     give_parcel(std::move(what));
     return {};
   }
   const std::uint64_t freed = engine_->freed();
-  const bool tried = waiting_.load(std::memory_order_relaxed) == 0;
+  // What has page-locked memory does not queue up behind what waits for some.
+  const bool tried = waiting_.load(std::memory_order_relaxed) == 0 || what->block != nullptr;
   if (tried) {
-    auto taken = engine_->submit(*this, *what);
+    auto taken = submit(*what);
     if (!taken.ok()) {
       engine_->drop(*what);
       return std::move(taken).error();
@@ -332,6 +339,22 @@ result<> device_read::hand_over(std::unique_ptr<parcel> what) {
   if (tried) tried_.store(freed, std::memory_order_relaxed);
   waiting_.fetch_add(1, std::memory_order_relaxed);
   return {};
+}
+
+// Bytes in ordinary memory move to page-locked memory as soon as it has room: from there the driver would copy them
+// while everybody waits. False: no room there, or in a wave.
+result<bool> device_read::submit(parcel& what) {
+  if (what.block == nullptr && what.bytes != 0 && engine_->ring().can_hold(what.bytes)) {
+    const current_context current(engine_->api(), engine_->context());
+    std::byte* const block = engine_->ring().take(what.bytes);
+    // Whether it could ever be held is asked again: the machine may have had no more.
+    if (block == nullptr && engine_->ring().can_hold(what.bytes)) return false;
+    if (block != nullptr) {
+      std::memcpy(block, what.ordinary.data(), static_cast<std::size_t>(what.bytes));
+      what.block = block;
+    }
+  }
+  return engine_->submit(*this, what);
 }
 
 result<> device_read::fill(std::uint32_t source_number, const source& from, cell_id cell) {
@@ -384,6 +407,7 @@ result<bool> device_read::advance(bool last) {
 // False: something does not fit yet.
 result<bool> device_read::hand_over_kept() {
   PENSTOCK_TRY(decode_refused(advance_scratch_));
+  std::size_t without_room = 0;  // parcels one after the other that found none in the ring
   for (;;) {
     const std::uint64_t freed = engine_->freed();
     std::unique_ptr<parcel> next;
@@ -408,7 +432,7 @@ result<bool> device_read::hand_over_kept() {
     if (!next && !fill_next) break;
     bool taken = false;
     if (next) {
-      auto submitted = engine_->submit(*this, *next);
+      auto submitted = submit(*next);
       if (!submitted.ok()) {
         engine_->drop(*next);
         waiting_.fetch_sub(1, std::memory_order_relaxed);
@@ -426,13 +450,18 @@ result<bool> device_read::hand_over_kept() {
     if (!taken) {
       const std::lock_guard lock(mutex_);
       tried_.store(freed, std::memory_order_relaxed);
-      if (next) {
+      if (next && next->block == nullptr) {
+        // What others hold of the ring comes back only when it is on its way.
+        kept_.push_back(std::move(next));
+        if (++without_room < kept_.size()) continue;
+      } else if (next) {
         kept_.push_front(std::move(next));
       } else {
         kept_fills_.push_back(*fill_next);
       }
       return false;
     }
+    without_room = 0;
     waiting_.fetch_sub(1, std::memory_order_relaxed);
     if (next) give_parcel(std::move(next));
   }

@@ -85,7 +85,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
 
   bool has_room() const noexcept override;
   bool can_advance() const noexcept override;
-  read_buffer* take_buffer() override;
+  read_buffer* take_buffer(std::uint64_t likely_bytes) override;
   void give_buffer(read_buffer* buffer) noexcept override;
   result<> take(const fetched_cells& what, read_buffer* buffer, worker_scratch& scratch) override;
   result<> fill(std::uint32_t source_number, const source& from, cell_id cell) override;
@@ -114,6 +114,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   result<> add_cell(parcel& into, const fetched_cells& what, const decode_op& op, placement& where,
                     worker_scratch& scratch);
   void finish_cell(parcel& into, parcel_cell& cell, const source& from, placement& where, bool direct) const;
+  result<bool> submit(parcel& what);
   result<bool> submit_fills(kept_fill& what);
   result<> host_part(parcel& into, parcel_cell& cell, const codec_chain& chain, const device_chain& split,
                      std::span<const std::byte> encoded, worker_scratch& scratch);

@@ -26,7 +26,7 @@ std::byte* take_block(device_engine& engine, std::uint64_t bytes) {
 
 // A block that a broken engine may still be writing to is not used again.
 void give_block(device_engine& engine, std::byte* block) noexcept {
-  if (block != nullptr && !engine.is_broken()) engine.ring().give(block);
+  if (block != nullptr && !engine.is_broken()) engine.give_block(block);
 }
 
 move_item gather_of(const tensor_view& from, device_address to, std::vector<move_axis>& axes) {

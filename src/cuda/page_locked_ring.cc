@@ -7,7 +7,6 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 256;
 constexpr std::uint64_t kSegmentBytes = std::uint64_t{32} << 20;
-constexpr std::uint64_t kOrdinaryBytes = std::uint64_t{4} << 20;
 
 constexpr std::uint64_t round_up(std::uint64_t bytes) {
   return std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
@@ -16,14 +15,14 @@ constexpr std::uint64_t round_up(std::uint64_t bytes) {
 }  // namespace
 
 page_locked_ring::page_locked_ring(const driver& with, std::uint64_t limit_bytes) noexcept
-    : driver_(with), limit_(limit_bytes), ordinary_(std::min(kOrdinaryBytes, limit_bytes / 4)) {}
+    : driver_(with), limit_(limit_bytes / kAlignment * kAlignment) {}
 
 page_locked_ring::~page_locked_ring() {
   for (const segment& each : segments_) driver_.mem_free_host(each.data);
 }
 
 std::byte* page_locked_ring::take(std::uint64_t bytes) {
-  if (bytes > limit_) return nullptr;
+  if (!can_hold(bytes)) return nullptr;
   bytes = round_up(bytes);
   const std::lock_guard lock(mutex_);
   for (segment& each : segments_)
@@ -57,35 +56,77 @@ void page_locked_ring::give(std::byte* block) noexcept {
     *taken = each.taken.back();
     each.taken.pop_back();
     used_.fetch_sub(back.end - back.begin, std::memory_order_relaxed);
-    auto after =
-        std::find_if(each.free.begin(), each.free.end(), [&](const range& one) { return one.begin >= back.end; });
-    after = each.free.insert(after, back);
-    if (const auto next = after + 1; next != each.free.end() && next->begin == after->end) {
-      after->end = next->end;
-      each.free.erase(next);
-    }
-    if (after != each.free.begin() && (after - 1)->end == after->begin) {
-      (after - 1)->end = after->end;
-      each.free.erase(after);
-    }
-    return;
+    return give_range(each, back);
   }
 }
 
+void page_locked_ring::shrink(std::byte* block, std::uint64_t bytes) noexcept {
+  bytes = round_up(bytes);
+  const std::lock_guard lock(mutex_);
+  for (segment& each : segments_) {
+    if (block < each.data || block >= each.data + each.bytes) continue;
+    const auto begin = static_cast<std::uint64_t>(block - each.data);
+    const auto taken =
+        std::find_if(each.taken.begin(), each.taken.end(), [&](const range& one) { return one.begin == begin; });
+    const range back{begin + bytes, taken->end};
+    if (back.begin >= back.end) return;
+    taken->end = back.begin;
+    used_.fetch_sub(back.end - back.begin, std::memory_order_relaxed);
+    return give_range(each, back);
+  }
+}
+
+void page_locked_ring::give_range(segment& in, range back) noexcept {
+  auto after = std::find_if(in.free.begin(), in.free.end(), [&](const range& one) { return one.begin >= back.end; });
+  after = in.free.insert(after, back);
+  if (const auto next = after + 1; next != in.free.end() && next->begin == after->end) {
+    after->end = next->end;
+    in.free.erase(next);
+  }
+  if (after != in.free.begin() && (after - 1)->end == after->begin) {
+    (after - 1)->end = after->end;
+    in.free.erase(after);
+  }
+}
+
+// False: `bytes` will never fit, or blocks that others have are in the way.
 bool page_locked_ring::grow(std::uint64_t bytes) {
-  const std::uint64_t held = held_.load(std::memory_order_relaxed);
-  const std::uint64_t size = std::max(bytes, std::min(kSegmentBytes, limit_ - held));
-  if (size > limit_ - held || size < bytes) return false;
-  void* made = nullptr;
-  if (driver_.mem_host_alloc(&made, size, kHostAllocPortable) != kSuccess) return false;
-  segment& added = segments_.emplace_back();
-  added.data = static_cast<std::byte*>(made);
-  added.bytes = size;
-  added.free.reserve(256);
-  added.taken.reserve(256);
-  added.free.push_back({0, size});
-  held_.fetch_add(size, std::memory_order_relaxed);
-  return true;
+  for (;;) {
+    const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
+    const auto left = [&] { return limit - std::min(limit, held_.load(std::memory_order_relaxed)); };
+    if (bytes > left()) free_idle(bytes, limit);
+    if (bytes > left()) return false;
+    const std::uint64_t size = std::max(bytes, std::min(kSegmentBytes, left()));
+    void* made = nullptr;
+    if (driver_.mem_host_alloc(&made, size, kHostAllocPortable) == kSuccess) {
+      segment& added = segments_.emplace_back();
+      added.data = static_cast<std::byte*>(made);
+      added.bytes = size;
+      added.free.reserve(256);
+      added.taken.reserve(256);
+      added.free.push_back({0, size});
+      held_.fetch_add(size, std::memory_order_relaxed);
+      return true;
+    }
+    // The machine has no more: nobody is to wait for it.
+    const std::uint64_t held = held_.load(std::memory_order_relaxed);
+    limit_.store(held + size / 2 / kAlignment * kAlignment, std::memory_order_relaxed);
+  }
+}
+
+// Gives the machine as many idle segments as a new one of so many bytes needs, or none where they are too few.
+void page_locked_ring::free_idle(std::uint64_t bytes, std::uint64_t limit) {
+  std::uint64_t held = held_.load(std::memory_order_relaxed), idle = 0;
+  for (const segment& each : segments_)
+    if (each.taken.empty()) idle += each.bytes;
+  if (held - idle > limit || bytes > limit - (held - idle)) return;
+  std::erase_if(segments_, [&](const segment& each) {
+    if (!each.taken.empty() || (held <= limit && bytes <= limit - held)) return false;
+    driver_.mem_free_host(each.data);
+    held -= each.bytes;
+    return true;
+  });
+  held_.store(held, std::memory_order_relaxed);
 }
 
 }  // namespace penstock::inline v0::cuda

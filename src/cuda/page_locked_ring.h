@@ -12,7 +12,8 @@ namespace penstock::inline v0::cuda {
 
 /// Page-locked host memory, from which the device copies: blocks of any size, given back when their copy has ended.
 ///
-/// Grows by segments up to its limit and keeps them. Thread-safe. The context must be current in `take`.
+/// Grows by segments up to its limit and keeps them; segments that are idle make way for a block that fits none of
+/// them. Thread-safe. The context must be current in `take`.
 class page_locked_ring {
  public:
   page_locked_ring(const driver& with, std::uint64_t limit_bytes) noexcept;
@@ -20,13 +21,17 @@ class page_locked_ring {
   page_locked_ring(const page_locked_ring&) = delete;
   page_locked_ring& operator=(const page_locked_ring&) = delete;
 
-  /// 256-byte aligned; null where there is no room, or will never be for so many bytes.
+  /// 256-byte aligned; null where there is no room yet, or will never be for so many bytes.
   std::byte* take(std::uint64_t bytes);
   void give(std::byte* block) noexcept;
+  /// Gives back what lies behind a block's first `bytes` bytes.
+  void shrink(std::byte* block, std::uint64_t bytes) noexcept;
 
-  /// Room is left for a request of ordinary size.
-  bool has_room() const noexcept { return used_.load(std::memory_order_relaxed) + ordinary_ <= limit_; }
-  std::uint64_t limit_bytes() const noexcept { return limit_; }
+  /// Room for so many bytes may come, or is there: whoever was refused waits for what is given back.
+  bool can_hold(std::uint64_t bytes) const noexcept { return bytes <= limit_.load(std::memory_order_relaxed); }
+  std::uint64_t limit_bytes() const noexcept { return limit_.load(std::memory_order_relaxed); }
+  /// Nobody can say any more when blocks come back: nothing is to be waited for.
+  void close() noexcept { limit_.store(0, std::memory_order_relaxed); }
   std::uint64_t held_bytes() const noexcept { return held_.load(std::memory_order_relaxed); }
   std::uint64_t used_bytes() const noexcept { return used_.load(std::memory_order_relaxed); }
 
@@ -41,10 +46,12 @@ class page_locked_ring {
   };
   std::byte* take_from(segment& in, std::uint64_t bytes);
   bool grow(std::uint64_t bytes);
+  void free_idle(std::uint64_t bytes, std::uint64_t limit);
+  static void give_range(segment& in, range back) noexcept;
 
   const driver& driver_;
-  const std::uint64_t limit_, ordinary_;
-  std::mutex mutex_;  // of the segments
+  std::atomic<std::uint64_t> limit_;  // less where the machine has no more
+  std::mutex mutex_;                  // of the segments
   std::vector<segment> segments_;
   std::atomic<std::uint64_t> held_{0}, used_{0};
 };

@@ -32,8 +32,9 @@ class cell_sink {
   /// `advance` would do something. Called with the job's lock.
   virtual bool can_advance() const noexcept = 0;
 
-  /// Where one request puts its bytes; given back when the request is over, however it ended.
-  virtual read_buffer* take_buffer() = 0;
+  /// Where one request puts its bytes, about `likely_bytes` of them; given back when the request is over, however it
+  /// ended. Null: there is no room for so many yet. Called with the job's lock.
+  virtual read_buffer* take_buffer(std::uint64_t likely_bytes) = 0;
   virtual void give_buffer(read_buffer* buffer) noexcept = 0;
 
   /// Takes the cells of one request; the bytes are borrowed until this returns, unless they lie in `buffer`.

@@ -30,6 +30,9 @@ constexpr std::size_t kMaxSourcePieces = 64;
 /// A worker's buffers above this size are not kept for the next read.
 constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{8} << 20;
 
+/// What an encoder may add to values that it cannot make shorter, beside a small part of them.
+constexpr std::uint64_t kLittleMore = 1024;
+
 /// What a whole object of unknown size is counted as: its bound is twice what any sane encoder makes, and most
 /// compress; counting the bound would leave a slow store with a handful of requests in flight.
 constexpr std::uint64_t likely_bytes(std::uint64_t bound) noexcept { return bound / 4; }
@@ -123,7 +126,7 @@ job::progress read_job::step(unsigned worker) {
     advance_sink(lock, false);
   } else if (!stopping() && next_index_ < index_count_ && may_issue) {
     issue_index(lock, worker);
-  } else if (!stopping() && current_ != nullptr && may_issue) {
+  } else if (!stopping() && current_ != nullptr && may_issue && take_buffer()) {
     issue_fetch(lock, worker);
   } else if (!stopping() && may_plan()) {
     run_planner(lock);
@@ -283,6 +286,20 @@ void read_job::issue_index(guard& lock, unsigned worker) {
   --active_;
 }
 
+// The sink's buffer for the request that is issued next. False: there is no room for its bytes yet. Needs the lock.
+bool read_job::take_buffer() {
+  const fetch_op& op = current_->plan.fetches[current_->next_fetch];
+  if (!with_.sink || op.what == request::none) return true;
+  std::uint64_t likely = op.decode_count == 0 ? 0 : op.range.length;
+  if (op.decode_count != 0 && op.range.whole()) {
+    const codec_chain& chain =
+        sources_[current_->plan.source].layout->chains()[current_->plan.decodes[op.first_decode].chain];
+    likely = std::min(chain.max_encoded_bytes(), chain.decoded_bytes() + chain.decoded_bytes() / 64 + kLittleMore);
+  }
+  sink_buffer_ = with_.sink->take_buffer(likely);
+  return sink_buffer_ != nullptr;
+}
+
 void read_job::issue_fetch(guard& lock, unsigned worker) {
   piece& of = *current_;
   const source& from = sources_[of.plan.source];
@@ -296,20 +313,21 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
     const std::size_t which = next();
     const fetch_op& op = of.plan.fetches[which];
     find_kept(of, op);
+    read_buffer* const sunk = std::exchange(sink_buffer_, nullptr);
     lock.unlock();
     if (op.what == request::none) {
       finish_fetch(lock, of, which, worker, read_done());
       return;
     }
     worker_state& mine = *workers_[worker];
+    mine.sunk = sunk;
     byte_read read;
     if (auto bad = request_of(of, op, mine.where, read)) {
       finish_fetch(lock, of, which, worker, std::move(*bad));
       return;
     }
     const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
-    read.buffer = &mine;
-    if (with_.sink) read.buffer = mine.sunk = with_.sink->take_buffer();
+    read.buffer = sunk != nullptr ? sunk : &mine;
     mine.arrived.reset();
     {
       const nvtx_scope range(nvtx_name::disk);
@@ -324,12 +342,14 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
   std::size_t count = 0;
   std::optional<std::pair<std::size_t, error>> refused;
   while (count < kBatch && current_ == &of && of.plan.fetches[of.next_fetch].what != request::none && !refused &&
-         (in_flight_ == 0 || (in_flight_ < io_concurrency_ && flight_bytes_ < kMaxFlightBytes))) {
+         (in_flight_ == 0 || (in_flight_ < io_concurrency_ && flight_bytes_ < kMaxFlightBytes)) &&
+         (sink_buffer_ != nullptr || take_buffer())) {
     const std::size_t which = next();
     byte_read& read = batch[count];
     find_kept(of, of.plan.fetches[which]);
     if (auto bad = request_of(of, of.plan.fetches[which], workers_[worker]->where, read)) {
       refused.emplace(which, std::move(*bad));
+      workers_[worker]->sunk = std::exchange(sink_buffer_, nullptr);
       break;
     }
     ++count;
@@ -359,7 +379,8 @@ void read_job::launch(byte_read& read, piece* of, std::size_t which, std::uint64
   out.counted_bytes = bytes;
   out.begin_ns = profiler_ ? profiler_->now() : 0;
   read.buffer = &out;
-  if (with_.sink && of != nullptr) read.buffer = out.sunk = with_.sink->take_buffer();
+  if (of != nullptr) out.sunk = std::exchange(sink_buffer_, nullptr);
+  if (out.sunk != nullptr) read.buffer = out.sunk;
   out.range = nvtx_start(nvtx_name::disk);
   read.tag = tag;
   ++in_flight_;

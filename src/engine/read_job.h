@@ -114,6 +114,7 @@ class read_job final : public job, private completion_sink {
   bool is_exhausted() const noexcept;
   void run_planner(guard& lock);
   void issue_index(guard& lock, unsigned worker);
+  bool take_buffer();
   void issue_fetch(guard& lock, unsigned worker);
   void launch(byte_read& read, piece* of, std::size_t which, std::uint64_t bytes);
   void take_arrived(guard& lock, unsigned worker);
@@ -192,6 +193,7 @@ class read_job final : public job, private completion_sink {
   std::atomic<bool> stop_{false};
   std::atomic<bool> finished_{true};
   bool cancelled_ = false;
+  read_buffer* sink_buffer_ = nullptr;     // the sink's, for the request that is issued next
   bool advancing_ = false, sunk_ = false;  // a worker is in the sink's advance; all has gone there
   std::vector<std::function<void()>> then_;
   std::atomic<std::uint64_t> done_bytes_{0}, absent_cells_{0}, encoded_bytes_{0};
