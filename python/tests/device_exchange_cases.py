@@ -13,6 +13,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from device_support import DeviceArray, FakeCuda, cuda, fake_cuda_library
+from penstock._data_types import NAMED_TYPES
 
 __all__ = ["cuda", "fake_cuda_library"]
 
@@ -143,10 +144,25 @@ def test_out_that_cannot_be_written_to_is_refused(cuda: FakeCuda, array: ps.Arra
         array.read(device="cuda", out=Torch(cuda, DeviceArray(cuda, VALUES.shape, "i4"), cuda.stream()))
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+SMALL_FLOATS = [name for name in NAMED_TYPES if name == "bfloat16" or name.startswith("float8")]
+
+
+@pytest.mark.parametrize("dtype", SMALL_FLOATS)
+def test_small_floats_come_back_from_the_device(cuda: FakeCuda, tmp_path: Path, dtype: str) -> None:
+    values = np.arange(1, 7).astype(ps._core.numpy_dtype(dtype))
+    here, there = (
+        ps.create_array(str(tmp_path / name), shape=(6,), dtype=values.dtype, chunks=(4,), fill_value=1)
+        for name in ("here", "there")
+    )
+    here[...] = values
+    there[...] = here.read(device="cuda")
+    assert there[...].tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize("dtype", SMALL_FLOATS)
 def test_types_that_the_interface_cannot_name_have_none(cuda: FakeCuda, tmp_path: Path, dtype: str) -> None:
     values = np.arange(6).astype(ps._core.numpy_dtype(dtype))
-    made = ps.create_array(str(tmp_path / "y.zarr"), shape=(6,), dtype=values.dtype, chunks=(3,), fill_value=0)
+    made = ps.create_array(str(tmp_path / "y.zarr"), shape=(6,), dtype=values.dtype, chunks=(3,), fill_value=1)
     made[...] = values
     tensor = made.read(device="cuda")
     assert not hasattr(tensor, "__cuda_array_interface__")
