@@ -78,7 +78,7 @@ def decode_on_host(
     `endian=`). Returns exactly `decoded_bytes` bytes.
 
     Raises CorruptDataError where the bytes are damaged or decode to another size, UnsupportedError for other codecs and
-    for what the GPU leaves to the host (dictionaries, more than 128 MiB of zstd, streams of very small blocks).
+    for what the GPU leaves to the host (dictionaries, more than 128 MiB of zstd, Blosc of very small blocks).
     """
     if settings:
         if not isinstance(codec, str):

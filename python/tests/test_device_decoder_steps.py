@@ -108,13 +108,17 @@ def test_settings_that_are_none_are_named() -> None:
         decode_on_host("tiff_predictor", bytes(8), 8, predictor=2, rows=1 << 32, width=1, elementsize=8)
 
 
-def test_what_a_device_leaves_to_the_host_says_so() -> None:
+def test_zstd_of_very_small_blocks_is_decoded() -> None:
     block = b"\x08\x00\x00" + b"a"  # a raw block of one byte
     content = 8192
-    frame = b"\x28\xb5\x2f\xfd\xa0" + content.to_bytes(4, "little") + block * (content - 1) + b"\x09\x00\x00a"
-    with pytest.raises(ps.UnsupportedError, match="very small blocks") as caught:
-        decode_on_host("zstd", frame, content)
-    assert "on the host" in str(caught.value)
+    frame = b"\x28\xb5\x2f\xfd\xa0" + content.to_bytes(4, "little") + block * (content - 1) + b"\x09\x00\x00b"
+    assert decode_on_host("zstd", frame, content) == b"a" * (content - 1) + b"b"
+    with pytest.raises(ps.CorruptDataError):
+        decode_on_host("zstd", frame[:-4], content)
+
+
+def test_what_a_device_leaves_to_the_host_says_so() -> None:
     large = b"\x28\xb5\x2f\xfd\xa0" + (1 << 28).to_bytes(4, "little")
-    with pytest.raises(ps.UnsupportedError, match="128 MiB"):
+    with pytest.raises(ps.UnsupportedError, match="128 MiB") as caught:
         decode_on_host("zstd", large, 1 << 28)
+    assert "on the host" in str(caught.value)

@@ -8,10 +8,13 @@
 #include "codec/portable_form.h"
 #include "cuda/decode/numbers.h"
 #include "cuda/decode/step_settings.h"
+#include "cuda/decode/zstd_scan.h"
 
 namespace penstock::inline v0::cuda {
 
 namespace {
+
+constexpr std::uint64_t kMostChunkBytes = 0xffffffff;  // descriptors have 32 bits for sizes
 
 // Names as metadata has them: those of Zarr v3, and numcodecs' with their prefix.
 std::string_view plain_name(std::string_view name) {
@@ -114,7 +117,17 @@ device_chain split_chain(const codec_chain& chain) {
   }
   std::vector<device::device_step> steps;  // in encoding order
   for (std::size_t i = 0; i < chain.stages(); ++i) {
-    const auto step = chain.stage_limit(i) == kUnbounded ? std::nullopt : step_of(chain, i);
+    const std::uint64_t limit = chain.stage_limit(i);
+    const auto step = limit == kUnbounded ? std::nullopt : step_of(chain, i);
+    // As the scan of every chunk would say, one by one.
+    if (step && step->kind == device::step_kind::zstd && limit > device::kMostZstdBytes) {
+      out.reason = "zstd of more than 128 MiB has no device decoder";
+      break;
+    }
+    if (step && limit > kMostChunkBytes) {
+      out.reason = "chunks of 4 GiB or more have no device decoder";
+      break;
+    }
     if (!step) {
       // Of a codec that has one, these settings have none.
       const byte_codec& codec = chain.stage_codec(i);

@@ -33,7 +33,7 @@ class foreign_codecs final : public external_codecs {
   }
 };
 
-codec_chain chain_of(const char* codecs, const char* type = "float32") {
+codec_chain chain_of(const char* codecs, const char* type = "float32", const extents& chunk = {16, 32}) {
   static const foreign_codecs foreign;
   const json document = *json::parse(codecs);
   std::vector<codec_config> configs;
@@ -43,7 +43,7 @@ codec_chain chain_of(const char* codecs, const char* type = "float32") {
   }
   codec_chain_options options;
   options.external = &foreign;
-  auto made = codec_chain::compile(configs, *dtype::from_name(type), extents{16, 32}, options);
+  auto made = codec_chain::compile(configs, *dtype::from_name(type), chunk, options);
   EXPECT_TRUE(made.ok()) << made.error().to_string();
   return std::move(made).value();
 }
@@ -109,6 +109,21 @@ TEST(ChainSplit, GivesTheDeviceWhatItHasDecodersFor) {
       EXPECT_EQ(describe(split), each.text);
     }
   }
+}
+
+TEST(ChainSplit, LeavesToTheHostWhatIsTooLargeForADecoder) {
+  const auto where = [](const char* codec, const extents& chunk) {
+    const codec_chain chain = chain_of(codec, "uint8", chunk);
+    return describe(split_chain(chain));
+  };
+  constexpr const char* kZstd = R"([{"name":"bytes"},{"name":"zstd","configuration":{"level":3}}])";
+  constexpr const char* kGzip = R"([{"name":"bytes"},{"name":"gzip","configuration":{"level":3}}])";
+  EXPECT_EQ(where(kZstd, {1 << 27}), "zstd(level=3) on the device");
+  EXPECT_EQ(where(kZstd, {(1 << 27) + 1}),
+            "zstd(level=3) on the host (zstd of more than 128 MiB has no device decoder)");
+  EXPECT_EQ(where(kGzip, {(1 << 27) + 1}), "gzip(level=3) on the device");
+  EXPECT_EQ(where(kGzip, {std::uint64_t{1} << 32}),
+            "gzip(level=3) on the host (chunks of 4 GiB or more have no device decoder)");
 }
 
 TEST(ChainSplit, IsADocumentTooWithTheReason) {

@@ -28,11 +28,12 @@ struct zstd_index {
 
 /// Appends the frames and blocks of `bytes`, which decode to `decoded_bytes`, as those of part `part`.
 ///
-/// Reads a few bytes of every block; time and memory are bounded by the smaller of both sizes. Skippable frames, and
-/// blocks that decode to nothing, are left out. After an error `index` is as before.
+/// Reads a few bytes of every block; time and memory are bounded by the encoded bytes, of which a block that decodes to
+/// anything takes four or more. Skippable frames, and blocks that decode to nothing, are left out. After an error
+/// `index` is as before.
 ///
 /// \error corrupt_data  The headers contradict the format or `decoded_bytes`.
-/// \error unsupported   A dictionary, more than `kMostZstdBytes`, or blocks so small that the host decodes them better.
+/// \error unsupported   A dictionary, or more than `kMostZstdBytes`.
 /// Source: RFC 8878, section 3.1.
 result<> scan_zstd(std::span<const std::byte> bytes, std::uint64_t decoded_bytes, std::uint32_t part,
                    zstd_index& index);
