@@ -128,7 +128,8 @@ result<> device_engine::start() {
     return driver_.check(driver_.stream_create(&out, kStreamNonBlocking), "cuStreamCreate");
   };
   PENSTOCK_TRY(make_stream(copy_));
-  PENSTOCK_TRY(make_stream(tell_));
+  PENSTOCK_TRY(make_stream(tell_copied_));
+  for (stream_ref& each : tell_decoded_) PENSTOCK_TRY(make_stream(each));
   for (stream_ref& each : decode_) PENSTOCK_TRY(make_stream(each));
   for (stream_ref& each : result_) PENSTOCK_TRY(make_stream(each));
   for (stream_ref& each : write_) PENSTOCK_TRY(make_stream(each));
@@ -153,9 +154,7 @@ device_engine::~device_engine() {
   {
     const current_context current(driver_, context_);
     // Host functions that are still to come would find nobody.
-    for (const stream_ref each : {copy_, decode_[0], decode_[1], result_[0], result_[1], result_[2], result_[3], tell_,
-                                  peer_, write_[0], write_[1]})
-      if (each != nullptr) driver_.stream_synchronize(each);
+    for (const stream_ref each : streams()) driver_.stream_synchronize(each);
     for (const auto& each : waves_) {
       if (each->memory.address != 0) driver_.mem_free(each->memory.address);
       if (each->tail.address != 0) driver_.mem_free(each->tail.address);
@@ -174,13 +173,28 @@ device_engine::~device_engine() {
     for (const event_ref each : free_events_) driver_.event_destroy(each);
     spans_.clear();
     if (order_ != nullptr) driver_.event_destroy(order_);
-    for (const stream_ref each : {copy_, decode_[0], decode_[1], result_[0], result_[1], result_[2], result_[3], tell_,
-                                  peer_, write_[0], write_[1]})
-      if (each != nullptr) driver_.stream_destroy(each);
+    for (const stream_ref each : streams()) driver_.stream_destroy(each);
     if (module_ != nullptr) driver_.module_unload(module_);
     pool_.clear();
   }
   driver_.primary_context_release(ordinal_);
+}
+
+// Those that were made, each behind what it waits for.
+std::vector<stream_ref> device_engine::streams() const {
+  std::vector<stream_ref> out;
+  const auto add = [&](std::span<const stream_ref> some) {
+    for (const stream_ref each : some)
+      if (each != nullptr) out.push_back(each);
+  };
+  add({&copy_, 1});
+  add(decode_);
+  add(result_);
+  add({&tell_copied_, 1});
+  add(tell_decoded_);
+  add({&peer_, 1});
+  add(write_);
+  return out;
 }
 
 result<> device_engine::check(driver_status status, std::string_view call) {
@@ -222,28 +236,33 @@ result<report_slot*> device_engine::take_report() {
   collect();
   const std::lock_guard lock(mutex_);
   PENSTOCK_TRY(healthy());
-  if (free_reports_.empty()) {
-    device_address device = 0;
-    void* host = nullptr;
-    PENSTOCK_TRY(driver_.check(driver_.mem_alloc(&device, kReportsAtOnce * sizeof(failure_report)), "cuMemAlloc"));
-    PENSTOCK_TRY(driver_.check(
-        driver_.mem_host_alloc(&host, kReportsAtOnce * sizeof(failure_report), kHostAllocPortable), "cuMemHostAlloc"));
-    for (std::size_t i = 0; i < kReportsAtOnce; ++i) {
-      auto made = std::make_unique<report_slot>();
-      made->device = device + i * sizeof(failure_report);
-      made->host = static_cast<failure_report*>(host) + i;
-      PENSTOCK_TRY(driver_.check(driver_.event_create(&made->done, kEventDisableTiming), "cuEventCreate"));
-      reports_.push_back(std::move(made));
-    }
-    for (std::size_t i = 0; i < kReportsAtOnce; ++i) free_reports_.push_back(reports_[reports_.size() - 1 - i].get());
-  }
-  report_slot* const slot = free_reports_.back();
-  free_reports_.pop_back();
-  // The slot's last read may still be on its way to the host.
-  if (slot->recorded) PENSTOCK_TRY(check(driver_.stream_wait_event(copy_, slot->done, 0), "cuStreamWaitEvent"));
+  // Where the slot's last read is not through yet, this one's copies would have to wait for it.
+  if (free_reports_.empty() ||
+      (free_reports_.front()->recorded && driver_.event_query(free_reports_.front()->done) != kSuccess))
+    PENSTOCK_TRY(make_reports());
+  report_slot* const slot = free_reports_.front();
+  free_reports_.pop_front();
   PENSTOCK_TRY(check(driver_.set_bytes(slot->device, 0, sizeof(failure_report), copy_), "cuMemsetD8Async"));
   slot->used = false;
   return slot;
+}
+
+// Puts them before all others.
+result<> device_engine::make_reports() {
+  device_address device = 0;
+  void* host = nullptr;
+  PENSTOCK_TRY(driver_.check(driver_.mem_alloc(&device, kReportsAtOnce * sizeof(failure_report)), "cuMemAlloc"));
+  PENSTOCK_TRY(driver_.check(driver_.mem_host_alloc(&host, kReportsAtOnce * sizeof(failure_report), kHostAllocPortable),
+                             "cuMemHostAlloc"));
+  for (std::size_t i = 0; i < kReportsAtOnce; ++i) {
+    auto made = std::make_unique<report_slot>();
+    made->device = device + i * sizeof(failure_report);
+    made->host = static_cast<failure_report*>(host) + i;
+    PENSTOCK_TRY(driver_.check(driver_.event_create(&made->done, kEventDisableTiming), "cuEventCreate"));
+    free_reports_.push_front(made.get());
+    reports_.push_back(std::move(made));
+  }
+  return {};
 }
 
 void device_engine::give_report(report_slot* slot) noexcept {
@@ -641,7 +660,7 @@ result<> device_engine::release_block(parcel& what) {
   PENSTOCK_TRY(check(driver_.event_record(order_, copy_), "cuEventRecord"));
   std::byte* const block = what.block;
   what.block = nullptr;
-  return tell_host(order_, tell_, block, nullptr);
+  return tell_host(order_, tell_copied_, block, nullptr);
 }
 
 result<> device_engine::close_wave() {
@@ -655,7 +674,7 @@ result<> device_engine::close_wave() {
     // Without memory for its tables the wave cannot run: its reads fail, the engine goes on.
     for (device_read* const each : wave.reads) each->fail(written.error());
     PENSTOCK_TRY(check(driver_.event_record(wave.done, copy_), "cuEventRecord"));
-    return tell_host(wave.done, tell_, nullptr, &wave);
+    return tell_host(wave.done, tell_copied_, nullptr, &wave);
   }
   PENSTOCK_TRY(
       check(driver_.copy_to_device(wave.tail.address, wave.tables, written->uploaded, copy_), "cuMemcpyHtoDAsync"));
@@ -664,7 +683,7 @@ result<> device_engine::close_wave() {
   for (device_read* const each : wave.reads) PENSTOCK_TRY(wait_for_start(*each, stream, wave.stream));
   PENSTOCK_TRY(launch(wave, *written));
   PENSTOCK_TRY(check(driver_.event_record(wave.done, stream), "cuEventRecord"));
-  return tell_host(wave.done, tell_, nullptr, &wave);
+  return tell_host(wave.done, tell_decoded_[wave.stream], nullptr, &wave);
 }
 
 // Lays the tables out in the wave's own memory.
@@ -817,7 +836,8 @@ void device_engine::settle() noexcept {
     ended = spans_.take_queued();
   }
   // Without the lock: whoever queues meanwhile goes on.
-  driver_.stream_synchronize(tell_);
+  driver_.stream_synchronize(tell_copied_);
+  for (const stream_ref each : tell_decoded_) driver_.stream_synchronize(each);
   for (const timed_span* const each : ended) driver_.event_synchronize(each->end);
   collect();
   const std::lock_guard lock(mutex_);

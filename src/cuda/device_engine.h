@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,15 +39,16 @@ struct report_slot {
   failure_report* host = nullptr;  ///< page-locked; set once `done` has been reached
   event_ref done = nullptr;
   bool used = false;      ///< `done` was recorded by the read that has it now: `host` is of that read from then on
-  bool recorded = false;  ///< `done` was recorded by some read
+  bool recorded = false;  ///< `done` was recorded by some read: the slot is free once that has been reached
 };
 
 /// One device of one context: streams, waves, page-locked memory, and the order between them.
 ///
 /// Streams, none of which is ordered with the legacy stream: one for copies to the device, two for decoding, four for
-/// the ends of reads, one that only tells the host. Every order between them is an event that is named where it is
-/// recorded. The host is told by host functions on the last one, so that no other stream ever waits for the host; such
-/// a function only notes what ended and wakes the reads.
+/// the ends of reads, and those that only tell the host: one of copies, one of each decode stream. Every order between
+/// them is an event that is named where it is recorded. The host is told by host functions on the last ones, so that no
+/// other stream ever waits for the host, and no copy's end is told behind a decode's; such a function only notes what
+/// ended and wakes the reads.
 ///
 /// Thread-safe. Driver calls are made under one lock, which no host function takes. When a call of the driver fails in
 /// the middle of a wave, the engine is broken: every later read fails with that error.
@@ -133,6 +135,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
 
   device_engine(const driver& with, int ordinal, context_ref context, const device_options& options);
   result<> start();
+  std::vector<stream_ref> streams() const;
+  result<> make_reports();
   result<> check(driver_status status, std::string_view call);
   void break_with(const error& what);
   void tell_freed() noexcept;
@@ -172,7 +176,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
 
   std::mutex mutex_;  // of what follows, and of the order of calls on the streams
   std::optional<error> broken_;
-  stream_ref copy_ = nullptr, tell_ = nullptr;
+  stream_ref copy_ = nullptr;
+  stream_ref tell_copied_ = nullptr, tell_decoded_[kDecodeStreams] = {};  // host functions and nothing else
   stream_ref peer_ = nullptr;  // of another library's allocator: in whose order it gives and takes; null: none
   stream_ref decode_[kDecodeStreams] = {}, result_[kResultStreams] = {}, write_[kWriteStreams] = {};
   unsigned next_decode_ = 0, next_result_ = 0, next_write_ = 0;
@@ -185,7 +190,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   std::vector<std::unique_ptr<device_wave>> waves_;
   device_wave* open_ = nullptr;
   std::vector<std::unique_ptr<report_slot>> reports_;
-  std::vector<report_slot*> free_reports_;
+  std::deque<report_slot*> free_reports_;  // the one that came back first is taken first
   std::vector<event_ref> free_events_;
   std::atomic<std::uint64_t> wave_bytes_{0}, tables_bytes_{0};
 

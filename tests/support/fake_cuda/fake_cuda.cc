@@ -393,12 +393,13 @@ driver_status mem_free_host(void* memory) {
   return kSuccess;
 }
 
-driver_status enqueue(stream_ref handle, std::function<void()> what) {
+driver_status enqueue(stream_ref handle, std::function<void()> what, bool kernel = false) {
   const auto stream = self().stream_of(handle);
   if (!stream) return kInvalidHandle;
   if (stream->device != fake_driver::current_device_number()) return kInvalidContext;
   fake_operation operation;
   operation.run = std::move(what);
+  operation.kernel = kernel;
   self().streams.enqueue(*stream, std::move(operation));
   return kSuccess;
 }
@@ -501,10 +502,11 @@ driver_status launch_kernel(function_ref function, unsigned grid_x, unsigned gri
   const host_kernel kernel = reinterpret_cast<fake_function*>(function)->kernel;
   const auto* const given = static_cast<const std::byte*>(parameters[0]);
   auto copied = std::make_shared<std::vector<std::byte>>(given, given + kernel.parameter_bytes);
-  return enqueue(stream, [kernel, copied, grid_x, block_x] {
+  const auto run = [kernel, copied, grid_x, block_x] {
     const fake_memory::access open(self().memory);
     kernel.run(copied->data(), grid_x, block_x);
-  });
+  };
+  return enqueue(stream, run, true);
 }
 
 driver_status launch_host_function(stream_ref stream, void (*function)(void*), void* argument) {
@@ -540,6 +542,7 @@ PENSTOCK_EXPORT int cuGetProcAddress_v2(const char* name, void** out, int versio
 PENSTOCK_EXPORT void penstock_fake_cuda_configure(std::uint64_t seed, int lazy, unsigned max_delay_us) {
   self().streams.configure(seed, lazy != 0, max_delay_us);
 }
+PENSTOCK_EXPORT void penstock_fake_cuda_hold_kernels(int hold) { self().streams.hold_kernels(hold != 0); }
 PENSTOCK_EXPORT int penstock_fake_cuda_pump(int most) { return self().streams.pump(most); }
 PENSTOCK_EXPORT bool penstock_fake_cuda_pending() { return self().streams.pending(); }
 

@@ -16,6 +16,8 @@ extern "C" {
 /// How operations are run. `lazy`: only while somebody synchronises, or by `pump`; otherwise a thread runs them.
 /// `max_delay_us`: each operation of the thread is late by up to that. Streams take turns as `seed` says.
 void penstock_fake_cuda_configure(std::uint64_t seed, int lazy, unsigned max_delay_us);
+/// Kernels begin no more until they are let go, or until the next `configure`: whatever waits for one waits.
+void penstock_fake_cuda_hold_kernels(int hold);
 /// Runs at most `most` operations (lazy mode); returns how many ran.
 int penstock_fake_cuda_pump(int most);
 /// An operation could run now.

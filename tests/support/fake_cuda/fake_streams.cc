@@ -20,7 +20,14 @@ void fake_streams::configure(std::uint64_t seed, bool lazy, unsigned max_delay_u
   const guard lock(mutex_);
   random_.seed(seed);
   lazy_ = lazy;
+  holds_kernels_ = false;
   max_delay_us_ = max_delay_us;
+  changed_.notify_all();
+}
+
+void fake_streams::hold_kernels(bool hold) {
+  const guard lock(mutex_);
+  holds_kernels_ = hold;
   changed_.notify_all();
 }
 
@@ -96,6 +103,7 @@ void fake_streams::record_all(int device, std::shared_ptr<fake_event> event) {
 bool fake_streams::ready(const fake_stream& stream) const {
   if (stream.running || stream.queue.empty()) return false;
   const fake_operation& next = stream.queue.front();
+  if (next.kernel && holds_kernels_) return false;
   if (next.wait_for && !next.wait_for->reached) return false;
   return std::all_of(next.after.begin(), next.after.end(),
                      [](const auto& each) { return each.first->ended >= each.second; });

@@ -30,6 +30,7 @@ struct fake_event {
 struct fake_operation {
   std::function<void()> run;  // empty: nothing but an order
   std::shared_ptr<fake_mark> wait_for, record;
+  bool kernel = false;
   std::vector<std::pair<std::shared_ptr<const struct fake_stream>, std::uint64_t>> after;
 };
 
@@ -49,6 +50,8 @@ class fake_streams {
   ~fake_streams();
 
   void configure(std::uint64_t seed, bool lazy, unsigned max_delay_us);
+  /// Kernels begin no more, until `configure`.
+  void hold_kernels(bool hold);
   void add(std::shared_ptr<fake_stream> stream);
   /// Lets the stream go once its queue is empty.
   void remove(const std::shared_ptr<fake_stream>& stream);
@@ -80,7 +83,7 @@ class fake_streams {
   std::vector<std::shared_ptr<fake_stream>> streams_;
   std::set<const fake_stream*> removed_;
   std::mt19937_64 random_{1};
-  bool lazy_ = false, stop_ = false;
+  bool lazy_ = false, holds_kernels_ = false, stop_ = false;
   unsigned max_delay_us_ = 0;
   std::thread thread_;
 };

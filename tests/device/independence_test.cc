@@ -1,0 +1,114 @@
+// Reads that have nothing to do with each other do not wait for each other: neither their copies, nor the page-locked
+// memory that they come from.
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include <penstock/penstock.h>
+#include "fake_device.h"
+#include "support/model_array.h"
+
+namespace penstock::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kBytes = R"([{"name":"bytes","configuration":{"endian":"little"}}])";
+constexpr const char* kZstd =
+    R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1,"checksum":true}}])";
+constexpr std::uint64_t kPageLocked = 256 << 10;
+
+class DeviceIndependence : public FakeDevice {
+ protected:
+  DeviceIndependence() {
+    context_options options;
+    options.threads = 2;
+    options.page_locked_bytes = kPageLocked;
+    ctx = context::make(options).value();
+    model_options compressed;
+    compressed.shape = {16 * 1024};
+    compressed.chunks = {1024};
+    compressed.dtype = "float32";
+    compressed.codecs = kZstd;
+    slow = write_model(*files, "slow/", compressed);
+    // Each chunk is copied to where it belongs: no kernel has a part in it. All of it is more than the page-locked
+    // memory at once.
+    model_options raw = compressed;
+    raw.shape = {256 * 1024};
+    raw.chunks = {8 * 1024};
+    raw.codecs = kBytes;
+    fast = write_model(*files, "fast/", raw);
+  }
+
+  array open(const char* path) const {
+    open_options where;
+    where.context = ctx;
+    where.path = path;
+    return open_array(files, where).value();
+  }
+  static device_tensor begin(const array& from) {
+    auto made = read_to_device(from, basic_selection());
+    EXPECT_TRUE(made.ok()) << made.error().to_string();
+    return std::move(made).value();
+  }
+  // Within a time: whatever waits for a kernel that is held would wait for ever.
+  static bool ends(device_tensor& which) {
+    const auto end = std::chrono::steady_clock::now() + 10s;
+    if (!which.wait_for(10s)) return false;
+    while (!which.done()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(1ms);
+    }
+    return true;
+  }
+  static void expect(device_tensor& which, const model_array& model) {
+    std::vector<std::byte> seen(model.values.size());
+    const auto copied = which.copy_to_host(seen.data());
+    ASSERT_TRUE(copied.ok()) << copied.error().to_string();
+    EXPECT_EQ(seen, model.values);
+  }
+
+  std::shared_ptr<store> files = make_memory_store();
+  std::shared_ptr<penstock::context> ctx;
+  model_array slow, fast;
+};
+
+TEST_F(DeviceIndependence, PageLockedMemoryComesBackWhenItIsCopiedWhateverIsBeingDecoded) {
+  const array decoded = open("slow"), copied = open("fast");
+  penstock_fake_cuda_hold_kernels(1);
+  device_tensor held = begin(decoded);
+  ASSERT_TRUE(held.wait_for(10s));
+  std::vector<device_tensor> kept;  // memory that came back waits for all that the context was given
+  for (int i = 0; i < 3; ++i) {
+    device_tensor& made = kept.emplace_back(begin(copied));
+    const bool ended = ends(made);
+    if (!ended) penstock_fake_cuda_hold_kernels(0);
+    ASSERT_TRUE(ended) << "read " << i;
+    expect(made, fast);
+  }
+  EXPECT_FALSE(held.done());
+  penstock_fake_cuda_hold_kernels(0);
+  expect(held, slow);
+}
+
+// A read's record of failures is written before its copies. It must not be one that an earlier read still needs.
+TEST_F(DeviceIndependence, AReadsFirstCopyWaitsForNoEarlierRead) {
+  const array decoded = open("slow"), copied = open("fast");
+  {
+    device_tensor warm = begin(decoded);
+  }
+  penstock_fake_cuda_hold_kernels(1);
+  for (int i = 0; i < 2; ++i) {
+    device_tensor dropped = begin(decoded);
+    ASSERT_TRUE(dropped.wait_for(10s));
+  }
+  device_tensor made = begin(copied);
+  const bool ended = ends(made);
+  penstock_fake_cuda_hold_kernels(0);
+  ASSERT_TRUE(ended);
+  expect(made, fast);
+}
+
+}  // namespace
+}  // namespace penstock::test
