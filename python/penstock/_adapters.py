@@ -364,7 +364,7 @@ class FsspecAdapter(AsyncAdapter):
 
     async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
         if length == 0:
-            return b""
+            return b"" if await self.fs._exists(self.path(key)) else None
         try:
             return await self.fs._cat_file(self.path(key), **self._range(offset, length, from_end))
         except _ABSENT:
@@ -372,7 +372,7 @@ class FsspecAdapter(AsyncAdapter):
 
     def fetch(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
         if length == 0:
-            return b""
+            return b"" if self.fs.exists(self.path(key)) else None
         try:
             return self.fs.cat_file(self.path(key), **self._range(offset, length, from_end))
         except _ABSENT:

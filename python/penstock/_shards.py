@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import builtins
+import importlib
 import json
 import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from penstock import _core
+from penstock import _core, _remote
 from penstock._array import Array
 from penstock._context import Context, current_context
 from penstock._errors import (
@@ -26,12 +28,15 @@ from penstock._errors import (
 )
 from penstock._place import file_place, folder_of, place_of, to_reopen
 from penstock._raw_shards import raw_settings
-from penstock._shard_files import describe_all
+from penstock._shard_files import complain, describe_all
 from penstock._shard_names import FORMATS, Files, begin_of, local_path, names_of, read_named
 from penstock._shard_readers import JoinedArray, Metadata, Reader, join_arrays, join_readers
+from penstock._stores import remote_stamp
 
 NPY_MAGIC = b"\x93NUMPY"
 _REFERENCES = b'{"penstock_manifest"'
+_STAMPS = "stamps"
+_THREADS = 32
 
 
 class ShardedArray(Array):
@@ -419,7 +424,8 @@ def _known_manifest(
         return None
     if raw is not None and not _is_as_asked(made, files, axis % rank, raw):
         return None
-    return None if _core.shards_changed(made) else _sharded(made, storage_options)
+    changed = _core.shards_changed(made) or _changed_stamps(saved, made, _root_of(made), storage_options, False)
+    return None if changed else _sharded(made, storage_options)
 
 
 def _is_as_asked(made: _core.Array, files: list[Any], axis: int, raw: Mapping[str, Any]) -> bool:
@@ -453,9 +459,10 @@ def save_manifest(
 ) -> None:
     """Write what is known of an array's files, for later opens and other processes: `open_shards(path)`.
 
-    A name that ends with ".json" gets JSON, every other one a shorter binary form. The file is replaced at once.
-    Times and sizes stand for the files' contents: `open_shards` trusts them, and a read of a file that has others
-    fails. Where the manifest stands in the files' folder, or above, both can be moved together.
+    A name that ends with ".json" gets JSON, every other one a shorter binary form (but of what fsspec serves).
+    The file is replaced at once. Times and sizes stand for the files' contents: `open_shards` trusts them, and a read
+    of a file that has others fails. Where the manifest stands in the files' folder, or above, both can be moved
+    together.
     """
     root = _root_of(array) if _core.shard_files(array) else array.uri
     name = local_path(os.fspath(path))
@@ -471,8 +478,40 @@ def save_manifest(
             folder = os.path.abspath(root[len("file://") :])
             relative = os.path.relpath(folder, os.path.dirname(name))
             kept = relative if not relative.startswith("..") else folder
-    text = _core.save_manifest(array, os.fsencode(kept), name.endswith(".json"), list(checksums))
+    stamps = _stamps_of(array, root, array._storage_options or storage_options)
+    text = _core.save_manifest(array, os.fsencode(kept), name.endswith(".json") or bool(stamps), list(checksums))
+    if stamps:
+        text = json.dumps({**json.loads(text), _STAMPS: stamps}, indent=1).encode()
     write_named(name, [text], storage_options)
+
+
+def _stamps_of(array: _core.Array, root: str, storage_options: Mapping[str, Any] | None) -> list[str | None]:
+    """What fsspec tells of each file's version, where its store knows of none; nothing of files that others serve."""
+    if "://" not in root or root.startswith(("file:", "zip:")) or _remote.serves(root, storage_options):
+        return []
+    try:
+        fs, folder = importlib.import_module("fsspec.core").url_to_fs(root, **dict(storage_options or {}))
+    except (ImportError, ValueError):
+        return []
+    names = [f"{folder.rstrip('/')}/{os.fsdecode(key)}" for key, *_ in _core.shard_files(array)]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(partial(remote_stamp, fs), names))
+
+
+def _changed_stamps(
+    saved: bytes, array: _core.Array, root: str, storage_options: Mapping[str, Any] | None, may_be_gone: bool
+) -> list[str]:
+    """The files that are others than when the manifest was saved, of those whose reads do not notice it."""
+    stamps = json.loads(saved).get(_STAMPS) if saved.startswith(b"{") and f'"{_STAMPS}"'.encode() in saved else None
+    if not stamps:
+        return []
+    now = _stamps_of(array, root, storage_options)
+    names = [os.fsdecode(key) for key, *_ in _core.shard_files(array)]
+    return [
+        f"'{name}'"
+        for name, was, is_now in zip(names, stamps, now, strict=False)
+        if None not in (was, is_now) and was != is_now and not (may_be_gone and is_now == "gone")
+    ]
 
 
 def open_manifest(
@@ -495,6 +534,9 @@ def open_manifest(
             root = folder if root == "." else f"{folder}{'' if folder.endswith('/') else '/'}{root}"
     context = current_context() if context is None else context
     made = _from_manifest(root, saved, context, storage_options, missing)
+    if changed := _changed_stamps(saved, made, root, storage_options, missing == "fill"):
+        what = f"{len(changed)} files changed since the manifest was saved: save it again"
+        raise _make(ConflictError, complain(what, changed))
     _check_axis(axis, _core.shard_axis(made), len(made.shape), made.uri)
     return made
 
