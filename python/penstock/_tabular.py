@@ -14,6 +14,7 @@ import numpy.typing as npt
 from penstock import _core
 from penstock._adapters import ObjectAdapter
 from penstock._array import Array
+from penstock._arrow_messages import batches_of_stream, rows_of_file
 from penstock._context import Context
 from penstock._errors import CorruptDataError, Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
 from penstock._references import UNPICKLABLE, Described, Object, open_described, pack_table
@@ -98,21 +99,26 @@ class ArrowFileBatches(Batches):
 
         self._source = source
         self._own = threading.local()
-        file = ipc.open_file(source())
+        opened = source()
+        file = ipc.open_file(opened)
         self.schema = file.schema
-        self.rows = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
+        self.rows = rows_of_file(opened)
+        if len(self.rows) != file.num_record_batches:
+            raise _make(CorruptDataError, f"{len(self.rows)} batches in a footer of {file.num_record_batches}")
 
     def read(self, which: int, columns: list[str]) -> Any:
         import pyarrow.ipc as ipc
 
-        file = getattr(self._own, "file", None)
-        if file is None:
-            file = self._own.file = ipc.open_file(self._source())
-        return file.get_batch(which).select(columns)
+        found = getattr(self._own, "file", None)
+        if found is None or found[0] != columns:
+            fields = sorted(self.schema.get_field_index(name) for name in columns)
+            options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
+            found = self._own.file = columns, ipc.open_file(self._source(), options=options)
+        return found[1].get_batch(which).select(columns)
 
 
 class ArrowStreamBatches(Batches):
-    """A stream has no table of contents: it is read once to find where its batches begin."""
+    """A stream has no table of contents: its messages are passed over once to find where its batches begin."""
 
     def __init__(self, source: Any) -> None:
         import pyarrow.ipc as ipc
@@ -121,18 +127,8 @@ class ArrowStreamBatches(Batches):
         stream = source()
         schema = ipc.read_message(stream)
         self.schema = ipc.read_schema(schema)
-        self.rows, self._places = [], []
-        while True:
-            place = stream.tell()
-            try:
-                message = ipc.read_message(stream)
-            except EOFError:
-                break
-            if message.type == "dictionary":
-                raise _make(UnsupportedError, "Arrow streams with dictionaries are not readable, files with them are")
-            if message.type == "record batch":
-                self.rows.append(ipc.read_record_batch(message, self.schema).num_rows)
-                self._places.append(place)
+        found = batches_of_stream(stream)
+        self.rows, self._places = [rows for _, rows in found], [place for place, _ in found]
 
     def read(self, which: int, columns: list[str]) -> Any:
         import pyarrow.ipc as ipc

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from penstock import _tabular
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
@@ -138,6 +139,50 @@ def test_nulls_are_refused_or_filled(tmp_path, form):
     for bad in (1.5, "x", 1 << 40):
         with pytest.raises(ps.InvalidArgumentError, match="nulls="):
             ps.open(path, columns="i", nulls=bad)
+
+
+class Counted(io.BytesIO):
+    """Counts the bytes that are read of it."""
+
+    count = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        found = super().read(size)
+        Counted.count += len(found)
+        return found
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+def test_arrow_files_are_opened_without_their_data_and_read_by_column(tmp_path, compression):
+    rng = np.random.default_rng(0)
+    data = pa.table({name: rng.normal(size=100_000) for name in "abc"})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, data.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as out:
+        out.write_table(data, max_chunksize=30_000)
+    saved = sink.getvalue().to_pybytes()
+    Counted.count = 0
+    batches = _tabular.ArrowFileBatches(lambda: pa.PythonFile(Counted(saved), mode="r"))
+    assert batches.rows == [30_000, 30_000, 30_000, 10_000]
+    assert Counted.count < 20_000
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, data.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as out:
+        out.write_table(data, max_chunksize=30_000)
+    stream = sink.getvalue().to_pybytes()
+    assert _tabular.ArrowStreamBatches(lambda: pa.PythonFile(Counted(stream), mode="r")).rows == batches.rows
+    assert Counted.count < 30_000
+    for end in range(len(stream) - 20, len(stream) - 400_000, -7919):
+        with pytest.raises(ps.CorruptDataError):
+            ps.open(stream[:end], columns="b")[...]
+    found = [batches.read(i, ["b"]).column(0) for i in range(4)]
+    assert np.array_equal(np.concatenate([each.to_numpy() for each in found]), data["b"].to_numpy())
+    assert Counted.count < len(saved) / 2
+    for at in range(len(saved) - 400, len(saved)):  # the footer: refused, or read as it says
+        damaged = bytearray(saved)
+        damaged[at] ^= 0x55
+        try:
+            ps.open(bytes(damaged), columns="b")[...]
+        except ps.Error:
+            continue
 
 
 def test_nulls_of_integers_become_nan(tmp_path):
