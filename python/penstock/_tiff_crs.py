@@ -119,6 +119,18 @@ def crs_of(keys: Mapping[int, Any]) -> Any:
         return made
 
 
+def named(text: str) -> Any:
+    """A `pyproj.CRS` of a code or WKT; the text itself where pyproj is not installed, None where it means nothing."""
+    try:
+        import pyproj
+    except ImportError:
+        return text
+    try:
+        return pyproj.CRS.from_user_input(text)
+    except pyproj.exceptions.CRSError:
+        return None
+
+
 def _horizontal(keys: Mapping[int, Any]) -> Any:
     import pyproj
 

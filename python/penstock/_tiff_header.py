@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from penstock import _tiff_crs
 from penstock._errors import CorruptDataError, ReadOnlyError, _make
+from penstock._tiff_beside import Beside, beside, world_file
 from penstock._tiff_names import COMPRESSIONS, GEO_KEY_NAMES, PHOTOMETRICS, TAG_NAMES
 
 _FORMATS = {
@@ -57,6 +58,8 @@ _RPC_LISTS = ("LINE_NUM_COEFF", "LINE_DEN_COEFF", "SAMP_NUM_COEFF", "SAMP_DEN_CO
 
 class TiffHeader:
     """The tags of an image, and what they mean. Everything was read when the image was opened.
+
+    Beside a local file GDAL's `.aux.xml` and world files are looked for when they are first asked for.
 
     Properties raise `CorruptDataError`, which names the tag, where a tag is of a kind that it cannot be.
     """
@@ -159,6 +162,11 @@ class TiffHeader:
     @property
     def nodata(self) -> int | float | None:
         """What stands for nothing, as the file says it; None where it says nothing."""
+        value = self._beside.nodata.get(0)
+        if value is not None and {str(self._beside.nodata.get(i)) for i in range(self._integer(277, 1))} == {
+            str(value)
+        }:
+            return int(value) if self.dtype.kind in "iu" and value.is_integer() else value
         text = str(self._page_tags.get(42113, "")).strip("\0 ")
         if not text:
             return None
@@ -202,13 +210,15 @@ class TiffHeader:
     @property
     def gdal_metadata(self) -> dict[str, str]:
         """GDAL's metadata of the whole image."""
-        return {name: text for name, band, _, domain, text in self._items if band is None and not domain}
+        own = {name: text for name, band, _, domain, text in self._items if band is None and not domain}
+        return own | self._beside.metadata
 
     @property
     def band_metadata(self) -> tuple[dict[str, str], ...]:
         """GDAL's metadata of each band."""
         return tuple(
             {name: text for name, at, role, domain, text in self._items if at == band and not role and not domain}
+            | self._beside.band_metadata.get(band, {})
             for band in self._bands
         )
 
@@ -230,7 +240,8 @@ class TiffHeader:
         return list(chosen) if chosen else list(range(self.shape[names.index("band")] if "band" in names else 1))
 
     def _roles(self, role: str) -> dict[int, str]:
-        return {band: text for _, band, is_role, _, text in self._items if band is not None and is_role == role}
+        own = {band: text for _, band, is_role, _, text in self._items if band is not None and is_role == role}
+        return own | self._beside.roles.get(role, {})
 
     def _of_bands(self, role: str, absent: float) -> tuple[float, ...]:
         given = self._roles(role)
@@ -273,8 +284,24 @@ class TiffHeader:
     @property
     def area_or_point(self) -> str | None:
         """ "Area" where a pixel stands for its area, "Point" where for its centre; None where the file does not say."""
-        kind = self._geo_keys.get(1025)
-        return {1: "Area", 2: "Point"}.get(kind) if isinstance(kind, int) else None
+        kind = {"1": "Area", "2": "Point"}.get(str(self._geo_keys.get(1025)))
+        said = self._beside.metadata.get("AREA_OR_POINT")
+        return said if said in ("Area", "Point") else kind
+
+    @property
+    def _is_of_points(self) -> bool:
+        """The places in the file's own tags are those of pixels' centres."""
+        return bool(self._geo_keys.get(1025) == 2)
+
+    @cached_property
+    def _beside(self) -> Beside:
+        return beside(self.uri) if self._is_first_page else Beside()
+
+    @property
+    def _is_first_page(self) -> bool:
+        """Which files beside are about."""
+        options = self._options or {}
+        return not options.get("page") and options.get("ifd") is None
 
     @cached_property
     def _geo_keys(self) -> dict[int, Any]:
@@ -289,11 +316,14 @@ class TiffHeader:
     def transform(self) -> tuple[float, float, float, float, float, float] | None:
         """(a, b, c, d, e, f): x = a * column + b * row + c and y = d * column + e * row + f at a pixel's corner.
 
-        As rasterio and affine have it; of the level that is open. None where the file has none, or pixels of no size.
+        As rasterio and affine have it; of the level that is open. None where there is none, or pixels of no size.
         Pixels that are points have been moved by half of one. Rows go down whatever the sign of the scale, as in GDAL.
         """
         matrix, scale, points = self._numbers(34264), self._numbers(33550), self._numbers(33922)
-        if scale is not None and len(scale) >= 2 and scale[0] and scale[1]:  # which GDAL prefers to a matrix
+        is_placed = False
+        if self._beside.transform is not None:
+            a, b, c, d, e, f = self._beside.transform
+        elif scale is not None and len(scale) >= 2 and scale[0] and scale[1]:  # which GDAL prefers to a matrix
             a, b, d, e = scale[0], 0.0, 0.0, -abs(scale[1])
             is_placed = points is not None and len(points) >= 6
             i, j, _, x, y = (points or ())[:5] if is_placed else (0.0,) * 5
@@ -302,8 +332,11 @@ class TiffHeader:
             a, b, c, d, e, f = matrix[0], matrix[1], matrix[3], matrix[4], matrix[5], matrix[7]
             is_placed = True
         else:
-            return None
-        if self.area_or_point == "Point" and is_placed:
+            world = world_file(self.uri) if self._is_first_page else None
+            if world is None:
+                return None
+            a, b, c, d, e, f = world
+        if self._is_of_points and is_placed:
             c, f = c - 0.5 * (a + b), f - 0.5 * (d + e)
         down, across = self._page_pixels
         return (a * across, b * down, c, d * across, e * down, f)
@@ -359,7 +392,7 @@ class TiffHeader:
         points = self._numbers(33922)
         if points is None or self.transform is not None:
             return []
-        shift = 0.5 if self.area_or_point == "Point" else 0.0
+        shift = 0.5 if self._is_of_points else 0.0
         down, across = self._page_pixels
         return [
             ((points[i] + shift) / across, (points[i + 1] + shift) / down, *points[i + 3 : i + 6])
@@ -385,7 +418,11 @@ class TiffHeader:
     @property
     def epsg(self) -> int | None:
         """The code of the coordinate system in EPSG's registry, where the file names one."""
-        return _tiff_crs.epsg_of(self._geo_keys)
+        if self._beside.crs is None:
+            return _tiff_crs.epsg_of(self._geo_keys)
+        named = _tiff_crs.named(self._beside.crs)
+        code: int | None = named.to_epsg(100) if hasattr(named, "to_epsg") else None
+        return code
 
     @cached_property
     def crs(self) -> Any:
@@ -394,6 +431,8 @@ class TiffHeader:
         None where the file has none; also, with a warning, where it has parameters of a kind that is not understood
         here: `geo_keys` has them.
         """
+        if self._beside.crs is not None:
+            return _tiff_crs.named(self._beside.crs)
         found = _tiff_crs.crs_of(self._geo_keys)
         if found is None and _tiff_crs.is_described(self._geo_keys):
             method = self._geo_keys.get(3075)

@@ -89,7 +89,7 @@ NOT_TIFFFILES = {f"{GDAL}/int24.tif", f"{GDAL}/uint33.tif", f"{LIBTIFF}/testfax4
 
 # Where GDAL has something else, and why. `*`: in all fields.
 CMYK = "GDAL makes RGBA of it"
-BESIDE = "of a file beside it"
+BESIDE = "ESRI's polynomial in a file beside it"
 LOCAL = "GDAL makes a system of it that is nowhere"
 COMPOUND = "the code is of the horizontal part"
 DIFFERENT = by_path(
@@ -107,8 +107,7 @@ DIFFERENT = by_path(
             "ModelTiepointTag_z_non_zero_but_ModelPixelScaleTag_z_zero.tif": {"has_crs": LOCAL},
             "WGS_1984_Web_Mercator.tif": {"epsg": "a code of ESRI's"},
             "arcgis_geodataxform_coeffx_coeffy.tif": {"epsg": BESIDE, "has_crs": BESIDE},
-            "byte_inconsistent_georef.tif": {"epsg": BESIDE, "transform": BESIDE, "area_or_point": BESIDE},
-            "byte_nogeoref.tif": {"transform": BESIDE, "has_crs": BESIDE},
+            "byte_inconsistent_georef.tif": {"area_or_point": "GDAL forgets the file's own"},
             "cielab.tif": {"*": CMYK},
             "cint_sar.tif": {"epsg": "of control points"},
             "epsg26711_3855_geotiff1_1.tif": {"epsg": COMPOUND},

@@ -1,0 +1,131 @@
+"""What stands beside a TIFF on the local file system: GDAL's `.aux.xml`, and world files.
+
+Source: GDAL's pages on PAM (https://gdal.org/en/stable/user/pam.html) and on world files.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+
+Transform = tuple[float, float, float, float, float, float]
+
+_MOST_BYTES = 4 << 20  # of a file beside: larger ones are left alone
+_ROLES = {"Description": "description", "UnitType": "unittype", "Scale": "scale", "Offset": "offset"}
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What GDAL takes from `x.tif.aux.xml` instead of what the TIFF itself says; bands are counted from 0."""
+
+    crs: str | None = None
+    transform: Transform | None = None
+    nodata: dict[int, float] = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)
+    band_metadata: dict[int, dict[str, str]] = field(default_factory=dict)
+    roles: dict[str, dict[int, str]] = field(default_factory=dict)
+
+
+def beside(uri: str) -> Beside:
+    """Nothing where there is no such file, or none that can be understood; nor for what is no local file."""
+    path = _path_of(uri)
+    data = None if path is None else _read(f"{path}.aux.xml")
+    if data is None:
+        return Beside()
+    try:
+        text = data.decode("utf-8-sig")
+        if "<!DOCTYPE" in text:  # of entities, which grow
+            return Beside()
+        root = ElementTree.fromstring(text)
+    except (ElementTree.ParseError, ValueError):
+        return Beside()
+    return _parsed(root) if root.tag == "PAMDataset" else Beside()
+
+
+def world_file(uri: str) -> Transform | None:
+    """The transform in `x.tfw`, `x.tifw` or `x.wld`, from the pixels' corners."""
+    path = _path_of(uri)
+    if path is None:
+        return None
+    stem, ending = os.path.splitext(path)
+    names = ["wld"] if len(ending) < 3 else [f"{ending[1]}{ending[-1]}w", f"{ending[1:]}w", "wld"]
+    for name in names:
+        for each in dict.fromkeys((name.lower(), name.upper())):
+            data = _read(f"{stem}.{each}")
+            if data is not None:
+                numbers = _numbers(data.decode("ascii", "replace").replace(",", ".").split()[:6])
+                if numbers is None or len(numbers) < 6:
+                    continue
+                a, d, b, e, x, y = numbers
+                if a * e != b * d:
+                    return (a, b, x - 0.5 * (a + b), d, e, y - 0.5 * (d + e))
+    return None
+
+
+def _path_of(uri: str) -> str | None:
+    return uri.removeprefix("file://") if uri.startswith("file:///") else None
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError:
+        return None
+    return data if len(data) <= _MOST_BYTES else None
+
+
+def _parsed(root: ElementTree.Element) -> Beside:
+    place = _numbers((root.findtext("GeoTransform") or "").split(","))
+    transform = None
+    if place is not None and len(place) == 6:
+        c, a, b, f, d, e = place
+        transform = (a, b, c, d, e, f)
+    roles: dict[str, dict[int, str]] = {role: {} for role in _ROLES.values()}
+    band_metadata: dict[int, dict[str, str]] = {}
+    nodata: dict[int, float] = {}
+    for band in root.findall("PAMRasterBand"):
+        number = band.get("band", "")
+        if not (number.isdecimal() and len(number) < 9):
+            continue
+        at = int(number) - 1
+        band_metadata[at] = _metadata(band)
+        for name, role in _ROLES.items():
+            text = band.findtext(name)
+            if text:
+                roles[role][at] = text
+        element = band.find("NoDataValue")
+        value = None if element is None else _nodata(element)
+        if value is not None:
+            nodata[at] = value
+    crs = (root.findtext("SRS") or "").strip() or None
+    return Beside(crs, transform, nodata, _metadata(root), band_metadata, roles)
+
+
+def _metadata(element: ElementTree.Element) -> dict[str, str]:
+    """Of the domain without a name."""
+    return {
+        item.get("key", ""): item.text or ""
+        for metadata in element.findall("Metadata")
+        if not metadata.get("domain")
+        for item in metadata.findall("MDI")
+    }
+
+
+def _nodata(element: ElementTree.Element) -> float | None:
+    try:
+        return float(struct.unpack("<d", bytes.fromhex(element.get("le_hex_equiv", "")))[0])
+    except (ValueError, struct.error):
+        numbers = _numbers([element.text or ""], finite=False)
+        return numbers[0] if numbers else None
+
+
+def _numbers(texts: list[str], finite: bool = True) -> list[float] | None:
+    try:
+        numbers = [float(text) for text in texts]
+    except ValueError:
+        return None
+    return numbers if not finite or all(map(math.isfinite, numbers)) else None

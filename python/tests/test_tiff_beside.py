@@ -1,0 +1,140 @@
+"""Files beside a TIFF, `.aux.xml` and world files, against what GDAL makes of them."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from tiff_bytes import image, tag, tiff_of
+
+rasterio = pytest.importorskip("rasterio")
+pyproj = pytest.importorskip("pyproj")
+pytestmark = pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+
+ITEMS = {"K": "own", "L": "own", "B": "own"}
+METADATA = """<GDALMetadata><Item name="K">own</Item><Item name="L">own</Item><Item name="B" sample="0">own</Item>
+<Item name="D" sample="0" role="description">own</Item><Item name="S" sample="0" role="scale">2</Item>
+<Item name="O" sample="0" role="offset">3</Item><Item name="U" sample="0" role="unittype">own</Item></GDALMetadata>"""
+NOTHING = image(2, 2, 2)
+OWN = NOTHING | {33550: tag(12, 10, 10, 0), 33922: tag(12, 0, 0, 0, 100, 200, 0), 42112: tag(2, METADATA)}
+OWN |= {34735: tag(3, 1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, 32633), 42113: tag(2, "1")}
+POINTS = NOTHING | {33922: tag(12, 0, 0, 0, 10, 20, 0, 1, 1, 0, 11, 19, 0)}
+CENTRES = NOTHING | {34735: tag(3, 1, 1, 0, 2, 1025, 0, 1, 2, 3072, 0, 1, 32633)}
+
+SYSTEM = '<SRS dataAxisToSRSAxisMapping="1,2">EPSG:32631</SRS>'
+PLACE = "<GeoTransform> 1.0, 2.0, 0.0, 3.0, 0.0, -4.0</GeoTransform>"
+OF_BANDS = """
+<Metadata><MDI key="K">beside</MDI><MDI key="P">beside</MDI><MDI key="AREA_OR_POINT">Point</MDI></Metadata>
+<Metadata domain="D"><MDI key="Q">beside</MDI></Metadata>
+<PAMRasterBand band="1"><Description>beside</Description><NoDataValue>9</NoDataValue><UnitType>beside</UnitType>
+<Offset>5</Offset><Scale>6</Scale><Metadata><MDI key="STATISTICS_MEAN">2.5</MDI><MDI key="B">beside</MDI></Metadata>
+</PAMRasterBand><PAMRasterBand band="2"><Description>other</Description><NoDataValue>9</NoDataValue></PAMRasterBand>"""
+HEX = "".join(
+    f'<PAMRasterBand band="{i}"><NoDataValue le_hex_equiv="0000000000001C40">2</NoDataValue></PAMRasterBand>'
+    for i in (1, 2)
+)
+WORLD = "2\n0\n0\n-3\n10\n20\n"
+
+CASES: dict[str, tuple[dict[int, Any], dict[str, str]]] = {
+    "all": (OWN, {".tif.aux.xml": SYSTEM + PLACE + OF_BANDS}),
+    "all of nothing": (NOTHING, {".tif.aux.xml": SYSTEM + PLACE + OF_BANDS}),
+    "system": (NOTHING, {".tif.aux.xml": SYSTEM}),
+    "place": (OWN, {".tif.aux.xml": PLACE}),
+    "place of points": (CENTRES, {".tif.aux.xml": PLACE}),
+    "exact nodata": (NOTHING, {".tif.aux.xml": HEX}),
+    "broken": (OWN, {".tif.aux.xml": "<SRS"}),
+    "tfw": (NOTHING, {".tfw": WORLD}),
+    "tifw": (NOTHING, {".tifw": WORLD}),
+    "wld": (NOTHING, {".wld": WORLD}),
+    "TFW": (NOTHING, {".TFW": WORLD}),
+    "another's": (NOTHING, {".jgw": WORLD}),
+    "commas": (NOTHING, {".tfw": WORLD.replace("2", "2,5", 1)}),
+    "rotated": (NOTHING, {".tfw": "2\n1\n1\n-3\n10\n20\n"}),
+    "short": (NOTHING, {".tfw": "2\n1\n"}),
+    "world of points": (CENTRES, {".tfw": WORLD}),
+    "world for control points": (POINTS, {".tfw": WORLD}),
+    "world of what has a place": (OWN, {".tfw": WORLD}),
+    "both": (NOTHING, {".tfw": WORLD, ".tif.aux.xml": PLACE}),
+}
+
+
+def written(folder: Path, tags: dict[int, Any], beside: dict[str, str], name: str = "a b%20") -> Path:
+    path = folder / f"{name}.tif"
+    path.write_bytes(tiff_of(tags, bytes(range(8))))
+    for ending, text in beside.items():
+        xml = ending.endswith("xml")
+        (folder / f"{name}{ending}").write_text(f"<PAMDataset>{text}</PAMDataset>" if xml else text)
+    return path
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_files_beside_say_what_they_say_to_gdal(tmp_path, case):
+    path = written(tmp_path, *CASES[case])
+    for array in (ps.open(path), pickle.loads(pickle.dumps(ps.open(path)))):
+        with rasterio.open(path) as file:
+            assert (array.transform or (1, 0, 0, 0, 1, 0)) == tuple(file.transform)[:6]
+            assert array.nodata == file.nodata
+            assert array.descriptions == file.descriptions
+            assert array.units == file.units
+            assert (array.scales, array.offsets) == (file.scales, file.offsets)
+            assert array.band_metadata == (file.tags(1), file.tags(2))
+            assert dict(array.attrs) == file.tags()
+            assert len(array.gcps) == len(file.gcps[0])
+            assert array.epsg == (file.crs.to_epsg() if file.crs else None)
+            if array.epsg:
+                assert array.crs == pyproj.CRS.from_user_input(file.crs)
+
+
+def test_levels_and_chosen_bands_have_them_too(tmp_path):
+    path = tmp_path / "x.tif"
+    ps.save(path, np.zeros((2, 64, 64), "u1"), tiles=32)
+    (tmp_path / "x.tif.aux.xml").write_text(f"<PAMDataset>{SYSTEM}{PLACE}{OF_BANDS}</PAMDataset>")
+    level = ps.open(path, level=1, bands=[1, 0])
+    assert level.transform == (4.0, 0.0, 1.0, 0.0, -8.0, 3.0)
+    assert level.descriptions == ("other", "beside")
+    assert level.scales == (1.0, 6.0)
+    assert ps.open(path, unpack=True).transform == (2.0, 0.0, 1.0, 0.0, -4.0, 3.0)
+
+
+def test_nodata_of_some_bands_are_not_those_of_all(tmp_path):
+    one = '<PAMRasterBand band="1"><NoDataValue>9</NoDataValue></PAMRasterBand>'
+    assert ps.open(written(tmp_path, NOTHING, {".tif.aux.xml": one})).nodata is None
+    assert ps.open(written(tmp_path, OWN, {".tif.aux.xml": one})).nodata == 1
+
+
+def test_other_places_and_pages_have_no_files_beside(tmp_path):
+    path = written(tmp_path, NOTHING, {".tfw": WORLD, ".tif.aux.xml": SYSTEM})
+    for array in (ps.open(path.read_bytes()), ps.open(path, ifd=0)):
+        assert (array.transform, array.crs) == (None, None)
+
+
+ENTITIES = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10 if i else "x"}">' for i in range(9))
+HOSTILE = {
+    "entities": f"<!DOCTYPE PAMDataset [{ENTITIES}]><PAMDataset><SRS>&e8;</SRS></PAMDataset>",
+    "large": f"<PAMDataset>{SYSTEM}{' ' * (5 << 20)}</PAMDataset>",
+    "another document": f"<Other>{SYSTEM}</Other>",
+    "deep": "<PAMDataset>" + "<a>" * 100_000,
+    "numbers": "<PAMDataset><GeoTransform>nan,1,2,3,4,5</GeoTransform><PAMRasterBand band='99999999999'/>"
+    "<PAMRasterBand band='1'><NoDataValue>none</NoDataValue></PAMRasterBand></PAMDataset>",
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_files_beside_are_left_alone(tmp_path, case):
+    path = written(tmp_path, OWN, {})
+    Path(f"{path}.aux.xml").write_text(HOSTILE[case])
+    array = ps.open(path)
+    assert (array.epsg, array.nodata, array.transform) == (32633, 1, (10, 0, 100, 0, -10, 200))
+
+
+def test_xarray_shows_what_rioxarray_shows(tmp_path):
+    xr = pytest.importorskip("xarray")
+    pytest.importorskip("rioxarray")
+    path = written(tmp_path, OWN, {".tif.aux.xml": SYSTEM + PLACE + OF_BANDS})
+    ours, theirs = (xr.open_dataset(path, engine=engine) for engine in ("penstock", "rasterio"))
+    xr.testing.assert_identical(ours.drop_vars("spatial_ref"), theirs.drop_vars("spatial_ref"))
+    assert ours.spatial_ref.attrs == theirs.spatial_ref.attrs
