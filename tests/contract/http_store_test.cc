@@ -380,6 +380,34 @@ TEST_F(HttpStore, RedirectsAreFollowedAndSecretsStayHome) {
   EXPECT_FALSE(read().ok());
 }
 
+TEST_F(HttpStore, ReadsOfAKnownVersionBeginWhereTheRedirectLed) {
+  http_server other;
+  other.set("/there", kText);
+  options_.token = "secret";
+  int status = 302;
+  server_.on_request([&](const request&, reply& out) {
+    out.status = status;
+    if (status == 302) out.set("Location", other.url() + "/there");
+  });
+  const auto from = make();
+  const auto first = read_now(*from, "k", {4, 4, false});
+  ASSERT_TRUE(first.ok()) << first.error().to_string();
+  ASSERT_TRUE(first->seen.known());
+  EXPECT_EQ(read_now(*from, "k", {0, 4, false}, &first->seen)->text, "0123");
+  EXPECT_EQ(server_.log().size(), 1u);
+  ASSERT_EQ(other.log().size(), 2u);
+  EXPECT_EQ(other.log()[1].field("authorization"), "");
+  EXPECT_EQ(read_now(*from, "k", {0, 4, false})->text, "0123");
+  EXPECT_EQ(server_.log().size(), 2u) << "any version will do: the redirect may lead elsewhere by now";
+
+  other.on_request([](const request&, reply& out) { out.status = 403; });
+  status = 404;
+  EXPECT_EQ(code_of(read_now(*from, "k", {0, 4, false}, &first->seen)), errc::not_found);
+  EXPECT_EQ(server_.log().size(), 3u) << "the URL itself says what is so";
+  EXPECT_EQ(code_of(read_now(*from, "k", {0, 4, false}, &first->seen)), errc::not_found);
+  EXPECT_EQ(other.log().size(), 4u) << "and what is no longer right is forgotten";
+}
+
 TEST_F(HttpStore, NamesAndPasswordsOfTheUrlAreSentAndNotShown) {
   const std::string url = "http://me:pa%3Ass@" + server_.url().substr(7) + "/base?sig=abc";
   const http_store from(*http_transport::make(1), *http_url::parse(url), options_);
