@@ -48,6 +48,26 @@ def union_s(events: Iterable[dict[str, Any]], kinds: tuple[str, ...]) -> float:
     return total / 1e9
 
 
+def rate_while(events: Iterable[dict[str, Any]], kind: str, other: tuple[str, ...]) -> float | None:
+    """Bytes per second of events of `kind` while ones of `other` go on: from where both have begun to where one of them
+    has ended for good, gaps and stalls counted. An event's bytes are spread evenly over its time."""
+    chosen = [e for e in events if e["what"] == kind]
+    beside = [e for e in events if e["what"] in other]
+    if not chosen or not beside:
+        return None
+    begin = max(min(e["begin_ns"] for e in chosen), min(e["begin_ns"] for e in beside))
+    end = min(max(e["end_ns"] for e in chosen), max(e["end_ns"] for e in beside))
+    if end <= begin:
+        return None
+    moved = 0.0
+    for each in chosen:
+        taken = each["end_ns"] - each["begin_ns"]
+        inside = min(end, each["end_ns"]) - max(begin, each["begin_ns"])
+        if inside > 0:
+            moved += each["bytes_out"] * inside / taken
+    return moved / (end - begin) * 1e9
+
+
 def stages(report: dict[str, Any]) -> dict[str, Any]:
     """What a profile says about a read to a device: seconds of each stage, overlaps counted once, and its bytes."""
     sums = {each["what"]: each for each in report["stages"]}
@@ -72,6 +92,7 @@ def stages(report: dict[str, Any]) -> dict[str, Any]:
             "bytes_out": moved.get("bytes_out", 0),
             "bytes_out_per_s": moved.get("bytes_out", 0) / seconds if seconds else None,
         }
+    out["transfer"]["bytes_per_s_while_decoding"] = rate_while(report["events"], "transfer", ("decode", "scatter"))
     return out
 
 

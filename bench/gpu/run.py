@@ -17,6 +17,7 @@ import datetime
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,7 @@ sys.path.insert(0, str(BENCH))
 
 STEPS = ("parity", "sanitizer", "ceilings", "arrays", "implementations", "decoders", "latency")
 TOOLS = ("memcheck", "racecheck")
+SANITIZER_SECONDS = 240.0
 GB = 1e9
 
 
@@ -91,12 +93,12 @@ class Run:
         self.found["sanitizer"] = {}
         for kind in TOOLS:
             command = [tool, "--tool", kind, "--error-exitcode", "9", sys.executable, "-m", "bench.gpu.parity"]
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-            summary = [line for line in done.stdout.splitlines() if "SUMMARY" in line]
-            self.found["sanitizer"][kind] = {"status": done.returncode, "summary": summary}
-            say(f"  {kind}: status {done.returncode} {' '.join(summary)}")
-            if done.returncode:
-                self.failed[f"sanitizer {kind}"] = (done.stdout + done.stderr)[-2000:]
+            status, output = run_within(command, SANITIZER_SECONDS)
+            summary = [line for line in output.splitlines() if "SUMMARY" in line]
+            self.found["sanitizer"][kind] = {"status": status, "summary": summary}
+            say(f"  {kind}: status {status} {' '.join(summary)}")
+            if status:
+                self.failed[f"sanitizer {kind}"] = output[-2000:]
 
     def ceilings(self) -> None:
         from bench.gpu import arrays, measure
@@ -141,7 +143,7 @@ class Run:
                 say("    " + "\n    ".join(row["table"]))
                 self.draw(profile, spec.title)
                 self.bar("storage to decoded device memory", row["warm_bytes_per_s"] / GB, 100, "GB/s")
-                copies = row["stages"]["transfer"]["bytes_out_per_s"]
+                copies = row["stages"]["transfer"]["bytes_per_s_while_decoding"]
                 limit = self.found.get("ceilings", {}).get("to_device")
                 self.bar("copies of the PCIe rate", copies / limit if copies and limit else None, 0.9, "x")
         if "benchmark" in self.found["arrays"] and "benchmark_raw" in self.found["arrays"]:
@@ -332,6 +334,20 @@ def check(array: Any, spec: Any) -> None:
         got = array.read(np.s_[spec.shard(number)], device="cuda").numpy()
         if not np.array_equal(got, spec.expected(number)):
             raise AssertionError(f"{spec.title}: shard {number} has other values on the device")
+
+
+def run_within(command: list[str], seconds: float) -> tuple[int, str]:
+    """A program's status and what it said. One that takes longer is ended with all that it has started: status 124."""
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    try:
+        output, _ = process.communicate(timeout=seconds)
+        return process.returncode, output
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        return 124, f"{output}\nnot done after {seconds:g} s"
 
 
 def without_parity(error: Exception) -> str:

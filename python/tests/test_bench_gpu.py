@@ -59,7 +59,7 @@ def test_every_step_leaves_its_numbers(small: tuple[str, dict[str, Any], Path]) 
     _, document, folder = small
     found = document["found"]
     assert document["failed"] == {}
-    assert found["parity"]["reads_compared"] == 160
+    assert found["parity"]["reads_compared"] == 281
     assert set(found["ceilings"]) == {"to_device", "to_host", "device_memory", "pread"}
     assert len(found["arrays"]) == 8
     for row in found["arrays"].values():
@@ -85,6 +85,42 @@ def test_every_step_leaves_its_numbers(small: tuple[str, dict[str, Any], Path]) 
     (page,) = folder.glob("*-timeline.html")
     assert "stream 0" in page.read_text()
     assert len(list(folder.glob("*-timeline.png"))) + any("PNG" in line for line in document["missing"]) == 1
+
+
+def in_bench(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+
+
+def test_copies_are_measured_with_their_gaps_while_decoding_goes_on() -> None:
+    done = in_bench(
+        """
+from bench.gpu.measure import rate_while
+def event(what, begin, end, count=0): return {"what": what, "begin_ns": begin, "end_ns": end, "bytes_out": count}
+copies = [event("transfer", 0, 100, 1000), event("transfer", 300, 400, 1000), event("transfer", 400, 500, 1000)]
+assert rate_while(copies, "transfer", ("decode",)) is None
+# From 50, where decoding begins, to 500: half of the first copy, a gap, and two more.
+assert abs(rate_while(copies + [event("decode", 50, 900)], "transfer", ("decode",)) - 2500 / 450 * 1e9) < 1
+assert abs(rate_while(copies + [event("decode", 50, 450)], "transfer", ("decode",)) - 2000 / 400 * 1e9) < 1
+assert rate_while(copies + [event("decode", 600, 700)], "transfer", ("decode",)) is None
+"""
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_sanitizer_that_hangs_is_ended_with_what_it_started() -> None:
+    done = in_bench(
+        """
+import sys, time
+from bench.gpu.run import run_within
+assert run_within([sys.executable, "-c", "print('SUMMARY: 0'); raise SystemExit(9)"], 60) == (9, "SUMMARY: 0\\n")
+begin = time.monotonic()
+child = "import subprocess, sys; print('begun', flush=True); subprocess.run(['sleep', '100'])"
+status, output = run_within([sys.executable, "-c", child], 2)
+assert status == 124 and output.startswith("begun") and "not done after 2 s" in output, output
+assert time.monotonic() - begin < 60
+"""
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_without_a_driver_nothing_is_measured() -> None:
@@ -115,7 +151,7 @@ NO_CODE = "unsupported: this build of Penstock has no device code: it was made w
             "the device could not be compared with the host (MemoryError): nothing is measured",
         ),
         (
-            "import numpy as np\nparity.CODECS = [['zstd']]\nread = ps.Array.read\n"
+            "import numpy as np\nparity.PARTS = [parity.chains]\nparity.CODECS = [['zstd']]\nread = ps.Array.read\n"
             "ps.Array.read = lambda self, *a, device=None, **k: ps.Tensor(read(self, *a) + 1)",
             "the device gives other bytes (['zstd'] ramp Ellipsis): nothing is measured",
         ),
