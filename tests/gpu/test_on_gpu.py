@@ -6,6 +6,7 @@ Skipped, and says so, where the driver finds no device. `make test-gpu` runs it.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ import numpy as np
 import penstock as ps
 import pytest
 from penstock import _core
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from bench.gpu import parity
 
 
 def blosc(cname: str, shuffle: str) -> dict[str, Any]:
@@ -70,6 +74,11 @@ def test_the_device_gives_the_hosts_bytes(tmp_path: Path, kind: str, codecs: Any
         for selection in (np.s_[...], np.s_[::3, 5:900:7], np.s_[::-1, 1023], np.s_[990:, :]):
             device = array.read(selection, device="cuda", check=True).numpy()
             assert device.tobytes() == np.ascontiguousarray(array[selection]).tobytes()
+
+
+@pytest.mark.parametrize("part", parity.PARTS, ids=lambda part: part.__name__)
+def test_every_kernel_that_a_read_can_launch(tmp_path: Path, part: Any) -> None:
+    assert part(tmp_path, None) > 0 or part is parity.library
 
 
 def test_damaged_chunks_are_errors_and_the_device_lives_on(tmp_path: Path) -> None:
