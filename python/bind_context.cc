@@ -144,6 +144,7 @@ void bind_context(nb::module_& m) {
              self.context->clear_caches();
              drop_left_references();
            })
+      .def("synchronize", [](const context_handle& self) { call_engine([&] { return self.context->synchronize(); }); })
       .def(
           "_start_profile",
           [](const context_handle& self, std::uint64_t max_events) { unwrap(self.context->start_profile(max_events)); },

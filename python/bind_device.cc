@@ -92,6 +92,11 @@ class device_handle {
     wait_for(-1);
     finish([&] { return tensor_->synchronize(); });
   }
+  void claim_outcome() { tensor_->claim_outcome(); }
+  void outcome() {
+    wait_for(-1);
+    finish([&] { return tensor_->outcome(); });
+  }
   void copy_to_host(std::uintptr_t to) {
     wait_for(-1);
     finish([&] { return tensor_->copy_to_host(reinterpret_cast<std::byte*>(to)); });
@@ -261,6 +266,8 @@ void bind_device(nb::module_& m) {
       .def("wait", &device_handle::wait)
       .def("order", &device_handle::order, nb::arg("stream"))
       .def("synchronize", &device_handle::synchronize)
+      .def("outcome", &device_handle::outcome, "As `synchronize`, and of no other read.")
+      .def("claim_outcome", &device_handle::claim_outcome, "`outcome` will be asked for: no other read raises it.")
       .def("copy_to_host", &device_handle::copy_to_host, nb::arg("address"))
       .def("copy", &device_handle::copy, nb::arg("stream").none(),
            "A copy made on a stream; None: on one of ours, and there on return.")

@@ -73,6 +73,10 @@ class PENSTOCK_API context {
   /// Forgets cached indexes and chunks, and idle memory.
   void clear_caches();
 
+  /// Waits for reads into device memory whose values were handed on and at whose outcome nobody has looked.
+  /// \error corrupt_data  Chunks that failed there, one of them by name; told once.
+  result<> synchronize();
+
   /// Begins to record. One recording at a time.
   /// \error conflict  A recording is under way.
   result<> start_profile(std::uint64_t max_events = 1 << 20);

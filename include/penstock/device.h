@@ -38,9 +38,10 @@ struct device_read_options {
 /// The read returns before storage has been asked. `wait` waits until all is queued on the device (storage and host
 /// work), `order` then makes a stream wait for the rest, and only `synchronize` waits for the device. Errors are late:
 /// what fails on the host comes out of `wait` and all that waits; a chunk that fails on the device has all bits set in
-/// its part of the result, and its error comes out of `synchronize`. Destroying it cancels what has not started, waits
-/// for the host's part, and gives the memory back to the context's pool together with the wait for whoever still reads
-/// it. Move-only; thread-safe but for that.
+/// its part of the result, and its error comes out of `synchronize`, or, where the values were handed on and nobody
+/// asked, of the next read into that device's memory. Destroying it cancels what has not started, waits for the host's
+/// part, and gives the memory back to the context's pool together with the wait for whoever still reads it. Move-only;
+/// thread-safe but for that.
 class PENSTOCK_API device_tensor {
  public:
   explicit device_tensor(std::shared_ptr<device_tensor_state> state) noexcept;
@@ -67,6 +68,11 @@ class PENSTOCK_API device_tensor {
   /// \error invalid_argument  Stream 0. \error unsupported  As `penstock::to_dlpack`. What failed on the host.
   result<DLManagedTensorVersioned*> to_dlpack(stream_handle stream);
   /// Waits for the device. \error corrupt_data  Chunks that failed there, one of them by name.
+  result<> outcome();
+  /// The caller will ask for the outcome: nobody else is told of it while this tensor is there. Before `order`.
+  void claim_outcome() noexcept;
+  /// As `outcome`. \error  Where this read is well: what is known to have failed in an earlier one, whose values were
+  /// handed on and at whose outcome nobody had looked.
   result<> synchronize();
   /// Waits, and copies into host memory of the same shape and dtype, C order.
   result<> copy_to_host(std::byte* to);

@@ -112,8 +112,9 @@ class PENSTOCK_API object_assembler {
                             assembled_object& out) const = 0;
 };
 
-/// A format adapter: says where each cell's bytes are. Immutable, pure, thread-safe; performs no I/O.
-class PENSTOCK_API chunk_layout {
+/// A format adapter: says where each cell's bytes are. Immutable, pure, thread-safe; performs no I/O. Owned by shared
+/// pointers: an error that comes late names its cell.
+class PENSTOCK_API chunk_layout : public std::enable_shared_from_this<chunk_layout> {
  public:
   virtual ~chunk_layout() = default;
 

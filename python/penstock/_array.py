@@ -236,7 +236,8 @@ class Array(Reads, Writes, _core.Array):
         """Read the whole array and hand it on: `torch.from_dlpack(a)`. See `penstock.Tensor.__dlpack__`.
 
         The consumer owns what was read. `copy=False` is refused: reading always makes a copy. An array that was opened
-        for a device is read into that device's memory, ordered on the consumer's `stream`.
+        for a device is read into that device's memory, ordered on the consumer's `stream`; a chunk that fails there is
+        raised by the next read into that device's memory, or by `Context.synchronize`.
         """
         if copy is False:
             raise _make(ExportError, "reading an array from storage always makes a copy", f"array '{self.uri}'")

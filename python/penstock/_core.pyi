@@ -160,6 +160,9 @@ class Context:
     def clear(self) -> None:
         """Forget cached indexes and chunks, and give idle memory back."""
 
+    def synchronize(self) -> None:
+        """Wait for reads into device memory that were handed on, and raise what nobody has looked at yet."""
+
     def _start_profile(self, max_events: int) -> None: ...
     def _stop_profile(self) -> dict[str, Any]: ...
 
@@ -342,6 +345,12 @@ class _DeviceRead:
     def wait(self) -> None: ...
     def order(self, stream: int) -> None: ...
     def synchronize(self) -> None: ...
+    def outcome(self) -> None:
+        """As `synchronize`, and of no other read."""
+
+    def claim_outcome(self) -> None:
+        """`outcome` will be asked for: no other read raises it."""
+
     def copy_to_host(self, address: int) -> None: ...
     def copy(self, stream: int | None) -> _DeviceRead:
         """A copy made on a stream; None: on one of ours, and there on return."""

@@ -119,6 +119,7 @@ class DeviceStream(Stream):
             buffer.read = _core._read_to_device(
                 self.array, (*buffer.box, ...), self._device, handle, *where, threads=0, check=False
             )
+            buffer.read.claim_outcome()
             self._begun.append(buffer)
 
     def _check(self, wait: bool) -> None:
@@ -129,7 +130,7 @@ class DeviceStream(Stream):
                 left.append((index, read))
                 continue
             try:
-                read.synchronize()
+                read.outcome()
             except Error as error:
                 raise _make(type(error), error.message, *error.notes, f"tile {index} of the stream") from error
         self._unproven = left

@@ -258,7 +258,7 @@ def load(source: Any, mesh: Any, placements: Sequence[Any], *, threads: int | No
         raise _make(InvalidArgumentError, "this rank is not of the mesh")
     part = local_part(array.shape, tuple(mesh.shape), coordinates, dims)
     device = f"cuda:{torch.cuda.current_device()}" if mesh.device_type == "cuda" else "cpu"
-    local = as_tensor(array.read(part, device=device, threads=threads))
+    local = as_tensor(array.read(part, device=device, threads=threads, check=device != "cpu"))
     strides = [1] * array.ndim
     for d in range(array.ndim - 2, -1, -1):
         strides[d] = strides[d + 1] * max(1, array.shape[d + 1])

@@ -5,6 +5,7 @@ A process of its own runs these: which driver there is, is found out once in eac
 
 from __future__ import annotations
 
+import itertools
 import threading
 from pathlib import Path
 from typing import Any
@@ -207,10 +208,14 @@ def test_what_fails_on_the_host_comes_out_of_the_tensor(cuda: FakeCuda, array: p
         array.read(device="cuda", check=True)
 
 
-def test_what_fails_on_the_device_is_named_by_the_next_host_synchronisation(cuda: FakeCuda, tmp_path: Path) -> None:
-    values = np.random.default_rng(1).integers(0, 8, (4, 4096)).astype("f4")
-    made = ps.create_array(str(tmp_path / "y.zarr"), shape=values.shape, dtype="f4", chunks=(1, 4096), codecs=["zstd"])
-    made[...] = values
+DAMAGED = np.random.default_rng(1).integers(0, 8, (4, 4096)).astype("f4")
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> ps.Array:
+    """An array of which the device finds out that chunk (2, 0) cannot be decoded."""
+    made = ps.create_array(str(tmp_path / "y.zarr"), shape=(4, 4096), dtype="f4", chunks=(1, 4096), codecs=["zstd"])
+    made[...] = DAMAGED
     file = tmp_path / "y.zarr" / "c" / "2" / "0"
     content = bytearray(file.read_bytes())
     middle = len(content) // 2
@@ -218,6 +223,11 @@ def test_what_fails_on_the_device_is_named_by_the_next_host_synchronisation(cuda
     file.write_bytes(content)
     with pytest.raises(ps.CorruptDataError):
         made[2]
+    return made
+
+
+def test_what_fails_on_the_device_is_named_by_the_next_host_synchronisation(cuda: FakeCuda, damaged: ps.Array) -> None:
+    made, values = damaged, DAMAGED
     tensor = made.read(device="cuda")
     stream = cuda.stream()
     tensor.order(stream)  # errors are late: handing on does not wait
@@ -230,6 +240,76 @@ def test_what_fails_on_the_device_is_named_by_the_next_host_synchronisation(cuda
     assert np.isnan(seen[2]).all()
     with pytest.raises(ps.CorruptDataError):
         made.read(device="cuda", check=True)
+
+
+def handed(cuda: FakeCuda, producer: Any) -> Any:
+    """What a consumer has of a tensor or an array: its values are there."""
+    stream = cuda.stream()
+    capsule = producer.__dlpack__(stream=stream, max_version=(1, 0))
+    cuda.synchronize(stream)
+    return capsule
+
+
+def test_what_nobody_asked_for_is_raised_once_by_what_comes_next(
+    cuda: FakeCuda, array: ps.Array, damaged: ps.Array
+) -> None:
+    with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
+        good = ps.open(array.uri, context=context)
+        other = good.read(device="cuda")
+        ask = {"read": lambda: good.read(device="cuda"), "tensor": other.synchronize, "context": context.synchronize}
+        for asked, deferred, kept in itertools.product(ask, (True, False), (True, False)):
+            if deferred:
+                held = handed(cuda, ps.open(damaged.uri, context=context, device="cuda"))
+            else:
+                held = handed(cuda, ps.open(damaged.uri, context=context).read(device="cuda"))
+            if not kept:
+                del held
+            with pytest.raises(ps.CorruptDataError, match="of an earlier read") as caught:
+                ask[asked]()
+            for name in ("c/2/0", "chunk (2, 0)", f"array '{damaged.uri}'"):
+                assert name in str(caught.value)
+            for each in ask.values():
+                each()
+        np.testing.assert_array_equal(good.read(device="cuda").numpy(), VALUES)
+
+
+def test_the_context_waits_for_what_was_handed_on(cuda: FakeCuda, damaged: ps.Array) -> None:
+    with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
+        cuda.configure(3, lazy=True)
+        capsule = ps.open(damaged.uri, context=context).read(device="cuda").__dlpack__(stream=cuda.stream())
+        with pytest.raises(ps.CorruptDataError, match="c/2/0"):
+            context.synchronize()
+        context.synchronize()
+        del capsule
+
+
+def test_what_somebody_asked_for_is_raised_by_nothing_else(cuda: FakeCuda, array: ps.Array, damaged: ps.Array) -> None:
+    with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
+        bad, good = (ps.open(each.uri, context=context) for each in (damaged, array))
+        with pytest.raises(ps.CorruptDataError):
+            bad.read(device="cuda", check=True)
+        tensor = bad.read(device="cuda")
+        handed(cuda, tensor)
+        for _ in range(2):
+            with pytest.raises(ps.CorruptDataError) as caught:
+                tensor.synchronize()
+            assert "earlier" not in str(caught.value)
+        bad.read(device="cuda")  # dropped: nobody has its values
+        stopped = bad.read(device="cuda")
+        handed(cuda, stopped)
+        stopped._read.cancel()
+        context.synchronize()
+        good.read(device="cuda", check=True)
+
+
+def test_a_loop_over_damaged_reads_names_the_first_and_counts_them(cuda: FakeCuda, damaged: ps.Array) -> None:
+    with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
+        bad = ps.open(damaged.uri, context=context)
+        cuda.configure(3, lazy=True)
+        held = [bad.read(device="cuda").__dlpack__(stream=cuda.stream()) for _ in range(2)]
+        with pytest.raises(ps.CorruptDataError, match="2 reads failed like this"):
+            context.synchronize()
+        del held
 
 
 def test_no_device_memory_is_one_error_and_no_end(cuda: FakeCuda, array: ps.Array) -> None:

@@ -107,3 +107,25 @@ def test_trees_are_read_to_a_device(tmp_path: Path) -> None:
     tree = xr.open_datatree(tmp_path / "t.zarr", engine="penstock", device="cuda")
     for node, name in ((tree, "a"), (tree["b"], "c")):
         assert type(node[name].variable._data.get_duck_array()) is fake_cupy.ndarray
+
+
+def test_a_chunk_that_fails_on_the_device_is_an_exception(tmp_path: Path) -> None:
+    values = np.random.default_rng(1).integers(0, 8, (4, 4096)).astype("f4")
+    made = ps.create_array(
+        str(tmp_path / "x.zarr" / "v"), shape=values.shape, dtype="f4", chunks=(1, 4096), codecs=["zstd"]
+    )
+    made[...] = values
+    file = tmp_path / "x.zarr" / "v" / "c" / "2" / "0"
+    content = bytearray(file.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 40] = bytes(b ^ 0x5A for b in content[middle : middle + 40])
+    file.write_bytes(content)
+    from penstock.xarray._lazy import LazyArray, Place
+    from xarray.core import indexing
+
+    lazy = LazyArray(Place(made.uri, ""), ps.open(made.uri), device="cuda")
+    key = indexing.BasicIndexer((slice(None), slice(None)))
+    with pytest.raises(ps.CorruptDataError, match="c/2/0"):
+        lazy[key]
+    with pytest.raises(ps.CorruptDataError, match="c/2/0"):
+        asyncio.run(lazy.async_getitem(key))

@@ -53,6 +53,8 @@ context_usage context::usage() const {
   return out;
 }
 
+result<> context::synchronize() { return state_->device_outcome(); }
+
 void context::clear_caches() { state_->clear_caches(); }
 
 result<> context::start_profile(std::uint64_t max_events) {

@@ -79,7 +79,7 @@ result<device_tensor> read_crops_to_device(std::span<const array_crop> crops, co
     PENSTOCK_TRY(state->begin(made.sources, std::move(made.keep_alive), std::move(made.note), options));
   }
   device_tensor tensor(std::move(state));
-  if (options.check) PENSTOCK_TRY(tensor.synchronize());
+  if (options.check) PENSTOCK_TRY(tensor.outcome());
   return tensor;
 }
 

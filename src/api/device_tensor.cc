@@ -129,6 +129,7 @@ result<> device_tensor_state::order(stream_handle stream) {
   PENSTOCK_ASSIGN(const cuda::stream_ref on, stream_of(stream));
   if (read_) {
     PENSTOCK_TRY(read_->order(on));
+    read_->hand_on();
   } else if (block_.ready != nullptr) {
     const cuda::current_context current(engine_->api(), engine_->context());
     PENSTOCK_TRY(engine_->api().check(engine_->api().stream_wait_event(on, block_.ready, 0), "cuStreamWaitEvent"));
@@ -166,7 +167,12 @@ const tensor_view& device_tensor::view() const noexcept { return state_->view_; 
 int device_tensor::device() const noexcept { return state_->engine_->ordinal(); }
 bool device_tensor::queued() const noexcept { return !state_->read_ || state_->read_->queued(); }
 bool device_tensor::done() const { return !state_->read_ || state_->read_->complete(); }
-result<> device_tensor::wait() { return state_->read_ ? state_->read_->wait_queued() : result<>(); }
+result<> device_tensor::wait() {
+  if (!state_->read_) return {};
+  PENSTOCK_TRY(state_->read_->wait_queued());
+  if (state_->block_.address == 0) state_->read_->hand_on();  // the memory is the caller's: nobody has to ask for it
+  return {};
+}
 bool device_tensor::wait_for(std::chrono::nanoseconds timeout) {
   return !state_->read_ || state_->read_->wait_queued_for(timeout);
 }
@@ -176,9 +182,18 @@ result<DLManagedTensorVersioned*> device_tensor::to_dlpack(stream_handle stream)
   PENSTOCK_TRY(order(stream));
   return penstock::to_dlpack(view(), state_, {kCuda, device()});
 }
-result<> device_tensor::synchronize() { return state_->read_ ? state_->read_->synchronize() : result<>(); }
+result<> device_tensor::outcome() { return state_->read_ ? state_->read_->synchronize() : result<>(); }
+void device_tensor::claim_outcome() noexcept {
+  if (state_->read_) state_->read_->claim_outcome();
+}
+result<> device_tensor::synchronize() {
+  PENSTOCK_TRY(outcome());
+  return state_->engine_->outcome_of_handed(false);
+}
 void device_tensor::cancel() noexcept {
-  if (state_->read_) state_->read_->cancel();
+  if (!state_->read_) return;
+  state_->read_->look();
+  state_->read_->cancel();
 }
 read_progress device_tensor::progress() const noexcept {
   if (!state_->read_) return {};
@@ -221,7 +236,7 @@ result<device_tensor> read_to_device(const array& from, const resolved_selection
     auto state = std::make_shared<device_tensor_state>(std::move(engine), from.shared_state());
     PENSTOCK_TRY(state->begin(which, out, options));
     device_tensor made(std::move(state));
-    if (options.check) PENSTOCK_TRY(made.synchronize());
+    if (options.check) PENSTOCK_TRY(made.outcome());
     return made;
   };
   auto made = run();

@@ -234,6 +234,7 @@ void device_engine::trim() noexcept {
 result<report_slot*> device_engine::take_report() {
   const current_context current(driver_, context_);
   collect();
+  PENSTOCK_TRY(outcome_of_handed(false));
   const std::lock_guard lock(mutex_);
   PENSTOCK_TRY(healthy());
   // Where the slot's last read is not through yet, this one's copies would have to wait for it.
@@ -267,7 +268,50 @@ result<> device_engine::make_reports() {
 
 void device_engine::give_report(report_slot* slot) noexcept {
   const std::lock_guard lock(mutex_);
-  free_reports_.push_back(slot);
+  const auto found =
+      std::find_if(watched_.begin(), watched_.end(), [&](const auto& each) { return each.slot == slot; });
+  if (found != watched_.end()) {
+    found->left = true;
+  } else {
+    free_reports_.push_back(slot);
+  }
+}
+
+void device_engine::watch(report_slot* slot, std::function<error(const failure_report&)> describe) {
+  const std::lock_guard lock(mutex_);
+  watched_.push_back({slot, std::move(describe)});
+}
+
+void device_engine::unwatch(report_slot* slot) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(watched_, [&](const auto& each) { return each.slot == slot; });
+}
+
+result<> device_engine::outcome_of_handed(bool wait) {
+  const current_context current(driver_, context_);
+  std::vector<event_ref> ends;
+  if (wait) {
+    const std::lock_guard lock(mutex_);
+    for (const watched_report& each : watched_) ends.push_back(each.slot->done);
+  }
+  for (const event_ref each : ends) PENSTOCK_TRY(driver_.check(driver_.event_synchronize(each), "cuEventSynchronize"));
+  const std::lock_guard lock(mutex_);
+  while (!watched_.empty() && driver_.event_query(watched_.front().slot->done) == kSuccess) {
+    const watched_report seen = std::move(watched_.front());
+    watched_.pop_front();
+    if (seen.left) free_reports_.push_back(seen.slot);
+    if (seen.slot->host->failed == 0) continue;
+    ++handed_failures_;
+    if (!handed_failure_) handed_failure_.emplace(seen.describe(*seen.slot->host));
+  }
+  if (!handed_failure_) [[likely]]
+    return {};
+  error out = std::move(*handed_failure_);
+  handed_failure_.reset();
+  if (const std::uint64_t failures = std::exchange(handed_failures_, 0); failures > 1)
+    out.note(fmt::format("{} reads failed like this; this was the first", failures));
+  out.note("of an earlier read, whose values were handed on and whose outcome nobody looked at (check=True does)");
+  return out;
 }
 
 // Needs the lock.

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -66,11 +67,18 @@ class device_engine final : public device_service, public std::enable_shared_fro
   std::uint64_t wave_limit() const noexcept { return wave_limit_; }
   device_usage usage() const override;
   void clear() override { trim(); }
+  result<> outcome() override { return outcome_of_handed(true); }
   void trim() noexcept;
 
   /// What a read needs of the engine from its begin to its end.
   result<report_slot*> take_report();
   void give_report(report_slot* slot) noexcept;
+  /// Others have the memory of the read that has the slot: unless somebody looks at its outcome, `outcome_of_handed`
+  /// tells it. `describe` says what a record of failures means, without the read.
+  void watch(report_slot* slot, std::function<error(const failure_report&)> describe);
+  void unwatch(report_slot* slot) noexcept;
+  /// What failed in reads that are watched, once; `wait`: in all of them, else in those that are known to have ended.
+  result<> outcome_of_handed(bool wait);
   /// An event that is recorded on `stream` now: what a read has to wait for.
   result<event_ref> take_event_at(stream_ref stream);
   void give_event(event_ref event) noexcept;
@@ -191,6 +199,14 @@ class device_engine final : public device_service, public std::enable_shared_fro
   device_wave* open_ = nullptr;
   std::vector<std::unique_ptr<report_slot>> reports_;
   std::deque<report_slot*> free_reports_;  // the one that came back first is taken first
+  struct watched_report {
+    report_slot* slot = nullptr;
+    std::function<error(const failure_report&)> describe;
+    bool left = false;  // the read is gone
+  };
+  std::deque<watched_report> watched_;
+  std::optional<error> handed_failure_;  // the first, until it is raised
+  std::uint64_t handed_failures_ = 0;
   std::vector<event_ref> free_events_;
   std::atomic<std::uint64_t> wave_bytes_{0}, tables_bytes_{0};
 

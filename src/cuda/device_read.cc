@@ -12,6 +12,15 @@
 namespace penstock::inline v0::cuda {
 namespace {
 
+error with_names(error what, const failure_note& cell, const chunk_layout& layout, std::string_view prefix) {
+  std::string key;
+  layout.key(cell.object, key);
+  key.insert(0, prefix);
+  what.note("decoding " + layout.describe(cell.cell) + " on the device");
+  what.note(read_note(key, {cell.offset, cell.length, false}));
+  return what;
+}
+
 /// A request of a local store: so long that a copy, its event and its host function cost little beside the bytes.
 constexpr std::uint64_t kRequestBytes = std::uint64_t{8} << 20;
 /// Page-locked memory holds so many of them: some are read, some copied, some on their way back.
@@ -72,7 +81,18 @@ device_read::~device_read() {
   for (const auto& each : buffers_) each->release();
   for (const auto& each : kept_) engine_->drop(*each);
   release_starts();
-  if (report_ != nullptr) engine_->give_report(report_);
+  if (report_ == nullptr) return;
+  // Whoever was to ask has not done so.
+  if (claimed_ && handed_on_ && !looked_) engine_->watch(report_, describe_later());
+  engine_->give_report(report_);
+}
+
+void device_read::hand_on() {
+  if (!handed_on_.exchange(true) && !claimed_ && !looked_) engine_->watch(report_, describe_later());
+}
+
+void device_read::look() noexcept {
+  if (!looked_.exchange(true) && handed_on_) engine_->unwatch(report_);
 }
 
 void device_read::release_starts() noexcept {
@@ -544,9 +564,10 @@ result<> device_read::synchronize() {
     const current_context current(with, engine_->context());
     PENSTOCK_TRY(with.check(with.event_synchronize(report_->done), "cuEventSynchronize"));
   }
+  look();
   PENSTOCK_TRY(host_outcome());
   // Without an end on the device the record is still that of an earlier read.
-  if (report_->used && report_->host->failed != 0) return describe(*report_->host);
+  if (report_->used && report_->host->failed != 0) return describe_later()(*report_->host);
   return {};
 }
 
@@ -559,20 +580,21 @@ bool device_read::complete() {
 
 error device_read::name_cell(error what, const failure_note& cell) const {
   const source& from = sources_[cell.source];
-  std::string key;
-  from.layout->key(cell.object, key);
-  key.insert(0, from.prefix);
-  what.note("decoding " + from.layout->describe(cell.cell) + " on the device");
-  what.note(read_note(key, {cell.offset, cell.length, false}));
-  return what;
+  return with_names(std::move(what), cell, *from.layout, from.prefix);
 }
 
-error device_read::describe(const failure_report& report) const {
-  const codec_chain& chain = sources_[report.note.source].layout->chains()[report.note.chain];
-  error out = name_cell(device::status_error(report.status, chain.describe()), report.note);
-  if (report.failed > 1) out.note(fmt::format("{} chunks failed; their elements have all bits set", report.failed));
-  if (!note_.empty()) out.note(note_);
-  return out;
+// What it returns knows layouts and names, but nothing that holds the context.
+std::function<error(const failure_report&)> device_read::describe_later() const {
+  std::vector<std::pair<std::shared_ptr<const chunk_layout>, std::string>> places;
+  for (const source& each : sources_) places.emplace_back(each.layout->shared_from_this(), each.prefix);
+  return [places = std::move(places), note = note_](const failure_report& report) {
+    const auto& [layout, prefix] = places[report.note.source];
+    const codec_chain& chain = layout->chains()[report.note.chain];
+    error out = with_names(device::status_error(report.status, chain.describe()), report.note, *layout, prefix);
+    if (report.failed > 1) out.note(fmt::format("{} chunks failed; their elements have all bits set", report.failed));
+    if (!note.empty()) out.note(note);
+    return out;
+  };
 }
 
 }  // namespace penstock::inline v0::cuda

@@ -52,6 +52,12 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   /// True when the device is done too.
   bool complete();
   void cancel() noexcept { job_->cancel(); }
+  /// Once queued: others have the memory now, and may never come back to ask how the read ended.
+  void hand_on();
+  /// Somebody will ask: nobody else is told while the read is there. Before it is handed on.
+  void claim_outcome() noexcept { claimed_.store(true, std::memory_order_relaxed); }
+  /// Somebody has asked, or nobody will.
+  void look() noexcept;
   std::uint64_t done_bytes() const noexcept { return job_->done_bytes(); }
   std::uint64_t total_bytes() const noexcept { return job_->total_bytes(); }
   void on_queued(std::function<void()> then) { job_->on_done(std::move(then)); }
@@ -123,7 +129,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   result<> decode_refused(worker_scratch& scratch);
   std::unique_ptr<parcel> take_parcel();
   void give_parcel(std::unique_ptr<parcel> what) noexcept;
-  error describe(const failure_report& report) const;
+  std::function<error(const failure_report&)> describe_later() const;
   void release_starts() noexcept;
   void listen();
   result<> host_outcome();
@@ -153,6 +159,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   std::optional<error> failure_;
   bool through_host_ = false;  // no request's bytes go to the device as they are
   std::atomic<bool> abandoned_{false}, has_refused_{false}, listening_{false};
+  std::atomic<bool> handed_on_{false}, claimed_{false}, looked_{false};
   std::atomic<std::uint64_t> tried_{0};  // what `freed` was when something did not fit
   std::atomic<std::size_t> waiting_{0};  // parcels and fills that were kept
 };

@@ -132,6 +132,19 @@ device_usage context_state::devices_usage() {
   return sum;
 }
 
+// For what waits: the lock is not held meanwhile.
+std::vector<std::shared_ptr<device_service>> context_state::shared::all_devices() {
+  std::vector<std::shared_ptr<device_service>> out;
+  const std::lock_guard lock(device_mutex);
+  for (const auto& [number, service] : devices) out.push_back(service);
+  return out;
+}
+
+result<> context_state::device_outcome() {
+  for (const auto& each : shared_.get().all_devices()) PENSTOCK_TRY(each->outcome());
+  return {};
+}
+
 std::shared_ptr<profiler> context_state::recording() {
   shared& mine = shared_.get();
   if (!mine.is_recording.load(std::memory_order_relaxed)) return nullptr;
@@ -150,13 +163,8 @@ bool context_state::start_recording(std::uint64_t max_events) {
 
 std::shared_ptr<profiler> context_state::stop_recording() {
   shared& mine = shared_.get();
-  std::vector<std::shared_ptr<device_service>> devices;
-  {
-    const std::lock_guard lock(mine.device_mutex);
-    if (mine.is_recording.load(std::memory_order_relaxed))
-      for (const auto& [number, service] : mine.devices) devices.push_back(service);
-  }
-  for (const auto& each : devices) each->settle();
+  if (mine.is_recording.load(std::memory_order_relaxed))
+    for (const auto& each : mine.all_devices()) each->settle();
   const std::lock_guard lock(mine.mutex);
   mine.is_recording.store(false, std::memory_order_relaxed);
   return std::move(mine.recording);

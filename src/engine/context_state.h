@@ -54,6 +54,8 @@ class context_state {
   result<std::shared_ptr<device_service>> device(int ordinal,
                                                  const std::function<result<std::shared_ptr<device_service>>()>& make);
   device_usage devices_usage();
+  /// Waits for reads that were handed on and at whose outcome nobody has looked. \error  What failed there.
+  result<> device_outcome();
   const context_options& options() const noexcept { return options_; }
 
   /// Null unless a recording is under way.
@@ -83,6 +85,8 @@ class context_state {
     std::atomic<bool> is_recording{false};
     std::mutex device_mutex;  // of the engines
     std::vector<std::pair<int, std::shared_ptr<device_service>>> devices;
+
+    std::vector<std::shared_ptr<device_service>> all_devices();
   };
 
   context_options options_;

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <penstock/result.h>
+
 namespace penstock::inline v0 {
 
 /// What a device engine holds.
@@ -22,6 +24,8 @@ class device_service {
   virtual void settle() noexcept = 0;
   /// Gives idle memory back.
   virtual void clear() = 0;
+  /// What failed in reads that were handed on and at whose outcome nobody has looked; waits for them.
+  virtual result<> outcome() = 0;
 };
 
 }  // namespace penstock::inline v0

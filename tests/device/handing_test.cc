@@ -1,7 +1,9 @@
 // What device reads hand to others, and what they hand to the host: tensors by DLPack, chunks that the device's scan
 // refuses.
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include <penstock/penstock.h>
 #include "fake_device.h"
@@ -70,6 +72,38 @@ TEST_F(DeviceHanding, ATensorGoesToAConsumerInItsStreamsOrderAndComesBackWithThe
     EXPECT_EQ(std::memcmp(peek(kept, model.values.size()).data(), model.values.data(), model.values.size()), 0);
     ASSERT_EQ(driver.mem_free(kept), cuda::kSuccess);
     ASSERT_EQ(driver.stream_destroy(mine), cuda::kSuccess);
+  }
+}
+
+// A read that was handed on and dropped is told of later: what that takes holds nothing of the context, and needs
+// nothing of the array.
+TEST_F(DeviceHanding, WhatIsLeftToBeToldKeepsNoContext) {
+  model_options options;
+  options.shape = {4, 4096};
+  options.chunks = {1, 4096};
+  options.dtype = "float32";
+  options.codecs = kZstd;
+  const auto store = make_memory_store();
+  write_model(*store, "a/", options);
+  std::weak_ptr<penstock::context> watched;
+  for (const bool asks : {true, false}) {
+    std::shared_ptr<penstock::context> ctx;
+    const auto mine = make_stream();
+    {
+      const array opened = open_in(store, 2);
+      ctx = opened.context();
+      auto made = read_to_device(opened, basic_selection());
+      ASSERT_TRUE(made.ok());
+      ASSERT_TRUE(made->order(reinterpret_cast<stream_handle>(mine)).ok());
+    }
+    watched = ctx;
+    if (asks) {
+      EXPECT_TRUE(ctx->synchronize().ok());
+    }
+    ctx.reset();
+    for (int i = 0; i < 5000 && !watched.expired(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(watched.expired()) << asks;  // a worker may have been about to let it go
+    ASSERT_EQ(driver.stream_synchronize(mine), cuda::kSuccess);
   }
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -111,12 +112,13 @@ class LazyArray(BackendArray):
 
 
 def read(array: Array, selection: Any, device: str | None) -> Any:
-    """Values on the host, or CuPy's in device memory."""
+    """Values on the host, or CuPy's in device memory: whole when they are returned, for nobody has the tensor then that
+    would tell of a chunk that failed."""
     if device is None:
         return array.read(selection)
     import cupy
 
-    return cupy.from_dlpack(array.read(selection, device=device))
+    return cupy.from_dlpack(array.read(selection, device=device, check=True))
 
 
 def start(array: Array, selection: Any, device: str | None) -> Callable[[], Any]:
@@ -133,7 +135,9 @@ async def read_async(array: Array, selection: Any, device: str | None) -> Any:
         return await array.read_async(selection)
     import cupy
 
-    return cupy.from_dlpack(await array.read_async(selection, device=device))
+    made = await array.read_async(selection, device=device)
+    await asyncio.to_thread(made._read.outcome)
+    return cupy.from_dlpack(made)
 
 
 Selection = Callable[[Array, tuple[Any, ...]], Any]
