@@ -13,6 +13,7 @@ from penstock._context import current_context
 from penstock._errors import ConflictError, CorruptDataError, Error, _make
 from penstock._manifest import open_target
 from penstock._shard_readers import JoinedArray
+from penstock._tabular import Cell
 from penstock._tabular_shards import JoinedTables, ManyBatches, ManyBatchStore, Table, check_unchanged
 
 
@@ -37,7 +38,7 @@ def check(array: JoinedTables, threads: int) -> list[tuple[str, Error]]:
 
     def group(which: int) -> tuple[str, Error] | None:
         try:
-            store.get(str(which))
+            store.get(Cell(which, batches.rows[which]).key)
         except Error as error:
             return batches.name(which), error
         return None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,32 @@ class Batches:
         """A table (or batch) of these columns, in this order."""
         raise NotImplementedError
 
+    def can_cut(self, which: int) -> bool:
+        """Whether `read_piece` reads less than the whole."""
+        return False
+
+    def read_piece(self, which: int, columns: list[str], number: int, rows: int) -> Any:
+        """As `read`, of the rows from `number * rows` on, `rows` of them, fewer at the end."""
+        return self.read(which, columns).slice(number * rows, rows)
+
+
+# A row group whose rows have more bytes is decoded piece by piece, so that memory is not a matter of its length.
+_MOST_BYTES = 16 << 20
+_PIECE_BYTES = 2 << 20
+_MOST_KEPT = 16  # pieces of a row group that were passed over on the way to another
+_MOST_CURSORS = 2
+
+
+@dataclass
+class _Cursor:
+    """Where the decoding of a row group stands."""
+
+    columns: list[str]
+    rows: int
+    batches: Iterator[Any]
+    next: int = 0
+    kept: dict[int, Any] = field(default_factory=dict)
+
 
 class ParquetBatches(Batches):
     def __init__(self, source: Any) -> None:
@@ -79,6 +106,9 @@ class ParquetBatches(Batches):
 
         self._source = source
         self._own = threading.local()  # a reader serves one thread
+        self._lock = threading.Lock()
+        self._locks: dict[int, threading.Lock] = {}
+        self._cursors: OrderedDict[int, _Cursor] = OrderedDict()
         file = pq.ParquetFile(source())
         self._metadata = file.metadata
         self.schema = file.schema_arrow
@@ -91,6 +121,48 @@ class ParquetBatches(Batches):
         if file is None:
             file = self._own.file = pq.ParquetFile(self._source(), metadata=self._metadata)
         return file.read_row_group(which, columns=columns, use_threads=False).select(columns)
+
+    def can_cut(self, which: int) -> bool:
+        return True
+
+    def read_piece(self, which: int, columns: list[str], number: int, rows: int) -> Any:
+        with self._lock:
+            lock = self._locks.setdefault(which, threading.Lock())
+        with lock:  # pages are decoded in their order
+            with self._lock:
+                cursor = self._cursors.pop(which, None)
+            if cursor is None or (cursor.columns, cursor.rows) != (columns, rows):
+                cursor = self._begin(which, columns, rows)
+            if number < cursor.next and number not in cursor.kept:
+                cursor = self._begin(which, columns, rows)
+            while number >= cursor.next:
+                if number - cursor.next <= _MOST_KEPT:  # another thread is about to ask for it
+                    cursor.kept = {n: each for n, each in cursor.kept.items() if cursor.next - n < _MOST_KEPT}
+                    cursor.kept[cursor.next] = self._next(cursor, which)
+                else:
+                    self._next(cursor, which)
+                cursor.next += 1
+            found = cursor.kept.pop(number)
+            if cursor.kept or cursor.next * rows < self.rows[which]:
+                with self._lock:
+                    self._cursors[which] = cursor
+                    while len(self._cursors) > _MOST_CURSORS:
+                        self._cursors.popitem(last=False)
+            return found.select(columns)
+
+    def _begin(self, which: int, columns: list[str], rows: int) -> _Cursor:
+        import pyarrow.parquet as pq
+
+        file = pq.ParquetFile(self._source(), metadata=self._metadata, buffer_size=1 << 20, pre_buffer=False)
+        batches = file.iter_batches(batch_size=rows, row_groups=[which], columns=columns, use_threads=False)
+        return _Cursor(columns, rows, iter(batches))
+
+    def _next(self, cursor: _Cursor, which: int) -> Any:
+        wanted = min(cursor.rows, self.rows[which] - cursor.next * cursor.rows)
+        made = next(cursor.batches, None)
+        if made is None or len(made) != wanted:
+            raise _make(CorruptDataError, f"row group {which} has {0 if made is None else len(made)} rows of {wanted}")
+        return made
 
 
 class ArrowFileBatches(Batches):
@@ -138,8 +210,29 @@ class ArrowStreamBatches(Batches):
         return ipc.read_record_batch(ipc.read_message(stream), self.schema).select(columns)
 
 
+@dataclass(frozen=True)
+class Cell:
+    """A row group, or where `piece` is not 0 its rows from `number * piece` on."""
+
+    group: int
+    rows: int
+    number: int = 0
+    piece: int = 0
+
+    @property
+    def key(self) -> str:
+        return f"{self.group}:{self.rows}:{self.number}:{self.piece}"
+
+    @classmethod
+    def of(cls, key: str) -> Cell:
+        return cls(*(int(part) for part in key.split(":")))
+
+    def name(self, of_group: str) -> str:
+        return f"{of_group}, piece {self.number}" if self.piece else of_group
+
+
 class BatchStore(Store):
-    """Decodes a batch when the engine asks for it; key i is batch i. Several threads read side by side."""
+    """Decodes a batch when the engine asks for it; a key is a `Cell`'s. Several threads read side by side."""
 
     def __init__(self, batches: Batches, choice: Choice) -> None:
         self.batches, self.choice = batches, choice
@@ -160,20 +253,38 @@ class BatchStore(Store):
         return b"" if length == 0 else super().get_range(key, start, length)
 
     def get(self, key: str) -> memoryview | None:
-        which = int(key)
+        cell = Cell.of(key)
+        which = cell.group
         pa = import_pyarrow()
+        names = [column.name for column in self.columns]
         try:
-            table = self.batches.read(which, [column.name for column in self.columns])
-            made = self._values([table.column(i) for i in range(len(self.columns))], which)
+            if cell.piece:
+                table = self.batches.read_piece(which, names, cell.number, cell.piece)
+            else:
+                table = self.batches.read(which, names)
+            made = self._values([table.column(i) for i in range(len(self.columns))], which, cell.rows)
         except Error:
             raise
         except (OSError, pa.ArrowException) as error:
             raise _make(CorruptDataError, f"row group {which}: {error}") from error
         return memoryview(made.reshape(-1).view(np.uint8)) if made.size else memoryview(b"")
 
-    def _values(self, columns: list[Any], which: int) -> npt.NDArray[Any]:
+    def cells(self) -> list[Cell]:
+        """What is decoded at once: row groups, or pieces of long ones. None is without rows."""
+        choice = self.choice
+        row = max(1, choice.dtype.itemsize * int(np.prod(choice.trailing)))
+        piece = max(1, _PIECE_BYTES // row)
+        out: list[Cell] = []
+        for which, rows in enumerate(self.batches.rows):
+            if rows * row <= _MOST_BYTES or not self.batches.can_cut(which):
+                out += [Cell(which, rows)] if rows else []
+            else:
+                begins = range(0, rows, piece)
+                out += [Cell(which, min(piece, rows - begin), n, piece) for n, begin in enumerate(begins)]
+        return out
+
+    def _values(self, columns: list[Any], which: int, rows: int) -> npt.NDArray[Any]:
         """The columns side by side; one that is as it is wanted is a view of Arrow's memory."""
-        rows = self.batches.rows[which]
         for column in columns:
             if len(column) != rows:
                 raise _make(CorruptDataError, f"row group {which} has {len(column)} rows, the file says {rows}")
@@ -400,8 +511,8 @@ def open_target(
 
 def _describe(store: BatchStore, uri: str) -> Described:
     trailing = store.choice.trailing
-    used = [i for i, rows in enumerate(store.batches.rows) if rows]
-    rows = [store.batches.rows[i] for i in used]
+    used = store.cells()
+    rows = [cell.rows for cell in used]
     document = {
         "zarr_format": 3,
         "node_type": "array",
@@ -423,7 +534,10 @@ def _describe(store: BatchStore, uri: str) -> Described:
         document["attributes"] = {"columns": [column.name for column in store.columns]}
     adapter = _core.object_store(ObjectAdapter(store), uri, False)
     cells = len(rows) if 0 not in trailing else 0
-    objects = [Object(f"row group {i}", adapter, str(i), pinned=n == 0) for n, i in enumerate(used[:cells])]
+    objects = [
+        Object(cell.name(f"row group {cell.group}"), adapter, cell.key, pinned=n == 0)
+        for n, cell in enumerate(used[:cells])
+    ]
     table = pack_table(cells, [0] * cells, [0] * cells, objects=list(range(cells))) if cells else pack_table(0, [], [])
     return Described({"zarr.json": document}, table, objects, "arrow", uri)
 

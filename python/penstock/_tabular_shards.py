@@ -30,6 +30,7 @@ from penstock._tabular import (
     BatchStore,
     Choice,
     Column,
+    ParquetBatches,
     batches_of,
     data_type,
     fill_value,
@@ -52,6 +53,7 @@ class Table:
     crc32c: int | None = None
     there: bool = True  # where not, its rows are the fill value
     storage_options: dict[str, Any] | None = None  # where the path is a remote URI
+    can_cut: bool = False  # row groups can be read in pieces
 
     def now(self) -> tuple[int, int] | None:
         """What `stamp` would be now; None: the file is gone."""
@@ -79,6 +81,17 @@ class ManyBatches(Batches):
         table = self.tables[file]
         check_unchanged(table)
         made = self._batches(file).read(which - self._first[file], columns)
+        check_unchanged(table)
+        return made
+
+    def can_cut(self, which: int) -> bool:
+        return self.tables[bisect.bisect_right(self._first, which) - 1].can_cut
+
+    def read_piece(self, which: int, columns: list[str], number: int, rows: int) -> Any:
+        file = bisect.bisect_right(self._first, which) - 1
+        table = self.tables[file]
+        check_unchanged(table)
+        made = self._batches(file).read_piece(which - self._first[file], columns, number, rows)
         check_unchanged(table)
         return made
 
@@ -132,7 +145,9 @@ class ManyBatchStore(BatchStore):
         try:
             return super().get(key)
         except Error as error:
-            raise _make(type(error), error.message, *error.notes, batches.name(int(key))) from error.__cause__
+            raise _make(
+                type(error), error.message, *error.notes, batches.name(int(key.partition(":")[0]))
+            ) from error.__cause__
 
 
 class JoinedTables(ReferencedArray):
@@ -161,6 +176,7 @@ class JoinedTables(ReferencedArray):
             "nulls": nulls.item() if isinstance(nulls, np.generic) else nulls,
             "shards": saved_shards({"kind": "tables", "files": [each.path for each in self.tables]}, folder),
             "tables": files,
+            "can_cut": [each.can_cut for each in self.tables],
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -205,7 +221,8 @@ def open_tables(
         if before is None or _stamp(path, options) != before:
             raise _make(ConflictError, "the file changed while its footer was read")
         sum_ = (checksums or {}).get(path)
-        return Table(path, list(batches.rows), before, sum_, storage_options=options), choice
+        can_cut = isinstance(batches, ParquetBatches)
+        return Table(path, list(batches.rows), before, sum_, storage_options=options, can_cut=can_cut), choice
 
     paths = [path if "://" in path else os.path.abspath(path) for path in files]
     found = describe_all(paths, [partial(look, path) for path in paths])
@@ -222,8 +239,8 @@ def open_tables(
 def _opened(tables: list[Table], choice: Choice, context: Context) -> JoinedTables:
     batches = ManyBatches(tables)
     store = ManyBatchStore(batches, choice)
-    used = [i for i, rows in enumerate(batches.rows) if rows]
-    rows = np.array([batches.rows[i] for i in used], np.uint64)
+    used = store.cells()
+    rows = np.array([cell.rows for cell in used], np.uint64)
     trailing = choice.trailing
     longest = int(np.max(rows)) if len(rows) else 1
     lengths = [int(each) for each in np.unique(rows)]
@@ -250,8 +267,8 @@ def _opened(tables: list[Table], choice: Choice, context: Context) -> JoinedTabl
     uri = first if len(tables) == 1 else f"{first} ... {last}"
     adapter = _core.object_store(ObjectAdapter(store), uri, False)
     cells = len(rows) if 0 not in trailing else 0
-    listed = np.array([n for n, i in enumerate(used[:cells]) if batches.there[i]], np.uint64)
-    objects = [Object(batches.name(used[n]), adapter, str(used[n])) for n in listed]
+    listed = np.array([n for n, cell in enumerate(used[:cells]) if batches.there[cell.group]], np.uint64)
+    objects = [Object(used[n].name(batches.name(used[n].group)), adapter, used[n].key) for n in listed]
     shorter = [each for each in lengths if each != longest]
     variants: list[tuple[list[int], tuple[int, ...] | None]] = [([], (each, *trailing)) for each in shorter]
     chains = np.where(rows == longest, 0, np.searchsorted(np.array(shorter, np.uint64), rows) + 1)[listed]
@@ -293,7 +310,8 @@ def open_saved(
         ]
         if not columns or not tables or any(n < 0 for table in tables for n in table.rows):
             raise ValueError("no columns, or no files")
-        for table in tables:
+        for table, can_cut in zip(tables, document.get("can_cut", [False] * len(tables)), strict=True):
+            table.can_cut = bool(can_cut)
             table.storage_options = dict(storage_options or {}) if "://" in table.path else None
             table.there = missing != "fill" or table.now() is not None
         return _opened(tables, choice, context)

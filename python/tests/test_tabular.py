@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +185,62 @@ def test_arrow_files_are_opened_without_their_data_and_read_by_column(tmp_path, 
             ps.open(bytes(damaged), columns="b")[...]
         except ps.Error:
             continue
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_long_row_groups_are_decoded_in_pieces(tmp_path, monkeypatch, threads):
+    monkeypatch.setattr(_tabular, "_MOST_BYTES", 8_000)
+    monkeypatch.setattr(_tabular, "_PIECE_BYTES", 2_000)
+    rng = np.random.default_rng(0)
+    data = pa.table({"x": rng.normal(size=3_333), "y": pa.array([None, 5, 7] * 1111, pa.int32())})
+    path = write(tmp_path / "x.parquet", data, "parquet", 2_000)
+    pq.write_table(data.slice(0, 500), tmp_path / "y.parquet")
+    x = data["x"].to_numpy()
+    y = np.array([np.nan, 5, 7] * 1111)
+    array = ps.open(path, columns="x")
+    assert array.chunks[0] == 250
+    for key in (np.s_[:], np.s_[1990:2010], np.s_[3000:], np.s_[1500], np.s_[::-1], np.s_[10:20]):
+        assert np.array_equal(array.read(key, threads=threads), x[key])
+    both = ps.open(path, columns=["x", "y"], dtype="f8", nulls=np.nan)
+    assert np.array_equal(both.read(threads=threads), np.stack([x, y], 1), equal_nan=True)
+    joined = ps.open_shards([path, tmp_path / "y.parquet"], column="x")
+    ps.save_manifest(joined, tmp_path / "m")
+    for each in (joined, pickle.loads(pickle.dumps(joined)), ps.open_shards(tmp_path / "m")):
+        assert np.array_equal(each.read(threads=threads), np.concatenate([x, x[:500]]))
+        assert np.array_equal(each.read(np.s_[1700:3400], threads=threads), np.concatenate([x, x[:500]])[1700:3400])
+    with pytest.raises(ps.InvalidArgumentError, match="nulls= says"):
+        ps.open(path, columns="y")[...]
+    path.write_bytes(path.read_bytes()[:-1] + b"2")
+    for each in (array, joined):
+        with pytest.raises(ps.Error):
+            each[...]
+
+
+MEMORY = """
+import sys
+import numpy as np, penstock as ps
+
+def most():
+    with open("/proc/self/status") as file:
+        return int(file.read().split("VmHWM:")[1].split()[0]) * 1024
+
+array = ps.open(sys.argv[1], columns="x")
+out = np.ones(array.shape, array.dtype)
+array.read(np.s_[:10])
+before = most()
+array.read(out=out, threads=2)
+assert out[-1] == 11_999_999
+print(most() - before)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="Linux says how much memory was used")
+def test_memory_is_not_a_matter_of_a_row_groups_length(tmp_path):
+    rows = 12_000_000
+    pq.write_table(pa.table({"x": np.arange(rows, dtype="f8")}), tmp_path / "x.parquet", row_group_size=rows)
+    command = [sys.executable, "-c", MEMORY, str(tmp_path / "x.parquet")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    assert int(done.stdout) < 64 << 20
 
 
 def test_nulls_of_integers_become_nan(tmp_path):
