@@ -361,7 +361,7 @@ result<bool> device_engine::submit(device_read& read, parcel& what) {
     PENSTOCK_ASSIGN(const bool staged, stage_cells(read, what));
     if (!staged) return false;
     PENSTOCK_TRY(copy_plain(read, what));
-    PENSTOCK_TRY(release_block(what));
+    if (what.refused.empty()) PENSTOCK_TRY(release_block(what));
   }
   if (open_ != nullptr) {
     const bool idle = std::none_of(waves_.begin(), waves_.end(),
@@ -649,7 +649,7 @@ result<> device_engine::stage_run(device_read& read, parcel& what, device_wave& 
     auto added = add_cell(wave, what, each, {bytes, base + each.offset, decoded}, read.report().device);
     if (!added.ok()) {
       // The host has the last word: it decodes the cell, or says what is wrong with it.
-      read.refuse(each, bytes, std::move(added).error());
+      what.refused.push_back({what.next, added.error().message()});
       continue;
     }
     if (!*added) break;
@@ -677,7 +677,7 @@ result<> device_engine::leave_to_host(device_read& read, parcel& what, std::uint
                         "(device_memory_limit)",
                         needed, wave_limit_));
   if (!cell.chain->decodes_on_device()) return read.name_cell(std::move(why), cell.note);
-  read.refuse(cell, std::span(what.data() + cell.offset, static_cast<std::size_t>(cell.length)), std::move(why));
+  what.refused.push_back({what.next, why.message()});
   ++what.next;
   return {};
 }

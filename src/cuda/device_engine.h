@@ -84,10 +84,10 @@ class device_engine final : public device_service, public std::enable_shared_fro
   void give_event(event_ref event) noexcept;
 
   /// Queues the parcel's copies and adds its cells to waves, as many as they need. False: no wave is free for those
-  /// from `what.next` on; try again after `nudge`.
+  /// from `what.next` on; try again after `nudge`. With cells in `what.refused` the block stays the parcel's.
   /// \error resource_exhausted  One cell alone is larger than a wave.
   result<bool> submit(device_read& read, parcel& what);
-  /// Gives back the block of a parcel that nobody will submit (any more).
+  /// Gives back the block of a parcel that nobody will submit (any more), once it is copied from.
   void drop(parcel& what) noexcept;
   /// The same of a block that no parcel has.
   void give_block(std::byte* block) noexcept;

@@ -80,6 +80,7 @@ device_read::device_read(std::shared_ptr<device_engine> engine, context_state& s
 device_read::~device_read() {
   for (const auto& each : buffers_) each->release();
   for (const auto& each : kept_) engine_->drop(*each);
+  refused_.clear();
   release_starts();
   if (report_ == nullptr) return;
   // Whoever was to ask has not done so.
@@ -176,6 +177,15 @@ const device_chain& device_read::chain_of(const source& from, std::uint16_t chai
     if (each->chain == wanted) return *each;
   chains_.push_back(std::make_unique<device_chain>(split_chain(*wanted)));
   return *chains_.back();
+}
+
+// `reason`: of the first cell of this chain that the host decodes.
+const device_chain& device_read::host_chain_of(const codec_chain& chain, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& each : host_chains_)
+    if (each->chain == &chain) return *each;
+  host_chains_.push_back(std::make_unique<device_chain>(host_chain(chain, reason)));
+  return *host_chains_.back();
 }
 
 result<> device_read::take(const fetched_cells& what, read_buffer* buffer, worker_scratch& scratch) {
@@ -350,7 +360,7 @@ result<> device_read::hand_over(std::unique_ptr<parcel> what) {
       return std::move(taken).error();
     }
     if (*taken) {
-      give_parcel(std::move(what));
+      keep_refused(std::move(what));
       return {};
     }
   }
@@ -483,15 +493,21 @@ result<bool> device_read::hand_over_kept() {
     }
     without_room = 0;
     waiting_.fetch_sub(1, std::memory_order_relaxed);
-    if (next) give_parcel(std::move(next));
+    if (next) keep_refused(std::move(next));
   }
   return true;
 }
 
-void device_read::refuse(const parcel_cell& cell, std::span<const std::byte> encoded, error why) {
+// Of a parcel that was submitted: what is left of it is for the host, or nothing.
+void device_read::keep_refused(std::unique_ptr<parcel> what) {
+  if (what->refused.empty()) return give_parcel(std::move(what));
+  const std::shared_ptr<parcel> from(what.release(), [this](parcel* done) {
+    engine_->drop(*done);
+    give_parcel(std::unique_ptr<parcel>(done));
+  });
   const std::lock_guard lock(mutex_);
-  refused_.push_back({cell.note, {encoded.begin(), encoded.end()}, why.message(), cell.direct});
-  waiting_.fetch_add(1, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < from->refused.size(); ++i) refused_.push_back({from, i});
+  waiting_.fetch_add(from->refused.size(), std::memory_order_relaxed);
   has_refused_.store(true, std::memory_order_relaxed);
 }
 
@@ -499,7 +515,6 @@ void device_read::refuse(const parcel_cell& cell, std::span<const std::byte> enc
 result<> device_read::decode_refused(worker_scratch& scratch) {
   for (;;) {
     refused_cell next;
-    const device_chain* split = nullptr;
     {
       const std::lock_guard lock(mutex_);
       has_refused_.store(!refused_.empty(), std::memory_order_relaxed);
@@ -507,25 +522,27 @@ result<> device_read::decode_refused(worker_scratch& scratch) {
       next = std::move(refused_.back());
       refused_.pop_back();
       waiting_.fetch_sub(1, std::memory_order_relaxed);
-      const codec_chain& chain = sources_[next.note.source].layout->chains()[next.note.chain];
-      chains_.push_back(std::make_unique<device_chain>(host_chain(chain, next.reason)));
-      split = chains_.back().get();
     }
     if (abandoned_.load(std::memory_order_relaxed)) continue;
-    const source& from = sources_[next.note.source];
+    const parcel::refusal& refusal = next.from->refused[next.refusal];
+    const parcel_cell& refused = next.from->cells[refusal.cell];
+    const source& from = sources_[refused.note.source];
     placement where;
-    if (!place(from, next.note.cell, where)) continue;
+    if (!place(from, refused.note.cell, where)) continue;
+    const device_chain& split = host_chain_of(*refused.chain->chain, refusal.reason);
+    const std::span<const std::byte> encoded(next.from->data() + refused.offset,
+                                             static_cast<std::size_t>(refused.length));
     std::unique_ptr<parcel> made = take_parcel();
     parcel_cell cell;
-    cell.chain = split;
-    cell.note = next.note;
-    auto decoded = host_part(*made, cell, *split->chain, *split, next.encoded, scratch);
-    if (decoded.ok()) decoded = split->chain->check_decoded(cell.length);
+    cell.chain = &split;
+    cell.note = refused.note;
+    auto decoded = host_part(*made, cell, *split.chain, split, encoded, scratch);
+    if (decoded.ok()) decoded = split.chain->check_decoded(cell.length);
     if (!decoded.ok()) {
       engine_->drop(*made);
-      return name_cell(std::move(decoded).error(), next.note);
+      return name_cell(std::move(decoded).error(), refused.note);
     }
-    finish_cell(*made, cell, from, where, next.direct);
+    finish_cell(*made, cell, from, where, refused.direct);
     PENSTOCK_TRY(hand_over(std::move(made)));
   }
 }

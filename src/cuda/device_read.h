@@ -82,8 +82,6 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   void fail(const error& what);
   /// Adds the notes that say which cell an error is about.
   error name_cell(error what, const failure_note& cell) const;
-  /// Keeps a cell that the device's decoders do not take, for the host.
-  void refuse(const parcel_cell& cell, std::span<const std::byte> encoded, error why);
 
  private:
   struct request_buffer;
@@ -99,12 +97,10 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   result<bool> hand_over_kept();
   void abandon() noexcept override { abandoned_.store(true, std::memory_order_relaxed); }
 
-  // A cell for the host, with its encoded bytes.
+  // A cell for the host; the parcel of its encoded bytes goes back after the last one.
   struct refused_cell {
-    failure_note note;
-    std::vector<std::byte> encoded;
-    std::string reason;
-    bool direct = false;  // it would have been decoded straight into the target
+    std::shared_ptr<parcel> from;
+    std::size_t refusal = 0;
   };
   struct kept_fill {
     std::uint32_t source = 0;
@@ -117,6 +113,8 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
     alignas(16) std::byte fill[16] = {};
   };
   const device_chain& chain_of(const source& from, std::uint16_t chain);
+  const device_chain& host_chain_of(const codec_chain& chain, const std::string& reason);
+  void keep_refused(std::unique_ptr<parcel> what);
   result<> add_cell(parcel& into, const fetched_cells& what, const decode_op& op, placement& where,
                     worker_scratch& scratch);
   void finish_cell(parcel& into, parcel_cell& cell, const source& from, placement& where, bool direct) const;
@@ -154,8 +152,8 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   std::deque<std::unique_ptr<parcel>> kept_;
   std::vector<kept_fill> kept_fills_;
   std::vector<refused_cell> refused_;
-  worker_scratch advance_scratch_;  // of the one worker that is in `advance`
-  std::vector<std::unique_ptr<device_chain>> chains_;
+  worker_scratch advance_scratch_;                                   // of the one worker that is in `advance`
+  std::vector<std::unique_ptr<device_chain>> chains_, host_chains_;  // one of each codec chain
   std::optional<error> failure_;
   bool through_host_ = false;  // no request's bytes go to the device as they are
   std::atomic<bool> abandoned_{false}, has_refused_{false}, listening_{false};

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/buffer.h"
@@ -35,6 +37,13 @@ struct parcel {
   bool copied = false;   ///< copies from `block` were queued
   std::vector<move_axis> axes;
   std::vector<move_item> more;
+  /// Cells, by number, that the device's decoders do not take, with the reason: the host decodes them from here, and
+  /// the block goes back after that.
+  struct refusal {
+    std::size_t cell = 0;
+    std::string reason;
+  };
+  std::vector<refusal> refused;
 
   std::byte* data() noexcept { return block != nullptr ? block : ordinary.data(); }
   void clear() noexcept {
@@ -45,6 +54,7 @@ struct parcel {
     cells.clear();
     axes.clear();
     more.clear();
+    refused.clear();
   }
 };
 
