@@ -5,6 +5,7 @@ A process of its own runs these: which driver there is, is found out once in eac
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import threading
 from pathlib import Path
@@ -240,6 +241,23 @@ def test_what_fails_on_the_device_is_named_by_the_next_host_synchronisation(cuda
     assert np.isnan(seen[2]).all()
     with pytest.raises(ps.CorruptDataError):
         made.read(device="cuda", check=True)
+
+
+@pytest.mark.parametrize("where", ["freed", "host", "beyond its end"])
+def test_out_that_is_no_device_memory_any_more_is_refused_and_breaks_nothing(
+    cuda: FakeCuda, array: ps.Array, where: str
+) -> None:
+    out = DeviceArray(cuda, VALUES.shape, "f4")
+    here = np.empty_like(VALUES)
+    if where == "freed":
+        cuda.call("cuMemFree", ctypes.c_uint64(out.base))
+    elif where == "host":
+        out.address = here.ctypes.data
+    else:
+        out.address += 8
+    with pytest.raises(ps.InvalidArgumentError, match="device"):
+        array.read(device="cuda", out=out)
+    np.testing.assert_array_equal(array.read(device="cuda").numpy(), VALUES)
 
 
 def handed(cuda: FakeCuda, producer: Any) -> Any:

@@ -33,6 +33,29 @@ result<std::uint64_t> bytes_of(const extents& shape, std::uint32_t item_bytes) {
   return bytes;
 }
 
+// An address that is no memory of the device, or of the caller's no more, would break the engine at its first copy.
+result<> check_memory(const tensor_view& out, int device) {
+  std::int64_t lowest = 0, highest = out.type.item_bytes() - std::int64_t{1};
+  for (std::size_t d = 0; d < out.extents.size(); ++d) {
+    if (out.extents[d] == 0) return {};
+    const std::int64_t reach = out.strides[d] * static_cast<std::int64_t>(out.extents[d] - 1);
+    (reach < 0 ? lowest : highest) += reach;
+  }
+  const auto base = reinterpret_cast<std::intptr_t>(out.data);
+  for (const std::int64_t each : {lowest, highest}) {
+    PENSTOCK_ASSIGN(const std::optional<int> found, device_of(static_cast<std::uintptr_t>(base + each)));
+    if (!found)
+      return error(
+          errc::invalid_argument,
+          fmt::format("out reaches from {:#x} to {:#x}, which is no memory of a device that the driver knows of",
+                      base + lowest, base + highest));
+    if (*found != device)
+      return error(errc::invalid_argument,
+                   fmt::format("out is memory of cuda:{}, the read goes to cuda:{}", *found, device));
+  }
+  return {};
+}
+
 result<> check_request(const array_state& state, const resolved_selection& which,
                        const std::optional<tensor_view>& out) {
   if (which.indexed)
@@ -83,6 +106,7 @@ result<> device_tensor_state::take_memory(const extents& shape, const dtype& typ
     if (!(out->type == type))
       return error(errc::invalid_argument,
                    fmt::format("out has dtype {}, the values {}", out->type.name(), type.name()));
+    PENSTOCK_TRY(check_memory(*out, engine_->ordinal()));
     view_ = *out;
     return {};
   }
