@@ -6,7 +6,6 @@ from collections.abc import Callable, Generator
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from penstock._tensor import Tensor
 from penstock._tiff_header import nodata_in
 
 if TYPE_CHECKING:
@@ -22,16 +21,16 @@ def mask_of(array: TiffArray) -> Any:
     if array.has_mask:
         return array._image(mask=True, bands=[])
     values = array._nodata_values
-    return None if values is None else _NodataMask(array, values)
+    return None if values is None else NodataMask(array, values)
 
 
-class _NodataMask:
+class NodataMask:
     """Leaves out the pixels that have the nodata of each band in all bands."""
 
     def __init__(self, array: TiffArray, values: tuple[float, ...]) -> None:
-        self._bands = [array._image(bands=[band]) for band in range(len(values))]
+        self.bands = [array._image(bands=[band]) for band in range(len(values))]
         self._values = [nodata_in(value, array.dtype) for value in values]
-        self.shape = self._bands[0].shape
+        self.shape = self.bands[0].shape
 
     def read(self, selection: Any, **how: Any) -> Any:
         """As `Array.read`."""
@@ -39,13 +38,10 @@ class _NodataMask:
 
     def read_async(self, selection: Any, **how: Any) -> _Reading:
         """As `Array.read_async`: all bands are being read when it returns."""
-        return _Reading([band.read_async(selection, **how) for band in self._bands], self._valid)
+        return _Reading([band.read_async(selection, **how) for band in self.bands], self.valid)
 
-    def _valid(self, bands: list[Any]) -> Any:
-        if isinstance(bands[0], Tensor):  # in device memory
-            import cupy
-
-            bands = [cupy.from_dlpack(values) for values in bands]
+    def valid(self, bands: list[Any]) -> Any:
+        """Of the values of each band."""
         differs = [
             values == values if nodata is None else values != nodata
             for values, nodata in zip(bands, self._values, strict=True)

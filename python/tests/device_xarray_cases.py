@@ -37,7 +37,7 @@ def modules(cuda: FakeCuda) -> None:
     fake_cupy.install(cuda)
 
 
-@pytest.fixture(params=["zarr", "zarr, masked", "tiff", "tiff, nodata", "tiff, mask"])
+@pytest.fixture(params=["zarr", "zarr, masked", "tiff", "tiff, nodata", "tiff, nodata values", "tiff, mask"])
 def place(request: Any, tmp_path: Path) -> tuple[Path, str]:
     """Where one variable of dimensions (band, y, x) is, and its name."""
     if request.param.startswith("zarr"):
@@ -60,7 +60,11 @@ def place(request: Any, tmp_path: Path) -> tuple[Path, str]:
             to.write(VALUES)
             to.write_mask(VALUES[0] > 20)
     else:
-        ps.save(path, VALUES, tiles=32, transform=WHERE, nodata=7 if "nodata" in request.param else None)
+        items = {"NODATA_VALUES": "7 8 9"} if "values" in request.param else {}
+        values = VALUES.copy()
+        values[:, 3:30, 5:60] = np.array([7, 8, 9])[:, None, None]
+        nodata = 7 if "nodata" in request.param else None
+        ps.save(path, values, tiles=32, transform=WHERE, nodata=nodata, attributes=items)
     return path, "band_data"
 
 

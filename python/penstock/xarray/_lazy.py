@@ -15,6 +15,7 @@ from xarray.core import indexing
 from penstock._array import Array
 from penstock._errors import InvalidArgumentError, _make
 from penstock._open import open
+from penstock._tiff_masks import NodataMask
 
 
 @dataclass(frozen=True)
@@ -111,28 +112,32 @@ class LazyArray(BackendArray):
         self.__init__(place, array, dtype, *rest)  # type: ignore[misc]
 
 
-def read(array: Array, selection: Any, device: str | None) -> Any:
+def read(array: Array | NodataMask, selection: Any, device: str | None) -> Any:
     """Values on the host, or CuPy's in device memory: whole when they are returned, for nobody has the tensor then that
     would tell of a chunk that failed."""
     if device is None:
         return array.read(selection)
+    if isinstance(array, NodataMask):
+        return array.valid([read(band, selection, device) for band in array.bands])
     import cupy
 
     return cupy.from_dlpack(array.read(selection, device=device, check=True))
 
 
-def start(array: Array, selection: Any, device: str | None) -> Callable[[], Any]:
+def start(array: Array | NodataMask, selection: Any, device: str | None) -> Callable[[], Any]:
     """Begins what `read` does; the call gives the values."""
     if device is None:
         return array.read_async(selection).wait
-    values = read(array, selection, device)  # which goes on by itself
+    values = read(array, selection, device)
     return lambda: values
 
 
-async def read_async(array: Array, selection: Any, device: str | None) -> Any:
+async def read_async(array: Array | NodataMask, selection: Any, device: str | None) -> Any:
     """As `read`, on the engine's threads."""
     if device is None:
         return await array.read_async(selection)
+    if isinstance(array, NodataMask):
+        return array.valid([await read_async(band, selection, device) for band in array.bands])
     import cupy
 
     made = await array.read_async(selection, device=device)
