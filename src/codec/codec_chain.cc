@@ -245,11 +245,12 @@ result<> codec_chain::check_decoded(std::uint64_t bytes) const {
       .note("decoding with " + (stages_.empty() ? head_ : stages_.front().codec->describe()));
 }
 
-result<std::span<const std::byte>> codec_chain::decode_stages(std::span<const std::byte> encoded, std::size_t keep,
-                                                              std::span<std::byte> out, worker_scratch& scratch) const {
+result<std::span<const std::byte>> codec_chain::decode_stages(std::span<const std::byte> encoded, std::size_t made,
+                                                              std::size_t keep, std::span<std::byte> out,
+                                                              worker_scratch& scratch) const {
   std::span<const std::byte> current = encoded;
   std::size_t other = 0;  // the stage buffer that `current` does not lie in
-  for (std::size_t i = stages_.size(); i-- > keep;) {
+  for (std::size_t i = made; i-- > keep;) {
     const stage& each = stages_[i];
     std::span<std::byte> room;
     if (i == keep && each.limit <= out.size()) {

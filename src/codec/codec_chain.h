@@ -116,10 +116,11 @@ class codec_chain {
   /// Above 1: so many bytes each are reversed on their way from the stored to the native order.
   std::uint32_t swap_bytes() const noexcept { return swap_bytes_; }
 
-  /// Decodes with the last stages only, those from number `keep` on. The last of them decodes into `out` where that is
-  /// large enough; what is returned lies there, in `encoded` or in `scratch`.
-  result<std::span<const std::byte>> decode_stages(std::span<const std::byte> encoded, std::size_t keep,
-                                                   std::span<std::byte> out, worker_scratch& scratch) const;
+  /// Decodes what the first `made` stages encoded, down to what the first `keep` of them did. The last to decode does
+  /// so into `out` where that is large enough; what is returned lies there, in `encoded` or in `scratch`.
+  result<std::span<const std::byte>> decode_stages(std::span<const std::byte> encoded, std::size_t made,
+                                                   std::size_t keep, std::span<std::byte> out,
+                                                   worker_scratch& scratch) const;
   /// Refuses a decoded cell of another size than its shape needs.
   result<> check_decoded(std::uint64_t bytes) const;
 

@@ -265,7 +265,7 @@ result<> device_read::add_cell(parcel& into, const fetched_cells& what, const de
     cell.offset = static_cast<std::uint64_t>(encoded.data() - into.block);
     cell.length = encoded.size();
   } else {
-    PENSTOCK_TRY(host_part(into, cell, chain, split, encoded, scratch));
+    PENSTOCK_TRY(host_part(into, cell, chain.stages(), split, encoded, scratch));
   }
   if (!split.decodes_on_device()) PENSTOCK_TRY(chain.check_decoded(cell.length));
   finish_cell(into, cell, from, where, op.direct);
@@ -299,9 +299,10 @@ void device_read::finish_cell(parcel& into, parcel_cell& cell, const source& fro
   into.cells.push_back(cell);
 }
 
-// Runs the host's stages and puts what they make into page-locked memory.
-result<> device_read::host_part(parcel& into, parcel_cell& cell, const codec_chain& chain, const device_chain& split,
+// Runs the host's stages on what the first `made` stages encoded, and puts the outcome into page-locked memory.
+result<> device_read::host_part(parcel& into, parcel_cell& cell, std::size_t made, const device_chain& split,
                                 std::span<const std::byte> encoded, worker_scratch& scratch) {
+  const codec_chain& chain = *split.chain;
   std::span<std::byte> room;
   const std::uint64_t limit =
       split.decodes_on_host() ? chain.stage_limit(split.device_stages) : static_cast<std::uint64_t>(encoded.size());
@@ -316,7 +317,7 @@ result<> device_read::host_part(parcel& into, parcel_cell& cell, const codec_cha
     return {};
   };
   if (limit != kUnbounded) PENSTOCK_TRY(find_room(limit));
-  PENSTOCK_ASSIGN(const auto decoded, chain.decode_stages(encoded, split.device_stages, room, scratch));
+  PENSTOCK_ASSIGN(const auto decoded, chain.decode_stages(encoded, made, split.device_stages, room, scratch));
   if (limit == kUnbounded) PENSTOCK_TRY(find_room(decoded.size()));
   if (decoded.size() > room.size()) return error(errc::internal, "a codec decoded to more than it may");
   if (decoded.data() != room.data() && !decoded.empty()) std::memcpy(room.data(), decoded.data(), decoded.size());
@@ -536,7 +537,8 @@ result<> device_read::decode_refused(worker_scratch& scratch) {
     parcel_cell cell;
     cell.chain = &split;
     cell.note = refused.note;
-    auto decoded = host_part(*made, cell, *split.chain, split, encoded, scratch);
+    // The stages that were the host's from the start are done already.
+    auto decoded = host_part(*made, cell, refused.chain->device_stages, split, encoded, scratch);
     if (decoded.ok()) decoded = split.chain->check_decoded(cell.length);
     if (!decoded.ok()) {
       engine_->drop(*made);

@@ -120,7 +120,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   void finish_cell(parcel& into, parcel_cell& cell, const source& from, placement& where, bool direct) const;
   result<bool> submit(parcel& what);
   result<bool> submit_fills(kept_fill& what);
-  result<> host_part(parcel& into, parcel_cell& cell, const codec_chain& chain, const device_chain& split,
+  result<> host_part(parcel& into, parcel_cell& cell, std::size_t made, const device_chain& split,
                      std::span<const std::byte> encoded, worker_scratch& scratch);
   result<> hand_over(std::unique_ptr<parcel> what);
   result<> take_cells(const fetched_cells& what, request_buffer* arrived, worker_scratch& scratch);

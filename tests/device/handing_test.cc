@@ -17,9 +17,10 @@ constexpr const char* kZstd =
 
 class DeviceHanding : public FakeDevice {
  protected:
-  static array open_in(const std::shared_ptr<store>& from, unsigned threads) {
+  static array open_in(const std::shared_ptr<store>& from, unsigned threads, std::uint64_t device_memory = 0) {
     context_options options;
     options.threads = threads;
+    options.device_memory_bytes = device_memory;
     open_options where;
     where.context = context::make(options).value();
     where.path = "a";
@@ -107,7 +108,7 @@ TEST_F(DeviceHanding, WhatIsLeftToBeToldKeepsNoContext) {
   }
 }
 
-// A valid frame of raw blocks of one byte each: too many for the device's scan.
+// A valid frame of raw blocks of one byte each: their tables are much longer than what they hold.
 std::vector<std::byte> small_blocks(std::span<const std::byte> content) {
   std::vector<std::byte> out;
   const auto put = [&](std::uint32_t value, int count) {
@@ -123,22 +124,41 @@ std::vector<std::byte> small_blocks(std::span<const std::byte> content) {
   return out;
 }
 
-TEST_F(DeviceHanding, ChunksThatTheDeviceRefusesAreDecodedByTheHostsWorkers) {
+// As numcodecs has it: four bytes in front.
+std::vector<std::byte> with_adler(std::span<const std::byte> content) {
+  std::uint32_t a = 1, b = 0;
+  for (const std::byte each : content) {
+    a = (a + static_cast<std::uint32_t>(each)) % 65521;
+    b = (b + a) % 65521;
+  }
+  std::vector<std::byte> out;
+  for (int i = 0; i < 4; ++i) out.push_back(static_cast<std::byte>((b << 16 | a) >> (8 * i)));
+  out.insert(out.end(), content.begin(), content.end());
+  return out;
+}
+
+class DeviceRefusal : public DeviceHanding, public testing::WithParamInterface<bool> {};
+
+// With a stage that is the host's anyway, which is then done already, and without.
+TEST_P(DeviceRefusal, ChunksThatTheDeviceRefusesAreDecodedByTheHostsWorkers) {
+  const bool host_stage = GetParam();
   model_options options;
   options.shape = {48, 4096};
   options.chunks = {1, 4096};
   options.dtype = "uint8";
   options.codecs = kZstd;
+  if (host_stage) options.codecs.insert(options.codecs.size() - 1, R"(,{"name":"numcodecs.adler32"})");
   const auto store = make_memory_store();
   const model_array model = write_model(*store, "a/", options);
   for (std::size_t i = 0; i < 48; ++i) {
     if (i % 5 == 0) continue;  // some stay the device's
-    const auto encoded = small_blocks(std::span(model.values).subspan(i * 4096, 4096));
+    const auto frame = small_blocks(std::span(model.values).subspan(i * 4096, 4096));
+    const auto encoded = host_stage ? with_adler(frame) : frame;
     const part whole(encoded);
     ASSERT_TRUE(store->put("a/c/" + std::to_string(i) + "/0", {&whole, 1}, {}).ok());
   }
   for (const unsigned threads : {1U, 4U}) {
-    const array opened = open_in(store, threads);
+    const array opened = open_in(store, threads, 3 * 65536);  // which has no room for the tables
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
       penstock_fake_cuda_configure(seed, 0, seed == 4 ? 20 : 0);
       for (const std::int64_t step : {1, 3}) {
@@ -155,6 +175,8 @@ TEST_F(DeviceHanding, ChunksThatTheDeviceRefusesAreDecodedByTheHostsWorkers) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Stages, DeviceRefusal, testing::Bool());
 
 }  // namespace
 }  // namespace penstock::test
