@@ -104,8 +104,9 @@ def speed_page(document: dict) -> str:
     lines = [
         "# Measured speed",
         "",
-        "Written by `bench/report.py` from the newest file in [bench/results](../bench/results). Each row is a ratio, or a difference,",
-        "of what was measured in turns in one run; [bench/](../bench/README.md) says how. A bar is what we set out to reach.",
+        "Written by `bench/report.py` from the newest file in [bench/results](../bench/results). Each row is a ratio,",
+        "or a difference, of what was measured in turns in one run; [bench/](../bench/README.md) says how. A bar is",
+        "what we set out to reach.",
         "",
         f"{machine['processor']}; {document['threads']} threads each; commit {document['commit']}, "
         f"{document['date']}; {met} of {len(bars)} bars met.",
@@ -120,9 +121,8 @@ def speed_page(document: dict) -> str:
         unit = f" {bar['unit']}".rstrip().replace(" us", " µs")
         sign = "≥" if bar["at_least"] else "≤"
         outcome = "" if bar["passed"] else "missed"
-        lines.append(
-            f"| {result['title']}: {bar['text']} | {number(bar['value'])}{unit} | {sign} {number(bar['limit'])} | {outcome} |"
-        )
+        measured, limit = f"{number(bar['value'])}{unit}", f"{sign} {number(bar['limit'])}"
+        lines.append(f"| {result['title']}: {bar['text']} | {measured} | {limit} | {outcome} |")
         if not bar["passed"]:
             missed[result["scenario"]] = result["title"]
     failed = [result for result in document["results"] if result["failed"]]

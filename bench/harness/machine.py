@@ -12,9 +12,8 @@ from pathlib import Path
 from penstock.demo import benchmark_array, processor
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = (
-    "penstock", "numpy", "zarr", "numcodecs", "tensorstore", "zarrs", "rasterio", "tifffile", "async-tiff", "h5py", "pyarrow",
-)  # fmt: skip
+PEERS = ("zarr", "numcodecs", "tensorstore", "zarrs", "rasterio", "tifffile", "async-tiff", "h5py", "pyarrow")
+PACKAGES = ("penstock", "numpy", *PEERS)
 
 
 def describe() -> dict:

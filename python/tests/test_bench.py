@@ -88,6 +88,17 @@ def test_a_scenario_runs_and_all_readers_agree(tmp_path: Path) -> None:
         assert who in done.stdout, "everyone is named, those left out with the reason"
 
 
+def test_the_page_of_speed_is_that_of_the_newest_kept_result() -> None:
+    document = json.loads(report.newest(BENCH / "results").read_text())
+    page = report.speed_page(document)
+    assert (BENCH.parent / "docs" / "speed.md").read_text() == page, "run bench/report.py"
+    for result in document["results"]:
+        for bar in result["bars"]:
+            (line,) = [each for each in page.splitlines() if f"{result['title']}: {bar['text']} |" in each]
+            assert line.endswith("| missed |") != bar["passed"]
+    assert "not explained yet" not in page
+
+
 def test_the_picture_is_drawn_from_the_newest_kept_result(tmp_path: Path) -> None:
     document = json.loads(report.newest(BENCH / "results").read_text())
     assert {result["scenario"] for result in document["results"]} <= set(SCENARIOS)
