@@ -185,7 +185,7 @@ def conversions(folder: Path, context: ps.Context | None) -> int:
     return compared
 
 
-def library(folder: Path, context: ps.Context | None) -> int:
+def nvcomps_checks(folder: Path, context: ps.Context | None) -> int:
     """nvCOMP, where it is installed, and the kernel of ours that looks at what it says."""
     with contextlib.suppress(ps.Error):
         context = ps.Context(threads=2, decoder="nvcomp")
@@ -200,7 +200,7 @@ PARTS: list[Callable[[Path, ps.Context | None], int]] = [
     bitshuffles,
     tiffs,
     conversions,
-    library,
+    nvcomps_checks,
 ]
 
 

@@ -140,7 +140,7 @@ result<> device_engine::start() {
   PENSTOCK_TRY(make_event(order_, kEventDisableTiming));
   for (unsigned i = 0; i < kWaves; ++i) {
     auto wave = std::make_unique<device_wave>();
-    wave->library = {nvcomp_, std::min(device::kMostLibraryBytes, wave_limit_ / 4), engine_bytes};
+    wave->by_library = {nvcomp_, std::min(device::kMostLibraryBytes, wave_limit_ / 4), engine_bytes};
     wave->limit_bytes = wave_limit_;
     PENSTOCK_TRY(make_event(wave->copied, kEventDisableTiming));
     PENSTOCK_TRY(make_event(wave->done, kEventDisableTiming));

@@ -39,7 +39,7 @@ bool same(std::span<const device::device_step> a, std::span<const device::device
 result<std::uint32_t> batch_of(device_wave& wave, std::span<const device::device_step> steps) {
   for (std::uint32_t i = 0; i < wave.batches.size(); ++i)
     if (same(wave.batches[i]->steps, steps)) return i;
-  PENSTOCK_ASSIGN(device::decode_wave decoder, device::decode_wave::make(steps, true, wave.library));
+  PENSTOCK_ASSIGN(device::decode_wave decoder, device::decode_wave::make(steps, true, wave.by_library));
   wave.batches.push_back(std::make_unique<wave_batch>(
       wave_batch{std::vector<device::device_step>(steps.begin(), steps.end()), std::move(decoder), 0, 0, 0}));
   return static_cast<std::uint32_t>(wave.batches.size() - 1);

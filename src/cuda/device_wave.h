@@ -48,8 +48,8 @@ class device_wave {
   void clear() noexcept;
 
   phase now = phase::free;
-  device::library_use library;    ///< decodes what it takes; the rest is for our own decoders
-  std::uint64_t limit_bytes = 0;  ///< of `memory` and `tail` together
+  device::library_use by_library;  ///< decodes what it takes; the rest is for our own decoders
+  std::uint64_t limit_bytes = 0;   ///< of `memory` and `tail` together
   wave_memory memory, tail;
   std::uint64_t wanted_bytes = 0;  ///< `memory` is to grow to this before it is opened again
   std::byte* tables = nullptr;     ///< page-locked; what `tail` begins with

@@ -54,20 +54,20 @@ bool library_streams::takes(std::span<const std::byte> bytes, const planned_part
 bool library_streams::add(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind,
                           std::uint64_t& scratch_bytes) {
   stream found;
-  if (use_.library == nullptr || !takes(bytes, planned, kind, found)) return false;
+  if (use_.loaded == nullptr || !takes(bytes, planned, kind, found)) return false;
   const std::uint64_t target_bytes = planned.part.target_bytes;
   const bool by_engine = std::max<std::uint64_t>(planned.part.source_bytes, target_bytes) <=
                          use_.engine_bytes[static_cast<std::uint32_t>(found.codec)];
   const int number = static_cast<int>(found.codec) + (by_engine ? kNvcompCodecs : 0);
   batch& into = batches_[number];
   if (target_bytes > into.most_bytes) {
-    const auto alone = use_.library->workspace_bytes(found.codec, backend_of(number), 1, target_bytes, target_bytes);
+    const auto alone = use_.loaded->workspace_bytes(found.codec, backend_of(number), 1, target_bytes, target_bytes);
     if (!alone.ok() || *alone > use_.most_workspace_bytes) return false;
     into.most_bytes = target_bytes;
     into.reserved_count = 0;
     into.reserved = std::max(into.reserved, *alone);
   }
-  const nvcomp_alignment& alignment = use_.library->alignment(found.codec);
+  const nvcomp_alignment& alignment = use_.loaded->alignment(found.codec);
   if (planned.part.target % alignment.target != 0) return false;
   planned_part given = planned;
   given.part.source += found.front;
@@ -96,8 +96,8 @@ void library_streams::reserve(int number) {
   batch& into = batches_[number];
   into.reserved_count = into.streams.size() + into.streams.size() / 8;
   into.reserved_total = std::min(into.total_bytes + into.total_bytes / 8, into.reserved_count * into.most_bytes);
-  const auto wanted = use_.library->workspace_bytes(codec_of(number), backend_of(number), into.reserved_count,
-                                                    into.most_bytes, into.reserved_total);
+  const auto wanted = use_.loaded->workspace_bytes(codec_of(number), backend_of(number), into.reserved_count,
+                                                   into.most_bytes, into.reserved_total);
   const std::uint64_t most = use_.most_workspace_bytes;
   into.reserved = wanted.ok() ? std::max(into.reserved, std::min(*wanted, most)) : most;
 }
@@ -123,7 +123,7 @@ void library_streams::emit(decode_layout& to, std::uint64_t statuses, int number
   std::uint64_t workspace = 0;
   for (;; each = (each + 1) / 2) {
     const auto wanted =
-        use_.library->workspace_bytes(codec_of(number), backend_of(number), each, most, std::min(total, each * most));
+        use_.loaded->workspace_bytes(codec_of(number), backend_of(number), each, most, std::min(total, each * most));
     workspace = wanted.ok() ? *wanted : 0;
     if ((wanted.ok() && workspace <= from.reserved) || each == 1) break;
   }

@@ -21,7 +21,7 @@ inline constexpr std::uint64_t kMostLibraryBytes = std::uint64_t{4} << 30;
 
 /// What a device's waves give to the library. It is borrowed; null: nothing.
 struct library_use {
-  const nvcomp* library = nullptr;
+  const nvcomp* loaded = nullptr;
   /// Of its workspace: where it asks for more it gets fewer streams a call, or none.
   std::uint64_t most_workspace_bytes = kMostLibraryBytes;
   /// By codec: the longest stream, encoded and decoded, that the device's decompression engine takes; 0: it has none.

@@ -129,7 +129,7 @@ result<decode_wave> decode_wave::make(std::span<const device_step> steps, bool v
                                       const library_use& library) {
   decode_wave made;
   made.verify_ = verify_checksums;
-  made.library_ = library_streams(library, verify_checksums);
+  made.by_library_ = library_streams(library, verify_checksums);
   if (steps.empty()) return error{errc::unsupported, "the device decodes chains of at least one step"};
   for (std::size_t i = 0; i < steps.size(); ++i) {
     PENSTOCK_TRY(check_step(steps[i]));
@@ -241,7 +241,7 @@ result<> decode_wave::add_decoder(const wave_chunk& chunk, std::uint64_t target,
 
 // Adds what one kernel decodes; `chunk.bytes` are the bytes at `planned.part.source`, but for LZ4.
 result<> decode_wave::add_split(const wave_chunk& chunk, const planned_part& planned, step_kind kind) {
-  if (library_.add(chunk.bytes, planned, kind, intermediate_bytes_)) return {};
+  if (by_library_.add(chunk.bytes, planned, kind, intermediate_bytes_)) return {};
   const auto add_to = [&](std::vector<planned_part>& parts, auto format) {
     parts.push_back(planned);
     parts.back().part.parameter = static_cast<std::uint32_t>(format);
@@ -428,8 +428,8 @@ void decode_wave::emit_rows(decode_layout& to, std::uint64_t statuses, const row
 void decode_wave::emit_all(decode_layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const {
   to.take(intermediate_bytes_);
   emit_parts(to, statuses, kernel_id::crc32c, check_parts_, launches);
-  emit_transform(to, statuses, library_.copies(), launches);
-  library_.emit(to, statuses, launches);
+  emit_transform(to, statuses, by_library_.copies(), launches);
+  by_library_.emit(to, statuses, launches);
   emit_zstd(to, statuses, launches);
   emit_parts(to, statuses, kernel_id::lz, lz_parts_, launches);
   emit_parts(to, statuses, kernel_id::lz4_frame, lz4_frame_parts_, launches);
@@ -454,7 +454,7 @@ std::uint64_t decode_wave::descriptor_bytes() const noexcept {
   const auto part_rows = [&](std::size_t count) {
     return rows(count, sizeof(decode_part)) + rows(count, sizeof(std::uint32_t));  // and their order
   };
-  std::uint64_t bytes = library_.descriptor_bytes() + rows(library_.copies().size(), sizeof(decode_part));
+  std::uint64_t bytes = by_library_.descriptor_bytes() + rows(by_library_.copies().size(), sizeof(decode_part));
   for (const auto parts : kParts) bytes += part_rows((this->*parts).size());
   for (const auto& parts : transform_parts_) bytes += part_rows(parts.size());
   if (!zstd_parts_.empty()) {
@@ -466,7 +466,7 @@ std::uint64_t decode_wave::descriptor_bytes() const noexcept {
 }
 
 std::uint64_t decode_wave::workspace_bytes() const noexcept {
-  std::uint64_t bytes = aligned(intermediate_bytes_) + library_.workspace_bytes();
+  std::uint64_t bytes = aligned(intermediate_bytes_) + by_library_.workspace_bytes();
   if (!zstd_parts_.empty()) {
     bytes += aligned(zstd_.blocks.size() * sizeof(zstd_block_result)) +
              aligned(zstd_.frames.size() * sizeof(std::uint32_t)) + aligned(zstd_.literal_bytes) +
@@ -482,7 +482,7 @@ decode_wave::mark decode_wave::here() const noexcept {
   out.frames = zstd_.frames.size();
   out.blocks = zstd_.blocks.size();
   for (std::size_t i = 0; i < std::size(kParts); ++i) out.parts[i] = (this->*kParts[i]).size();
-  out.library = library_.here();
+  out.streams = by_library_.here();
   out.intermediate_bytes = intermediate_bytes_;
   out.literal_bytes = zstd_.literal_bytes;
   out.sequences = zstd_.sequences;
@@ -495,7 +495,7 @@ void decode_wave::rewind(const mark& to) {
   zstd_.blocks.resize(to.blocks);
   for (std::size_t i = 0; i < std::size(kParts); ++i) (this->*kParts[i]).resize(to.parts[i]);
   for (auto& parts : transform_parts_) parts.resize(to.chunks);
-  library_.rewind(to.library);
+  by_library_.rewind(to.streams);
   intermediate_bytes_ = to.intermediate_bytes;
   zstd_.literal_bytes = to.literal_bytes;
   zstd_.sequences = to.sequences;
@@ -509,7 +509,7 @@ void decode_wave::emit(std::span<std::byte> descriptors, std::uint64_t device_de
 
 void decode_wave::clear() {
   rewind({});
-  library_.clear();
+  by_library_.clear();
 }
 
 error status_error(std::uint32_t status, std::string_view codec) {

@@ -52,7 +52,7 @@ class decode_wave {
   struct mark {
     std::size_t chunks = 0, frames = 0, blocks = 0;
     std::size_t parts[8] = {};
-    library_streams::mark library;
+    library_streams::mark streams;
     std::uint64_t intermediate_bytes = 0, literal_bytes = 0, sequences = 0;
   };
   mark here() const noexcept;
@@ -95,7 +95,7 @@ class decode_wave {
   std::size_t chunks_ = 0;
   std::uint64_t intermediate_bytes_ = 0;
   zstd_index zstd_;
-  library_streams library_;
+  library_streams by_library_;
   // By kernel, in the order in which they run.
   std::vector<planned_part> zstd_parts_, lz_parts_, lz4_frame_parts_, lzw_parts_, inflate_parts_, copy_parts_,
       unshuffle_parts_, check_parts_;
