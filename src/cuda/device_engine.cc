@@ -19,11 +19,9 @@ namespace {
 
 constexpr std::uint64_t kDefaultPageLocked = std::uint64_t{256} << 20;
 constexpr std::uint64_t kMostDefaultWaves = std::uint64_t{6} << 30;
-constexpr std::uint64_t kFirstWave = std::uint64_t{16} << 20;
-/// Cells of a wave: enough that the device is full, few enough that reading and decoding overlap.
-constexpr std::size_t kMostCells = 2048;
-/// A device that has nothing to do is given a smaller wave than that.
+/// A device that has nothing to do is given a wave that is not full: of so many cells, or so many bytes.
 constexpr std::size_t kFewestCells = 256;
+constexpr std::uint64_t kFewestBytes = std::uint64_t{32} << 20;
 constexpr std::size_t kReportsAtOnce = 64;
 /// Device memory that each stream of writes gathers into.
 constexpr std::uint64_t kStagingBytes = std::uint64_t{8} << 20;
@@ -105,10 +103,10 @@ device_engine::device_engine(const driver& with, int ordinal, context_ref contex
       context_(context),
       memory_limit_(memory_limit_of(with, context, options.device_memory_bytes)),
       staging_bytes_(staging_bytes_of(memory_limit_)),
-      wave_limit_((memory_limit_ - std::min(memory_limit_, kWriteStreams * staging_bytes_)) / kWaves),
       nvcomp_(options.nvcomp),
       ring_(with, options.page_locked_bytes == 0 ? kDefaultPageLocked : options.page_locked_bytes),
-      pool_(with, memory_limit_of(with, context, 0) * 2) {}
+      pool_(with, memory_limit_of(with, context, 0) * 2),
+      waves_(with, (memory_limit_ - std::min(memory_limit_, kWriteStreams * staging_bytes_)) / kWaves) {}
 
 result<> device_engine::start() {
   const current_context current(driver_, context_);
@@ -138,15 +136,8 @@ result<> device_engine::start() {
   };
   const auto engine_bytes = decompression_engine_of(driver_, ordinal_, nvcomp_);
   PENSTOCK_TRY(make_event(order_, kEventDisableTiming));
-  for (unsigned i = 0; i < kWaves; ++i) {
-    auto wave = std::make_unique<device_wave>();
-    wave->by_library = {nvcomp_, std::min(device::kMostLibraryBytes, wave_limit_ / 4), engine_bytes};
-    wave->limit_bytes = wave_limit_;
-    PENSTOCK_TRY(make_event(wave->copied, kEventDisableTiming));
-    PENSTOCK_TRY(make_event(wave->done, kEventDisableTiming));
-    for (event_ref& each : wave->marks) PENSTOCK_TRY(make_event(each, 0));
-    waves_.push_back(std::move(wave));
-  }
+  PENSTOCK_TRY(
+      waves_.start(kWaves, {nvcomp_, std::min(device::kMostLibraryBytes, waves_.limit_bytes() / 4), engine_bytes}));
   return spans_.start(copy_);
 }
 
@@ -155,15 +146,8 @@ device_engine::~device_engine() {
     const current_context current(driver_, context_);
     // Host functions that are still to come would find nobody.
     for (const stream_ref each : streams()) driver_.stream_synchronize(each);
-    for (const auto& each : waves_) {
-      if (each->memory.address != 0) driver_.mem_free(each->memory.address);
-      if (each->tail.address != 0) driver_.mem_free(each->tail.address);
-      if (each->tables != nullptr) driver_.mem_free_host(each->tables);
-      for (const event_ref event : {each->copied, each->done, each->marks[0], each->marks[1], each->marks[2]})
-        if (event != nullptr) driver_.event_destroy(event);
-    }
-    for (const wave_memory& each : staging_)
-      if (each.address != 0) driver_.mem_free(each.address);
+    for (wave_memory& each : staging_) (void)waves_.resize(each, 0);
+    waves_.clear();
     for (std::size_t i = 0; i < reports_.size(); ++i) {
       if (reports_[i]->done != nullptr) driver_.event_destroy(reports_[i]->done);
       if (i % kReportsAtOnce != 0) continue;
@@ -220,8 +204,7 @@ result<> device_engine::healthy() const {
 }
 
 device_usage device_engine::usage() const {
-  return {ring_.held_bytes() + tables_bytes_.load(std::memory_order_relaxed),
-          wave_bytes_.load(std::memory_order_relaxed), pool_.held_bytes()};
+  return {ring_.held_bytes() + waves_.tables_bytes(), waves_.held_bytes(), pool_.held_bytes()};
 }
 
 void device_engine::trim() noexcept {
@@ -364,9 +347,8 @@ result<bool> device_engine::submit(device_read& read, parcel& what) {
     if (what.refused.empty()) PENSTOCK_TRY(release_block(what));
   }
   if (open_ != nullptr) {
-    const bool idle = std::none_of(waves_.begin(), waves_.end(),
-                                   [](const auto& each) { return each->now == device_wave::phase::queued; });
-    if (open_->cells() >= (idle ? kFewestCells : kMostCells)) PENSTOCK_TRY(close_wave());
+    const bool is_worth_it = open_->cells() >= kFewestCells || open_->used_bottom + open_->used_top >= kFewestBytes;
+    if (open_->cells() >= kMostCells || (is_worth_it && !waves_.any_queued())) PENSTOCK_TRY(close_wave());
   }
   return true;
 }
@@ -376,7 +358,7 @@ result<bool> device_engine::submit_fill(device_read& read, const placement& wher
   const std::lock_guard lock(mutex_);
   PENSTOCK_TRY(healthy());
   for (;;) {
-    PENSTOCK_ASSIGN(device_wave* const wave, open_wave(0, 0));
+    PENSTOCK_ASSIGN(device_wave* const wave, open_wave(0, 0, 0));
     if (wave == nullptr) return false;
     if (add_fill(*wave, where, item)) {
       note_read(*wave, read);
@@ -387,7 +369,7 @@ result<bool> device_engine::submit_fill(device_read& read, const placement& wher
     if (!has_room)
       return error(errc::resource_exhausted,
                    fmt::format("a wave has {} bytes (device_memory_limit), which is too little for a fill's tables",
-                               wave_limit_));
+                               waves_.limit_bytes()));
   }
 }
 
@@ -520,7 +502,7 @@ result<> device_engine::queue_gather(const move_item& item, std::span<const move
     return check(driver_.copy_to_host(to, item.from + first * unit, count * unit, stream), "cuMemcpyDtoHAsync");
   if (axes.size() > kMaxGatherAxes) return error(errc::unsupported, "the values have too many dimensions");
   wave_memory& staging = staging_[which];
-  if (staging.bytes == 0) PENSTOCK_TRY(resize(staging, staging_bytes_));
+  if (staging.bytes == 0) PENSTOCK_TRY(waves_.resize(staging, staging_bytes_));
   gather_parameters with;
   with.item = item;
   with.tile_units = tile_units(item);
@@ -544,65 +526,29 @@ result<> device_engine::queue_gather(const move_item& item, std::span<const move
 
 // ---- waves ----
 
-// Memory that nothing queued uses; what it holds is lost.
-result<> device_engine::resize(wave_memory& memory, std::uint64_t bytes) {
-  if (memory.address != 0) {
-    driver_.mem_free(memory.address);
-    wave_bytes_.fetch_sub(memory.bytes, std::memory_order_relaxed);
-    memory = {};
-  }
-  if (bytes == 0) return {};
-  device_address made = 0;
-  const driver_status status = driver_.mem_alloc(&made, bytes);
-  if (status != kSuccess)
-    return driver_.failure(status, "cuMemAlloc")
-        .note(fmt::format("taking {} bytes of device memory for a wave", bytes));
-  wave_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  memory = {made, bytes};
-  return {};
-}
-
-// The same of a wave's bytes; its tables make room where that is needed.
-result<> device_engine::resize(device_wave& wave, std::uint64_t bytes) {
-  if (bytes + wave.tail.bytes > wave_limit_) PENSTOCK_TRY(resize(wave.tail, 0));
-  return resize(wave.memory, bytes);
-}
-
 // For a wave that had none for the next cell, or fill, whose bytes need `needed`. False: a wave has no more.
 result<bool> device_engine::make_room_for_tables(device_wave& wave, std::uint64_t needed) {
   if (wave.cells() != 0) {
     PENSTOCK_TRY(close_wave());
     return true;
   }
-  if (wave.memory.bytes <= needed) return false;
-  most_bytes_ = std::min(most_bytes_, std::max(needed, wave_limit_ / 8));
-  PENSTOCK_TRY(resize(wave, needed));
-  return true;
+  return waves_.shrink(wave, needed);
 }
 
 // Null: none is free.
-result<device_wave*> device_engine::open_wave(std::uint64_t encoded_bytes, std::uint64_t scratch_bytes) {
+result<device_wave*> device_engine::open_wave(std::uint64_t encoded_bytes, std::uint64_t scratch_bytes,
+                                              std::uint64_t likely_cells) {
   if (open_ != nullptr) {
     if (open_->fits(encoded_bytes, scratch_bytes)) return open_;
     if (open_->cells() != 0) {
-      open_->wanted_bytes = open_->memory.bytes * 2;
+      waves_.note_full(*open_);
       PENSTOCK_TRY(close_wave());
     } else {
       open_->now = device_wave::phase::free;
       open_ = nullptr;
     }
   }
-  const auto free = std::find_if(waves_.begin(), waves_.end(),
-                                 [](const auto& each) { return each->now == device_wave::phase::free; });
-  if (free == waves_.end()) return static_cast<device_wave*>(nullptr);
-  device_wave& wave = **free;
-  wave.clear();
-  if (const std::uint64_t needed = encoded_bytes + scratch_bytes; needed != 0) {
-    const std::uint64_t wanted = std::max(needed, std::min(most_bytes_, std::max(wave.wanted_bytes, kFirstWave)));
-    if (wave.memory.bytes < wanted) PENSTOCK_TRY(resize(wave, wanted));
-  }
-  wave.now = device_wave::phase::open;
-  open_ = &wave;
+  PENSTOCK_ASSIGN(open_, waves_.open(encoded_bytes + scratch_bytes, likely_cells));
   return open_;
 }
 
@@ -613,11 +559,11 @@ result<bool> device_engine::stage_cells(device_read& read, parcel& what) {
     if (what.next == what.cells.size()) return true;
     const parcel_cell& first = what.cells[what.next];
     const std::uint64_t encoded = encoded_room(first), decoded = decoded_room(first);
-    if (encoded + decoded > wave_limit_) {
+    if (encoded + decoded > waves_.limit_bytes()) {
       PENSTOCK_TRY(leave_to_host(read, what, encoded + decoded));
       continue;
     }
-    PENSTOCK_ASSIGN(device_wave* const wave, open_wave(encoded, decoded));
+    PENSTOCK_ASSIGN(device_wave* const wave, open_wave(encoded, decoded, read.total_cells()));
     if (wave == nullptr) return false;
     const std::size_t before = what.next;
     PENSTOCK_TRY(stage_run(read, what, *wave));
@@ -675,7 +621,7 @@ result<> device_engine::leave_to_host(device_read& read, parcel& what, std::uint
   error why(errc::resource_exhausted,
             fmt::format("the chunk needs {} bytes on the device and tables beside them, a wave has {} "
                         "(device_memory_limit)",
-                        needed, wave_limit_));
+                        needed, waves_.limit_bytes()));
   if (!cell.chain->decodes_on_device()) return read.name_cell(std::move(why), cell.note);
   what.refused.push_back({what.next, why.message()});
   ++what.next;
@@ -713,7 +659,7 @@ result<> device_engine::close_wave() {
   wave.now = device_wave::phase::queued;
   wave.stream = next_decode_++ % kDecodeStreams;
   const stream_ref stream = decode_[wave.stream];
-  auto written = write_tables(wave);
+  auto written = waves_.write_tables(wave);
   if (!written.ok()) {
     // Without memory for its tables the wave cannot run: its reads fail, the engine goes on.
     for (device_read* const each : wave.reads) each->fail(written.error());
@@ -728,26 +674,6 @@ result<> device_engine::close_wave() {
   PENSTOCK_TRY(launch(wave, *written));
   PENSTOCK_TRY(check(driver_.event_record(wave.done, stream), "cuEventRecord"));
   return tell_host(wave.done, tell_decoded_[wave.stream], nullptr, &wave);
-}
-
-// Lays the tables out in the wave's own memory.
-result<wave_layout> device_engine::write_tables(device_wave& wave) {
-  const wave_layout layout = lay_out(wave);
-  if (wave.tables_bytes < layout.uploaded) {
-    void* made = nullptr;
-    const std::uint64_t bytes = layout.uploaded + layout.uploaded / 2;
-    const driver_status status = driver_.mem_host_alloc(&made, bytes, kHostAllocPortable);
-    if (status != kSuccess) return driver_.failure(status, "cuMemHostAlloc");
-    if (wave.tables != nullptr) driver_.mem_free_host(wave.tables);
-    tables_bytes_.fetch_add(bytes - wave.tables_bytes, std::memory_order_relaxed);
-    wave.tables = static_cast<std::byte*>(made);
-    wave.tables_bytes = bytes;
-  }
-  // No cell was added for which there would be no room.
-  if (wave.tail.bytes < layout.total)
-    PENSTOCK_TRY(resize(wave.tail, std::min(layout.total + layout.total / 4, wave_limit_ - wave.memory.bytes)));
-  write(wave, layout);
-  return layout;
 }
 
 result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {

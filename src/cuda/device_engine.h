@@ -18,6 +18,7 @@
 #include "cuda/page_locked_ring.h"
 #include "cuda/parcel.h"
 #include "cuda/timed_spans.h"
+#include "cuda/wave_arena.h"
 #include "engine/device_service.h"
 #include "engine/profiler.h"
 
@@ -64,7 +65,6 @@ class device_engine final : public device_service, public std::enable_shared_fro
   int ordinal() const noexcept { return ordinal_; }
   page_locked_ring& ring() noexcept { return ring_; }
   device_pool& results() noexcept { return pool_; }
-  std::uint64_t wave_limit() const noexcept { return wave_limit_; }
   device_usage usage() const override;
   void clear() override { trim(); }
   result<> outcome() override { return outcome_of_handed(true); }
@@ -153,15 +153,12 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> queue_gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first,
                         std::uint64_t count, std::byte* to, unsigned which);
 
-  result<device_wave*> open_wave(std::uint64_t encoded_bytes, std::uint64_t scratch_bytes);
-  result<> resize(wave_memory& memory, std::uint64_t bytes);
-  result<> resize(device_wave& wave, std::uint64_t bytes);
+  result<device_wave*> open_wave(std::uint64_t encoded_bytes, std::uint64_t scratch_bytes, std::uint64_t likely_cells);
   result<bool> make_room_for_tables(device_wave& wave, std::uint64_t needed);
   result<bool> stage_cells(device_read& read, parcel& what);
   result<> stage_run(device_read& read, parcel& what, device_wave& wave);
   result<> leave_to_host(device_read& read, parcel& what, std::uint64_t needed);
   result<> close_wave();
-  result<wave_layout> write_tables(device_wave& wave);
   result<> launch(device_wave& wave, const wave_layout& layout);
   result<> decode_by_library(const device::kernel_launch& launch, stream_ref stream);
   result<> copy_plain(device_read& read, parcel& what);
@@ -174,7 +171,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   const driver& driver_;
   const int ordinal_;
   const context_ref context_;
-  const std::uint64_t memory_limit_, staging_bytes_, wave_limit_;
+  const std::uint64_t memory_limit_, staging_bytes_;
   const device::nvcomp* const nvcomp_;
   page_locked_ring ring_;
   device_pool pool_;
@@ -192,10 +189,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   wave_memory staging_[kWriteStreams];  // what a write's stream gathers into, in its order
   event_ref order_ = nullptr;           // recorded and waited for at once
   timed_spans spans_{driver_};
-  // What a wave's bytes take of its memory; the rest is for tables and workspace. Less where a cell needed more of
-  // that.
-  std::uint64_t most_bytes_ = wave_limit_ / 2;
-  std::vector<std::unique_ptr<device_wave>> waves_;
+  wave_arena waves_;
   device_wave* open_ = nullptr;
   std::vector<std::unique_ptr<report_slot>> reports_;
   std::deque<report_slot*> free_reports_;  // the one that came back first is taken first
@@ -208,7 +202,6 @@ class device_engine final : public device_service, public std::enable_shared_fro
   std::optional<error> handed_failure_;  // the first, until it is raised
   std::uint64_t handed_failures_ = 0;
   std::vector<event_ref> free_events_;
-  std::atomic<std::uint64_t> wave_bytes_{0}, tables_bytes_{0};
 
   std::mutex news_mutex_;  // never held during a call of the driver
   std::vector<std::unique_ptr<news>> all_news_;

@@ -60,6 +60,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   void look() noexcept;
   std::uint64_t done_bytes() const noexcept { return job_->done_bytes(); }
   std::uint64_t total_bytes() const noexcept { return job_->total_bytes(); }
+  std::uint64_t total_cells() const noexcept { return job_->total_cells(); }
   void on_queued(std::function<void()> then) { job_->on_done(std::move(then)); }
   event_ref done_event() const noexcept { return report_->done; }
   device_engine& engine() const noexcept { return *engine_; }

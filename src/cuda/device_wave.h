@@ -51,7 +51,6 @@ class device_wave {
   device::library_use by_library;  ///< decodes what it takes; the rest is for our own decoders
   std::uint64_t limit_bytes = 0;   ///< of `memory` and `tail` together
   wave_memory memory, tail;
-  std::uint64_t wanted_bytes = 0;  ///< `memory` is to grow to this before it is opened again
   std::byte* tables = nullptr;     ///< page-locked; what `tail` begins with
   std::uint64_t tables_bytes = 0;
   std::uint64_t used_bottom = 0, used_top = 0;

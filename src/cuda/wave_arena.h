@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <penstock/result.h>
+#include "cuda/device_tables.h"
+#include "cuda/device_wave.h"
+#include "cuda/driver.h"
+
+namespace penstock::inline v0::cuda {
+
+/// Cells of a wave: enough that the device is full, few enough that reading and decoding overlap.
+inline constexpr std::size_t kMostCells = 2048;
+
+/// The waves of a device and their memory.
+///
+/// Waves are alike: what one of them needs once it is full, as far as the reads so far tell, all get as soon as nothing
+/// queued uses them. So what is allocated depends on what is read, not on which waves the device happens to be done
+/// with when the next one is opened. Memory is kept until `trim`.
+///
+/// Not thread-safe but for `held_bytes` and `tables_bytes`; the context must be current.
+class wave_arena {
+ public:
+  /// \param limit_bytes  Of one wave's device memory.
+  wave_arena(const driver& with, std::uint64_t limit_bytes) noexcept
+      : driver_(with), limit_(limit_bytes), most_bytes_(limit_bytes / 2) {}
+  result<> start(unsigned waves, const device::library_use& by_library);
+  /// Before the context goes. Nothing may be queued.
+  void clear() noexcept;
+  /// Gives back the memory of waves that nothing queued uses.
+  void trim() noexcept;
+
+  std::uint64_t limit_bytes() const noexcept { return limit_; }
+  bool any_queued() const noexcept;
+
+  /// A wave that is free, with room for a cell of so many bytes, of which `likely_cells` are about to come. Null: none
+  /// is free.
+  /// \error resource_exhausted  The device has no such memory.
+  result<device_wave*> open(std::uint64_t cell_bytes, std::uint64_t likely_cells);
+  /// Its bytes were full before it had as many cells as it may have: waves are to have more.
+  void note_full(const device_wave& wave) noexcept;
+  /// For a wave without cells whose tables have no room beside its bytes: leaves only what `cell_bytes` need. False:
+  /// it has no more than that.
+  result<bool> shrink(device_wave& wave, std::uint64_t cell_bytes);
+  /// Lays the wave's tables out and writes them. It takes no more cells then.
+  /// \error resource_exhausted  No memory for them.
+  result<wave_layout> write_tables(device_wave& wave);
+
+  /// Memory of another kind that counts with the waves'. What it held is lost; nothing queued may use it.
+  result<> resize(wave_memory& memory, std::uint64_t bytes);
+
+  std::uint64_t held_bytes() const noexcept { return held_.load(std::memory_order_relaxed); }
+  /// Page-locked.
+  std::uint64_t tables_bytes() const noexcept { return tables_.load(std::memory_order_relaxed); }
+
+ private:
+  result<> grow(device_wave& wave);
+  void grow_free() noexcept;
+  result<> grow_tables(device_wave& wave, std::uint64_t uploaded, std::uint64_t total);
+
+  const driver& driver_;
+  const std::uint64_t limit_;
+  // What bytes may take of a wave; the rest is for tables and workspace. Less where a cell needed more of that.
+  std::uint64_t most_bytes_;
+  // What each wave is to have.
+  std::uint64_t bytes_ = 0, tail_bytes_ = 0, uploaded_bytes_ = 0;
+  std::vector<std::unique_ptr<device_wave>> waves_;
+  std::atomic<std::uint64_t> held_{0}, tables_{0};
+};
+
+}  // namespace penstock::inline v0::cuda
