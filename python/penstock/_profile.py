@@ -28,6 +28,7 @@ _ROWS = (
 )
 _OF_WRITES = ("Encode", "Write")
 _OF_DEVICES = ("Transfer", "Compute")
+_OF_ENCODED = ("Read", "Transfer")
 
 
 class Profile:
@@ -67,19 +68,36 @@ class Profile:
         workers = max(1, int(self._finished()["workers"]))
         self.ceilings["memcpy"] = _memcpy_rate(workers)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self, by: str | None = None) -> list[dict[str, Any]]:
         """The table's rows: `name`, `ms`, `raw` and `effective` (bytes per second or None), `fraction` (or None).
 
         A stage's time is what its workers were busy, divided by their number: how long it would take alone. What a
         device did counts as long as any of its streams was at it, by its own events. Raw counts
-        encoded bytes from and to storage, effective counts decoded bytes: of Read, what its bytes decode to, of Write,
-        what they were encoded from. Where nothing was written there are no rows for it.
+        encoded bytes from and to storage, effective counts decoded bytes: of Read and Transfer, what their bytes decode
+        to, of Write, what they were encoded from. Where nothing was written there are no rows for it.
+
+        Parameters
+        ----------
+        by
+            None: of all together. "read": these rows for each read or write, each with its number as `read`, in the
+            order in which they began. Where a device's wave has chunks of several reads, each is given its part of the
+            wave's time by its bytes. Events of no read (what `stream` prepared before the profile began) are read 0's.
         """
         report = self._finished()
+        if by is None:
+            return self._rows(report)
+        if by != "read":
+            raise _make(InvalidArgumentError, f"by is None or 'read', not {by!r}")
+        if report["dropped_events"]:
+            raise _make(InvalidArgumentError, f"{report['dropped_events']} events were dropped: raise max_events")
+        return [{"read": number, **row} for number, part in _by_read(report) for row in self._rows(part)]
+
+    def _rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         stages = {stage["what"]: stage for stage in report["stages"]}
         workers = max(1, int(report["workers"]))
         rows = []
-        decoded = int(stages.get("decode", {}).get("bytes_out", 0))
+        # What is transferred decoded is never decoded; raw elements leave the host as they are.
+        decoded = sum(int(stages.get(what, {}).get("bytes_out", 0)) for what in ("decode", "transfer"))
         changed = int(stages.get("encode", {}).get("bytes_in", 0))
         for name, parts, ceiling in _ROWS:
             here = [stages[part] for part in parts if part in stages]
@@ -92,8 +110,8 @@ class Profile:
             if name in _OF_WRITES:
                 encoded, made = bytes_out, changed
             else:
-                encoded, made = bytes_in, decoded if name == "Read" else bytes_out
-            speed = encoded if name in ("Read", "Write") else made
+                encoded, made = bytes_in, decoded if name in _OF_ENCODED else bytes_out
+            speed = encoded if name in (*_OF_ENCODED, "Write") else made
             rows.append(self._row(name, seconds, encoded if name != "Scatter" else 0, made, speed, ceiling))
         filled = stages.get("fill", {}).get("bytes_out", 0)
         wall = report["wall_ns"] / 1e9
@@ -180,6 +198,37 @@ def profile(context: Context | None = None, *, ceiling: bool = False, max_events
         Kept for the timeline; sums are exact beyond.
     """
     return Profile(context, ceiling=ceiling, max_events=max_events)
+
+
+def _by_read(report: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
+    """A report of each read and write, from its events."""
+    parts: dict[int, list[dict[str, Any]]] = {}
+    for event in report["events"]:
+        parts.setdefault(event["read"], []).append(event)
+    return [(number, _report_of(parts[number], int(report["workers"]))) for number in sorted(parts)]
+
+
+def _report_of(events: list[dict[str, Any]], workers: int) -> dict[str, Any]:
+    stages: dict[str, dict[str, Any]] = {}
+    for event in events:
+        sums = stages.setdefault(
+            event["what"], {"what": event["what"], "busy_ns": 0, "operations": 0, "bytes_in": 0, "bytes_out": 0}
+        )
+        sums["busy_ns"] += event["end_ns"] - event["begin_ns"]
+        sums["operations"] += 1
+        sums["bytes_in"] += event["bytes_in"]
+        sums["bytes_out"] += event["bytes_out"]
+    writes = int("encode" in stages or "commit" in stages)
+    return {
+        "wall_ns": max(event["end_ns"] for event in events) - min(event["begin_ns"] for event in events),
+        "workers": workers,
+        "stages": list(stages.values()),
+        "events": events,
+        "dropped_events": 0,
+        "store_bytes": sum(stages[what]["bytes_in"] for what in ("index", "fetch") if what in stages),
+        "reads": 1 - writes,
+        "writes": writes,
+    }
 
 
 def _seconds(stages: list[dict[str, Any]], report: dict[str, Any], workers: int) -> float:

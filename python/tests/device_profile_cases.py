@@ -85,6 +85,39 @@ def test_bytes_that_are_the_elements_are_transferred_too(cuda: FakeCuda, tmp_pat
     assert found["Transfer"]["ms"] > 0
     assert sums["transfer"]["bytes_out"] == VALUES.nbytes
     assert sums["decode"]["operations"] == 0
+    assert found["Transfer"]["effective"] == found["Transfer"]["raw"] > 0
+    assert found["Total"]["effective"] > 0
+
+
+@pytest.mark.parametrize("codecs", [["zstd"], []])
+def test_each_read_has_rows_of_its_own(cuda: FakeCuda, tmp_path: Path, codecs: list[Any]) -> None:
+    array, mine = made(tmp_path, codecs), cuda.stream()
+    wanted = [np.s_[:, 1:], np.s_[:32, 1:], np.s_[::7]]
+    with ps.profile() as p:
+        for each in [array.read(selection, device="cuda") for selection in wanted]:  # waves have cells of several
+            each.order(mine)
+    found = p.rows(by="read")
+    assert sorted({row["read"] for row in found}) == [0, 1, 2]
+    of = {(row["read"], row["name"]): row for row in found}
+    for number, selection in enumerate(wanted):
+        assert of[number, "Scatter"]["effective"] * of[number, "Scatter"]["ms"] == pytest.approx(
+            VALUES[selection].nbytes * 1e3
+        )
+        assert of[number, "Total"]["effective"] > of[number, "Total"]["raw"] * (1.01 if codecs else 0.9)
+        assert of[number, "Transfer"]["effective"] > of[number, "Transfer"]["raw"] * (1.01 if codecs else 0.9)
+    whole = rows(p)
+    for name in ("Read", "Transfer", "Scatter"):
+        parts = sum(row["raw"] * row["ms"] for row in found if row["name"] == name and row["raw"])
+        assert parts == pytest.approx((whole[name]["raw"] or 0) * whole[name]["ms"]), name
+
+
+def test_what_the_host_decodes_is_told(cuda: FakeCuda, tmp_path: Path) -> None:
+    array, mine = made(tmp_path, [{"name": "numcodecs.bz2", "configuration": {"level": 1}}]), cuda.stream()
+    with ps.profile() as p:
+        array.read(device="cuda").order(mine)
+    assert stages(p)["decode"]["bytes_out"] == VALUES.nbytes
+    assert stages(p)["decode"]["operations"] == 3
+    assert rows(p)["Transfer"]["raw"] > 0
 
 
 def test_work_on_tiles_is_a_row_of_its_own(cuda: FakeCuda, tmp_path: Path) -> None:

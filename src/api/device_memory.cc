@@ -38,13 +38,15 @@ result<device_tensor> copy_on_device(device_tensor& from, std::optional<stream_h
 
 void begin_work(const device_tensor& with, stream_handle stream, std::uint32_t lane) {
   device_tensor_state& state = *with.state();
-  if (!state.from_ || stream == 0) return;
-  auto profile = state.from_->context->state().recording();
-  if (!profile) return;
+  if (!state.from_ || !state.read_ || stream == 0) return;
+  // What is recorded now: the read may have begun before.
+  recorded_read of = state.read_->recorded_as();
+  const auto recording = state.from_->context->state().recording();
+  if (!recording) return;
+  if (of.profile != recording) of = {recording, 0};
   const std::lock_guard lock(state.mutex_);
   if (state.work_ == nullptr)
-    state.work_ = state.engine_->begin_work(std::move(profile), kComputeWorker + lane,
-                                            reinterpret_cast<cuda::stream_ref>(stream));
+    state.work_ = state.engine_->begin_work(of, kComputeWorker + lane, reinterpret_cast<cuda::stream_ref>(stream));
 }
 
 void end_work(const device_tensor& with, stream_handle stream) {

@@ -23,6 +23,8 @@ struct device_chain {
 
   bool decodes_on_device() const noexcept { return device_stages != 0; }
   bool decodes_on_host() const noexcept { return device_stages != chain->stages(); }
+  /// What is stored are the elements.
+  bool is_raw() const noexcept { return !decodes_on_device() && !decodes_on_host(); }
 };
 
 device_chain split_chain(const codec_chain& chain);

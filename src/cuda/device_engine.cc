@@ -27,7 +27,7 @@ constexpr std::size_t kReportsAtOnce = 64;
 constexpr std::uint64_t kStagingBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kAlignment = 256;
 constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 30;  // of a launch
-constexpr unsigned kCopyNumber = 31;  // the copy stream, beside the decode streams, in a read's set
+constexpr unsigned kEndNumber = 31;  // the stream of its end, beside the decode streams, in a read's set
 
 constexpr std::uint64_t round_up(std::uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -127,6 +127,7 @@ result<> device_engine::start() {
   };
   PENSTOCK_TRY(make_stream(copy_));
   PENSTOCK_TRY(make_stream(tell_copied_));
+  for (stream_ref& each : tell_ended_) PENSTOCK_TRY(make_stream(each));
   for (stream_ref& each : tell_decoded_) PENSTOCK_TRY(make_stream(each));
   for (stream_ref& each : decode_) PENSTOCK_TRY(make_stream(each));
   for (stream_ref& each : result_) PENSTOCK_TRY(make_stream(each));
@@ -175,6 +176,7 @@ std::vector<stream_ref> device_engine::streams() const {
   add(decode_);
   add(result_);
   add({&tell_copied_, 1});
+  add(tell_ended_);
   add(tell_decoded_);
   add({&peer_, 1});
   add(write_);
@@ -331,8 +333,10 @@ result<> device_engine::wait_for_start(device_read& read, stream_ref stream, uns
       [&](event_ref each) { return check(driver_.stream_wait_event(stream, each, 0), "cuStreamWaitEvent"); });
 }
 
-void device_engine::note_read(device_wave& wave, device_read& read) {
-  if (std::find(wave.reads.begin(), wave.reads.end(), &read) == wave.reads.end()) wave.reads.push_back(&read);
+wave_share& device_engine::share_of(device_wave& wave, device_read& read) {
+  for (wave_share& each : wave.shares)
+    if (each.read == &read) return each;
+  return wave.shares.emplace_back(wave_share{&read, read.recorded_as(), 0, 0, 0});
 }
 
 result<bool> device_engine::submit(device_read& read, parcel& what) {
@@ -344,7 +348,7 @@ result<bool> device_engine::submit(device_read& read, parcel& what) {
     PENSTOCK_ASSIGN(const bool staged, stage_cells(read, what));
     if (!staged) return false;
     PENSTOCK_TRY(copy_plain(read, what));
-    if (what.refused.empty()) PENSTOCK_TRY(release_block(what));
+    if (what.refused.empty()) PENSTOCK_TRY(release_block(read, what));
   }
   if (open_ != nullptr) {
     const bool is_worth_it = open_->cells() >= kFewestCells || open_->used_bottom + open_->used_top >= kFewestBytes;
@@ -360,8 +364,9 @@ result<bool> device_engine::submit_fill(device_read& read, const placement& wher
   for (;;) {
     PENSTOCK_ASSIGN(device_wave* const wave, open_wave(0, 0, 0));
     if (wave == nullptr) return false;
+    const std::uint64_t moved = wave->moved_bytes;
     if (add_fill(*wave, where, item)) {
-      note_read(*wave, read);
+      share_of(*wave, read).moved_bytes += wave->moved_bytes - moved;
       if (open_->cells() >= kMostCells) PENSTOCK_TRY(close_wave());
       return true;
     }
@@ -374,14 +379,15 @@ result<bool> device_engine::submit_fill(device_read& read, const placement& wher
 }
 
 // The engine may still be copying from the block; where it is broken nobody can say until when.
-void device_engine::drop(parcel& what) noexcept {
+void device_engine::drop(device_read& read, parcel& what) noexcept {
   if (what.block == nullptr) return;
   const current_context current(driver_, context_);
   const std::lock_guard lock(mutex_);
-  if (what.copied && broken_) {
+  const bool copied = what.copied || what.copied_at_end;
+  if (copied && broken_) {
     what.block = nullptr;
-  } else if (what.copied) {
-    (void)release_block(what);
+  } else if (copied) {
+    (void)release_block(read, what);
   } else {
     give_block(std::exchange(what.block, nullptr));
   }
@@ -396,9 +402,10 @@ result<> device_engine::finish(device_read& read) {
   const current_context current(driver_, context_);
   const std::lock_guard lock(mutex_);
   PENSTOCK_TRY(healthy());
-  if (open_ != nullptr && std::find(open_->reads.begin(), open_->reads.end(), &read) != open_->reads.end())
+  if (open_ != nullptr && std::any_of(open_->shares.begin(), open_->shares.end(),
+                                      [&](const wave_share& each) { return each.read == &read; }))
     PENSTOCK_TRY(close_wave());
-  const stream_ref end = result_[next_result_++ % kResultStreams];
+  const stream_ref end = result_[end_of(read)];
   const auto join = [&](stream_ref stream) -> result<> {
     PENSTOCK_TRY(check(driver_.event_record(order_, stream), "cuEventRecord"));
     return check(driver_.stream_wait_event(end, order_, 0), "cuStreamWaitEvent");
@@ -578,7 +585,8 @@ result<bool> device_engine::stage_cells(device_read& read, parcel& what) {
 result<> device_engine::stage_run(device_read& read, parcel& what, device_wave& wave) {
   const std::uint64_t begin = what.cells[what.next].offset / kAlignment * kAlignment;
   const device_address base = wave.memory.address + wave.used_bottom - begin;  // of the parcel's first byte
-  std::uint64_t end = begin;
+  const std::uint64_t decoded_before = wave.decoded_bytes, moved_before = wave.moved_bytes;
+  std::uint64_t end = begin, raw_bytes = 0;
   bool added_any = false;
   for (; what.next < what.cells.size() && wave.cells() < kMostCells; ++what.next) {
     const parcel_cell& each = what.cells[what.next];
@@ -600,18 +608,22 @@ result<> device_engine::stage_run(device_read& read, parcel& what, device_wave& 
     }
     if (!*added) break;
     wave.used_top += scratch;
+    if (each.chain->is_raw()) raw_bytes += each.length;
     end = end_with;
     added_any = true;
   }
-  if (added_any) note_read(wave, read);
+  if (!added_any) return {};
+  wave_share& share = share_of(wave, read);
+  share.encoded_bytes += end - begin;
+  share.decoded_bytes += wave.decoded_bytes - decoded_before;
+  share.moved_bytes += wave.moved_bytes - moved_before;
   if (end == begin) return {};
   what.copied = true;
-  timed_span* const span = spans_.begin(read.profile(), stage::transfer, kCopyWorker, copy_);
+  timed_span* const span = spans_.begin(share.recorded_as, stage::transfer, kCopyWorker, copy_);
   PENSTOCK_TRY(
       check(driver_.copy_to_device(base + begin, what.data() + begin, end - begin, copy_), "cuMemcpyHtoDAsync"));
-  spans_.end(span, end - begin, copy_);
+  spans_.end(span, end - begin, raw_bytes, copy_);
   wave.used_bottom += round_up(end - begin);
-  wave.encoded_bytes += end - begin;
   return {};
 }
 
@@ -628,29 +640,45 @@ result<> device_engine::leave_to_host(device_read& read, parcel& what, std::uint
   return {};
 }
 
-// Cells whose bytes are the elements go straight where they belong.
+// Which of the result streams ends the read: one that has nothing to do, where there is one.
+unsigned device_engine::end_of(device_read& read) {
+  if (read.end_stream()) return *read.end_stream();
+  for (unsigned tried = 1; tried < kResultStreams && driver_.stream_query(result_[next_result_]) != kSuccess; ++tried)
+    next_result_ = (next_result_ + 1) % kResultStreams;
+  read.set_end_stream(next_result_);
+  return std::exchange(next_result_, (next_result_ + 1) % kResultStreams);
+}
+
+// Cells whose bytes are the elements go straight where they belong, on the stream of the read's end: what the read has
+// to wait for holds up no other read's copies.
 result<> device_engine::copy_plain(device_read& read, parcel& what) {
   timed_span* span = nullptr;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0, raw_bytes = 0;
   for (const parcel_cell& each : what.cells) {
     if (!each.plain) continue;
-    PENSTOCK_TRY(wait_for_start(read, copy_, kCopyNumber));
-    what.copied = true;
-    if (bytes == 0) span = spans_.begin(read.profile(), stage::transfer, kCopyWorker, copy_);
-    PENSTOCK_TRY(check(driver_.copy_to_device(each.item.to, what.data() + each.offset, each.length, copy_),
+    const unsigned end = end_of(read);
+    PENSTOCK_TRY(wait_for_start(read, result_[end], kEndNumber));
+    if (!what.copied_at_end) span = spans_.begin(read.recorded_as(), stage::transfer, kCopyWorker, result_[end]);
+    what.copied_at_end = true;
+    PENSTOCK_TRY(check(driver_.copy_to_device(each.item.to, what.data() + each.offset, each.length, result_[end]),
                        "cuMemcpyHtoDAsync"));
     bytes += each.length;
+    if (each.chain->is_raw()) raw_bytes += each.length;
   }
-  spans_.end(span, bytes, copy_);
+  if (what.copied_at_end) spans_.end(span, bytes, raw_bytes, result_[end_of(read)]);
   return {};
 }
 
-result<> device_engine::release_block(parcel& what) {
+result<> device_engine::release_block(device_read& read, parcel& what) {
   if (what.block == nullptr) return {};  // the driver has read ordinary memory by now
-  PENSTOCK_TRY(check(driver_.event_record(order_, copy_), "cuEventRecord"));
-  std::byte* const block = what.block;
-  what.block = nullptr;
-  return tell_host(order_, tell_copied_, block, nullptr);
+  stream_ref tell = tell_copied_;
+  if (what.copied_at_end) {
+    tell = tell_ended_[end_of(read)];
+    PENSTOCK_TRY(check(driver_.event_record(order_, result_[end_of(read)]), "cuEventRecord"));
+    if (what.copied) PENSTOCK_TRY(check(driver_.stream_wait_event(tell, order_, 0), "cuStreamWaitEvent"));
+  }
+  if (what.copied) PENSTOCK_TRY(check(driver_.event_record(order_, copy_), "cuEventRecord"));
+  return tell_host(order_, tell, std::exchange(what.block, nullptr), nullptr);
 }
 
 result<> device_engine::close_wave() {
@@ -662,7 +690,7 @@ result<> device_engine::close_wave() {
   auto written = waves_.write_tables(wave);
   if (!written.ok()) {
     // Without memory for its tables the wave cannot run: its reads fail, the engine goes on.
-    for (device_read* const each : wave.reads) each->fail(written.error());
+    for (const wave_share& each : wave.shares) each.read->fail(written.error());
     PENSTOCK_TRY(check(driver_.event_record(wave.done, copy_), "cuEventRecord"));
     return tell_host(wave.done, tell_copied_, nullptr, &wave);
   }
@@ -670,7 +698,7 @@ result<> device_engine::close_wave() {
       check(driver_.copy_to_device(wave.tail.address, wave.tables, written->uploaded, copy_), "cuMemcpyHtoDAsync"));
   PENSTOCK_TRY(check(driver_.event_record(wave.copied, copy_), "cuEventRecord"));
   PENSTOCK_TRY(check(driver_.stream_wait_event(stream, wave.copied, 0), "cuStreamWaitEvent"));
-  for (device_read* const each : wave.reads) PENSTOCK_TRY(wait_for_start(*each, stream, wave.stream));
+  for (const wave_share& each : wave.shares) PENSTOCK_TRY(wait_for_start(*each.read, stream, wave.stream));
   PENSTOCK_TRY(launch(wave, *written));
   PENSTOCK_TRY(check(driver_.event_record(wave.done, stream), "cuEventRecord"));
   return tell_host(wave.done, tell_decoded_[wave.stream], nullptr, &wave);
@@ -678,9 +706,8 @@ result<> device_engine::close_wave() {
 
 result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {
   const stream_ref stream = decode_[wave.stream];
-  for (const device_read* const each : wave.reads)
-    if (each->profile()) wave.profile = each->profile();
-  const bool timed = wave.profile != nullptr;
+  const bool timed = std::any_of(wave.shares.begin(), wave.shares.end(),
+                                 [](const wave_share& each) { return each.recorded_as.profile != nullptr; });
   if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[0], stream), "cuEventRecord"));
   if (layout.status_bytes != 0)
     PENSTOCK_TRY(check(driver_.set_bytes(wave.tail.address + layout.statuses, 0, layout.status_bytes, stream),
@@ -808,24 +835,24 @@ void device_engine::settle() noexcept {
   // Without the lock: whoever queues meanwhile goes on.
   driver_.stream_synchronize(tell_copied_);
   for (const stream_ref each : tell_decoded_) driver_.stream_synchronize(each);
+  for (const stream_ref each : tell_ended_) driver_.stream_synchronize(each);
   for (const timed_span* const each : ended) driver_.event_synchronize(each->end);
   collect();
   const std::lock_guard lock(mutex_);
   for (timed_span* const each : ended) spans_.record(*each);
 }
 
-timed_span* device_engine::begin_work(std::shared_ptr<profiler> profile, std::uint32_t worker,
-                                      stream_ref stream) noexcept {
+timed_span* device_engine::begin_work(const recorded_read& of, std::uint32_t worker, stream_ref stream) noexcept {
   const current_context current(driver_, context_);
   const std::lock_guard lock(mutex_);
-  return broken_ ? nullptr : spans_.begin(std::move(profile), stage::compute, worker, stream);
+  return broken_ ? nullptr : spans_.begin(of, stage::compute, worker, stream);
 }
 
 void device_engine::end_work(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept {
   if (span == nullptr) return;
   const current_context current(driver_, context_);
   const std::lock_guard lock(mutex_);
-  if (stream != nullptr) return spans_.end(span, bytes, stream);
+  if (stream != nullptr) return spans_.end(span, bytes, bytes, stream);
   spans_.drop(span);
 }
 

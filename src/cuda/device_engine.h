@@ -88,7 +88,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   /// \error resource_exhausted  One cell alone is larger than a wave.
   result<bool> submit(device_read& read, parcel& what);
   /// Gives back the block of a parcel that nobody will submit (any more), once it is copied from.
-  void drop(parcel& what) noexcept;
+  void drop(device_read& read, parcel& what) noexcept;
   /// The same of a block that no parcel has.
   void give_block(std::byte* block) noexcept;
   /// Adds fills to the open wave. False: as `submit`.
@@ -117,8 +117,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   /// Takes note of what the device has ended with.
   void collect() noexcept override;
   void settle() noexcept override;
-  /// Marks where the caller's work begins on a stream, for `profile`. Null: it cannot be told.
-  timed_span* begin_work(std::shared_ptr<profiler> profile, std::uint32_t worker, stream_ref stream) noexcept;
+  /// Marks where the caller's work on a read's values begins on a stream. Null: nobody records, or it cannot be told.
+  timed_span* begin_work(const recorded_read& of, std::uint32_t worker, stream_ref stream) noexcept;
   /// Marks where it ends; null `stream`: nobody wants to know any more.
   void end_work(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept;
   bool has_news() const noexcept { return news_.load(std::memory_order_relaxed) != 0; }
@@ -163,9 +163,10 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> decode_by_library(const device::kernel_launch& launch, stream_ref stream);
   result<> copy_plain(device_read& read, parcel& what);
   result<> tell_host(event_ref after, stream_ref stream, std::byte* block, device_wave* wave);
-  result<> release_block(parcel& what);
+  unsigned end_of(device_read& read);
+  result<> release_block(device_read& read, parcel& what);
   result<> wait_for_start(device_read& read, stream_ref stream, unsigned which);
-  void note_read(device_wave& wave, device_read& read);
+  static wave_share& share_of(device_wave& wave, device_read& read);
   static void on_news(void* which);
 
   const driver& driver_;
@@ -182,7 +183,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   std::mutex mutex_;  // of what follows, and of the order of calls on the streams
   std::optional<error> broken_;
   stream_ref copy_ = nullptr;
-  stream_ref tell_copied_ = nullptr, tell_decoded_[kDecodeStreams] = {};  // host functions and nothing else
+  stream_ref tell_copied_ = nullptr, tell_decoded_[kDecodeStreams] = {},
+             tell_ended_[kResultStreams] = {};  // host functions and nothing else
   stream_ref peer_ = nullptr;  // of another library's allocator: in whose order it gives and takes; null: none
   stream_ref decode_[kDecodeStreams] = {}, result_[kResultStreams] = {}, write_[kWriteStreams] = {};
   unsigned next_decode_ = 0, next_result_ = 0, next_write_ = 0;

@@ -79,7 +79,7 @@ device_read::device_read(std::shared_ptr<device_engine> engine, context_state& s
 
 device_read::~device_read() {
   for (const auto& each : buffers_) each->release();
-  for (const auto& each : kept_) engine_->drop(*each);
+  for (const auto& each : kept_) engine_->drop(*this, *each);
   refused_.clear();
   release_starts();
   if (report_ == nullptr) return;
@@ -118,7 +118,6 @@ void device_read::start(std::span<const source> sources, read_job::settings sett
   sources_.assign(sources.begin(), sources.end());
   note_ = settings.note;
   keep_alive_ = settings.keep_alive;
-  profiler_ = state.recording();
   const unsigned workers = settings.workers;
   through_host_ = std::all_of(sources_.begin(), sources_.end(), [](const source& each) {
     return split_chain(each.layout->chains()[0]).decodes_on_host();
@@ -131,6 +130,7 @@ void device_read::start(std::span<const source> sources, read_job::settings sett
   // The job holds the sink until it ends, and the sink holds the job.
   settings.sink = shared_from_this();
   job_->begin(sources_, std::move(settings));
+  recorded_as_ = job_->recorded_as();
   state.executor().start(job_, workers);
 }
 
@@ -265,7 +265,7 @@ result<> device_read::add_cell(parcel& into, const fetched_cells& what, const de
     cell.offset = static_cast<std::uint64_t>(encoded.data() - into.block);
     cell.length = encoded.size();
   } else {
-    PENSTOCK_TRY(host_part(into, cell, chain.stages(), split, encoded, scratch));
+    PENSTOCK_TRY(host_part(into, cell, chain.stages(), split, encoded, what.worker, scratch));
   }
   if (!split.decodes_on_device()) PENSTOCK_TRY(chain.check_decoded(cell.length));
   finish_cell(into, cell, from, where, op.direct);
@@ -301,7 +301,7 @@ void device_read::finish_cell(parcel& into, parcel_cell& cell, const source& fro
 
 // Runs the host's stages on what the first `made` stages encoded, and puts the outcome into page-locked memory.
 result<> device_read::host_part(parcel& into, parcel_cell& cell, std::size_t made, const device_chain& split,
-                                std::span<const std::byte> encoded, worker_scratch& scratch) {
+                                std::span<const std::byte> encoded, std::uint32_t worker, worker_scratch& scratch) {
   const codec_chain& chain = *split.chain;
   std::span<std::byte> room;
   const std::uint64_t limit =
@@ -317,7 +317,12 @@ result<> device_read::host_part(parcel& into, parcel_cell& cell, std::size_t mad
     return {};
   };
   if (limit != kUnbounded) PENSTOCK_TRY(find_room(limit));
+  const std::uint64_t begin_ns = recorded_as_.profile ? recorded_as_.profile->now() : 0;
   PENSTOCK_ASSIGN(const auto decoded, chain.decode_stages(encoded, made, split.device_stages, room, scratch));
+  if (recorded_as_.profile && split.decodes_on_host())
+    recorded_as_.profile->record({stage::decode, worker, recorded_as_.number, cell.note.cell, begin_ns,
+                                  recorded_as_.profile->now(), encoded.size(),
+                                  split.decodes_on_device() ? 0 : decoded.size()});
   if (limit == kUnbounded) PENSTOCK_TRY(find_room(decoded.size()));
   if (decoded.size() > room.size()) return error(errc::internal, "a codec decoded to more than it may");
   if (decoded.data() != room.data() && !decoded.empty()) std::memcpy(room.data(), decoded.data(), decoded.size());
@@ -357,7 +362,7 @@ result<> device_read::hand_over(std::unique_ptr<parcel> what) {
   if (tried) {
     auto taken = submit(*what);
     if (!taken.ok()) {
-      engine_->drop(*what);
+      engine_->drop(*this, *what);
       return std::move(taken).error();
     }
     if (*taken) {
@@ -459,13 +464,13 @@ result<bool> device_read::hand_over_kept() {
         kept_fills_.pop_back();
       }
     }
-    for (const auto& each : dropped) engine_->drop(*each);
+    for (const auto& each : dropped) engine_->drop(*this, *each);
     if (!next && !fill_next) break;
     bool taken = false;
     if (next) {
       auto submitted = submit(*next);
       if (!submitted.ok()) {
-        engine_->drop(*next);
+        engine_->drop(*this, *next);
         waiting_.fetch_sub(1, std::memory_order_relaxed);
         return std::move(submitted).error();
       }
@@ -503,7 +508,7 @@ result<bool> device_read::hand_over_kept() {
 void device_read::keep_refused(std::unique_ptr<parcel> what) {
   if (what->refused.empty()) return give_parcel(std::move(what));
   const std::shared_ptr<parcel> from(what.release(), [this](parcel* done) {
-    engine_->drop(*done);
+    engine_->drop(*this, *done);
     give_parcel(std::unique_ptr<parcel>(done));
   });
   const std::lock_guard lock(mutex_);
@@ -538,10 +543,11 @@ result<> device_read::decode_refused(worker_scratch& scratch) {
     cell.chain = &split;
     cell.note = refused.note;
     // The stages that were the host's from the start are done already.
-    auto decoded = host_part(*made, cell, refused.chain->device_stages, split, encoded, scratch);
+    // Whichever worker is in `advance` counts as the first.
+    auto decoded = host_part(*made, cell, refused.chain->device_stages, split, encoded, 0, scratch);
     if (decoded.ok()) decoded = split.chain->check_decoded(cell.length);
     if (!decoded.ok()) {
-      engine_->drop(*made);
+      engine_->drop(*this, *made);
       return name_cell(std::move(decoded).error(), refused.note);
     }
     finish_cell(*made, cell, from, where, refused.direct);

@@ -78,8 +78,10 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
     return first;
   }
   unsigned used_streams() const noexcept { return waited_; }
+  const std::optional<unsigned>& end_stream() const noexcept { return end_stream_; }
+  void set_end_stream(unsigned which) noexcept { end_stream_ = which; }
   report_slot& report() const noexcept { return *report_; }
-  const std::shared_ptr<profiler>& profile() const noexcept { return profiler_; }
+  const recorded_read& recorded_as() const noexcept { return recorded_as_; }
   void fail(const error& what);
   /// Adds the notes that say which cell an error is about.
   error name_cell(error what, const failure_note& cell) const;
@@ -122,7 +124,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   result<bool> submit(parcel& what);
   result<bool> submit_fills(kept_fill& what);
   result<> host_part(parcel& into, parcel_cell& cell, std::size_t made, const device_chain& split,
-                     std::span<const std::byte> encoded, worker_scratch& scratch);
+                     std::span<const std::byte> encoded, std::uint32_t worker, worker_scratch& scratch);
   result<> hand_over(std::unique_ptr<parcel> what);
   result<> take_cells(const fetched_cells& what, request_buffer* arrived, worker_scratch& scratch);
   result<> decode_refused(worker_scratch& scratch);
@@ -136,7 +138,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   std::shared_ptr<device_engine> engine_;
   context_state* state_;
   std::shared_ptr<read_job> job_;
-  std::shared_ptr<profiler> profiler_;
+  recorded_read recorded_as_;  // before the first worker runs
   report_slot* report_ = nullptr;
   std::vector<event_ref> starts_;
   event_ref memory_ready_ = nullptr;
@@ -144,7 +146,8 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   std::vector<becoming> becomes_;  // of each source; empty: nothing is converted
   std::string note_;
   std::shared_ptr<const void> keep_alive_;
-  unsigned waited_ = 0;  // under the engine's lock
+  unsigned waited_ = 0;  // under the engine's lock, and so is what follows
+  std::optional<unsigned> end_stream_;
 
   std::mutex mutex_;  // of what follows
   std::vector<std::unique_ptr<request_buffer>> buffers_;

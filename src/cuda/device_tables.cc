@@ -118,9 +118,8 @@ void device_wave::clear() noexcept {
   item_batches.clear();
   launches.clear();
   for (const auto& each : batches) each->decoder.clear();
-  reads.clear();
-  profile.reset();
-  encoded_bytes = decoded_bytes = moved_bytes = 0;
+  shares.clear();
+  decoded_bytes = moved_bytes = 0;
 }
 
 result<bool> add_cell(device_wave& wave, const parcel& of, const parcel_cell& cell, const cell_bytes& where,
@@ -157,7 +156,7 @@ result<bool> add_cell(device_wave& wave, const parcel& of, const parcel_cell& ce
     wave.items.back().note = note;
   }
   for (const move_item& each : std::span(of.more).subspan(cell.first_more, cell.more)) add(each);
-  wave.decoded_bytes += cell.decoded_bytes;
+  if (batch != kNoStatus) wave.decoded_bytes += cell.decoded_bytes;
   if (keeps_limit(wave, before)) return true;
   if (batch != kNoStatus) wave.batches[batch]->decoder.rewind(decoder_before);
   return false;

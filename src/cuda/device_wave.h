@@ -23,6 +23,13 @@ struct wave_batch {
   std::uint64_t descriptors = 0, workspace = 0;  ///< where they lie in the tail
 };
 
+/// What one read has of a wave.
+struct wave_share {
+  device_read* read = nullptr;  ///< until the wave is queued
+  recorded_read recorded_as;
+  std::uint64_t encoded_bytes = 0, decoded_bytes = 0, moved_bytes = 0;
+};
+
 /// Memory that only grows: of one kind, used by one wave at a time.
 struct wave_memory {
   device_address address = 0;
@@ -51,7 +58,7 @@ class device_wave {
   device::library_use by_library;  ///< decodes what it takes; the rest is for our own decoders
   std::uint64_t limit_bytes = 0;   ///< of `memory` and `tail` together
   wave_memory memory, tail;
-  std::byte* tables = nullptr;     ///< page-locked; what `tail` begins with
+  std::byte* tables = nullptr;  ///< page-locked; what `tail` begins with
   std::uint64_t tables_bytes = 0;
   std::uint64_t used_bottom = 0, used_top = 0;
   std::uint64_t tile_count = 0;  ///< what `tiles` will hold
@@ -66,10 +73,9 @@ class device_wave {
   std::vector<std::unique_ptr<wave_batch>> batches;  ///< some may be empty: they are kept
   std::vector<std::uint32_t> item_batches;           ///< of each item; kNoStatus: none
   std::vector<device::kernel_launch> launches;
-  std::vector<std::uint32_t> fills;   ///< items whose `from` counts from the first pattern
-  std::vector<device_read*> reads;    ///< that have cells here; until it is queued
-  std::shared_ptr<profiler> profile;  ///< of a recording that one of them belongs to
-  std::uint64_t encoded_bytes = 0, decoded_bytes = 0, moved_bytes = 0;
+  std::vector<std::uint32_t> fills;                  ///< items whose `from` counts from the first pattern
+  std::vector<wave_share> shares;                    ///< of the reads that have cells here
+  std::uint64_t decoded_bytes = 0, moved_bytes = 0;  ///< by the device
 
   event_ref copied = nullptr, done = nullptr;
   // With timing, for profiles: begin of decoding, begin of the scatter, end.

@@ -82,10 +82,12 @@ inline const stream_ref kPerThreadStream = reinterpret_cast<stream_ref>(std::uin
   X(primary_context_release, "cuDevicePrimaryCtxRelease", 11000, driver_status(device_number))                       \
   X(context_get_current, "cuCtxGetCurrent", 4000, driver_status(context_ref*))                                       \
   X(context_get_device, "cuCtxGetDevice", 2000, driver_status(device_number*))                                       \
+  X(context_synchronize, "cuCtxSynchronize", 2000, driver_status())                                                  \
   X(context_push, "cuCtxPushCurrent", 4000, driver_status(context_ref))                                              \
   X(context_pop, "cuCtxPopCurrent", 4000, driver_status(context_ref*))                                               \
   X(stream_create, "cuStreamCreate", 2000, driver_status(stream_ref*, unsigned))                                     \
   X(stream_destroy, "cuStreamDestroy", 4000, driver_status(stream_ref))                                              \
+  X(stream_query, "cuStreamQuery", 2000, driver_status(stream_ref))                                                  \
   X(stream_synchronize, "cuStreamSynchronize", 2000, driver_status(stream_ref))                                      \
   X(stream_wait_event, "cuStreamWaitEvent", 3020, driver_status(stream_ref, event_ref, unsigned))                    \
   X(event_create, "cuEventCreate", 2000, driver_status(event_ref*, unsigned))                                        \

@@ -33,8 +33,9 @@ struct parcel {
   buffer ordinary;
   std::uint64_t bytes = 0;
   std::vector<parcel_cell> cells;
-  std::size_t next = 0;  ///< the first cell that is not on its way yet
-  bool copied = false;   ///< copies from `block` were queued
+  std::size_t next = 0;        ///< the first cell that is not on its way yet
+  bool copied = false;         ///< copies from `block` were queued on the copy stream
+  bool copied_at_end = false;  ///< and on the stream of the read's end
   std::vector<move_axis> axes;
   std::vector<move_item> more;
   /// Cells, by number, that the device's decoders do not take, with the reason: the host decodes them from here, and
@@ -50,7 +51,7 @@ struct parcel {
     block = nullptr;
     bytes = 0;
     next = 0;
-    copied = false;
+    copied = copied_at_end = false;
     cells.clear();
     axes.clear();
     more.clear();

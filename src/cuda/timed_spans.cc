@@ -20,9 +20,8 @@ void timed_spans::clear() noexcept {
   if (origin_ != nullptr) driver_.event_destroy(origin_);
 }
 
-timed_span* timed_spans::begin(std::shared_ptr<profiler> profile, stage what, std::uint32_t worker,
-                               stream_ref stream) noexcept {
-  if (profile == nullptr) return nullptr;
+timed_span* timed_spans::begin(const recorded_read& of, stage what, std::uint32_t worker, stream_ref stream) noexcept {
+  if (of.profile == nullptr) return nullptr;
   if (free_.empty()) {
     auto made = std::make_unique<timed_span>();
     const bool complete = driver_.event_create(&made->begin, 0) == kSuccess &&  //
@@ -36,19 +35,20 @@ timed_span* timed_spans::begin(std::shared_ptr<profiler> profile, stage what, st
   free_.pop_back();
   span->what = what;
   span->worker = worker;
-  span->profile = std::move(profile);
+  span->of = of;
   return span;
 }
 
-void timed_spans::end(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept {
+void timed_spans::end(timed_span* span, std::uint64_t bytes_in, std::uint64_t bytes_out, stream_ref stream) noexcept {
   if (span == nullptr) return;
-  span->bytes = bytes;
+  span->bytes_in = bytes_in;
+  span->bytes_out = bytes_out;
   if (driver_.event_record(span->end, stream) != kSuccess) return drop(span);
   queued_.push_back(span);
 }
 
 void timed_spans::drop(timed_span* span) noexcept {
-  span->profile.reset();
+  span->of = {};
   free_.push_back(span);
 }
 
@@ -69,22 +69,35 @@ void timed_spans::record(timed_span& span) noexcept {
 
 void timed_spans::write(timed_span& span) noexcept {
   std::uint64_t begin = 0, length = 0;
-  if (!begin_of(*span.profile, span.begin, begin) || !elapsed_ns(span.begin, span.end, length)) return;
-  span.profile->record({span.what, span.worker, 0, 0, begin, begin + length, span.bytes, span.bytes});
+  if (!begin_of(*span.of.profile, span.begin, begin) || !elapsed_ns(span.begin, span.end, length)) return;
+  span.of.profile->record(
+      {span.what, span.worker, span.of.number, 0, begin, begin + length, span.bytes_in, span.bytes_out});
 }
 
 void timed_spans::record(device_wave& wave) noexcept {
-  const std::shared_ptr<profiler> profile = std::move(wave.profile);
-  std::uint64_t begin = 0, decoding = 0, moving = 0;
-  if (!profile || !begin_of(*profile, wave.marks[0], begin) || !elapsed_ns(wave.marks[0], wave.marks[1], decoding) ||
-      !elapsed_ns(wave.marks[1], wave.marks[2], moving))
-    return;
-  const std::uint32_t worker = kDeviceWorker + wave.stream;
-  const std::uint64_t decoded = begin + decoding;
   if (!wave.launches.empty())
-    profile->record({stage::decode, worker, 0, 0, begin, decoded, wave.encoded_bytes, wave.decoded_bytes});
-  if (wave.moved_bytes != 0)
-    profile->record({stage::scatter, worker, 0, 0, decoded, decoded + moving, wave.moved_bytes, wave.moved_bytes});
+    record_shares(wave, stage::decode, wave.marks[0], wave.marks[1], &wave_share::encoded_bytes,
+                  &wave_share::decoded_bytes);
+  record_shares(wave, stage::scatter, wave.marks[1], wave.marks[2], &wave_share::moved_bytes, &wave_share::moved_bytes);
+  wave.shares.clear();
+}
+
+void timed_spans::record_shares(device_wave& wave, stage what, event_ref from, event_ref to,
+                                std::uint64_t wave_share::* in, std::uint64_t wave_share::* out) noexcept {
+  std::uint64_t all = 0, before = 0, length = 0;
+  for (const wave_share& each : wave.shares) all += each.*out;
+  for (const wave_share& each : wave.shares) {
+    const std::uint64_t first = before;
+    before += each.*out;
+    std::uint64_t begin = 0;
+    const auto& [profile, number] = each.recorded_as;
+    if (!profile || each.*out == 0 || !begin_of(*profile, from, begin) || !elapsed_ns(from, to, length)) continue;
+    const auto until = [&](std::uint64_t bytes) {
+      return begin + static_cast<std::uint64_t>(static_cast<double>(length) * static_cast<double>(bytes) /
+                                                static_cast<double>(all));
+    };
+    profile->record({what, kDeviceWorker + wave.stream, number, 0, until(first), until(before), each.*in, each.*out});
+  }
 }
 
 bool timed_spans::elapsed_ns(event_ref from, event_ref to, std::uint64_t& out) noexcept {

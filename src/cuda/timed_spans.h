@@ -16,9 +16,9 @@ namespace penstock::inline v0::cuda {
 struct timed_span {
   stage what = stage::transfer;
   std::uint32_t worker = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes_in = 0, bytes_out = 0;
   event_ref begin = nullptr, end = nullptr;  ///< with timing
-  std::shared_ptr<profiler> profile;
+  recorded_read of;
 };
 
 /// Turns events on a device's streams into rows of profiles. Nothing here fails a read: a profile may lack something.
@@ -31,10 +31,10 @@ class timed_spans {
   /// Before the context goes.
   void clear() noexcept;
 
-  /// Null without a profile, or where it cannot be told.
-  timed_span* begin(std::shared_ptr<profiler> profile, stage what, std::uint32_t worker, stream_ref stream) noexcept;
+  /// Null where nothing is recorded, or it cannot be told.
+  timed_span* begin(const recorded_read& of, stage what, std::uint32_t worker, stream_ref stream) noexcept;
   /// `span` may be null.
-  void end(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept;
+  void end(timed_span* span, std::uint64_t bytes_in, std::uint64_t bytes_out, stream_ref stream) noexcept;
   /// Forgets a span that was begun.
   void drop(timed_span* span) noexcept;
 
@@ -43,12 +43,15 @@ class timed_spans {
   /// The spans whose ends are queued, for `record` once they have been waited for.
   std::vector<timed_span*> take_queued() noexcept;
   void record(timed_span& span) noexcept;
-  /// Records the decoding and the scatter of a wave that has ended, if a profile was under way.
+  /// Records the decoding and the scatter of a wave that has ended, if a profile was under way: reads that share it are
+  /// given its time by their bytes, one after the other.
   void record(device_wave& wave) noexcept;
 
  private:
   bool elapsed_ns(event_ref from, event_ref to, std::uint64_t& out) noexcept;
   bool begin_of(const profiler& profile, event_ref event, std::uint64_t& out) noexcept;
+  void record_shares(device_wave& wave, stage what, event_ref from, event_ref to, std::uint64_t wave_share::* in,
+                     std::uint64_t wave_share::* out) noexcept;
   void write(timed_span& span) noexcept;
 
   const driver& driver_;

@@ -17,6 +17,7 @@ struct fetched_cells {
   const fetch_op* fetch = nullptr;
   std::span<const decode_op> decodes;
   std::span<const std::byte> bytes;  ///< of the whole request
+  std::uint32_t worker = 0;          ///< who calls
 };
 
 /// Takes fetched cells over, in place of a decode into host memory: the door to a device engine.

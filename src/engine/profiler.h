@@ -43,4 +43,10 @@ class profiler {
   std::uint32_t workers_ = 0;
 };
 
+/// A read, or write, of a recording; of none where `profile` is null.
+struct recorded_read {
+  std::shared_ptr<profiler> profile;
+  std::uint32_t number = 0;
+};
+
 }  // namespace penstock::inline v0

@@ -84,6 +84,9 @@ class read_job final : public job, private completion_sink {
   bool wait_for(std::chrono::nanoseconds timeout);
   void on_done(std::function<void()> then);
 
+  /// Of the read that began last.
+  recorded_read recorded_as() const { return {profiler_, read_number_}; }
+
   std::uint64_t done_bytes() const noexcept { return done_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t total_bytes() const noexcept { return planner_.total_bytes(); }
   std::uint64_t total_cells() const noexcept { return planner_.total_cells(); }

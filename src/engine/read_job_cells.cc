@@ -82,6 +82,7 @@ result<> read_job::sink_fetch(const piece& of, const fetch_op& op, unsigned work
   what.fetch = &op;
   what.decodes = std::span(of.plan.decodes).subspan(op.first_decode, op.decode_count);
   what.bytes = done.bytes;
+  what.worker = worker;
   worker_state& mine = *workers_[worker];
   mine.scratch.timed = false;
   PENSTOCK_TRY(with_.sink->take(what, mine.sunk, mine.scratch));

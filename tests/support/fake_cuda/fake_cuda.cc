@@ -269,11 +269,25 @@ driver_status stream_destroy(stream_ref handle) {
   return kSuccess;
 }
 
+driver_status stream_query(stream_ref handle) {
+  PENSTOCK_CALLED("cuStreamQuery");
+  const auto stream = self().stream_of(handle);
+  if (!stream) return kInvalidHandle;
+  return self().streams.done(*stream) ? kSuccess : kNotReady;
+}
+
 driver_status stream_synchronize(stream_ref handle) {
   PENSTOCK_CALLED("cuStreamSynchronize");
   const auto stream = self().stream_of(handle);
   if (!stream) return kInvalidHandle;
   self().streams.synchronize(*stream);
+  return kSuccess;
+}
+
+driver_status context_synchronize() {
+  PENSTOCK_CALLED("cuCtxSynchronize");
+  if (fake_driver::current_device_number() < 0) return kInvalidContext;
+  self().streams.synchronize_all();
   return kSuccess;
 }
 

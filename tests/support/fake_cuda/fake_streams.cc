@@ -167,6 +167,11 @@ bool fake_streams::done(const fake_event& event) {
   return !event.last || event.last->reached;
 }
 
+bool fake_streams::done(const fake_stream& stream) {
+  const guard lock(mutex_);
+  return stream.queue.empty() && !stream.running;
+}
+
 std::shared_ptr<fake_mark> fake_streams::last_of(const fake_event& event) {
   const guard lock(mutex_);
   return event.last;

@@ -66,6 +66,7 @@ class fake_streams {
   void synchronize(const fake_event& event);
   void synchronize_all();
   bool done(const fake_event& event);
+  bool done(const fake_stream& stream);
   std::shared_ptr<fake_mark> last_of(const fake_event& event);
   int pump(int most);
   bool pending();
