@@ -70,7 +70,7 @@ class PENSTOCK_API context {
   /// What decodes on devices: `penstock`, or `nvcomp 6.0.0`.
   std::string device_decoder() const;
   context_usage usage() const;
-  /// Forgets cached indexes and chunks, and idle memory.
+  /// Forgets cached indexes and chunks, idle memory, and what a failed call of a device's driver has broken.
   void clear_caches();
 
   /// Waits for reads into device memory whose values were handed on and at whose outcome nobody has looked.

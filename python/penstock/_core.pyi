@@ -158,7 +158,7 @@ class Context:
         """Bytes held now and at most, by account, hits and misses of the index cache, and hits of the chunk cache."""
 
     def clear(self) -> None:
-        """Forget cached indexes and chunks, and give idle memory back."""
+        """Forget cached indexes and chunks, give idle memory back, and start afresh where a device failed."""
 
     def synchronize(self) -> None:
         """Wait for reads into device memory that were handed on, and raise what nobody has looked at yet."""

@@ -260,6 +260,33 @@ def test_out_that_is_no_device_memory_any_more_is_refused_and_breaks_nothing(
     np.testing.assert_array_equal(array.read(device="cuda").numpy(), VALUES)
 
 
+def test_clear_gives_idle_memory_back(cuda: FakeCuda, array: ps.Array) -> None:
+    with ps.Context(threads=2) as context:
+        mine = ps.open(array.uri, context=context)
+        np.testing.assert_array_equal(mine.read(device="cuda").numpy(), VALUES)
+        assert context.usage()["device_wave_bytes"] > 0
+        context.clear()
+        usage = context.usage()
+        assert usage["device_wave_bytes"] == usage["device_result_bytes"] == 0
+        np.testing.assert_array_equal(mine.read(device="cuda").numpy(), VALUES)
+
+
+def test_clear_starts_afresh_after_a_failed_call_of_the_driver(cuda: FakeCuda, array: ps.Array) -> None:
+    with ps.Context(threads=2) as context:
+        mine = ps.open(array.uri, context=context)
+        held = mine.read(device="cuda")
+        held.synchronize()
+        cuda.fail("cuMemcpyHtoDAsync", 700)
+        with pytest.raises(ps.Error, match="cuMemcpyHtoDAsync"):
+            mine.read(device="cuda").numpy()
+        with pytest.raises(ps.Error, match=r"clear\(\) of the context"):
+            mine.read(device="cuda")
+        context.clear()
+        np.testing.assert_array_equal(mine.read(device="cuda").numpy(), VALUES)
+        del held
+        np.testing.assert_array_equal(mine.read(device="cuda").numpy(), VALUES)
+
+
 def handed(cuda: FakeCuda, producer: Any) -> Any:
     """What a consumer has of a tensor or an array: its values are there."""
     stream = cuda.stream()

@@ -158,8 +158,7 @@ result<> device_tensor_state::order(stream_handle stream) {
     const cuda::current_context current(engine_->api(), engine_->context());
     PENSTOCK_TRY(engine_->api().check(engine_->api().stream_wait_event(on, block_.ready, 0), "cuStreamWaitEvent"));
   }
-  const std::lock_guard lock(mutex_);
-  if (std::find(used_on_.begin(), used_on_.end(), on) == used_on_.end()) used_on_.push_back(on);
+  handed_.store(true, std::memory_order_relaxed);
   return {};
 }
 
@@ -174,10 +173,9 @@ device_tensor_state::~device_tensor_state() {
   const cuda::driver& with = engine_->api();
   const cuda::current_context current(with, engine_->context());
   if (auto ready = engine_->results().event_of(block_);
-      !ready.ok() || !engine_->record_end(block_.ready, read_.get(), used_on_)) {
+      !ready.ok() || !engine_->record_end(block_.ready, read_.get(), handed_)) {
     // Nobody can say when it is free: wait for it.
-    if (read_) (void)read_->synchronize();
-    for (const cuda::stream_ref each : used_on_) with.stream_synchronize(each);
+    engine_->wait_for_all();
   }
   engine_->results().give(block_);
 }

@@ -40,8 +40,8 @@ class device_tensor_state {
   cuda::device_block block_;                 // address 0: the memory is somebody else's
   tensor_view view_;
   std::mutex mutex_;
-  std::vector<cuda::stream_ref> used_on_;  // streams that the memory was handed to
-  cuda::timed_span* work_ = nullptr;       // of the caller's, that has begun
+  std::atomic<bool> handed_{false};   // others may have queued work on the memory
+  cuda::timed_span* work_ = nullptr;  // of the caller's, that has begun
 };
 
 }  // namespace penstock::inline v0

@@ -202,16 +202,22 @@ void device_engine::break_with(const error& what) {
 result<> device_engine::healthy() const {
   if (!broken_) [[likely]]
     return {};
-  return broken_->clone().note("an earlier call of the driver failed; a new context starts afresh");
+  return broken_->clone().note(
+      "an earlier call of the driver failed; clear() of the context, or a new one, starts afresh");
 }
 
 device_usage device_engine::usage() const {
   return {ring_.held_bytes() + waves_.tables_bytes(), waves_.held_bytes(), pool_.held_bytes()};
 }
 
-void device_engine::trim() noexcept {
+bool device_engine::clear() {
   const current_context current(driver_, context_);
+  collect();
   pool_.clear();
+  const std::lock_guard lock(mutex_);
+  if (broken_) return false;
+  waves_.trim();
+  return true;
 }
 
 // ---- reads ----
@@ -426,19 +432,22 @@ result<> device_engine::finish(device_read& read) {
   return {};
 }
 
-bool device_engine::record_end(event_ref event, const device_read* read, std::span<const stream_ref> users) {
+bool device_engine::record_end(event_ref event, const device_read* read, bool handed) {
   const std::lock_guard lock(mutex_);
   if (broken_) return false;
-  // All that the context was given so far; no stream of others is touched, which may be gone by now.
+  // All that the context was given so far.
   if (driver_.context_record_event != nullptr && driver_.context_record_event(context_, event) == kSuccess) return true;
+  // The streams of others may be gone by now.
+  if (handed) return false;
   const stream_ref end = result_[next_result_++ % kResultStreams];
   if (read != nullptr && read->report().used && driver_.stream_wait_event(end, read->report().done, 0) != kSuccess)
     return false;
-  for (const stream_ref each : users) {
-    if (driver_.event_record(order_, each) != kSuccess) return false;
-    if (driver_.stream_wait_event(end, order_, 0) != kSuccess) return false;
-  }
   return driver_.event_record(event, end) == kSuccess;
+}
+
+void device_engine::wait_for_all() noexcept {
+  const current_context current(driver_, context_);
+  driver_.context_synchronize();
 }
 
 result<> device_engine::copy(const move_item& item, std::span<const move_axis> axes, stream_ref stream) {

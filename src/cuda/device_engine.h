@@ -53,7 +53,7 @@ struct report_slot {
 /// ended and wakes the reads.
 ///
 /// Thread-safe. Driver calls are made under one lock, which no host function takes. When a call of the driver fails in
-/// the middle of a wave, the engine is broken: every later read fails with that error.
+/// the middle of a wave, the engine is broken: every later read fails with that error, until the context is cleared.
 class device_engine final : public device_service, public std::enable_shared_from_this<device_engine> {
  public:
   /// \error unsupported  No driver, or a build without device code. \error invalid_argument  No such device.
@@ -66,9 +66,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   page_locked_ring& ring() noexcept { return ring_; }
   device_pool& results() noexcept { return pool_; }
   device_usage usage() const override;
-  void clear() override { trim(); }
+  bool clear() override;
   result<> outcome() override { return outcome_of_handed(true); }
-  void trim() noexcept;
 
   /// What a read needs of the engine from its begin to its end.
   result<report_slot*> take_report();
@@ -96,9 +95,11 @@ class device_engine final : public device_service, public std::enable_shared_fro
   /// Closes the wave that has cells of this read, and queues its end.
   result<> finish(device_read& read);
 
-  /// Records in `event` the end of a read and of what `users`, to whom its memory was handed, were given so far. False:
-  /// that cannot be told.
-  bool record_end(event_ref event, const device_read* read, std::span<const stream_ref> users);
+  /// Records in `event` the end of a read and, where its memory was handed to others, of all that they queued so far.
+  /// False: that cannot be told.
+  bool record_end(event_ref event, const device_read* read, bool handed);
+  /// Waits for all that the device was given, by whomever.
+  void wait_for_all() noexcept;
   /// Queues on `stream` a copy of an item's units, in C order from its `to` on. The item converts nothing.
   result<> copy(const move_item& item, std::span<const move_axis> axes, stream_ref stream);
   /// The stream that values to be written are ordered on: their producer makes it wait for them.

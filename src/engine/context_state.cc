@@ -175,9 +175,13 @@ void context_state::clear_caches() {
   mine.indexes.clear();
   mine.cells.clear();
   mine.outputs.clear();
+  std::vector<std::pair<int, std::shared_ptr<device_service>>> broken;  // their end may take a while
   {
     const std::lock_guard lock(mine.device_mutex);
-    for (const auto& [number, service] : mine.devices) service->clear();
+    const auto rest = std::stable_partition(mine.devices.begin(), mine.devices.end(),
+                                            [](const auto& each) { return each.second->clear(); });
+    std::move(rest, mine.devices.end(), std::back_inserter(broken));
+    mine.devices.erase(rest, mine.devices.end());
   }
   const std::lock_guard lock(mine.mutex);
   mine.idle_jobs.clear();

@@ -22,8 +22,8 @@ class device_service {
   virtual void collect() noexcept = 0;
   /// The same once the device has ended with all that it was given: waits for that.
   virtual void settle() noexcept = 0;
-  /// Gives idle memory back.
-  virtual void clear() = 0;
+  /// Gives idle memory back. False: a call of the driver has failed, and whoever reads next is to make another engine.
+  virtual bool clear() = 0;
   /// What failed in reads that were handed on and at whose outcome nobody has looked; waits for them.
   virtual result<> outcome() = 0;
 };

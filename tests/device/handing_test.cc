@@ -76,6 +76,40 @@ TEST_F(DeviceHanding, ATensorGoesToAConsumerInItsStreamsOrderAndComesBackWithThe
   }
 }
 
+// The consumer's stream may be gone when its memory comes back, with work on it that has not begun.
+TEST_F(DeviceHanding, MemoryComesBackAfterItsConsumersStreamIsGone) {
+  model_options options;
+  options.shape = {64, 96};
+  options.chunks = {16, 24};
+  options.dtype = "float32";
+  options.codecs = kZstd;
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", options);
+  const array opened = open_in(store, 2);
+  const auto kept = allocate(model.values.size());
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    penstock_fake_cuda_configure(seed, 1, 0);
+    const auto mine = make_stream();
+    cuda::device_address address = 0;
+    {
+      auto made = read_to_device(opened, basic_selection());
+      ASSERT_TRUE(made.ok()) << made.error().to_string();
+      ASSERT_TRUE(made->order(reinterpret_cast<stream_handle>(mine)).ok());
+      address = reinterpret_cast<cuda::device_address>(made->view().data);
+      ASSERT_EQ(driver.copy_on_device(kept, address, model.values.size(), mine), cuda::kSuccess);
+      ASSERT_EQ(driver.stream_destroy(mine), cuda::kSuccess);
+    }
+    basic_selection part;
+    part.items = {slice{}, slice{std::nullopt, std::nullopt, -1}};
+    auto again = read_to_device(opened, part);
+    ASSERT_TRUE(again.ok()) << again.error().to_string();
+    EXPECT_EQ(reinterpret_cast<cuda::device_address>(again->view().data), address);
+    ASSERT_TRUE(again->synchronize().ok());
+    EXPECT_EQ(std::memcmp(peek(kept, model.values.size()).data(), model.values.data(), model.values.size()), 0);
+  }
+  ASSERT_EQ(driver.mem_free(kept), cuda::kSuccess);
+}
+
 // A read that was handed on and dropped is told of later: what that takes holds nothing of the context, and needs
 // nothing of the array.
 TEST_F(DeviceHanding, WhatIsLeftToBeToldKeepsNoContext) {

@@ -42,6 +42,7 @@ class fake_driver {
   fake_driver() {
     const char* const named = std::getenv("PENSTOCK_FAKE_CUDA_DEVICES");
     devices = named == nullptr ? 2 : std::atoi(named);
+    if (const char* const older = std::getenv("PENSTOCK_FAKE_CUDA_VERSION")) version = std::atoi(older);
     for (int i = 0; i < devices; ++i) {
       legacy.push_back(make_default(i, true));
       per_thread.push_back(make_default(i, false));
@@ -113,6 +114,7 @@ class fake_driver {
   std::vector<std::unique_ptr<fake_function>> functions;
 
   int devices = 0;
+  int version = 13000;
   std::atomic<int> engine_formats{0}, engine_most_bytes{0};
   std::vector<std::shared_ptr<fake_stream>> legacy, per_thread;
   fake_memory memory;
@@ -145,7 +147,7 @@ driver_status init(unsigned) {
 
 driver_status driver_get_version(int* out) {
   PENSTOCK_CALLED("cuDriverGetVersion");
-  *out = 13000;
+  *out = self().version;
   return kSuccess;
 }
 
@@ -542,7 +544,7 @@ using namespace penstock::test;
 PENSTOCK_EXPORT int cuGetProcAddress_v2(const char* name, void** out, int version, std::uint64_t, int* found) {
   *out = nullptr;
 #define PENSTOCK_FAKE_ENTRY(member, text, number, ...)           \
-  if (std::string_view(name) == (text) && version >= (number)) { \
+  if (std::string_view(name) == (text) && std::min(version, self().version) >= (number)) { \
     const std::add_pointer_t<__VA_ARGS__> entry = member;        \
     *out = reinterpret_cast<void*>(entry);                       \
   }

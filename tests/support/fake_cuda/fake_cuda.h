@@ -6,6 +6,8 @@
 /// thread and out of order across streams; kernels run as their host form; "device" memory cannot be touched by anyone
 /// but the driver's own operations.
 ///
+/// The environment variables PENSTOCK_FAKE_CUDA_DEVICES and PENSTOCK_FAKE_CUDA_VERSION (12000: 12.0) say what it is.
+///
 /// It shows that the engine orders its work, reuses buffers only when it may, and calls what it says that it calls. It
 /// says nothing about time, and nothing about code that nvcc made.
 
