@@ -22,7 +22,6 @@ constexpr std::uint64_t kMostDefaultWaves = std::uint64_t{6} << 30;
 /// A device that has nothing to do is given a wave that is not full: of so many cells, or so many bytes.
 constexpr std::size_t kFewestCells = 256;
 constexpr std::uint64_t kFewestBytes = std::uint64_t{32} << 20;
-constexpr std::size_t kReportsAtOnce = 64;
 /// Device memory that each stream of writes gathers into.
 constexpr std::uint64_t kStagingBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kAlignment = 256;
@@ -149,12 +148,7 @@ device_engine::~device_engine() {
     for (const stream_ref each : streams()) driver_.stream_synchronize(each);
     for (wave_memory& each : staging_) (void)waves_.resize(each, 0);
     waves_.clear();
-    for (std::size_t i = 0; i < reports_.size(); ++i) {
-      if (reports_[i]->done != nullptr) driver_.event_destroy(reports_[i]->done);
-      if (i % kReportsAtOnce != 0) continue;
-      driver_.mem_free(reports_[i]->device);
-      driver_.mem_free_host(reports_[i]->host);
-    }
+    reports_.clear();
     for (const event_ref each : free_events_) driver_.event_destroy(each);
     spans_.clear();
     if (order_ != nullptr) driver_.event_destroy(order_);
@@ -228,54 +222,24 @@ result<report_slot*> device_engine::take_report() {
   PENSTOCK_TRY(outcome_of_handed(false));
   const std::lock_guard lock(mutex_);
   PENSTOCK_TRY(healthy());
-  // Where the slot's last read is not through yet, this one's copies would have to wait for it.
-  if (free_reports_.empty() ||
-      (free_reports_.front()->recorded && driver_.event_query(free_reports_.front()->done) != kSuccess))
-    PENSTOCK_TRY(make_reports());
-  report_slot* const slot = free_reports_.front();
-  free_reports_.pop_front();
+  PENSTOCK_ASSIGN(report_slot* const slot, reports_.take());
   PENSTOCK_TRY(check(driver_.set_bytes(slot->device, 0, sizeof(failure_report), copy_), "cuMemsetD8Async"));
-  slot->used = false;
   return slot;
-}
-
-// Puts them before all others.
-result<> device_engine::make_reports() {
-  device_address device = 0;
-  void* host = nullptr;
-  PENSTOCK_TRY(driver_.check(driver_.mem_alloc(&device, kReportsAtOnce * sizeof(failure_report)), "cuMemAlloc"));
-  PENSTOCK_TRY(driver_.check(driver_.mem_host_alloc(&host, kReportsAtOnce * sizeof(failure_report), kHostAllocPortable),
-                             "cuMemHostAlloc"));
-  for (std::size_t i = 0; i < kReportsAtOnce; ++i) {
-    auto made = std::make_unique<report_slot>();
-    made->device = device + i * sizeof(failure_report);
-    made->host = static_cast<failure_report*>(host) + i;
-    PENSTOCK_TRY(driver_.check(driver_.event_create(&made->done, kEventDisableTiming), "cuEventCreate"));
-    free_reports_.push_front(made.get());
-    reports_.push_back(std::move(made));
-  }
-  return {};
 }
 
 void device_engine::give_report(report_slot* slot) noexcept {
   const std::lock_guard lock(mutex_);
-  const auto found =
-      std::find_if(watched_.begin(), watched_.end(), [&](const auto& each) { return each.slot == slot; });
-  if (found != watched_.end()) {
-    found->left = true;
-  } else {
-    free_reports_.push_back(slot);
-  }
+  reports_.give(slot);
 }
 
 void device_engine::watch(report_slot* slot, std::function<error(const failure_report&)> describe) {
   const std::lock_guard lock(mutex_);
-  watched_.push_back({slot, std::move(describe)});
+  reports_.watch(slot, std::move(describe));
 }
 
 void device_engine::unwatch(report_slot* slot) noexcept {
   const std::lock_guard lock(mutex_);
-  std::erase_if(watched_, [&](const auto& each) { return each.slot == slot; });
+  reports_.unwatch(slot);
 }
 
 result<> device_engine::outcome_of_handed(bool wait) {
@@ -283,26 +247,11 @@ result<> device_engine::outcome_of_handed(bool wait) {
   std::vector<event_ref> ends;
   if (wait) {
     const std::lock_guard lock(mutex_);
-    for (const watched_report& each : watched_) ends.push_back(each.slot->done);
+    ends = reports_.watched_ends();
   }
   for (const event_ref each : ends) PENSTOCK_TRY(driver_.check(driver_.event_synchronize(each), "cuEventSynchronize"));
   const std::lock_guard lock(mutex_);
-  while (!watched_.empty() && driver_.event_query(watched_.front().slot->done) == kSuccess) {
-    const watched_report seen = std::move(watched_.front());
-    watched_.pop_front();
-    if (seen.left) free_reports_.push_back(seen.slot);
-    if (seen.slot->host->failed == 0) continue;
-    ++handed_failures_;
-    if (!handed_failure_) handed_failure_.emplace(seen.describe(*seen.slot->host));
-  }
-  if (!handed_failure_) [[likely]]
-    return {};
-  error out = std::move(*handed_failure_);
-  handed_failure_.reset();
-  if (const std::uint64_t failures = std::exchange(handed_failures_, 0); failures > 1)
-    out.note(fmt::format("{} reads failed like this; this was the first", failures));
-  out.note("of an earlier read, whose values were handed on and whose outcome nobody looked at (check=True does)");
-  return out;
+  return reports_.outcome();
 }
 
 // Needs the lock.

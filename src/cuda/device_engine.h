@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -17,6 +16,7 @@
 #include "cuda/driver.h"
 #include "cuda/page_locked_ring.h"
 #include "cuda/parcel.h"
+#include "cuda/read_reports.h"
 #include "cuda/timed_spans.h"
 #include "cuda/wave_arena.h"
 #include "engine/device_service.h"
@@ -33,15 +33,6 @@ struct device_options {
   std::uint64_t device_memory_bytes = 0;        ///< of all but results; 0: an eighth of the device's, at most 6 GiB
   const device::nvcomp* nvcomp = nullptr;       ///< decodes what it takes; null: our own decoders do
   std::shared_ptr<device_allocator> allocator;  ///< of results; null: the engine's pool
-};
-
-/// Where a read's outcome is kept on the device and on the host, and the event that ends it.
-struct report_slot {
-  device_address device = 0;
-  failure_report* host = nullptr;  ///< page-locked; set once `done` has been reached
-  event_ref done = nullptr;
-  bool used = false;      ///< `done` was recorded by the read that has it now: `host` is of that read from then on
-  bool recorded = false;  ///< `done` was recorded by some read: the slot is free once that has been reached
 };
 
 /// One device of one context: streams, waves, page-locked memory, and the order between them.
@@ -145,7 +136,6 @@ class device_engine final : public device_service, public std::enable_shared_fro
   device_engine(const driver& with, int ordinal, context_ref context, const device_options& options);
   result<> start();
   std::vector<stream_ref> streams() const;
-  result<> make_reports();
   result<> check(driver_status status, std::string_view call);
   void break_with(const error& what);
   void tell_freed() noexcept;
@@ -194,16 +184,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   timed_spans spans_{driver_};
   wave_arena waves_;
   device_wave* open_ = nullptr;
-  std::vector<std::unique_ptr<report_slot>> reports_;
-  std::deque<report_slot*> free_reports_;  // the one that came back first is taken first
-  struct watched_report {
-    report_slot* slot = nullptr;
-    std::function<error(const failure_report&)> describe;
-    bool left = false;  // the read is gone
-  };
-  std::deque<watched_report> watched_;
-  std::optional<error> handed_failure_;  // the first, until it is raised
-  std::uint64_t handed_failures_ = 0;
+  read_reports reports_{driver_};
   std::vector<event_ref> free_events_;
 
   std::mutex news_mutex_;  // never held during a call of the driver

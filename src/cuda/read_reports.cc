@@ -1,0 +1,94 @@
+#include "cuda/read_reports.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace penstock::inline v0::cuda {
+namespace {
+
+constexpr std::size_t kAtOnce = 64;
+
+}  // namespace
+
+void read_reports::clear() noexcept {
+  for (std::size_t i = 0; i < all_.size(); ++i) {
+    if (all_[i]->done != nullptr) driver_.event_destroy(all_[i]->done);
+    if (i % kAtOnce != 0) continue;
+    driver_.mem_free(all_[i]->device);
+    driver_.mem_free_host(all_[i]->host);
+  }
+}
+
+result<report_slot*> read_reports::take() {
+  if (free_.empty() || (free_.front()->recorded && driver_.event_query(free_.front()->done) != kSuccess))
+    PENSTOCK_TRY(make_more());
+  report_slot* const slot = free_.front();
+  free_.pop_front();
+  slot->used = false;
+  return slot;
+}
+
+// Puts them before all others.
+result<> read_reports::make_more() {
+  device_address device = 0;
+  void* host = nullptr;
+  PENSTOCK_TRY(driver_.check(driver_.mem_alloc(&device, kAtOnce * sizeof(failure_report)), "cuMemAlloc"));
+  PENSTOCK_TRY(driver_.check(driver_.mem_host_alloc(&host, kAtOnce * sizeof(failure_report), kHostAllocPortable),
+                             "cuMemHostAlloc"));
+  for (std::size_t i = 0; i < kAtOnce; ++i) {
+    auto made = std::make_unique<report_slot>();
+    made->device = device + i * sizeof(failure_report);
+    made->host = static_cast<failure_report*>(host) + i;
+    PENSTOCK_TRY(driver_.check(driver_.event_create(&made->done, kEventDisableTiming), "cuEventCreate"));
+    free_.push_front(made.get());
+    all_.push_back(std::move(made));
+  }
+  return {};
+}
+
+void read_reports::give(report_slot* slot) noexcept {
+  const auto found =
+      std::find_if(watched_.begin(), watched_.end(), [&](const auto& each) { return each.slot == slot; });
+  if (found != watched_.end()) {
+    found->left = true;
+  } else {
+    free_.push_back(slot);
+  }
+}
+
+void read_reports::watch(report_slot* slot, std::function<error(const failure_report&)> describe) {
+  watched_.push_back({slot, std::move(describe)});
+}
+
+void read_reports::unwatch(report_slot* slot) noexcept {
+  std::erase_if(watched_, [&](const auto& each) { return each.slot == slot; });
+}
+
+std::vector<event_ref> read_reports::watched_ends() const {
+  std::vector<event_ref> out;
+  for (const watched_report& each : watched_) out.push_back(each.slot->done);
+  return out;
+}
+
+result<> read_reports::outcome() {
+  while (!watched_.empty() && driver_.event_query(watched_.front().slot->done) == kSuccess) {
+    const watched_report seen = std::move(watched_.front());
+    watched_.pop_front();
+    if (seen.left) free_.push_back(seen.slot);
+    if (seen.slot->host->failed == 0) continue;
+    ++failures_;
+    if (!failure_) failure_.emplace(seen.describe(*seen.slot->host));
+  }
+  if (!failure_) [[likely]]
+    return {};
+  error out = std::move(*failure_);
+  failure_.reset();
+  if (const std::uint64_t failures = std::exchange(failures_, 0); failures > 1)
+    out.note(fmt::format("{} reads failed like this; this was the first", failures));
+  out.note("of an earlier read, whose values were handed on and whose outcome nobody looked at (check=True does)");
+  return out;
+}
+
+}  // namespace penstock::inline v0::cuda
