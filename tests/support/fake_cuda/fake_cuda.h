@@ -15,7 +15,8 @@
 
 extern "C" {
 
-/// How operations are run. `lazy`: only while somebody synchronises, or by `pump`; otherwise a thread runs them.
+/// How operations are run. `lazy`: only while somebody synchronises, or by `pump`, once what was queued before has run;
+/// otherwise a thread runs them.
 /// `max_delay_us`: each operation of the thread is late by up to that. Streams take turns as `seed` says.
 void penstock_fake_cuda_configure(std::uint64_t seed, int lazy, unsigned max_delay_us);
 /// Kernels begin no more until they are let go, or until the next `configure`: whatever waits for one waits.

@@ -17,11 +17,14 @@ fake_streams::~fake_streams() {
 }
 
 void fake_streams::configure(std::uint64_t seed, bool lazy, unsigned max_delay_us) {
-  const guard lock(mutex_);
+  guard lock(mutex_);
   random_.seed(seed);
-  lazy_ = lazy;
   holds_kernels_ = false;
   max_delay_us_ = max_delay_us;
+  changed_.notify_all();
+  // What was queued before would run no more, and whoever waits for it on the host would wait for ever.
+  if (lazy && !lazy_) run_until_empty(lock);
+  lazy_ = lazy;
   changed_.notify_all();
 }
 
@@ -156,6 +159,10 @@ void fake_streams::synchronize(const fake_event& event) {
 
 void fake_streams::synchronize_all() {
   guard lock(mutex_);
+  run_until_empty(lock);
+}
+
+void fake_streams::run_until_empty(guard& lock) {
   run_until(lock, [&] {
     return std::all_of(streams_.begin(), streams_.end(),
                        [](const auto& each) { return each->queue.empty() && !each->running; });

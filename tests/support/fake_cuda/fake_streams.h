@@ -77,6 +77,7 @@ class fake_streams {
   bool ready(const fake_stream& stream) const;
   bool run_one(guard& lock);
   void run_until(guard& lock, const std::function<bool()>& reached);
+  void run_until_empty(guard& lock);
   void serve();
 
   std::mutex mutex_;
