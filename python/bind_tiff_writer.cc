@@ -63,7 +63,8 @@ tiff_create_options options_of(const context_handle& with, const nb::bytes& path
   out.extra_samples = nb::cast<std::vector<std::uint16_t>>(given["extra_samples"]);
   out.auto_overviews = given["overviews"].is_none();
   if (!out.auto_overviews) out.overviews = nb::cast<std::vector<std::uint64_t>>(given["overviews"]);
-  out.resampling = nb::cast<bool>(given["average"]) ? overview_resampling::average : overview_resampling::nearest;
+  if (!given["average"].is_none())
+    out.resampling = nb::cast<bool>(given["average"]) ? overview_resampling::average : overview_resampling::nearest;
   out.nodata = bytes_of(given["nodata"]);
   if (!given["big_tiff"].is_none()) out.big_tiff = nb::cast<bool>(given["big_tiff"]);
   out.tags = tags_of(given["tags"]);

@@ -39,15 +39,15 @@ struct tiff_create_options {
   std::optional<std::uint32_t> predictor;  ///< 1, 2, 3; nothing: 2 for integers, 3 for floats, where it goes
   bool planar = false;                     ///< each band has tiles of its own
   std::uint16_t photometric = 1;           ///< 0, 1: grey; 2: RGB; 3: palette
-  std::vector<std::uint16_t> extra_samples;  ///< of bands beyond the photometric's; missing ones are 0
-  bool auto_overviews = true;                ///< until one fits a tile
-  std::vector<std::uint64_t> overviews;      ///< else these: powers of two from 2 on, ascending
-  overview_resampling resampling = overview_resampling::average;
-  bool mask = false;                  ///< with a mask of what is valid, of one bit a pixel, in the file
-  std::vector<std::byte> nodata;      ///< one native item, of rows that are not written too; empty: none
-  std::optional<bool> big_tiff;       ///< nothing: where it has to be
-  std::vector<tiff_tag> tags;         ///< of the image alone, little-endian: GeoTIFF's and GDAL's
-  std::vector<tiff_tag> shared_tags;  ///< of overviews too
+  std::vector<std::uint16_t> extra_samples;       ///< of bands beyond the photometric's; missing ones are 0
+  bool auto_overviews = true;                     ///< until one fits a tile
+  std::vector<std::uint64_t> overviews;           ///< else these: powers of two from 2 on, ascending
+  std::optional<overview_resampling> resampling;  ///< nothing: average, of a palette nearest: its indexes have no mean
+  bool mask = false;                              ///< with a mask of what is valid, of one bit a pixel, in the file
+  std::vector<std::byte> nodata;                  ///< one native item, of rows that are not written too; empty: none
+  std::optional<bool> big_tiff;                   ///< nothing: where it has to be
+  std::vector<tiff_tag> tags;                     ///< of the image alone, little-endian: GeoTIFF's and GDAL's
+  std::vector<tiff_tag> shared_tags;              ///< of overviews too
 };
 
 /// Writes a Cloud Optimized GeoTIFF, rows of tiles in any order, each once.

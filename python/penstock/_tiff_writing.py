@@ -256,8 +256,7 @@ def create_tiff(
     if masked and mask is not True and data is None:
         raise _make(InvalidArgumentError, "a mask comes with data=, or, where mask=True, with each write")
     is_palette = colormap is not None
-    if _choice(resampling, "resampling", ("auto", "average", "nearest")) == "average" and is_palette:
-        raise _make(InvalidArgumentError, "indexes of a palette have no mean: resampling must be 'nearest' or 'auto'")
+    _choice(resampling, "resampling", ("auto", "average", "nearest"))
     colours, extra = _colours_of(photometric, is_palette, alpha, bands, type_)
     item, nodata_tags = nodata_of(nodata, type_)
     if area_or_point not in (None, "Area", "Point"):
@@ -287,7 +286,7 @@ def create_tiff(
         "photometric": colours,
         "extra_samples": extra,
         "overviews": _overviews_of(overviews),
-        "average": resampling != "nearest" and not is_palette,
+        "average": {"auto": None, "average": True, "nearest": False}[resampling],
         "nodata": item,
         "big_tiff": None if bigtiff in ("auto", None) else _yes_or_no(bigtiff),
         "tags": tags,

@@ -146,6 +146,8 @@ result<> check_colours(const tiff_create_options& from) {
       (from.bands != 1 || from.type.kind() != dtype_kind::unsigned_integer || from.type.bits() > 16))
     return wrong("a palette needs one band of uint8 or uint16");
   if (from.photometric == 3 && from.bits > 16) return wrong("a palette needs samples of at most 16 bits");
+  if (from.photometric == 3 && from.resampling == overview_resampling::average)
+    return wrong("indexes of a palette have no mean: its overviews are made of the nearest pixels");
   return {};
 }
 
@@ -285,6 +287,8 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
   PENSTOCK_TRY(check_sizes(options_));
   PENSTOCK_TRY(check_colours(options_));
   PENSTOCK_TRY(check_tags(options_));
+  if (!options_.resampling)
+    options_.resampling = options_.photometric == 3 ? overview_resampling::nearest : overview_resampling::average;
   PENSTOCK_ASSIGN(const named_encoding encoding, encoding_of(options_.compression));
   compression_ = encoding.number;
   if (!options_.predictor)
@@ -324,7 +328,7 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
   }
   shop_->tile_height = options_.tile_height;
   shop_->tile_width = options_.tile_width;
-  shop_->rule = {options_.type, options_.resampling == overview_resampling::average, options_.nodata};
+  shop_->rule = {options_.type, *options_.resampling == overview_resampling::average, options_.nodata};
   shop_->fill = options_.nodata;
   shop_->fill.resize(options_.type.item_bytes());
   PENSTOCK_ASSIGN(shop_->spool,

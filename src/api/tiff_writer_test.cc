@@ -91,6 +91,30 @@ TEST(TiffWriter, RowsFromSeveralThreadsMakeTheFileThatOneMakes) {
   EXPECT_EQ(found[0][0], values);
 }
 
+TEST(TiffWriter, OverviewsOfAPaletteAreOfTheNearestPixels) {
+  tiff_create_options options = usual();
+  options.bands = 1;
+  options.photometric = 3;
+  std::vector<std::uint16_t> values(kRows * kColumns);
+  std::iota(values.begin(), values.end(), std::uint16_t{0});
+  const auto to = std::make_shared<memory_store>();
+  auto writer = tiff_writer::create(to, options);
+  ASSERT_TRUE(writer.ok()) << writer.error().to_string();
+  EXPECT_EQ(writer->options().resampling, overview_resampling::nearest);
+  const auto type = dtype(dtype_kind::unsigned_integer, 16);
+  const extents shape{1, kRows, kColumns};
+  ASSERT_TRUE(writer->write(0, 0, tensor_view::contiguous(values.data(), type, shape)).ok());
+  ASSERT_TRUE(writer->close().ok());
+  const std::vector<std::uint16_t> half = read(to, 1);
+  EXPECT_EQ(half[0], values[0]);
+  EXPECT_EQ(half[1], values[2]);
+  EXPECT_EQ(half[kColumns / 2], values[2 * kColumns]);
+  options.resampling = overview_resampling::average;
+  const auto refused = tiff_writer::create(to, options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), errc::invalid_argument);
+}
+
 TEST(TiffWriter, NothingStandsThereBeforeItIsClosedOrAfterItIsDiscarded) {
   auto values = numbers();
   const auto to = std::make_shared<memory_store>();
