@@ -3,6 +3,7 @@
 #include <nanobind/stl/vector.h>
 #include <penstock/place.h>
 
+#include "api/open_tiff.h"
 #include "bind.h"
 #include "bind_tiff.h"
 
@@ -115,6 +116,27 @@ void bind_open(nb::module_& m) {
       },
       nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("cache_index"), nb::arg("consolidated").none(),
       nb::arg("tiff").none() = nb::none(), "Open within a store.");
+  m.def(
+      "open_tiff_file",
+      [](nb::bytes path, const context_handle& with, bool cache_index, nb::object tiff) -> nb::object {
+        const std::string text(path.c_str(), path.size());
+        const tiff_options image = tiff.is_none() ? tiff_options() : tiff_options_of(tiff);
+        std::optional<array> opened = call_engine([&]() -> result<std::optional<array>> {
+          place_options given;
+          given.is_file = true;
+          PENSTOCK_ASSIGN(place found, find_place(text, given));
+          node_place at;
+          at.context = with.context;
+          at.prefix = found.path + '/';
+          at.uri = found.store->uri() + '/' + found.path;
+          at.from = std::move(found.store);
+          at.cache_unversioned_indexes = cache_index;
+          return open_tiff(at, image);
+        });
+        return opened ? nb::cast(array_handle(std::move(*opened))) : nb::none();
+      },
+      nb::arg("path"), nb::arg("context"), nb::arg("cache_index"), nb::arg("tiff").none(),
+      "Open an image of a file of this machine; None where there is no such file, or no TIFF.");
 }
 
 }  // namespace penstock::inline v0::python

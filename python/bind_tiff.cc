@@ -1,40 +1,136 @@
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
 #include "bind_tiff.h"
+#include "format/tiff/tiff_tags.h"
 
 namespace penstock::inline v0::python {
 namespace {
 
-// (tag, type, count, bytes or None) of each.
-nb::list tags_of(const std::vector<tiff_tag>& tags) {
+// What an array's header says; it keeps the array.
+struct details_handle {
+  penstock::array array;
+  const tiff_details* from;
+
+  // Of the image, or of its page.
+  const std::vector<tiff_tag>& tags(bool of_page) const {
+    return of_page && !from->page_tags.empty() ? from->page_tags : from->tags;
+  }
+};
+
+template <class T>
+T number_at(const tiff_tag& from, std::uint64_t i, bool big_endian) noexcept {
+  using bits = std::conditional_t<sizeof(T) == 8, std::uint64_t,
+                                  std::conditional_t<sizeof(T) == 4, std::uint32_t,
+                                                     std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint8_t>>>;
+  const bits stored = tiff_number<bits>(from.value.data() + i * sizeof(T), big_endian);
+  T out;
+  std::memcpy(&out, &stored, sizeof out);
+  return out;
+}
+
+// The i-th number of a tag. Null: a Python exception is set.
+PyObject* item_of(const tiff_tag& from, std::uint64_t i, bool big) {
+  const auto ratio = [](double top, double bottom) {
+    return PyFloat_FromDouble(bottom == 0 ? std::numeric_limits<double>::quiet_NaN() : top / bottom);
+  };
+  switch (from.type) {
+    case 3:
+      return PyLong_FromLong(number_at<std::uint16_t>(from, i, big));
+    case 4:
+    case 13:
+      return PyLong_FromUnsignedLongLong(number_at<std::uint32_t>(from, i, big));
+    case 5:
+      return ratio(number_at<std::uint32_t>(from, 2 * i, big), number_at<std::uint32_t>(from, 2 * i + 1, big));
+    case 6:
+      return PyLong_FromLong(number_at<std::int8_t>(from, i, big));
+    case 8:
+      return PyLong_FromLong(number_at<std::int16_t>(from, i, big));
+    case 9:
+      return PyLong_FromLong(number_at<std::int32_t>(from, i, big));
+    case 10:
+      return ratio(number_at<std::int32_t>(from, 2 * i, big), number_at<std::int32_t>(from, 2 * i + 1, big));
+    case 11:
+      return PyFloat_FromDouble(number_at<float>(from, i, big));
+    case 12:
+      return PyFloat_FromDouble(number_at<double>(from, i, big));
+    case 16:
+    case 18:
+      return PyLong_FromUnsignedLongLong(number_at<std::uint64_t>(from, i, big));
+    case 17:
+      return PyLong_FromLongLong(number_at<std::int64_t>(from, i, big));
+    default:
+      return PyLong_FromLong(number_at<std::uint8_t>(from, i, big));
+  }
+}
+
+// Text, bytes (type 7), one number, or a tuple of numbers.
+nb::object value_of(const tiff_tag& from, bool big) {
+  const auto* const data = reinterpret_cast<const char*>(from.value.data());
+  if (from.type == 2) return to_str({data, ::strnlen(data, from.value.size())}, "replace");
+  if (from.type == 7) return nb::bytes(data, from.value.size());
+  const auto checked = [](PyObject* made) {
+    if (made == nullptr) throw nb::python_error();
+    return made;
+  };
+  if (from.count == 1) return nb::steal(checked(item_of(from, 0, big)));
+  const nb::object out = nb::steal(checked(PyTuple_New(static_cast<Py_ssize_t>(from.count))));
+  for (std::uint64_t i = 0; i < from.count; ++i)
+    PyTuple_SetItem(out.ptr(), static_cast<Py_ssize_t>(i), checked(item_of(from, i, big)));
+  return out;
+}
+
+// (type, value), or None where there is no such tag or its value was not read. Of several the last one.
+nb::object tag_of(const details_handle& self, std::uint16_t number, bool of_page) {
+  const std::vector<tiff_tag>& tags = self.tags(of_page);
+  auto at = std::upper_bound(tags.begin(), tags.end(), number,
+                             [](std::uint16_t wanted, const tiff_tag& each) { return wanted < each.tag; });
+  while (at != tags.begin() && (--at)->tag == number) {
+    if (!at->value.empty()) return nb::make_tuple(at->type, value_of(*at, self.from->big_endian));
+  }
+  return nb::none();
+}
+
+nb::list tags_of(const details_handle& self, bool of_page) {
   nb::list out;
-  for (const tiff_tag& each : tags) {
-    const nb::object value =
-        each.value.empty() ? nb::none() : nb::object(nb::bytes(each.value.data(), each.value.size()));
-    out.append(nb::make_tuple(each.tag, each.type, each.count, value));
+  for (const tiff_tag& each : self.tags(of_page)) {
+    if (!each.value.empty()) out.append(each.tag);
   }
   return out;
 }
 
+// (((height, width), ...), has_mask)
+nb::tuple companions_of(const details_handle& self) {
+  const tiff_companions found = call_engine([&] { return result<tiff_companions>(tiff_companions_of(self.array)); });
+  nb::list overviews;
+  for (const auto& [height, width] : found.overviews) overviews.append(nb::make_tuple(height, width));
+  return nb::make_tuple(nb::tuple(overviews), found.has_mask);
+}
+
 }  // namespace
+
+void bind_tiff(nb::module_& m) {
+  nb::class_<details_handle>(m, "TiffDetails", "What the header of a TIFF says of an image.")
+      .def_prop_ro("big_endian", [](const details_handle& self) { return self.from->big_endian; })
+      .def_prop_ro("big_tiff", [](const details_handle& self) { return self.from->big_tiff; })
+      .def_prop_ro(
+          "page_shape",
+          [](const details_handle& self) { return nb::make_tuple(self.from->page_height, self.from->page_width); })
+      .def_prop_ro("directory_offset", [](const details_handle& self) { return self.from->directory_offset; })
+      .def_prop_ro("side_file", [](const details_handle& self) { return to_str(self.from->side_file); })
+      .def_prop_ro("structure", [](const details_handle& self) { return to_str(self.from->structure); })
+      .def("tag", tag_of, nb::arg("number"), nb::arg("of_page"))
+      .def("tags", tags_of, nb::arg("of_page"))
+      .def("companions", companions_of, "Overviews and whether there is a mask, in files beside it too.");
+}
 
 nb::object tiff_of(const array_handle& self) {
   const tiff_details* const from = tiff_details_of(self.array);
-  if (from == nullptr) return nb::none();
-  nb::list overviews;
-  for (const auto& [height, width] : from->overviews) overviews.append(nb::make_tuple(height, width));
-  nb::dict out;
-  out["big_endian"] = from->big_endian;
-  out["big_tiff"] = from->big_tiff;
-  out["tags"] = tags_of(from->tags);
-  out["page_tags"] = tags_of(from->page_tags);
-  out["page_shape"] = nb::make_tuple(from->page_height, from->page_width);
-  out["overviews"] = nb::tuple(overviews);
-  out["has_mask"] = from->has_mask;
-  out["directory_offset"] = from->directory_offset;
-  out["side_file"] = to_str(from->side_file);
-  out["structure"] = to_str(from->structure);
-  return out;
+  return from == nullptr ? nb::none() : nb::cast(details_handle{self.array, from});
 }
 
 array_handle tiff_image_of(const array_handle& self, nb::handle options) {

@@ -12,6 +12,10 @@ namespace penstock::inline v0 {
 /// What the header of an array's file says; null where the array is no image of a TIFF. Lives as long as the array.
 PENSTOCK_API const tiff_details* tiff_details_of(const array& from) noexcept;
 
+/// The overviews and the mask of an array's image. Where requests cost nothing, those in files beside its own (`.ovr`,
+/// `.msk`) too, which are looked for at each call; a damaged one says so when it is read.
+PENSTOCK_API tiff_companions tiff_companions_of(const array& from);
+
 /// Opens one image of the TIFF that stands at `options.path` of a store. (`open` opens the first one.)
 /// \error not_found  There is none, or it has no such page, level or mask. \error out_of_range  It has no such band.
 /// \error corrupt_data, unsupported  By tag.

@@ -35,6 +35,12 @@ struct tiff_tag {
   std::vector<std::byte> value;  ///< in the file's byte order; empty where it was not read (tile arrays, above 16 MiB)
 };
 
+/// What belongs to an image.
+struct tiff_companions {
+  std::vector<std::array<std::uint64_t, 2>> overviews;  ///< of its page, (height, width), largest first
+  bool has_mask = false;                                ///< of the page or overview that is open
+};
+
 /// What the header of a TIFF says beside the array itself.
 struct tiff_details {
   bool big_endian = false;
@@ -42,9 +48,8 @@ struct tiff_details {
   std::vector<tiff_tag> tags;       ///< of the directory that is open
   std::vector<tiff_tag> page_tags;  ///< of its page, which has the georeferencing; empty where that is open itself
   std::uint64_t page_width = 0, page_height = 0;
-  std::vector<std::array<std::uint64_t, 2>> overviews;  ///< (height, width), largest first
-  bool has_mask = false;                                ///< of the page or overview that is open
-  std::uint64_t directory_offset = 0;                   ///< of the directory that is open, in bytes of its file
+  tiff_companions companions;          ///< that its own file has, or those of which it is one
+  std::uint64_t directory_offset = 0;  ///< of the directory that is open, in bytes of its file
   std::string side_file;  ///< ending of the file beside this one that it is in: `.ovr`, `.msk`; empty: in this one
   std::string structure;  ///< what GDAL writes between header and directories; empty: nothing
 };

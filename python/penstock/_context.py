@@ -121,6 +121,8 @@ def current_context() -> Context:
     if stack:
         return stack[-1]
     global _default
+    if _default is not None:
+        return _default
     with _default_lock:
         if _default is None:
             _default = Context()

@@ -65,7 +65,7 @@ class Array:
     @property
     def _codecs_text(self) -> str: ...
     @property
-    def _tiff_details(self) -> dict[str, Any] | None: ...
+    def _tiff_details(self) -> TiffDetails | None: ...
     def _tiff_image(self, options: dict[str, Any]) -> Array: ...
     def _read(self, key: Any, threads: int, progress: Callable[[int, int], Any] | None) -> Any: ...
     def _read_into(self, key: Any, out: Any, threads: int, progress: Callable[[int, int], Any] | None) -> None: ...
@@ -432,6 +432,9 @@ def find_place(uri: bytes, is_file: bool = False) -> tuple[Store, bytes]:
 def find_remote_place(uri: bytes, context: Context, options: dict[str, Any]) -> tuple[Store, bytes]:
     """The store that a remote URI names, and the path within it; `options` are the members of remote_options."""
 
+def open_tiff_file(path: bytes, context: Context, cache_index: bool, tiff: dict[str, Any] | None) -> Array | None:
+    """None where there is no such file, or no TIFF."""
+
 def open_store(
     store: Store,
     context: Context,
@@ -482,6 +485,32 @@ def crc32c(data: Any, so_far: int = 0) -> int:
 
 def create_array(in_: Store | Group, context: Context, path: bytes, options: dict[str, Any]) -> Array:
     """Write the metadata of a new array, in a store or below a group, and open it."""
+
+class TiffDetails:
+    """What the header of a TIFF says of an image."""
+
+    @property
+    def big_endian(self) -> bool: ...
+    @property
+    def big_tiff(self) -> bool: ...
+    @property
+    def page_shape(self) -> tuple[int, int]: ...
+    @property
+    def directory_offset(self) -> int: ...
+    @property
+    def side_file(self) -> str: ...
+    @property
+    def structure(self) -> str: ...
+    def tag(self, number: int, of_page: bool) -> tuple[int, Any] | None:
+        """The type of a tag's values, as the file numbers them, and the value: text, bytes (type 7), one number, or a
+        tuple of numbers. None where there is no such tag, or its value was not read.
+        """
+
+    def tags(self, of_page: bool) -> list[int]:
+        """Those that `tag` knows."""
+
+    def companions(self) -> tuple[tuple[tuple[int, int], ...], bool]:
+        """(height, width) of each overview, and whether there is a mask; in files beside it too."""
 
 class TiffWriter:
     """A TIFF under way; penstock.TiffWriter holds one."""

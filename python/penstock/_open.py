@@ -15,7 +15,7 @@ from penstock._file_objects import contents, is_file
 from penstock._group import Group, wrap
 from penstock._place import place_of
 from penstock._shards import open_single
-from penstock._single_file import begins_as_tiff, open_file
+from penstock._single_file import begins_as_tiff, local_path, open_file
 from penstock._tiff import TiffArray, options_of
 from penstock._unpacked import UnpackedArray
 
@@ -96,19 +96,17 @@ def open(
     if is_file(target):
         target = contents(target)
     tiff = options_of(page, level, layout, bands, mask, ifd)
-    found: Any = None
-    is_tiff = not path and begins_as_tiff(target)  # then it is asked for nothing else
-    if not is_tiff:
+    found: Any = None if path else _tiff_file(target, context, cache_index, tiff)
+    if found is not None and format_options:
+        raise _no_option(target, format_options)
+    if found is None:
         found = open_single(target, path, context, storage_options, format_options)
-        if found is None:
-            found = open_file(target, path, context, storage_options, format_options)
+    if found is None:
+        found = open_file(target, path, context, storage_options, format_options)
     if found is None:
         if format_options:
-            raise _make(InvalidArgumentError, f"{target!r} takes no option {next(iter(format_options))!r}")
-        if is_tiff and not os.fsdecode(target).startswith("file:"):
-            store, inner = _core.find_place(os.fsencode(target), True)
-        else:
-            store, inner = place_of(target, path, storage_options, context)
+            raise _no_option(target, format_options)
+        store, inner = place_of(target, path, storage_options, context)
         try:
             found = wrap(_core.open_store(store, context, inner, cache_index, use_consolidated, tiff))
         except NotFoundError:
@@ -132,6 +130,24 @@ def open(
         found._export_device = device
     made: Array | Group = found
     return made
+
+
+def _tiff_file(target: Any, context: Context, cache_index: bool, options: dict[str, Any] | None) -> TiffArray | None:
+    """An image of a file of this machine; None where there is no such file, or no TIFF."""
+    file = local_path(target)
+    if file is None or not (file.endswith((".tif", ".tiff")) or begins_as_tiff(file)):
+        return None
+    opened = _core.open_tiff_file(os.fsencode(file), context, cache_index, options)
+    if opened is None:
+        return None
+    made = TiffArray(opened)
+    if options is not None:
+        made._options = options
+    return made
+
+
+def _no_option(target: Any, options: Mapping[str, Any]) -> Error:
+    return _make(InvalidArgumentError, f"{target!r} takes no option {next(iter(options))!r}")
 
 
 def _other_format(store: _core.Store, context: Context, path: bytes) -> Array | Group | None:

@@ -55,25 +55,30 @@ _FORMATS: list[tuple[str, Callable[[bytes, Callable[[int], bytes]], bool], str, 
 ]
 
 
-def local_file(target: Any) -> str | None:
-    """The path of a file of this machine that `target` names, or None."""
-    if isinstance(target, os.PathLike):
-        target = os.fsdecode(target)
+def local_path(target: Any) -> str | None:
+    """The path on this machine that `target` is, whatever is there; None where it is something else."""
     if not isinstance(target, str):
-        return None
+        if not hasattr(target, "__fspath__"):
+            return None
+        target = os.fsdecode(target)
     if target.startswith("file:"):
         target = unquote(target[5:])
         if target.startswith("//"):
             target = "/" + target[2:].partition("/")[2]
-    return target if "://" not in target and os.path.isfile(target) else None
+    return target if "://" not in target else None
 
 
-def begins_as_tiff(target: Any) -> bool:
-    """Whether `target` names a file of this machine that begins as a TIFF does."""
-    file = local_file(target)
-    if file is None:
+def local_file(target: Any) -> str | None:
+    """The same where it is a file's."""
+    path = local_path(target)
+    return path if path is not None and os.path.isfile(path) else None
+
+
+def begins_as_tiff(path: str) -> bool:
+    """Whether there is a file that begins as a TIFF does."""
+    if not os.path.isfile(path):
         return False
-    number = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return is_tiff(os.read(number, 4))
     finally:

@@ -19,6 +19,8 @@ def options_of(
     page: int, level: int, layout: str | None, bands: Sequence[int] | None, mask: bool, ifd: int | None
 ) -> dict[str, Any] | None:
     """The options as the engine takes them; None where all are the defaults."""
+    if layout is None and bands is None and ifd is None and page == 0 and level == 0 and not mask:
+        return None
     if layout not in (None, "band", "native"):
         raise _make(InvalidArgumentError, f"layout must be 'band' or 'native', it is {layout!r}")
     numbers = [page, level, *(bands if bands is not None else ()), *(() if ifd is None else (ifd,))]
@@ -34,14 +36,13 @@ def options_of(
         "bands": [int(band) for band in bands] if bands is not None else [],
         "ifd": ifd,
     }
-    is_default = page == 0 and level == 0 and not mask and layout != "native" and bands is None and ifd is None
-    return None if is_default else options
+    return None if options == FIRST_IMAGE else options
 
 
 class TiffArray(TiffHeader, Array):
     """An image of a TIFF file: an `Array` of shape (band, y, x), and what the header says of it.
 
-    Everything here was read when the array was opened; nothing reads from storage but the array itself and `unpacked`.
+    The header was read when the array was opened; files beside it are looked for when they are first asked for.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:

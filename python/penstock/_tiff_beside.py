@@ -29,20 +29,23 @@ class Beside:
     roles: dict[str, dict[int, str]] = field(default_factory=dict)
 
 
+_NOTHING = Beside()
+
+
 def beside(uri: str) -> Beside:
     """Nothing where there is no such file, or none that can be understood; nor for what is no local file."""
     path = _path_of(uri)
-    data = None if path is None else _read(f"{path}.aux.xml")
+    data = None if path is None else _read(path + ".aux.xml")
     if data is None:
-        return Beside()
+        return _NOTHING
     try:
         text = data.decode("utf-8-sig")
         if "<!DOCTYPE" in text:  # of entities, which grow
-            return Beside()
+            return _NOTHING
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError):
-        return Beside()
-    return _parsed(root) if root.tag == "PAMDataset" else Beside()
+        return _NOTHING
+    return _parsed(root) if root.tag == "PAMDataset" else _NOTHING
 
 
 def world_file(uri: str) -> Transform | None:
@@ -70,6 +73,8 @@ def _path_of(uri: str) -> str | None:
 
 
 def _read(path: str) -> bytes | None:
+    if not os.access(path, os.R_OK):  # of most files: without the cost of an exception
+        return None
     try:
         with open(path, "rb") as file:
             data = file.read(_MOST_BYTES + 1)

@@ -71,8 +71,8 @@ def geo_keys(directory: tuple[int, ...], doubles: tuple[float, ...], text: str) 
     if len(directory) < 4:
         return {}
     keys: dict[int, Any] = {}
-    for i in range(4, min(len(directory) - 3, 4 + 4 * directory[3]), 4):
-        key, where, count, at = directory[i : i + 4]
+    listed = directory[4 : 4 + 4 * directory[3]]
+    for key, where, count, at in zip(listed[::4], listed[1::4], listed[2::4], listed[3::4], strict=False):
         if where == 0:
             keys[key] = at
         elif where == 34736 and count and at + count <= len(doubles):

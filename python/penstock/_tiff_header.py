@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import struct
 import warnings
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Mapping
@@ -16,25 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _tiff_crs
+from penstock._core import TiffDetails
 from penstock._errors import CorruptDataError, ReadOnlyError, _make
 from penstock._tiff_beside import Beside, beside, world_file
 from penstock._tiff_names import COMPRESSIONS, GEO_KEY_NAMES, PHOTOMETRICS, TAG_NAMES
 
-_FORMATS = {
-    1: "B",
-    3: "H",
-    4: "I",
-    6: "b",
-    7: "B",
-    8: "h",
-    9: "i",
-    11: "f",
-    12: "d",
-    13: "I",
-    16: "Q",
-    17: "q",
-    18: "Q",
-}
 _INTEGERS = frozenset((1, 3, 4, 6, 8, 9, 13, 16, 17, 18))
 _REALS = frozenset((5, 10, 11, 12))
 _RPC_NAMES = [
@@ -59,7 +44,7 @@ _RPC_LISTS = ("LINE_NUM_COEFF", "LINE_DEN_COEFF", "SAMP_NUM_COEFF", "SAMP_DEN_CO
 class TiffHeader:
     """The tags of an image, and what they mean. Everything was read when the image was opened.
 
-    Beside a local file GDAL's `.aux.xml` and world files are looked for when they are first asked for.
+    Beside a local file `.ovr`, `.msk`, GDAL's `.aux.xml` and world files are looked for when they are first asked for.
 
     Properties raise `CorruptDataError`, which names the tag, where a tag is of a kind that it cannot be.
     """
@@ -69,24 +54,28 @@ class TiffHeader:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     dimension_names: tuple[str | None, ...] | None
-    _tiff_details: dict[str, Any] | None
+    _tiff_details: TiffDetails | None
     _options: dict[str, Any] | None = None
 
     # --- tags ---
 
     @cached_property
-    def _details(self) -> dict[str, Any]:
-        return dict(self._tiff_details or {})
+    def _details(self) -> TiffDetails:
+        assert self._tiff_details is not None
+        return self._tiff_details
 
-    @cached_property
+    @property
     def _image_tags(self) -> _Tags:
-        return _Tags(self._details["tags"], self._details["big_endian"])
+        return _Tags(self._details, of_page=False)
 
-    @cached_property
+    @property
     def _page_tags(self) -> _Tags:
         """Of the page, which has the georeferencing of its overviews and masks."""
-        page = self._details["page_tags"]
-        return _Tags(page, self._details["big_endian"]) if page else self._image_tags
+        return _Tags(self._details, of_page=True)
+
+    @cached_property
+    def _companions(self) -> tuple[tuple[tuple[int, int], ...], bool]:
+        return self._details.companions()
 
     def _integer(self, tag: int, absent: int) -> int:
         """The first value of a tag of the image."""
@@ -96,13 +85,13 @@ class TiffHeader:
 
     def _numbers(self, tag: int, whole: bool = False) -> tuple[Any, ...] | None:
         """All values of a tag of the page; None where there is no such tag."""
-        found = self._page_tags.get(tag)
+        found = self._details.tag(tag, True)
         if found is None:
             return None
-        kind = self._page_tags.kind(tag)
+        kind, value = found
         if kind in _INTEGERS or (not whole and kind in _REALS):
-            return found if isinstance(found, tuple) else (found,)
-        self._refuse(tag, "integers" if whole else "numbers", found)
+            return value if isinstance(value, tuple) else (value,)
+        self._refuse(tag, "integers" if whole else "numbers", value)
         return None
 
     def _refuse(self, tag: int, wanted: str, found: Any) -> Any:
@@ -143,18 +132,17 @@ class TiffHeader:
     @property
     def overviews(self) -> tuple[tuple[int, int], ...]:
         """(height, width) of each overview, the largest first: `level=1` opens the first."""
-        shapes: tuple[tuple[int, int], ...] = self._details["overviews"]
-        return shapes
+        return self._companions[0]
 
     @property
     def has_mask(self) -> bool:
         """The image has a mask of its own, which `mask=True` opens."""
-        return bool(self._details["has_mask"])
+        return self._companions[1]
 
     @property
     def structure(self) -> dict[str, str]:
         """What GDAL notes at the begin of a cloud-optimised file: LAYOUT, BLOCK_ORDER, ..."""
-        lines = self._details["structure"].split("\n")
+        lines = self._details.structure.split("\n")
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
     # --- values ---
@@ -295,17 +283,19 @@ class TiffHeader:
 
     @cached_property
     def _beside(self) -> Beside:
-        return beside(self.uri) if self._is_first_page else Beside()
+        return beside(self.uri if self._is_first_page else "")
 
     @property
     def _is_first_page(self) -> bool:
         """Which files beside are about."""
-        options = self._options or {}
-        return not options.get("page") and options.get("ifd") is None
+        options = self._options
+        return options is None or (not options.get("page") and options.get("ifd") is None)
 
     @cached_property
     def _geo_keys(self) -> dict[int, Any]:
-        directory = self._numbers(34735, whole=True) or ()
+        directory = self._numbers(34735, whole=True)
+        if directory is None:
+            return {}
         doubles = self._numbers(34736) or ()
         text = self._page_tags.get(34737, "")
         if not isinstance(text, str):
@@ -344,14 +334,14 @@ class TiffHeader:
     @property
     def _page_pixels(self) -> tuple[float, float]:
         """How many rows and columns of the page a pixel of this level has."""
-        height, width = self._details["page_shape"]
+        height, width = self._details.page_shape
         rows, columns = self._height_width
         return height / rows, width / columns
 
     @property
     def _height_width(self) -> tuple[int, int]:
-        names = self.dimension_names or ()
-        return self.shape[names.index("y")], self.shape[names.index("x")]
+        names, shape = self.dimension_names or (), self.shape
+        return shape[names.index("y")], shape[names.index("x")]
 
     @property
     def bounds(self) -> tuple[float, float, float, float] | None:
@@ -477,31 +467,33 @@ def nodata_in(nodata: Any, dtype: np.dtype[Any]) -> Any:
     return None if grew else nodata
 
 
-class _Tags(Mapping[int, Any]):
-    """The tags of a directory by number, each decoded when it is first asked for."""
+_ABSENT = object()
 
-    def __init__(self, stored: list[tuple[int, int, int, bytes | None]], big_endian: bool) -> None:
-        self._stored = {tag: (kind, count, data) for tag, kind, count, data in stored if data is not None}
-        self._big_endian = big_endian
-        self._decoded: dict[int, Any] = {}
+
+class _Tags(Mapping[int, Any]):
+    """The tags of a directory by number, each decoded when it is asked for."""
+
+    def __init__(self, details: TiffDetails, *, of_page: bool) -> None:
+        self._details, self._of_page = details, of_page
 
     def __getitem__(self, tag: int) -> Any:
-        if tag not in self._decoded:
-            self._decoded[tag] = _value(*self._stored[tag], self._big_endian)
-        return self._decoded[tag]
+        found = self._details.tag(tag, self._of_page)
+        if found is None:
+            raise KeyError(tag)
+        return found[1]
+
+    def get(self, tag: int, absent: Any = None) -> Any:
+        found = self._details.tag(tag, self._of_page)
+        return absent if found is None else found[1]
 
     def __contains__(self, tag: object) -> bool:
-        return tag in self._stored
+        return isinstance(tag, int) and self._details.tag(tag, self._of_page) is not None
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._stored)
+        return iter(dict.fromkeys(self._details.tags(self._of_page)))
 
     def __len__(self) -> int:
-        return len(self._stored)
-
-    def kind(self, tag: int) -> int:
-        """The type of its values, as the file numbers them."""
-        return self._stored[tag][0]
+        return sum(1 for _ in self)
 
 
 def _float(text: str | None, absent: float) -> float:
@@ -509,20 +501,3 @@ def _float(text: str | None, absent: float) -> float:
         return absent if text is None else float(text)
     except ValueError:
         return absent
-
-
-def _value(kind: int, count: int, data: bytes, big_endian: bool) -> Any:
-    """A tag's value: text, bytes (type 7), one number, or a tuple of numbers."""
-    if kind == 2:
-        return data.split(b"\0")[0].decode("utf-8", "replace") if count else ""
-    if kind == 7:
-        return data
-    order = ">" if big_endian else "<"
-    if kind in (5, 10):
-        parts = struct.unpack(f"{order}{2 * count}{'I' if kind == 5 else 'i'}", data)
-        numbers: tuple[Any, ...] = tuple(
-            parts[i] / parts[i + 1] if parts[i + 1] else float("nan") for i in range(0, len(parts), 2)
-        )
-    else:
-        numbers = struct.unpack(f"{order}{count}{_FORMATS[kind]}", data)
-    return numbers[0] if count == 1 else numbers

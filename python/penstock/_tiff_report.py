@@ -95,7 +95,7 @@ def report(target: str) -> dict[str, Any]:
                 "Height": level.shape[1],
                 "Blocksize": list(level.chunks[:0:-1]),
                 "Decimation": round(a.shape[2] / level.shape[2]) if i else 0,
-                "Offset": level._details["directory_offset"],
+                "Offset": level._details.directory_offset,
             }
             for i, level in enumerate(levels)
         ],
@@ -138,7 +138,7 @@ def _first_data(a: TiffArray) -> int | None:
 def _judge(a: TiffArray, levels: list[TiffArray]) -> tuple[list[str], list[str]]:
     """Errors and warnings by the rules of GDAL's validate_cloud_optimized_geotiff, as rio-cogeo applies them."""
     errors, warnings = [], []
-    beside = len(levels) > 1 and bool(levels[1]._details["side_file"])
+    beside = len(levels) > 1 and bool(levels[1]._details.side_file)
     if beside:
         errors.append("The overviews are in a file beside this one; they should be within it")
     if max(a.shape[1:]) > _LARGE:
@@ -146,7 +146,7 @@ def _judge(a: TiffArray, levels: list[TiffArray]) -> tuple[list[str], list[str]]
             errors.append(f"It is larger than {_LARGE} pixels and not tiled")
         if len(levels) == 1:
             warnings.append(f"It is larger than {_LARGE} pixels and has no overviews")
-    places = [level._details["directory_offset"] for level in levels]
+    places = [level._details.directory_offset for level in levels]
     if places[0] > _GHOST_BYTES:
         errors.append(f"The main directory should stand in the first {_GHOST_BYTES} bytes; it is at {places[0]}")
     if a.structure.get("KNOWN_INCOMPATIBLE_EDITION") == "YES":

@@ -295,6 +295,16 @@ def test_overviews_and_masks_beside_the_file_are_as_rasterio_shows_them(tmp_path
         ps.open(path, level=1)
 
 
+def test_files_beside_are_looked_for_when_they_are_asked_for(tmp_path):
+    path = tmp_path / "x.tif"
+    path.write_bytes(plain_tiff(bytes(range(100)), 10, 10, 1, 8))
+    array = ps.open(path)
+    (tmp_path / "x.tif.msk").write_bytes(plain_tiff(bytes([255, 0] * 50), 10, 10, 1, 8))
+    (tmp_path / "x.tif.ovr").write_bytes(plain_tiff(bytes(25), 5, 5, 1, 8))
+    assert array.has_mask
+    assert array.overviews == ((5, 5),)
+
+
 def test_a_mask_of_another_size_beside_the_file_is_none(tmp_path):
     path = tmp_path / "x.tif"
     path.write_bytes(plain_tiff(bytes(range(100)), 10, 10, 1, 8))

@@ -150,8 +150,8 @@ result<std::optional<found_image>> find_image(const tiff_place& from, const std:
   return find_image(reader, suffix, options);
 }
 
-/// Whether a file beside this one has the mask of that level, which is as large as the image.
-bool has_mask_beside(const tiff_place& from, std::uint64_t level, const found_image& image) {
+/// Whether a file beside this one has the mask of that level, which is of that size.
+bool has_mask_beside(const tiff_place& from, std::uint64_t level, const std::array<std::uint64_t, 2>& size) {
   tiff_options options;
   options.level = level;
   auto found = find_image(from, ".msk", options);
@@ -159,21 +159,25 @@ bool has_mask_beside(const tiff_place& from, std::uint64_t level, const found_im
     options.level = level - 1;
     found = find_image(from, ".msk.ovr", options);
   }
-  return found.ok() && *found && (*found)->size == image.size;
+  return found.ok() && *found && (*found)->size == size;
 }
 
-/// Adds the overviews of a file beside `whole`, and whether one has its mask. A damaged one says so when it is read.
-void add_side_files(const tiff_place& from, const tiff_options& options, found_image& whole) {
-  if (whole.details.overviews.empty()) {
-    const auto found = find_image(from, whole.suffix + ".ovr", {});
+/// Adds the overviews of a file beside that of `suffix`, and whether one has the mask of an image of that size.
+void add_side_files(const tiff_place& from, const tiff_options& options, const std::string& suffix,
+                    const std::array<std::uint64_t, 2>& size, tiff_companions& to) {
+  if (to.overviews.empty()) {
+    const auto found = find_image(from, suffix + ".ovr", {});
     if (found.ok() && *found) {
       const tiff_details& beside = (*found)->details;
-      whole.details.overviews = beside.overviews;
-      whole.details.overviews.insert(whole.details.overviews.begin(), {beside.page_height, beside.page_width});
+      to.overviews = beside.companions.overviews;
+      to.overviews.insert(to.overviews.begin(), {beside.page_height, beside.page_width});
     }
   }
-  if (!whole.details.has_mask && !options.mask) whole.details.has_mask = has_mask_beside(from, options.level, whole);
+  if (!to.has_mask && !options.mask) to.has_mask = has_mask_beside(from, options.level, size);
 }
+
+/// Only the first page has files beside it.
+bool may_have_side_files(const tiff_options& options) { return options.page == 0 && !options.ifd; }
 
 /// Finds an image in the file or, where the file itself has not got that level or mask, in the files beside it.
 /// Source: GDAL's page on GeoTIFF, "Overviews" and "Internal nodata masks".
@@ -181,12 +185,10 @@ result<std::optional<found_image>> find_with_side_files(const tiff_place& from, 
                                                         const tiff_options& options) {
   header_reader reader(from, suffix);
   auto found = find_image(reader, suffix, options);
-  const bool may_be_beside = options.page == 0 && !options.ifd;
-  if (found.ok()) {
-    if (*found && may_be_beside && suffix.empty() && from.looks_beside()) add_side_files(from, options, **found);
+  if (found.ok() || found.error().code() != errc::not_found || !may_have_side_files(options) ||
+      (options.level == 0 && !options.mask)) {
     return found;
   }
-  if (found.error().code() != errc::not_found || !may_be_beside || (options.level == 0 && !options.mask)) return found;
   tiff_options plain;
   PENSTOCK_ASSIGN(std::optional<found_image> whole, find_image(reader, suffix, plain));
   if (!whole) return std::optional<found_image>();
@@ -194,24 +196,25 @@ result<std::optional<found_image>> find_with_side_files(const tiff_place& from, 
   if (options.mask) {
     plain.level = options.level;
     PENSTOCK_ASSIGN(beside, find_with_side_files(from, suffix + ".msk", plain));
-  } else if (whole->details.overviews.empty()) {
+  } else if (whole->details.companions.overviews.empty()) {
     plain.level = options.level - 1;
     PENSTOCK_ASSIGN(beside, find_image(from, suffix + ".ovr", plain));
   }
   if (!beside) return found;
-  add_side_files(from, options, *whole);
+  tiff_companions& known = whole->details.companions;
+  add_side_files(from, options, suffix, whole->size, known);
   if (options.mask) {
     // One of another size was left behind by another image.
-    const auto& levels = whole->details.overviews;
-    const bool known = options.level <= levels.size();
-    if (!known || beside->size != (options.level == 0 ? whole->size : levels[options.level - 1])) return found;
+    const auto& levels = known.overviews;
+    const bool has_level = options.level <= levels.size();
+    if (!has_level || beside->size != (options.level == 0 ? whole->size : levels[options.level - 1])) return found;
   }
   beside->details.page_tags = std::move(whole->details.tags);
   beside->details.page_width = whole->details.page_width;
   beside->details.page_height = whole->details.page_height;
-  beside->details.overviews = std::move(whole->details.overviews);
-  if (!options.mask && from.looks_beside())
-    beside->details.has_mask = beside->details.has_mask || has_mask_beside(from, options.level, *beside);
+  beside->details.companions.overviews = std::move(known.overviews);
+  if (!options.mask && from.looks_beside() && !beside->details.companions.has_mask)
+    beside->details.companions.has_mask = has_mask_beside(from, options.level, beside->size);
   return beside;
 }
 
@@ -271,11 +274,37 @@ result<std::optional<array>> open_image(const tiff_place& from, const tiff_optio
   return std::optional<array>(std::move(*made));
 }
 
+/// Where the file of an open image is, or the one that its own lies beside.
+node_place file_of(const array_state& image, const tiff_layout& layout) {
+  std::string name;
+  layout.key(0, name);
+  name.resize(name.size() - layout.details().side_file.size());
+  node_place at;
+  at.context = image.context;
+  at.from = image.store;
+  at.prefix = image.prefix + name + '/';
+  at.uri = image.uri;
+  at.cache_unversioned_indexes = image.caches_indexes;
+  return at;
+}
+
 }  // namespace
 
 const tiff_details* tiff_details_of(const array& from) noexcept {
   const auto* const layout = dynamic_cast<const tiff_layout*>(from.state().layout.get());
   return layout == nullptr ? nullptr : &layout->details();
+}
+
+tiff_companions tiff_companions_of(const array& from) {
+  const auto* const layout = dynamic_cast<const tiff_layout*>(from.state().layout.get());
+  if (layout == nullptr) return {};
+  tiff_companions out = layout->details().companions;
+  const node_place at = file_of(from.state(), *layout);
+  const tiff_place file{at, layout};
+  if (!layout->details().side_file.empty() || !may_have_side_files(layout->options()) || !file.looks_beside())
+    return out;
+  add_side_files(file, layout->options(), "", {layout->image().height, layout->image().width}, out);
+  return out;
 }
 
 bool is_tiff_name(std::string_view prefix) noexcept {
@@ -308,15 +337,7 @@ result<array> open_tiff(const array& of_file, const tiff_options& image) {
   const array_state& known = of_file.state();
   const auto* const layout = dynamic_cast<const tiff_layout*>(known.layout.get());
   if (layout == nullptr) return error(errc::invalid_argument, fmt::format("'{}' is no image of a TIFF", known.uri));
-  std::string name;
-  layout->key(0, name);
-  name.resize(name.size() - layout->details().side_file.size());
-  node_place at;
-  at.context = known.context;
-  at.from = known.store;
-  at.prefix = known.prefix + name + '/';
-  at.uri = known.uri;
-  at.cache_unversioned_indexes = known.caches_indexes;
+  const node_place at = file_of(known, *layout);
   PENSTOCK_ASSIGN(std::optional<array> opened, open_image({at, layout}, image));
   if (!opened) return error(errc::not_found, fmt::format("no TIFF at '{}'", at.uri));
   const auto& other = static_cast<const tiff_layout&>(*opened->state().layout);

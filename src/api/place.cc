@@ -63,6 +63,11 @@ bool take_scheme(std::string_view& uri, std::string_view scheme) {
   return true;
 }
 
+// An absolute path without parts to leave out, as most are: the library would take it apart and put it together.
+bool is_normal(std::string_view path) noexcept {
+  return path.front() == '/' && path.find("//") == std::string_view::npos && path.find("/.") == std::string_view::npos;
+}
+
 }  // namespace
 
 result<place> find_place(std::string_view uri, const place_options& options) {
@@ -75,7 +80,8 @@ result<place> find_place(std::string_view uri, const place_options& options) {
   if (!archive) take_scheme(given, "file:");
   if (given.empty()) return error(errc::invalid_argument, "the path is empty");
   std::error_code failed;
-  std::string path = std::filesystem::absolute(std::string(given), failed).lexically_normal().string();
+  std::string path(given);
+  if (!is_normal(path)) path = std::filesystem::absolute(path, failed).lexically_normal().string();
   if (failed) return error(errc::io_error, fmt::format("'{}': {}", given, failed.message()));
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const std::size_t file = options.is_file ? path.size() : file_on_the_way(path);

@@ -22,30 +22,27 @@ class fork_clock {
   static std::atomic<std::uint64_t> generation_;
 };
 
-/// A T that a forked child gets afresh, made by the factory when the child first asks for it.
+/// A T made by the factory when it is first asked for; a forked child gets its own afresh.
 ///
 /// The parent's T is leaked in the child on purpose: its locks may be held by threads that the child does not have, its
-/// threads are gone, and its memory may have been caught half changed. Thread-safe as far as T is; after a fork the
-/// first threads to ask may each make a T, and all get the same one. `fork` must not be called by code that uses T.
+/// threads are gone, and its memory may have been caught half changed. Thread-safe as far as T is; the first threads to
+/// ask may each make a T, and all get the same one. `fork` must not be called by code that uses T.
 template <class T>
 class fork_local {
  public:
   using factory = std::function<std::unique_ptr<T>()>;
 
-  explicit fork_local(factory make) : make_(std::move(make)) {
-    fork_clock::start();
-    current_.store(new version{fork_clock::now(), make_(), nullptr}, std::memory_order_release);
-  }
+  explicit fork_local(factory make) : make_(std::move(make)) { fork_clock::start(); }
   fork_local(const fork_local&) = delete;
   fork_local& operator=(const fork_local&) = delete;
   ~fork_local() {
     const version* const last = current_.load(std::memory_order_acquire);
-    if (last->generation == fork_clock::now()) delete last;
+    if (last != nullptr && last->generation == fork_clock::now()) delete last;
   }
 
   T& get() {
     version* const last = current_.load(std::memory_order_acquire);
-    if (last->generation == fork_clock::now()) [[likely]]
+    if (last != nullptr && last->generation == fork_clock::now()) [[likely]]
       return *last->value;
     return renew(last);
   }
@@ -54,7 +51,7 @@ class fork_local {
   struct version {
     std::uint64_t generation;
     std::unique_ptr<T> value;
-    const version* leaked;  // the one before; kept only so that leak checkers see it
+    const version* leaked;  // the parent's; kept only so that leak checkers see it
   };
 
   // No lock: a lock of our own could be the one that a vanished thread held.

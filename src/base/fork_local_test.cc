@@ -42,6 +42,18 @@ TEST(ForkLocal, IsTheSameValueUntilAFork) {
   EXPECT_EQ(local.get().value, 7);
 }
 
+TEST(ForkLocal, IsMadeWhenItIsFirstAskedFor) {
+  int made = 0;
+  fork_local<guarded> local([&made] {
+    ++made;
+    return std::make_unique<guarded>();
+  });
+  EXPECT_EQ(made, 0);
+  local.get().value = 7;
+  EXPECT_EQ(local.get().value, 7);
+  EXPECT_EQ(made, 1);
+}
+
 TEST(ForkLocal, GivesTheChildAFreshValueWhileAnotherThreadHoldsTheLock) {
   int made = 0;
   fork_local<guarded> local([&made] {
@@ -87,6 +99,7 @@ TEST(ForkLocal, LeavesTheParentsValueAloneWhenAChildDestroysIt) {
   };
   destroyed = 0;
   auto local = std::make_unique<fork_local<counted>>([] { return std::make_unique<counted>(); });
+  local->get();
   EXPECT_EQ(in_child([&] {
               local.reset();  // never used in the child: nothing of it may be touched
               return destroyed;

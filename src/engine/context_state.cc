@@ -53,7 +53,9 @@ context_state::context_state(const context_options& options)
     : options_(options),
       threads_(options.threads == 0 ? processor_cores() : options.threads),
       io_concurrency_(options.io_concurrency == 0 ? kDefaultIoConcurrency : options.io_concurrency),
-      shared_([this] { return std::make_unique<shared>(options_, threads_); }) {}
+      shared_([this] { return std::make_unique<shared>(options_, threads_); }) {
+  shared_.get();  // its threads start here, not in whichever reads come first
+}
 
 context_state::~context_state() = default;
 

@@ -8,9 +8,8 @@ constexpr unsigned kStripes = 8;
 
 }  // namespace
 
-open_file_cache::open_file_cache(unsigned capacity) : stripes_(capacity >= 2 * kStripes ? kStripes : 1) {
-  for (stripe& each : stripes_) each.slots.resize(capacity / stripes_.size());
-}
+open_file_cache::open_file_cache(unsigned capacity)
+    : stripes_(capacity >= 2 * kStripes ? kStripes : 1), most_slots_(capacity / stripes_.size()) {}
 
 open_file_ref open_file_cache::find(std::string_view key) noexcept {
   const std::uint64_t hash = hash_of(key);
@@ -30,12 +29,17 @@ void open_file_cache::insert(const open_file_ref& file) {
   open_file_ref evicted;  // closed after the lock: closing may wait for a file server
   const std::lock_guard lock(in.mutex);
   slot* to = nullptr;
+  slot* oldest = nullptr;
   for (slot& each : in.slots) {
     if (each.used != 0 && each.hash == hash && each.file->key() == file->key()) {
       to = &each;
       break;
     }
-    if (to == nullptr || each.used < to->used) to = &each;
+    if (oldest == nullptr || each.used < oldest->used) oldest = &each;
+  }
+  if (to == nullptr) {
+    const bool is_full = oldest == nullptr || oldest->used != 0;
+    to = is_full && in.slots.size() < most_slots_ ? &in.slots.emplace_back() : oldest;
   }
   if (to == nullptr) return;
   evicted = std::exchange(to->file, file);

@@ -83,12 +83,13 @@ class open_file_cache {
   struct stripe {
     std::mutex mutex;
     std::uint64_t now = 0;
-    std::vector<slot> slots;
+    std::vector<slot> slots;  // as many as were ever needed at a time
   };
   static std::uint64_t hash_of(std::string_view key) noexcept { return std::hash<std::string_view>()(key); }
   stripe& stripe_of(std::uint64_t hash) noexcept { return stripes_[(hash >> 48) % stripes_.size()]; }
 
   std::vector<stripe> stripes_;
+  std::size_t most_slots_;  // of a stripe
 };
 
 }  // namespace penstock::inline v0

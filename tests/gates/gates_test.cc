@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include <penstock/penstock.h>
+#include <penstock/tiff.h>
 #include "contract/fault_store.h"
 #include "store/store_fixture.h"
 #include "support/call_counts.h"
@@ -83,6 +85,43 @@ TEST(Gates, AWarmSmallReadOfAFileMakesTheCallsItNeedsAndAllocatesNothing) {
     }
     EXPECT_EQ(cost_of([&] { return read(which); }), expected) << "sharded " << sharded;
   }
+}
+
+// One pixel of one byte: the entries of its directory, each of one short.
+std::string small_tiff() {
+  constexpr std::array<std::array<std::uint16_t, 2>, 9> kTags = {
+      {{256, 1}, {257, 1}, {258, 8}, {259, 1}, {262, 1}, {273, 0}, {277, 1}, {278, 1}, {279, 1}}};
+  std::string out("II*\0\x08\0\0\0", 8);
+  const auto append = [&out](std::uint32_t number, unsigned bytes) {
+    for (unsigned i = 0; i < bytes; ++i) out.push_back(static_cast<char>(number >> 8 * i & 0xff));
+  };
+  append(kTags.size(), 2);
+  for (const auto& [tag, value] : kTags) {
+    append(tag, 2);
+    append(3, 2);
+    append(1, 4);
+    append(value, 4);
+  }
+  append(0, 4);
+  return out;
+}
+
+TEST(Gates, OpeningATiffReadsItsFileOnceAndLooksForNoOther) {
+  const temporary_folder folder;
+  std::ofstream(folder.path() / "x.tif") << small_tiff();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // so that the file's times are old enough to trust
+  open_options where;
+  where.context = context::make().value();
+  where.path = "x.tif";
+  const auto store = open_file_store(folder.path().string());
+  std::optional<result<array>> opened;
+  call_counts made = count_calls([&] { opened.emplace(open_tiff(store, where, {})); });
+  ASSERT_TRUE(opened->ok()) << opened->error().to_string();
+  made.allocations = 0;
+  call_counts expected;
+  expected.opens = expected.fstats = expected.preads = 1;
+  EXPECT_EQ(made, expected);
+  EXPECT_FALSE(tiff_companions_of(**opened).has_mask);
 }
 
 TEST(Gates, AWarmWriteAllocatesForTheObjectAndNotForItsChunks) {

@@ -50,6 +50,7 @@ result<std::shared_ptr<const tiff_layout>> tiff_layout::make(std::shared_ptr<con
   PENSTOCK_ASSIGN(out->image_, tiff_image::read(*details, directory));
   out->image_.mask = options.mask;
   out->details_ = std::move(details);
+  out->options_ = options;
   out->key_ = std::move(key);
   out->seen_ = std::move(seen);
   out->header_ = std::move(kept);

@@ -47,6 +47,8 @@ class tiff_layout final : public chunk_layout {
 
   const tiff_image& image() const noexcept { return image_; }
   const tiff_details& details() const noexcept { return *details_; }
+  /// Which of the file's images it is.
+  const tiff_options& options() const noexcept { return options_; }
   /// The header's bytes, where they are kept: of the version that is expected.
   const std::optional<tiff_file_view>& header() const noexcept { return header_; }
   const extents& shape() const noexcept { return shape_; }
@@ -75,6 +77,7 @@ class tiff_layout final : public chunk_layout {
 
   tiff_image image_;
   std::shared_ptr<const tiff_details> details_;
+  tiff_options options_;
   std::string key_;
   version seen_;
   std::optional<tiff_file_view> header_;

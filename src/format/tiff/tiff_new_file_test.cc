@@ -68,7 +68,7 @@ TEST(TiffNewFile, TilesOfTheSmallestOverviewComeFirstEachBetweenItsLengthAndItsL
     const auto image = parse(*begin, 0), first = parse(*begin, 1), second = parse(*begin, 2);
     ASSERT_TRUE(image.ok() && first.ok() && second.ok());
     EXPECT_EQ(image->details.big_tiff, big);
-    EXPECT_EQ(image->details.overviews.size(), 2U);
+    EXPECT_EQ(image->details.companions.overviews.size(), 2U);
     EXPECT_EQ(numbers(*second, tiff_id::tile_offsets), std::vector<std::uint64_t>{data + 4});
     const std::uint64_t next = data + 4 + 9 + 4;
     EXPECT_EQ(numbers(*first, tiff_id::tile_offsets), (std::vector<std::uint64_t>{next + 4, next + 4 + 30 + 8}));

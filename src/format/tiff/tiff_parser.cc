@@ -314,7 +314,8 @@ result<> tiff_parser::choose() {
   }
   std::stable_sort(levels_.begin() + 1, levels_.end(),
                    [](const summary& a, const summary& b) { return a.width > b.width; });
-  for (std::size_t i = 1; i < levels_.size(); ++i) details_.overviews.push_back({levels_[i].height, levels_[i].width});
+  for (std::size_t i = 1; i < levels_.size(); ++i)
+    details_.companions.overviews.push_back({levels_[i].height, levels_[i].width});
   if (wanted_.level >= levels_.size()) {
     return error(errc::not_found, fmt::format("level {} of an image that has {}", wanted_.level, levels_.size()));
   }
@@ -322,7 +323,7 @@ result<> tiff_parser::choose() {
   for (const summary& each : masks) {
     if (!mask_at_ && each.width == level.width && each.height == level.height) mask_at_ = each.offset;
   }
-  details_.has_mask = mask_at_.has_value();
+  details_.companions.has_mask = mask_at_.has_value();
   image_offset_ = level.offset;
   size_ = {level.height, level.width};
   if (wanted_.mask) {
