@@ -68,7 +68,8 @@ def open(
     bands
         Of a TIFF: which bands, counted from 0, in this order; None: all.
     mask
-        Of a TIFF: the image's mask in its place, 0 and 255.
+        Of a TIFF: the image's mask in its place, 0 and 255: one band, or one for each where bands have masks of their
+        own.
     ifd
         Of a TIFF: a directory by its number in the file, instead of page, level and mask.
     unpack

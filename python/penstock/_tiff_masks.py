@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -13,15 +14,22 @@ if TYPE_CHECKING:
 
 
 def mask_of(array: TiffArray) -> Any:
-    """What says of all bands at once which pixels are valid (not 0), to be read as one band: the file's mask, else
+    """What says which pixels are valid (not 0), of all bands at once as one band, or of each: the file's mask, else
     GDAL's item NODATA_VALUES. None where there is neither: then each band's nodata is its own affair.
     """
     if array._is_mask:
         return None
     if array.has_mask:
-        return array._image(mask=True, bands=[])
+        made = array._image(mask=True, bands=[])
+        return made if of_all_bands(made) else array._image(mask=True)
     values = array._nodata_values
     return None if values is None else NodataMask(array, values)
+
+
+def of_all_bands(mask: Any) -> bool:
+    """Whether a mask is to be read as one band, for all of the image's."""
+    bands: int = 1 if isinstance(mask, NodataMask) else mask.size // math.prod(mask._height_width)
+    return bands == 1
 
 
 class NodataMask:

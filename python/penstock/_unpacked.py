@@ -12,7 +12,7 @@ import numpy.typing as npt
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
 from penstock._indexing import Key, KeyMaker, as_tuple, expand, is_list, is_mask, oindex, vindex
 from penstock._tiff_header import TiffHeader
-from penstock._tiff_masks import mask_of
+from penstock._tiff_masks import mask_of, of_all_bands
 
 if TYPE_CHECKING:
     from penstock._tiff import TiffArray
@@ -52,6 +52,7 @@ def _bands_of(packed: TiffArray, selection: Any, mask: Any) -> tuple[Any, Any]:
     These are being read already: beside the values, so that both take one round trip.
     """
     band = packed._band_axis
+    in_one = mask is not None and of_all_bands(mask)
     key = selection._key if isinstance(selection, Key) else selection
     kind = selection._kind if isinstance(selection, Key) else "basic"
     items = as_tuple(key)
@@ -65,13 +66,13 @@ def _bands_of(packed: TiffArray, selection: Any, mask: Any) -> tuple[Any, Any]:
         start, step, count, axis = ranges[band]
         which = np.arange(start, start + step * count, step) if count else np.arange(0)
         which = which.reshape([-1 if d == axis else 1 for d in range(len(shape))])
-        boxes = tuple(slice(0, 1) if d == band else _box(*ranges[d][:3]) for d in range(len(ranges)))
-        flat = [1 if d == axis else n for d, n in enumerate(shape)]
+        boxes = tuple(slice(0, 1) if d == band and in_one else _box(*ranges[d][:3]) for d in range(len(ranges)))
+        flat = [1 if d == axis and in_one else n for d, n in enumerate(shape)]
         return which, None if mask is None else _reading(mask, boxes, flat)
     if kind == "vindex":
         points = np.nonzero(items[0]) if len(items) == 1 and is_mask(items[0]) else items
         lists = [np.asarray(each) % n for each, n in zip(points, packed.shape, strict=True)]
-        flat_lists = [np.zeros_like(each) if d == band else each for d, each in enumerate(lists)]
+        flat_lists = [np.zeros_like(each) if d == band and in_one else each for d, each in enumerate(lists)]
         return np.broadcast_arrays(*lists)[band], None if mask is None else _reading(mask, vindex[tuple(flat_lists)])
     if kind != "oindex":
         raise _make(UnsupportedError, f"unpacked arrays take no {kind} selections", f"array '{packed.uri}'")
@@ -79,7 +80,8 @@ def _bands_of(packed: TiffArray, selection: Any, mask: Any) -> tuple[Any, Any]:
     parts += [slice(None)] * (packed.ndim - len(parts))
     which = np.arange(packed.shape[band])[parts[band]]
     behind = sum(np.ndim(part) > 0 or isinstance(part, slice) for part in parts[band + 1 :])
-    parts[band] = slice(0, 1) if np.ndim(which) else 0
+    if in_one:
+        parts[band] = slice(0, 1) if np.ndim(which) else 0
     return which.reshape(which.shape + (1,) * behind), None if mask is None else _reading(mask, oindex[tuple(parts)])
 
 

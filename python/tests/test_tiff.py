@@ -322,7 +322,7 @@ def test_a_mask_of_another_size_beside_the_file_is_none(tmp_path):
 
 
 @pytest.mark.parametrize("where", ["beside", "within"])
-def test_a_mask_for_each_band_is_refused(tmp_path, where):
+def test_a_mask_for_each_band_that_does_not_say_so_is_refused(tmp_path, where):
     path, values = tmp_path / "x.tif", np.arange(300, dtype="u1").reshape(3, 10, 10)
     if where == "beside":
         path.write_bytes(plain_tiff(np.moveaxis(values, 0, -1).tobytes(), 10, 10, 3, 8))
@@ -338,6 +338,56 @@ def test_a_mask_for_each_band_is_refused(tmp_path, where):
     for options in ({"mask": True}, {"unpack": True}):
         with pytest.raises(ps.UnsupportedError, match="each of 3 bands"):
             ps.open(path, **options)[...]
+
+
+@pytest.mark.parametrize("flags", ["000", "222", "020"])
+@pytest.mark.parametrize("interleave", ["pixel", "band"])
+def test_a_mask_for_each_band_beside_the_file_is_as_rasterio_shows_it(tmp_path, flags, interleave):
+    rasterio = pytest.importorskip("rasterio")
+    from rasterio.enums import Resampling
+
+    path, values = tmp_path / "x.tif", picture("u1", (3, 70, 90))
+    planes = np.random.default_rng(0).integers(0, 2, values.shape, "u1") * 255
+    layout = {"driver": "GTiff", "width": 90, "height": 70, "count": 3, "dtype": "uint8", "interleave": interleave}
+    place = {"crs": "EPSG:32633", "transform": rasterio.Affine(10, 0, 500000, 0, -10, 4600000)}
+    with rasterio.open(path, "w", **layout, **place, tiled=True, blockxsize=32, blockysize=32) as to:
+        to.write(values)
+    with rasterio.open(f"{path}.msk", "w", **layout, compress="deflate") as to:
+        to.write(planes)
+        to.update_tags(**{f"INTERNAL_MASK_FLAGS_{i + 1}": flag for i, flag in enumerate(flags)})
+    for file in (path, f"{path}.msk"):
+        with rasterio.open(file, "r+") as to:
+            to.build_overviews([2], Resampling.nearest)
+    array = ps.open(path)
+    assert array.has_mask
+    with rasterio.open(path) as source:
+        wanted = source.read_masks()
+        window = source.read(masked=True, out_shape=(3, 23, 30), resampling=Resampling.average)
+    with rasterio.open(path, overview_level=0) as source:
+        small = source.read_masks()
+    if flags == "222":
+        np.testing.assert_array_equal(ps.open(path, mask=True)[0], wanted[0])
+    else:
+        np.testing.assert_array_equal(ps.open(path, mask=True)[...], wanted)
+        np.testing.assert_array_equal(ps.open(path, mask=True, bands=[2, 1])[...], wanted[[2, 1]])
+        np.testing.assert_array_equal(ps.open(path, mask=True, level=1)[...], small)
+        with pytest.raises(ps.OutOfRangeError, match="band 3"):
+            ps.open(path, mask=True, bands=[3])
+    shown = np.where(wanted != 0, values.astype("f4"), np.nan)
+    unpacked = ps.open(path, unpack=True)
+    np.testing.assert_array_equal(unpacked[...], shown)
+    np.testing.assert_array_equal(unpacked[1, 5:9, ::-3], shown[1, 5:9, ::-3])
+    np.testing.assert_array_equal(unpacked.oindex[[2, 0], 3:5, [7, 1]], shown[[2, 0], 3:5][..., [7, 1]])
+    np.testing.assert_array_equal(unpacked.vindex[[2, 0], [3, 5], [7, 1]], shown[[2, 0], [3, 5], [7, 1]])
+    np.testing.assert_array_equal(ps.open(path, bands=[1], unpack=True)[0], shown[1])
+    got = ps.read_window(array, shape=(23, 30), resampling="average", fill_value=0)
+    assert np.abs(got.astype("i8") - window.filled(0)).max() <= 1
+    xarray = pytest.importorskip("xarray")
+    with xarray.open_dataset(path, engine="penstock") as shown_by:
+        np.testing.assert_array_equal(shown_by.band_data, shown)
+        np.testing.assert_array_equal(shown_by.band_data[2, 4:6], shown[2, 4:6])
+        points = {"band": xarray.DataArray([2, 0], dims="p"), "x": xarray.DataArray([7, 1], dims="p")}
+        np.testing.assert_array_equal(shown_by.band_data.isel({**points, "y": 3}).values, shown[[2, 0], 3, [7, 1]])
 
 
 def test_missing_pages_levels_and_masks_are_not_found():

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 
 #include "api/array_state.h"
 #include "engine/blocking_read.h"
@@ -116,6 +117,7 @@ struct found_image {
   tiff_directory directory;
   std::array<std::uint64_t, 2> size;  ///< height, width
   std::string suffix;                 ///< of the side file that holds it; empty: it is in the file itself
+  std::string mask_metadata = {};     ///< of a mask beside the file: GDAL's, of the mask of the whole image
 };
 
 /// Finds an image in the reader's file; nothing where there is no such file, or no TIFF. What was read is the image's;
@@ -176,6 +178,62 @@ void add_side_files(const tiff_place& from, const tiff_options& options, const s
   if (!to.has_mask && !options.mask) to.has_mask = has_mask_beside(from, options.level, size);
 }
 
+const tiff_tag* find_tag(const std::vector<tiff_tag>& tags, tiff_id id) {
+  const auto at =
+      std::find_if(tags.begin(), tags.end(), [&](const tiff_tag& each) { return each.tag == static_cast<int>(id); });
+  return at == tags.end() ? nullptr : &*at;
+}
+
+/// GDAL's metadata of the image's page.
+std::string metadata_of(const tiff_details& of) {
+  const tiff_tag* const tag = find_tag(of.page_tags.empty() ? of.tags : of.page_tags, tiff_id::gdal_metadata);
+  if (tag == nullptr) return {};
+  return {reinterpret_cast<const char*>(tag->value.data()), tag->value.size()};
+}
+
+std::uint64_t samples_of(const std::vector<tiff_tag>& tags, bool big_endian) {
+  const tiff_tag* const tag = find_tag(tags, tiff_id::samples_per_pixel);
+  return tag == nullptr ? 1 : tiff_integer(tag->value, tag->type, 0, big_endian).value_or(1);
+}
+
+/// What GDAL notes of the mask of a band, counted from 1: 2 where it is that of the first band. Source: GDALMaskFlags,
+/// and gcore/gdaldefaultoverviews.cpp.
+std::optional<unsigned> mask_flags(std::string_view metadata, std::uint64_t band) {
+  const std::string name = fmt::format("\"INTERNAL_MASK_FLAGS_{}\"", band);
+  std::size_t at = metadata.find(name);
+  if (at != std::string_view::npos) at = metadata.find('>', at);
+  unsigned flags = 0;
+  if (at == std::string_view::npos) return std::nullopt;
+  const auto read = std::from_chars(metadata.data() + at + 1, metadata.data() + metadata.size(), flags);
+  return read.ec == std::errc() ? std::optional(flags) : std::nullopt;
+}
+
+/// Which bands of a mask beside the file are asked for, where `wanted` are the image's.
+/// \error unsupported  It has several, and does not say of which bands. \error out_of_range  The image has no such
+/// band.
+result<std::vector<std::uint64_t>> mask_bands(const found_image& mask, const std::vector<std::uint64_t>& wanted) {
+  constexpr unsigned kOfAllBands = 2;
+  const bool big_endian = mask.details.big_endian;
+  const std::uint64_t count = samples_of(mask.details.tags, big_endian);
+  std::vector<std::uint64_t> bands;
+  bool for_all = true;
+  for (std::uint64_t i = 0; i < count && count > 1; ++i) {
+    const std::optional<unsigned> flags = mask_flags(mask.mask_metadata, i + 1);
+    if (!flags || count != samples_of(mask.details.page_tags, big_endian))
+      return error(errc::unsupported, fmt::format("a mask for each of {} bands does not say of which they are", count));
+    for_all = for_all && (*flags & kOfAllBands) != 0;
+    bands.push_back((*flags & kOfAllBands) != 0 ? 0 : i);
+  }
+  if (for_all) return std::vector<std::uint64_t>{0};
+  if (wanted.empty()) return bands;
+  std::vector<std::uint64_t> out;
+  for (const std::uint64_t band : wanted) {
+    if (band >= count) return error(errc::out_of_range, fmt::format("band {} of an image that has {}", band, count));
+    out.push_back(bands[band]);
+  }
+  return out;
+}
+
 /// Only the first page has files beside it.
 bool may_have_side_files(const tiff_options& options) { return options.page == 0 && !options.ifd; }
 
@@ -209,6 +267,7 @@ result<std::optional<found_image>> find_with_side_files(const tiff_place& from, 
     const bool has_level = options.level <= levels.size();
     if (!has_level || beside->size != (options.level == 0 ? whole->size : levels[options.level - 1])) return found;
   }
+  if (options.mask) beside->mask_metadata = metadata_of(beside->details);
   beside->details.page_tags = std::move(whole->details.tags);
   beside->details.page_width = whole->details.page_width;
   beside->details.page_height = whole->details.page_height;
@@ -220,7 +279,9 @@ result<std::optional<found_image>> find_with_side_files(const tiff_place& from, 
 
 result<array> make_array(const tiff_place& from, tiff_options options, found_image found) {
   const node_place& at = from.at;
-  if (options.mask && !found.suffix.empty()) options.bands = {0};
+  if (options.mask && !found.suffix.empty()) {
+    PENSTOCK_ASSIGN(options.bands, mask_bands(found, options.bands));
+  }
   auto details = std::make_shared<tiff_details>(std::move(found.details));
   details->side_file = found.suffix;
   std::string key = at.prefix;
@@ -233,9 +294,9 @@ result<array> make_array(const tiff_place& from, tiff_options options, found_ima
   PENSTOCK_ASSIGN(const std::shared_ptr<const tiff_layout> layout,
                   tiff_layout::make(std::move(details), found.directory, options, std::move(name), found.reader.file(),
                                     found.reader.seen(), std::move(kept)));
-  if (options.mask && layout->image().samples != 1)
+  if (options.mask && found.suffix.empty() && layout->image().samples != 1)
     return error(errc::unsupported,
-                 fmt::format("a mask of its own for each of {} bands is not readable", layout->image().samples));
+                 fmt::format("a mask within the file for each of {} bands is not readable", layout->image().samples));
   const tiff_image& image = layout->image();
   auto out = std::make_shared<array_state>();
   out->uid = at.context->state().next_uid();

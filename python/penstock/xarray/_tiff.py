@@ -18,7 +18,7 @@ from penstock._errors import Error, InvalidArgumentError, NotFoundError, Unsuppo
 from penstock._file_objects import fsspec_place, is_file
 from penstock._place import place_of
 from penstock._tiff import FIRST_IMAGE
-from penstock._tiff_masks import mask_of
+from penstock._tiff_masks import mask_of, of_all_bands
 from penstock.xarray._lazy import Place, Selection, as_points, kind_of, module_of, read, read_async, start
 from penstock.xarray._tiff_attributes import attributes_of, grid_mapping_of, image_attributes
 
@@ -77,7 +77,7 @@ class RasterArray(BackendArray):
         self.place, self.masked, self.scaled, self.device = place, masked, scaled, device
         self.array: Any = place.open()
         self._nodata = self.array._held_nodata
-        self._mask: Any = None  # of one band, for all of the image's but `_alpha`
+        self._mask: Any = None  # of each band, or one for all but `_alpha`
         self._alpha: int | None = None
         if masked:
             self._open_mask()
@@ -116,7 +116,9 @@ class RasterArray(BackendArray):
         return await indexing.async_explicit_indexing_adapter(key, self.shape, support, get)
 
     def _of_mask(self, items: tuple[Any, ...], selection: Selection) -> Any:
-        """The same pixels of the mask, which has one band."""
+        """The same pixels of the mask, which has one band or as many as the image."""
+        if not of_all_bands(self._mask):
+            return selection(self._mask, items)
         is_list = isinstance(items[0], np.ndarray) and selection is as_points
         return selection(self._mask, (np.zeros_like(items[0]) if is_list else 0, *items[1:]))
 
