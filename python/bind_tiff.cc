@@ -143,6 +143,7 @@ tiff_options tiff_options_of(nb::handle from) {
   tiff_options out;
   const auto given = nb::borrow<nb::dict>(from);
   out.page = nb::cast<std::uint64_t>(given["page"]);
+  out.sub_ifds = nb::cast<std::vector<std::uint64_t>>(given["sub_ifds"]);
   out.level = nb::cast<std::uint64_t>(given["level"]);
   out.mask = nb::cast<bool>(given["mask"]);
   out.native_order = nb::cast<bool>(given["native_order"]);

@@ -16,14 +16,15 @@ namespace penstock::inline v0 {
 /// The directories of a file are pages (full images), and behind each page its overviews and masks.
 struct tiff_options {
   std::uint64_t page = 0;
-  std::uint64_t level = 0;           ///< 0: the page itself; k: its k-th overview, the largest first
-  bool mask = false;                 ///< the page's (or the overview's) mask: 0 and 255
-  bool native_order = false;         ///< (y, x), (y, x, band) or (band, y, x) as the file has it, not (band, y, x)
-  std::vector<std::uint64_t> bands;  ///< counted from 0, in this order; empty: all
-  std::optional<std::uint64_t> ifd;  ///< a directory by its number in the file, instead of page, level and mask
+  std::vector<std::uint64_t> sub_ifds;  ///< which SubIFD of the page, of that one, ...: the image in the page's place
+  std::uint64_t level = 0;              ///< 0: the page itself; k: its k-th overview, the largest first
+  bool mask = false;                    ///< the page's (or the overview's) mask: 0 and 255
+  bool native_order = false;            ///< (y, x), (y, x, band) or (band, y, x) as the file has it, not (band, y, x)
+  std::vector<std::uint64_t> bands;     ///< counted from 0, in this order; empty: all
+  std::optional<std::uint64_t> ifd;     ///< a directory by its number in the file, instead of page, level and mask
 
   bool is_default() const noexcept {
-    return page == 0 && level == 0 && !mask && !native_order && bands.empty() && !ifd;
+    return page == 0 && sub_ifds.empty() && level == 0 && !mask && !native_order && bands.empty() && !ifd;
   }
 };
 

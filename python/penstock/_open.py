@@ -29,7 +29,7 @@ def open(
     cache_index: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     use_consolidated: bool | None = None,
-    page: int = 0,
+    page: int | Sequence[int] = 0,
     level: int = 0,
     layout: str | None = None,
     bands: Sequence[int] | None = None,
@@ -63,6 +63,7 @@ def open(
         Of groups: see `open_group`.
     page, level
         Of a TIFF: which of its images, and which overview of it (0: the image itself, 1: the largest overview).
+        `page=(0, 1)`: the second of the first image's SubIFDs, `(0, 1, 2)` the third of that one's.
     layout
         Of a TIFF: "band" is (band, y, x), whatever the file is; "native" its own order.
     bands

@@ -12,24 +12,41 @@ from penstock._errors import InvalidArgumentError, _make
 from penstock._tiff_header import TiffHeader
 from penstock._unpacked import unpack
 
-FIRST_IMAGE: dict[str, Any] = {"page": 0, "level": 0, "mask": False, "native_order": False, "bands": [], "ifd": None}
+FIRST_IMAGE: dict[str, Any] = {
+    "page": 0,
+    "sub_ifds": [],
+    "level": 0,
+    "mask": False,
+    "native_order": False,
+    "bands": [],
+    "ifd": None,
+}
 
 
 def options_of(
-    page: int, level: int, layout: str | None, bands: Sequence[int] | None, mask: bool, ifd: int | None
+    page: int | Sequence[int],
+    level: int,
+    layout: str | None,
+    bands: Sequence[int] | None,
+    mask: bool,
+    ifd: int | None,
 ) -> dict[str, Any] | None:
     """The options as the engine takes them; None where all are the defaults."""
     if layout is None and bands is None and ifd is None and page == 0 and level == 0 and not mask:
         return None
     if layout not in (None, "band", "native"):
         raise _make(InvalidArgumentError, f"layout must be 'band' or 'native', it is {layout!r}")
-    numbers = [page, level, *(bands if bands is not None else ()), *(() if ifd is None else (ifd,))]
+    pages = list(page) if isinstance(page, Sequence) else [page]
+    numbers = [*pages, level, *(bands if bands is not None else ()), *(() if ifd is None else (ifd,))]
     if any(number < 0 for number in numbers):
         raise _make(InvalidArgumentError, "pages, levels, bands and directories are counted from 0")
     if bands is not None and not len(bands):
         raise _make(InvalidArgumentError, "bands must name at least one band")
+    if not pages or (ifd is not None and len(pages) > 1):
+        raise _make(InvalidArgumentError, f"page must be a number, or one and those of SubIFDs, it is {page!r}")
     options = {
-        "page": page,
+        "page": pages[0],
+        "sub_ifds": [int(number) for number in pages[1:]],
         "level": level,
         "mask": bool(mask),
         "native_order": layout == "native",
@@ -90,6 +107,7 @@ def _reopen(uri: str, storage_options: dict[str, Any] | None, options: Mapping[s
     given = dict(options)
     given["layout"] = "native" if given.pop("native_order") else None
     given["bands"] = given["bands"] or None
+    given["page"] = (given["page"], *given.pop("sub_ifds"))
     return open(uri, storage_options=storage_options, **given)
 
 

@@ -289,7 +289,7 @@ class TiffHeader:
     def _is_first_page(self) -> bool:
         """Which files beside are about."""
         options = self._options
-        return options is None or (not options.get("page") and options.get("ifd") is None)
+        return options is None or not (options["page"] or options["sub_ifds"] or options["ifd"] is not None)
 
     @cached_property
     def _geo_keys(self) -> dict[int, Any]:

@@ -390,6 +390,49 @@ def test_a_mask_for_each_band_beside_the_file_is_as_rasterio_shows_it(tmp_path, 
         np.testing.assert_array_equal(shown_by.band_data.isel({**points, "y": 3}).values, shown[[2, 0], 3, [7, 1]])
 
 
+@pytest.mark.parametrize("bigtiff", [False, True])
+def test_subifds_are_pages_below_a_page_as_tifffile_shows_them(tmp_path, bigtiff):
+    tifffile = pytest.importorskip("tifffile")
+    path = tmp_path / "x.tif"
+    small, raw, depth = picture("u1", (20, 30)), picture("u2", (40, 60), 1), picture("f4", (40, 60), 2)
+    with tifffile.TiffWriter(path, bigtiff=bigtiff) as to:
+        to.write(small, subfiletype=1, subifds=3, metadata=None)
+        to.write(raw, subfiletype=0, tile=(16, 16), metadata=None)
+        to.write(depth, subfiletype=0, metadata=None)
+        to.write(raw[::2, ::2], subfiletype=1, metadata=None)
+        to.write(small + 1, metadata=None)
+    with tifffile.TiffFile(path) as file:
+        below = [page.asarray() for page in file.pages[0].pages]
+        offsets = tuple(page.offset for page in file.pages[0].pages)
+    assert ps.open(path).tags["SubIFDs"] == offsets
+    for i, wanted in enumerate(below):
+        array = ps.open(path, page=(0, i))
+        np.testing.assert_array_equal(array[0], wanted)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(array))[0], wanted)
+        assert (array.dtype, array.overviews) == (wanted.dtype, ())
+    np.testing.assert_array_equal(ps.open(path, page=[1])[0], small + 1)
+    xarray = pytest.importorskip("xarray")
+    with xarray.open_dataset(path, engine="penstock", page=(0, 1)) as shown:
+        np.testing.assert_array_equal(shown.band_data[0], depth)
+    for page, why in (((0, 3), "SubIFD 3 of an image that has 3"), ((0, 1, 0), "has 0"), ((1, 0), "has 0")):
+        with pytest.raises(ps.NotFoundError, match=why):
+            ps.open(path, page=page)
+    for options in ({"page": ()}, {"page": (0, 1), "ifd": 0}, {"page": (0, -1)}):
+        with pytest.raises(ps.InvalidArgumentError):
+            ps.open(path, **options)
+
+
+def test_subifds_that_lead_round_or_nowhere_end(tmp_path):
+    path = tmp_path / "x.tif"
+    path.write_bytes(plain_tiff(bytes(100), 10, 10, 1, 8, {330: 8}))  # its own directory
+    assert ps.open(path, page=(0, 0, 0, 0)).shape == (1, 10, 10)
+    with pytest.raises(ps.CorruptDataError):
+        ps.open(path, page=(0,) * 5000)
+    path.write_bytes(plain_tiff(bytes(100), 10, 10, 1, 8, {330: 1 << 30}))
+    with pytest.raises(ps.CorruptDataError):
+        ps.open(path, page=(0, 0))
+
+
 def test_missing_pages_levels_and_masks_are_not_found():
     data = plain_tiff(bytes(range(48)), 8, 6, 1, 8)
     for options in ({"page": 1}, {"level": 1}, {"mask": True}, {"ifd": 3}):

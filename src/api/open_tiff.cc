@@ -235,7 +235,9 @@ result<std::vector<std::uint64_t>> mask_bands(const found_image& mask, const std
 }
 
 /// Only the first page has files beside it.
-bool may_have_side_files(const tiff_options& options) { return options.page == 0 && !options.ifd; }
+bool may_have_side_files(const tiff_options& options) {
+  return options.page == 0 && options.sub_ifds.empty() && !options.ifd;
+}
 
 /// Finds an image in the file or, where the file itself has not got that level or mask, in the files beside it.
 /// Source: GDAL's page on GeoTIFF, "Overviews" and "Internal nodata masks".

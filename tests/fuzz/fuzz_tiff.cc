@@ -58,6 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     options.native_order = (data[0] & 8U) != 0;
     if ((data[0] & 16U) != 0) options.ifd = data[0] >> 6;
     if ((data[0] & 32U) != 0) options.bands = {0};
+    if (!options.ifd) options.sub_ifds.assign(data[0] >> 6, 0);
     file = file.subspan(1);
   }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from xarray import Dataset, DataTree
@@ -57,7 +57,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         parse_coordinates: bool | None = None,
         default_name: str = "band_data",
         band_as_variable: bool = False,
-        page: int = 0,
+        page: int | Sequence[int] = 0,
         level: int = 0,
         bands: list[int] | None = None,
         device: str | None = None,

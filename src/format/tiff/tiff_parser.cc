@@ -62,6 +62,10 @@ result<std::optional<byte_range>> tiff_parser::advance(const tiff_file_view& fil
         PENSTOCK_ASSIGN(missing, follow_chain(file));
         break;
       }
+      case step::descent: {
+        PENSTOCK_ASSIGN(missing, descend(file));
+        break;
+      }
       case step::sub_directories: {
         PENSTOCK_ASSIGN(missing, read_sub_directories(file));
         break;
@@ -260,6 +264,35 @@ result<std::optional<byte_range>> tiff_parser::follow_chain(const tiff_file_view
   return error(errc::not_found, fmt::format("page {} of a TIFF that has {}", wanted_.page, pages_.size()));
 }
 
+result<std::optional<byte_range>> tiff_parser::descend(const tiff_file_view& file) {
+  for (; depth_ < wanted_.sub_ifds.size(); ++depth_) {
+    const std::uint64_t number = wanted_.sub_ifds[depth_];
+    const tiff_entry* const entry = page_.find(tiff_id::sub_ifds);
+    const std::uint64_t count = entry == nullptr ? 0 : entry->count;
+    if (number >= count) return error(errc::not_found, fmt::format("SubIFD {} of an image that has {}", number, count));
+    const std::uint32_t width = tiff_type_bytes(entry->type);
+    const std::uint64_t place = entry->offset + number * width;
+    const std::byte* const at = file.find(place, width);
+    if (at == nullptr) {
+      if (!file.may_hold(place, width)) return beyond("the offset of a SubIFD stands", place, width, file.size());
+      return need(byte_range{place, width, false});
+    }
+    const auto offset = tiff_integer({at, width}, entry->type, 0, details_.big_endian);
+    if (!offset) return error(errc::corrupt_data, "the offset of a SubIFD is no integer");
+    tiff_directory here;
+    std::uint64_t next = 0;
+    summary short_form;
+    PENSTOCK_ASSIGN(need missing, read_directory(file, *offset, here, next));
+    if (missing) return missing;
+    PENSTOCK_ASSIGN(missing, summarise(file, here, short_form));
+    if (missing) return missing;
+    PENSTOCK_TRY(charge(file, here));
+    page_ = std::move(here);
+    descended_ = short_form;
+  }
+  return need();
+}
+
 result<std::optional<byte_range>> tiff_parser::read_sub_directories(const tiff_file_view& file) {
   const tiff_entry* const entry = page_.find(tiff_id::sub_ifds);
   if (wanted_.ifd || entry == nullptr || entry->count == 0) return need();
@@ -299,14 +332,15 @@ result<std::optional<byte_range>> tiff_parser::read_sub_directories(const tiff_f
 
 result<> tiff_parser::choose() {
   const std::size_t first = wanted_.ifd ? *wanted_.ifd : pages_[wanted_.page];
-  const std::size_t end = wanted_.ifd                        ? first + 1
+  const std::size_t end = wanted_.ifd || descended_          ? first + 1
                           : wanted_.page + 1 < pages_.size() ? pages_[wanted_.page + 1]
                                                              : chain_.size();
-  page_offset_ = chain_[first].offset;
-  details_.page_width = chain_[first].width;
-  details_.page_height = chain_[first].height;
+  const summary& page = descended_ ? *descended_ : chain_[first];
+  page_offset_ = page.offset;
+  details_.page_width = page.width;
+  details_.page_height = page.height;
   std::vector<summary> masks;
-  levels_.push_back(chain_[first]);
+  levels_.push_back(page);
   for (std::size_t i = first + 1; i < end; ++i) (chain_[i].mask() ? masks : levels_).push_back(chain_[i]);
   for (const summary& each : sub_) {
     if (each.mask()) masks.push_back(each);

@@ -50,7 +50,7 @@ class tiff_parser {
     bool overview() const noexcept { return (subfile_type & 1) != 0; }
     bool mask() const noexcept { return (subfile_type & 4) != 0; }
   };
-  enum class step : std::uint8_t { header, chain, sub_directories, choose, image_values, page_values, done };
+  enum class step : std::uint8_t { header, chain, descent, sub_directories, choose, image_values, page_values, done };
   using need = std::optional<byte_range>;
 
   result<need> read_header(const tiff_file_view& file);
@@ -59,6 +59,7 @@ class tiff_parser {
   result<> charge(const tiff_file_view& file, const tiff_directory& read);
   result<need> summarise(const tiff_file_view& file, const tiff_directory& from, summary& out);
   result<need> follow_chain(const tiff_file_view& file);
+  result<need> descend(const tiff_file_view& file);
   result<need> read_sub_directories(const tiff_file_view& file);
   result<need> read_values(const tiff_file_view& file, const tiff_directory& from, std::vector<tiff_tag>& out);
   result<> choose();
@@ -75,8 +76,10 @@ class tiff_parser {
   std::vector<summary> chain_;
   std::vector<std::size_t> pages_;  // which of them are pages
   tiff_directory page_, image_;
-  std::vector<summary> levels_;  // the page, then its overviews
-  std::vector<summary> sub_;     // what the page's SubIFDs are
+  std::optional<summary> descended_;  // what stands in the page's place
+  std::size_t depth_ = 0;             // of it
+  std::vector<summary> levels_;       // the page, then its overviews
+  std::vector<summary> sub_;          // what the page's SubIFDs are
   std::vector<std::uint64_t> sub_offsets_;
   bool sub_listed_ = false;
   std::optional<std::uint64_t> mask_at_;
