@@ -143,7 +143,7 @@ class TiffHeader:
     def structure(self) -> dict[str, str]:
         """What GDAL notes at the begin of a cloud-optimised file: LAYOUT, BLOCK_ORDER, ..."""
         lines = self._details.structure.split("\n")
-        return dict(line.split("=", 1) for line in lines if "=" in line)
+        return dict(line.strip().split("=", 1) for line in lines if "=" in line)  # one begins with a space
 
     # --- values ---
 

@@ -169,3 +169,36 @@ def test_a_remote_cog_that_changes_while_it_is_read_is_a_conflict(served):
     served.server.put("data/x.tif", served.path.read_bytes() + b"\0")
     with pytest.raises(ps.ConflictError):
         a[...]
+
+
+@pytest.mark.parametrize("compression", ["DEFLATE", "ZSTD", "NONE", "JPEG"])
+@pytest.mark.parametrize("interleave", ["PIXEL", "BAND", "TILE"])
+def test_masks_of_cogs_are_read_however_their_tiles_stand_among_the_image_s(tmp_path, interleave, compression):
+    """GDAL puts each tile's mask behind it, or behind the tiles of all bands, or all masks behind the image."""
+    from rasterio.enums import Resampling
+    from rasterio.shutil import copy
+
+    values = (picture("u1", (3, 300, 420)) % 200).astype("u1")
+    valid = np.random.default_rng(1).random((300, 420)) > 0.3
+    path, place = tmp_path / "x.tif", rasterio.Affine(10, 0, 500000, 0, -10, 4600000)
+    with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True):
+        with rasterio.open(
+            tmp_path / "from.tif", "w", driver="GTiff", width=420, height=300, count=3, dtype="uint8", crs="EPSG:32633",
+            transform=place,
+        ) as to:  # fmt: skip
+            to.write(values)
+            to.write_mask(valid)
+        copy(tmp_path / "from.tif", path, driver="COG", interleave=interleave, compress=compression, blocksize=128)
+    array = ps.open(path)
+    assert len(array.overviews) == 2
+    assert (array.structure.get("MASK_INTERLEAVED_WITH_IMAGERY") == "YES") == (interleave == "PIXEL")
+    for level in range(3):
+        with rasterio.open(path, **({"overview_level": level - 1} if level else {})) as source:
+            np.testing.assert_array_equal(ps.open(path, level=level)[...], source.read())
+            np.testing.assert_array_equal(ps.open(path, level=level, mask=True)[0], source.dataset_mask())
+    bounds = (500160, 4598000, 502720, 4599840)
+    with rasterio.open(path) as source:
+        window = rasterio.windows.from_bounds(*bounds, transform=place)
+        wanted = source.read(window=window, out_shape=(3, 23, 32), masked=True, resampling=Resampling.average)
+    got = ps.read_window(array, bounds, (23, 32), "average", fill_value=0)
+    assert np.abs(got.astype("i8") - wanted.filled(0)).max() <= 1
