@@ -12,6 +12,8 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 
 Transform = tuple[float, float, float, float, float, float]
+Point = tuple[float, float, float, float, float]
+"""Of the ground: column, row, x, y, z."""
 
 _MOST_BYTES = 4 << 20  # of a file beside: larger ones are left alone
 _ROLES = {"Description": "description", "UnitType": "unittype", "Scale": "scale", "Offset": "offset"}
@@ -27,9 +29,14 @@ class Beside:
     metadata: dict[str, str] = field(default_factory=dict)
     band_metadata: dict[int, dict[str, str]] = field(default_factory=dict)
     roles: dict[str, dict[int, str]] = field(default_factory=dict)
+    gcps: tuple[Point, ...] = ()
+    gcps_crs: str | None = None
+    # Columns and rows of the points are ESRI's: inches from the lower left corner.
+    gcps_in_inches: bool = False
 
 
 _NOTHING = Beside()
+_ESRI = "GeodataXform"
 
 
 def beside(uri: str) -> Beside:
@@ -45,7 +52,7 @@ def beside(uri: str) -> Beside:
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError):
         return _NOTHING
-    return _parsed(root) if root.tag == "PAMDataset" else _NOTHING
+    return _parsed(root) if root.tag in ("PAMDataset", _ESRI) else _NOTHING
 
 
 def world_file(uri: str) -> Transform | None:
@@ -107,7 +114,53 @@ def _parsed(root: ElementTree.Element) -> Beside:
         if value is not None:
             nodata[at] = value
     crs = (root.findtext("SRS") or "").strip() or None
-    return Beside(crs, transform, nodata, _metadata(root), band_metadata, roles)
+    points = root.find("GCPList")
+    gcps, gcps_crs, in_inches = (() if points is None else _gcps(points)), None, False
+    if points is not None:
+        gcps_crs = points.get("Projection") or None
+    esri = root if root.tag == _ESRI else root.find(f"Metadata[@domain='xml:ESRI']/{_ESRI}")
+    if esri is not None:
+        named, of_esri = (esri.findtext("SpatialReference/WKT") or "").strip() or None, _esri_gcps(esri)
+        crs = named or crs
+        if of_esri:
+            gcps, gcps_crs, in_inches = of_esri, named, True
+            crs = None if transform is None else crs  # it is theirs then
+        elif transform is None:
+            transform = _esri_transform(esri)
+    return Beside(
+        crs, transform, nodata, _metadata(root), band_metadata, roles, gcps, gcps_crs if gcps else None, in_inches
+    )
+
+
+def _gcps(points: ElementTree.Element) -> tuple[Point, ...]:
+    """Of GDAL's list those that are whole."""
+    found = []
+    for each in points.findall("GCP"):
+        numbers = _numbers([each.get(name, "") for name in ("Pixel", "Line", "X", "Y")] + [each.get("Z", "0")])
+        if numbers is not None:
+            column, row, x, y, z = numbers
+            found.append((column, row, x, y, z))
+    return tuple(found)
+
+
+def _doubles(element: ElementTree.Element, name: str) -> list[float]:
+    return _numbers([each.text or "" for each in element.findall(f"{name}/Double")]) or []
+
+
+def _esri_gcps(esri: ElementTree.Element) -> tuple[Point, ...]:
+    source, target = _doubles(esri, "SourceGCPs"), _doubles(esri, "TargetGCPs")
+    if len(source) != len(target) or len(source) % 2:
+        return ()
+    return tuple((source[i], source[i + 1], target[i], target[i + 1], 0.0) for i in range(0, len(source), 2))
+
+
+def _esri_transform(esri: ElementTree.Element) -> Transform | None:
+    """Of a polynomial of the first order in columns and rows up, counted from the first pixel's centre."""
+    of_x, of_y = _doubles(esri, "CoeffX"), _doubles(esri, "CoeffY")
+    if (esri.findtext("PolynomialOrder") or "").strip() != "1" or len(of_x) != 3 or len(of_y) != 3:
+        return None
+    (c, a, b), (f, d, e) = of_x, of_y
+    return (a, -b, c - 0.5 * a + 0.5 * b, d, -e, f - 0.5 * d + 0.5 * e)
 
 
 def _metadata(element: ElementTree.Element) -> dict[str, str]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from penstock import _tiff_crs
 from penstock._core import TiffDetails
 from penstock._errors import CorruptDataError, ReadOnlyError, _make
-from penstock._tiff_beside import Beside, beside, world_file
+from penstock._tiff_beside import Beside, Point, beside, world_file
 from penstock._tiff_names import COMPRESSIONS, GEO_KEY_NAMES, PHOTOMETRICS, TAG_NAMES
 
 _INTEGERS = frozenset((1, 3, 4, 6, 8, 9, 13, 16, 17, 18))
@@ -377,17 +377,32 @@ class TiffHeader:
     def gcps(self) -> list[tuple[float, float, float, float, float]]:
         """Ground control points as (column, row, x, y, z), of the level that is open.
 
-        Empty where the file has a transform, or none.
+        Those beside the file; its own, where it has no transform. Else empty.
         """
+        down, across = self._page_pixels
+        beside = self._gcps_beside
+        if beside:
+            return [(column / across, row / down, x, y, z) for column, row, x, y, z in beside]
         points = self._numbers(33922)
         if points is None or self.transform is not None:
             return []
         shift = 0.5 if self._is_of_points else 0.0
-        down, across = self._page_pixels
         return [
             ((points[i] + shift) / across, (points[i + 1] + shift) / down, *points[i + 3 : i + 6])
             for i in range(0, len(points) - 5, 6)
         ]
+
+    @property
+    def _gcps_beside(self) -> tuple[Point, ...]:
+        """In pixels of the page. Without a resolution in inches ESRI's are no places in the file."""
+        found = self._beside.gcps
+        if not self._beside.gcps_in_inches:
+            return found
+        across, down = self._numbers(282), self._numbers(283)
+        if across is None or down is None or self._page_tags.get(296) != 2:
+            return ()
+        rows = self._details.page_shape[0]
+        return tuple((column * across[0], rows - row * down[0], x, y, z) for column, row, x, y, z in found)
 
     @property
     def rpcs(self) -> dict[str, Any] | None:
@@ -451,6 +466,8 @@ class TiffHeader:
     @property
     def gcps_crs(self) -> Any:
         """The coordinate system of the ground control points."""
+        if self._gcps_beside:
+            return None if self._beside.gcps_crs is None else _tiff_crs.named(self._beside.gcps_crs)
         return self.crs if self.gcps else None
 
 

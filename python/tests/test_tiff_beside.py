@@ -89,6 +89,85 @@ def test_files_beside_say_what_they_say_to_gdal(tmp_path, case):
                 assert array.crs == pyproj.CRS.from_user_input(file.crs)
 
 
+LIST = (
+    '<GCPList Projection="EPSG:32633" dataAxisToSRSAxisMapping="1,2"><GCP Pixel="0.5" Line="1.5" X="10" Y="20" Z="3"/>'
+    '<GCP Id="b" Pixel="2" Line="0" X="30" Y="40"/><GCP Pixel="1" Line="x" X="5" Y="6"/><GCP Pixel="1"/></GCPList>'
+)
+OWN_POINTS = {33922: tag(12, 0, 0, 0, 1, 2, 0, 4, 0, 0, 5, 2, 0), 34735: tag(3, 1, 1, 0, 1, 3072, 0, 1, 32634)}
+INCHES = {282: tag(5, 72, 1), 283: tag(5, 36, 1), 296: tag(3, 2)}
+
+
+def doubles(name: str, *values: float) -> str:
+    return f"<{name}>" + "".join(f"<Double>{value}</Double>" for value in values) + f"</{name}>"
+
+
+def esri(*parts: str, order: int = 1, crs: bool = True) -> str:
+    wkt = pyproj.CRS.from_epsg(32632).to_wkt("WKT1_ESRI")
+    system = f"<SpatialReference><WKT>{wkt}</WKT></SpatialReference>" if crs else ""
+    return f"<GeodataXform><PolynomialOrder>{order}</PolynomialOrder>{system}{''.join(parts)}</GeodataXform>"
+
+
+def of_esri(text: str) -> str:
+    return f'<Metadata domain="xml:ESRI" format="xml">{text}</Metadata>'
+
+
+LINKS = doubles("SourceGCPs", 0.5, -1, 3, -1.5, 1, 2) + doubles("TargetGCPs", 100, 200, 130, 190, 110, 160)
+POLYNOMIAL = doubles("CoeffX", 1, 2, 3) + doubles("CoeffY", 4, 5, 6)
+POINT_CASES = {
+    "list": (NOTHING, LIST),
+    "list and place": (NOTHING, LIST + PLACE),
+    "list and system": (NOTHING, SYSTEM + LIST),
+    "list without a system": (NOTHING, LIST.replace('Projection="EPSG:32633"', "")),
+    "list, own place": (OWN, LIST),
+    "list, own points": (NOTHING | OWN_POINTS, LIST),
+    "empty list, own points": (NOTHING | OWN_POINTS, "<GCPList/>"),
+    "links": (NOTHING, of_esri(esri(LINKS))),
+    "links in inches": (NOTHING | INCHES, of_esri(esri(LINKS))),
+    "links in inches upwards": (NOTHING | INCHES, of_esri(esri(LINKS.replace("-", "")))),
+    "links in inches without a system": (NOTHING | INCHES, of_esri(esri(LINKS, crs=False))),
+    "links in inches and a system": (NOTHING | INCHES, SYSTEM + of_esri(esri(LINKS, crs=False))),
+    "links in inches and a place": (NOTHING | INCHES, PLACE + of_esri(esri(LINKS))),
+    "links in inches, own place": (OWN | INCHES, of_esri(esri(LINKS))),
+    "links in inches and a list": (NOTHING | INCHES, LIST + of_esri(esri(LINKS))),
+    "links that do not match": (NOTHING | INCHES, of_esri(esri(LINKS.replace("<Double>200</Double>", "")))),
+    "polynomial": (NOTHING, of_esri(esri(POLYNOMIAL))),
+    "polynomial and links": (NOTHING | INCHES, of_esri(esri(POLYNOMIAL, LINKS))),
+    "polynomial and place": (NOTHING, PLACE + of_esri(esri(POLYNOMIAL))),
+    "polynomial of the second order": (NOTHING, of_esri(esri(POLYNOMIAL, order=2))),
+    "system of ESRI's": (NOTHING, SYSTEM + of_esri(esri())),
+    "system of ESRI's, own place": (OWN, of_esri(esri())),
+}
+
+
+@pytest.mark.parametrize("case", POINT_CASES)
+def test_points_of_the_ground_beside_are_those_of_gdal(tmp_path, case):
+    tags, text = POINT_CASES[case]
+    path = written(tmp_path, tags, {".tif.aux.xml": text})
+    array = ps.open(path)
+    with rasterio.open(path) as file:
+        points, system = file.gcps
+        assert array.gcps == [(each.col, each.row, each.x, each.y, each.z) for each in points]
+        assert (array.gcps_crs is None) == (system is None)
+        if system is not None:
+            assert array.gcps_crs == pyproj.CRS.from_user_input(system)
+        assert (array.transform or (1, 0, 0, 0, 1, 0)) == tuple(file.transform)[:6]
+        if not points:  # GDAL tells of their system alone
+            assert array.epsg == (file.crs.to_epsg() if file.crs else None)
+
+
+def test_a_document_of_esri_s_alone_is_read_too(tmp_path):
+    path = written(tmp_path, NOTHING, {})
+    Path(f"{path}.aux.xml").write_text(esri())
+    assert ps.open(path).epsg == 32632
+
+
+def test_points_beside_are_those_of_the_level_too(tmp_path):
+    path = tmp_path / "x.tif"
+    ps.save(path, np.zeros((2, 64, 64), "u1"), tiles=32)
+    (tmp_path / "x.tif.aux.xml").write_text(f"<PAMDataset>{LIST}</PAMDataset>")
+    assert ps.open(path, level=1).gcps == [(0.25, 0.75, 10, 20, 3), (1, 0, 30, 40, 0)]
+
+
 def test_levels_and_chosen_bands_have_them_too(tmp_path):
     path = tmp_path / "x.tif"
     ps.save(path, np.zeros((2, 64, 64), "u1"), tiles=32)
