@@ -14,8 +14,10 @@
 //   inflate_plain                             the same of zlib streams as they are: libdeflate alone
 //   tiles WIDTH HEIGHT SAMPLES ITEM PREDICTOR IMAGE_WIDTH IMAGE_HEIGHT
 //                                             the chunks are these tiles of an image, in order
-//   inflate_tiles | decode_tiles              the same answer: libdeflate or libzstd into a worker's scratch, then
-//                                             the predictor and the move to bands of rows
+//   inflate_tiles | decode_tiles | lzw_tiles  the same answer: libdeflate, libzstd or codes of LZW that were cut out of
+//                                             their bits before, into a worker's scratch, then the predictor and the
+//                                             move to bands of rows
+//   lzw                                       the same of LZW without the last two
 //   one REPEATS | range REPEATS | whole REPEATS  -> NAME NANOSECONDS_PER_CHUNK
 //
 // The exit status is 1, with a line on stderr, where the input or a file is not as described.
@@ -44,6 +46,7 @@
 #include <thread>
 #include <vector>
 
+#include "lzw.h"
 #include "tiles.h"
 
 namespace {
@@ -152,6 +155,8 @@ class ceiling {
       spent = inflate_all(decoded_.get(decoded_bytes_), true);
     } else if (command == "inflate_plain") {
       spent = inflate_all(decoded_.get(decoded_bytes_), false);
+    } else if (command == "lzw" || command == "lzw_tiles") {
+      spent = lzw_all(command == "lzw_tiles");
     } else if (command == "inflate_tiles" || command == "decode_tiles") {
       spent = tiles_all(command == "inflate_tiles");
     } else if (command == "encode") {
@@ -246,6 +251,26 @@ class ceiling {
           fail("a chunk is no zlib stream, or not of the size that was said");
         }
         tiles_.place(static_cast<std::size_t>(&which - chunks_.data()), scratch->data(), *row, image);
+      };
+    });
+  }
+
+  nanoseconds lzw_all(bool place) {
+    const std::byte* from = load();
+    std::vector<std::vector<std::uint16_t>> codes(chunks_.size());
+    for (std::size_t i = 0; i < chunks_.size(); ++i) {
+      if (place && chunks_[i].decoded != tiles_.bytes()) fail("a chunk is no tile");
+      if (!lzw::cut(from + chunks_[i].encoded_at, chunks_[i].length, codes[i])) fail("a chunk is no stream of LZW");
+    }
+    std::byte* const image = place ? decoded_.get(std::max(decoded_bytes_, tiles_.image_bytes())) : nullptr;
+    return on_all_chunks([=, this, &codes] {
+      auto decoder = std::make_shared<lzw>();
+      auto scratch = std::make_shared<std::vector<std::byte>>(largest_decoded_ + lzw::kSlack);
+      auto row = std::make_shared<std::vector<std::byte>>();
+      return [=, this, &codes](const chunk& which) {
+        const auto at = static_cast<std::size_t>(&which - chunks_.data());
+        if (!decoder->join(codes[at], scratch->data(), which.decoded)) fail("a chunk is not of the size that was said");
+        if (place) tiles_.place(at, scratch->data(), *row, image);
       };
     });
   }

@@ -75,6 +75,27 @@ def shards(pattern: str, options: str, threads: str) -> dict:
     return {"peak_bytes": peak.bytes}
 
 
+def tiff(reader: str, threads: str, path: str) -> dict:
+    if reader == "penstock":
+        import penstock as ps
+
+        opened = ps.open(path)
+        opened[:, :10, :10]
+        out = np.ones(opened.shape, opened.dtype)
+        with Peak() as peak:
+            opened.read(out=out, threads=int(threads))
+        return {"peak_bytes": peak.bytes}
+    import rasterio
+    from rasterio.windows import Window
+
+    with rasterio.open(path, num_threads=int(threads)) as file:
+        file.read(window=Window(0, 0, 10, 10))
+        out = np.ones((file.count, file.height, file.width), file.dtypes[0])
+        with Peak() as peak:
+            file.read(out=out)
+        return {"peak_bytes": peak.bytes}
+
+
 def plan(path: str) -> dict:
     import penstock as ps
 
@@ -94,4 +115,4 @@ def plan(path: str) -> dict:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"read": read, "plan": plan, "shards": shards}[sys.argv[1]](*sys.argv[2:])))
+    print(json.dumps({"read": read, "plan": plan, "shards": shards, "tiff": tiff}[sys.argv[1]](*sys.argv[2:])))

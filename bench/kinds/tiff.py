@@ -1,7 +1,8 @@
 """GeoTIFFs: against GDAL (both of its drivers) and tifffile, and against the compression's library alone.
 
 The ceiling is the compression's library, the predictor and the move of pixels to bands in plain loops, into
-warm memory. What the library alone takes is reported beside it.
+warm memory. What the library alone takes is reported beside it. LZW has no library: what stands for it is a look-up and
+a copy for each code, of codes that were cut out of their bits before.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from harness.setting import Setting
 from harness.timing import in_turns, once, paired
 from penstock.demo.benchmark_array import EncodedChunk
 
+from kinds.memory import probe
+
 WINDOW = 256
-ALONE = {"inflate_tiles": "inflate_plain", "decode_tiles": "decode"}
+ALONE = {"inflate_tiles": "inflate_plain", "decode_tiles": "decode", "lzw_tiles": "lzw"}
 
 
 def run(scenario: dict, setting: Setting) -> Result:
@@ -32,6 +35,8 @@ def run(scenario: dict, setting: Setting) -> Result:
         return result
     warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
     path = written(rasterio, scenario, setting.folder)
+    if scenario["work"] == "memory":
+        return memory(scenario, setting, result, path)
     works = {"whole": whole, "window": window, "window_opened": window, "window_again": window, "open": open_all}
     contestants = works[scenario["work"]](scenario, setting, result, path)
     if result.failed:
@@ -58,10 +63,24 @@ def run(scenario: dict, setting: Setting) -> Result:
     best = min(peers, key=lambda name: samples[name].best)
     ratio = samples[best].best / samples["penstock"].best
     result.bars.append(Bar(f"penstock against {best}, best runs", ratio, scenario["at_least_of_peers"], True, "x"))
-    if limit:
+    if limit and "at_least_of_ceiling" in scenario:
         fraction = paired(samples["penstock"], samples[f"ceiling {limit}"])
         text = f"penstock against {limit} alone, median of turns"
         result.bars.append(Bar(text, fraction, scenario["at_least_of_ceiling"], True, "x"))
+    return result
+
+
+def memory(scenario: dict, setting: Setting, result: Result, path: Path) -> Result:
+    """Peak memory beyond the result, each reader in a process of its own."""
+    for name in ("penstock", "GDAL GTiff"):
+        found = probe("tiff", name, str(setting.threads), str(path), timeout=scenario["timeout_s"])
+        if "error" in found:
+            result.failed = f"{name}: {found['error']}"
+            return result
+        result.add_row(name).peak_bytes = found["peak_bytes"]
+        if name == "penstock":
+            mib = found["peak_bytes"] / 2**20
+            result.bars.append(Bar("Penstock's peak beyond the result", mib, scenario["at_most_mib"], False, "MiB"))
     return result
 
 
