@@ -125,7 +125,7 @@ def open(
         if is_device(device):
             raise _make(UnsupportedError, "unpacked reads end in host memory: device must be None with unpack=True")
         return UnpackedArray(found)  # type: ignore[return-value]
-    if is_device(device):
+    if device is not None and is_device(device):
         if not isinstance(found, Array):
             raise _make(InvalidArgumentError, f"'{found.uri}' is a group: open one of its arrays for a device")
         device_number(device)  # no driver, no such device: said here

@@ -42,7 +42,9 @@ _ESRI = "GeodataXform"
 def beside(uri: str) -> Beside:
     """Nothing where there is no such file, or none that can be understood; nor for what is no local file."""
     path = _path_of(uri)
-    data = None if path is None else _read(path + ".aux.xml")
+    if path is None or not os.access(path + ".aux.xml", os.R_OK):  # of most files, without the cost of an exception
+        return _NOTHING
+    data = _read(path + ".aux.xml")
     if data is None:
         return _NOTHING
     try:
@@ -80,8 +82,6 @@ def _path_of(uri: str) -> str | None:
 
 
 def _read(path: str) -> bytes | None:
-    if not os.access(path, os.R_OK):  # of most files: without the cost of an exception
-        return None
     try:
         with open(path, "rb") as file:
             data = file.read(_MOST_BYTES + 1)

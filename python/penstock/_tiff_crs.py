@@ -231,14 +231,17 @@ def _other_unit(keys: Mapping[int, Any], code: int) -> _Unit | None:
     if 3072 not in keys or 3076 not in keys:
         return None
     try:
-        size = _size_of_unit(code)
+        return _unit_apart(code, keys[3076], keys.get(3077))
     except ImportError:
         return None
-    unit = _length_of(keys)
-    return None if size is None or unit is None or unit.is_near(size) else unit
 
 
 @functools.lru_cache(64)
+def _unit_apart(code: int, unit: Any, size: Any) -> _Unit | None:
+    own, given = _size_of_unit(code), _unit("linear", unit, size)
+    return None if own is None or given is None or given.is_near(own) else given
+
+
 def _size_of_unit(code: int) -> float | None:
     import pyproj
 

@@ -155,11 +155,12 @@ class TiffHeader:
             str(value)
         }:
             return int(value) if self.dtype.kind in "iu" and value.is_integer() else value
-        text = str(self._page_tags.get(42113, "")).strip("\0 ")
+        found = self._details.tag(42113, True)
+        text = "" if found is None else str(found[1]).strip("\0 ")
         if not text:
             return None
-        if found := _DIALECT.match(text):
-            return float(found[1] + "inf" if found[2] == "INF" else "nan")
+        if dialect := _DIALECT.match(text):
+            return float(dialect[1] + "inf" if dialect[2] == "INF" else "nan")
         try:
             return int(text) if text.lstrip("+-").isdigit() and self.dtype.kind in "iu" else float(text)
         except ValueError:
@@ -297,7 +298,8 @@ class TiffHeader:
         if directory is None:
             return {}
         doubles = self._numbers(34736) or ()
-        text = self._page_tags.get(34737, "")
+        found = self._details.tag(34737, True)
+        text = "" if found is None else found[1]
         if not isinstance(text, str):
             self._refuse(34737, "text", text)
         return _tiff_crs.geo_keys(directory, doubles, text)
@@ -309,7 +311,7 @@ class TiffHeader:
         As rasterio and affine have it; of the level that is open. None where there is none, or pixels of no size.
         Pixels that are points have been moved by half of one. Rows go down whatever the sign of the scale, as in GDAL.
         """
-        matrix, scale, points = self._numbers(34264), self._numbers(33550), self._numbers(33922)
+        scale, points = self._numbers(33550), self._numbers(33922)
         is_placed = False
         if self._beside.transform is not None:
             a, b, c, d, e, f = self._beside.transform
@@ -318,7 +320,7 @@ class TiffHeader:
             is_placed = points is not None and len(points) >= 6
             i, j, _, x, y = (points or ())[:5] if is_placed else (0.0,) * 5
             c, f = x - i * a, y - j * e
-        elif matrix is not None and len(matrix) >= 16:
+        elif (matrix := self._numbers(34264)) is not None and len(matrix) >= 16:
             a, b, c, d, e, f = matrix[0], matrix[1], matrix[3], matrix[4], matrix[5], matrix[7]
             is_placed = True
         else:
@@ -334,6 +336,8 @@ class TiffHeader:
     @property
     def _page_pixels(self) -> tuple[float, float]:
         """How many rows and columns of the page a pixel of this level has."""
+        if self._options is None:  # the page itself
+            return 1.0, 1.0
         height, width = self._details.page_shape
         rows, columns = self._height_width
         return height / rows, width / columns

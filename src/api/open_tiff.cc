@@ -18,6 +18,8 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kFirstRead = std::uint64_t{16} << 10;
+/// Where a second request costs less than the bytes that most headers have not got.
+constexpr std::uint64_t kFirstReadNearby = std::uint64_t{4} << 10;
 constexpr std::uint64_t kLongestReadAhead = std::uint64_t{1} << 20;
 /// More, and more than four times the file, is read of no file whose directories stand one behind the other.
 constexpr std::uint64_t kMostRead = std::uint64_t{64} << 20;
@@ -42,7 +44,10 @@ class header_reader {
  public:
   /// \param suffix  Of the file beside the TIFF; empty: the TIFF itself.
   header_reader(const tiff_place& of, const std::string& suffix)
-      : from_(&of.from()), key_(of.at.prefix.substr(0, of.at.prefix.size() - 1) + suffix), beside_(!suffix.empty()) {
+      : from_(&of.from()),
+        key_(of.at.prefix.substr(0, of.at.prefix.size() - 1) + suffix),
+        beside_(!suffix.empty()),
+        first_(of.looks_beside() ? kFirstReadNearby : kFirstRead) {
     if (of.opened == nullptr || of.opened->details().side_file != suffix || !of.opened->header()) return;
     file_ = *of.opened->header();
     seen_ = of.opened->expected(0);
@@ -54,14 +59,14 @@ class header_reader {
   /// False where there is no such object.
   result<bool> begin() {
     if (file_.find(0, 1) != nullptr) return true;  // an open image, or another try, has read it
-    auto read = read_and_wait(*from_, key_, {0, kFirstRead, false}, kFirstRead, nullptr, true);
+    auto read = read_and_wait(*from_, key_, {0, first_, false}, first_, nullptr, true);
     // A shorter file, in a store that does not know how to end early.
-    if (!read.ok() && read.error().code() == errc::corrupt_data) read = read_and_wait(*from_, key_, {}, kFirstRead);
+    if (!read.ok() && read.error().code() == errc::corrupt_data) read = read_and_wait(*from_, key_, {}, first_);
     if (!read.ok()) {
       const errc why = read.error().code();
       // A bucket that may not be listed says "forbidden" of what it has not got.
       if (why == errc::not_found || (beside_ && why == errc::permission_denied)) return false;
-      return std::move(read).error().note(read_note(key_, {0, kFirstRead, false}));
+      return std::move(read).error().note(read_note(key_, {0, first_, false}));
     }
     take(0, std::move(*read));
     return true;
@@ -105,6 +110,7 @@ class header_reader {
   const store* from_;
   std::string key_;
   bool beside_;
+  std::uint64_t first_;
   tiff_file_view file_;
   version seen_;
   std::uint64_t last_end_ = 0, ahead_ = kFirstRead, read_bytes_ = 0;

@@ -104,15 +104,16 @@ result<compiled_codec> make_known(const entry& known, const codec_config& config
 result<compiled_codec> make_codec(const codec_config& config, const stage_type& input,
                                   const codec_chain_options& options) {
   const entry* const known = find(config.name);
-  result<compiled_codec> made =
-      known != nullptr ? make_known(*known, config, input, options)
-                       : error{errc::unsupported,
-                               fmt::format("no codec '{}'; there are {}", config.name, fmt::join(codec_names(), ", "))};
+  if (known == nullptr) {
+    if (options.external != nullptr) return options.external->make(config, input);
+    return error{errc::unsupported,
+                 fmt::format("no codec '{}'; there are {}", config.name, fmt::join(codec_names(), ", "))};
+  }
+  result<compiled_codec> made = make_known(*known, config, input, options);
   if (made.ok() || made.error().code() != errc::unsupported || options.external == nullptr) return made;
   // What this library cannot do, another may.
   result<compiled_codec> other = options.external->make(config, input);
-  if (!other.ok() && known != nullptr && other.error().code() == errc::unsupported) return made;
-  return other;
+  return !other.ok() && other.error().code() == errc::unsupported ? std::move(made) : std::move(other);
 }
 
 result<std::shared_ptr<const byte_codec>> make_byte_codec(const codec_config& config, std::uint32_t item_bytes) {
