@@ -87,10 +87,10 @@ TEST(Gates, AWarmSmallReadOfAFileMakesTheCallsItNeedsAndAllocatesNothing) {
   }
 }
 
-// One pixel of one byte: the entries of its directory, each of one short.
+// One pixel of one byte, compressed: the entries of its directory, each of one short.
 std::string small_tiff() {
   constexpr std::array<std::array<std::uint16_t, 2>, 9> kTags = {
-      {{256, 1}, {257, 1}, {258, 8}, {259, 1}, {262, 1}, {273, 0}, {277, 1}, {278, 1}, {279, 1}}};
+      {{256, 1}, {257, 1}, {258, 8}, {259, 5}, {262, 1}, {273, 0}, {277, 1}, {278, 1}, {279, 1}}};
   std::string out("II*\0\x08\0\0\0", 8);
   const auto append = [&out](std::uint32_t number, unsigned bytes) {
     for (unsigned i = 0; i < bytes; ++i) out.push_back(static_cast<char>(number >> 8 * i & 0xff));
@@ -117,6 +117,7 @@ TEST(Gates, OpeningATiffReadsItsFileOnceAndLooksForNoOther) {
   std::optional<result<array>> opened;
   call_counts made = count_calls([&] { opened.emplace(open_tiff(store, where, {})); });
   ASSERT_TRUE(opened->ok()) << opened->error().to_string();
+  EXPECT_LE(made.allocations, 72);  // nor does it put together what no error says
   made.allocations = 0;
   call_counts expected;
   expected.opens = expected.fstats = expected.preads = 1;
