@@ -64,6 +64,14 @@ def test_threads_are_those_of_the_launch_bounds() -> None:
     assert (threads["zstd_literals"], threads["transform"], threads["move"]) == (32, 256, 256)
 
 
+def test_every_kernel_is_launched() -> None:
+    sources = (path for path in (kernel_table.ROOT / "src" / "cuda").rglob("*.cc") if path.name != "launch.cc")
+    launches = "".join(path.read_text() for path in sources)
+    known = kernel_table.threads_of(kernel_table.sources())
+    by_name = {"move": "kMoveKernel", "gather": "kGatherKernel"}
+    assert [name for name in known if by_name.get(name, f"kernel_id::{name}") not in launches] == []
+
+
 def test_the_cost_model_counts_on_what_the_kernels_take() -> None:
     def cells(text: str) -> dict[str, list[str]]:
         split = [[cell.strip() for cell in line.strip("|").split("|")] for line in kernel_table.rows(text)]

@@ -182,25 +182,4 @@ struct rows_wave {
   row_layout rows;
 };
 
-inline constexpr int kMaxBoxRank = 8;
-
-/// A strided copy of a box of items; axes of both sides merged as far as they can be. Strides in bytes, any sign.
-struct copy_box {
-  std::uint64_t source;
-  std::uint64_t target;
-  std::uint32_t rank;        ///< 1 to kMaxBoxRank
-  std::uint32_t item_bytes;  ///< of one item; innermost contiguous runs count as axes too
-  std::uint32_t extents[kMaxBoxRank];
-  std::int64_t source_strides[kMaxBoxRank];
-  std::int64_t target_strides[kMaxBoxRank];
-};
-
-/// The argument of the copy and the fill kernel: `blocks_per_box` thread blocks share a box. A fill reads one item at
-/// `source` and ignores the source's strides.
-struct copy_wave {
-  std::uint64_t boxes;  ///< copy_box[box_count]
-  std::uint32_t box_count;
-  std::uint32_t blocks_per_box;
-};
-
 }  // namespace penstock::inline v0::device

@@ -2,7 +2,6 @@
 
 #include <memory>
 
-#include "cuda/decode/boxes.h"
 #include "cuda/decode/inflate.h"
 #include "cuda/decode/library_check.h"
 #include "cuda/decode/lz4_frame.h"
@@ -68,10 +67,6 @@ const char* kernel_name(kernel_id kernel) noexcept {
       return "penstock_crc32c";
     case kernel_id::transform:
       return "penstock_transform";
-    case kernel_id::copy:
-      return "penstock_copy";
-    case kernel_id::fill:
-      return "penstock_fill";
     case kernel_id::library_check:
       return "penstock_library_check";
     case kernel_id::nvcomp:
@@ -115,10 +110,6 @@ void run_on_host(kernel_id kernel, std::uint32_t grid, std::uint32_t threads, co
           [](const part_wave& wave, std::uint32_t turn, char&, warp lanes) { crc32c_warp(wave, turn, lanes); });
     case kernel_id::transform:
       return run_threads<transform_wave>(grid, threads, argument, [](auto&&... all) { transform_thread(all...); });
-    case kernel_id::copy:
-      return run_threads<copy_wave>(grid, threads, argument, [](auto&&... all) { copy_thread(all...); });
-    case kernel_id::fill:
-      return run_threads<copy_wave>(grid, threads, argument, [](auto&&... all) { fill_thread(all...); });
     case kernel_id::library_check:
       return run_warps<library_wave, char>(grid, argument,
                                            [](const library_wave& wave, std::uint32_t turn, char&, warp lanes) {

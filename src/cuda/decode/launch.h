@@ -28,12 +28,10 @@ enum class kernel_id : std::uint32_t {
   rows,            ///< rows_wave
   crc32c,          ///< part_wave; the last four bytes of each source
   transform,       ///< transform_wave
-  copy,            ///< copy_wave
-  fill,            ///< copy_wave
   library_check,   ///< library_wave
   nvcomp,          ///< nvcomp_call; no kernel of ours but a call on the stream, which the engine makes
 };
-inline constexpr int kKernels = 15;  ///< without nvcomp
+inline constexpr int kKernels = 13;  ///< without nvcomp
 
 /// The symbol of a kernel in the fatbin: `penstock_` and its name above.
 const char* kernel_name(kernel_id kernel) noexcept;

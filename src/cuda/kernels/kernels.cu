@@ -1,6 +1,5 @@
 // The device's form of every kernel: the functions of cuda/decode, a thread block a warp where lanes work together.
 
-#include "cuda/decode/boxes.h"
 #include "cuda/decode/inflate.h"
 #include "cuda/decode/library_check.h"
 #include "cuda/decode/lz4_frame.h"
@@ -75,14 +74,6 @@ extern "C" __global__ void __launch_bounds__(32) penstock_library_check(library_
 
 extern "C" __global__ void __launch_bounds__(256, 4) penstock_transform(transform_wave wave) {
   transform_thread(wave, blockIdx.x, threadIdx.x, blockDim.x);
-}
-
-extern "C" __global__ void __launch_bounds__(256, 4) penstock_copy(copy_wave wave) {
-  copy_thread(wave, blockIdx.x, threadIdx.x, blockDim.x);
-}
-
-extern "C" __global__ void __launch_bounds__(256, 4) penstock_fill(copy_wave wave) {
-  fill_thread(wave, blockIdx.x, threadIdx.x, blockDim.x);
 }
 
 extern "C" __global__ void __launch_bounds__(penstock::cuda::kMoveThreads)
