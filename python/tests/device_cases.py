@@ -171,9 +171,39 @@ def test_out_that_does_not_fit_is_refused(cuda: FakeCuda, array: ps.Array) -> No
         array.read(device="cuda:1", out=DeviceArray(cuda, VALUES.shape, "f4"))
 
 
-def test_selections_by_lists_are_refused_by_name(cuda: FakeCuda, array: ps.Array) -> None:
-    with pytest.raises(ps.UnsupportedError, match="take slices and integers"):
-        array.read(ps.oindex[[3, 1, 50]], device="cuda")
+PARTLY = np.zeros((77, 50), "f4")  # the last chunks are not there
+PARTLY[:60] = VALUES
+MASK = np.random.default_rng(3).random(PARTLY.shape) < 0.3
+SELECTIONS: dict[str, tuple[Any, Any]] = {
+    "a list": (np.s_[[3, 1, 70, 3]], np.s_[[3, 1, 70, 3]]),
+    "two lists": (ps.oindex[[3, 1, 70], [4, 2]], np.ix_([3, 1, 70], [4, 2])),
+    "steps": (ps.oindex[[1, 3, 5, 40, 41, 9, 7], 3:40:2], (np.r_[1, 3, 5, 40, 41, 9, 7], np.s_[3:40:2])),
+    "a mask of rows": (ps.oindex[MASK[:, 0], ::-1], (MASK[:, 0], np.s_[::-1])),
+    "an int beside a list": (ps.oindex[7, [9, 1]], np.s_[7, [9, 1]]),
+    "points": (ps.vindex[[3, 70, 3], [49, 0, 49]], np.s_[[3, 70, 3], [49, 0, 49]]),
+    "points in two dimensions": (ps.vindex[[[3], [70]], [[4, 0, 5]]], np.s_[[[3], [70]], [[4, 0, 5]]]),
+    "a mask": (ps.vindex[MASK], MASK),
+    "all by a mask": (ps.vindex[np.ones_like(MASK)], np.ones_like(MASK)),
+    "nothing": (ps.vindex[np.zeros_like(MASK)], np.zeros_like(MASK)),
+    "blocks": (ps.blocks[1:, 0], np.s_[21:, :]),
+    "backwards": (np.s_[::-1, 40:3:-3], np.s_[::-1, 40:3:-3]),
+}
+
+
+@pytest.mark.parametrize("which", SELECTIONS)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_device_takes_all_selections_of_the_host(cuda: FakeCuda, array: ps.Array, which: str, dtype: str) -> None:
+    array.resize(PARTLY.shape)
+    selection, expected = SELECTIONS[which]
+    found = array.read(selection, device="cuda", dtype=dtype)
+    assert found.dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(found.numpy(), PARTLY[expected])
+
+
+def test_points_go_to_memory_with_any_strides(cuda: FakeCuda, array: ps.Array) -> None:
+    out = DeviceArray(cuda, (2, 3), "f4", (-4, 20))
+    array.read(ps.vindex[[[3], [59]], [[4, 0, 5]]], device="cuda", out=out).synchronize()
+    np.testing.assert_array_equal(out.get(), VALUES[[[3], [59]], [[4, 0, 5]]])
 
 
 def test_the_host_form_of_dlpack(cuda: FakeCuda, array: ps.Array) -> None:

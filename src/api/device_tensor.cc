@@ -58,10 +58,7 @@ result<> check_memory(const tensor_view& out, int device) {
 
 result<> check_request(const array_state& state, const resolved_selection& which,
                        const std::optional<tensor_view>& out) {
-  if (which.indexed)
-    return error(
-        errc::unsupported,
-        "reads into device memory take slices and integers; this selection lists positions: read it on the host");
+  PENSTOCK_TRY(check_selection(state, which));
   if (state.type.variable_length())
     return error(errc::unsupported,
                  fmt::format("items of variable length ({}) cannot be read into device memory", state.type.name()));
@@ -96,7 +93,9 @@ result<> device_tensor_state::begin(const resolved_selection& which, const std::
   PENSTOCK_TRY(take_memory(which.shape, options.type ? *options.type : from_->type, out));
   if (is_empty(which.shape)) return {};
   source from = source_of(*from_, which, view_.strides, view_.data);
-  return begin({&from, 1}, from_, "array '" + from_->uri + "'", options);
+  auto alive =
+      std::make_shared<std::pair<std::shared_ptr<const array_state>, decltype(which.indexed)>>(from_, which.indexed);
+  return begin({&from, 1}, std::move(alive), "array '" + from_->uri + "'", options);
 }
 
 result<> device_tensor_state::take_memory(const extents& shape, const dtype& type,

@@ -150,24 +150,6 @@ list_shape shape_of_lists(const indexed_blocks& blocks, const indexed_region& re
 
 // --- points ---
 
-/// The one stride that leads from element to element of a block in C order, if there is one.
-bool linear_stride(const extents& shape, const strides& by, std::int64_t& stride) noexcept {
-  bool found = false;
-  std::int64_t expected = 0;
-  stride = 0;
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    if (shape[d] == 1) continue;
-    if (!found) {
-      stride = by[d];
-      found = true;
-    } else if (by[d] != expected) {
-      return false;
-    }
-    expected = by[d] * static_cast<std::int64_t>(shape[d]);
-  }
-  return true;
-}
-
 struct linear {
   std::int64_t stride;
   std::int64_t operator()(std::uint64_t i) const noexcept { return times(i, stride); }
@@ -228,22 +210,30 @@ void for_each_row(const indexed_region& region, const strides* cell_strides, con
   }
 }
 
-template <class Direction, class Cell>
-void move_mask(const Direction& to, const indexed_blocks& blocks, const indexed_region& region, std::byte* result,
-               std::int64_t result_stride, Cell cell) noexcept {
+template <class Each>
+void for_each_set(const indexed_region& region, const strides& cell_strides, const Each& each) {
   const bit_mask& mask = *region.mask;
-  const std::int64_t step = blocks.cell_strides.empty() ? to.item : blocks.cell_strides[blocks.cell_strides.size() - 1];
-  for_each_row(region, &blocks.cell_strides, [&](std::uint64_t row, std::uint64_t length, std::int64_t offset) {
+  const std::int64_t step = cell_strides.empty() ? 0 : cell_strides[cell_strides.size() - 1];
+  for_each_row(region, &cell_strides, [&](std::uint64_t row, std::uint64_t length, std::int64_t offset) {
     const std::uint64_t end = row + length;
     std::uint64_t one = mask.next_one(row, end);
     if (one == end) return;
-    std::byte* r = result + times(mask.rank(one), result_stride);
+    std::uint64_t in_result = mask.rank(one);
     do {
       const std::uint64_t zero = mask.next_zero(one, end);
-      move_line(to, r, result_stride, cell + (offset + times(one - row, step)), step, zero - one);
-      r += times(zero - one, result_stride);
+      each(offset + times(one - row, step), in_result, zero - one);
+      in_result += zero - one;
       one = mask.next_one(zero, end);
     } while (one != end);
+  });
+}
+
+template <class Direction, class Cell>
+void move_mask(const Direction& to, const indexed_blocks& blocks, const indexed_region& region, std::byte* result,
+               std::int64_t result_stride, Cell cell) noexcept {
+  const std::int64_t step = blocks.cell_strides.empty() ? to.item : blocks.cell_strides[blocks.cell_strides.size() - 1];
+  for_each_set(region, blocks.cell_strides, [&](std::int64_t offset, std::uint64_t in_result, std::uint64_t count) {
+    move_line(to, result + times(in_result, result_stride), result_stride, cell + offset, step, count);
   });
 }
 
@@ -331,6 +321,23 @@ void move_axes(const indexed_blocks& blocks, const indexed_region& region, std::
 
 }  // namespace
 
+bool linear_stride(const extents& shape, const strides& by, std::int64_t& stride) noexcept {
+  bool found = false;
+  std::int64_t expected = 0;
+  stride = 0;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    if (shape[d] == 1) continue;
+    if (!found) {
+      stride = by[d];
+      found = true;
+    } else if (by[d] != expected) {
+      return false;
+    }
+    expected = by[d] * static_cast<std::int64_t>(shape[d]);
+  }
+  return true;
+}
+
 void indexed_scatter(const indexed_blocks& blocks, const indexed_region& region, std::uint32_t swap_bytes) noexcept {
   if (blocks.item_bytes == 0) return;
   const std::byte* const cell = blocks.cell;
@@ -370,6 +377,11 @@ void indexed_fill(const indexed_blocks& blocks, const indexed_region& region, co
   for_each_box(blocks, region, 0, 0, 0, counts, steps, [&](std::int64_t in_result, std::int64_t) {
     strided_fill(blocks.result + in_result, blocks.result_strides, counts, item, blocks.item_bytes);
   });
+}
+
+void for_each_masked(const indexed_region& region, const strides& cell_strides,
+                     const std::function<void(std::int64_t, std::uint64_t, std::uint64_t)>& each) {
+  for_each_set(region, cell_strides, each);
 }
 
 std::uint64_t wanted_elements(const indexed_region& region) noexcept {

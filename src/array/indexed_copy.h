@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include <penstock/shape.h>
@@ -74,6 +75,14 @@ void indexed_gather(const indexed_blocks& blocks, const indexed_region& region) 
 
 /// Writes `item` to the wanted elements of the result; `blocks.cell` is not used.
 void indexed_fill(const indexed_blocks& blocks, const indexed_region& region, const std::byte* item) noexcept;
+
+/// The one stride that leads from element to element of a block in C order, if there is one.
+bool linear_stride(const extents& shape, const strides& by, std::int64_t& stride) noexcept;
+
+/// Calls `each` with the elements that a mask wants of a cell of these strides, neighbours of a row together: the
+/// first one's offset in the cell, its number in the result, how many.
+void for_each_masked(const indexed_region& region, const strides& cell_strides,
+                     const std::function<void(std::int64_t, std::uint64_t, std::uint64_t)>& each);
 
 /// How many different elements of the cell are wanted. Takes a bit for each element of the cell, but for a mask.
 std::uint64_t distinct_elements(const indexed_region& region, const extents& cell_shape);

@@ -286,8 +286,9 @@ void device_read::finish_cell(parcel& into, parcel_cell& cell, const source& fro
   // A cell's begin is as well aligned on the device as in its parcel.
   const std::uint64_t aligned = split.decodes_on_device() ? 0 : cell.offset;
   const auto plan = [&] {
-    move_item item = how.converts() ? plan_convert(where, chain, how, aligned, into.axes)
-                                    : plan_scatter(where, chain, aligned, into.axes);
+    const move_tables tables{into.axes, into.runs};
+    move_item item =
+        how.converts() ? plan_convert(where, chain, how, aligned, tables) : plan_scatter(where, chain, aligned, tables);
     item.from -= aligned;
     return item;
   };

@@ -58,8 +58,8 @@ std::uint64_t bytes_of(const std::vector<Row>& rows) noexcept {
 
 // What `lay_out` will ask for, at most.
 std::uint64_t tail_bytes(const device_wave& wave) noexcept {
-  std::uint64_t bytes = bytes_of(wave.items) + bytes_of(wave.axes) + bytes_of(wave.notes) + bytes_of(wave.patterns) +
-                        round_up(wave.tile_count * sizeof(move_tile), kTableAlignment);
+  std::uint64_t bytes = bytes_of(wave.items) + bytes_of(wave.axes) + bytes_of(wave.runs) + bytes_of(wave.notes) +
+                        bytes_of(wave.patterns) + round_up(wave.tile_count * sizeof(move_tile), kTableAlignment);
   std::uint64_t statuses = 0;
   for (const auto& each : wave.batches) {
     if (each->decoder.chunks() == 0) continue;
@@ -74,13 +74,14 @@ struct wave_mark {
   explicit wave_mark(const device_wave& wave) noexcept
       : items(wave.items.size()),
         axes(wave.axes.size()),
+        runs(wave.runs.size()),
         notes(wave.notes.size()),
         patterns(wave.patterns.size()),
         fills(wave.fills.size()),
         tiles(wave.tile_count),
         decoded_bytes(wave.decoded_bytes),
         moved_bytes(wave.moved_bytes) {}
-  std::size_t items, axes, notes, patterns, fills;
+  std::size_t items, axes, runs, notes, patterns, fills;
   std::uint64_t tiles, decoded_bytes, moved_bytes;
 };
 
@@ -90,6 +91,7 @@ bool keeps_limit(device_wave& wave, const wave_mark& to) {
   wave.items.resize(to.items);
   wave.item_batches.resize(to.items);
   wave.axes.resize(to.axes);
+  wave.runs.resize(to.runs);
   wave.notes.resize(to.notes);
   wave.patterns.resize(to.patterns);
   wave.fills.resize(to.fills);
@@ -111,6 +113,7 @@ void device_wave::clear() noexcept {
   statuses = 0;
   items.clear();
   axes.clear();
+  runs.clear();
   tiles.clear();
   notes.clear();
   patterns.clear();
@@ -139,8 +142,11 @@ result<bool> add_cell(device_wave& wave, const parcel& of, const parcel_cell& ce
   }
   const auto add = [&](move_item item) {
     const auto own = std::span(of.axes).subspan(item.first_axis, item.axes);
+    const auto own_runs = std::span(of.runs).subspan(item.first_run, item.runs);
     item.first_axis = static_cast<std::uint32_t>(wave.axes.size());
+    item.first_run = static_cast<std::uint32_t>(wave.runs.size());
     wave.axes.insert(wave.axes.end(), own.begin(), own.end());
+    wave.runs.insert(wave.runs.end(), own_runs.begin(), own_runs.end());
     item.from += where.decoded;
     item.in_place = cell.direct ? 1 : 0;
     item.status = status;
@@ -168,7 +174,8 @@ bool add_fill(device_wave& wave, const placement& where, std::span<const std::by
   const std::uint64_t at = pattern_of(wave, item, repeats ? kPatternBytes : item.size());
   wave.fills.push_back(static_cast<std::uint32_t>(wave.items.size()));
   wave.item_batches.push_back(kNoStatus);
-  wave.items.push_back(plan_fill(where, static_cast<std::uint32_t>(item.size()), {at, repeats}, wave.axes));
+  wave.items.push_back(
+      plan_fill(where, static_cast<std::uint32_t>(item.size()), {at, repeats}, {wave.axes, wave.runs}));
   wave.moved_bytes += wave.items.back().units * wave.items.back().unit_bytes;
   wave.tile_count += tiles_of(wave.items.back());
   return keeps_limit(wave, before);
@@ -197,6 +204,7 @@ wave_layout lay_out(device_wave& wave) {
   };
   out.items = place(wave.items.size() * sizeof(move_item));
   out.axes = place(wave.axes.size() * sizeof(move_axis));
+  out.runs = place(wave.runs.size() * sizeof(move_run));
   out.tiles = place(wave.tiles.size() * sizeof(move_tile));
   out.notes = place(wave.notes.size() * sizeof(failure_note));
   out.patterns = place(wave.patterns.size());
@@ -219,6 +227,7 @@ void write(device_wave& wave, const wave_layout& layout) {
   for (const std::uint32_t each : wave.fills) wave.items[each].from += base + layout.patterns;
   put(wave.tables, layout.items, wave.items);
   put(wave.tables, layout.axes, wave.axes);
+  put(wave.tables, layout.runs, wave.runs);
   put(wave.tables, layout.tiles, wave.tiles);
   put(wave.tables, layout.notes, wave.notes);
   put(wave.tables, layout.patterns, wave.patterns);
@@ -235,6 +244,7 @@ move_parameters move_parameters_of(const device_wave& wave, const wave_layout& l
   move_parameters out;
   out.items = reinterpret_cast<const move_item*>(base + layout.items);
   out.axes = reinterpret_cast<const move_axis*>(base + layout.axes);
+  out.runs = reinterpret_cast<const move_run*>(base + layout.runs);
   out.tiles = reinterpret_cast<const move_tile*>(base + layout.tiles);
   out.statuses = reinterpret_cast<const std::uint32_t*>(base + layout.statuses);
   return out;

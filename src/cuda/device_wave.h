@@ -67,6 +67,7 @@ class device_wave {
 
   std::vector<move_item> items;
   std::vector<move_axis> axes;
+  std::vector<move_run> runs;
   std::vector<move_tile> tiles;
   std::vector<failure_note> notes;
   std::vector<std::byte> patterns;                   ///< fill values, 16 bytes or a multiple each

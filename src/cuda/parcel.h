@@ -19,7 +19,7 @@ struct parcel_cell {
   std::uint64_t decoded_bytes = 0;
   bool plain = false;   ///< its bytes are the elements, contiguous in the target: one copy, no kernel
   bool direct = false;  ///< decodes straight into the target, `item.to`
-  move_item item;       ///< `from` counts from the decoded cell's begin, axes from the parcel's
+  move_item item;       ///< `from` counts from the decoded cell's begin, axes and runs from the parcel's
   std::uint32_t first_more = 0, more = 0;  ///< moves of the same cell to other places, in the parcel's `more`
   failure_note note;
 };
@@ -37,6 +37,7 @@ struct parcel {
   bool copied = false;         ///< copies from `block` were queued on the copy stream
   bool copied_at_end = false;  ///< and on the stream of the read's end
   std::vector<move_axis> axes;
+  std::vector<move_run> runs;
   std::vector<move_item> more;
   /// Cells, by number, that the device's decoders do not take, with the reason: the host decodes them from here, and
   /// the block goes back after that.
@@ -54,6 +55,7 @@ struct parcel {
     copied = copied_at_end = false;
     cells.clear();
     axes.clear();
+    runs.clear();
     more.clear();
     refused.clear();
   }

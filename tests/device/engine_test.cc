@@ -64,7 +64,9 @@ class DeviceEngine : public FakeDevice {
 
 class DeviceParity : public DeviceEngine, public testing::WithParamInterface<std::uint64_t> {};
 
-selection random_box(std::mt19937_64& random, const extents& shape) { return random_selection(random, shape); }
+selection random_part(std::mt19937_64& random, const model_options& of) {
+  return random_any_selection(random, of.shape, of.shards.value_or(of.chunks));
+}
 
 TEST_P(DeviceParity, TheDeviceReadsWhatTheModelHolds) {
   std::mt19937_64 random(GetParam());
@@ -81,7 +83,7 @@ TEST_P(DeviceParity, TheDeviceReadsWhatTheModelHolds) {
     for (const auto& ctx : {roomy, narrow}) {
       const array opened = open_in(store, ctx);
       for (int i = 0; i < 4; ++i) {
-        const selection which = i == 0 ? selection(basic_selection()) : random_box(random, options.shape);
+        const selection which = i == 0 ? selection(basic_selection()) : random_part(random, options);
         ASSERT_EQ(read_device(opened, which), model.select(which))
             << "shape " << to_string(options.shape) << " chunks " << to_string(options.chunks) << " " << options.dtype
             << " " << options.codecs << " [" << to_text(which) << "] seed " << options.seed;
@@ -105,7 +107,7 @@ TEST_P(DeviceParity, EverySeededScheduleGivesTheSameBytes) {
     seeded->deliver = [](std::uint64_t) { penstock_fake_cuda_pump(1); };
     const array opened = open_in(store, context_with({3, 8192, 3 * 65536, seeded}));
     for (int i = 0; i < 4; ++i) {
-      const selection which = i == 0 ? selection(basic_selection()) : random_box(random, options.shape);
+      const selection which = i == 0 ? selection(basic_selection()) : random_part(random, options);
       ASSERT_EQ(read_device(opened, which), model.select(which)) << "round " << round << " read " << i;
       ASSERT_FALSE(seeded->stuck());
     }

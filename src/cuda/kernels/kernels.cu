@@ -76,7 +76,8 @@ extern "C" __global__ void __launch_bounds__(256, 4) penstock_transform(transfor
   transform_thread(wave, blockIdx.x, threadIdx.x, blockDim.x);
 }
 
-extern "C" __global__ void __launch_bounds__(penstock::cuda::kMoveThreads)
+// Likewise for sm_80 and sm_90, to stay at 32.
+extern "C" __global__ void __launch_bounds__(penstock::cuda::kMoveThreads, 5)
     penstock_move(penstock::cuda::move_parameters with) {
   penstock::cuda::move_block(with, blockIdx.x, threadIdx.x, blockDim.x);
 }

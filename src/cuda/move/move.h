@@ -20,10 +20,19 @@ inline constexpr unsigned char kPoison = 0xFF;
 inline constexpr std::uint32_t kNoStatus = 0xFFFFFFFFU;
 inline constexpr unsigned kMoveThreads = 256;
 
-/// One nested loop: `count` steps of so many bytes.
+/// One nested loop: `count` steps of so many bytes. Where a selection lists positions they come in runs, within which
+/// the steps hold.
 struct move_axis {
   std::uint64_t count = 1;
   std::int64_t from_step = 0, to_step = 0;
+  std::uint32_t first_run = 0;  ///< of the item's
+  std::uint32_t runs = 0;       ///< 0: one, from the beginning
+};
+
+/// Listed positions that are equally far apart, up to where the next run begins.
+struct move_run {
+  std::uint64_t first = 0;        ///< the number of its first position along the axis
+  std::int64_t from = 0, to = 0;  ///< what that position adds to both addresses, in bytes
 };
 
 /// The part of one cell that is wanted. In units of 1, 2, 4, 8 or 16 bytes, to which `from`, `to` and every step are
@@ -36,6 +45,7 @@ struct move_item {
   std::uint32_t unit_bytes = 1;
   std::uint32_t swap = 0;  ///< 1: the bytes of each unit are reversed
   std::uint32_t first_axis = 0, axes = 0;
+  std::uint32_t first_run = 0, runs = 0;
   std::uint32_t status = kNoStatus;  ///< which status word says whether the cell decoded
   std::uint32_t in_place = 0;        ///< 1: the cell was decoded where it belongs; only a failure is left to be marked
   std::uint64_t note = 0;            ///< address of the cell's failure_note; 0: none
@@ -68,6 +78,7 @@ struct failure_report {
 struct move_parameters {
   const move_item* items = nullptr;
   const move_axis* axes = nullptr;
+  const move_run* runs = nullptr;
   const move_tile* tiles = nullptr;
   const std::uint32_t* statuses = nullptr;
 };
@@ -121,16 +132,40 @@ PENSTOCK_DEVICE_CODE void count_failure(const move_item& item, std::uint32_t sta
   if (item.note != 0) report->note = *reinterpret_cast<const failure_note*>(item.note);
 }
 
+// The tables of one item.
+struct item_tables {
+  const move_axis* axes;
+  const move_run* runs;
+};
+
+// The run that holds a position: the last that begins at or before it.
+PENSTOCK_DEVICE_CODE const move_run& run_at(const move_axis& axis, const move_run* runs, std::uint64_t position) {
+  std::uint32_t first = axis.first_run;
+  if (axis.runs == axis.count) return runs[first + position];
+  for (std::uint32_t left = axis.runs; left > 1;) {
+    const std::uint32_t half = left / 2;
+    if (runs[first + half].first <= position) first += half;
+    left -= half;
+  }
+  return runs[first];
+}
+
 // Where unit `index` is read and written. `Index` is 32 bits wide where that is enough: divisions are what costs.
 template <class Index>
-PENSTOCK_DEVICE_CODE void locate_unit(const move_item& item, const move_axis* axes, Index index, std::int64_t& from,
+PENSTOCK_DEVICE_CODE void locate_unit(const move_item& item, const item_tables& tables, Index index, std::int64_t& from,
                                       std::int64_t& to) {
   from = to = 0;
   for (std::uint32_t d = item.axes; d-- > 0;) {
-    const move_axis& axis = axes[d];
+    const move_axis& axis = tables.axes[d];
     const auto count = static_cast<Index>(axis.count);
     const Index rest = index / count;
-    const auto at = static_cast<std::int64_t>(index - rest * count);
+    auto at = static_cast<std::int64_t>(index - rest * count);
+    if (axis.runs != 0) {
+      const move_run& run = run_at(axis, tables.runs, static_cast<std::uint64_t>(at));
+      from += run.from;
+      to += run.to;
+      at -= static_cast<std::int64_t>(run.first);
+    }
     from += at * axis.from_step;
     to += at * axis.to_step;
     index = rest;
@@ -160,11 +195,11 @@ PENSTOCK_DEVICE_CODE void store_unit(std::uint64_t address, const Unit& value) {
 }
 
 template <class Unit, class Index>
-PENSTOCK_DEVICE_CODE void move_units(const move_item& item, const move_axis* axes, const move_tile& tile,
+PENSTOCK_DEVICE_CODE void move_units(const move_item& item, const item_tables& tables, const move_tile& tile,
                                      unsigned thread, unsigned threads, bool failed) {
   for (std::uint64_t i = tile.first + thread; i < tile.first + tile.count; i += threads) {
     std::int64_t from = 0, to = 0;
-    locate_unit<Index>(item, axes, static_cast<Index>(i), from, to);
+    locate_unit<Index>(item, tables, static_cast<Index>(i), from, to);
     const std::uint64_t out = item.to + static_cast<std::uint64_t>(to);
     if (failed) {
       store_unit(out, poison<Unit>());
@@ -208,13 +243,13 @@ PENSTOCK_DEVICE_CODE void store_number(std::uint64_t address, std::uint32_t byte
 }
 
 template <class Index>
-PENSTOCK_DEVICE_CODE void convert_units(const move_item& item, const move_axis* axes, const move_tile& tile,
+PENSTOCK_DEVICE_CODE void convert_units(const move_item& item, const item_tables& tables, const move_tile& tile,
                                         unsigned thread, unsigned threads, bool failed) {
   const std::uint32_t from_bytes = part_bytes(item.convert_from), to_bytes = part_bytes(item.convert_to);
   const bool has_imaginary = is_complex(item.convert_to);
   for (std::uint64_t i = tile.first + thread; i < tile.first + tile.count; i += threads) {
     std::int64_t from = 0, to = 0;
-    locate_unit<Index>(item, axes, static_cast<Index>(i), from, to);
+    locate_unit<Index>(item, tables, static_cast<Index>(i), from, to);
     const std::uint64_t out = item.to + static_cast<std::uint64_t>(to);
     std::uint64_t value = ~std::uint64_t{0}, imaginary = ~std::uint64_t{0};
     if (!failed) {
@@ -228,38 +263,38 @@ PENSTOCK_DEVICE_CODE void convert_units(const move_item& item, const move_axis* 
 }
 
 template <class Unit>
-PENSTOCK_DEVICE_CODE void move_tile_of(const move_item& item, const move_axis* axes, const move_tile& tile,
+PENSTOCK_DEVICE_CODE void move_tile_of(const move_item& item, const item_tables& tables, const move_tile& tile,
                                        unsigned thread, unsigned threads, bool failed) {
   if (item.units <= 0xFFFFFFFFU) {
-    move_units<Unit, std::uint32_t>(item, axes, tile, thread, threads, failed);
+    move_units<Unit, std::uint32_t>(item, tables, tile, thread, threads, failed);
   } else {
-    move_units<Unit, std::uint64_t>(item, axes, tile, thread, threads, failed);
+    move_units<Unit, std::uint64_t>(item, tables, tile, thread, threads, failed);
   }
 }
 
-PENSTOCK_DEVICE_CODE void convert_tile(const move_item& item, const move_axis* axes, const move_tile& tile,
+PENSTOCK_DEVICE_CODE void convert_tile(const move_item& item, const item_tables& tables, const move_tile& tile,
                                        unsigned thread, unsigned threads, bool failed) {
   if (item.units <= 0xFFFFFFFFU) {
-    convert_units<std::uint32_t>(item, axes, tile, thread, threads, failed);
+    convert_units<std::uint32_t>(item, tables, tile, thread, threads, failed);
   } else {
-    convert_units<std::uint64_t>(item, axes, tile, thread, threads, failed);
+    convert_units<std::uint64_t>(item, tables, tile, thread, threads, failed);
   }
 }
 
-PENSTOCK_DEVICE_CODE void move_any(const move_item& item, const move_axis* axes, const move_tile& tile, unsigned thread,
-                                   unsigned threads, bool failed) {
-  if (item.convert_from != number_kind::none) return convert_tile(item, axes, tile, thread, threads, failed);
+PENSTOCK_DEVICE_CODE void move_any(const move_item& item, const item_tables& tables, const move_tile& tile,
+                                   unsigned thread, unsigned threads, bool failed) {
+  if (item.convert_from != number_kind::none) return convert_tile(item, tables, tile, thread, threads, failed);
   switch (item.unit_bytes) {
     case 1:
-      return move_tile_of<std::uint8_t>(item, axes, tile, thread, threads, failed);
+      return move_tile_of<std::uint8_t>(item, tables, tile, thread, threads, failed);
     case 2:
-      return move_tile_of<std::uint16_t>(item, axes, tile, thread, threads, failed);
+      return move_tile_of<std::uint16_t>(item, tables, tile, thread, threads, failed);
     case 4:
-      return move_tile_of<std::uint32_t>(item, axes, tile, thread, threads, failed);
+      return move_tile_of<std::uint32_t>(item, tables, tile, thread, threads, failed);
     case 8:
-      return move_tile_of<std::uint64_t>(item, axes, tile, thread, threads, failed);
+      return move_tile_of<std::uint64_t>(item, tables, tile, thread, threads, failed);
     default:
-      return move_tile_of<unit16>(item, axes, tile, thread, threads, failed);
+      return move_tile_of<unit16>(item, tables, tile, thread, threads, failed);
   }
 }
 
@@ -272,13 +307,14 @@ PENSTOCK_DEVICE_CODE void move_block(const move_parameters& with, unsigned block
   const std::uint32_t status = item.status == kNoStatus ? 0 : with.statuses[item.status];
   if (status != 0 && tile.first == 0 && thread == 0) moving::count_failure(item, status);
   if (status == 0 && item.in_place != 0) return;
-  moving::move_any(item, with.axes + item.first_axis, tile, thread, threads, status != 0);
+  moving::move_any(item, {with.axes + item.first_axis, with.runs + item.first_run}, tile, thread, threads, status != 0);
 }
 
 /// Axes of one gather: those of an array, and two for the bytes of an item.
 inline constexpr std::uint32_t kMaxGatherAxes = 32;
 
-/// The argument of the gather kernel: units [first, end) of one item without a status, `tile_units` of them a block.
+/// The argument of the gather kernel: units [first, end) of one item without a status and without runs, `tile_units` of
+/// them a block.
 struct gather_parameters {
   move_item item;
   std::uint64_t first = 0, end = 0, tile_units = 0;
@@ -293,7 +329,7 @@ PENSTOCK_DEVICE_CODE void gather_block(const gather_parameters& with, unsigned b
   if (tile.first >= with.end) return;
   const std::uint64_t left = with.end - tile.first;
   tile.count = left < with.tile_units ? left : with.tile_units;
-  moving::move_any(with.item, with.axes, tile, thread, threads, false);
+  moving::move_any(with.item, {with.axes, nullptr}, tile, thread, threads, false);
 }
 
 }  // namespace penstock::inline v0::cuda
