@@ -68,6 +68,24 @@ def place(request: Any, tmp_path: Path) -> tuple[Path, str]:
     return path, "band_data"
 
 
+def test_no_more_is_read_than_lists_and_points_name(place: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    path, name = place
+    sizes, read = [], ps.Array.read
+
+    def noted(array: ps.Array, *how: Any, **more: Any) -> Any:
+        made = read(array, *how, **more)
+        sizes.append(made.size)
+        return made
+
+    variable = xr.open_dataset(path, engine="penstock", device="cuda", cache=False)[name]
+    monkeypatch.setattr(ps.Array, "read", noted)
+    for pick in ("lists", "points"):
+        sizes.clear()
+        wanted = variable.isel(PICKS[pick])
+        wanted.load()
+        assert 0 < max(sizes) <= wanted.size, pick
+
+
 @pytest.mark.parametrize("pick", PICKS)
 @pytest.mark.parametrize("device", [{"device": "cuda"}, {"device_id": None}, {"device_id": 0}], ids=str)
 def test_variables_of_both_formats_are_cupys(place: tuple[Path, str], device: dict[str, Any], pick: str) -> None:

@@ -83,7 +83,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
             Which image, which overview (1: the largest), which bands (from 0), as `penstock.open` has them.
         device, device_id
             "cuda" or "cuda:1"; or 0, 1, ... and None for the current device: values are CuPy's then, but for indexes,
-            times and texts. Lists and points are picked on the device from the box around them.
+            times and texts.
         """
         _check_mode(mode)
         where = device_of(device, device_id)

@@ -79,7 +79,7 @@ class LazyArray(BackendArray):
         self.dtype = array.dtype if dtype is None else dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        support, selection = kind_of(key, self.device)
+        support, selection = kind_of(key)
 
         def get(items: Any) -> Any:
             return self._decoded(read(self._array, selection(self._array, items), self.device))
@@ -88,7 +88,7 @@ class LazyArray(BackendArray):
 
     async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
         """As `[]`, on the engine's threads; for `load_async`."""
-        support, selection = kind_of(key, self.device)
+        support, selection = kind_of(key)
 
         async def get(items: Any) -> Any:
             return self._decoded(await read_async(self._array, selection(self._array, items), self.device))
@@ -164,13 +164,8 @@ def as_points(array: Array, items: tuple[Any, ...]) -> Any:
     return vindex[items]
 
 
-def kind_of(key: indexing.ExplicitIndexer, device: str | None = None) -> tuple[indexing.IndexingSupport, Selection]:
-    """How much of a key the engine takes as it is, and what the selection is that it takes.
-
-    A device reads boxes: xarray then picks what lists and points name from the box around them, in device memory.
-    """
-    if device is not None:
-        return indexing.IndexingSupport.BASIC, _basic
+def kind_of(key: indexing.ExplicitIndexer) -> tuple[indexing.IndexingSupport, Selection]:
+    """How much of a key the engine takes as it is, and what the selection is that it takes."""
     if isinstance(key, indexing.BasicIndexer):
         return indexing.IndexingSupport.VECTORIZED, _basic
     if isinstance(key, indexing.OuterIndexer):

@@ -93,7 +93,7 @@ class RasterArray(BackendArray):
             self._alpha = list(bands).index(alpha) if alpha in bands else None
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        support, selection = kind_of(key, self.device)
+        support, selection = kind_of(key)
 
         def get(items: tuple[Any, ...]) -> Any:
             mask = None if self._mask is None else start(self._mask, self._of_mask(items, selection), self.device)
@@ -104,7 +104,7 @@ class RasterArray(BackendArray):
 
     async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
         """As `[]`, on the engine's threads; for `load_async`."""
-        support, selection = kind_of(key, self.device)
+        support, selection = kind_of(key)
 
         async def get(items: tuple[Any, ...]) -> Any:
             values = read_async(self.array, selection(self.array, items), self.device)
