@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from penstock import _convert, _core, _device, _tensor
 from penstock._attributes import Attributes
-from penstock._errors import ExportError, InvalidArgumentError, UnsupportedError, _make
+from penstock._errors import ExportError, InvalidArgumentError, _make
 from penstock._indexing import Reads, check_fields, take_fields
 from penstock._job import Job, start_direct, start_in_thread
 from penstock._writing import Writes
@@ -109,7 +109,7 @@ class Array(Reads, Writes, _core.Array):
             None or "cpu"; "cuda:0" and its like, or "cuda", the caller's current device: the result is a
             `penstock.Tensor` in that device's memory, and the read goes on after this returns. `out` is then device
             memory of others, with `__dlpack__` or `__cuda_array_interface__`; with it, all is queued on the device on
-            return. Slices and integers only; no `progress`.
+            return. All selections, but no names of fields.
         stream
             The stream that the caller works on: a handle, a stream of CuPy or torch, or an object with
             `__cuda_stream__`. Nothing is written before what it holds now is done, and with `out` it waits for the
@@ -129,7 +129,8 @@ class Array(Reads, Writes, _core.Array):
             Decoding workers of this read; None: the context's.
         progress
             Called with (bytes done, bytes in all), about ten times a second and at the end. Returning False stops
-            the read (`CancelledError`); an exception stops it and goes on to the caller.
+            the read (`CancelledError`); an exception stops it and goes on to the caller. A device read with it returns
+            when all is queued on the device, which is what it counts.
 
         Raises
         ------
@@ -141,8 +142,7 @@ class Array(Reads, Writes, _core.Array):
         workers = _check_threads(threads)
         dtype = None if dtype is None else _convert.as_dtype(dtype)
         if _device.is_device(device):
-            _check_device_read(progress)
-            return _device.read(self, selection, out, device, stream, dtype, workers, check, wait)
+            return _device.read(self, selection, out, device, stream, dtype, workers, check, wait, progress)
         _check_host(stream)
         if out is None:
             if dtype is None or dtype == self.dtype:
@@ -180,8 +180,7 @@ class Array(Reads, Writes, _core.Array):
         workers = _check_threads(threads)
         dtype = None if dtype is None else _convert.as_dtype(dtype)
         if _device.is_device(device):
-            _check_device_read(progress)
-            return _device.read_async(self, selection, out, device, stream, dtype, workers)
+            return _device.read_async(self, selection, out, device, stream, dtype, workers, progress)
         _check_host(stream)
         asked = selection
         selection, fields = self._prepare(selection)
@@ -287,11 +286,6 @@ def wants_scalar(shape: tuple[int, ...], selection: Selection) -> bool:
 def _check_host(stream: Any) -> None:
     if stream is not None:
         raise _make(InvalidArgumentError, "streams belong to devices: with device='cpu' stream must be None")
-
-
-def _check_device_read(progress: Progress | None) -> None:
-    if progress is not None:
-        raise _make(UnsupportedError, "reads into device memory return before they end: progress must be None")
 
 
 def _check_threads(threads: int | None) -> int:

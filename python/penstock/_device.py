@@ -13,10 +13,10 @@ import numpy.typing as npt
 from penstock import _core, _tensor
 from penstock._convert import as_dtype, check_cast
 from penstock._errors import ExportError, InvalidArgumentError, UnsupportedError, _make
-from penstock._job import Job
+from penstock._job import Job, run_in_thread
 
 if TYPE_CHECKING:
-    from penstock._array import Array, Selection
+    from penstock._array import Array, Progress, Selection
 
 CUDA, CUDA_MANAGED = 2, 13
 """DLPack's device types."""
@@ -416,9 +416,15 @@ def read(
     threads: int,
     check: bool,
     wait: bool,
+    progress: Progress | None,
 ) -> DeviceTensor:
-    """`Array.read` into device memory. With `out` and `wait`, everything is queued on the device when it returns."""
-    made = start(array, selection, out, device, stream, dtype, threads, check)
+    """`Array.read` into device memory. With `out` and `wait`, or `progress`, all is queued on the device on return."""
+    if progress is None:
+        made = start(array, selection, out, device, stream, dtype, threads, check)
+    else:
+        made = _follow(start(array, selection, out, device, stream, dtype, threads, False), progress)
+        if check:
+            made._read.outcome()
     if out is not None and wait:
         if stream is None:
             made._read.wait()
@@ -469,6 +475,24 @@ def start(
     return DeviceTensor(begun, out)
 
 
+def _follow(made: DeviceTensor, progress: Progress) -> DeviceTensor:
+    """Call `progress` until all is queued on the device: at once, about ten times a second, and at the end."""
+    read = made._read
+    pause = 0.0
+    try:
+        while not read.wait_for(pause):
+            if progress(*read.progress) is False:
+                read.cancel()
+                break
+            pause = 0.1
+        read.wait()
+    except BaseException:
+        read.cancel()
+        raise
+    progress(read.progress[1], read.progress[1])
+    return made
+
+
 class _DeviceTicket:
     """A device read as a `Job` sees it: it ends when all is queued on the device."""
 
@@ -505,6 +529,10 @@ def read_async(
     stream: Any,
     dtype: np.dtype[Any] | None,
     threads: int,
+    progress: Progress | None,
 ) -> Job:
     """`Array.read_async` into device memory."""
-    return Job(_DeviceTicket(start(array, selection, out, device, stream, dtype, threads, False)), lambda made: made)
+    made = start(array, selection, out, device, stream, dtype, threads, False)
+    if progress is not None:
+        return run_in_thread(lambda report: _follow(made, report), progress)
+    return Job(_DeviceTicket(made), lambda made: made)

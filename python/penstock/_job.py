@@ -97,7 +97,7 @@ class Job:
 
 
 class _ThreadTicket:
-    """A read by `Array.read` on a thread of its own: for conversions and progress callbacks."""
+    """A read on a thread of its own: for conversions and progress callbacks."""
 
     def __init__(self, read: Callable[[Progress], Any], progress: Progress | None) -> None:
         self._ended = threading.Event()
@@ -171,6 +171,11 @@ def start_in_thread(
     def read(report: Progress) -> Any:
         return array.read(selection, out=out, dtype=dtype, threads=threads or None, progress=report)
 
+    return run_in_thread(read, progress)
+
+
+def run_in_thread(read: Callable[[Progress], Any], progress: Progress | None) -> Job:
+    """A job of what `read` does with a function that it reports to, and that says whether to go on."""
     ticket = _ThreadTicket(read, progress)
     job = Job(ticket, lambda made: made)
     weakref.finalize(job, _stop_thread, ticket)

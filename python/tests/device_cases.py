@@ -206,6 +206,49 @@ def test_points_go_to_memory_with_any_strides(cuda: FakeCuda, array: ps.Array) -
     np.testing.assert_array_equal(out.get(), VALUES[[[3], [59]], [[4, 0, 5]]])
 
 
+def by_job(array: ps.Array, **how: Any) -> Any:
+    return array.read_async(**how).wait()
+
+
+@pytest.mark.parametrize("read", [ps.Array.read, by_job])
+def test_progress_grows_until_all_is_queued(cuda: FakeCuda, array: ps.Array, tmp_path: Path, read: Any) -> None:
+    store = SlowStore(tmp_path / "x.zarr")
+    seen: list[tuple[int, int]] = []
+
+    def report(done: int, total: int) -> None:
+        seen.append((done, total))
+        store.go.set()
+
+    tensor = read(ps.open(store), device="cuda", progress=report)
+    assert tensor._read.queued
+    decoded = 9 * 7 * 50 * 4
+    assert (seen[0], seen[-1]) == ((0, decoded), (decoded, decoded))
+    assert seen == sorted(seen)
+    np.testing.assert_array_equal(tensor.numpy(), VALUES)
+
+
+@pytest.mark.parametrize("read", [ps.Array.read, by_job])
+def test_progress_stops_a_device_read(cuda: FakeCuda, array: ps.Array, tmp_path: Path, read: Any) -> None:
+    store = SlowStore(tmp_path / "x.zarr")
+
+    def stop(done: int, total: int) -> bool:
+        threading.Timer(0.2, store.go.set).start()  # storage answers when the read has been told
+        return False
+
+    def fail(done: int, total: int) -> bool:
+        stop(done, total)
+        raise KeyError("mine")
+
+    opened = ps.open(store)
+    with pytest.raises(ps.CancelledError):
+        read(opened, device="cuda", progress=stop)
+    store.go.clear()
+    with pytest.raises(KeyError, match="mine"):
+        read(opened, device="cuda", progress=fail)
+    with pytest.raises(ps.InvalidArgumentError, match="out has shape"):
+        opened.read_async(device="cuda", out=DeviceArray(cuda, (3, 50), "f4"), progress=stop)
+
+
 def test_the_host_form_of_dlpack(cuda: FakeCuda, array: ps.Array) -> None:
     tensor = array.read(device="cuda")
     np.testing.assert_array_equal(np.from_dlpack(tensor, device="cpu"), VALUES)
