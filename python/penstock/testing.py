@@ -72,7 +72,8 @@ def decode_on_host(
     `codec` is a name with its settings as keywords, a codec of Zarr's or numcodecs' metadata (`{"name": ...,
     "configuration": {...}}`, `{"id": ...}`), or a list of these in encoding order. Names: "zstd", "lz4" (frames, or
     four bytes of size and a block, as numcodecs writes it), "lz4_frame", "lz4_block", "snappy", "blosc", "zlib",
-    "gzip", "deflate", "lzw" and "packbits" as TIFF has them; "shuffle", "bitshuffle" and "byte_swap"
+    "gzip", "deflate", "lzw" as TIFF has it and "tiff_packbits" (numcodecs' and Zarr's packbits are others, which the
+    host decodes); "shuffle", "bitshuffle" and "byte_swap"
     (`elementsize=`); "hdf5.bitshuffle" (`elementsize=`, `blocksize=`, `compression=`); "delta" (`dtype=`, `astype=`);
     "crc32c"; "reverse_bits"; "tiff_predictor" (`predictor=`, `rows=`, `width=`, `samples=`, `elementsize=`,
     `endian=`). Returns exactly `decoded_bytes` bytes.

@@ -26,6 +26,15 @@ def test_shuffled_elements(size: int) -> None:
     assert decode_on_host(chain, packed, len(data)) == data
 
 
+def test_packbits_of_tiff_and_of_others_have_names_of_their_own() -> None:
+    assert decode_on_host("tiff_packbits", b"\xfe\x07\x01ab", 5) == b"\7\7\7ab"
+    packed = bytes(numcodecs.PackBits().encode(np.array([True, False, True])))
+    others: list[Any] = ["packbits", {"id": "packbits"}, {"name": "numcodecs.packbits"}, {"name": "packbits"}]
+    for other in others:
+        with pytest.raises(ps.UnsupportedError, match="tiff_packbits"):
+            decode_on_host(other, packed, 3)
+
+
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 def test_shuffled_bits(size: int) -> None:
     data = WALK.astype("<i8").tobytes()[: 4000 * size]

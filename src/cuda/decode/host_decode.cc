@@ -44,16 +44,22 @@ result<device_step> step_of_codec(std::string_view name, std::span<const std::by
     const bool frame = word == kLz4Magic || (word & 0xfffffff0u) == kSkippableMagic;
     if (frame && word != decoded_bytes) return device_step{step_kind::lz4_frame};
   }
-  constexpr std::pair<std::string_view, step_kind> kNames[] = {
-      {"zstd", step_kind::zstd},     {"lz4", step_kind::lz4},          {"lz4_block", step_kind::lz4_block},
-      {"snappy", step_kind::snappy}, {"blosc", step_kind::blosc},      {"zlib", step_kind::zlib},
-      {"gzip", step_kind::gzip},     {"deflate", step_kind::deflate},  {"lz4_frame", step_kind::lz4_frame},
-      {"lzw", step_kind::lzw},       {"packbits", step_kind::packbits}};
+  constexpr std::pair<std::string_view, step_kind> kNames[] = {{"zstd", step_kind::zstd},
+                                                               {"lz4", step_kind::lz4},
+                                                               {"lz4_block", step_kind::lz4_block},
+                                                               {"snappy", step_kind::snappy},
+                                                               {"blosc", step_kind::blosc},
+                                                               {"zlib", step_kind::zlib},
+                                                               {"gzip", step_kind::gzip},
+                                                               {"deflate", step_kind::deflate},
+                                                               {"lz4_frame", step_kind::lz4_frame},
+                                                               {"lzw", step_kind::lzw},
+                                                               {"tiff_packbits", step_kind::packbits}};
   for (const auto& [known, kind] : kNames)
     if (known == name) return device_step{kind};
   return error{errc::unsupported, "no device decoder is called '" + std::string(name) +
                                       "'; there are zstd, lz4, lz4_block, lz4_frame, snappy, blosc, zlib, "
-                                      "gzip, deflate, lzw and packbits"};
+                                      "gzip, deflate, lzw and tiff_packbits"};
 }
 
 result<> decode_on_host(std::span<const device_step> steps, std::span<const std::byte> encoded,
