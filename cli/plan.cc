@@ -18,20 +18,20 @@ int plan(const session& speak, const plan_arguments& given) {
   if (!which.ok()) return speak.refuse(which.error().message());
   auto a = open_one(given.uri);
   if (!a.ok()) return speak.fail(a.error());
+  const auto resolved = a->select(*which);
+  if (!resolved.ok()) return speak.fail(resolved.error());
   if (!speak.as_json) {
-    auto text = a->plan(*which, given.lines);
+    auto text = given.device ? device_plan(*a, *resolved, given.lines) : a->plan(*resolved, given.lines);
     if (!text.ok()) return speak.fail(text.error());
     if (text->empty() || text->back() != '\n') *text += '\n';
     if (given.device) *text += "on a CUDA device: " + device_path(*a) + "\n";
     return speak.print(*text);
   }
-  auto shape = a->result_shape(*which);
-  if (!shape.ok()) return speak.fail(shape.error());
-  auto sums = a->plan_json(*which);
+  auto sums = given.device ? device_plan_json(*a, *resolved) : a->plan_json(*resolved);
   if (!sums.ok()) return speak.fail(sums.error());
   json::object_t document{{"uri", a->uri()},
                           {"selection", to_string(*which)},
-                          {"shape", to_json(*shape)},
+                          {"shape", to_json(resolved->shape)},
                           {"dtype", a->type().name()},
                           {"plan", parsed(*sums)}};
   if (given.device) document.emplace_back("device", parsed(device_path_json(*a)));

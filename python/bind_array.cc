@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/device.h>
 #include "bind.h"
 #include "bind_items.h"
 #include "bind_read.h"
@@ -171,10 +172,13 @@ nb::tuple ranges_of(const array_handle& self, nb::handle key) {
   return nb::make_tuple(nb::tuple(ranges), shape);
 }
 
-nb::str plan(const array_handle& self, nb::handle key, std::size_t max_lines, bool as_json) {
+nb::str plan(const array_handle& self, nb::handle key, std::size_t max_lines, bool as_json, bool on_device) {
   const resolved_selection which = resolve_key(self, key);
   const array a = self.array;
-  const std::string shown = call_engine([&] { return as_json ? a.plan_json(which) : a.plan(which, max_lines); });
+  const std::string shown = call_engine([&] {
+    if (on_device) return as_json ? device_plan_json(a, which) : device_plan(a, which, max_lines);
+    return as_json ? a.plan_json(which) : a.plan(which, max_lines);
+  });
   return to_str(shown);
 }
 
@@ -250,7 +254,8 @@ void bind_array(nb::module_& m) {
       .def("_points", points_of, nb::arg("lists"), nb::arg("shape"))
       .def("_mask", mask_of, nb::arg("mask"))
       .def("_blocks", blocks_of, nb::arg("items"))
-      .def("_plan", plan, nb::arg("key").none(), nb::arg("max_lines"), nb::arg("as_json"));
+      .def("_plan", plan, nb::arg("key").none(), nb::arg("max_lines"), nb::arg("as_json"),
+           nb::arg("on_device") = false);
 }
 
 }  // namespace penstock::inline v0::python

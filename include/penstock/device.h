@@ -143,6 +143,10 @@ PENSTOCK_API result<int> current_device();
 /// The device that an address is on; nullopt where it is host memory.
 PENSTOCK_API result<std::optional<int>> device_of(std::uintptr_t address);
 
+/// As `array::plan` and `plan_json`, of a read into device memory, whose requests are longer. Needs no device.
+PENSTOCK_API result<std::string> device_plan(const array& from, const resolved_selection& which,
+                                             std::size_t max_lines = 64);
+PENSTOCK_API result<std::string> device_plan_json(const array& from, const resolved_selection& which);
 /// Says how a read's chain is shared out between host and device: `zstd(level=0) on the device`.
 PENSTOCK_API std::string device_path(const array& from);
 /// The same as a JSON document: `{"host": [...], "device": [...], "reason": "..."}`, in decoding order.

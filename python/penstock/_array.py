@@ -202,10 +202,12 @@ class Array(Reads, Writes, _core.Array):
     def plan(self, selection: Selection = ..., *, device: str | None = None, max_lines: int = 64) -> str:
         """How `selection` would be read, as text: requests, decodes, fills. Reads the indexes that it needs.
 
-        `device="cuda"` also says which codecs are decoded there and which on the host, and why; it needs no device.
+        `device="cuda"`: of a read into its memory, whose requests are longer; and which codecs are decoded there and
+        which on the host, and why. It needs no device.
         """
-        text = self._plan(self._prepare(selection)[0], max_lines, False)
-        if not _device.is_device(device):
+        on_device = _device.is_device(device)
+        text = self._plan(self._prepare(selection)[0], max_lines, False, on_device)
+        if not on_device:
             return text
         head, gap, operations = text.partition("\n\n")
         return f"{head}\n{_device.checked_name(device)}: {_core._device_path(self)}{gap}{operations}"

@@ -206,7 +206,6 @@ result<> chunk_pipeline::read_to_device(const std::shared_ptr<penstock::context>
   read_job::settings settings;
   settings.workers = options.threads == 0 ? with->threads() : std::min(options.threads, kMaxWorkers);
   settings.io_concurrency = state.io_concurrency();
-  settings.limits.trim_cells = false;  // a cell's move begins at the cell
   settings.missing = missing;
   settings.keep_alive = with;
   read->start(sources, std::move(settings), state);

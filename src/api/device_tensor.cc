@@ -141,7 +141,6 @@ result<> device_tensor_state::begin(std::span<source> sources, std::shared_ptr<c
   read_job::settings settings;
   settings.workers = options.threads == 0 ? state.threads() : std::min(options.threads, kMaxWorkers);
   settings.io_concurrency = state.io_concurrency();
-  settings.limits.trim_cells = false;  // a cell's move begins at the cell
   settings.keep_alive = std::move(keep_alive);
   settings.note = std::move(note);
   read_->start(sources, std::move(settings), state);

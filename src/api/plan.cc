@@ -4,11 +4,14 @@
 #include <vector>
 
 #include <penstock/array.h>
+#include <penstock/device.h>
 #include "api/array_state.h"
 #include "api/read_source.h"
 #include "base/json.h"
 #include "codec/codec_chain.h"
+#include "cuda/device_read.h"
 #include "engine/blocking_read.h"
+#include "engine/context_state.h"
 #include "engine/index_cache.h"
 #include "engine/index_io.h"
 #include "plan/indexed_selection.h"
@@ -36,16 +39,28 @@ struct planned {
   std::string text;
 };
 
-result<planned> make_plan(const array_state& state, const resolved_selection& resolved, std::size_t max_lines) {
+// Which engine a plan is for.
+enum class planned_for : std::uint8_t { host, device };
+
+plan_limits limits_for(planned_for engine, const source& from, const context_state& with) {
+  if (engine == planned_for::device) {
+    const std::uint64_t asked = with.options().page_locked_bytes;
+    return cuda::limits_of({&from, 1}, asked == 0 ? cuda::kDefaultPageLockedBytes : asked, with.threads());
+  }
+  plan_limits limits;
+  limits.trim_cells = true;  // as reads do
+  return limits;
+}
+
+result<planned> make_plan(const array_state& state, const resolved_selection& resolved, planned_for engine,
+                          std::size_t max_lines) {
   PENSTOCK_TRY(check_selection(state, resolved));
   planned out;
   if (resolved.indexed) out.selects = resolved.indexed->describe();
   if (is_empty(resolved.shape)) return out;
   const source from = source_of(state, resolved, c_order_strides(resolved.shape, state.type.item_bytes()), nullptr);
   planner plans;
-  plan_limits limits;
-  limits.trim_cells = true;  // as reads do
-  plans.start({&from, 1}, limits);
+  plans.start({&from, 1}, limits_for(engine, from, state.context->state()));
   out.total_cells = plans.total_cells();
   read_indexes known;
   read_plan piece;
@@ -90,24 +105,13 @@ result<planned> make_plan(const array_state& state, const resolved_selection& re
   return out;
 }
 
-}  // namespace
-
-result<std::string> array::plan(const selection& which, std::size_t max_lines) const {
-  PENSTOCK_ASSIGN(const resolved_selection resolved, select(which));
-  return plan(resolved, max_lines);
-}
-
-result<std::string> array::plan_json(const selection& which) const {
-  PENSTOCK_ASSIGN(const resolved_selection resolved, select(which));
-  return plan_json(resolved);
-}
-
-result<std::string> array::plan(const resolved_selection& which, std::size_t max_lines) const {
-  auto made = make_plan(*state_, which, max_lines);
-  if (!made.ok()) return std::move(made).error().note("array '" + state_->uri + "'");
+result<std::string> plan_text(const array_state& state, const resolved_selection& which, planned_for engine,
+                              std::size_t max_lines) {
+  auto made = make_plan(state, which, engine, max_lines);
+  if (!made.ok()) return std::move(made).error().note("array '" + state.uri + "'");
   const plan_totals& sums = made->totals;
   std::string out =
-      fmt::format("plan for '{}': {} of {} cells\n", state_->uri, made->total_cells, state_->layout->grid().cells());
+      fmt::format("plan for '{}': {} of {} cells\n", state.uri, made->total_cells, state.layout->grid().cells());
   if (!made->selects.empty()) out += fmt::format("selects {}\n", made->selects);
   if (!made->complete) out += fmt::format("sums of the first {} cells:\n", sums.cells);
   out += fmt::format("{} index reads, {} requests", sums.index_requests, sums.requests);
@@ -116,18 +120,18 @@ result<std::string> array::plan(const resolved_selection& which, std::size_t max
   if (sums.checks != 0) out += fmt::format(", {} version checks", sums.checks);
   out +=
       fmt::format("\n{} cells decode directly, {} scatter, {} are filled\n", sums.direct, sums.scattered, sums.filled);
-  out += fmt::format("codecs: {}\n\n", state_->codecs_text);
+  out += fmt::format("codecs: {}\n\n", state.codecs_text);
   out += made->text;
   const auto lines = static_cast<std::uint64_t>(std::count(made->text.begin(), made->text.end(), '\n'));
   if (lines >= max_lines && max_lines != 0) out += "...\n";
   return out;
 }
 
-result<std::string> array::plan_json(const resolved_selection& which) const {
-  auto made = make_plan(*state_, which, 0);
-  if (!made.ok()) return std::move(made).error().note("array '" + state_->uri + "'");
+result<std::string> plan_sums(const array_state& state, const resolved_selection& which, planned_for engine) {
+  auto made = make_plan(state, which, engine, 0);
+  if (!made.ok()) return std::move(made).error().note("array '" + state.uri + "'");
   const plan_totals& sums = made->totals;
-  return json(json::object_t{{"uri", state_->uri},
+  return json(json::object_t{{"uri", state.uri},
                              {"selects", made->selects},
                              {"cells", made->total_cells},
                              {"complete", made->complete},
@@ -142,8 +146,36 @@ result<std::string> array::plan_json(const resolved_selection& which) const {
                              {"in_place", sums.in_place},
                              {"filled", sums.filled},
                              {"decoded_bytes", sums.decoded_bytes},
-                             {"codecs", state_->codecs_text}})
+                             {"codecs", state.codecs_text}})
       .dump();
+}
+
+}  // namespace
+
+result<std::string> array::plan(const selection& which, std::size_t max_lines) const {
+  PENSTOCK_ASSIGN(const resolved_selection resolved, select(which));
+  return plan(resolved, max_lines);
+}
+
+result<std::string> array::plan_json(const selection& which) const {
+  PENSTOCK_ASSIGN(const resolved_selection resolved, select(which));
+  return plan_json(resolved);
+}
+
+result<std::string> array::plan(const resolved_selection& which, std::size_t max_lines) const {
+  return plan_text(*state_, which, planned_for::host, max_lines);
+}
+
+result<std::string> array::plan_json(const resolved_selection& which) const {
+  return plan_sums(*state_, which, planned_for::host);
+}
+
+result<std::string> device_plan(const array& from, const resolved_selection& which, std::size_t max_lines) {
+  return plan_text(from.state(), which, planned_for::device, max_lines);
+}
+
+result<std::string> device_plan_json(const array& from, const resolved_selection& which) {
+  return plan_sums(from.state(), which, planned_for::device);
 }
 
 }  // namespace penstock::inline v0

@@ -17,7 +17,6 @@
 namespace penstock::inline v0::cuda {
 namespace {
 
-constexpr std::uint64_t kDefaultPageLocked = std::uint64_t{256} << 20;
 constexpr std::uint64_t kMostDefaultWaves = std::uint64_t{6} << 30;
 /// A device that has nothing to do is given a wave that is not full: of so many cells, or so many bytes.
 constexpr std::size_t kFewestCells = 256;
@@ -103,7 +102,7 @@ device_engine::device_engine(const driver& with, int ordinal, context_ref contex
       memory_limit_(memory_limit_of(with, context, options.device_memory_bytes)),
       staging_bytes_(staging_bytes_of(memory_limit_)),
       nvcomp_(options.nvcomp),
-      ring_(with, options.page_locked_bytes == 0 ? kDefaultPageLocked : options.page_locked_bytes),
+      ring_(with, options.page_locked_bytes == 0 ? kDefaultPageLockedBytes : options.page_locked_bytes),
       pool_(with, memory_limit_of(with, context, 0) * 2),
       waves_(with, (memory_limit_ - std::min(memory_limit_, kWriteStreams * staging_bytes_)) / kWaves) {}
 

@@ -28,7 +28,22 @@ constexpr std::uint64_t kRequestsInRing = 16;
 /// Reads of less are divided further: all workers read, and the device begins before the last of them is through.
 constexpr unsigned kRequestsOfAWorker = 4;
 
+// No request's bytes go to the device as they are.
+bool all_decode_on_host(std::span<const source> sources) {
+  return std::all_of(sources.begin(), sources.end(),
+                     [](const source& each) { return split_chain(each.layout->chains()[0]).decodes_on_host(); });
+}
+
 }  // namespace
+
+plan_limits limits_of(std::span<const source> sources, std::uint64_t page_locked_bytes, unsigned workers) {
+  plan_limits out;
+  out.trim_cells = false;  // a cell's move begins at the cell
+  if (all_decode_on_host(sources)) return out;
+  out.inline_fetch_bytes = std::min(kRequestBytes, page_locked_bytes / kRequestsInRing);
+  out.inline_fetches = std::uint64_t{kRequestsOfAWorker} * workers;
+  return out;
+}
 
 /// Where one request's bytes go: the ring, or ordinary memory where they are more than that can ever hold.
 struct device_read::request_buffer final : read_buffer {
@@ -119,13 +134,8 @@ void device_read::start(std::span<const source> sources, read_job::settings sett
   note_ = settings.note;
   keep_alive_ = settings.keep_alive;
   const unsigned workers = settings.workers;
-  through_host_ = std::all_of(sources_.begin(), sources_.end(), [](const source& each) {
-    return split_chain(each.layout->chains()[0]).decodes_on_host();
-  });
-  if (!through_host_) {
-    settings.limits.inline_fetch_bytes = std::min(kRequestBytes, engine_->ring().limit_bytes() / kRequestsInRing);
-    settings.limits.inline_fetches = std::uint64_t{kRequestsOfAWorker} * workers;
-  }
+  through_host_ = all_decode_on_host(sources_);
+  settings.limits = limits_of(sources_, engine_->ring().limit_bytes(), workers);
   job_ = std::make_shared<read_job>(state);
   // The job holds the sink until it ends, and the sink holds the job.
   settings.sink = shared_from_this();

@@ -19,6 +19,11 @@
 
 namespace penstock::inline v0::cuda {
 
+/// What a read of `sources` into device memory is planned with. Where the device gets what was read, a request is
+/// longer than on the host, which decodes it from its cache.
+/// \param page_locked_bytes  What the ring may hold.
+plan_limits limits_of(std::span<const source> sources, std::uint64_t page_locked_bytes, unsigned workers);
+
 /// One read into device memory, from its begin to the last who looks at its outcome.
 ///
 /// As a sink it takes fetched cells from a read_job, decodes on the host what the device cannot, and hands the rest to
@@ -36,7 +41,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   /// `start`.
   /// \error  As `conversion_of`.
   result<> convert(std::span<const source> sources, const dtype& to);
-  /// Starts the job on the context's threads.
+  /// Starts the job on the context's threads. The limits of `settings` are the read's own.
   void start(std::span<const source> sources, read_job::settings settings, context_state& state);
 
   bool queued() const noexcept { return job_->done(); }

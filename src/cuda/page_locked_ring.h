@@ -10,6 +10,8 @@
 
 namespace penstock::inline v0::cuda {
 
+inline constexpr std::uint64_t kDefaultPageLockedBytes = std::uint64_t{256} << 20;
+
 /// Page-locked host memory, from which the device copies: blocks of any size, given back when their copy has ended.
 ///
 /// Grows by segments up to its limit and keeps them; segments that are idle make way for a block that fits none of
