@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <nanobind/stl/optional.h>
 
 #include "api/chunk_pipeline.h"
 #include "api/open_described.h"
@@ -84,7 +87,7 @@ class chunk_batch {
   nb::object read_to_device(const context_handle& with, const store_handle& from, int device, std::uintptr_t stream,
                             unsigned threads);
   nb::object write(const context_handle& with, const store_handle& from, nb::object to, bool write_empty_chunks,
-                   unsigned threads);
+                   unsigned threads, std::optional<int> device, std::uintptr_t stream);
   nb::object missing_flags() const;
 
  private:
@@ -218,13 +221,15 @@ nb::object chunk_batch::read_to_device(const context_handle& with, const store_h
 
 // A new bytes object for each chunk, None where it shall not exist; or None where `to` has taken them all.
 nb::object chunk_batch::write(const context_handle& with, const store_handle& from, nb::object to,
-                              bool write_empty_chunks, unsigned threads) {
+                              bool write_empty_chunks, unsigned threads, std::optional<int> device,
+                              std::uintptr_t stream) {
   chunk_pipeline::write_options options;
   options.threads = threads;
   options.write_empty_chunks = write_empty_chunks;
+  if (device) options.values_on = chunk_pipeline::device_place{*device, stream};
   std::shared_ptr<store> target;
   if (!to.is_none()) target = std::const_pointer_cast<store>(nb::cast<store_handle&>(to).store);
-  const bool keeps_gil = bytes_ <= kMaxInlineBytes && target == nullptr && never_waits(*from.store);
+  const bool keeps_gil = bytes_ <= kMaxInlineBytes && !device && target == nullptr && never_waits(*from.store);
   if (keeps_gil) {
     options.threads = 1;
   } else {
@@ -425,9 +430,12 @@ void bind_pipeline(nb::module_& m) {
            "Read all; a byte for each chunk, 1 where it is missing, or None where none is.")
       .def("read_to_device", &chunk_batch::read_to_device, nb::arg("context"), nb::arg("store"), nb::arg("device"),
            nb::arg("stream"), nb::arg("threads"), "The same into memory of a device, once `stream` is through.")
-      .def("write", &chunk_batch::write, nb::arg("context"), nb::arg("old"), nb::arg("to").none(),
-           nb::arg("write_empty_chunks"), nb::arg("threads"),
-           "Merge and encode all, and put them into `to`; without it, give them back (None: empty).")
+      .def(
+          "write", &chunk_batch::write, nb::arg("context"), nb::arg("old"), nb::arg("to").none(),
+          nb::arg("write_empty_chunks"), nb::arg("threads"), nb::arg("device").none() = nb::none(),
+          nb::arg("stream") = 0,
+          "Merge and encode all, and put them into `to`; without it, give them back (None: empty). Values in memory of "
+          "a device are taken once `stream` is through.")
       .def("missing", &chunk_batch::missing_flags);
   nb::class_<chunk_ticket>(m, "_ChunkTicket", "One chunk's read under way.")
       .def(nb::init<nb::object, nb::object, std::size_t, const context_handle&>(), nb::arg("batch"), nb::arg("store"),

@@ -244,9 +244,17 @@ class _ChunkBatch:
         """The same into memory of a device, once `stream` is through."""
 
     def write(
-        self, context: Context, old: Store, to: Store | None, write_empty_chunks: bool, threads: int
+        self,
+        context: Context,
+        old: Store,
+        to: Store | None,
+        write_empty_chunks: bool,
+        threads: int,
+        device: int | None = None,
+        stream: int = 0,
     ) -> list[_bytes | None] | None:
-        """Merge and encode all, and put them into `to`; without it, give them back (None: empty)."""
+        """Merge and encode all, and put them into `to`; without it, give them back (None: empty). Values in memory of a
+        device are taken once `stream` is through."""
 
     def missing(self) -> _bytes | None: ...
 

@@ -139,6 +139,43 @@ def test_device_values_are_written(tmp_path: Path) -> None:
     np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "x.zarr"), mode="r")[:], expected)
 
 
+@pytest.mark.parametrize("kind", ["file", "memory", "coroutines"])
+@pytest.mark.parametrize("codecs", CODECS)
+def test_device_values_come_through_page_locked_memory(
+    cuda: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codecs: str, kind: str
+) -> None:
+    import penstock.zarr
+    import zarr
+
+    class Slow(zarr.storage.MemoryStore):
+        _supports_sync_io = False
+        get_sync = None
+
+    store: Any = str(tmp_path / "x.zarr") if kind == "file" else zarr.storage.MemoryStore()
+    written(store, **CODECS[codecs])
+    if kind == "coroutines":
+        store = Slow(store._store_dict)
+    values = np.random.default_rng(2).random((35, 50)).astype("f4")
+    expected = VALUES.copy()
+    expected[14:49] = values  # whole chunks
+    expected[50:55, 3:48] = values[:5, :45]
+    expected[60:70] = values[:10, ::-1]
+    expected[1] = 7
+    given = fake_cupy.asarray(values), fake_cupy.asarray(values[:, ::-1].copy()), fake_cupy.asarray(np.float32(7))
+    with penstock.zarr.enable(device="cuda", strict=True):
+        z = zarr.open_array(store, mode="r+")
+        with monkeypatch.context() as patched:
+            patched.setattr(fake_cupy.ndarray, "get", None)
+            z[14:49] = given[0]
+            z[50:55, 3:48] = given[0][:5, :45]
+            z[60:70] = given[1][:10]
+            z[1] = given[2]
+        # What lists name comes to the host as a whole.
+        z.oindex[[5, 2], :] = given[0][:2]
+        expected[[5, 2]] = values[:2]
+        np.testing.assert_array_equal(z[:].get(), expected)
+
+
 def test_devices_that_are_none_are_refused() -> None:
     import penstock.zarr
 

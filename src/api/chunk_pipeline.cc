@@ -15,6 +15,7 @@
 #include "codec/codec_chain.h"
 #include "cuda/chain_split.h"
 #include "cuda/device_read.h"
+#include "cuda/device_values.h"
 #include "engine/context_state.h"
 #include "engine/read_job.h"
 #include "engine/write_job.h"
@@ -238,7 +239,15 @@ result<> chunk_pipeline::write(penstock::context& with, const store& from, store
   out.clear();
   out.resize(items.size());
   if (items.empty()) return {};
-  if (sharded_) return write_shards(with, from, to, items, options, out);
+  std::optional<cuda::device_values> values;
+  if (options.values_on) {
+    PENSTOCK_ASSIGN(const auto engine, device_tensor_state::engine_of(with.state(), options.values_on->device));
+    PENSTOCK_ASSIGN(const cuda::conversion same, cuda::conversion_of(type_, type_));
+    PENSTOCK_TRY(engine->begin_write(reinterpret_cast<cuda::stream_ref>(options.values_on->stream)));
+    values.emplace(engine, same);
+  }
+  cell_source* const door = values ? &*values : nullptr;
+  if (sharded_) return write_shards(with, from, to, items, options, door, out);
 
   const std::uint64_t bytes =
       chunk_bytes_ > byte_range::kAll / items.size() ? byte_range::kAll : chunk_bytes_ * items.size();
@@ -255,7 +264,7 @@ result<> chunk_pipeline::write(penstock::context& with, const store& from, store
   }
   while (memories.size() < workers) memories.push_back(std::make_unique<chunk_writer_memory>());
 
-  const chunk_write_task task{layout_->chains()[0], fill_value_, from, to, options.write_empty_chunks};
+  const chunk_write_task task{layout_->chains()[0], fill_value_, from, to, options.write_empty_chunks, door};
   const auto job = std::make_shared<batch_job>(items.size(), [&](std::size_t item, unsigned worker) {
     return write_chunk(task, items[item], *memories[worker], out[item]);
   });
@@ -281,7 +290,7 @@ result<> chunk_pipeline::write(penstock::context& with, const store& from, store
 // workers; few are each written by all of them.
 result<> chunk_pipeline::write_shards(penstock::context& with, const store& from, store* to,
                                       std::span<const chunk_item> items, const write_options& options,
-                                      std::vector<chunk_written>& out) const {
+                                      cell_source* values, std::vector<chunk_written>& out) const {
   context_state& state = with.state();
   const unsigned all = options.threads == 0 ? with.threads() : std::min(options.threads, kMaxWorkers);
   const auto one = [&](std::size_t which, unsigned workers, const std::function<void()>& poll) -> result<> {
@@ -293,6 +302,7 @@ result<> chunk_pipeline::write_shards(penstock::context& with, const store& from
     settings.workers = workers;
     settings.to = to == nullptr ? &kept : to;
     settings.write_empty_chunks = options.write_empty_chunks;
+    settings.values = values;
     job->begin(wanted, settings);
     if (workers == 1 && !poll) {
       job->set_waker({});  // of the run before

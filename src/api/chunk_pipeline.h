@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,8 @@
 #include "base/fork_local.h"
 
 namespace penstock::inline v0 {
+
+class cell_source;  // engine/cell_source.h
 
 /// One chunk of a batch: where its object is, which part of the chunk is meant, and where that lies in the caller's
 /// memory.
@@ -80,10 +83,16 @@ class chunk_pipeline {
   ticket start(const std::shared_ptr<penstock::context>& with, const store& from, const chunk_item& item,
                std::span<std::uint8_t> missing) const;
 
+  /// Where items lie in memory of a device.
+  struct device_place {
+    int device = 0;
+    std::uintptr_t stream = 0;  ///< a driver stream of the caller's, not 0: the values are there when it is through
+  };
   struct write_options {
-    unsigned threads = 0;             ///< workers; 0: the context's
-    bool write_empty_chunks = false;  ///< keep chunks that are all fill value
-    progress_fn progress;             ///< as of reads
+    unsigned threads = 0;                   ///< workers; 0: the context's
+    bool write_empty_chunks = false;        ///< keep chunks that are all fill value
+    std::optional<device_place> values_on;  ///< what `item.at` points to is a device's; it comes chunk by chunk
+    progress_fn progress;                   ///< as of reads
     std::chrono::nanoseconds poll_interval{20'000'000};
   };
 
@@ -100,7 +109,7 @@ class chunk_pipeline {
   struct idle_workers;
   chunk_pipeline();
   result<> write_shards(penstock::context& with, const store& from, store* to, std::span<const chunk_item> items,
-                        const write_options& options, std::vector<chunk_written>& out) const;
+                        const write_options& options, cell_source* values, std::vector<chunk_written>& out) const;
   source source_of(const store& from, const chunk_item& item) const noexcept;
 
   std::shared_ptr<const chunk_layout> layout_;

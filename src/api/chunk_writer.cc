@@ -6,8 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "api/read_source.h"
 #include "array/all_equal.h"
 #include "array/strided_copy.h"
+#include "engine/cell_source.h"
+#include "plan/placement.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -95,7 +98,7 @@ bool is_all_fill(const std::byte* data, const strides& steps, const extents& sha
 }
 
 void chunk_writer_memory::shrink() noexcept {
-  for (buffer* each : {&old, &cell, &encoded})
+  for (buffer* each : {&old, &cell, &encoded, &values})
     if (each->capacity() > kMaxKeptBytes) each->free();
   for (std::size_t i = 0; i < 3; ++i)
     if (scratch.stage(i).capacity() > kMaxKeptBytes) scratch.stage(i).free();
@@ -153,10 +156,9 @@ result<> merge(const chunk_write_task& task, const chunk_item& item, chunk_write
   return {};
 }
 
-}  // namespace
-
-result<> write_chunk(const chunk_write_task& task, const chunk_item& item, chunk_writer_memory& mine,
-                     chunk_written& out) {
+// Of an item in host memory.
+result<> write_here(const chunk_write_task& task, const chunk_item& item, chunk_writer_memory& mine,
+                    chunk_written& out) {
   const codec_chain& chain = task.chain;
   const auto note = [&](error what) { return std::move(what).note(fmt::format("key '{}'", item.key)); };
 
@@ -189,6 +191,25 @@ result<> write_chunk(const chunk_write_task& task, const chunk_item& item, chunk
   auto stored = task.to->put(item.key, {&object, 1}, {});
   if (!stored.ok()) return note(std::move(stored).error());
   return {};
+}
+
+}  // namespace
+
+result<> write_chunk(const chunk_write_task& task, const chunk_item& item, chunk_writer_memory& mine,
+                     chunk_written& out) {
+  if (task.values == nullptr) return write_here(task, item, mine, out);
+  placement where;
+  for (const axis_range& each : item.part) where.counts.push_back(each.count);
+  if (is_empty(where.counts)) return write_here(task, item, mine, out);
+  where.target.data = item.at;
+  where.target.strides = item.strides;
+  PENSTOCK_ASSIGN(const lent_values lent, task.values->take(where, mine.values));
+  chunk_item here = item;
+  here.at = const_cast<std::byte*>(lent.bytes.data());  // only read from
+  here.strides = c_order_strides(where.counts, task.chain.type().item_bytes());
+  auto outcome = write_here(task, here, mine, out);
+  task.values->give(lent);
+  return outcome;
 }
 
 }  // namespace penstock::inline v0

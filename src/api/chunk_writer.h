@@ -16,7 +16,7 @@ struct chunk_writer_memory final : completion_sink, read_buffer {
   void shrink() noexcept;
 
   worker_scratch scratch;
-  buffer old, cell, encoded;
+  buffer old, cell, encoded, values;
   std::optional<result<read_done>> arrived;
 };
 
@@ -27,6 +27,7 @@ struct chunk_write_task {
   const store& from;
   store* to;  ///< null: encoded chunks are handed back
   bool write_empty_chunks;
+  cell_source* values = nullptr;  ///< the door to the items' values, where they are not in host memory
 };
 
 /// Whether all elements are the fill value, as zarr-python counts: bit by bit, but every NaN is one, and the zeros of

@@ -215,6 +215,32 @@ class WritePiece:
         assert self.core is not None
         return self.core
 
+    def write(
+        self, context: _core.Context, old: _core.Store, to: _core.Store | None, threads: int
+    ) -> list[bytes | None]:
+        """Merge and encode all, and put them into `to`; without it, they are returned (None: empty)."""
+        return self.ready(context, old).write(context, old, to, self._keeps_empty(), threads) or []
+
+    def _keeps_empty(self) -> bool:
+        return bool(self.items[0][1].config.write_empty_chunks)
+
+
+class _DeviceWrite(WritePiece):
+    """Values in GPU memory, which come chunk by chunk through page-locked memory and are encoded on the host."""
+
+    __slots__ = ("memory",)
+
+    def __init__(self, core: _core._ChunkBatch, items: Sequence[Item], memory: _gpu.DeviceMemory) -> None:
+        super().__init__(core, items)
+        self.memory = memory
+
+    def write(
+        self, context: _core.Context, old: _core.Store, to: _core.Store | None, threads: int
+    ) -> list[bytes | None]:
+        assert self.core is not None
+        device, stream = self.memory.device, self.memory.stream
+        return self.core.write(context, old, to, self._keeps_empty(), threads, device, stream) or []
+
 
 class _IndexedWrite(WritePiece):
     """Index arrays: whole chunks are read, NumPy changes them, and they are written."""
@@ -257,6 +283,16 @@ class _IndexedWrite(WritePiece):
         core = program.core.batch(every, shown)
         assert core is not None
         return core
+
+
+def prepare_device_write(
+    program: Program, batch: Sequence[Item], value: Any, drop_axes: tuple[int, ...]
+) -> list[WritePiece] | None:
+    """The pieces that together write `value`, which lies on a device; None where it has to come to the host first."""
+    if drop_axes or not program.native or not value.dtype.isnative:
+        return None
+    core = _device_batch(program, batch, value)
+    return None if core is None else [_DeviceWrite(core, batch, _gpu.memory_of(value))]
 
 
 def prepare_write(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,15 @@ from penstock import _core
 from penstock._context import current_context
 from penstock._errors import CorruptDataError, InvalidArgumentError
 from penstock.zarr import _gpu
-from penstock.zarr._batch import Item, ReadPiece, WritePiece, prepare_device_read, prepare_read, prepare_write
+from penstock.zarr._batch import (
+    Item,
+    ReadPiece,
+    WritePiece,
+    prepare_device_read,
+    prepare_device_write,
+    prepare_read,
+    prepare_write,
+)
 from penstock.zarr._program import Program, compile_program
 from penstock.zarr._recycled import exchange
 from penstock.zarr._route import Route
@@ -283,6 +291,9 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         if program.write_reason:
             raise _Refused(program.write_reason)
         if _gpu.on_device(array):  # encoded on the host
+            pieces = prepare_device_write(program, batch, array, drop_axes)
+            if pieces is not None:
+                return route, pieces
             array = value.as_numpy_array()
         return route, prepare_write(program, batch, array, drop_axes)
 
@@ -391,15 +402,13 @@ def _write_here(route: Route, pieces: Sequence[WritePiece]) -> None:
     assert route.core is not None
     for piece in pieces:
         spec = piece.items[0][1]
-        batch = piece.ready(context, route.core)
-        keep_empty = spec.config.write_empty_chunks
         if route.native_writes:
             store._ensure_open_sync()
-            batch.write(context, route.core, route.core, keep_empty, 0)
+            piece.write(context, route.core, route.core, 0)
             continue
         threads = 0 if route.path == "native" else 1
-        objects = batch.write(context, route.core, None, keep_empty, threads) or []
-        make = spec.prototype.buffer.from_bytes
+        objects = piece.write(context, route.core, None, threads)
+        make = _buffer_of(spec)
         if route.values is not None:
             store._is_open = True
             for item, encoded in zip(piece.items, objects, strict=True):
@@ -415,10 +424,14 @@ def _write_here(route: Route, pieces: Sequence[WritePiece]) -> None:
                     item[0].set_sync(make(encoded))
 
 
+def _buffer_of(spec: Any) -> Callable[[bytes], Any]:
+    """Makes a zarr Buffer of an encoded chunk: in host memory, where stores want it."""
+    made: type = cpu.Buffer if _gpu.gpu_buffers() else spec.prototype.buffer
+    return made.from_bytes  # type: ignore[attr-defined,no-any-return]
+
+
 def _encode(piece: WritePiece, old: _core.Store) -> list[bytes | None]:
-    context = current_context()
-    batch = piece.ready(context, old)
-    return batch.write(context, old, None, piece.items[0][1].config.write_empty_chunks, 0) or []
+    return piece.write(current_context(), old, None, 0)
 
 
 async def _write_async(pieces: Sequence[WritePiece]) -> None:
@@ -428,10 +441,10 @@ async def _write_async(pieces: Sequence[WritePiece]) -> None:
         if encoded is None:
             await item[0].delete()
         else:
-            await item[0].set(item[1].prototype.buffer.from_bytes(encoded))
+            await item[0].set(_buffer_of(item[1])(encoded))
 
     for piece in pieces:
-        old = await _fetched((item for item in piece.items if not item[4]), limit)
+        old = await _fetched((item for item in piece.items if not item[4]), limit, _gpu.gpu_buffers())
         objects = await asyncio.to_thread(_encode, piece, old)
         await concurrent_map(list(zip(piece.items, objects, strict=True)), store, limit)
 

@@ -86,6 +86,9 @@ class ndarray:
             return np.empty(self.shape, self.dtype)
         return self._copied()[0].copy()
 
+    def copy(self) -> ndarray:
+        return asarray(self._copied()[0])
+
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise TypeError("values of a device are asked for by get")  # as CuPy's
 
