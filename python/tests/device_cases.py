@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from device_support import DeviceArray, FakeCuda, cuda, fake_cuda_library
+from support import fake_torch
 
 __all__ = ["cuda", "fake_cuda_library"]
 
@@ -418,6 +420,22 @@ def test_what_somebody_asked_for_is_raised_by_nothing_else(cuda: FakeCuda, array
         stopped._read.cancel()
         context.synchronize()
         good.read(device="cuda", check=True)
+
+
+def test_a_dtensor_whose_part_failed_on_the_device_is_an_error(
+    cuda: FakeCuda, damaged: ps.Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_torch.install(monkeypatch, cuda.stream())
+    from penstock.torch import load
+
+    mesh: Any = fake_torch.Mesh()
+    with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
+        opened = ps.open(damaged.uri, context=context)
+        with pytest.raises(ps.CorruptDataError, match="c/2/0") as caught:
+            load(opened, mesh, [fake_torch.Shard(0)])
+        assert "earlier" not in str(caught.value)
+        context.synchronize()  # it was told
+    monkeypatch.delitem(sys.modules, "penstock.torch")
 
 
 def test_a_loop_over_damaged_reads_names_the_first_and_counts_them(cuda: FakeCuda, damaged: ps.Array) -> None:

@@ -1,0 +1,62 @@
+"""As much of PyTorch as `penstock.torch.load` asks for, whose tensors lie where they were: no GPU here."""
+
+from __future__ import annotations
+
+import sys
+import types
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+
+class Tensor:
+    """What a consumer of DLPack holds: a capsule, on a stream of its own."""
+
+    def __init__(self, producer: Any, stream: int) -> None:
+        self.shape, self.capsule = producer.shape, producer.__dlpack__(stream=stream, max_version=(1, 0))
+
+
+@dataclass
+class Shard:
+    dim: int
+
+
+class Replicate:
+    pass
+
+
+class DTensor:
+    @staticmethod
+    def from_local(local: Tensor, *_: Any, **__: Any) -> Tensor:
+        return local
+
+
+@dataclass
+class Mesh:
+    """Of one process, on the device that is current."""
+
+    device_type: str = "cuda"
+    shape: tuple[int, ...] = (1,)
+    ndim: int = 1
+
+    def get_coordinate(self) -> list[int]:
+        return [0]
+
+
+def install(patch: pytest.MonkeyPatch, stream: int) -> None:
+    """Make this module `torch`, whose tensors are ordered on `stream`, and let `penstock.torch` be imported with it."""
+    names = ("torch", "torch.utils", "torch.utils.data", "torch.cuda", "torch.distributed", "torch.distributed.tensor")
+    made: dict[str, Any] = {name: types.ModuleType(name) for name in names}
+    for name in names:
+        patch.setitem(sys.modules, name, made[name])
+        parent, _, own = name.rpartition(".")
+        if parent:
+            setattr(made[parent], own, made[name])
+    made["torch"].Tensor, made["torch"].Size = Tensor, tuple
+    made["torch"].from_dlpack = lambda producer: Tensor(producer, stream)
+    made["torch.cuda"].current_device = lambda: 0
+    made["torch.utils.data"].Dataset = made["torch.utils.data"].IterableDataset = object
+    for each in (DTensor, Replicate, Shard):
+        setattr(made["torch.distributed.tensor"], each.__name__, each)
+    patch.delitem(sys.modules, "penstock.torch", raising=False)
