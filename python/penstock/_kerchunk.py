@@ -19,6 +19,7 @@ from penstock._array import Array
 from penstock._context import Context
 from penstock._errors import CorruptDataError, Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
 from penstock._group import Group
+from penstock._manifest import is_saved, open_saved
 from penstock._place import place_of
 from penstock._references import UNPICKLABLE, Described, Object, open_described, pack_table
 from penstock._shard_names import local_path
@@ -249,8 +250,8 @@ def load(
     storage_options: Mapping[str, Any] | None,
     remote_options: Mapping[str, Any] | None = None,
     protocol: str | None = None,
-) -> ReferenceSet:
-    """The references in a file or folder, also at a URL."""
+) -> ReferenceSet | bytes:
+    """The references in a file or folder, also at a URL; the bytes of a manifest of ours that is there."""
     target = local_path(target)
     remote = "://" in target
     if not remote and os.path.isdir(target):
@@ -260,6 +261,8 @@ def load(
         text = _remote_text(target, folder, name, storage_options)
         if text is None:
             return ParquetReferences(Where(target.rstrip("/"), storage_options, remote_options, protocol))
+        if is_saved(text):
+            return text
     else:
         with open(target, "rb") as stream:
             text = stream.read()
@@ -296,7 +299,8 @@ def _remote_text(url: str, folder: str, name: str, storage_options: Mapping[str,
 
 def is_folder_of_references(url: str, storage_options: Mapping[str, Any] | None) -> bool:
     """Whether references saved as Parquet are at a URL."""
-    store, inner = place_of(url.rstrip("/"), "", storage_options)
+    options = {k: v for k, v in (storage_options or {}).items() if k not in ("remote_options", "remote_protocol")}
+    store, inner = place_of(url.rstrip("/"), "", options)
     text = store.get("/".join(part for part in (os.fsdecode(inner), ".zmetadata") if part))
     return text is not None and b'"record_size"' in text
 
@@ -327,6 +331,10 @@ def open_target(
         target = fo
         options = dict(options.pop("target_options", None) or {})
     loaded = load(target, options, remote, protocol)
+    if isinstance(loaded, bytes):
+        if path:
+            raise _make(InvalidArgumentError, f"a manifest is one array, it has no '{path}'")
+        return open_saved(loaded, target, context, missing, storage_options)
     uri = target if "://" in target else f"file://{os.path.abspath(target)}"
     return Opened(loaded, uri, context, missing, (target, storage_options)).node(path)
 

@@ -21,7 +21,8 @@ from penstock._errors import ConflictError, CorruptDataError, InvalidArgumentErr
 from penstock._references import Described, Joined, Object, ReferencedArray, open_described
 from penstock._shard_files import JoinedReferences
 from penstock._shard_names import local_path, read_named
-from penstock._shards import ShardedArray, write_named
+from penstock._shards import REFERENCES, ShardedArray, write_named
+from penstock._shards import open_saved as open_files
 from penstock._shards import save_manifest as save_files
 from penstock._tabular_shards import JoinedTables
 
@@ -136,6 +137,24 @@ def _parts(saved: bytes, path: str) -> tuple[dict[str, Any], bytes]:
         version = document.get("penstock_manifest")
         raise _make(UnsupportedError, f"a manifest of version {version!r} is not readable: '{path}'")
     return document, rest
+
+
+def is_saved(begin: bytes) -> bool:
+    """Whether bytes begin a manifest, of files or of references."""
+    return _core.is_manifest(begin[:64]) or begin.startswith(REFERENCES)
+
+
+def open_saved(
+    saved: bytes,
+    path: str,
+    context: Context,
+    missing: str = "error",
+    storage_options: Mapping[str, Any] | None = None,
+) -> Array:
+    """The array of a manifest of either kind that was read from `path`."""
+    if _core.is_manifest(saved[:64]):
+        return open_files(saved, path, context, storage_options, missing)
+    return open_bytes(saved, path, context, missing, storage_options)
 
 
 def open_target(path: str, inner: str, context: Context, storage_options: Any, missing: str = "error") -> Array:

@@ -15,7 +15,7 @@ from penstock._file_objects import contents, is_file
 from penstock._group import Group, wrap
 from penstock._place import place_of
 from penstock._shards import open_single
-from penstock._single_file import begins_as_tiff, local_path, open_file
+from penstock._single_file import begins_as_tiff, local_path, open_elsewhere, open_file
 from penstock._tiff import TiffArray, options_of
 from penstock._unpacked import UnpackedArray
 
@@ -105,6 +105,8 @@ def open(
         found = open_single(target, path, context, storage_options, format_options)
     if found is None:
         found = open_file(target, path, context, storage_options, format_options)
+    if found is None and format_options:  # Zarr and TIFF have none
+        found = open_elsewhere(target, path, context, storage_options, format_options)
     if found is None:
         if format_options:
             raise _no_option(target, format_options)
@@ -112,12 +114,16 @@ def open(
         try:
             found = wrap(_core.open_store(store, context, inner, cache_index, use_consolidated, tiff))
         except NotFoundError:
-            found = _other_format(store, context, inner) if tiff is not None else None
+            if tiff is not None:
+                found = _other_format(store, context, inner)
+            else:
+                found = open_elsewhere(target, path, context, storage_options, format_options)
             if found is None:
                 raise
-        if tiff is not None and isinstance(found, TiffArray):
-            found._options = tiff
-        found._storage_options = _remote.to_reopen(target, storage_options)
+        else:
+            if tiff is not None and isinstance(found, TiffArray):
+                found._options = tiff
+            found._storage_options = _remote.to_reopen(target, storage_options)
     if (tiff is not None or unpack) and not isinstance(found, TiffArray):
         message = f"page, level, layout, bands, mask, ifd, unpack are options of TIFFs, '{found.uri}' is {found.format}"
         raise _make(InvalidArgumentError, message)

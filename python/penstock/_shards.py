@@ -34,7 +34,7 @@ from penstock._shard_readers import JoinedArray, Metadata, Reader, join_arrays, 
 from penstock._stores import remote_stamp
 
 NPY_MAGIC = b"\x93NUMPY"
-_REFERENCES = b'{"penstock_manifest"'
+REFERENCES = b'{"penstock_manifest"'
 _STAMPS = "stamps"
 _THREADS = 32
 
@@ -181,7 +181,7 @@ def open_shards(
         _refuse_given("a manifest", of_all)
         opened = open_manifest(given, context=context, storage_options=storage_options, missing=missing, axis=axis)
         return map_shards(opened) if mmap else opened
-    if isinstance(given, str) and begin is not None and begin.startswith(_REFERENCES):
+    if isinstance(given, str) and begin is not None and begin.startswith(REFERENCES):
         from penstock._manifest import open_target
 
         _refuse_given("a manifest", of_all)
@@ -349,7 +349,7 @@ def _known_references(
     from penstock._references import ReferencedArray
     from penstock._tabular_shards import JoinedTables
 
-    if not (begin_of(os.fspath(path), storage_options) or b"").startswith(_REFERENCES):
+    if not (begin_of(os.fspath(path), storage_options) or b"").startswith(REFERENCES):
         _check_cache(path, storage_options)
         return None
     try:
@@ -393,7 +393,7 @@ def _check_cache(path: str | os.PathLike[str], storage_options: Mapping[str, Any
     """A file that is no manifest is not written over."""
     name = os.fspath(path)
     begin = begin_of(name, storage_options)
-    is_manifest = begin is not None and (_core.is_manifest(begin) or begin.startswith(_REFERENCES))
+    is_manifest = begin is not None and (_core.is_manifest(begin) or begin.startswith(REFERENCES))
     if os.path.isdir(name) or (begin and not is_manifest):
         raise _make(InvalidArgumentError, f"manifest='{name}' is there and is none: it is not written over")
 
@@ -525,6 +525,18 @@ def open_manifest(
     """Open the files of a manifest; no header is read. `axis` is 0 or what the manifest has."""
     name = os.fspath(path)
     saved = read_named(name, storage_options)
+    return open_saved(saved, name, context, storage_options, missing, axis)
+
+
+def open_saved(
+    saved: bytes,
+    name: str,
+    context: Context | None,
+    storage_options: Mapping[str, Any] | None,
+    missing: str = "error",
+    axis: int = 0,
+) -> ShardedArray:
+    """The files of the manifest that was read from `name`."""
     root = os.fsdecode(_core.manifest_root(saved))
     if "://" not in root:
         if "://" not in name:
@@ -624,13 +636,32 @@ def open_single(
             return None
         with builtins.open(target, "rb") as file:
             begin = file.read(64)
-        if _core.is_manifest(begin):
-            known = dict(options)
-            missing = known.pop("missing", "error")
-            _refuse_options(known, False, None, "manifests")
-            return open_manifest(target, context=context, storage_options=storage_options, missing=missing)
-        if not begin.startswith(NPY_MAGIC) and not target.endswith(".npy"):
-            return None
+        if not target.endswith(".npy") or _core.is_manifest(begin):
+            return open_begun(target, begin, context, storage_options, options)
+    return _open_npy_file(target, context, storage_options, options)
+
+
+def open_begun(
+    target: str,
+    begin: bytes,
+    context: Context,
+    storage_options: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> ShardedArray | None:
+    """The file or object that begins so, where it is a `.npy` file or a manifest of files."""
+    if _core.is_manifest(begin):
+        known = dict(options)
+        missing = known.pop("missing", "error")
+        _refuse_options(known, False, None, "manifests")
+        return open_manifest(target, context=context, storage_options=storage_options, missing=missing)
+    if not begin.startswith(NPY_MAGIC):
+        return None
+    return _open_npy_file(target, context, storage_options, options)
+
+
+def _open_npy_file(
+    target: str, context: Context, storage_options: Mapping[str, Any] | None, options: Mapping[str, Any]
+) -> ShardedArray:
     store, key = file_place(target if "://" in target else os.path.abspath(target), storage_options)
     return _open_npy(store, os.fsencode(key), context, storage_options, options)
 

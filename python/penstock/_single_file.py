@@ -11,12 +11,14 @@ from urllib.parse import unquote
 
 from penstock._array import Array
 from penstock._context import Context
-from penstock._errors import CorruptDataError, InvalidArgumentError, UnsupportedError, _make
+from penstock._errors import CorruptDataError, Error, InvalidArgumentError, UnsupportedError, _make
 from penstock._group import Group
+from penstock._place import file_place
 from penstock._tiff import is_tiff
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _HEAD_BYTES = 4096
+_BEGIN_BYTES = 64  # of what is elsewhere
 
 
 def _is_hdf5(head: bytes, at: Callable[[int], bytes]) -> bool:
@@ -47,12 +49,12 @@ def _is_arrow(head: bytes, at: Callable[[int], bytes]) -> bool:
 
 
 # What a file is, whether it is one (by its first bytes, and others), the module that opens it, and its own options.
-_FORMATS: list[tuple[str, Callable[[bytes, Callable[[int], bytes]], bool], str, frozenset[str]]] = [
-    ("HDF5", _is_hdf5, "penstock._hdf5", frozenset({"dataset"})),
-    ("manifest", _is_manifest, "penstock._manifest", frozenset({"missing"})),
-    ("references", _is_json, "penstock._kerchunk", frozenset({"missing"})),
-    ("Parquet or Arrow", _is_arrow, "penstock._tabular", frozenset({"columns", "nulls", "dtype"})),
-]
+_FORMATS: dict[str, tuple[Callable[[bytes, Callable[[int], bytes]], bool], str, frozenset[str]]] = {
+    "HDF5": (_is_hdf5, "penstock._hdf5", frozenset({"dataset"})),
+    "manifest": (_is_manifest, "penstock._manifest", frozenset({"missing"})),
+    "references": (_is_json, "penstock._kerchunk", frozenset({"missing"})),
+    "Parquet or Arrow": (_is_arrow, "penstock._tabular", frozenset({"columns", "nulls", "dtype"})),
+}
 
 
 def local_path(target: Any) -> str | None:
@@ -90,7 +92,7 @@ def open_file(
 ) -> Array | Group | None:
     """What `target` holds where it is a file of one of these formats (or its bytes); None where it is none."""
     if isinstance(target, str) and target.startswith("reference://"):
-        return _open("penstock._kerchunk", target, path, context, storage_options, options)
+        return _open("references", target, path, context, storage_options, options)
     if options.get("columns") is None:
         options.pop("columns", None)
     if isinstance(target, bytes | bytearray | memoryview):
@@ -103,12 +105,12 @@ def open_file(
             name = target.rstrip("/") if isinstance(target, str) else ""
             remote = "://" in name and name.rpartition(".")[2].lower() in ("h5", "hdf5", "nc", "nc4", "he5")
             if remote and not name.startswith("file:"):
-                return _open("penstock._hdf5", target, path, context, storage_options, options)
+                return _open("HDF5", target, path, context, storage_options, options)
             if "://" in name and not name.startswith("file:") and _is_remote_references(name, storage_options):
-                return _open("penstock._kerchunk", target, path, context, storage_options, options)
+                return _open("references", target, path, context, storage_options, options)
             folder = os.fspath(target) if isinstance(target, str | os.PathLike) else ""
             if isinstance(folder, str) and _holds_references(folder):
-                return _open("penstock._kerchunk", folder, path, context, storage_options, options)
+                return _open("references", folder, path, context, storage_options, options)
             return None
         with open(file, "rb") as stream:
             head = stream.read(_HEAD_BYTES)
@@ -125,11 +127,33 @@ def open_file(
         if head.startswith(b"CDF"):
             raise _make(UnsupportedError, "NetCDF of the classic format (version 3) is not readable, NetCDF4 is")
         return None
-    name, _, module, known = found
-    unknown = set(options) - known
-    if unknown:
-        raise _make(InvalidArgumentError, f"{name} files have no option {sorted(unknown)[0]!r}")
-    return _open(module, target, path, context, storage_options, options)
+    return _open(found, target, path, context, storage_options, options)
+
+
+def open_elsewhere(
+    target: Any, path: str, context: Context, storage_options: Mapping[str, Any] | None, options: dict[str, Any]
+) -> Array | Group | None:
+    """The same of a URI whose name says nothing: one request for its first bytes, another where there are none."""
+    from penstock._kerchunk import is_folder_of_references
+    from penstock._shards import open_begun
+
+    if not isinstance(target, str) or "://" not in target or target.startswith(("file:", "zip:")):
+        return None
+    try:
+        store, key = file_place(target, storage_options)
+        head = store.begin(key, _BEGIN_BYTES)
+    except Error:
+        if options:
+            raise
+        return None  # that nothing was found says more
+    if head is None:
+        if not is_folder_of_references(target, storage_options):
+            return None
+        return _open("references", target, path, context, storage_options, options)
+    if not path and (made := open_begun(target, head, context, storage_options, options)) is not None:
+        return made
+    found = _find(head, lambda offset: b"")  # what stands behind the first bytes would be a request each
+    return None if found is None else _open(found, target, path, context, storage_options, options)
 
 
 def _holds_references(folder: str) -> bool:
@@ -142,18 +166,15 @@ def _holds_references(folder: str) -> bool:
 
 
 def _is_remote_references(url: str, storage_options: Mapping[str, Any] | None) -> bool:
-    """JSON by its name; a folder of Parquet by what it holds."""
+    """What has options of references; JSON by its name; a folder of Parquet by what it holds."""
+    if any(name in (storage_options or {}) for name in ("remote_options", "remote_protocol")):
+        return True
     suffix = url.partition("?")[0].rpartition(".")[2].lower()
     if suffix in ("parq", "parquet"):
         from penstock._kerchunk import is_folder_of_references
 
-        return is_folder_of_references(url, _of_references(storage_options))
+        return is_folder_of_references(url, storage_options)
     return suffix == "json"
-
-
-def _of_references(storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Those that open the references themselves."""
-    return {k: v for k, v in (storage_options or {}).items() if k not in ("remote_options", "remote_protocol")}
 
 
 def kind_of(path: str) -> str | None:
@@ -166,7 +187,7 @@ def kind_of(path: str) -> str | None:
             return stream.read(8)
 
         found = _find(head, at)
-    return None if found is None else str(found[0])
+    return found
 
 
 # What only `known_format` has to tell from raw bytes.
@@ -201,17 +222,21 @@ def known_suffix(name: str) -> str | None:
     return f"a {suffix} by its name" if suffix in known else None
 
 
-def _find(head: bytes, at: Callable[[int], bytes]) -> Any:
-    return next((each for each in _FORMATS if each[1](head, at)), None)
+def _find(head: bytes, at: Callable[[int], bytes]) -> str | None:
+    return next((name for name, (is_one, _, _) in _FORMATS.items() if is_one(head, at)), None)
 
 
 def _open(
-    module: str,
+    name: str,
     target: Any,
     path: str,
     context: Context,
     storage_options: Mapping[str, Any] | None,
     options: dict[str, Any],
 ) -> Array | Group:
+    _, module, known = _FORMATS[name]
+    unknown = set(options) - known
+    if unknown:
+        raise _make(InvalidArgumentError, f"{name} files have no option {sorted(unknown)[0]!r}")
     opened: Array | Group = import_module(module).open_target(target, path, context, storage_options, **options)
     return opened

@@ -489,10 +489,14 @@ def open_target(
 ) -> Array:
     """Columns of a file as one array: (rows, items...) of one that is named, (rows, columns, items...) of a list."""
     pa = import_pyarrow()
-    target = os.path.abspath(target) if isinstance(target, str) else bytes(target)
-    uri = f"file://{target}" if isinstance(target, str) else "memory:"
     if path:
         columns = path if columns is None else columns
+    if isinstance(target, str) and "://" in target:
+        from penstock._tabular_shards import open_tables
+
+        return open_tables([target], columns, nulls, dtype, context, None, storage_options)
+    target = os.path.abspath(target) if isinstance(target, str) else bytes(target)
+    uri = f"file://{target}" if isinstance(target, str) else "memory:"
     try:
         batches = batches_of(target)
         choice = Choice.of(batches.schema, columns, nulls, dtype)

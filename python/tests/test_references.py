@@ -331,13 +331,15 @@ def test_names_without_a_scheme_are_of_the_remote_protocol(memory):
     assert np.array_equal(ps.open("reference://x", storage_options=options)[...], data)
 
 
-def test_parquet_references_elsewhere(memory):
+@pytest.mark.parametrize("name", ["r.parq", "r"])
+@pytest.mark.parametrize("more", [{}, {"zarr_consolidated_format": 1}], ids=["plain", "as Zarr"])
+def test_parquet_references_elsewhere(memory, name, more):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
     there, _folder, data, refs = memory
     metadata = {".zgroup": json.loads(ZGROUP), "x/.zarray": json.loads(refs["x/.zarray"])}
-    there.pipe("/refs/r.parq/.zmetadata", json.dumps({"metadata": metadata, "record_size": 2}).encode())
+    there.pipe(f"/refs/{name}/.zmetadata", json.dumps({"metadata": metadata, "record_size": 2, **more}).encode())
     first = {"path": ["../../one.bin", "memory://refs/sub/two.bin"], "offset": [4, 0], "size": [24, 0]}
     raw = pa.array([base64.b64decode(refs["x/1.0"][7:]), None], pa.binary())
     for record, table in enumerate(
@@ -345,10 +347,25 @@ def test_parquet_references_elsewhere(memory):
     ):
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink)
-        there.pipe(f"/refs/r.parq/x/refs.{record}.parq", sink.getvalue().to_pybytes())
-    array = ps.open("memory://refs/r.parq", "x")
-    assert np.array_equal(array[...], data)
-    assert np.array_equal(pickle.loads(pickle.dumps(array))[...], data)
+        there.pipe(f"/refs/{name}/x/refs.{record}.parq", sink.getvalue().to_pybytes())
+    for given in ({}, {"missing": "fill"}, {"storage_options": {"remote_protocol": "memory"}}):
+        array = ps.open(f"memory://refs/{name}", "x", **given)
+        assert array.format == "reference"
+        if "storage_options" not in given:  # its relative names would be of that protocol's root
+            assert np.array_equal(array[...], data)
+            assert np.array_equal(pickle.loads(pickle.dumps(array))[...], data)
+    assert ps.open(f"memory://refs/{name}").format == "reference"
+
+
+def test_json_references_elsewhere_need_no_suffix(memory):
+    there, _folder, data, refs = memory
+    there.pipe("/refs/plain", json.dumps(refs).encode())
+    assert np.array_equal(ps.open("memory://refs/plain", "x")[...], data)
+    options = {"remote_protocol": "memory"}
+    there.pipe(
+        "/refs/plain", json.dumps({**refs, "x/0.0": ["refs/one.bin", 4, 24], "x/0.1": ["/refs/sub/two.bin"]}).encode()
+    )
+    assert np.array_equal(ps.open("memory://refs/plain", "x", storage_options=options)[...], data)
 
 
 def test_what_kerchunk_makes_of_an_hdf5_file(tmp_path):

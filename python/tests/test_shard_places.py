@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import threading
@@ -180,6 +181,67 @@ def test_files_and_manifests_behind_http(memory: Any) -> None:
         np.testing.assert_array_equal(ps.open_shards(f"{server.url}/run/all.shards")[...], VALUES)
         with pytest.raises(ps.Error):
             ps.save_manifest(ps.open_shards(f"{server.url}/run/s_1.npy"), f"{server.url}/run/m.shards")
+
+
+@pytest.mark.parametrize("name", ["all.shards", "all", "all.json", "h5.shards", "h5.json"])
+def test_a_manifest_elsewhere_is_opened_by_its_uri(memory: Any, tmp_path: Path, name: str) -> None:
+    manifest = f"memory://places/{name}"
+    if name.startswith("h5"):
+        pytest.importorskip("h5py")
+        ps.save_shards(VALUES, tmp_path / "s_{}.h5", rows=4)
+        a = ps.open_shards(tmp_path / "s_*.h5", dataset="x")
+        gone = tmp_path / "s_0.h5"
+    else:
+        a = ps.open_shards("memory://places/s_*.npy")
+        gone = Path("/places/s_0.npy")
+    ps.save_manifest(a, manifest)
+    for opened in (ps.open(manifest), ps.open(manifest, missing="fill")):
+        np.testing.assert_array_equal(opened[...], VALUES)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(opened))[...], VALUES)
+    with pytest.raises(ps.InvalidArgumentError, match="bogus"):
+        ps.open(manifest, bogus=1)
+    with pytest.raises(ps.Error, match=r"one array|no array"):
+        ps.open(manifest, "x")
+    gone.unlink() if gone.is_absolute() and gone.exists() else memory.rm(str(gone))
+    rows = 4 if name.startswith("h5") else 3
+    filled = ps.open(manifest, missing="fill")
+    np.testing.assert_array_equal(filled[...], [*np.zeros((rows, 12)), *VALUES[rows:]])
+    with pytest.raises(ps.Error, match=r"s_0\."):
+        ps.open(manifest)[...]
+
+
+def test_files_elsewhere_are_known_by_their_first_bytes(memory: Any, tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    pytest.importorskip("pyarrow")
+    ps.save_shards(VALUES, tmp_path / "x_{}.h5", rows=10)
+    ps.save_shards(VALUES, tmp_path / "x_{}.parquet", rows=10)
+    for name in ("h5", "parquet"):
+        memory.pipe(f"/places/of_{name}", (tmp_path / f"x_0.{name}").read_bytes())
+    memory.pipe("/places/of_npy", npy_bytes(VALUES))
+    np.testing.assert_array_equal(ps.open("memory://places/of_npy")[...], VALUES)
+    np.testing.assert_array_equal(ps.open("memory://places/of_h5", dataset="x")[...], VALUES)
+    np.testing.assert_array_equal(ps.open("memory://places/of_h5", "x")[...], VALUES)
+    np.testing.assert_array_equal(ps.open("memory://places/of_parquet", columns="x")[...], VALUES)
+    memory.pipe("/places/notes", b"mine")
+    for name in ("notes", "nothing", "nothing/below"):
+        with pytest.raises(ps.NotFoundError):
+            ps.open(f"memory://places/{name}")
+
+
+def test_looking_for_manifests_costs_other_opens_nothing(memory: Any) -> None:
+    ps.save_manifest(ps.open_shards("memory://places/s_*.npy"), "memory://places/all.shards")
+    objects = {path.replace("/places", "/run"): memory.cat_file(path) for path in memory.find("/places")}
+    array = ps.create_array(made := {}, shape=(4,), dtype="i4", chunks=(2,))
+    array[...] = 1
+    with HttpServer({**objects, **{f"/x/{key}": value for key, value in made.items()}}) as server:
+        assert ps.open(f"{server.url}/x").shape == (4,)
+        assert [each.path for each in server.requests] == ["/x/zarr.json"]
+        server.forget()
+        np.testing.assert_array_equal(ps.open(f"{server.url}/run/all.shards", missing="fill")[...], VALUES)
+        asked = [each.path for each in server.requests]
+        assert "/run/all.shards/zarr.json" not in asked
+        assert asked.count("/run/all.shards") == 2, "its first bytes, and all of it"
+        np.testing.assert_array_equal(ps.open(f"{server.url}/run/all.shards")[...], VALUES)
 
 
 def test_suffixes_are_found_in_any_case(tmp_path: Path) -> None:

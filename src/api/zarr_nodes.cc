@@ -14,6 +14,9 @@
 namespace penstock::inline v0 {
 namespace {
 
+/// What only kerchunk's `.zmetadata` has.
+constexpr std::string_view kRecordSize = "record_size";
+
 result<node> make_array(node_place at, zarr_metadata metadata) {
   codec_chain_options codecs;
   codecs.external = at.context->state().codecs();
@@ -84,6 +87,11 @@ result<std::optional<zarr_node>> find_v2(const store& from, const std::string& p
   PENSTOCK_ASSIGN(const std::optional<stored_document> zgroup, read_document(from, prefix + std::string(kZgroupKey)));
   if (use != consolidation::never) {
     PENSTOCK_ASSIGN(std::optional<stored_document> all, read_document(from, prefix + std::string(kZmetadataKey)));
+    if (all && all->content->find(kRecordSize) != nullptr) {
+      // Read as Zarr they would be arrays of fill values.
+      return error(errc::not_found, fmt::format("'{}{}' describes references saved as Parquet, which Python opens",
+                                                prefix, kZmetadataKey));
+    }
     if (all) {
       PENSTOCK_ASSIGN(out.consolidated, zarr_consolidated::from_v2(std::move(all->content)));
     }
