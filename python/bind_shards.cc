@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/for_each_file.h"
 #include "bind.h"
 
 namespace penstock::inline v0::python {
@@ -82,6 +83,15 @@ nb::bytes save(const array_handle& of, nb::bytes root, bool as_json, const std::
   return nb::bytes(made.data(), made.size());
 }
 
+nb::list stamps(const context_handle& with, const nb::list& paths) {
+  std::vector<std::string> names;
+  for (const nb::handle each : paths) names.push_back(text_of(each));
+  nb::list out;
+  for (const auto& each : call_engine([&] { return file_stamps(names, *with.context); }))
+    out.append(each ? nb::object(nb::make_tuple(each->size_bytes, each->changed_ns)) : nb::none());
+  return out;
+}
+
 std::uint32_t checksum(nb::handle data, std::uint32_t so_far) {
   Py_buffer view{};
   if (PyObject_GetBuffer(data.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
@@ -118,6 +128,8 @@ void bind_shards(nb::module_& m) {
       "shards_changed",
       [](const array_handle& of) { return call_engine([&] { return result<bool>(shards_changed(of.array)); }); },
       nb::arg("array"), "Whether one of an array's files is gone or another than it was.");
+  m.def("file_stamps", &stamps, nb::arg("context"), nb::arg("paths"),
+        "(size, time of change) of each file of this machine, None where there is none: looked at side by side.");
   m.def("save_manifest", &save, nb::arg("array"), nb::arg("root"), nb::arg("as_json"), nb::arg("checksums"),
         "What is known of an array's files.");
   m.def(

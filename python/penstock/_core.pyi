@@ -474,6 +474,9 @@ def shard_items(array: Array) -> tuple[str, bool]:
 def shards_changed(array: Array) -> bool:
     """Whether one of an array's files is gone or another than it was."""
 
+def file_stamps(context: Context, paths: list[_bytes]) -> list[tuple[int, int] | None]:
+    """(size, time of change) of each file of this machine, None where there is none: looked at side by side."""
+
 def save_manifest(array: Array, root: _bytes, as_json: bool, checksums: list[int]) -> _bytes:
     """What is known of an array's files."""
 

@@ -7,7 +7,6 @@ import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,7 @@ from penstock._array import Array
 from penstock._context import Context
 from penstock._errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError, _make
 from penstock._references import Described, Joined, Object, ReferencedArray, open_described
-from penstock._shard_files import JoinedReferences
+from penstock._shard_files import JoinedReferences, file_stamps, side_by_side
 from penstock._shard_names import local_path, read_named
 from penstock._shards import REFERENCES, ShardedArray, write_named
 from penstock._shards import open_saved as open_files
@@ -27,7 +26,6 @@ from penstock._shards import save_manifest as save_files
 from penstock._tabular_shards import JoinedTables
 
 _VERSION = 1
-_THREADS = 32
 _MOST_TABLE_BYTES = 1 << 31
 _MOST_VARIANTS = 1000  # as many as an HDF5 dataset may have
 _MOST_JOINED_VARIANTS = 60000  # joined files may end at as many different lengths
@@ -277,13 +275,17 @@ def _remote_object(saved: dict[str, Any], where: _Found) -> Object:
 
 
 def _objects(saved: list[dict[str, Any]], where: _Found) -> list[Object]:
-    if any("remote_stamp" in each for each in saved):  # each of these is asked for
-        with ThreadPoolExecutor(_THREADS) as pool:
-            return list(pool.map(lambda each: _object(each, where), saved))
-    return [_object(each, where) for each in saved]
+    paths = [os.path.join(where.folder, each["path"]) for each in saved if "path" in each]
+    stamps = dict(zip(paths, file_stamps(paths), strict=True))
+
+    def made(each: dict[str, Any]) -> Object:
+        return _object(each, where, stamps)
+
+    asks = any("remote_stamp" in each for each in saved)  # for each of these
+    return side_by_side(made, saved) if asks else [made(each) for each in saved]
 
 
-def _object(saved: dict[str, Any], where: _Found) -> Object:
+def _object(saved: dict[str, Any], where: _Found, stamps: Mapping[str, tuple[int, int] | None]) -> Object:
     if "data" in saved:
         return Object(saved["name"], data=base64.b64decode(saved["data"]))
     if "path" not in saved:
@@ -291,17 +293,13 @@ def _object(saved: dict[str, Any], where: _Found) -> Object:
     folder, stores = where.folder, where.stores
     path = os.path.join(folder, saved["path"])
     stamp = saved["stamp"]
-    there = True
-    try:
-        status = os.stat(path)
-    except OSError:
-        there = False
-    if there and stamp is not None and [status.st_size, status.st_mtime_ns] != list(stamp):
+    now = stamps[path]
+    if None not in (now, stamp) and now != tuple(stamp):
         raise _make(ConflictError, f"'{path}' changed since the manifest was saved: save it again")
     place, name = os.path.split(path)
     crc32c = saved.get("crc32c")
     store = stores.get(place) or stores.setdefault(place, _core.file_store(os.fsencode(place)))
-    made = Object(saved["name"], store, name, pinned=there, path=path)
+    made = Object(saved["name"], store, name, pinned=now is not None, path=path)
     made.stamp = None if stamp is None else (int(stamp[0]), int(stamp[1]))
     made.crc32c = None if crc32c is None else int(crc32c)
     return made

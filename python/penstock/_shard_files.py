@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from penstock._context import Context
+from penstock import _core
+from penstock._context import Context, current_context
 from penstock._errors import CorruptDataError, Error, InvalidArgumentError, _make
 from penstock._references import Described, ReferencedArray, open_described
 
 _NAMED = 5
-# Mostly they wait for storage.
-_THREADS = 32
+# Mostly they wait for storage: as many as a context has requests in flight.
+_THREADS = 64
 
+Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 
@@ -22,6 +24,19 @@ def complain(what: str, bad: Sequence[str]) -> str:
     """What is wrong, of the first five."""
     more = f"; and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
     return f"{what}: {'; '.join(bad[:_NAMED])}{more}"
+
+
+def side_by_side(work: Callable[[Given], Made], given: Sequence[Given], threads: int = _THREADS) -> list[Made]:
+    """What `work` makes of each."""
+    if not given:
+        return []
+    with ThreadPoolExecutor(min(threads, len(given))) as pool:
+        return list(pool.map(work, given))
+
+
+def file_stamps(paths: Sequence[str]) -> list[tuple[int, int] | None]:
+    """Size and time of change of files of this machine, each looked at once; None where there is none."""
+    return _core.file_stamps(current_context(), [os.fsencode(path) for path in paths]) if paths else []
 
 
 def describe_all(names: Sequence[str], looks: Sequence[Callable[[], Made]], threads: int = _THREADS) -> list[Made]:
@@ -35,8 +50,7 @@ def describe_all(names: Sequence[str], looks: Sequence[Callable[[], Made]], thre
 
     if not looks:
         raise _make(InvalidArgumentError, "there are no files to open")
-    with ThreadPoolExecutor(min(threads, len(looks))) as pool:
-        found = list(pool.map(one, looks))
+    found = side_by_side(one, looks, threads)
     failures = [(name, each) for name, each in zip(names, found, strict=True) if isinstance(each, Exception)]
     if not failures:
         return [each for each in found if not isinstance(each, Exception)]

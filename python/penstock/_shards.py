@@ -8,7 +8,6 @@ import json
 import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Literal
 
@@ -28,7 +27,7 @@ from penstock._errors import (
 )
 from penstock._place import file_place, folder_of, place_of, to_reopen
 from penstock._raw_shards import raw_settings
-from penstock._shard_files import complain, describe_all
+from penstock._shard_files import complain, describe_all, side_by_side
 from penstock._shard_names import FORMATS, Files, begin_of, local_path, names_of, read_named
 from penstock._shard_readers import JoinedArray, Metadata, Reader, join_arrays, join_readers
 from penstock._stores import remote_stamp
@@ -36,7 +35,6 @@ from penstock._stores import remote_stamp
 NPY_MAGIC = b"\x93NUMPY"
 REFERENCES = b'{"penstock_manifest"'
 _STAMPS = "stamps"
-_THREADS = 32
 
 
 class ShardedArray(Array):
@@ -494,8 +492,7 @@ def _stamps_of(array: _core.Array, root: str, storage_options: Mapping[str, Any]
     except (ImportError, ValueError):
         return []
     names = [f"{folder.rstrip('/')}/{os.fsdecode(key)}" for key, *_ in _core.shard_files(array)]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(partial(remote_stamp, fs), names))
+    return side_by_side(partial(remote_stamp, fs), names)
 
 
 def _changed_stamps(

@@ -23,7 +23,7 @@ from penstock._context import Context
 from penstock._errors import ConflictError, CorruptDataError, Error, UnsupportedError, _make
 from penstock._place import to_reopen
 from penstock._references import Described, Joined, Object, ReferencedArray, open_described, pack_table
-from penstock._shard_files import describe_all, refuse_others
+from penstock._shard_files import describe_all, file_stamps, refuse_others, side_by_side
 from penstock._stores import remote_stamp
 from penstock._tabular import (
     Batches,
@@ -125,6 +125,13 @@ def _stamp(path: str, storage_options: Mapping[str, Any] | None = None) -> tuple
     return status.st_size, status.st_mtime_ns
 
 
+def stamps_now(tables: Sequence[Table]) -> list[tuple[int, int] | None]:
+    """What each table's stamp would be now: looked at side by side."""
+    if any("://" in each.path for each in tables):
+        return side_by_side(Table.now, tables)
+    return file_stamps([each.path for each in tables])
+
+
 def _changed(table: Table) -> Error:
     how = "is gone" if table.now() is None else "has changed"
     return _make(ConflictError, f"'{table.path}' {how} since the array was opened")
@@ -158,7 +165,7 @@ class JoinedTables(ReferencedArray):
 
     def changed(self) -> bool:
         """Whether one of the files is gone or another than its footer was read from."""
-        return any(each.now() != each.stamp for each in self.tables)
+        return stamps_now(self.tables) != [each.stamp for each in self.tables]
 
     def document(self, folder: str | None) -> dict[str, Any]:
         """What a manifest in `folder` says of it; None: whole paths."""
@@ -313,7 +320,9 @@ def open_saved(
         for table, can_cut in zip(tables, document.get("can_cut", [False] * len(tables)), strict=True):
             table.can_cut = bool(can_cut)
             table.storage_options = dict(storage_options or {}) if "://" in table.path else None
-            table.there = missing != "fill" or table.now() is not None
+        if missing == "fill":
+            for table, now in zip(tables, stamps_now(tables), strict=True):
+                table.there = now is not None
         return _opened(tables, choice, context)
     except Error:
         raise

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import penstock as ps
 import pytest
+from penstock import _core
 from support.http_server import HttpServer
 
 VALUES = np.arange(120.0).reshape(10, 12)
@@ -343,3 +346,59 @@ def test_remote_tables(memory: Any, tmp_path: Path, suffix: str) -> None:
     assert (ps.open(tmp_path / "m", missing="fill")[4:8] == 0).all()
     with pytest.raises(ps.InvalidArgumentError, match="axis is 0"):
         ps.open_shards(pattern, column="x", axis=1, holes="allow")
+
+
+def test_remote_tables_are_looked_at_side_by_side_and_once(
+    memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    values = np.arange(256.0)
+    for path in ps.save_shards(values, tmp_path / "a_{:03d}.parquet", rows=2):
+        memory.pipe_file(f"/shards/{os.path.basename(path)}", Path(path).read_bytes())
+    pattern, cache = "memory://shards/a_*.parquet", tmp_path / "m"
+    ps.open_shards(pattern, column="x", manifest=cache)
+    memory.rm_file("/shards/a_100.parquet")
+    asked: list[str] = []
+    under_way = most = 0
+    lock = threading.Lock()
+    plain = type(memory).info
+
+    def slow(self: Any, path: str, **options: Any) -> Any:
+        nonlocal under_way, most
+        with lock:
+            asked.append(path)
+            under_way += 1
+            most = max(most, under_way)
+        time.sleep(0.02)
+        with lock:
+            under_way -= 1
+        return plain(self, path, **options)
+
+    monkeypatch.setattr(type(memory), "info", slow)
+    filled = ps.open(cache, missing="fill")
+    assert len(asked) == len(set(asked)) == 128
+    assert most >= 48, "128 files are 2 rounds of 64"
+    assert np.flatnonzero(filled[...] != values).tolist() == [200, 201]
+    asked.clear()
+    most = 0
+    assert ps.open(cache).changed()
+    assert len(asked) == len(set(asked)) == 128
+    assert most >= 48
+
+
+def test_local_files_of_manifests_are_looked_at_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("h5py")
+    pytest.importorskip("pyarrow")
+    looked: list[int] = []
+    plain = _core.file_stamps
+    monkeypatch.setattr(_core, "file_stamps", lambda with_, paths: looked.append(len(paths)) or plain(with_, paths))
+    for suffix in (".h5", ".parquet"):
+        ps.save_shards(VALUES[:, 0], str(tmp_path / f"s_{{}}{suffix}"), rows=1, manifest=str(tmp_path / "m"))
+        ps.open(tmp_path / "m", missing="fill")
+        assert looked == [10]
+        looked.clear()
+    names = [os.fsencode(tmp_path / name) for name in ("s_0.h5", "nothing", "s_0.h5/below")]
+    status = os.stat(tmp_path / "s_0.h5")
+    assert plain(ps.Context(threads=1), names) == [(status.st_size, status.st_mtime_ns), None, None]
+    with pytest.raises(ps.Error, match="looking at"):
+        plain(ps.Context(threads=1), [b"x" * 5000])

@@ -19,6 +19,7 @@
 #include "codec/codec_chain.h"
 #include "codec/worker_scratch.h"
 #include "engine/blocking_read.h"
+#include "store/file_status.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -29,8 +30,6 @@ constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 31;
 /// DEFLATE makes at most 1032 bytes of one.
 constexpr std::uint64_t kMostOfOne = 1032;
 constexpr std::size_t kMaxVariants = 60000;
-// Of a file's version, as file_status.cc makes it.
-constexpr std::size_t kSizeWord = 1, kTimeWord = 2;
 
 error bad(std::string_view what) { return {errc::corrupt_data, fmt::format("the manifest is damaged: {}", what)}; }
 

@@ -4,15 +4,13 @@
 #include <atomic>
 #include <functional>
 #include <limits>
-#include <system_error>
-#include <thread>
 #include <unordered_set>
 
 #include "api/array_state.h"
+#include "api/for_each_file.h"
 #include "api/shard_table.h"
 #include "base/checked.h"
 #include "engine/blocking_read.h"
-#include "engine/context_state.h"
 #include "format/npy/npy_header.h"
 #include "format/zarr/zarr_data_type.h"
 
@@ -20,8 +18,6 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::size_t kNamed = 5;
-/// Files of this machine that one thread takes at a time: often they are in memory, and a thread costs more than some.
-constexpr std::size_t kBatch = 64;
 
 /// One file, as its header (or its size) describes it.
 struct scanned {
@@ -172,28 +168,6 @@ result<std::size_t> place_of_axis(std::int64_t axis, std::size_t rank) {
   if (axis < -dimensions || axis >= dimensions)
     return error(errc::invalid_argument, fmt::format("axis {} is none of files with {} dimensions", axis, rank));
   return static_cast<std::size_t>(axis < 0 ? axis + dimensions : axis);
-}
-
-// Calls `work` for the numbers below `files`, on as many threads as the context may have requests in flight: what it
-// does is waiting for storage, also behind the file systems of clusters. On its cores alone where nothing is waited
-// for.
-void for_each_file(std::size_t files, const store& from, context& with, const std::function<void(std::size_t)>& work) {
-  const std::string place = from.uri();
-  const bool waits = from.traits().blocking;
-  const std::size_t batch = !waits || place.starts_with("file:") || place.starts_with("zip:") ? kBatch : 1;
-  std::atomic<std::size_t> next = 0;
-  const auto take = [&] {
-    for (std::size_t begin = 0; (begin = next.fetch_add(batch, std::memory_order_relaxed)) < files;)
-      for (std::size_t i = begin; i < std::min(files, begin + batch); ++i) work(i);
-  };
-  const std::size_t threads =
-      std::min<std::size_t>((files + batch - 1) / batch, waits ? with.state().io_concurrency() : with.threads());
-  std::vector<std::jthread> others;
-  try {
-    while (others.size() + 1 < threads) others.emplace_back(take);
-  } catch (const std::system_error&) {  // fewer of them take longer
-  }
-  take();
 }
 
 // Reads every file's header; what went wrong stands where the header should.

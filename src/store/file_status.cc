@@ -31,8 +31,9 @@ version version_of(const struct ::stat& status) noexcept {
   // Inodes are small numbers and devices smaller ones: an odd factor keeps the pair apart in one word.
   out.word[0] =
       static_cast<std::uint64_t>(status.st_dev) * 0x9E3779B97F4A7C15U ^ static_cast<std::uint64_t>(status.st_ino);
-  out.word[1] = static_cast<std::uint64_t>(status.st_size) + 1;  // never 0: this version is known
-  out.word[2] = static_cast<std::uint64_t>(modified.tv_sec) * kSecond + static_cast<std::uint64_t>(modified.tv_nsec);
+  out.word[kSizeWord] = static_cast<std::uint64_t>(status.st_size) + 1;  // never 0: this version is known
+  out.word[kTimeWord] =
+      static_cast<std::uint64_t>(modified.tv_sec) * kSecond + static_cast<std::uint64_t>(modified.tv_nsec);
   out.word[3] = static_cast<std::uint64_t>(changed.tv_sec) * kSecond + static_cast<std::uint64_t>(changed.tv_nsec);
   return out;
 }

@@ -15,6 +15,8 @@ namespace penstock::inline v0 {
 /// Taken from `stat` of the path rather than `fstat` of an open file wherever it must answer "what does this key name
 /// now?": a descriptor goes on showing the old file, unchanged, after a folder above it was swapped.
 version version_of(const struct ::stat& status) noexcept;
+/// Where it has the size, plus 1, and the time of modification.
+inline constexpr std::size_t kSizeWord = 1, kTimeWord = 2;
 
 /// Waits until the filesystem's clock has passed the file's last change, so that a later change gets another version.
 ///
