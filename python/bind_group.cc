@@ -81,14 +81,13 @@ void bind_open(nb::module_& m) {
   // Paths come as bytes: a file's name need not be UTF-8.
   m.def(
       "find_place",
-      [](nb::bytes uri, bool is_file) {
+      [](nb::bytes uri, const context_handle& with, bool is_file) {
         const std::string text(uri.c_str(), uri.size());
-        place_options given;
-        given.is_file = is_file;
+        const place_options given{with.context, {}, is_file};
         place found = call_engine([&] { return find_place(text, given); });
         return nb::make_tuple(store_handle{std::move(found.store)}, nb::bytes(found.path.data(), found.path.size()));
       },
-      nb::arg("uri"), nb::arg("is_file") = false,
+      nb::arg("uri"), nb::arg("context"), nb::arg("is_file") = false,
       "The store that a path or a URI names, and the path within it; `is_file`: it is known to be a file, no archive.");
   m.def(
       "find_remote_place",

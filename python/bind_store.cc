@@ -325,8 +325,12 @@ void bind_stores(nb::module_& m) {
       [](nb::bytes root) { return store_handle{open_file_store(std::string(root.c_str(), root.size()))}; },
       nb::arg("root"), "A folder of this machine.");
   m.def(
-      "zip_store", [](nb::bytes path) { return store_handle{open_zip_store(std::string(path.c_str(), path.size()))}; },
-      nb::arg("path"), "A zip archive of this machine.");
+      "zip_store",
+      [](nb::bytes path, const context_handle& with) {
+        return store_handle{open_zip_store(std::string(path.c_str(), path.size()), with.context)};
+      },
+      nb::arg("path"), nb::arg("context"),
+      "A zip archive of this machine; what is decoded of compressed members counts in the context's memory.");
   bind_object_store(m);
 }
 

@@ -18,7 +18,8 @@ struct place {
 };
 
 struct place_options {
-  std::shared_ptr<penstock::context> context;  ///< whose connections a remote place shares; null: its own
+  /// Whose connections a remote place shares, and whose memory limit an archive keeps; null: its own, and none.
+  std::shared_ptr<penstock::context> context;
   remote_options remote;
   bool is_file = false;  ///< the path names a file that is no archive: then storage is not asked
 };
@@ -35,6 +36,7 @@ struct place_options {
 PENSTOCK_API result<place> find_place(std::string_view uri, const place_options& options = {});
 
 /// The entries of a zip archive; nothing needs to be there yet. `flush` it after writing.
-PENSTOCK_API std::shared_ptr<store> open_zip_store(std::string path);
+/// \param with  In whose memory limit that counts which is decoded of compressed entries; null: in none.
+PENSTOCK_API std::shared_ptr<store> open_zip_store(std::string path, std::shared_ptr<context> with = nullptr);
 
 }  // namespace penstock::inline v0

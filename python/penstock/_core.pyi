@@ -434,7 +434,7 @@ def read_plain(array: Array, key: Any, scalar: bool, threads: int) -> Any:
 def write_plain(array: Array, key: Any, value: Any, write_empty_chunks: bool) -> bool:
     """array[key] = value for the keys of read_plain; False where it is for zarr-python to do, or to refuse."""
 
-def find_place(uri: bytes, is_file: bool = False) -> tuple[Store, bytes]:
+def find_place(uri: bytes, context: Context, is_file: bool = False) -> tuple[Store, bytes]:
     """The store that a path or a URI names, and the path within it."""
 
 def find_remote_place(uri: bytes, context: Context, options: dict[str, Any]) -> tuple[Store, bytes]:
@@ -570,7 +570,7 @@ def dict_store(values: dict[str, Any], wrap: Callable[[bytes], Any] | None = Non
 def file_store(root: bytes) -> Store:
     """A folder of this machine."""
 
-def zip_store(path: bytes) -> Store:
+def zip_store(path: bytes, context: Context) -> Store:
     """A zip archive of this machine."""
 
 def object_store(adapter: Any, uri: str, asynchronous: bool) -> Store:

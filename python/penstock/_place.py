@@ -22,10 +22,11 @@ def place_of(
 ) -> tuple[_core.Store, bytes]:
     """The store that `target` is or is in, and the path within it of `path` below `target`."""
     inner = os.fsencode(path)
+    context = current_context() if context is None else context
     if isinstance(target, str):
         if _remote.serves(target, storage_options):
             try:
-                store, outer = _remote.find(target, storage_options, current_context() if context is None else context)
+                store, outer = _remote.find(target, storage_options, context)
                 return store, b"/".join(part for part in (outer, inner) if part)
             except UnsupportedError as error:  # no libcurl: fsspec or obstore may know another way
                 target = remote_store(target, storage_options, error.message)
@@ -37,7 +38,7 @@ def place_of(
     if is_file(target):
         target = contents(target)
     if isinstance(target, str | os.PathLike):
-        store, outer = _core.find_place(os.fsencode(target))
+        store, outer = _core.find_place(os.fsencode(target), context)
         return store, b"/".join(part for part in (outer, inner) if part)
     if isinstance(target, bytes | bytearray | memoryview):
         if not is_tiff(target):
@@ -49,7 +50,7 @@ def place_of(
     if hasattr(place, "store") and isinstance(getattr(place, "path", None), str):
         inner = b"/".join(part for part in (os.fsencode(place.path), inner) if part)
         target = place.store
-    made = store_of(target)
+    made = store_of(target, context)
     if made is None:
         raise _make(
             InvalidArgumentError,

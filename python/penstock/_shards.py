@@ -617,14 +617,14 @@ def open_single(
     if not isinstance(name, str) or (not isinstance(target, str) and not path.endswith(".npy")):
         return None
     if not isinstance(target, str):
-        return _open_npy(*place_of(target, path, storage_options), context, storage_options, options)
+        return _open_npy(*place_of(target, path, storage_options, context), context, storage_options, options)
     target = local_path(target)
     if target.endswith(".npz") and "://" not in target:
         return _open_member(target, path, context, options)
     if path:
         if not path.endswith(".npy"):
             return None
-        return _open_npy(*place_of(target, path, storage_options), context, storage_options, options)
+        return _open_npy(*place_of(target, path, storage_options, context), context, storage_options, options)
     if "://" in target:
         if not target.endswith(".npy"):
             return None
@@ -675,7 +675,7 @@ def _open_npy(
 
 
 def _open_member(archive: str, name: str, context: Context, options: Mapping[str, Any]) -> ShardedArray:
-    store = _core.zip_store(os.fsencode(os.path.abspath(archive)))
+    store = _core.zip_store(os.fsencode(os.path.abspath(archive)), context)
     members = [key for key in store.list("", False) if key.endswith(".npy")]
     if not name:
         if len(members) != 1:

@@ -20,6 +20,7 @@ from penstock._adapters import (
     ZarrSyncAdapter,
     stamp_of,
 )
+from penstock._context import Context, current_context
 from penstock._errors import ReadOnlyError, UnsupportedError, _make
 
 
@@ -68,8 +69,8 @@ def _is_zarr_store(target: Any) -> bool:
     return any(base.__module__ == "zarr.abc.store" and base.__name__ == "Store" for base in type(target).__mro__)
 
 
-def store_of(target: Any) -> _core.Store | None:
-    """The store that `target` is, or None where it is none."""
+def store_of(target: Any, context: Context | None = None) -> _core.Store | None:
+    """The store that `target` is, or None where it is none. `context`: of reads of it (None: the current one)."""
     if type(target) is _core.Store:
         return target
     if isinstance(target, dict):
@@ -85,7 +86,7 @@ def store_of(target: Any) -> _core.Store | None:
 
             return _core.dict_store(target._store_dict, cpu.Buffer.from_bytes, not target.read_only)
         if name == "zarr.storage._zip.ZipStore" and target.read_only and target.path is not None:
-            return _core.zip_store(os.fsencode(target.path.absolute()))
+            return _core.zip_store(os.fsencode(target.path.absolute()), context or current_context())
         if name == "zarr.storage._obstore.ObjectStore":
             return _core.object_store(ObstoreAdapter(target.store, not target.read_only), str(target), True)
         if _supports_sync(target):

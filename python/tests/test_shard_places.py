@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import subprocess
 import sys
@@ -344,3 +345,42 @@ def test_archives_that_were_read_keep_no_memory(tmp_path: Path) -> None:
         [sys.executable, "-c", MEMORY_OF_ARCHIVES, str(tmp_path)], capture_output=True, text=True, check=True
     )
     assert int(made.stdout) < 48, "each of them would be 16 MiB"
+
+
+def test_what_is_kept_of_a_compressed_member_counts_in_the_memory_of_its_context(tmp_path: Path) -> None:
+    values = np.random.default_rng(3).integers(0, 99, 4 << 20).astype("f4")  # 16 MiB
+    np.savez_compressed(tmp_path / "x.npz", x=values)
+    (tmp_path / "x.zip").symlink_to("x.npz")
+    for opened in (
+        lambda with_: ps.open(tmp_path / "x.npz", context=with_),
+        lambda with_: ps.open(tmp_path / "x.zip", "x.npy", context=with_),
+        lambda with_: ps.open_shards([tmp_path / "x.npz"], context=with_),
+    ):
+        context = ps.Context(threads=4, chunk_cache=0)
+        a = opened(context)
+        assert context.usage()["encoded_bytes"] == 0, "headers are read without the rest"
+        np.testing.assert_array_equal(a[5_000:5_010], values[5_000:5_010])
+        assert values.nbytes <= context.usage()["encoded_bytes"] <= 1.3 * values.nbytes
+        np.testing.assert_array_equal(a[...], values)
+        assert context.usage()["encoded_bytes"] < 1 << 20, "what was read from end to end is let go of"
+        assert context.usage()["peak_encoded_bytes"] < 2 * values.nbytes, "threads do not decode it each for itself"
+        a[5_000:5_010]
+        del a
+        gc.collect()
+        assert context.usage()["encoded_bytes"] < 1 << 20
+        small = opened(ps.Context(threads=2, memory_limit=8 << 20))
+        with pytest.raises(ps.ResourceExhaustedError, match=r"pass the memory limit"):
+            small[5_000:5_010]
+
+
+def test_threads_share_the_failure_of_a_compressed_member(tmp_path: Path) -> None:
+    values = np.random.default_rng(3).integers(0, 99, 4 << 20).astype("f4")
+    np.savez_compressed(tmp_path / "x.npz", x=values)
+    whole = bytearray((tmp_path / "x.npz").read_bytes())
+    whole[len(whole) // 2] ^= 0xFF
+    (tmp_path / "x.npz").write_bytes(whole)
+    context = ps.Context(threads=4)
+    a = ps.open(tmp_path / "x.npz", context=context)
+    with pytest.raises(ps.CorruptDataError):
+        a[...]
+    assert context.usage()["encoded_bytes"] < 1 << 20

@@ -142,7 +142,7 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "obstore memory": lambda _: obstore.store.MemoryStore(),
     "obstore local": lambda tmp_path: obstore.store.LocalStore(str(tmp_path)),
     "obstore prefix": lambda tmp_path: obstore.store.LocalStore(str(tmp_path), mkdir=True),
-    "zip": lambda tmp_path: _core.zip_store(bytes(tmp_path / "x.zip")),
+    "zip": lambda tmp_path: _core.zip_store(bytes(tmp_path / "x.zip"), ps.Context()),
 }
 
 

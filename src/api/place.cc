@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "api/remote_place.h"
+#include "engine/context_state.h"
 #include "store/file_status.h"
 #include "store/file_store.h"
 #include "store/zip_store.h"
@@ -38,8 +39,8 @@ std::size_t file_on_the_way(const std::string& path) {
   return 0;
 }
 
-place in_archive(const std::string& path, std::size_t size) {
-  return {open_zip_store(path.substr(0, size)), path.substr(std::min(size + 1, path.size()))};
+place in_archive(const std::string& path, std::size_t size, const place_options& options) {
+  return {open_zip_store(path.substr(0, size), options.context), path.substr(std::min(size + 1, path.size()))};
 }
 
 // The first part of the path that is named as an archive; all of it where none is.
@@ -85,11 +86,11 @@ result<place> find_place(std::string_view uri, const place_options& options) {
   if (failed) return error(errc::io_error, fmt::format("'{}': {}", given, failed.message()));
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const std::size_t file = options.is_file ? path.size() : file_on_the_way(path);
-  if (archive) return in_archive(path, file != 0 ? file : archive_by_name(path));
-  if (file != 0 && !options.is_file && begins_as_archive(path.substr(0, file))) return in_archive(path, file);
+  if (archive) return in_archive(path, file != 0 ? file : archive_by_name(path), options);
+  if (file != 0 && !options.is_file && begins_as_archive(path.substr(0, file))) return in_archive(path, file, options);
   struct ::stat status{};
   if (!options.is_file && path.ends_with(kArchiveSuffix) && ::stat(path.c_str(), &status) != 0)
-    return in_archive(path, path.size());
+    return in_archive(path, path.size(), options);
   if (file == path.size()) {  // a format that is one file
     const std::size_t slash = path.rfind('/');
     return place{std::make_shared<file_store>(path.substr(0, std::max<std::size_t>(slash, 1))), path.substr(slash + 1)};
@@ -97,6 +98,10 @@ result<place> find_place(std::string_view uri, const place_options& options) {
   return place{std::make_shared<file_store>(std::move(path)), ""};
 }
 
-std::shared_ptr<store> open_zip_store(std::string path) { return std::make_shared<zip_store>(std::move(path)); }
+std::shared_ptr<store> open_zip_store(std::string path, std::shared_ptr<context> with) {
+  zip_store_options options;
+  if (with) options.accounts = [with = std::move(with)]() -> ledger& { return with->state().accounts(); };
+  return std::make_shared<zip_store>(std::move(path), std::move(options));
+}
 
 }  // namespace penstock::inline v0

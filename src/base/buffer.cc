@@ -29,6 +29,7 @@ std::uint64_t roomy(std::uint64_t bytes) noexcept {
 buffer& buffer::operator=(buffer&& other) noexcept {
   if (this == &other) return *this;
   free();
+  block_ = std::exchange(other.block_, nullptr);
   data_ = std::exchange(other.data_, nullptr);
   capacity_ = std::exchange(other.capacity_, 0);
   ledger_ = other.ledger_;
@@ -52,11 +53,14 @@ result<std::span<std::byte>> buffer::reserve(std::uint64_t bytes) {
       PENSTOCK_TRY(ledger_->take(use_, size));
     }
   }
-  data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<std::size_t>(size)));
-  if (data_ == nullptr) {
+  // Not aligned_alloc: what glibc's leaves when it is freed has no room for the next block of that size.
+  block_ = std::malloc(static_cast<std::size_t>(size + kAlignment));
+  if (block_ == nullptr) {
     if (ledger_ != nullptr) ledger_->give(use_, size);
     return refuse();
   }
+  data_ = static_cast<std::byte*>(block_);
+  data_ += round_up(reinterpret_cast<std::uintptr_t>(data_), kAlignment) - reinterpret_cast<std::uintptr_t>(data_);
   capacity_ = size;
   return std::span(data_, static_cast<std::size_t>(bytes));
 }
@@ -73,7 +77,7 @@ result<std::span<std::byte>> buffer::extend(std::uint64_t kept, std::uint64_t by
 
 void buffer::free() noexcept {
   if (data_ == nullptr) return;
-  std::free(data_);
+  std::free(std::exchange(block_, nullptr));
   if (ledger_ != nullptr) ledger_->give(use_, capacity_);
   data_ = nullptr;
   capacity_ = 0;

@@ -16,7 +16,8 @@ class buffer {
   explicit buffer(ledger* accounts = nullptr, memory_use use = memory_use::scratch) noexcept
       : ledger_(accounts), use_(use) {}
   buffer(buffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)),
+      : block_(std::exchange(other.block_, nullptr)),
+        data_(std::exchange(other.data_, nullptr)),
         capacity_(std::exchange(other.capacity_, 0)),
         ledger_(other.ledger_),
         use_(other.use_) {}
@@ -36,7 +37,8 @@ class buffer {
   void free() noexcept;
 
  private:
-  std::byte* data_ = nullptr;
+  void* block_ = nullptr;      // as the allocator gave it
+  std::byte* data_ = nullptr;  // in it
   std::uint64_t capacity_ = 0;
   ledger* ledger_;
   memory_use use_;

@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
-#include <new>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "base/buffer.h"
 #include "store/byte_extent.h"
 #include "store/file_parts.h"
 #include "store/inflate_head.h"
@@ -24,9 +24,13 @@ namespace penstock::inline v0 {
 
 /// A compressed entry that ranges were read of.
 struct zip_store::decoded_entry {
-  version seen;
-  std::vector<std::byte> bytes;
-  mutable std::atomic<std::uint64_t> served{0};  // bytes that its ranges had: once it is all, it has been passed over
+  decoded_entry(const version& of, ledger* accounts) : seen(of), memory(accounts, memory_use::encoded) {}
+  const version seen;
+  std::mutex decoding;  // of what follows, until it has been decoded
+  bool is_decoded = false;
+  buffer memory;
+  std::span<std::byte> bytes;
+  std::atomic<std::uint64_t> served{0};  // bytes that its ranges had: once it is all, it has been passed over
 };
 
 /// What a process has open.
@@ -34,7 +38,7 @@ struct zip_store::opened {
   std::mutex mutex;  // of the pointers
   std::shared_ptr<zip_archive> archive;
   bool writing = false;
-  std::shared_ptr<const decoded_entry> kept;
+  std::shared_ptr<decoded_entry> kept;
 
   std::mutex write_mutex;  // of the writer, and taken first
   std::unique_ptr<zip_writer> writer;
@@ -61,12 +65,14 @@ result<bool> decode_head(const zip_archive& from, std::uint64_t data, const zip_
 }
 
 // Fills `out`, which has the decoded size, from the entry's encoded bytes.
-result<> decode(const zip_archive& from, std::uint64_t data, const zip_entry& entry, std::span<std::byte> out) {
+result<> decode(const zip_archive& from, std::uint64_t data, const zip_entry& entry, std::span<std::byte> out,
+                ledger* accounts) {
   if (entry.method == zip_method::stored) {
     PENSTOCK_TRY(read_file_at(from.file(), data, out));
     return check_crc(out, entry);
   }
-  std::vector<std::byte> encoded(static_cast<std::size_t>(entry.encoded_bytes));  // no more than the file has
+  buffer room(accounts, memory_use::encoded);
+  PENSTOCK_ASSIGN(const std::span<std::byte> encoded, room.reserve(entry.encoded_bytes));  // no more than the file has
   PENSTOCK_TRY(read_file_at(from.file(), data, encoded));
   return decode_entry(entry, encoded, out);
 }
@@ -74,7 +80,7 @@ result<> decode(const zip_archive& from, std::uint64_t data, const zip_entry& en
 }  // namespace
 
 zip_store::zip_store(std::string path, zip_store_options options)
-    : path_(std::move(path)), options_(options), opened_([] { return std::make_unique<opened>(); }) {}
+    : path_(std::move(path)), options_(std::move(options)), opened_([] { return std::make_unique<opened>(); }) {}
 
 zip_store::~zip_store() { (void)flush(); }
 
@@ -166,12 +172,14 @@ result<read_done> zip_store::read_one(zip_archive& from, const byte_read& wanted
     }
     PENSTOCK_ASSIGN(const auto decoded, decode_kept(from, wanted, done.seen));
     std::memcpy(room.data(), decoded->bytes.data() + extent.offset, room.size());
-    let_go_of_what_was_read(*decoded, extent.length);
+    // What was read from end to end, a header aside, will hardly be read again at once.
+    const std::uint64_t served = decoded->served.fetch_add(room.size(), std::memory_order_relaxed) + room.size();
+    if (served + kHeadBytes >= decoded->bytes.size()) let_go(*decoded);
     return done;
   }
   PENSTOCK_ASSIGN(const std::span<std::byte> room, find_room(wanted, extent.length));
   if (whole) {
-    PENSTOCK_TRY(decode(from, data, entry, room));
+    PENSTOCK_TRY(decode(from, data, entry, room, accounts()));
   } else {
     PENSTOCK_TRY(read_file_at(from.file(), data + extent.offset, room));
   }
@@ -180,45 +188,52 @@ result<read_done> zip_store::read_one(zip_archive& from, const byte_read& wanted
 }
 
 // All bytes of a compressed entry, from the one that is kept or decoded now.
-result<std::shared_ptr<const zip_store::decoded_entry>> zip_store::decode_kept(zip_archive& from,
-                                                                               const byte_read& wanted,
-                                                                               const version& seen) const {
-  opened& state = opened_.get();
+result<std::shared_ptr<zip_store::decoded_entry>> zip_store::decode_kept(zip_archive& from, const byte_read& wanted,
+                                                                         const version& seen) const {
+  std::shared_ptr<decoded_entry> mine;
   {
+    opened& state = opened_.get();
     const std::lock_guard lock(state.mutex);
-    if (state.kept && state.kept->seen == seen) return state.kept;
+    if (!state.kept || !(state.kept->seen == seen)) state.kept = std::make_shared<decoded_entry>(seen, accounts());
+    mine = state.kept;
   }
-  zip_entry entry;
-  version now;
-  if (!from.find(wanted.key, entry, now) || !(now == seen)) return version_has_changed();
-  PENSTOCK_TRY(check_growth(entry));
-  const auto too_long = [&] {
-    return error(errc::resource_exhausted,
-                 fmt::format("a part of a compressed zip entry of {} bytes: it would be decoded as a whole",
-                             entry.decoded_bytes));
-  };
-  if (entry.method != zip_method::deflated && entry.decoded_bytes > kMaxKeptBytes) return too_long();
-  PENSTOCK_ASSIGN(const std::uint64_t data, from.find_data(wanted.key, entry));
-  auto made = std::make_shared<decoded_entry>();
-  made->seen = seen;
-  try {
-    made->bytes.resize(static_cast<std::size_t>(entry.decoded_bytes));
-  } catch (const std::bad_alloc&) {
-    return too_long();
+  // Who asks for another part meanwhile waits for the one that decodes.
+  const std::lock_guard lock(mine->decoding);
+  if (mine->is_decoded) return mine;
+  if (auto made = decode_all(from, wanted, *mine); !made.ok()) {
+    let_go(*mine);
+    return std::move(made).error();
   }
-  PENSTOCK_TRY(decode(from, data, entry, made->bytes));
-  const std::lock_guard lock(state.mutex);
-  if (!state.kept || !(state.kept->seen == seen)) state.kept = made;  // else another thread was faster
-  return state.kept;
+  mine->is_decoded = true;
+  return mine;
 }
 
-// An entry that was read from end to end, a header aside, will hardly be read again at once: its memory is given back.
-void zip_store::let_go_of_what_was_read(const decoded_entry& entry, std::uint64_t bytes) const {
-  const std::uint64_t served = entry.served.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (served + kHeadBytes < entry.bytes.size()) return;
+result<> zip_store::decode_all(zip_archive& from, const byte_read& wanted, decoded_entry& into) const {
+  zip_entry entry;
+  version now;
+  if (!from.find(wanted.key, entry, now) || !(now == into.seen)) return version_has_changed();
+  PENSTOCK_TRY(check_growth(entry));
+  const auto as_a_whole = [&] {
+    return fmt::format("a part of a compressed zip entry of {} bytes, which is decoded as a whole",
+                       entry.decoded_bytes);
+  };
+  if (entry.method != zip_method::deflated && entry.decoded_bytes > kMaxKeptBytes)
+    return error(errc::resource_exhausted, as_a_whole());
+  PENSTOCK_ASSIGN(const std::uint64_t data, from.find_data(wanted.key, entry));
+  auto room = into.memory.reserve(entry.decoded_bytes);
+  if (!room.ok()) return std::move(room).error().note(as_a_whole());
+  into.bytes = *room;
+  auto decoded = decode(from, data, entry, into.bytes, accounts());
+  if (!decoded.ok()) into.memory.free();
+  return decoded;
+}
+
+// Gives its memory back, with the last reader that it has.
+void zip_store::let_go(const decoded_entry& entry) const {
   opened& state = opened_.get();
+  std::shared_ptr<decoded_entry> last;  // freed without the lock
   const std::lock_guard lock(state.mutex);
-  if (state.kept.get() == &entry) state.kept = nullptr;
+  if (state.kept.get() == &entry) last = std::exchange(state.kept, nullptr);
 }
 
 result<zip_writer*> zip_store::begin_writing() {

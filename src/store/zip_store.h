@@ -2,11 +2,13 @@
 
 #include <penstock/store.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/fork_local.h"
+#include "base/ledger.h"
 
 namespace penstock::inline v0 {
 
@@ -15,15 +17,18 @@ class zip_writer;
 
 struct zip_store_options {
   bool durable = false;  ///< `flush` returns after the device has the archive
+  /// Gives this process's ledger, in which what is decoded of compressed entries is counted; empty: nowhere.
+  std::function<ledger&()> accounts;
 };
 
 /// The entries of a zip archive: key `a/b` is the entry of that name. Thread-safe.
 ///
 /// **Reads**: stored entries are read in place, at any range; compressed ones (deflate, bzip2, lzma, zstd, xz) are
-/// decoded as a whole, and the last one is kept until it has been read from end to end; only of the header (4 KiB) of a
-/// deflated one no more is decoded. Checksums are verified wherever a whole entry was read or decoded. Other methods
-/// and encrypted entries are `unsupported` when they are read. The path is looked at with every call: an archive that
-/// was replaced or rewritten is opened anew. A file that is not there, or empty, is an archive of nothing.
+/// decoded as a whole, once however many threads ask for its parts, and the last one is kept until it has been read
+/// from end to end; only of the header (4 KiB) of a deflated one no more is decoded. Checksums are verified wherever a
+/// whole entry was read or decoded. Other methods and encrypted entries are `unsupported` when they are read. The path
+/// is looked at with every call: an archive that was replaced or rewritten is opened anew. A file that is not there, or
+/// empty, is an archive of nothing.
 ///
 /// **Versions** are the file's as of its opening, and the entry's place, size and checksum: writes of this store leave
 /// the versions of other entries as they are.
@@ -60,9 +65,11 @@ class zip_store final : public store {
   result<std::shared_ptr<zip_archive>> current() const;
   bool still(const zip_archive& archive) const;
   result<read_done> read_one(zip_archive& from, const byte_read& wanted) const;
-  result<std::shared_ptr<const decoded_entry>> decode_kept(zip_archive& from, const byte_read& wanted,
-                                                           const version& seen) const;
-  void let_go_of_what_was_read(const decoded_entry& entry, std::uint64_t bytes) const;
+  result<std::shared_ptr<decoded_entry>> decode_kept(zip_archive& from, const byte_read& wanted,
+                                                     const version& seen) const;
+  result<> decode_all(zip_archive& from, const byte_read& wanted, decoded_entry& into) const;
+  void let_go(const decoded_entry& entry) const;
+  ledger* accounts() const { return options_.accounts ? &options_.accounts() : nullptr; }
   result<zip_writer*> begin_writing();
 
   std::string path_;

@@ -11,6 +11,7 @@ from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 from penstock import _core
 from penstock._adapters import ZarrAdapter, ZarrSyncAdapter
+from penstock._context import current_context
 
 try:
     from zarr.abc.store import _store_supports_sync_io
@@ -53,7 +54,7 @@ class Route:
             self.core = _core.file_store(os.fsencode(store.root))
         elif kind is ZipStore and store.read_only and store.path is not None:
             self.path = "native"
-            self.core = _core.zip_store(os.fsencode(store.path.absolute()))
+            self.core = _core.zip_store(os.fsencode(store.path.absolute()), current_context())
         elif _store_supports_sync_io(store):
             self.path = "sync"
             self.core = _core.object_store(ZarrSyncAdapter(store), str(store), False)
