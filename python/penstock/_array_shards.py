@@ -1,4 +1,4 @@
-"""Manifests of shards that are arrays by themselves: Zarr, TIFF, members of `.npz` files."""
+"""Manifests of shards that are arrays by themselves: Zarr, TIFF, members of `.npz` files, `.npy` in both orders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from penstock import _core
 from penstock._array import Array
 from penstock._context import Context
-from penstock._errors import ConflictError, CorruptDataError, UnsupportedError, _make
+from penstock._errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError, _make
 from penstock._raw_shards import descr_text
 from penstock._shard_files import describe_all
 from penstock._shard_readers import JoinedArray, SavedPart, join_parts
@@ -61,37 +61,73 @@ def _of_file(path: str, total: int) -> int:
 
 def save(manifest: str, paths: Sequence[str], checksums: Sequence[int]) -> None:
     """Write the manifest of shards that were just written, joined along their first axis."""
-    from penstock._manifest import _VERSION, _relative
     from penstock._open import open_array
+
+    paths = [os.path.abspath(path) for path in paths]
+    stamps = [stamp_of(path) for path in paths]
+    opened = describe_all(paths, [partial(open_array, path) for path in paths])
+    parts = [
+        part_of(array, path, stamp, sum_)
+        for array, path, stamp, sum_ in zip(opened, paths, stamps, checksums, strict=True)
+    ]
+    save_parts(manifest, parts, 0)
+
+
+def save_parts(manifest: str, parts: Sequence[ArrayOfManifest], axis: int) -> None:
+    """Write the manifest of shards that are joined along `axis`."""
+    from penstock._manifest import _VERSION, _relative
     from penstock._shards import write_atomically
 
     name = os.path.abspath(manifest)
-    paths = [os.path.abspath(path) for path in paths]
-    opened = describe_all(paths, [partial(open_array, path) for path in paths])
     document = {
         "penstock_manifest": _VERSION,
         "kind": KIND,
-        "axis": 0,
+        "axis": axis,
         "shards": [
             {
-                "path": _relative(path, os.path.dirname(name)),
-                "stamp": stamp_of(path),
-                "crc32c": sum_,
-                "format": array.format,
-                "shape": list(array.shape),
-                "dtype": descr_text(array.dtype),
-                "chunks": list(array.chunks),
+                "path": _relative(part.path, os.path.dirname(name)),
+                "stamp": part.stamp,
+                "crc32c": part.crc32c,
+                "format": part.format,
+                "shape": list(part.shape),
+                "dtype": descr_text(part.dtype),
+                "chunks": list(part.chunks),
             }
-            for path, sum_, array in zip(paths, checksums, opened, strict=True)
+            for part in parts
         ],
     }
     write_atomically(name, [json.dumps(document).encode() + b"\n"])
 
 
+def save_joined(array: JoinedArray, manifest: str) -> None:
+    """The same of an open array. Raises where its shards are none that another process finds by their paths."""
+    parts = saved_parts(array)
+    if parts is None:
+        raise _make(InvalidArgumentError, f"'{array.uri}' is of arrays that no manifest describes")
+    if "://" in manifest:
+        raise _make(UnsupportedError, f"manifests of such shards are files of this machine, not '{manifest}'")
+    save_parts(manifest, parts, array._joined_along)
+
+
+def part_of(array: Array, path: str, stamp: list[int], crc32c: int | None = None) -> ArrayOfManifest:
+    """The shard at `path` that `array` is, as it was with this stamp."""
+    made = ArrayOfManifest(path, array.shape, array.dtype, array.chunks, stamp, crc32c, array.format)
+    made._array = array
+    return made
+
+
+def saved_parts(array: JoinedArray) -> list[ArrayOfManifest] | None:
+    """The shards of a joined array, where a manifest can describe each."""
+    parts = [part for part in array._parts if isinstance(part, ArrayOfManifest)]
+    return parts if len(parts) == len(array._parts) else None
+
+
 def open_saved(document: dict[str, Any], path: str, context: Context, missing: str) -> JoinedArray:
     """The array of such a manifest: its shards are opened when they are read."""
     if missing != "error":
-        raise _make(UnsupportedError, "missing='fill' is not for manifests of Zarr, TIFF and .npz shards")
+        raise _make(UnsupportedError, "missing='fill' is not for manifests of shards that are arrays by themselves")
+    if "://" in path:
+        raise _make(UnsupportedError, f"manifests of such shards are files of this machine, not '{path}'")
     folder = os.path.dirname(os.path.abspath(path))
     try:
         parts = [_part(each, folder) for each in document["shards"]]
@@ -111,7 +147,9 @@ def _part(saved: dict[str, Any], folder: str) -> ArrayOfManifest:
     size, time = (int(each) for each in saved["stamp"])
     path = os.path.normpath(os.path.join(folder, saved["path"]))
     fields = [tuple(field) for field in dtype] if isinstance(dtype, list) else dtype
-    return ArrayOfManifest(path, shape, np.dtype(fields), chunks, [size, time], int(saved["crc32c"]), saved["format"])
+    sum_ = saved["crc32c"]
+    crc32c = None if sum_ is None else int(sum_)
+    return ArrayOfManifest(path, shape, np.dtype(fields), chunks, [size, time], crc32c, saved["format"])
 
 
 def _lengths(saved: Any, least: int) -> tuple[int, ...]:
@@ -131,7 +169,7 @@ class ArrayOfManifest(SavedPart):
         dtype: np.dtype[Any],
         chunks: tuple[int, ...],
         stamp: list[int],
-        crc32c: int,
+        crc32c: int | None,
         format: str,
     ) -> None:
         super().__init__(path, shape, dtype, chunks)
@@ -151,6 +189,8 @@ class ArrayOfManifest(SavedPart):
     def check(self) -> None:
         """Compares all of its bytes with their checksum. Raises ConflictError, CorruptDataError."""
         self.check_stamp()
+        if self.crc32c is None:
+            return
         found = crc32c_of(self.path)
         if found != self.crc32c:
             text = f"the shard's CRC-32C is {found:08x}, its manifest says {self.crc32c:08x}"

@@ -20,6 +20,7 @@ from penstock._errors import ConflictError, CorruptDataError, InvalidArgumentErr
 from penstock._references import Described, Joined, Object, ReferencedArray, open_described
 from penstock._shard_files import JoinedReferences, file_stamps, side_by_side
 from penstock._shard_names import local_path, read_named
+from penstock._shard_readers import JoinedArray
 from penstock._shards import REFERENCES, ShardedArray, write_named
 from penstock._shards import open_saved as open_files
 from penstock._shards import save_manifest as save_files
@@ -317,18 +318,18 @@ def save_manifest(
     """Save what opening `array` took: its metadata and where each chunk is. `penstock.open(path)` reads it.
 
     `path` may be a URI of a store that can be written to, with its `storage_options`; that of Parquet and Arrow files
-    is a file of this machine.
+    and of `.npy` files in both item orders is a file of this machine.
 
-    For arrays of HDF5 files, of references, and of many files (not of Zarr and TIFF): `penstock.open_shards(path)`
-    reads those too. That of `.npy` and raw files is JSON where the name ends with ".json". A file that changed since is
-    noticed when the manifest is opened (of `.npy`, raw, Parquet and Arrow files: when they are read), and one that
-    changes later when it is read.
+    For arrays of HDF5 files, of references, and of many files (of Zarr and TIFF only what a manifest opened):
+    `penstock.open_shards(path)` reads those too. That of `.npy` and raw files is JSON where the name ends with ".json".
+    A file that changed since is noticed when the manifest is opened (of `.npy`, raw, Parquet and Arrow files: when they
+    are read), and one that changes later when it is read.
     """
     if isinstance(array, JoinedTables):
         if "://" in local_path(os.fspath(path)):
             raise _make(UnsupportedError, f"manifests of tables are files of this machine, not '{os.fspath(path)}'")
         return array.save(path)
-    if isinstance(array, ShardedArray):
+    if isinstance(array, ShardedArray | JoinedArray):
         return save_files(array, path, storage_options=storage_options)
     if not isinstance(array, ReferencedArray):
         raise _make(InvalidArgumentError, f"'{array.uri}' is {array.format}: a manifest is one of references")

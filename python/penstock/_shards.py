@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from penstock import _core, _remote
+from penstock import _array_shards, _core, _remote
 from penstock._array import Array
 from penstock._context import Context, current_context
 from penstock._errors import (
@@ -27,9 +27,9 @@ from penstock._errors import (
 )
 from penstock._place import file_place, folder_of, place_of, to_reopen
 from penstock._raw_shards import raw_settings
-from penstock._shard_files import complain, describe_all, side_by_side
+from penstock._shard_files import complain, describe_all, file_stamps, side_by_side
 from penstock._shard_names import FORMATS, Files, begin_of, local_path, names_of, read_named
-from penstock._shard_readers import JoinedArray, Metadata, Reader, join_arrays, join_readers
+from penstock._shard_readers import JoinedArray, Metadata, Reader, join_arrays, join_parts, join_readers
 from penstock._stores import remote_stamp
 
 NPY_MAGIC = b"\x93NUMPY"
@@ -183,8 +183,8 @@ def open_shards(
         from penstock._manifest import open_target
 
         _refuse_given("a manifest", of_all)
-        _refuse_options({}, mmap, None, "files of this manifest")
-        return _with_axis(open_target(given, "", context, storage_options, missing), axis)
+        saved = _with_axis(open_target(given, "", context, storage_options, missing), axis)
+        return map_shards(saved) if mmap else saved
     if not isinstance(given, str) and any(not isinstance(each, str) for each in given):
         _refuse_given("open arrays", {**of_all, "storage_options": storage_options or None})
         _refuse_options({}, mmap, None, "open arrays")
@@ -221,7 +221,9 @@ def open_shards(
         raw = raw_settings(found, axis, dtype, shape, row_shape, offset, order)
     else:
         _refuse_given(".npy files", layout)
-    known = None if manifest is None else _known_manifest(manifest, found, axis, raw, context, storage_options)
+    known: ShardedArray | JoinedArray | None = None
+    if manifest is not None:
+        known = _known_manifest(manifest, found, axis, raw, context, storage_options)
     if known is None:
         try:
             known = _sharded(_core.open_shards(found.store, context, found.keys, axis, raw), storage_options)
@@ -229,12 +231,26 @@ def open_shards(
             if "another item order" not in refused.message:
                 raise
             # Their bytes cannot be one layout: each is an array, and these are joined.
-            _refuse_options({}, mmap, manifest, "files of both item orders")
-            each = [partial(_open_npy, found.store, key, context, storage_options, {}) for key in found.keys]
-            return join_arrays(describe_all(found.paths(), each), axis, context)
+            known = _join_npy(found, axis, context, storage_options)
         if manifest is not None:
             save_manifest(known, manifest, storage_options=storage_options)
     return map_shards(known) if mmap else known
+
+
+def _join_npy(found: Files, axis: int, context: Context, storage_options: Mapping[str, Any] | None) -> JoinedArray:
+    """`.npy` files that are stored in both item orders."""
+    paths = found.paths()
+    looks = [partial(_open_npy, found.store, key, context, storage_options, {}) for key in found.keys]
+    if "://" in paths[0]:
+        return join_arrays(describe_all(paths, looks), axis, context)
+    paths = [os.path.abspath(path) for path in paths]
+    stamps = file_stamps(paths)
+    opened = describe_all(paths, looks)
+    parts = [
+        _array_shards.part_of(array, path, list(stamp or (0, 0)))  # what is gone since is a conflict later
+        for array, path, stamp in zip(opened, paths, stamps, strict=True)
+    ]
+    return join_parts(parts, axis, context)
 
 
 def _refuse_given(what: str, options: Mapping[str, Any]) -> None:
@@ -271,6 +287,8 @@ def _with_axis(made: Array, axis: int) -> Array:
 
     joined = made._described.joined if isinstance(made, ReferencedArray) else None
     known = 0 if joined is None else joined.axis
+    if isinstance(made, JoinedArray):
+        known = made._joined_along
     _check_axis(axis, known, len(made.shape), made.uri)
     return made
 
@@ -403,10 +421,13 @@ def _known_manifest(
     raw: Mapping[str, Any] | None,
     context: Context,
     storage_options: Mapping[str, Any] | None,
-) -> ShardedArray | None:
+) -> ShardedArray | JoinedArray | None:
     """The array of the manifest at `path`, if it is of these files as they are now, asked for in this way."""
     name = os.fspath(path)
-    if not _core.is_manifest(begin_of(name, storage_options) or b""):
+    begin = begin_of(name, storage_options) or b""
+    if begin.startswith(REFERENCES) and raw is None:
+        return _known_arrays(name, found, axis, context)
+    if not _core.is_manifest(begin):
         _check_cache(name, storage_options)
         return None
     saved = read_named(name, storage_options)
@@ -424,6 +445,26 @@ def _known_manifest(
         return None
     changed = _core.shards_changed(made) or _changed_stamps(saved, made, _root_of(made), storage_options, False)
     return None if changed else _sharded(made, storage_options)
+
+
+def _known_arrays(manifest: str, found: Files, axis: int, context: Context) -> JoinedArray | None:
+    """The same of files in both item orders."""
+    from penstock._manifest import open_target
+
+    try:
+        made = open_target(manifest, "", context, None)
+    except (ConflictError, CorruptDataError, UnsupportedError):
+        return None
+    if not isinstance(made, JoinedArray):
+        return None
+    parts = _array_shards.saved_parts(made)
+    if parts is None or {part.format for part in parts} != {"npy"}:
+        return None
+    paths = [os.path.abspath(path) for path in found.paths()]
+    if [part.path for part in parts] != paths or axis not in (made._joined_along, made._joined_along - made.ndim):
+        return None
+    stamps = [None if stamp is None else list(stamp) for stamp in file_stamps(paths)]
+    return made if stamps == [part.stamp for part in parts] else None
 
 
 def _is_as_asked(made: _core.Array, files: list[Any], axis: int, raw: Mapping[str, Any]) -> bool:
@@ -462,6 +503,8 @@ def save_manifest(
     of a file that has others fails. Where the manifest stands in the files' folder, or above, both can be moved
     together.
     """
+    if isinstance(array, JoinedArray):
+        return _array_shards.save_joined(array, local_path(os.fspath(path)))
     root = _root_of(array) if _core.shard_files(array) else array.uri
     name = local_path(os.fspath(path))
     if "://" in name:
@@ -578,6 +621,8 @@ def write_named(path: str, parts: Iterable[Any], storage_options: Mapping[str, A
 
 def map_shards(array: Any) -> list[npt.NDArray[Any]]:
     """Read-only NumPy views of the files of an array of `.npy` or raw files of this machine: nothing is copied."""
+    if isinstance(array, JoinedArray) and (parts := _array_shards.saved_parts(array)) is not None:
+        return [view for part in parts for view in map_shards(part.array())]
     files = _core.shard_files(array)
     if not files or not array.uri.startswith("file:"):
         raise _make(

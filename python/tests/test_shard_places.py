@@ -281,11 +281,50 @@ def test_files_of_both_item_orders_are_joined(tmp_path: Path) -> None:
     a = ps.open_shards(tmp_path / "m_*.npy")
     np.testing.assert_array_equal(a[...], VALUES)
     np.testing.assert_array_equal(a[2:8, ::-3], VALUES[2:8, ::-3])
-    with pytest.raises(ps.UnsupportedError, match="both item orders"):
-        ps.open_shards(tmp_path / "m_*.npy", manifest=tmp_path / "cache")
+    for view, part in zip(ps.open_shards(tmp_path / "m_*.npy", mmap=True), parts, strict=True):
+        np.testing.assert_array_equal(view, part)
+        assert not view.flags.owndata
+        assert not view.flags.writeable
     np.save(tmp_path / "m_3.npy", VALUES.astype("f4"))
     with pytest.raises(ps.InvalidArgumentError, match="1 of 4 files do not go together"):
         ps.open_shards(tmp_path / "m_*.npy")
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_manifests_of_files_of_both_item_orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, axis: int) -> None:
+    parts = np.split(VALUES, [3, 7], axis)
+    names = [tmp_path / f"m_{i}.npy" for i in range(3)]
+    for i, (name, part) in enumerate(zip(names, parts, strict=True)):
+        np.save(name, np.asarray(part, order="F" if i == 1 else "C"))
+    pattern, cache = tmp_path / "m_*.npy", tmp_path / "cache"
+    scans: list[int] = []
+    plain = _core.open_shards
+    monkeypatch.setattr(_core, "open_shards", lambda *given: scans.append(1) or plain(*given))
+    for asked in (1, 1):
+        np.testing.assert_array_equal(ps.open_shards(pattern, manifest=cache, axis=axis)[...], VALUES)
+        assert len(scans) == asked, "the second open reads no header"
+    for opened in (ps.open(cache), ps.open_shards(cache), ps.open_shards(cache, axis=axis)):
+        np.testing.assert_array_equal(opened[...], VALUES)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(opened))[...], VALUES)
+        ps.save_manifest(opened, tmp_path / "again")
+        np.testing.assert_array_equal(ps.open(tmp_path / "again")[...], VALUES)
+    for view, part in zip(ps.open_shards(cache, mmap=True), parts, strict=True):
+        np.testing.assert_array_equal(view, part)
+    (tmp_path / "below").mkdir()
+    ps.save_manifest(ps.open_shards(pattern, axis=axis), tmp_path / "below" / "m")
+    np.testing.assert_array_equal(ps.open(tmp_path / "below" / "m")[...], VALUES)
+    np.save(names[1], np.asarray(-parts[1], order="F"))
+    with pytest.raises(ps.ConflictError, match=r"m_1\.npy"):
+        ps.open_shards(cache)[...]
+    changed = ps.open_shards(pattern, manifest=cache, axis=axis)
+    expected = np.concatenate([parts[0], -parts[1], parts[2]], axis)
+    np.testing.assert_array_equal(changed[...], expected)
+    assert len(scans) == 3, "a stale cache is written anew"
+    np.save(names[1], -parts[1])
+    np.testing.assert_array_equal(ps.open_shards(pattern, manifest=cache, axis=axis)[...], expected)
+    np.testing.assert_array_equal(ps.open_shards(cache)[...], expected)
+    with pytest.raises(ps.UnsupportedError, match="this machine"):
+        ps.save_manifest(ps.open_shards(tmp_path / "again"), "memory://places/m")
 
 
 def test_readers_are_asked_for_many_rows_at_once(tmp_path: Path) -> None:
