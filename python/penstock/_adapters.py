@@ -414,7 +414,8 @@ def stamp_of(info: Mapping[str, Any]) -> str:
 class PinnedFsspecAdapter(FsspecAdapter):
     """One file of an fsspec file system as it was: what is read once it is another is a `ConflictError`.
 
-    It is asked for its stamp after each range: bytes that came before it are of the same file.
+    It is asked for its stamp after the ranges: bytes that came before it are of the same file. Ranges that arrive while
+    it is asked share the next answer.
     """
 
     writable = False
@@ -422,31 +423,54 @@ class PinnedFsspecAdapter(FsspecAdapter):
     def __init__(self, fs: Any, path: str, stamp: str) -> None:
         root, _, self._name = path.rpartition("/")
         super().__init__(fs, root)
-        self._stamp = stamp
+        self._path, self._stamp = path, stamp
+        self._under_way: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
+        self._lock = threading.Lock()
+        self._begun = self._good = 0  # looks at the file; the last one that found it unchanged
 
     async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
         value = await super().get(key, offset, length, from_end, expected)
-        self.fs.invalidate_cache(self.path(key))
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._look(self._under_way))
+        await asyncio.shield(self._next)  # another range may want it when this one does not any more
+        return value
+
+    async def _look(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        self._under_way, self._next = self._next, None
         try:
-            return self._checked(value, await self.fs._info(self.path(key)))
-        except _ABSENT:
-            return self._checked(value, None)
+            self.fs.invalidate_cache(self._path)
+            try:
+                info = await self.fs._info(self._path)
+            except _ABSENT:
+                info = None
+            self._check(info)
+        finally:
+            self._under_way = None
 
     def fetch(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
         value = super().fetch(key, offset, length, from_end, expected)
-        self.fs.invalidate_cache(self.path(key))
-        try:
-            return self._checked(value, self.fs.info(self.path(key)))
-        except _ABSENT:
-            return self._checked(value, None)
+        arrived = self._begun
+        with self._lock:
+            if self._good > arrived:
+                return value
+            self._begun += 1
+            self.fs.invalidate_cache(self._path)
+            try:
+                info = self.fs.info(self._path)
+            except _ABSENT:
+                info = None
+            self._check(info)
+            self._good = self._begun
+        return value
 
-    def _checked(self, value: Any, info: Mapping[str, Any] | None) -> Any:
+    def _check(self, info: Mapping[str, Any] | None) -> None:
         if info is not None and stamp_of(info) == self._stamp:
-            return value
+            return
         how = "is gone" if info is None else "has changed"
-        raise _make(
-            ConflictError, f"'{self.fs.unstrip_protocol(self.path(self._name))}' {how} since the array was opened"
-        )
+        raise _make(ConflictError, f"'{self.fs.unstrip_protocol(self._path)}' {how} since the array was opened")
 
 
 class ObstoreAdapter(AsyncAdapter):

@@ -9,12 +9,15 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import penstock as ps
 import pytest
+from penstock import _hdf5, _hdf5_index, _references, _stores
 
 h5py = pytest.importorskip("h5py")
 
@@ -801,3 +804,58 @@ def test_lzf_files_have_their_raw_twin():
         if hashlib.sha256(twin.read_bytes()).hexdigest() in digests:
             seen += 1
     assert seen > 0
+
+
+@pytest.mark.parametrize("how", ["threads", "loop"])
+def test_ranges_of_a_remote_file_share_the_question_whether_it_is_the_same(tmp_path, how):
+    pytest.importorskip("fsspec")
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    lock, asked = threading.Lock(), {"info": 0, "range": 0}
+
+    class Slow(MemoryFileSystem):
+        """Answers late, and counts."""
+
+        store: ClassVar[dict[str, Any]] = {}
+        protocol = "slow"
+        cachable = False
+
+        def _count(self, what):
+            with lock:
+                asked[what] += 1
+            time.sleep(0.01)
+
+        def info(self, path, **options):
+            self._count("info")
+            return super().info(path, **options)
+
+        def cat_file(self, path, start=None, end=None, **options):
+            self._count("range")
+            return super().cat_file(path, start, end, **options)
+
+    data = np.arange(40 * 4096.0).reshape(40, 4096)
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=data, chunks=(1, 4096), shuffle=True)
+    plain = Slow()
+    plain.pipe_file("/x.h5", path.read_bytes())
+    filesystem = plain
+    if how == "loop":
+        filesystem = pytest.importorskip("fsspec.implementations.asyn_wrapper").AsyncFileSystemWrapper(plain)
+    stamp = _stores.remote_stamp(plain, "/x.h5")
+    store = _stores.pinned_store(filesystem, "/x.h5", stamp)
+    source = _hdf5.Source.of(str(path), ps.Context(threads=8), None)
+    with h5py.File(path) as file:
+        object_ = _references.Object("x.h5", store, "x.h5")
+        described = _hdf5_index.describe_dataset(file["x"], object_, "x.h5", source.read_at)
+    array = _references.open_described(described, source.context, (None, ()))
+    asked.update(info=0, range=0)
+    assert np.array_equal(array[::2], data[::2])
+    assert asked["range"] == 20, "one for each chunk"
+    assert 1 <= asked["info"] <= 10, "not one after each"
+    plain.pipe_file("/x.h5", path.read_bytes() + b"more")
+    with pytest.raises(ps.ConflictError, match="has changed"):
+        array[::2]
+    plain.rm_file("/x.h5")
+    with pytest.raises(ps.Error):
+        array[::2]
