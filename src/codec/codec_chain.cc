@@ -25,6 +25,8 @@ bool same_strides(const extents& shape, const strides& a, const strides& b) noex
 
 /// Rows that are decoded before they are moved: they stay in the first level of the cache.
 constexpr std::uint64_t kRowBlockBytes = std::uint64_t{16} << 10;
+/// Shorter rows are not worth a call for each.
+constexpr std::uint64_t kShortRowBytes = 256;
 
 void append(std::string& list, std::string_view codec) {
   if (!list.empty()) list += " | ";
@@ -66,9 +68,11 @@ result<codec_chain> codec_chain::compile(std::span<const codec_config> codecs, c
     // The slowest dimension that is stored; those of one element are none.
     std::size_t j = 0;
     while (j + 1 < cell.size() && cell[head.stored_axes[j]] == 1) ++j;
-    if (rows != nullptr && j < cell.size() && rows->rows() == cell[head.stored_axes[j]]) {
+    const std::size_t axis = j < cell.size() ? head.stored_axes[j] : 0;
+    if (rows != nullptr && j < cell.size() &&
+        rows->has_rows(cell[axis], static_cast<std::uint64_t>(made.stored_strides_[axis]))) {
       made.rows_ = rows;
-      made.row_axis_ = head.stored_axes[j];
+      made.row_axis_ = axis;
     }
   }
   made.identity_ = made.stages_.empty() && made.swap_bytes_ == 1 &&
@@ -171,7 +175,7 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
 result<> codec_chain::decode_rows(std::span<const std::byte> encoded, const decode_target& target,
                                   worker_scratch& scratch) const {
   const auto row_bytes = static_cast<std::uint64_t>(stored_strides_[row_axis_]);
-  bool straight = true;  // a row lies in the target as it is stored
+  bool straight = row_bytes >= kShortRowBytes;  // a row lies in the target as it is stored
   axis_range wanted{0, 1, cell_[row_axis_]};
   extents counts(cell_.size());
   strides steps(cell_.size());
@@ -198,7 +202,8 @@ result<> codec_chain::decode_rows(std::span<const std::byte> encoded, const deco
     count = std::min(most, wanted.count - i);
     std::byte* const to = target.data + static_cast<std::int64_t>(i) * target.strides[row_axis_];
     const std::uint64_t first = wanted.start + i * static_cast<std::uint64_t>(wanted.step);
-    auto decoded = rows_->decode_rows(encoded, first, count, straight ? std::span(to, row_bytes) : room, scratch);
+    auto decoded = rows_->decode_rows(encoded, first, count,
+                                      straight ? std::span(to, row_bytes) : room.first(count * row_bytes), scratch);
     if (!decoded.ok()) return std::move(decoded).error().note("decoding with " + stages_.front().codec->describe());
     if (straight) continue;
     counts[row_axis_] = count;

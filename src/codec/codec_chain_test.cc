@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "array/strided_copy.h"
 #include "codec/codec_fixture.h"
 
 namespace penstock::inline v0 {
@@ -203,6 +204,82 @@ TEST(CodecChain, EncodesRandomBytesWithinEachCodecsBound) {
       const auto decoded = codec->decode(std::span(encoded).first(*made), out, scratch);
       ASSERT_TRUE(decoded.ok()) << text << " " << size << " " << decoded.error().to_string();
       ASSERT_TRUE(std::equal(decoded->begin(), decoded->end(), content.begin(), content.end())) << text << " " << size;
+    }
+  }
+}
+
+// Of items of every size, cells whose rows are short and long, and boxes that begin, step and end anywhere.
+TEST(CodecChain, ShuffledItemsGoStraightToTheirPlaces) {
+  constexpr std::pair<std::string_view, std::uint32_t> kTypes[] = {
+      {"int16", 2}, {"int32", 4}, {"int64", 8}, {"complex128", 16}, {"r24", 3}};
+  for (const auto& [type, item] : kTypes) {
+    for (const extents& cell : {extents{7, 5}, extents{5, 300}, extents{1, 9}, extents{3, 4, 70}}) {
+      const std::string order =
+          type == "r24" ? R"("bytes")" : R"({"name":"bytes","configuration":{"endian":"little"}})";
+      const auto chain = compile("[" + order + R"(,{"name":"numcodecs.shuffle","configuration":{"elementsize":)" +
+                                     std::to_string(item) + "}}," + std::string(kZstd) + "]",
+                                 type, cell);
+      ASSERT_TRUE(chain.ok()) << chain.error().message();
+      std::vector<std::byte> items(chain->decoded_bytes());
+      for (std::size_t i = 0; i < items.size(); ++i) items[i] = static_cast<std::byte>(i * 131 + i / 256);
+      const strides packed = c_order_strides(cell, item);
+      worker_scratch scratch;
+      buffer room;
+      const auto encoded = chain->encode(tensor_view::contiguous(items.data(), chain->type(), cell), room, scratch);
+      ASSERT_TRUE(encoded.ok()) << encoded.error().message();
+
+      // All of it into rows that stand apart.
+      strides apart = packed;
+      for (std::size_t d = 0; d + 1 < cell.size(); ++d) apart[d] = packed[d] * 2;
+      std::vector<std::byte> wide(2 * items.size() + items.size());
+      worker_scratch fresh;
+      decode_target target;
+      target.data = wide.data();
+      target.strides = apart;
+      target.covers_cell = true;
+      ASSERT_TRUE(chain->decode(*encoded, target, fresh).ok());
+      EXPECT_LT(fresh.stage(2).capacity(), 17U << 10) << "there is no room for all of a cell";
+      std::vector<std::byte> back(items.size());
+      strided_copy(back.data(), packed, wide.data(), apart, cell, item, 1);
+      EXPECT_EQ(back, items) << type << " " << to_string(cell);
+
+      // Every second row and item of its middle.
+      strided_box box(cell.size());
+      extents counts(cell.size());
+      strides steps(cell.size());
+      std::int64_t first = 0;
+      for (std::size_t d = 0; d < cell.size(); ++d) {
+        const std::uint64_t start = cell[d] > 2 ? 1 : 0;
+        box[d] = {static_cast<std::int64_t>(start), 2, (cell[d] - start + 1) / 2};
+        counts[d] = box[d].count;
+        steps[d] = 2 * packed[d];
+        first += static_cast<std::int64_t>(start) * packed[d];
+      }
+      std::uint64_t wanted = item;
+      for (const std::uint64_t length : counts) wanted *= length;
+      std::vector<std::byte> got(wanted), expected(wanted);
+      target.data = got.data();
+      target.strides = c_order_strides(counts, item);
+      target.covers_cell = false;
+      target.in_cell = &box;
+      ASSERT_TRUE(chain->decode(*encoded, target, fresh).ok());
+      strided_copy(expected.data(), target.strides, items.data() + first, steps, counts, item, 1);
+      EXPECT_EQ(got, expected) << type << " " << to_string(cell);
+
+      // A stream of another cell.
+      extents longer = cell;
+      ++longer[0];
+      const auto other = compile("[" + order + R"(,{"name":"numcodecs.shuffle","configuration":{"elementsize":)" +
+                                     std::to_string(item) + "}}," + std::string(kZstd) + "]",
+                                 type, longer);
+      target.data = wide.data();
+      target.strides = apart;
+      target.covers_cell = true;
+      target.in_cell = nullptr;
+      const auto refused = other->decode(*encoded, target, fresh);
+      ASSERT_FALSE(refused.ok());
+      EXPECT_EQ(refused.error().code(), errc::corrupt_data);
+      EXPECT_NE(refused.error().to_string().find("its shape needs"), std::string::npos) << refused.error().to_string();
     }
   }
 }

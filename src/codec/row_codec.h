@@ -15,11 +15,12 @@ namespace penstock::inline v0 {
 class row_codec {
  public:
   virtual ~row_codec() = default;
-  virtual std::uint64_t rows() const noexcept = 0;
+  /// Whether what it decodes to is so many rows of so many bytes.
+  virtual bool has_rows(std::uint64_t rows, std::uint64_t row_bytes) const noexcept = 0;
 
   /// Decodes rows [first, first + count) of `encoded`, which is all of it, to the beginning of `out`.
   ///
-  /// \param out  Room for so many rows; may be memory of the caller's array.
+  /// \param out  Room for so many rows, and no more; may be memory of the caller's array.
   /// \error corrupt_data  As `byte_codec::decode`.
   virtual result<> decode_rows(std::span<const std::byte> encoded, std::uint64_t first, std::uint64_t count,
                                std::span<std::byte> out, worker_scratch& scratch) const = 0;

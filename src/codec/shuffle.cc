@@ -5,6 +5,7 @@
 
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
+#include "codec/row_codec.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -12,8 +13,8 @@ namespace {
 using const_bytes = const std::uint8_t* __restrict;
 using bytes_out = std::uint8_t* __restrict;
 
-// One byte of each item after the other: byte j of item i goes to j * items + i. Fixed sizes let the compiler use its
-// interleaving loads and stores.
+// One byte of each item after the other: byte j of item i goes to j * items + i. Back, from j * plane + i, for a run of
+// the items. Fixed sizes let the compiler use its interleaving loads and stores.
 template <std::size_t kItem>
 void shuffle_items(const_bytes from, bytes_out to, std::size_t items) {
   for (std::size_t i = 0; i < items; ++i) {
@@ -21,9 +22,9 @@ void shuffle_items(const_bytes from, bytes_out to, std::size_t items) {
   }
 }
 template <std::size_t kItem>
-void unshuffle_items(const_bytes from, bytes_out to, std::size_t items) {
+void unshuffle_items(const_bytes from, std::size_t plane, bytes_out to, std::size_t items) {
   for (std::size_t i = 0; i < items; ++i) {
-    for (std::size_t j = 0; j < kItem; ++j) to[i * kItem + j] = from[j * items + i];
+    for (std::size_t j = 0; j < kItem; ++j) to[i * kItem + j] = from[j * plane + i];
   }
 }
 
@@ -38,11 +39,11 @@ void shuffle_any(const_bytes from, bytes_out to, std::size_t items, std::size_t 
     }
   }
 }
-void unshuffle_any(const_bytes from, bytes_out to, std::size_t items, std::size_t item) {
+void unshuffle_any(const_bytes from, std::size_t plane, bytes_out to, std::size_t items, std::size_t item) {
   for (std::size_t first = 0; first < items; first += kBlockItems) {
     const std::size_t end = items - first < kBlockItems ? items : first + kBlockItems;
     for (std::size_t j = 0; j < item; ++j) {
-      for (std::size_t i = first; i < end; ++i) to[i * item + j] = from[j * items + i];
+      for (std::size_t i = first; i < end; ++i) to[i * item + j] = from[j * plane + i];
     }
   }
 }
@@ -87,26 +88,46 @@ void shuffle_squares(const_bytes from, bytes_out to, std::size_t items, std::siz
     for (std::size_t j = 0; j < item; ++j) to[j * items + i] = from[i * item + j];
   }
 }
-void unshuffle_squares(const_bytes from, bytes_out to, std::size_t items, std::size_t item) {
+void unshuffle_squares(const_bytes from, std::size_t plane, bytes_out to, std::size_t items, std::size_t item) {
   const std::size_t whole = items - items % kSquare;
   byte_square square;
   for (std::size_t first = 0; first < whole; first += kSquare) {
     for (std::size_t j = 0; j < item; j += kSquare) {
-      for (std::size_t k = 0; k < kSquare; ++k) std::memcpy(&square.rows[k], from + (j + k) * items + first, kSquare);
+      for (std::size_t k = 0; k < kSquare; ++k) std::memcpy(&square.rows[k], from + (j + k) * plane + first, kSquare);
       square.transpose();
       for (std::size_t k = 0; k < kSquare; ++k) std::memcpy(to + (first + k) * item + j, &square.rows[k], kSquare);
     }
   }
   for (std::size_t i = whole; i < items; ++i) {
-    for (std::size_t j = 0; j < item; ++j) to[i * item + j] = from[j * items + i];
+    for (std::size_t j = 0; j < item; ++j) to[i * item + j] = from[j * plane + i];
   }
 }
 
-class shuffle_codec final : public byte_codec {
+// `items` items of `item` bytes (2 at least) from number `first` on, of which all have `plane`.
+void unshuffle(const std::byte* shuffled, std::size_t plane, std::size_t first, std::span<std::byte> out,
+               std::size_t item) {
+  const auto* const from = reinterpret_cast<const std::uint8_t*>(shuffled) + first;
+  auto* const to = reinterpret_cast<std::uint8_t*>(out.data());
+  const std::size_t items = out.size() / item;
+  switch (item) {
+    case 2:
+      return unshuffle_items<2>(from, plane, to, items);
+    case 4:
+      return unshuffle_items<4>(from, plane, to, items);
+    case 8:
+      return unshuffle_items<8>(from, plane, to, items);
+    default:
+      return has_squares(item) ? unshuffle_squares(from, plane, to, items, item)
+                               : unshuffle_any(from, plane, to, items, item);
+  }
+}
+
+class shuffle_codec final : public byte_codec, public row_codec {
  public:
-  /// \param leaves_rest  Bytes that are no whole item stay as they are, at the end (HDF5); else they are refused.
-  shuffle_codec(std::size_t item_bytes, bool leaves_rest) noexcept
-      : item_bytes_(item_bytes), leaves_rest_(leaves_rest) {}
+  /// \param leaves_rest    Bytes that are no whole item stay as they are, at the end (HDF5); else they are refused.
+  /// \param decoded_bytes  Of all items; kUnbounded where chunks differ.
+  shuffle_codec(std::size_t item_bytes, bool leaves_rest, std::uint64_t decoded_bytes) noexcept
+      : item_bytes_(item_bytes), leaves_rest_(leaves_rest), decoded_bytes_(decoded_bytes) {}
 
   std::string_view name() const override { return leaves_rest_ ? "hdf5.shuffle" : "shuffle"; }
   std::string describe() const override { return fmt::format("{}(elementsize={})", name(), item_bytes_); }
@@ -126,28 +147,26 @@ class shuffle_codec final : public byte_codec {
       return error{errc::corrupt_data,
                    fmt::format("{} shuffled bytes decode to more than {}", encoded.size(), out.size())};
     }
-    const auto* const from = reinterpret_cast<const std::uint8_t*>(encoded.data());
-    auto* const to = reinterpret_cast<std::uint8_t*>(out.data());
-    const std::size_t items = encoded.size() / item_bytes_;
-    switch (item_bytes_) {
-      case 2:
-        unshuffle_items<2>(from, to, items);
-        break;
-      case 4:
-        unshuffle_items<4>(from, to, items);
-        break;
-      case 8:
-        unshuffle_items<8>(from, to, items);
-        break;
-      default:
-        if (has_squares(item_bytes_)) {
-          unshuffle_squares(from, to, items, item_bytes_);
-        } else {
-          unshuffle_any(from, to, items, item_bytes_);
-        }
-    }
-    if (rest != 0) std::memcpy(to + items * item_bytes_, from + items * item_bytes_, rest);
+    const std::size_t whole = encoded.size() - rest;
+    unshuffle(encoded.data(), whole / item_bytes_, 0, out.first(whole), item_bytes_);
+    if (rest != 0) std::memcpy(out.data() + whole, encoded.data() + whole, rest);
     return std::span<const std::byte>(out.data(), encoded.size());
+  }
+
+  bool has_rows(std::uint64_t rows, std::uint64_t row_bytes) const noexcept override {
+    return item_bytes_ > 1 && row_bytes % item_bytes_ == 0 && rows == decoded_bytes_ / row_bytes &&
+           decoded_bytes_ % row_bytes == 0;
+  }
+
+  result<> decode_rows(std::span<const std::byte> encoded, std::uint64_t first, std::uint64_t count,
+                       std::span<std::byte> out, worker_scratch&) const override {
+    if (encoded.size() != decoded_bytes_) {
+      return error{errc::corrupt_data,
+                   fmt::format("chunk decoded to {} bytes, its shape needs {}", encoded.size(), decoded_bytes_)};
+    }
+    const std::size_t row_items = out.size() / count / item_bytes_;
+    unshuffle(encoded.data(), encoded.size() / item_bytes_, first * row_items, out, item_bytes_);
+    return {};
   }
 
   result<std::uint64_t> encode(std::span<const std::byte> decoded, std::span<std::byte> out,
@@ -185,6 +204,7 @@ class shuffle_codec final : public byte_codec {
  private:
   std::size_t item_bytes_;
   bool leaves_rest_;
+  std::uint64_t decoded_bytes_;
 };
 
 result<compiled_codec> make_with(const codec_config& config, const stage_type& input, bool leaves_rest) {
@@ -192,7 +212,9 @@ result<compiled_codec> make_with(const codec_config& config, const stage_type& i
   // zarr-python takes the array's item size where none is written; numcodecs has a default, and writes it always.
   PENSTOCK_ASSIGN(const std::int64_t item_bytes,
                   members.integer("elementsize", 0, std::int64_t{1} << 20, std::int64_t{input.type.item_bytes()}));
-  return sized_stage(std::make_shared<shuffle_codec>(static_cast<std::size_t>(item_bytes), leaves_rest), input);
+  const std::uint64_t decoded_bytes = input.exact ? input.bytes() : kUnbounded;
+  return sized_stage(std::make_shared<shuffle_codec>(static_cast<std::size_t>(item_bytes), leaves_rest, decoded_bytes),
+                     input);
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ class samples_codec final : public byte_codec, public has_portable_form, public 
     return std::span<const std::byte>(out.first(made_bytes));
   }
 
-  std::uint64_t rows() const noexcept override { return from_.rows; }
+  bool has_rows(std::uint64_t rows, std::uint64_t) const noexcept override { return rows == from_.rows; }
 
   result<> decode_rows(std::span<const std::byte> encoded, std::uint64_t first, std::uint64_t count,
                        std::span<std::byte> out, worker_scratch& scratch) const override {
