@@ -443,7 +443,7 @@ def _known_manifest(
         return None
     if raw is not None and not _is_as_asked(made, files, axis % rank, raw):
         return None
-    changed = _core.shards_changed(made) or _changed_stamps(saved, made, _root_of(made), storage_options, False)
+    changed = _core.shards_changed(made) or _changed_stamps(saved, made, None, storage_options, False)
     return None if changed else _sharded(made, storage_options)
 
 
@@ -539,13 +539,13 @@ def _stamps_of(array: _core.Array, root: str, storage_options: Mapping[str, Any]
 
 
 def _changed_stamps(
-    saved: bytes, array: _core.Array, root: str, storage_options: Mapping[str, Any] | None, may_be_gone: bool
+    saved: bytes, array: _core.Array, root: str | None, storage_options: Mapping[str, Any] | None, may_be_gone: bool
 ) -> list[str]:
     """The files that are others than when the manifest was saved, of those whose reads do not notice it."""
     stamps = json.loads(saved).get(_STAMPS) if saved.startswith(b"{") and f'"{_STAMPS}"'.encode() in saved else None
     if not stamps:
         return []
-    now = _stamps_of(array, root, storage_options)
+    now = _stamps_of(array, _root_of(array) if root is None else root, storage_options)
     names = [os.fsdecode(key) for key, *_ in _core.shard_files(array)]
     return [
         f"'{name}'"

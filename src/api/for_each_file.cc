@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -18,36 +20,69 @@ namespace {
 
 /// Files of this machine that one thread takes at a time: often they are in memory, and a thread costs more than some.
 constexpr std::size_t kBatch = 64;
+/// A file that takes longer was waited for.
+constexpr std::chrono::microseconds kWait{50};
 
-void side_by_side(std::size_t files, std::size_t batch, std::size_t most_threads,
-                  const std::function<void(std::size_t)>& work) {
-  std::atomic<std::size_t> next = 0;
-  const auto take = [&] {
-    for (std::size_t begin = 0; (begin = next.fetch_add(batch, std::memory_order_relaxed)) < files;)
-      for (std::size_t i = begin; i < std::min(files, begin + batch); ++i) work(i);
-  };
-  const std::size_t threads = std::min((files + batch - 1) / batch, most_threads);
-  std::vector<std::jthread> others;
-  try {
-    while (others.size() + 1 < threads) others.emplace_back(take);
-  } catch (const std::system_error&) {  // fewer of them take longer
+/// Threads that take batches of files: few at first, and all of them once one had to wait.
+class crew {
+ public:
+  crew(std::size_t files, std::size_t batch, const std::function<void(std::size_t)>& work)
+      : files_(files), batch_(batch), work_(work) {}
+
+  /// \param first  Threads that begin. \param most  Where files are waited for.
+  void run(std::size_t first, std::size_t most) {
+    const std::size_t batches = (files_ + batch_ - 1) / batch_;
+    most_ = std::min(batches, most);
+    grow(std::min(first, most_));
+    take();
+    const std::lock_guard lock(mutex_);
+    growing_ = false;
   }
-  take();
-}
+
+ private:
+  void grow(std::size_t threads) {
+    const std::lock_guard lock(mutex_);
+    try {
+      while (growing_ && others_.size() + 1 < threads) others_.emplace_back([this] { take(); });
+    } catch (const std::system_error&) {  // fewer of them take longer
+      growing_ = false;
+    }
+  }
+
+  void take() {
+    for (std::size_t begin = 0; (begin = next_.fetch_add(batch_, std::memory_order_relaxed)) < files_;) {
+      const std::size_t end = std::min(files_, begin + batch_);
+      const auto began = std::chrono::steady_clock::now();
+      for (std::size_t i = begin; i < end; ++i) work_(i);
+      const bool waited = std::chrono::steady_clock::now() - began > kWait * (end - begin);
+      if (waited && !grown_.exchange(true, std::memory_order_relaxed)) grow(most_);
+    }
+  }
+
+  const std::size_t files_, batch_;
+  const std::function<void(std::size_t)>& work_;
+  std::size_t most_ = 1;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> grown_{false};
+  std::mutex mutex_;  // of what follows
+  bool growing_ = true;
+  std::vector<std::jthread> others_;  // they end before what they use
+};
 
 }  // namespace
 
 void for_each_file(std::size_t files, const store& from, context& with, const std::function<void(std::size_t)>& work) {
   const std::string place = from.uri();
   const bool waits = from.traits().blocking;
-  const std::size_t batch = !waits || place.starts_with("file:") || place.starts_with("zip:") ? kBatch : 1;
-  side_by_side(files, batch, waits ? with.state().io_concurrency() : with.threads(), work);
+  const bool here = !waits || place.starts_with("file:") || place.starts_with("zip:");
+  const std::size_t most = waits ? with.state().io_concurrency() : with.threads();
+  crew(files, here ? kBatch : 1, work).run(here ? with.threads() : most, most);
 }
 
 result<std::vector<std::optional<file_stamp>>> file_stamps(const std::vector<std::string>& paths, context& with) {
   std::vector<std::optional<file_stamp>> found(paths.size());
   std::vector<int> failed(paths.size(), 0);
-  side_by_side(paths.size(), kBatch, with.state().io_concurrency(), [&](std::size_t i) {
+  const auto look = [&](std::size_t i) {
     struct ::stat status{};
     const bool is_name = paths[i].find('\0') == std::string::npos;
     if (!is_name || ::stat(paths[i].c_str(), &status) != 0) {
@@ -57,7 +92,8 @@ result<std::vector<std::optional<file_stamp>>> file_stamps(const std::vector<std
     }
     const version seen = version_of(status);
     found[i] = {static_cast<std::uint64_t>(status.st_size), static_cast<std::int64_t>(seen.word[kTimeWord])};
-  });
+  };
+  crew(paths.size(), kBatch, look).run(with.threads(), with.state().io_concurrency());
   for (std::size_t i = 0; i < failed.size(); ++i)
     if (failed[i] != 0) return read_failure(failed[i], fmt::format("looking at '{}'", paths[i]));
   return found;
