@@ -14,7 +14,6 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::string_view kClaimKey = ".penstock-append";
-constexpr int kMaxTries = 20;
 
 result<> check_rows(const array_state& state, const extents& shape, const tensor_view& value, std::size_t axis) {
   if (axis >= shape.size())
@@ -74,7 +73,7 @@ result<array> append_rows(const array& to, const tensor_view& value, std::size_t
   for (int attempt = 0;; ++attempt) {
     auto put = put_stored_metadata(state, metadata, options.durable);
     if (put.ok()) break;
-    if (put.error().code() != errc::version_changed || attempt == kMaxTries) return std::move(put).error();
+    if (put.error().code() != errc::version_changed || attempt == kMaxMetadataTries) return std::move(put).error();
     // Attributes may have changed; the shape must not have.
     PENSTOCK_ASSIGN(metadata, read_stored_metadata(state));
     PENSTOCK_ASSIGN(const extents now, shape_of(metadata));

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "api/array_state.h"
+#include "api/borrowed_job.h"
+#include "api/metadata_edit.h"
 #include "api/open_files.h"
 #include "api/read_source.h"
 #include "array/chunk_grid.h"
@@ -17,12 +19,8 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Up to this, handing work to another thread costs more than it saves: where chunks are copied, and where they are
-/// decoded, which takes many times as long.
-constexpr std::uint64_t kMinParallelBytes = std::uint64_t{512} << 10;
+/// As `kMinParallelReadBytes`, where chunks are decoded, which takes many times as long as to copy them.
 constexpr std::uint64_t kMinParallelDecodedBytes = std::uint64_t{128} << 10;
-/// As many as a context may have threads.
-constexpr unsigned kMaxWorkers = 1024;
 /// Most that is decoded on the calling thread with an interpreter's lock held: well under a millisecond.
 constexpr std::uint64_t kMaxInlineBytes = std::uint64_t{512} << 10;
 
@@ -41,11 +39,9 @@ result<> check_out(const array_state& state, const resolved_basic& which, const 
   return {};
 }
 
-error name_array(error what, const array_state& state) { return std::move(what).note("array '" + state.uri + "'"); }
-
 read_job::settings settings_of(const array_state& state, const read_options& options) {
   read_job::settings out;
-  out.workers = options.threads == 0 ? state.context->threads() : std::min(options.threads, kMaxWorkers);
+  out.workers = state.context->state().workers_for(options.threads);
   out.io_concurrency = state.context->state().io_concurrency();
   out.arena = options.arena;
   out.limits.trim_cells = true;
@@ -54,31 +50,16 @@ read_job::settings settings_of(const array_state& state, const read_options& opt
 
 // Several cells of so many bytes together are one thread's work.
 std::uint64_t one_workers_bytes(const array_state& state) noexcept {
-  return state.layout->chains()[0].stages() == 0 ? kMinParallelBytes : kMinParallelDecodedBytes;
+  return state.layout->chains()[0].stages() == 0 ? kMinParallelReadBytes : kMinParallelDecodedBytes;
 }
 
 unsigned useful_workers(const array_state& state, const read_job& job, unsigned workers) noexcept {
   return job.total_cells() < 2 || job.total_bytes() <= one_workers_bytes(state) ? 1 : workers;
 }
 
-// Gives the job back to the context when the read is over, however it ends.
-class borrowed_job {
- public:
-  explicit borrowed_job(context_state& state) : state_(state), job_(state.take_job()) {}
-  ~borrowed_job() { state_.give_job(std::move(job_)); }
-  borrowed_job(const borrowed_job&) = delete;
-  borrowed_job& operator=(const borrowed_job&) = delete;
-  read_job& operator*() const noexcept { return *job_; }
-  read_job* operator->() const noexcept { return job_.get(); }
-  const std::shared_ptr<read_job>& shared() const noexcept { return job_; }
-
- private:
-  context_state& state_;
-  std::shared_ptr<read_job> job_;
-};
-
 // Runs a job to its end on the calling thread and, where it is worth it, others.
-result<> run(const array_state& state, const borrowed_job& job, unsigned workers, const read_options& options) {
+result<> run(const array_state& state, const borrowed_job<read_job>& job, unsigned workers,
+             const read_options& options) {
   std::function<void()> poll;
   if (options.progress) {
     poll = [&job, &options] {
@@ -151,7 +132,7 @@ namespace {
 
 // Reads a source on the calling thread and, where it is worth it, others.
 result<> read_source(const array_state& state, const source& from, const read_options& options) {
-  const borrowed_job job(state.context->state());
+  const borrowed_job job(state.context->state(), state.context->state().take_job());
   // A sharded array's chunks are found by an index in storage: no use in trying.
   const bool indexed = state.shards && state.caches_indexes;
   if (!indexed && job->read_one_cell(from, options.arena)) return {};
@@ -244,7 +225,7 @@ result<array::check_report> array::check(const read_options& options, std::size_
   if (is_empty(whole->shape)) return out;
   const source from = source_of(*state_, *whole, c_order_strides(whole->shape, state_->type.item_bytes()), nullptr);
   std::vector<cell_failure> failures;
-  const borrowed_job job(state_->context->state());
+  const borrowed_job job(state_->context->state(), state_->context->state().take_job());
   read_job::settings settings = settings_of(*state_, options);
   settings.failures = &failures;
   settings.max_failures = max_failures;

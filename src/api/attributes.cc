@@ -24,7 +24,7 @@ json without_member(const json& document, std::string_view name) {
 }
 
 /// Somebody else may write the same document at the same time.
-constexpr int kMaxTries = 64;
+constexpr int kMaxDocumentTries = 64;
 
 result<> put_text(store& in, const std::string& key, const json& content, const version& replaces, bool exists) {
   const std::string text = document_text(content);
@@ -40,7 +40,7 @@ result<> put_text(store& in, const std::string& key, const json& content, const 
 /// Reads a document, changes it and writes it back, again where another writer came between.
 template <class Change>
 result<> change_document(store& in, const std::string& key, bool may_be_absent, Change change) {
-  for (int i = 0; i < kMaxTries; ++i) {
+  for (int i = 0; i < kMaxDocumentTries; ++i) {
     PENSTOCK_ASSIGN(const std::optional<stored_document> found, read_document(in, key));
     if (!found && !may_be_absent) return error(errc::not_found, fmt::format("'{}' is gone", key));
     PENSTOCK_ASSIGN(const json content, change(found ? *found->content : json(json::object_t{})));

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "api/batch_job.h"
+#include "api/borrowed_job.h"
 #include "api/chunk_writer.h"
 #include "api/device_tensor_state.h"
 #include "array/chunk_grid.h"
@@ -25,10 +26,6 @@
 
 namespace penstock::inline v0 {
 namespace {
-
-/// Up to this, handing work to another thread costs more than it saves.
-constexpr std::uint64_t kMinParallelBytes = std::uint64_t{512} << 10;
-constexpr unsigned kMaxWorkers = 1024;
 
 /// The layout of an array that is one chunk, whose key is all in the source's prefix.
 class one_chunk_layout final : public chunk_layout {
@@ -52,21 +49,6 @@ class one_chunk_layout final : public chunk_layout {
 
  private:
   std::shared_ptr<const chunk_layout> of_;
-};
-
-// Gives the job back to the context when the read is over, however it ends.
-class borrowed_job {
- public:
-  explicit borrowed_job(context_state& state) : state_(state), job_(state.take_job()) {}
-  ~borrowed_job() { state_.give_job(std::move(job_)); }
-  borrowed_job(const borrowed_job&) = delete;
-  borrowed_job& operator=(const borrowed_job&) = delete;
-  read_job* operator->() const noexcept { return job_.get(); }
-  const std::shared_ptr<read_job>& shared() const noexcept { return job_; }
-
- private:
-  context_state& state_;
-  std::shared_ptr<read_job> job_;
 };
 
 /// Reads from another store, and keeps what is put.
@@ -101,8 +83,8 @@ class keeping_store final : public store {
 };
 
 unsigned useful_workers(std::uint64_t cells, std::uint64_t bytes, unsigned asked, const context& with) noexcept {
-  if (cells < 2 || bytes <= kMinParallelBytes) return 1;
-  return asked == 0 ? with.threads() : std::min(asked, kMaxWorkers);
+  if (cells < 2 || bytes <= kMinParallelReadBytes) return 1;
+  return with.state().workers_for(asked);
 }
 
 }  // namespace
@@ -165,9 +147,9 @@ result<> chunk_pipeline::read(penstock::context& with, const store& from, std::s
   sources.reserve(items.size());
   for (const chunk_item& item : items) sources.push_back(source_of(from, item));
   context_state& state = with.state();
-  const borrowed_job job(state);
+  const borrowed_job job(state, state.take_job());
   read_job::settings settings;
-  settings.workers = options.threads == 0 ? with.threads() : std::min(options.threads, kMaxWorkers);
+  settings.workers = with.state().workers_for(options.threads);
   settings.io_concurrency = state.io_concurrency();
   settings.missing = missing;
   job->begin(sources, settings);
@@ -205,7 +187,7 @@ result<> chunk_pipeline::read_to_device(const std::shared_ptr<penstock::context>
   PENSTOCK_ASSIGN(const cuda::event_ref begun, engine->take_event_at(on));
   PENSTOCK_ASSIGN(const auto read, cuda::device_read::make(engine, state, {begun}));
   read_job::settings settings;
-  settings.workers = options.threads == 0 ? with->threads() : std::min(options.threads, kMaxWorkers);
+  settings.workers = with->state().workers_for(options.threads);
   settings.io_concurrency = state.io_concurrency();
   settings.missing = missing;
   settings.keep_alive = with;
@@ -251,8 +233,8 @@ result<> chunk_pipeline::write(penstock::context& with, const store& from, store
 
   const std::uint64_t bytes =
       chunk_bytes_ > byte_range::kAll / items.size() ? byte_range::kAll : chunk_bytes_ * items.size();
-  const unsigned workers = std::min<unsigned>(useful_workers(items.size(), bytes, options.threads, with),
-                                              static_cast<unsigned>(std::min<std::size_t>(items.size(), kMaxWorkers)));
+  const auto workers = static_cast<unsigned>(
+      std::min<std::size_t>(useful_workers(items.size(), bytes, options.threads, with), items.size()));
   std::vector<std::unique_ptr<chunk_writer_memory>> memories;
   idle_workers& idle = idle_.get();
   {
@@ -292,7 +274,7 @@ result<> chunk_pipeline::write_shards(penstock::context& with, const store& from
                                       std::span<const chunk_item> items, const write_options& options,
                                       cell_source* values, std::vector<chunk_written>& out) const {
   context_state& state = with.state();
-  const unsigned all = options.threads == 0 ? with.threads() : std::min(options.threads, kMaxWorkers);
+  const unsigned all = with.state().workers_for(options.threads);
   const auto one = [&](std::size_t which, unsigned workers, const std::function<void()>& poll) -> result<> {
     keeping_store kept(from, out[which]);
     if (to == nullptr) out[which].erased = true;  // where nothing is put, there is nothing
@@ -327,7 +309,7 @@ result<> chunk_pipeline::write_shards(penstock::context& with, const store& from
   if (workers == 1 || items.size() < std::size_t{2} * workers) {
     if (options.progress) poll = [&] { stopped = stopped || !options.progress({0, bytes}); };
     for (std::size_t i = 0; i < items.size(); ++i) {
-      PENSTOCK_TRY(one(i, bytes <= kMinParallelBytes ? 1 : all, poll));
+      PENSTOCK_TRY(one(i, bytes <= kMinParallelReadBytes ? 1 : all, poll));
       if (stopped) return error(errc::cancelled, "the write was cancelled");
     }
     return {};

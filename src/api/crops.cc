@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/array_state.h"
+#include "api/borrowed_job.h"
 #include "api/crop_sources.h"
 #include "api/device_tensor_state.h"
 #include "api/read_source.h"
@@ -13,10 +14,6 @@
 
 namespace penstock::inline v0 {
 namespace {
-
-constexpr unsigned kMaxWorkers = 1024;
-/// Up to this, handing work to more than one thread costs more than it saves.
-constexpr std::uint64_t kMinParallelBytes = std::uint64_t{512} << 10;
 
 result<> check_out(const extents& shape, const tensor_view& out) {
   if (out.extents == shape) return {};
@@ -42,14 +39,14 @@ result<ticket> read_crops_async(std::span<const array_crop> crops, const tensor_
   crop_sources made = sources_of(crops, out.data, out.strides);
   if (is_empty(shape)) made.sources.clear();
   read_job::settings settings;
-  settings.workers = options.threads == 0 ? state.threads() : std::min(options.threads, kMaxWorkers);
+  settings.workers = state.workers_for(options.threads);
   settings.io_concurrency = state.io_concurrency();
   settings.limits.trim_cells = true;
   settings.keep_alive = std::move(made.keep_alive);
   settings.note = std::move(made.note);
   const unsigned most = settings.workers;
   job->begin(made.sources, std::move(settings));
-  state.executor().start(job, job->total_cells() < 2 || job->total_bytes() <= kMinParallelBytes ? 1 : most);
+  state.executor().start(job, job->total_cells() < 2 || job->total_bytes() <= kMinParallelReadBytes ? 1 : most);
   return ticket(std::move(job));
 }
 

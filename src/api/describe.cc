@@ -16,7 +16,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::string_view kMagic = "penstock array 1\n";
+constexpr std::string_view kDescriptionMagic = "penstock array 1\n";
 constexpr std::uint64_t kMaxDocumentBytes = std::uint64_t{1} << 30;
 // Names of documents that are no Zarr metadata: of the files that an array is joined from, of references.
 constexpr std::string_view kFiles = "penstock files", kAbsent = "penstock absent files";
@@ -90,7 +90,7 @@ result<std::string> describe(const array& from) {
     return error(errc::unsupported, "another process cannot open this array: it has no URI to be found by")
         .note("array '" + state.uri + "'");
   }
-  std::string out(kMagic);
+  std::string out(kDescriptionMagic);
   append(out, state.uri);
   if (state.saved) {
     append(out, kReferences);
@@ -117,9 +117,9 @@ result<std::string> describe(const array& from) {
 }
 
 result<array> open_description(std::string_view description, const open_options& options) {
-  if (description.substr(0, kMagic.size()) != kMagic)
+  if (description.substr(0, kDescriptionMagic.size()) != kDescriptionMagic)
     return error(errc::corrupt_data, "this is no description of an array");
-  description.remove_prefix(kMagic.size());
+  description.remove_prefix(kDescriptionMagic.size());
   PENSTOCK_ASSIGN(const std::string_view uri, take(description));
   documents known;
   while (!description.empty()) {

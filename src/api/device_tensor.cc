@@ -17,7 +17,6 @@ namespace {
 
 /// Axes of a scatter: those of the array, and two for the bytes of an item.
 constexpr std::size_t kMaxDeviceRank = kMaxRank - 2;
-constexpr unsigned kMaxWorkers = 1024;
 
 result<cuda::stream_ref> stream_of(stream_handle handle) {
   if (handle == 0)
@@ -139,7 +138,7 @@ result<> device_tensor_state::begin(std::span<source> sources, std::shared_ptr<c
   for (source& each : sources) each.space = memory_space::cuda;
   read_ = std::move(made);
   read_job::settings settings;
-  settings.workers = options.threads == 0 ? state.threads() : std::min(options.threads, kMaxWorkers);
+  settings.workers = state.workers_for(options.threads);
   settings.io_concurrency = state.io_concurrency();
   settings.keep_alive = std::move(keep_alive);
   settings.note = std::move(note);

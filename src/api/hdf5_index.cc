@@ -63,10 +63,10 @@ class stored_file final : public hdf5_source {
 };
 
 /// Files that one worker takes at a time.
-constexpr std::size_t kBatch = 64;
+constexpr std::size_t kFilesAtOnce = 64;
 
 /// One of many files.
-struct scanned {
+struct scanned_dataset {
   hdf5_shape shape;
   hdf5_layout layout;
   std::vector<std::byte> meaning;  // messages that say what the bytes mean, and what their values do
@@ -74,7 +74,7 @@ struct scanned {
   hdf5_chunks chunks;
 };
 
-result<scanned> scan(const store& from, std::string_view key, std::string_view dataset) {
+result<scanned_dataset> scan(const store& from, std::string_view key, std::string_view dataset) {
   constexpr hdf5_message::kind kMeaning[] = {hdf5_message::datatype, hdf5_message::old_fill_value,
                                              hdf5_message::fill_value, hdf5_message::filters};
   stored_file source(from, key);
@@ -82,7 +82,7 @@ result<scanned> scan(const store& from, std::string_view key, std::string_view d
   PENSTOCK_ASSIGN(hdf5_file file, hdf5_file::open(source));
   PENSTOCK_ASSIGN(const std::uint64_t header, find_hdf5_object(file, dataset));
   PENSTOCK_ASSIGN(const std::vector<hdf5_message> messages, read_hdf5_object(file, header));
-  scanned out;
+  scanned_dataset out;
   PENSTOCK_ASSIGN(out.shape, parse_hdf5_shape(file, messages));
   PENSTOCK_ASSIGN(out.layout, parse_hdf5_layout(file, messages));
   if (out.layout.what == hdf5_layout::kind::compact || find_message(messages, hdf5_message::external_files) != nullptr)
@@ -111,7 +111,7 @@ result<scanned> scan(const store& from, std::string_view key, std::string_view d
 }
 
 // Whether two datasets follow each other along `axis`, stored in the same way.
-bool go_together(const scanned& a, const scanned& b, std::size_t axis) {
+bool go_together(const scanned_dataset& a, const scanned_dataset& b, std::size_t axis) {
   const std::size_t rank = a.shape.extents.size();
   if (b.shape.extents.size() != rank || axis >= rank || a.meaning != b.meaning) return false;
   if (a.layout.what != b.layout.what || a.layout.chunk != b.layout.chunk ||
@@ -126,20 +126,20 @@ bool go_together(const scanned& a, const scanned& b, std::size_t axis) {
 
 std::optional<hdf5_shards> scan_hdf5_shards(const store& from, const std::vector<std::string>& keys,
                                             std::string_view dataset, std::size_t axis, context& with) {
-  std::vector<std::optional<scanned>> found(keys.size());
+  std::vector<std::optional<scanned_dataset>> found(keys.size());
   const auto work = [&](std::size_t batch, unsigned) -> result<> {
-    for (std::size_t i = batch * kBatch; i < std::min(keys.size(), (batch + 1) * kBatch); ++i) {
+    for (std::size_t i = batch * kFilesAtOnce; i < std::min(keys.size(), (batch + 1) * kFilesAtOnce); ++i) {
       PENSTOCK_ASSIGN(found[i], scan(from, keys[i], dataset));
     }
     return {};
   };
-  const std::size_t batches = (keys.size() + kBatch - 1) / kBatch;
+  const std::size_t batches = (keys.size() + kFilesAtOnce - 1) / kFilesAtOnce;
   const auto all = std::make_shared<batch_job>(batches, work);
   with.state().executor().run(all, batches < 2 ? 1 : with.threads(), {}, std::chrono::milliseconds(20));
   if (!all->outcome().ok() || keys.empty()) return std::nullopt;
 
   hdf5_shards out;
-  for (std::optional<scanned>& each : found) {
+  for (std::optional<scanned_dataset>& each : found) {
     if (!each || !go_together(*found.front(), *each, axis)) return std::nullopt;
     out.rows.push_back(each->shape.extents[axis]);
     if (each->layout.what == hdf5_layout::kind::contiguous) out.starts.push_back(each->start);

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "api/zarr_nodes.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
 #include "format/zarr/zarr_grid.h"
@@ -11,7 +12,6 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{256} << 20;
 constexpr std::string_view kV3Key = "zarr.json", kV2Key = ".zarray";
 
 /// Another store, but for one document.

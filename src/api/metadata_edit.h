@@ -9,6 +9,9 @@
 
 namespace penstock::inline v0 {
 
+/// Metadata that others change as often as that between being read and being put.
+inline constexpr int kMaxMetadataTries = 20;
+
 /// An array's metadata document as it is stored, whatever its version of the format: members that are not known here
 /// stay what they are.
 struct stored_metadata {

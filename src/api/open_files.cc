@@ -18,7 +18,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::string_view kWild = "*?[";
+constexpr std::string_view kPatternCharacters = "*?[";
 constexpr std::size_t kSniffedBytes = 64;
 /// Manifests of 100,000 files have some 10 MB.
 constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 32;
@@ -70,11 +70,11 @@ result<std::optional<array>> open_files(std::string_view uri, const open_options
                     open_contiguous(open_file_store(whole.parent_path().string()), whole.filename().string(), how));
     return std::optional<array>(std::move(out));
   }
-  const std::size_t wild = path.find_first_of(kWild);
+  const std::size_t wild = path.find_first_of(kPatternCharacters);
   if (wild == std::string::npos || !path.ends_with(".npy") || std::filesystem::exists(whole, failed))
     return std::optional<array>();
   const std::string text = whole.string();
-  const std::size_t slash = text.rfind('/', text.find_first_of(kWild));
+  const std::size_t slash = text.rfind('/', text.find_first_of(kPatternCharacters));
   std::shared_ptr<store> folder = open_file_store(slash == 0 ? "/" : text.substr(0, slash));
   PENSTOCK_ASSIGN(std::vector<std::string> keys, find_shards(*folder, text.substr(slash + 1)));
   PENSTOCK_ASSIGN(array out, open_shards(std::move(folder), std::move(keys), how));

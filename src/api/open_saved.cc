@@ -25,44 +25,47 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::string_view kBegin = R"({"penstock_manifest")";
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kManifestVersion = 1;
 constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 31;
 /// DEFLATE makes at most 1032 bytes of one.
 constexpr std::uint64_t kMostOfOne = 1032;
 constexpr std::size_t kMaxVariants = 60000;
 
-error bad(std::string_view what) { return {errc::corrupt_data, fmt::format("the manifest is damaged: {}", what)}; }
+error damaged_manifest(std::string_view what) {
+  return {errc::corrupt_data, fmt::format("the manifest is damaged: {}", what)};
+}
 
 result<std::uint64_t> number_of(const json& from, std::string_view name) {
   const json* const member = from.find(name);
   std::uint64_t out = 0;
-  if (member == nullptr || !member->get(out)) return bad(fmt::format("'{}' is no number", name));
+  if (member == nullptr || !member->get(out)) return damaged_manifest(fmt::format("'{}' is no number", name));
   return out;
 }
 
 result<std::string> text_of(const json& from, std::string_view name) {
   const json* const member = from.find(name);
-  if (member == nullptr || member->as_string() == nullptr) return bad(fmt::format("'{}' is no text", name));
+  if (member == nullptr || member->as_string() == nullptr)
+    return damaged_manifest(fmt::format("'{}' is no text", name));
   return *member->as_string();
 }
 
 result<const json::array_t*> list_of(const json& from, std::string_view name) {
   const json* const member = from.find(name);
-  if (member == nullptr || member->as_array() == nullptr) return bad(fmt::format("'{}' is no list", name));
+  if (member == nullptr || member->as_array() == nullptr) return damaged_manifest(fmt::format("'{}' is no list", name));
   return member->as_array();
 }
 
 result<std::vector<std::byte>> unpack_table(const json& facts, std::span<const std::byte> packed) {
   PENSTOCK_ASSIGN(const std::uint64_t bytes, number_of(facts, "bytes"));
   if (bytes != packed.size()) {
-    return bad(fmt::format("its table has {} bytes, the document says {}", packed.size(), bytes));
+    return damaged_manifest(fmt::format("its table has {} bytes, the document says {}", packed.size(), bytes));
   }
   if (facts.find("plain_bytes") == nullptr) {
     return error(errc::unsupported, "the manifest is an older release's: open it with Python, or save it again");
   }
   PENSTOCK_ASSIGN(const std::uint64_t plain, number_of(facts, "plain_bytes"));
   if (plain == 0 || plain > kMaxTableBytes || plain / kMostOfOne > packed.size()) {
-    return bad(fmt::format("a table of {} bytes, {} of them stored", plain, packed.size()));
+    return damaged_manifest(fmt::format("a table of {} bytes, {} of them stored", plain, packed.size()));
   }
   const std::vector<codec_config> codecs = {{"bytes", {}}, {"zlib", {}}};
   PENSTOCK_ASSIGN(const codec_chain chain,
@@ -82,23 +85,24 @@ result<std::vector<std::byte>> unpack_table(const json& facts, std::span<const s
 
 result<std::vector<chain_variant>> variants_of(const json& document) {
   PENSTOCK_ASSIGN(const json::array_t* const list, list_of(document, "variants"));
-  if (list->size() > kMaxVariants) return bad(fmt::format("{} chains of codecs", list->size()));
+  if (list->size() > kMaxVariants) return damaged_manifest(fmt::format("{} chains of codecs", list->size()));
   std::vector<chain_variant> out;
   for (const json& each : *list) {
     const json::array_t* const pair = each.as_array();
-    if (pair == nullptr || pair->size() != 2 || (*pair)[0].as_array() == nullptr) return bad("a chain of codecs");
+    if (pair == nullptr || pair->size() != 2 || (*pair)[0].as_array() == nullptr)
+      return damaged_manifest("a chain of codecs");
     chain_variant made;
     for (const json& skipped : *(*pair)[0].as_array()) {
       std::uint64_t which = 0;
-      if (!skipped.get(which) || which > ~std::uint32_t{0}) return bad("a filter's number");
+      if (!skipped.get(which) || which > ~std::uint32_t{0}) return damaged_manifest("a filter's number");
       made.skipped.push_back(static_cast<std::uint32_t>(which));
     }
     if (!(*pair)[1].is_null()) {
       extents shape;
-      if ((*pair)[1].as_array() == nullptr) return bad("a chunk's shape");
+      if ((*pair)[1].as_array() == nullptr) return damaged_manifest("a chunk's shape");
       for (const json& length : *(*pair)[1].as_array()) {
         std::uint64_t value = 0;
-        if (!length.get(value)) return bad("a chunk's shape");
+        if (!length.get(value)) return damaged_manifest("a chunk's shape");
         shape.push_back(value);
       }
       made.shape = std::move(shape);
@@ -120,7 +124,7 @@ result<> check_stamp(const referenced_object& file, const json& stamp) {
   std::uint64_t size = 0, time = 0;
   const json::array_t* const pair = stamp.as_array();
   if (pair == nullptr || pair->size() != 2 || !(*pair)[0].get(size) || !(*pair)[1].get(time)) {
-    return bad("a file's size and time of change");
+    return damaged_manifest("a file's size and time of change");
   }
   auto seen = read_and_wait(*file.from, file.key, {0, 0, false}, byte_range::kAll - 1);
   if (!seen.ok()) {
@@ -137,7 +141,7 @@ result<referenced_object> object_of(const json& from, places& where) {
   if (from.find("data") != nullptr) {
     PENSTOCK_ASSIGN(const std::string text, text_of(from, "data"));
     const auto bytes = base64_decode(text);
-    if (!bytes) return bad("inlined bytes");
+    if (!bytes) return damaged_manifest("inlined bytes");
     const part whole(*bytes);
     auto put = where.inlined->put(out.name, {&whole, 1}, {});
     if (!put.ok()) return std::move(put).error();
@@ -159,7 +163,7 @@ result<referenced_object> object_of(const json& from, places& where) {
   out.pinned = std::filesystem::exists(path, failed);
   if (const json* const sum = from.find("crc32c")) {
     std::uint64_t value = 0;
-    if (!sum->get(value) || value > ~std::uint32_t{0}) return bad("a checksum");
+    if (!sum->get(value) || value > ~std::uint32_t{0}) return damaged_manifest("a checksum");
     out.crc32c = static_cast<std::uint32_t>(value);
   }
   return out;
@@ -173,7 +177,7 @@ result<std::vector<std::uint64_t>> spread(const json::array_t& runs, std::uint64
     const json::array_t* const pair = each.as_array();
     if (pair == nullptr || pair->size() != 2 || !(*pair)[0].get(value) || !(*pair)[1].get(count) ||
         count > most - out.size()) {
-      return bad("the lengths of its chunks");
+      return damaged_manifest("the lengths of its chunks");
     }
     out.insert(out.end(), static_cast<std::size_t>(count), value);
   }
@@ -193,7 +197,7 @@ result<std::optional<joined_axis>> joined_of(const json& document, std::uint64_t
   if (out.edges.empty()) return std::optional<joined_axis>();
   std::uint64_t end = 0;
   for (std::uint64_t& each : out.edges) {
-    if (!checked_add(end, each, end)) return bad("the lengths of its chunks");
+    if (!checked_add(end, each, end)) return damaged_manifest("the lengths of its chunks");
     each = end;
   }
   out.edges.insert(out.edges.begin(), 0);
@@ -203,7 +207,7 @@ result<std::optional<joined_axis>> joined_of(const json& document, std::uint64_t
 result<array> open_document(const json& document, std::span<const std::byte> packed, const std::string& folder,
                             const std::shared_ptr<context>& with) {
   PENSTOCK_ASSIGN(const std::uint64_t version, number_of(document, "penstock_manifest"));
-  if (version != kVersion) {
+  if (version != kManifestVersion) {
     return error(errc::unsupported, fmt::format("a manifest of version {} is not readable", version));
   }
   PENSTOCK_ASSIGN(const std::string kind, text_of(document, "kind"));
@@ -212,10 +216,10 @@ result<array> open_document(const json& document, std::span<const std::byte> pac
   }
   referenced_array what;
   const json* const documents = document.find("documents");
-  if (documents == nullptr || documents->as_object() == nullptr) return bad("it has no metadata");
+  if (documents == nullptr || documents->as_object() == nullptr) return damaged_manifest("it has no metadata");
   for (const auto& [name, text] : *documents->as_object()) what.documents.emplace_back(name, text.dump());
   const json* const facts = document.find("table");
-  if (facts == nullptr) return bad("it has no table");
+  if (facts == nullptr) return damaged_manifest("it has no table");
   PENSTOCK_ASSIGN(const std::vector<std::byte> table, unpack_table(*facts, packed));
   what.table = table;
   PENSTOCK_ASSIGN(what.variants, variants_of(document));

@@ -13,8 +13,6 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Metadata that others change as often as that between being read and being put.
-constexpr int kMaxTries = 20;
 /// Above this, listing what there is costs less than erasing what might be.
 constexpr std::uint64_t kMaxBlindErases = 1024;
 
@@ -147,7 +145,7 @@ result<array> resize_stored(const array& from, const extents& shape) {
     PENSTOCK_ASSIGN(array after, open_resized(state, metadata, shape));  // refuses what cannot be opened again
     auto put = put_stored_metadata(state, metadata, false);
     if (!put.ok()) {
-      if (put.error().code() == errc::version_changed && attempt < kMaxTries) continue;
+      if (put.error().code() == errc::version_changed && attempt < kMaxMetadataTries) continue;
       return std::move(put).error();
     }
     // Readers of the old shape may still be under way; what they miss is what was given up.

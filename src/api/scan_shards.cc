@@ -17,7 +17,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::size_t kNamed = 5;
+constexpr std::size_t kComplaintsNamed = 5;
 
 /// One file, as its header (or its size) describes it.
 struct scanned {
@@ -134,7 +134,7 @@ class complaints {
  public:
   void add(const std::string& key, std::string_view what) {
     ++count_;
-    if (named_.size() < kNamed) named_.push_back(fmt::format("'{}': {}", key, what));
+    if (named_.size() < kComplaintsNamed) named_.push_back(fmt::format("'{}': {}", key, what));
   }
   bool any() const noexcept { return count_ != 0; }
   error make(errc code, std::string_view what, std::size_t files) const {

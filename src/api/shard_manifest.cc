@@ -12,8 +12,8 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::string_view kMagic = "\x93PSHARDS";
-constexpr std::uint64_t kVersion = 1;
+constexpr std::string_view kShardsMagic = "\x93PSHARDS";
+constexpr std::uint64_t kShardsVersion = 1;
 constexpr std::size_t kRecordBytes = 3 * 4 + 6 * 8;  // without the key
 constexpr std::string_view kJsonMember = "penstock_shards";
 constexpr std::uint32_t kHasChecksum = 1;
@@ -63,12 +63,14 @@ class reader {
   bool failed_ = false;
 };
 
-error bad(std::string_view what) { return {errc::corrupt_data, fmt::format("the manifest of files is bad: {}", what)}; }
+error bad_manifest(std::string_view what) {
+  return {errc::corrupt_data, fmt::format("the manifest of files is bad: {}", what)};
+}
 
 json::object_t common_members(const shard_table& table, std::string_view root) {
   json::array_t shape;
   for (const std::uint64_t length : table.shape) shape.emplace_back(length);
-  return {{std::string(kJsonMember), json(kVersion)},
+  return {{std::string(kJsonMember), json(kShardsVersion)},
           {"root", json(std::string(root))},
           {"format", json(table.format)},
           {"descr", table.descr},
@@ -80,25 +82,25 @@ json::object_t common_members(const shard_table& table, std::string_view root) {
 result<> read_common(const json& from, shard_table& out, std::string& root) {
   std::uint64_t number = 0;
   const json* version = from.find(kJsonMember);
-  if (version == nullptr || !version->get(number)) return bad("it has no version");
-  if (number != kVersion)
+  if (version == nullptr || !version->get(number)) return bad_manifest("it has no version");
+  if (number != kShardsVersion)
     return error(errc::unsupported, fmt::format("manifests of files of version {} are not readable", number));
   const json *place = from.find("root"), *format = from.find("format"), *descr = from.find("descr"),
              *order = from.find("fortran_order"), *shape = from.find("shape"), *axis = from.find("axis");
-  if (place == nullptr || place->as_string() == nullptr) return bad("its root is no text");
+  if (place == nullptr || place->as_string() == nullptr) return bad_manifest("its root is no text");
   if (format == nullptr || format->as_string() == nullptr ||
       (*format->as_string() != "npy" && *format->as_string() != "raw"))
-    return bad("its format is neither npy nor raw");
+    return bad_manifest("its format is neither npy nor raw");
   if (descr == nullptr || order == nullptr || order->as_bool() == nullptr)
-    return bad("descr or fortran_order is missing");
+    return bad_manifest("descr or fortran_order is missing");
   if (shape == nullptr || shape->as_array() == nullptr || shape->as_array()->size() > 64)
-    return bad("its shape is no list");
+    return bad_manifest("its shape is no list");
   for (const json& each : *shape->as_array()) {
-    if (!each.get(number)) return bad("its shape holds something else than lengths");
+    if (!each.get(number)) return bad_manifest("its shape holds something else than lengths");
     out.shape.push_back(number);
   }
   if (axis == nullptr || !axis->get(number) || number >= std::max<std::size_t>(out.shape.size(), 1))
-    return bad("its axis");
+    return bad_manifest("its axis");
   out.axis = static_cast<std::size_t>(number);
   out.format = *format->as_string();
   out.descr = *descr;
@@ -113,17 +115,18 @@ result<> read_record(const json& from, shard_table& out) {
              *seen = from.find("version"), *sum = from.find("crc32c");
   if (key == nullptr || key->as_string() == nullptr || length == nullptr || !length->get(each.length) ||
       offset == nullptr || !offset->get(each.offset))
-    return bad("a file without key, length or offset");
+    return bad_manifest("a file without key, length or offset");
   each.key = *key->as_string();
   if (seen != nullptr) {
-    if (seen->as_array() == nullptr || seen->as_array()->size() != 4) return bad("a version is no list of 4 numbers");
+    if (seen->as_array() == nullptr || seen->as_array()->size() != 4)
+      return bad_manifest("a version is no list of 4 numbers");
     for (std::size_t i = 0; i < 4; ++i)
-      if (!(*seen->as_array())[i].get(each.expected.word[i])) return bad("a version is no list of 4 numbers");
+      if (!(*seen->as_array())[i].get(each.expected.word[i])) return bad_manifest("a version is no list of 4 numbers");
   }
   std::optional<std::uint32_t> checksum;
   if (sum != nullptr) {
     std::uint64_t value = 0;
-    if (!sum->get(value) || value > std::numeric_limits<std::uint32_t>::max()) return bad("a crc32c");
+    if (!sum->get(value) || value > std::numeric_limits<std::uint32_t>::max()) return bad_manifest("a crc32c");
     checksum = static_cast<std::uint32_t>(value);
   }
   out.parts.push_back(std::move(each));
@@ -132,14 +135,14 @@ result<> read_record(const json& from, shard_table& out) {
 }
 
 result<> check(shard_table& table) {
-  if (table.parts.empty()) return bad("it names no file");
+  if (table.parts.empty()) return bad_manifest("it names no file");
   if (table.shape.empty()) {
-    if (table.parts.size() != 1 || table.parts[0].length != 1) return bad("a scalar is in one file");
+    if (table.parts.size() != 1 || table.parts[0].length != 1) return bad_manifest("a scalar is in one file");
     return {};
   }
   const std::uint64_t said = table.shape[table.axis];
   PENSTOCK_TRY(add_lengths(table));
-  if (table.shape[table.axis] != said) return bad("the lengths of its files do not add up to its shape");
+  if (table.shape[table.axis] != said) return bad_manifest("the lengths of its files do not add up to its shape");
   return {};
 }
 
@@ -148,24 +151,24 @@ result<shard_table> parse_json(std::string_view text, std::string& root) {
   shard_table out;
   PENSTOCK_TRY(read_common(document, out, root));
   const json* shards = document.find("shards");
-  if (shards == nullptr || shards->as_array() == nullptr) return bad("it has no list of shards");
+  if (shards == nullptr || shards->as_array() == nullptr) return bad_manifest("it has no list of shards");
   for (const json& each : *shards->as_array()) PENSTOCK_TRY(read_record(each, out));
   PENSTOCK_TRY(check(out));
   return out;
 }
 
 result<shard_table> parse_binary(std::span<const std::byte> bytes, std::string& root) {
-  if (bytes.size() < kMagic.size() + 4 + 8 + 4) return bad("it is cut off");
+  if (bytes.size() < kShardsMagic.size() + 4 + 8 + 4) return bad_manifest("it is cut off");
   reader tail(bytes.last(4));
-  if (crc32c(bytes.first(bytes.size() - 4)) != tail.number<std::uint32_t>()) return bad("its checksum");
-  reader in(bytes.subspan(kMagic.size(), bytes.size() - kMagic.size() - 4));
+  if (crc32c(bytes.first(bytes.size() - 4)) != tail.number<std::uint32_t>()) return bad_manifest("its checksum");
+  reader in(bytes.subspan(kShardsMagic.size(), bytes.size() - kShardsMagic.size() - 4));
   const std::string_view header = in.text(in.number<std::uint32_t>());
-  if (in.failed()) return bad("it is cut off");
+  if (in.failed()) return bad_manifest("it is cut off");
   PENSTOCK_ASSIGN(const json document, json::parse(header));
   shard_table out;
   PENSTOCK_TRY(read_common(document, out, root));
   const auto count = in.number<std::uint64_t>();
-  if (in.failed() || count > in.left() / kRecordBytes) return bad("it is cut off");
+  if (in.failed() || count > in.left() / kRecordBytes) return bad_manifest("it is cut off");
   out.parts.reserve(static_cast<std::size_t>(count));
   out.checksums.reserve(static_cast<std::size_t>(count));
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -177,11 +180,11 @@ result<shard_table> parse_binary(std::span<const std::byte> bytes, std::string& 
     each.offset = in.number<std::uint64_t>();
     for (std::uint64_t& word : each.expected.word) word = in.number<std::uint64_t>();
     each.key = in.text(key_bytes);
-    if (in.failed()) return bad("it is cut off");
+    if (in.failed()) return bad_manifest("it is cut off");
     out.parts.push_back(std::move(each));
     out.checksums.push_back((flags & kHasChecksum) != 0 ? std::optional(checksum) : std::nullopt);
   }
-  if (in.left() != 0) return bad("bytes follow the last file");
+  if (in.left() != 0) return bad_manifest("bytes follow the last file");
   PENSTOCK_TRY(check(out));
   return out;
 }
@@ -190,13 +193,13 @@ result<shard_table> parse_binary(std::span<const std::byte> bytes, std::string& 
 
 bool is_manifest(std::span<const std::byte> begin) noexcept {
   const std::string_view text(reinterpret_cast<const char*>(begin.data()), begin.size());
-  if (text.starts_with(kMagic)) return true;
+  if (text.starts_with(kShardsMagic)) return true;
   return text.starts_with('{') && text.substr(0, 64).find(kJsonMember) != std::string_view::npos;
 }
 
 result<shard_table> parse_manifest(std::span<const std::byte> bytes, std::string& root) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.starts_with(kMagic)) return parse_binary(bytes, root);
+  if (text.starts_with(kShardsMagic)) return parse_binary(bytes, root);
   return parse_json(text, root);
 }
 
@@ -224,7 +227,7 @@ std::vector<std::byte> write_manifest(const shard_table& table, std::string_view
     to.text(json(std::move(common)).dump(1) + "\n");
     return out;
   }
-  to.text(kMagic);
+  to.text(kShardsMagic);
   const std::string header = json(std::move(common)).dump();
   to.number(static_cast<std::uint32_t>(header.size()));
   to.text(header);

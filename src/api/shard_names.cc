@@ -13,7 +13,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::string_view kWild = "*?[";
-constexpr std::size_t kNamed = 5;
+constexpr std::size_t kMissingNamed = 5;
 /// Longer runs of digits are text: hashes, say.
 constexpr std::size_t kMaxDigits = 18;
 
@@ -96,8 +96,9 @@ class matching final : public names_sink {
 
 std::string listed(const std::vector<std::string>& names, std::size_t all) {
   std::string out;
-  for (std::size_t i = 0; i < std::min(names.size(), kNamed); ++i) out += (i == 0 ? "'" : ", '") + names[i] + "'";
-  if (all > kNamed) out += fmt::format(" and {} more", all - kNamed);
+  for (std::size_t i = 0; i < std::min(names.size(), kMissingNamed); ++i)
+    out += (i == 0 ? "'" : ", '") + names[i] + "'";
+  if (all > kMissingNamed) out += fmt::format(" and {} more", all - kMissingNamed);
   return out;
 }
 
@@ -147,7 +148,7 @@ result<> check_sequence(const std::vector<split_name>& names, const std::string&
   // The numbers begin, begin + step, ... below end.
   const auto lose = [&](std::uint64_t begin, std::uint64_t end) {
     for (std::uint64_t number = begin; number < end; number += step) {
-      if (missing.size() == kNamed) {
+      if (missing.size() == kMissingNamed) {
         lost += (end - number + step - 1) / step;
         return;
       }

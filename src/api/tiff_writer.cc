@@ -25,7 +25,7 @@ constexpr std::uint64_t kMaxTiles = std::uint64_t{1} << 24;
 constexpr std::uint16_t kYCbCr = 6;
 constexpr std::uint64_t kMaxFactor = std::uint64_t{1} << 30;
 
-error wrong(std::string what) { return {errc::invalid_argument, std::move(what)}; }
+error wrong_image(std::string what) { return {errc::invalid_argument, std::move(what)}; }
 
 struct named_encoding {
   const char* name;
@@ -99,55 +99,57 @@ result<> check_bits(const tiff_create_options& from) {
   if (from.bits == wide) return {};
   if (from.type.kind() != dtype_kind::unsigned_integer || wide > 32 || from.bits > wide ||
       (wide > 8 && from.bits <= wide / 2))
-    return wrong(fmt::format("samples of {} bits are no {}: uint8 holds 1 to 8, uint16 9 to 16, uint32 17 to 32",
-                             from.bits, from.type.name()));
+    return wrong_image(fmt::format("samples of {} bits are no {}: uint8 holds 1 to 8, uint16 9 to 16, uint32 17 to 32",
+                                   from.bits, from.type.name()));
   return {};
 }
 
 result<> check_sizes(const tiff_create_options& from) {
   if (from.width < 1 || from.height < 1 || from.bands < 1)
-    return wrong(
+    return wrong_image(
         fmt::format("an image of {} bands of {} x {} pixels has no pixels", from.bands, from.height, from.width));
   if (from.width > kMaxLength || from.height > kMaxLength)
-    return wrong(fmt::format("images have at most {} rows and columns, this one has {} x {}", kMaxLength, from.height,
-                             from.width));
+    return wrong_image(fmt::format("images have at most {} rows and columns, this one has {} x {}", kMaxLength,
+                                   from.height, from.width));
   if (from.bands > kMaxBands)
-    return wrong(
+    return wrong_image(
         fmt::format("images have at most {} bands, this one has {}; the shape is (band, y, x)", kMaxBands, from.bands));
   for (const std::uint32_t length : {from.tile_height, from.tile_width}) {
     if (length < 16 || length % 16 != 0 || length > 65536)
-      return wrong(fmt::format("tiles have 16, 32, ..., 65536 rows and columns, not {} x {}", from.tile_height,
-                               from.tile_width));
+      return wrong_image(fmt::format("tiles have 16, 32, ..., 65536 rows and columns, not {} x {}", from.tile_height,
+                                     from.tile_width));
   }
   const std::uint64_t samples = from.planar ? 1 : from.bands;
   const std::uint64_t tile_bytes = samples * from.tile_height * from.tile_width * std::uint64_t{from.type.item_bytes()};
   if (tile_bytes > kMaxTileBytes)
-    return wrong(
+    return wrong_image(
         fmt::format("a tile of {} x {} pixels of {} bands has {} bytes, at most {} are written: take smaller "
                     "tiles, or tiles of one band each",
                     from.tile_height, from.tile_width, samples, tile_bytes, kMaxTileBytes));
   const std::uint64_t across = (from.width - 1) / from.tile_width + 1, down = (from.height - 1) / from.tile_height + 1;
   if (across * down > kMaxTiles / (from.planar ? from.bands : 1))
-    return wrong(fmt::format("the image has {} x {} tiles{}, at most {} are written: take larger ones", down, across,
-                             from.planar ? fmt::format(" of each of {} bands", from.bands) : "", kMaxTiles));
+    return wrong_image(fmt::format("the image has {} x {} tiles{}, at most {} are written: take larger ones", down,
+                                   across, from.planar ? fmt::format(" of each of {} bands", from.bands) : "",
+                                   kMaxTiles));
   if (!from.nodata.empty() && from.nodata.size() != from.type.item_bytes())
-    return wrong(fmt::format("nodata has {} bytes, an item has {}", from.nodata.size(), from.type.item_bytes()));
+    return wrong_image(fmt::format("nodata has {} bytes, an item has {}", from.nodata.size(), from.type.item_bytes()));
   return {};
 }
 
 result<> check_colours(const tiff_create_options& from) {
   const std::uint64_t colours = from.photometric == 2 ? 3 : 1;
-  if (from.photometric > 3) return wrong(fmt::format("there is no photometric interpretation {}", from.photometric));
-  if (from.bands < colours) return wrong(fmt::format("RGB needs 3 bands, there are {}", from.bands));
+  if (from.photometric > 3)
+    return wrong_image(fmt::format("there is no photometric interpretation {}", from.photometric));
+  if (from.bands < colours) return wrong_image(fmt::format("RGB needs 3 bands, there are {}", from.bands));
   if (from.extra_samples.size() > from.bands - colours)
-    return wrong(fmt::format("{} extra samples are named, {} of {} bands are extra", from.extra_samples.size(),
-                             from.bands - colours, from.bands));
+    return wrong_image(fmt::format("{} extra samples are named, {} of {} bands are extra", from.extra_samples.size(),
+                                   from.bands - colours, from.bands));
   if (from.photometric == 3 &&
       (from.bands != 1 || from.type.kind() != dtype_kind::unsigned_integer || from.type.bits() > 16))
-    return wrong("a palette needs one band of uint8 or uint16");
-  if (from.photometric == 3 && from.bits > 16) return wrong("a palette needs samples of at most 16 bits");
+    return wrong_image("a palette needs one band of uint8 or uint16");
+  if (from.photometric == 3 && from.bits > 16) return wrong_image("a palette needs samples of at most 16 bits");
   if (from.photometric == 3 && from.resampling == overview_resampling::average)
-    return wrong("indexes of a palette have no mean: its overviews are made of the nearest pixels");
+    return wrong_image("indexes of a palette have no mean: its overviews are made of the nearest pixels");
   return {};
 }
 
@@ -159,14 +161,14 @@ result<> check_tags(const tiff_create_options& from) {
   for (const auto* tags : {&from.tags, &from.shared_tags}) {
     for (const tiff_tag& tag : *tags) {
       if (std::find(std::begin(kOwn), std::end(kOwn), tag.tag) != std::end(kOwn))
-        return wrong(fmt::format("tag {} is made from the options", tag.tag));
+        return wrong_image(fmt::format("tag {} is made from the options", tag.tag));
       if (std::find(seen.begin(), seen.end(), tag.tag) != seen.end())
-        return wrong(fmt::format("tag {} is given twice", tag.tag));
+        return wrong_image(fmt::format("tag {} is given twice", tag.tag));
       const std::uint32_t width = tiff_type_bytes(tag.type);
       if (width == 0 || tag.count != tag.value.size() / width || tag.value.size() % width != 0 ||
           tag.value.size() > (std::uint64_t{1} << 28))
-        return wrong(fmt::format("tag {}: {} values of type {} do not have {} bytes", tag.tag, tag.count, tag.type,
-                                 tag.value.size()));
+        return wrong_image(fmt::format("tag {}: {} values of type {} do not have {} bytes", tag.tag, tag.count,
+                                       tag.type, tag.value.size()));
       seen.push_back(tag.tag);
     }
   }
@@ -184,9 +186,11 @@ result<std::vector<tiff_level>> levels_of(tiff_create_options& from) {
   std::uint64_t last = 1;
   for (const std::uint64_t factor : from.overviews) {
     if (factor <= last || (factor & (factor - 1)) != 0 || factor > kMaxFactor)
-      return wrong(fmt::format("overviews are powers of two from 2 on, ascending; {} comes after {}", factor, last));
+      return wrong_image(
+          fmt::format("overviews are powers of two from 2 on, ascending; {} comes after {}", factor, last));
     if ((from.width - 1) / (factor / 2) + (from.height - 1) / (factor / 2) == 0)
-      return wrong(fmt::format("an image of {} x {} pixels has no overview of 1/{}", from.height, from.width, factor));
+      return wrong_image(
+          fmt::format("an image of {} x {} pixels has no overview of 1/{}", from.height, from.width, factor));
     last = factor;
   }
   std::vector<tiff_level> out;
@@ -274,7 +278,7 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
   to_ = std::move(to);
   key_ = prefix_of(options_.path);
   uri_ = child_uri(to_->uri(), key_);
-  if (key_.empty()) return wrong("a TIFF needs a name within its store");
+  if (key_.empty()) return wrong_image("a TIFF needs a name within its store");
   key_.pop_back();
   if (!to_->traits().writable) return error{errc::read_only, "this store is only read"};
   if (!options_.context) {
@@ -296,7 +300,7 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
   PENSTOCK_ASSIGN(std::vector<tiff_level> levels, levels_of(options_));
   if (!options_.overwrite) {
     const auto found = read_and_wait(*to_, key_, {0, 0, false}, byte_range::kAll);
-    if (found.ok()) return wrong("it is there already (overwrite replaces it)");
+    if (found.ok()) return wrong_image("it is there already (overwrite replaces it)");
     if (found.error().code() != errc::not_found) return found.error().clone();
   }
 
@@ -311,11 +315,11 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
   image.cell_width = options_.tile_width;
   image.cell_height = options_.tile_height;
   if (compression_ == tiff_compression::jpeg && image.samples == 3) {
-    if (options_.photometric != 2) return wrong("JPEG of three bands that share tiles is of RGB");
+    if (options_.photometric != 2) return wrong_image("JPEG of three bands that share tiles is of RGB");
     options_.photometric = kYCbCr;
   }
   if (compression_ == tiff_compression::jpeg && options_.photometric == 3)
-    return wrong("JPEG, which changes values, is not for palettes");
+    return wrong_image("JPEG, which changes values, is not for palettes");
   image.photometric = options_.photometric;
   PENSTOCK_ASSIGN(shop_->image, tiff_tile_form::make(image, encoding.encoding, options_.level));
   if (options_.mask) {
@@ -346,41 +350,42 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
 
 result<> tiff_writer::state::usable() const {
   if (failed_) return failed_->clone().note("an earlier write failed, and with it the file");
-  if (closed_) return wrong("this TIFF is closed");
+  if (closed_) return wrong_image("this TIFF is closed");
   return {};
 }
 
 result<> tiff_writer::state::check_write(std::uint64_t first_band, std::uint64_t first_row,
                                          const tensor_view& values) const {
   if (values.extents.size() != 3 || !(values.type == options_.type) || values.space != memory_space::host)
-    return wrong("values should be host memory of shape (bands, rows, columns) and of the image's type");
+    return wrong_image("values should be host memory of shape (bands, rows, columns) and of the image's type");
   const std::uint64_t bands = values.extents[0], rows = values.extents[1];
   if (values.extents[2] != options_.width)
-    return wrong(fmt::format("rows of {} pixels are given, the image's have {}", values.extents[2], options_.width));
+    return wrong_image(
+        fmt::format("rows of {} pixels are given, the image's have {}", values.extents[2], options_.width));
   if (first_band > options_.bands || bands > options_.bands - first_band || first_row > options_.height ||
       rows > options_.height - first_row)
     return error{errc::out_of_range,
                  fmt::format("bands [{}, {}) and rows [{}, {}) leave an image of {} bands and {} rows", first_band,
                              first_band + bands, first_row, first_row + rows, options_.bands, options_.height)};
   if (!options_.planar && bands != options_.bands)
-    return wrong(
+    return wrong_image(
         fmt::format("the bands share tiles: all {} are written at once, {} are given (interleave by band "
                     "would let them come alone)",
                     options_.bands, bands));
   if (options_.mask && bands != options_.bands)
-    return wrong(
+    return wrong_image(
         fmt::format("the bands share a mask: all {} are written at once, {} are given", options_.bands, bands));
   const std::uint64_t end = first_row + rows, tile = options_.tile_height;
   if (first_row % tile != 0 || (end % tile != 0 && end != options_.height))
-    return wrong(
+    return wrong_image(
         fmt::format("rows [{}, {}) are no whole rows of tiles, which have {} rows each", first_row, end, tile));
   for (std::uint64_t band = first_band; band < first_band + bands; ++band) {
     const tiff_pyramid& plane = planes_[options_.planar ? band : 0];
     for (std::uint64_t row = first_row / tile; row * tile < end; ++row) {
       if (plane.has_row(row))
-        return wrong(fmt::format("rows [{}, {}){} are written already: a tile is written once", row * tile,
-                                 std::min((row + 1) * tile, options_.height),
-                                 options_.planar ? fmt::format(" of band {}", band) : ""));
+        return wrong_image(fmt::format("rows [{}, {}){} are written already: a tile is written once", row * tile,
+                                       std::min((row + 1) * tile, options_.height),
+                                       options_.planar ? fmt::format(" of band {}", band) : ""));
     }
     if (!options_.planar) break;
   }
@@ -389,12 +394,12 @@ result<> tiff_writer::state::check_write(std::uint64_t first_band, std::uint64_t
 
 result<> tiff_writer::state::check_mask(const tensor_view& values, const tensor_view* mask) const {
   if (mask == nullptr) return {};
-  if (!options_.mask) return wrong("this TIFF was begun without a mask");
+  if (!options_.mask) return wrong_image("this TIFF was begun without a mask");
   if (mask->space != memory_space::host || !(mask->type == shop_->mask->type) ||
       mask->extents != extents{values.extents[1], values.extents[2]} ||
       mask->strides != c_order_strides(mask->extents, 1))
-    return wrong(fmt::format("a mask of {} rows of {} pixels is needed: host memory, uint8, contiguous",
-                             values.extents[1], values.extents[2]));
+    return wrong_image(fmt::format("a mask of {} rows of {} pixels is needed: host memory, uint8, contiguous",
+                                   values.extents[1], values.extents[2]));
   return {};
 }
 
@@ -533,7 +538,7 @@ result<> tiff_writer::state::put_together() {
   auto done = to_->put(key_, parts, condition);
   if (!done.ok()) {
     if (done.error().code() == errc::version_changed)
-      return wrong("it is there by now: another writer made it (overwrite replaces it)");
+      return wrong_image("it is there by now: another writer made it (overwrite replaces it)");
     return std::move(done).error();
   }
   return to_->flush();

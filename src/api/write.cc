@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "api/array_state.h"
+#include "api/borrowed_job.h"
 #include "api/device_tensor_state.h"
 #include "api/metadata_edit.h"
 #include "api/read_source.h"
@@ -16,11 +17,10 @@ namespace penstock::inline v0 {
 namespace {
 
 /// Below this, handing work to another thread costs more than it saves.
-constexpr std::uint64_t kMinParallelBytes = std::uint64_t{256} << 10;
+constexpr std::uint64_t kMinParallelWriteBytes = std::uint64_t{256} << 10;
 /// From so many objects on it pays all the same where a store waits: making and renaming a file takes a tenth of a
 /// millisecond, mostly in the kernel.
 constexpr std::uint64_t kMinParallelPuts = 4;
-constexpr unsigned kMaxWorkers = 1024;
 
 result<> check_value(const array_state& state, const extents& shape, const tensor_view& value) {
   if (state.layout->assembler() == nullptr)
@@ -36,24 +36,9 @@ result<> check_value(const array_state& state, const extents& shape, const tenso
   return {};
 }
 
-// Gives the job back to the context when the write is over, however it ends.
-class borrowed_job {
- public:
-  explicit borrowed_job(context_state& state) : state_(state), job_(state.take_write_job()) {}
-  ~borrowed_job() { state_.give_job(std::move(job_)); }
-  borrowed_job(const borrowed_job&) = delete;
-  borrowed_job& operator=(const borrowed_job&) = delete;
-  write_job* operator->() const noexcept { return job_.get(); }
-  const std::shared_ptr<write_job>& shared() const noexcept { return job_; }
-
- private:
-  context_state& state_;
-  std::shared_ptr<write_job> job_;
-};
-
 unsigned useful_workers(const write_job& job, const store& to, unsigned workers) {
   if (job.total_cells() < 2) return 1;
-  if (job.total_bytes() >= kMinParallelBytes) return workers;
+  if (job.total_bytes() >= kMinParallelWriteBytes) return workers;
   const std::uint64_t objects = job.total_objects();
   if (objects < kMinParallelPuts || !to.traits().blocking) return 1;
   return static_cast<unsigned>(std::min<std::uint64_t>(workers, objects / 2));
@@ -61,9 +46,9 @@ unsigned useful_workers(const write_job& job, const store& to, unsigned workers)
 
 result<> run(const array_state& state, const source& from, const write_options& options,
              cell_source* values = nullptr) {
-  const borrowed_job job(state.context->state());
+  const borrowed_job job(state.context->state(), state.context->state().take_write_job());
   write_job::settings settings;
-  settings.workers = options.threads == 0 ? state.context->threads() : std::min(options.threads, kMaxWorkers);
+  settings.workers = state.context->state().workers_for(options.threads);
   settings.to = &writable_store(state);
   settings.durable = options.durable;
   settings.write_empty_chunks = options.write_empty_chunks;

@@ -14,10 +14,6 @@ constexpr std::uint64_t kMaxCells = std::uint64_t{1} << 63;
 /// Positions are signed where they are walked (a step may be negative).
 constexpr auto kMaxExtent = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
-constexpr std::uint64_t magnitude(std::int64_t value) noexcept {
-  return value < 0 ? ~static_cast<std::uint64_t>(value) + 1 : static_cast<std::uint64_t>(value);
-}
-
 // Divisions of 64 bits cost several times those of 32, and most steps are 1.
 inline std::uint64_t divide(std::uint64_t a, std::uint64_t b) noexcept {
   if (b == 1) return a;
@@ -25,11 +21,6 @@ inline std::uint64_t divide(std::uint64_t a, std::uint64_t b) noexcept {
   return a / b;
 }
 inline std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) noexcept { return a == 0 ? 0 : divide(a - 1, b) + 1; }
-
-std::uint64_t saturating_mul(std::uint64_t a, std::uint64_t b) noexcept {
-  std::uint64_t product = 0;
-  return checked_mul(a, b, product) ? product : std::numeric_limits<std::uint64_t>::max();
-}
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -7,6 +8,9 @@
 #include <penstock/dtype.h>
 
 namespace penstock::inline v0 {
+
+/// This machine's byte order.
+inline constexpr bool kNativeBig = std::endian::native == std::endian::big;
 
 /// The fields of a structure that are no structures themselves, nested ones included; 1 for every other type.
 std::size_t leaf_count(const dtype& type) noexcept;

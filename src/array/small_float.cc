@@ -57,7 +57,7 @@ layout_of_bits layout_of(float_format format, unsigned bits) noexcept {
 }
 
 /// The magnitude of exponent and fraction bits, also where they stand for something else.
-double magnitude(std::uint64_t code, const layout_of_bits& how) noexcept {
+double magnitude_of(std::uint64_t code, const layout_of_bits& how) noexcept {
   const auto exponent = static_cast<int>(code >> how.fraction);
   const std::uint64_t fraction = code & ((std::uint64_t{1} << how.fraction) - 1);
   if (how.other == specials::scale) return std::ldexp(1.0, exponent - how.bias);
@@ -101,13 +101,13 @@ float_neighbours neighbours_of(long double magnitude_wanted, float_format format
   std::uint64_t low = 0, high = largest(how);
   while (low < high) {
     const std::uint64_t middle = low + (high - low + 1) / 2;
-    if (magnitude(middle, how) <= magnitude_wanted) {
+    if (magnitude_of(middle, how) <= magnitude_wanted) {
       low = middle;
     } else {
       high = middle - 1;
     }
   }
-  return {low, magnitude(low, how), magnitude(low + 1, how), low == largest(how)};
+  return {low, magnitude_of(low, how), magnitude_of(low + 1, how), low == largest(how)};
 }
 
 std::uint64_t sign_bit(float_format format, unsigned bits) noexcept {
@@ -128,7 +128,7 @@ double double_from_bits(std::uint64_t pattern, float_format format, unsigned bit
   double value = 0;
   if (how.other == specials::fnuz && negative && code == 0) return std::numeric_limits<double>::quiet_NaN();
   if (how.other == specials::fnuz || code <= largest(how)) {
-    value = magnitude(code, how);
+    value = magnitude_of(code, how);
   } else if (how.other == specials::ieee && (code & ((std::uint64_t{1} << how.fraction) - 1)) == 0) {
     value = std::numeric_limits<double>::infinity();
   } else {

@@ -6,25 +6,22 @@
 
 #include "array/item_movers.h"
 #include "array/lane_copy.h"
+#include "base/checked.h"
 
 namespace penstock::inline v0 {
 namespace {
 
 /// One dimension of a copy; `from` is unused by fills.
-struct level {
+struct nest_level {
   std::uint64_t count;
   std::int64_t to, from;
 };
 
 /// A copy in normal form: no dimension of 1, none that its neighbour could absorb, the longest strides first.
 struct loop_nest {
-  level levels[kMaxRank];
+  nest_level levels[kMaxRank];
   std::size_t rank = 0;
 };
-
-constexpr std::uint64_t magnitude(std::int64_t value) noexcept {
-  return value < 0 ? ~static_cast<std::uint64_t>(value) + 1 : static_cast<std::uint64_t>(value);
-}
 
 // Distance to element `i`; unsigned, because a hostile shape may wrap where nothing is ever touched.
 constexpr std::int64_t distance(std::uint64_t i, std::int64_t stride) noexcept {
@@ -37,7 +34,7 @@ bool normalise(loop_nest& nest, std::byte*& to, const strides& to_strides, const
   for (std::size_t d = 0; d < counts.size(); ++d) {
     if (counts[d] == 0) return false;
     if (counts[d] == 1) continue;
-    level next{counts[d], to_strides[d], from_strides == nullptr ? 0 : (*from_strides)[d]};
+    nest_level next{counts[d], to_strides[d], from_strides == nullptr ? 0 : (*from_strides)[d]};
     if (next.to < 0) {
       // Backwards on both sides is forwards: the elements are the same.
       to += distance(next.count - 1, next.to);
@@ -55,9 +52,9 @@ bool normalise(loop_nest& nest, std::byte*& to, const strides& to_strides, const
   }
   std::size_t kept = 0;
   for (std::size_t d = 0; d < nest.rank; ++d) {
-    const level& inner = nest.levels[d];
+    const nest_level& inner = nest.levels[d];
     if (kept > 0) {
-      level& outer = nest.levels[kept - 1];
+      nest_level& outer = nest.levels[kept - 1];
       if (outer.to == distance(inner.count, inner.to) &&
           (from_strides == nullptr || outer.from == distance(inner.count, inner.from))) {
         outer = {outer.count * inner.count, inner.to, inner.from};
@@ -74,7 +71,7 @@ bool normalise(loop_nest& nest, std::byte*& to, const strides& to_strides, const
 template <class Run>
 void for_each_run(const loop_nest& nest, std::size_t rank, std::byte* to, const std::byte* from, Run run) noexcept {
   if (rank == 0) return run(to, from);
-  const level& last = nest.levels[rank - 1];
+  const nest_level& last = nest.levels[rank - 1];
   std::uint64_t at[kMaxRank];
   for (std::size_t d = 0; d + 1 < rank; ++d) at[d] = 0;
   for (;;) {
@@ -84,7 +81,7 @@ void for_each_run(const loop_nest& nest, std::size_t rank, std::byte* to, const 
     std::size_t d = rank - 1;
     for (;;) {
       if (d-- == 0) return;
-      const level& each = nest.levels[d];
+      const nest_level& each = nest.levels[d];
       if (++at[d] < each.count) {
         to += each.to;
         from += each.from;
@@ -98,7 +95,7 @@ void for_each_run(const loop_nest& nest, std::size_t rank, std::byte* to, const 
 }
 
 template <class Mover>
-void copy_lines(const level& inner, std::byte* to, const std::byte* from, const Mover& move) noexcept {
+void copy_lines(const nest_level& inner, std::byte* to, const std::byte* from, const Mover& move) noexcept {
   for (std::uint64_t i = 0; i < inner.count; ++i, to += inner.to, from += inner.from) move(to, from);
 }
 
@@ -109,7 +106,7 @@ void copy_lines(const level& inner, std::byte* to, const std::byte* from, const 
 /// would drive each other out before their second use. The block is written in long pieces and read in short ones,
 /// never the other way, which processors cannot forward.
 template <std::uint32_t Item, std::uint32_t Unit>
-void copy_tiled(const level& outer, const level& inner, std::byte* to, const std::byte* from) noexcept {
+void copy_tiled(const nest_level& outer, const nest_level& inner, std::byte* to, const std::byte* from) noexcept {
   constexpr std::uint64_t kTile = Item == 1 ? 64 : 128 / Item;
   constexpr fixed_mover<Item, Unit> kMove;
   constexpr fixed_mover<Item, 1> kLoad;
@@ -138,7 +135,7 @@ void copy_tiled(const level& outer, const level& inner, std::byte* to, const std
 
 template <class Mover>
 void copy_elements(const loop_nest& nest, std::byte* to, const std::byte* from, const Mover& move) noexcept {
-  const level inner = nest.levels[nest.rank - 1];
+  const nest_level inner = nest.levels[nest.rank - 1];
   for_each_run(nest, nest.rank - 1, to, from, [&](std::byte* t, const std::byte* f) { copy_lines(inner, t, f, move); });
 }
 
@@ -150,7 +147,7 @@ void bring_inwards(loop_nest& nest, std::size_t which) noexcept {
 /// Between the samples of pixels and the pixels of bands. False: the copy is none of that kind.
 template <std::uint32_t Item, std::uint32_t Unit>
 bool copy_in_lanes(loop_nest& nest, std::byte* to, const std::byte* from) noexcept {
-  const level inner = nest.levels[nest.rank - 1];
+  const nest_level inner = nest.levels[nest.rank - 1];
   if (inner.to != Item) return false;
   const auto group = static_cast<std::uint64_t>(inner.from) / Item;
   const bool splits =
@@ -159,7 +156,7 @@ bool copy_in_lanes(loop_nest& nest, std::byte* to, const std::byte* from) noexce
   if (!splits && !joins) return false;
   std::size_t found = nest.rank;
   for (std::size_t d = 0; d + 1 < nest.rank && found == nest.rank; ++d) {
-    const level& each = nest.levels[d];
+    const nest_level& each = nest.levels[d];
     if (each.from != Item) continue;
     if (splits ? each.count <= group : each.to == distance(inner.count, Item)) found = d;
   }
@@ -172,7 +169,7 @@ bool copy_in_lanes(loop_nest& nest, std::byte* to, const std::byte* from) noexce
   }
   if (found == nest.rank) return false;
   bring_inwards(nest, found);
-  const level outer = nest.levels[nest.rank - 2];
+  const nest_level outer = nest.levels[nest.rank - 2];
   with_lane_copy<Item, Unit>(splits ? group : inner.count, [&]<class Copy>(Copy) {
     for_each_run(nest, nest.rank - 2, to, from, [&](std::byte* t, const std::byte* f) {
       if (splits) {
@@ -190,7 +187,7 @@ void copy_fixed(loop_nest& nest, std::byte* to, const std::byte* from) noexcept 
   if constexpr (Item <= 4) {
     if (copy_in_lanes<Item, Unit>(nest, to, from)) return;
   }
-  const level inner = nest.levels[nest.rank - 1];
+  const nest_level inner = nest.levels[nest.rank - 1];
   // The dimension along which the source's neighbours lie.
   std::size_t neighbours = nest.rank - 1;
   for (std::size_t d = 0; d + 1 < nest.rank; ++d) {
@@ -200,7 +197,7 @@ void copy_fixed(loop_nest& nest, std::byte* to, const std::byte* from) noexcept 
   if (neighbours + 1 == nest.rank || magnitude(inner.from) <= 2 * Item)
     return copy_elements(nest, to, from, fixed_mover<Item, Unit>());
   bring_inwards(nest, neighbours);
-  const level outer = nest.levels[nest.rank - 2];
+  const nest_level outer = nest.levels[nest.rank - 2];
   for_each_run(nest, nest.rank - 2, to, from,
                [&](std::byte* t, const std::byte* f) { copy_tiled<Item, Unit>(outer, inner, t, f); });
 }
@@ -266,7 +263,7 @@ void strided_copy(std::byte* to, const strides& to_strides, const std::byte* fro
   loop_nest nest;
   if (!normalise(nest, to, to_strides, from, &from_strides, counts)) return;
   if (nest.rank == 0) return copy_run(to, from, item_bytes, swap_bytes);
-  const level& inner = nest.levels[nest.rank - 1];
+  const nest_level& inner = nest.levels[nest.rank - 1];
   if (inner.to == item_bytes && inner.from == item_bytes) {
     const std::uint64_t bytes = inner.count * item_bytes;
     for_each_run(nest, nest.rank - 1, to, from,

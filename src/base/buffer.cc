@@ -6,16 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
+
 namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kAlignment = 64;
 /// More than a process can address: refused before any rounding or allocator sees it.
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 47;
-
-constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) noexcept {
-  return (bytes + unit - 1) / unit * unit;
-}
+constexpr std::uint64_t kAddressableBytes = std::uint64_t{1} << 47;
 
 // The next of 1, 1.25, 1.5, 1.75 times a power of two: sizes that differ a little from use to use settle on one.
 std::uint64_t roomy(std::uint64_t bytes) noexcept {
@@ -42,7 +40,7 @@ result<std::span<std::byte>> buffer::reserve(std::uint64_t bytes) {
   const auto refuse = [bytes] {
     return error(errc::resource_exhausted, fmt::format("the system has no memory for a buffer of {} bytes", bytes));
   };
-  if (bytes >= kMostBytes) return refuse();
+  if (bytes >= kAddressableBytes) return refuse();
 
   // The contents are not kept, so the old memory goes first: the peak is the new size, not the sum of both.
   free();

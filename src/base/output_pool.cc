@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/fork_local.h"
 
 namespace penstock::inline v0 {
@@ -21,11 +22,7 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 /// From here on memory is asked for in huge pages: one fault instead of 512.
 constexpr std::uint64_t kHugeFrom = std::uint64_t{4} << 20;
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 56;
-
-constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) noexcept {
-  return (bytes + unit - 1) / unit * unit;
-}
+constexpr std::uint64_t kMostPooledBytes = std::uint64_t{1} << 56;
 
 // Sixteen sizes to each power of two: results that differ a little use each other's memory. What is never touched of
 // the last step costs no memory.
@@ -199,7 +196,7 @@ result<output_block> output_pool::take(std::uint64_t bytes) {
   const bool mine = state_->mine();
   std::byte* data = nullptr;
   std::uint64_t mapped = 0;
-  if (bytes <= kMostBytes) {
+  if (bytes <= kMostPooledBytes) {
     if (mine) data = state_->take(bytes, mapped);
     if (data == nullptr) {
       mapped = size_class(bytes);

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -15,8 +14,6 @@
 
 namespace penstock::inline v0 {
 namespace {
-
-constexpr bool kNativeBig = std::endian::native == std::endian::big;
 
 // `order[i]` is the input's dimension that becomes the output's i-th.
 result<dim_vector<std::uint32_t>> transpose_order(const codec_config& config, std::size_t rank) {

@@ -4,14 +4,13 @@
 #include <bit>
 #include <cstring>
 
+#include "array/item_swap.h"
 #include "array/strided_copy.h"
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
 
 namespace penstock::inline v0 {
 namespace {
-
-constexpr bool kNativeBig = std::endian::native == std::endian::big;
 
 // Rounds to a multiple of 2^dropped, ties to even: what numcodecs does with the bits of floats. It may carry into the
 // exponent, which is right.

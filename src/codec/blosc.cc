@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 
 #include <penstock/codec.h>
+#include "base/checked.h"
 #include "codec/codec_chain.h"
 #include "codec/stage_type.h"
 
@@ -41,10 +41,5 @@ compiled_codec compressed_stage(std::shared_ptr<const byte_codec> codec, const s
 std::uint64_t encoded_limit(const byte_codec& codec, std::uint64_t decoded_bytes);
 /// What a codec hands on that makes the same number of bytes from all inputs of one size (a checksum).
 compiled_codec sized_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input);
-
-/// a + b, or the largest number where that leaves 64 bits: for bounds, which a buffer of that size never reaches.
-constexpr std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) noexcept {
-  return a > std::numeric_limits<std::uint64_t>::max() - b ? std::numeric_limits<std::uint64_t>::max() : a + b;
-}
 
 }  // namespace penstock::inline v0

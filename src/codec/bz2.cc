@@ -16,7 +16,6 @@ constexpr std::size_t kMostAtOnce = std::numeric_limits<unsigned>::max();  // th
 void* take_memory(void* memory, int items, int bytes) {
   return static_cast<library_memory*>(memory)->take(static_cast<std::size_t>(items) * static_cast<std::size_t>(bytes));
 }
-void give_memory(void* memory, void* block) { static_cast<library_memory*>(memory)->give(block); }
 
 error damaged(std::uint64_t at, int code) {
   return {errc::corrupt_data, fmt::format("bz2 stream is damaged before byte {} (libbz2 says {})", at, code)};
@@ -27,7 +26,7 @@ class stream_decoder {
  public:
   explicit stream_decoder(library_memory& memory) noexcept {
     stream_.bzalloc = take_memory;
-    stream_.bzfree = give_memory;
+    stream_.bzfree = library_memory::give_to;
     stream_.opaque = &memory;
     ok_ = BZ2_bzDecompressInit(&stream_, 0, 0) == BZ_OK;
   }
@@ -100,7 +99,7 @@ class bz2_codec final : public byte_codec {
     }
     bz_stream stream{};
     stream.bzalloc = take_memory;
-    stream.bzfree = give_memory;
+    stream.bzfree = library_memory::give_to;
     stream.opaque = &scratch.libraries().memory();
     if (BZ2_bzCompressInit(&stream, level_, 0, 0) != BZ_OK) {
       return error{errc::resource_exhausted, "no memory for a bz2 encoder"};

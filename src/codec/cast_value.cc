@@ -134,7 +134,7 @@ template <class From, class To>
 bool cast_values(const std::byte* from, std::byte* to, std::size_t count, const cast_rules& rules) noexcept {
   bool good = true;
   for (std::size_t i = 0; i < count; ++i) {
-    auto value = static_cast<exact<From>>(load<From>(from, i));
+    auto value = static_cast<exact<From>>(load_item<From>(from, i));
     To made{};
     bool mapped = false;
     for (const mapped_value& each : rules.values) {
@@ -155,7 +155,7 @@ bool cast_values(const std::byte* from, std::byte* to, std::size_t count, const 
         good = to_floating(value, rules, made) && good;
       }
     }
-    store<To>(to, i, made);
+    store_item<To>(to, i, made);
   }
   return good;
 }

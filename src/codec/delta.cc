@@ -62,9 +62,9 @@ class delta_codec final : public number_codec, public has_portable_form {
       transform_numbers(encoded, encoded_, sum_, sum_, decoded_, out,
                         [&](const std::byte* from, std::byte* to, std::size_t count) {
                           std::size_t i = 0;
-                          if (first) store<T>(to, i, sum = load<T>(from, i)), ++i;
+                          if (first) store_item<T>(to, i, sum = load_item<T>(from, i)), ++i;
                           first = false;
-                          for (; i < count; ++i) store<T>(to, i, sum = plus<T>(sum, load<T>(from, i)));
+                          for (; i < count; ++i) store_item<T>(to, i, sum = plus<T>(sum, load_item<T>(from, i)));
                         });
     });
     return {};
@@ -76,12 +76,12 @@ class delta_codec final : public number_codec, public has_portable_form {
       T last{};
       transform_numbers(decoded, decoded_, decoded_.kind, decoded_.kind, encoded_, out,
                         [&](const std::byte* __restrict from, std::byte* __restrict to, std::size_t count) {
-                          const T begin = load<T>(from, 0);
-                          store<T>(to, 0, first ? begin : minus<T>(begin, last));
+                          const T begin = load_item<T>(from, 0);
+                          store_item<T>(to, 0, first ? begin : minus<T>(begin, last));
                           for (std::size_t i = 1; i < count; ++i) {
-                            store<T>(to, i, minus<T>(load<T>(from, i), load<T>(from, i - 1)));
+                            store_item<T>(to, i, minus<T>(load_item<T>(from, i), load_item<T>(from, i - 1)));
                           }
-                          last = load<T>(from, count - 1);
+                          last = load_item<T>(from, count - 1);
                           first = false;
                         });
     });

@@ -48,8 +48,8 @@ class fixedscaleoffset_codec final : public number_codec {
         transform_numbers(encoded, encoded_, work, work, decoded_, out,
                           [=](const std::byte* __restrict from, std::byte* __restrict to, std::size_t count) {
                             for (std::size_t i = 0; i < count; ++i) {
-                              const auto x = static_cast<wide<T>>(load<T>(from, i));
-                              store<T>(to, i, put<T>(narrow<T>(x / scale) + offset));
+                              const auto x = static_cast<wide<T>>(load_item<T>(from, i));
+                              store_item<T>(to, i, put<T>(narrow<T>(x / scale) + offset));
                             }
                           });
       }
@@ -66,8 +66,8 @@ class fixedscaleoffset_codec final : public number_codec {
         transform_numbers(decoded, decoded_, work, work, encoded_, out,
                           [=](const std::byte* __restrict from, std::byte* __restrict to, std::size_t count) {
                             for (std::size_t i = 0; i < count; ++i) {
-                              const auto x = static_cast<wide<T>>(load<T>(from, i));
-                              store<T>(to, i, put<T>(rounded(narrow<T>(narrow<T>(x - offset) * scale))));
+                              const auto x = static_cast<wide<T>>(load_item<T>(from, i));
+                              store_item<T>(to, i, put<T>(rounded(narrow<T>(narrow<T>(x - offset) * scale))));
                             }
                           });
       }
@@ -95,20 +95,20 @@ class fixedscaleoffset_codec final : public number_codec {
                             [=](const std::byte* __restrict from, std::byte* __restrict to, std::size_t count) {
                               for (std::size_t i = 0; i < count; ++i) {
                                 // In 64 bits: a product of small words would be one of ints, which may overflow.
-                                const auto x = static_cast<word>(static_cast<word>(load<T>(from, i)) - offset);
-                                store<T>(to, i, static_cast<T>(std::uint64_t{x} * std::uint64_t{scale}));
+                                const auto x = static_cast<word>(static_cast<word>(load_item<T>(from, i)) - offset);
+                                store_item<T>(to, i, static_cast<T>(std::uint64_t{x} * std::uint64_t{scale}));
                               }
                             });
         } else {
           const double scale = scale_.value;
-          transform_numbers(decoded, decoded_, decoded_.kind, number::float64, encoded_, out,
-                            [=](const std::byte* __restrict from, std::byte* __restrict to, std::size_t count) {
-                              for (std::size_t i = 0; i < count; ++i) {
-                                const T x =
-                                    static_cast<T>(static_cast<word>(static_cast<word>(load<T>(from, i)) - offset));
-                                store<double>(to, i, std::rint(static_cast<double>(x) * scale));
-                              }
-                            });
+          transform_numbers(
+              decoded, decoded_, decoded_.kind, number::float64, encoded_, out,
+              [=](const std::byte* __restrict from, std::byte* __restrict to, std::size_t count) {
+                for (std::size_t i = 0; i < count; ++i) {
+                  const T x = static_cast<T>(static_cast<word>(static_cast<word>(load_item<T>(from, i)) - offset));
+                  store_item<double>(to, i, std::rint(static_cast<double>(x) * scale));
+                }
+              });
         }
       }
       return {};

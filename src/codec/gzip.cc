@@ -2,6 +2,7 @@
 #include <libdeflate.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"

@@ -18,7 +18,7 @@ namespace {
 enum class inner : std::uint8_t { none, lz4, zstd };
 constexpr std::array<std::string_view, 3> kInner = {"none", "lz4", "zstd"};
 
-constexpr std::size_t kGroup = 8;  // elements whose bits share a byte
+constexpr std::size_t kBitGroup = 8;  // elements whose bits share a byte
 constexpr std::size_t kDefaultBlockBytes = 8192, kLeastBlock = 128;
 
 // Bit j of byte i becomes bit i of byte j.
@@ -33,15 +33,15 @@ std::uint64_t transpose_bits(std::uint64_t x) noexcept {
 
 // Plane 8 j + b has bit b of byte j of every element, eight elements a byte, the first lowest.
 void unshuffle_bits(const std::uint8_t* from, std::uint8_t* to, std::size_t elements, std::size_t item) noexcept {
-  const std::size_t plane = elements / kGroup;
+  const std::size_t plane = elements / kBitGroup;
   for (std::size_t j = 0; j < item; ++j) {
     const std::uint8_t* const planes = from + 8 * j * plane;
     for (std::size_t i = 0; i < plane; ++i) {
       std::uint64_t bits = 0;
       for (std::size_t b = 0; b < 8; ++b) bits |= std::uint64_t{planes[b * plane + i]} << (8 * b);
       bits = transpose_bits(bits);
-      std::uint8_t* const out = to + kGroup * i * item + j;
-      for (std::size_t k = 0; k < kGroup; ++k) out[k * item] = static_cast<std::uint8_t>(bits >> (8 * k));
+      std::uint8_t* const out = to + kBitGroup * i * item + j;
+      for (std::size_t k = 0; k < kBitGroup; ++k) out[k * item] = static_cast<std::uint8_t>(bits >> (8 * k));
     }
   }
 }
@@ -68,14 +68,14 @@ class bitshuffle_codec final : public decode_only_codec {
       encoded = encoded.subspan(12);
     }
     PENSTOCK_ASSIGN(const auto room, take(out, bytes, scratch));
-    if (block == 0 || block % kGroup != 0) return damaged(fmt::format("blocks of {} elements", block));
+    if (block == 0 || block % kBitGroup != 0) return damaged(fmt::format("blocks of {} elements", block));
     if (room.size() % item_ != 0) {
       return damaged(fmt::format("{} bytes are no multiple of an element's {}", room.size(), item_));
     }
     std::size_t left = room.size() / item_;
     std::byte* to = room.data();
-    while (left >= kGroup) {
-      const std::size_t count = std::min(block, left - left % kGroup);
+    while (left >= kBitGroup) {
+      const std::size_t count = std::min(block, left - left % kBitGroup);
       PENSTOCK_ASSIGN(const auto planes, next_block(encoded, count * item_, scratch));
       unshuffle_bits(reinterpret_cast<const std::uint8_t*>(planes.data()), reinterpret_cast<std::uint8_t*>(to), count,
                      item_);
@@ -90,7 +90,7 @@ class bitshuffle_codec final : public decode_only_codec {
 
  private:
   std::size_t default_block() const noexcept {
-    return std::max(kDefaultBlockBytes / item_ / kGroup * kGroup, kLeastBlock);
+    return std::max(kDefaultBlockBytes / item_ / kBitGroup * kBitGroup, kLeastBlock);
   }
 
   // The bit planes of the next block; takes their encoded bytes off `encoded`.

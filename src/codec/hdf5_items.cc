@@ -13,9 +13,9 @@ namespace {
 constexpr std::int64_t kMostItemBytes = std::int64_t{1} << 28;
 
 /// Items of one size whose stored form becomes NumPy's.
-class item_codec : public decode_only_codec {
+class hdf5_item_codec : public decode_only_codec {
  public:
-  item_codec(std::string_view name, std::string description, std::size_t item)
+  hdf5_item_codec(std::string_view name, std::string description, std::size_t item)
       : decode_only_codec(name, std::move(description)), item_(item) {}
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
@@ -35,10 +35,10 @@ class item_codec : public decode_only_codec {
 };
 
 /// `precision` bits from bit `offset` of an integer.
-class bits_codec final : public item_codec {
+class bits_codec final : public hdf5_item_codec {
  public:
   bits_codec(std::size_t item, unsigned precision, unsigned offset, bool is_signed, bool big_endian)
-      : item_codec("hdf5.bits", fmt::format("hdf5.bits({} from {})", precision, offset), item),
+      : hdf5_item_codec("hdf5.bits", fmt::format("hdf5.bits({} from {})", precision, offset), item),
         precision_(precision),
         offset_(offset),
         signed_(is_signed),
@@ -64,10 +64,10 @@ struct text_field {
   bool spaces = false;  // padded with spaces at the end; else it ends with a zero
 };
 
-class string_codec final : public item_codec {
+class string_codec final : public hdf5_item_codec {
  public:
   string_codec(std::size_t item, std::vector<text_field> fields)
-      : item_codec("hdf5.string", "hdf5.string", item), fields_(std::move(fields)) {}
+      : hdf5_item_codec("hdf5.string", "hdf5.string", item), fields_(std::move(fields)) {}
 
  private:
   void convert(std::byte* item) const noexcept override {

@@ -21,6 +21,8 @@ class library_memory {
   void* take(std::size_t bytes) noexcept;
   /// `memory` may be null.
   void give(void* memory) noexcept;
+  /// `give` as C libraries call it: `self` is a library_memory.
+  static void give_to(void* self, void* memory) noexcept { static_cast<library_memory*>(self)->give(memory); }
 
  private:
   struct block {

@@ -9,7 +9,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::size_t kHeaderBytes = 4;  // of decoded bytes, little-endian; then one LZ4 block
+constexpr std::size_t kSizeBytes = 4;  // of decoded bytes, little-endian; then one LZ4 block
 
 error damaged(std::string_view why, std::uint64_t found) {
   return {errc::corrupt_data, fmt::format("lz4 block is damaged ({} {})", why, found)};
@@ -24,30 +24,30 @@ class lz4_codec final : public byte_codec {
 
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {
     // LZ4_compressBound, also for sizes that it does not take.
-    return saturating_add(decoded_bytes, decoded_bytes / 255 + 16 + kHeaderBytes);
+    return saturating_add(decoded_bytes, decoded_bytes / 255 + 16 + kSizeBytes);
   }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch& scratch) const override {
-    if (encoded.size() < kHeaderBytes) return damaged("its header has 4 bytes, there are", encoded.size());
+    if (encoded.size() < kSizeBytes) return damaged("its header has 4 bytes, there are", encoded.size());
     std::uint32_t bytes = 0;
-    for (std::size_t i = kHeaderBytes; i-- > 0;) bytes = bytes << 8 | static_cast<std::uint32_t>(encoded[i]);
+    for (std::size_t i = kSizeBytes; i-- > 0;) bytes = bytes << 8 | static_cast<std::uint32_t>(encoded[i]);
     if (bytes > out.size()) {
       scratch.out_of_room = bytes <= LZ4_MAX_INPUT_SIZE;
       return error{errc::corrupt_data,
                    fmt::format("lz4 block says that it decodes to {} bytes, room is for {}", bytes, out.size())};
     }
-    const std::size_t block = encoded.size() - kHeaderBytes;
+    const std::size_t block = encoded.size() - kSizeBytes;
     if (bytes > LZ4_MAX_INPUT_SIZE || block > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
       return damaged("its size is", bytes > LZ4_MAX_INPUT_SIZE ? bytes : block);
     }
     // No room at all is a null pointer to the library: an empty block is one token of no literals.
     if (bytes == 0) {
-      if (block != 1 || encoded[kHeaderBytes] != std::byte{0}) return damaged("it should be empty, has bytes:", block);
+      if (block != 1 || encoded[kSizeBytes] != std::byte{0}) return damaged("it should be empty, has bytes:", block);
       return std::span<const std::byte>(out.data(), 0);
     }
     const int made =
-        LZ4_decompress_safe(reinterpret_cast<const char*>(encoded.data() + kHeaderBytes),
+        LZ4_decompress_safe(reinterpret_cast<const char*>(encoded.data() + kSizeBytes),
                             reinterpret_cast<char*>(out.data()), static_cast<int>(block), static_cast<int>(bytes));
     if (made < 0) return damaged("the library stops at byte", static_cast<std::uint64_t>(-(std::int64_t{made} + 1)));
     if (static_cast<std::uint32_t>(made) != bytes) {
@@ -63,15 +63,15 @@ class lz4_codec final : public byte_codec {
                    fmt::format("lz4 encodes {} bytes at most, not {}", LZ4_MAX_INPUT_SIZE, decoded.size())};
     }
     const std::size_t room =
-        std::min<std::size_t>(out.size() - kHeaderBytes, static_cast<std::size_t>(std::numeric_limits<int>::max()));
+        std::min<std::size_t>(out.size() - kSizeBytes, static_cast<std::size_t>(std::numeric_limits<int>::max()));
     const int made = LZ4_compress_fast(reinterpret_cast<const char*>(decoded.data()),
-                                       reinterpret_cast<char*>(out.data() + kHeaderBytes),
+                                       reinterpret_cast<char*>(out.data() + kSizeBytes),
                                        static_cast<int>(decoded.size()), static_cast<int>(room), acceleration_);
     if (made <= 0) {
       return error{errc::internal, fmt::format("lz4 cannot encode {} bytes into {}", decoded.size(), out.size())};
     }
-    for (std::size_t i = 0; i < kHeaderBytes; ++i) out[i] = static_cast<std::byte>(decoded.size() >> (8 * i));
-    return kHeaderBytes + static_cast<std::uint64_t>(made);
+    for (std::size_t i = 0; i < kSizeBytes; ++i) out[i] = static_cast<std::byte>(decoded.size() >> (8 * i));
+    return kSizeBytes + static_cast<std::uint64_t>(made);
   }
 
  private:

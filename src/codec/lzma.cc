@@ -123,7 +123,6 @@ struct lzma_settings {
 void* take_memory(void* memory, std::size_t items, std::size_t bytes) {
   return static_cast<library_memory*>(memory)->take(items * bytes);
 }
-void give_memory(void* memory, void* block) { static_cast<library_memory*>(memory)->give(block); }
 
 class lzma_run {
  public:
@@ -155,7 +154,7 @@ class lzma_codec final : public byte_codec {
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch& scratch) const override {
-    lzma_allocator memory{take_memory, give_memory, &scratch.libraries().memory()};
+    lzma_allocator memory{take_memory, library_memory::give_to, &scratch.libraries().memory()};
     lzma_run run;
     run.stream.allocator = &memory;
     run.stream.next_in = reinterpret_cast<const std::uint8_t*>(encoded.data());

@@ -54,7 +54,7 @@ To cast(From value) noexcept {
 
 template <class From, class To>
 void cast_items(const std::byte* from, std::byte* to, std::size_t count) noexcept {
-  for (std::size_t i = 0; i < count; ++i) store<To>(to, i, cast<To>(load<From>(from, i)));
+  for (std::size_t i = 0; i < count; ++i) store_item<To>(to, i, cast<To>(load_item<From>(from, i)));
 }
 
 using cast_row = std::array<cast_function, kNumbers>;

@@ -92,13 +92,13 @@ decltype(auto) visit_number(number which, Visit&& visit) {
 
 /// Items at any address; compilers make plain (vector) loads and stores of these.
 template <class T>
-T load(const std::byte* items, std::size_t i) noexcept {
+T load_item(const std::byte* items, std::size_t i) noexcept {
   T value;
   __builtin_memcpy(&value, items + i * sizeof(T), sizeof(T));
   return value;
 }
 template <class T>
-void store(std::byte* items, std::size_t i, T value) noexcept {
+void store_item(std::byte* items, std::size_t i, T value) noexcept {
   __builtin_memcpy(items + i * sizeof(T), &value, sizeof(T));
 }
 

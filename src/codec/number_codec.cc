@@ -2,17 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <bit>
-
+#include "array/item_swap.h"
 #include "base/checked.h"
 
 namespace penstock::inline v0 {
-namespace {
-
-constexpr bool kNativeBig = std::endian::native == std::endian::big;
-
-}  // namespace
-
 result<stored_number> stored_number_of(const numpy_type& type, std::string_view setting) {
   const std::optional<number> kind = number_of(type.type);
   if (!kind) {

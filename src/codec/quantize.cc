@@ -45,20 +45,22 @@ class quantize_codec final : public number_codec {
         run([scale = static_cast<float>(half(scale_))](const std::byte* from, std::byte* to, std::size_t count) {
           const auto to_half = [](float value) { return half(static_cast<double>(value)); };
           for (std::size_t i = 0; i < count; ++i) {
-            const float scaled = static_cast<float>(to_half(scale * static_cast<float>(load<half>(from, i))));
-            store<half>(to, i, to_half(std::rint(scaled) / scale));
+            const float scaled = static_cast<float>(to_half(scale * static_cast<float>(load_item<half>(from, i))));
+            store_item<half>(to, i, to_half(std::rint(scaled) / scale));
           }
         });
         break;
       case number::float32:
         run([scale = static_cast<float>(scale_)](const std::byte* __restrict from, std::byte* __restrict to,
                                                  std::size_t count) {
-          for (std::size_t i = 0; i < count; ++i) store(to, i, std::rint(scale * load<float>(from, i)) / scale);
+          for (std::size_t i = 0; i < count; ++i)
+            store_item(to, i, std::rint(scale * load_item<float>(from, i)) / scale);
         });
         break;
       default:
         run([scale = scale_](const std::byte* __restrict from, std::byte* __restrict to, std::size_t count) {
-          for (std::size_t i = 0; i < count; ++i) store(to, i, std::rint(scale * load<double>(from, i)) / scale);
+          for (std::size_t i = 0; i < count; ++i)
+            store_item(to, i, std::rint(scale * load_item<double>(from, i)) / scale);
         });
     }
     return {};

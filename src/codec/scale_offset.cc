@@ -87,7 +87,7 @@ class scale_offset_codec final : public number_codec {
         transform_numbers(in, decoded_, work, work, decoded_, out,
                           [&](const std::byte* from, std::byte* to, std::size_t count) {
                             for (std::size_t i = 0; i < count; ++i) {
-                              const wide_int x = load<T>(from, i);
+                              const wide_int x = load_item<T>(from, i);
                               // |x - offset| < 2^65 and |scale| <= 2^64: the product may leave 128 bits by a sign only.
                               wide_int y = 0;
                               bool good = true;
@@ -99,7 +99,7 @@ class scale_offset_codec final : public number_codec {
                               }
                               good = good && y >= std::numeric_limits<T>::min() && y <= std::numeric_limits<T>::max();
                               exact = exact && good;
-                              store<T>(to, i, static_cast<T>(y));
+                              store_item<T>(to, i, static_cast<T>(y));
                             }
                           });
       } else {
@@ -108,8 +108,9 @@ class scale_offset_codec final : public number_codec {
             in, decoded_, work, work, decoded_, out,
             [=](const std::byte* __restrict from, std::byte* __restrict to, std::size_t count) {
               for (std::size_t i = 0; i < count; ++i) {
-                const auto x = static_cast<wide<T>>(load<T>(from, i));
-                store<T>(to, i, decode ? put<T>(narrow<T>(x / scale) + offset) : put<T>(narrow<T>(x - offset) * scale));
+                const auto x = static_cast<wide<T>>(load_item<T>(from, i));
+                store_item<T>(to, i,
+                              decode ? put<T>(narrow<T>(x / scale) + offset) : put<T>(narrow<T>(x - offset) * scale));
               }
             });
       }

@@ -28,9 +28,9 @@ class decoding_codec : public byte_codec {
   std::string_view name_;
 };
 
-class packbits_codec final : public decoding_codec, public has_portable_form {
+class tiff_packbits_codec final : public decoding_codec, public has_portable_form {
  public:
-  packbits_codec() noexcept : decoding_codec("tiff.packbits") {}
+  tiff_packbits_codec() noexcept : decoding_codec("tiff.packbits") {}
   std::optional<portable_form> portable() const override { return portable_form{portable_form::kind::tiff_packbits}; }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
@@ -154,7 +154,7 @@ result<std::shared_ptr<const byte_codec>> generous(std::string_view name, const 
 
 }  // namespace
 
-std::shared_ptr<const byte_codec> make_tiff_packbits_codec() { return std::make_shared<packbits_codec>(); }
+std::shared_ptr<const byte_codec> make_tiff_packbits_codec() { return std::make_shared<tiff_packbits_codec>(); }
 std::shared_ptr<const byte_codec> make_bit_reversal_codec() { return std::make_shared<bit_reversal_codec>(); }
 std::shared_ptr<const byte_codec> make_tiff_deflate_codec() { return std::make_shared<deflate_codec>(); }
 result<std::shared_ptr<const byte_codec>> make_tiff_zstd_codec() {

@@ -18,12 +18,12 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::uint64_t kHeaderBytes = 8;
+constexpr std::uint64_t kFileHeaderBytes = 8;
 
 /// What libtiff writes: a header, then the strip, which lands in `strip`. What comes after that is not kept.
 struct written_strip {
   std::span<std::byte> strip;
-  std::array<std::byte, kHeaderBytes> header{};
+  std::array<std::byte, kFileHeaderBytes> header{};
   std::uint64_t at = 0, end = 0;
   bool kept = false;  // the strip is whole
   std::string problem;
@@ -34,18 +34,19 @@ struct written_strip {
         std::min<std::uint64_t>(static_cast<std::uint64_t>(length), file.end - std::min(file.at, file.end));
     for (std::uint64_t i = 0; i < count; ++i, ++file.at)
       static_cast<std::byte*>(to)[i] =
-          file.at < kHeaderBytes ? file.header[file.at] : file.strip[file.at - kHeaderBytes];
+          file.at < kFileHeaderBytes ? file.header[file.at] : file.strip[file.at - kFileHeaderBytes];
     return static_cast<tmsize_t>(count);
   }
   static tmsize_t write(thandle_t self, void* from, tmsize_t length) {
     auto& file = *static_cast<written_strip*>(self);
     const auto count = static_cast<std::uint64_t>(length);
     if (file.kept) return length;
-    if (file.at > kHeaderBytes + file.strip.size() || count > kHeaderBytes + file.strip.size() - file.at) return 0;
+    if (file.at > kFileHeaderBytes + file.strip.size() || count > kFileHeaderBytes + file.strip.size() - file.at)
+      return 0;
     const auto* bytes = static_cast<const std::byte*>(from);
-    const std::uint64_t head = file.at < kHeaderBytes ? std::min(count, kHeaderBytes - file.at) : 0;
+    const std::uint64_t head = file.at < kFileHeaderBytes ? std::min(count, kFileHeaderBytes - file.at) : 0;
     if (head != 0) std::memcpy(file.header.data() + file.at, bytes, head);
-    if (count > head) std::memcpy(file.strip.data() + (file.at + head - kHeaderBytes), bytes + head, count - head);
+    if (count > head) std::memcpy(file.strip.data() + (file.at + head - kFileHeaderBytes), bytes + head, count - head);
     file.at += count;
     file.end = std::max(file.end, file.at);
     return length;
@@ -108,7 +109,7 @@ class jpeg_encoder final : public byte_codec {
       const auto length = static_cast<tmsize_t>(decoded.size());
       if (library_.StripSize(tiff.get()) == length && library_.WriteEncodedStrip(tiff.get(), 0, from, length) == length)
         made = library_.GetStrileByteCount(tiff.get(), 0);
-      if (made != 0 && library_.GetStrileOffset(tiff.get(), 0) != kHeaderBytes) made = 0;
+      if (made != 0 && library_.GetStrileOffset(tiff.get(), 0) != kFileHeaderBytes) made = 0;
     }
     file.kept = true;  // the directory, which comes when it is closed, is nothing to us
     if (made == 0 || made > out.size() || !file.problem.empty())

@@ -13,11 +13,12 @@
 
 #include "codec/portable_form.h"
 #include "codec/tiff_codecs.h"
+#include "codec/tiff_lzw.h"
 
 namespace penstock::inline v0 {
 namespace {
 
-constexpr unsigned kClear = 256, kEnd = 257, kFirst = 258, kCodes = 4096, kMaxWidth = 12;
+constexpr unsigned kCodes = 4096, kMaxWidth = 12;
 constexpr unsigned kGroup = 4;  // codes that a word holds, at any width
 constexpr std::size_t kWide = 16;
 
@@ -58,9 +59,9 @@ class code_bits {
     return static_cast<unsigned>(bits) & ((1U << width) - 1);
   }
 
-  /// The code at `at`, or kEnd where the stream has no more.
+  /// The code at `at`, or kLzwEnd where the stream has no more.
   unsigned one(std::uint64_t at, unsigned width) const noexcept {
-    if (at + width > count()) return kEnd;
+    if (at + width > count()) return kLzwEnd;
     if (has_word(at)) return code(word(at), 0, width);
     std::uint64_t bits = 0;
     const auto from = static_cast<std::size_t>(at / 8);
@@ -79,7 +80,7 @@ struct lzw_state {
   std::uint8_t* end;
   std::uint8_t* run;     // where the output was at the last clear code
   std::uint64_t at = 0;  // bits that were taken
-  unsigned width = 9, next = kFirst;
+  unsigned width = 9, next = kLzwFirst;
   lzw_string last = {0, 0};  // what the code before stands for; length 0: after a clear
 };
 
@@ -99,7 +100,7 @@ inline void copy_string(std::uint8_t* to, const std::uint8_t* from, std::size_t 
 }
 
 inline const std::uint8_t* place_of(lzw_string string, unsigned code, const std::uint8_t* run) noexcept {
-  return (code < kClear ? kLiterals.data() : run) + string.begin;
+  return (code < kLzwClear ? kLiterals.data() : run) + string.begin;
 }
 
 // Below this the table's codes have `width` bits.
@@ -126,7 +127,7 @@ void take_groups(lzw_state& state, lzw_table& table, const code_bits<kOld>& code
       const unsigned code = codes.code(word, taken, kWidth);
       // The string that this code adds; its last byte is the first that is written now.
       table[next] = {last.begin, last.length + 1};
-      if (code > next || code - kClear < 2) break;
+      if (code > next || code - kLzwClear < 2) break;
       const lzw_string string = table[code];
       if (static_cast<std::size_t>(end - to) < string.length + kWide) break;
       const std::uint8_t* const from = place_of(string, code, run);
@@ -154,7 +155,7 @@ error damaged(unsigned code, unsigned known) {
 template <bool kOld>
 result<std::size_t> decode_lzw(std::span<const std::byte> encoded, std::span<std::byte> out) {
   lzw_table table;
-  for (unsigned i = 0; i < kClear; ++i) table[i] = {i, 1};
+  for (unsigned i = 0; i < kLzwClear; ++i) table[i] = {i, 1};
   const code_bits<kOld> codes(encoded);
   auto* const begin = reinterpret_cast<std::uint8_t*>(out.data());
   lzw_state state{begin, begin + out.size(), begin};
@@ -182,16 +183,16 @@ result<std::size_t> decode_lzw(std::span<const std::byte> encoded, std::span<std
     }
     const unsigned code = codes.one(state.at, state.width);
     state.at += state.width;
-    if (code == kClear) {
+    if (code == kLzwClear) {
       state.width = 9;
-      state.next = kFirst;
+      state.next = kLzwFirst;
       state.last.length = 0;
       state.run = state.to;
       continue;
     }
-    if (code == kEnd) break;
+    if (code == kLzwEnd) break;
     if (state.last.length == 0) {
-      if (code >= kClear) return damaged(code, kClear);
+      if (code >= kLzwClear) return damaged(code, kLzwClear);
       state.last = {static_cast<std::uint32_t>(state.to - state.run), 1};
       *state.to++ = static_cast<std::uint8_t>(code);
       continue;

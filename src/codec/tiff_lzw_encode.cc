@@ -7,11 +7,11 @@
 #include <cstring>
 
 #include "codec/tiff_encoders.h"
+#include "codec/tiff_lzw.h"
 
 namespace penstock::inline v0 {
 namespace {
 
-constexpr unsigned kClear = 256, kEnd = 257, kFirst = 258;
 constexpr unsigned kFull = 4095;  // a clear code follows the code that adds string 4094
 constexpr std::uint32_t kPlaces = 1U << 14;
 
@@ -66,16 +66,16 @@ std::size_t encode_tiff_lzw(std::span<const std::byte> from, std::byte* to) noex
   string_table table;
   table.clear();
   code_writer codes(to);
-  unsigned width = 9, next = kFirst;
-  codes.put(kClear, width);
+  unsigned width = 9, next = kLzwFirst;
+  codes.put(kLzwClear, width);
 
   // One string more is known to the reader, whether it is in the table or not.
   const auto count_string = [&] {
     ++next;
     if (next == kFull) {
-      codes.put(kClear, width);
+      codes.put(kLzwClear, width);
       width = 9;
-      next = kFirst;
+      next = kLzwFirst;
       table.clear();
     } else if (next >= 1U << width) {
       ++width;
@@ -99,7 +99,7 @@ std::size_t encode_tiff_lzw(std::span<const std::byte> from, std::byte* to) noex
     codes.put(prefix, width);
     count_string();
   }
-  codes.put(kEnd, width);
+  codes.put(kLzwEnd, width);
   return codes.finish();
 }
 

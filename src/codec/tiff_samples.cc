@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <cstring>
 #include <type_traits>
 
+#include "array/item_swap.h"
 #include "array/strided_copy.h"
 #include "codec/portable_form.h"
 #include "codec/row_codec.h"
@@ -14,8 +14,6 @@
 
 namespace penstock::inline v0 {
 namespace {
-
-constexpr bool kNativeBig = std::endian::native == std::endian::big;
 
 /// Floats of 24 bits: a sign, 7 bits of exponent with bias 63, 16 bits of fraction.
 std::uint32_t widen_float24(std::uint32_t from) noexcept {

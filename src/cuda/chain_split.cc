@@ -23,7 +23,7 @@ std::string_view plain_name(std::string_view name) {
 }
 
 // Codecs that need nothing of their settings to be decoded.
-constexpr std::pair<std::string_view, device::step_kind> kDecoders[] = {
+constexpr std::pair<std::string_view, device::step_kind> kPlainDecoders[] = {
     {"zstd", device::step_kind::zstd}, {"lz4", device::step_kind::lz4},   {"blosc", device::step_kind::blosc},
     {"zlib", device::step_kind::zlib}, {"gzip", device::step_kind::gzip}, {"crc32c", device::step_kind::crc32c},
 };
@@ -98,7 +98,7 @@ std::optional<device::device_step> step_of(const codec_chain& chain, std::size_t
     return form ? step_of(*form) : std::nullopt;
   }
   device::device_step step{};
-  for (const auto& [known, kind] : kDecoders) {
+  for (const auto& [known, kind] : kPlainDecoders) {
     if (name != known) continue;
     step.kind = kind;
     return step;

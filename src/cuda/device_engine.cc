@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/nvtx.h"
 #include "cuda/device_read.h"
 #include "cuda/device_tables.h"
@@ -26,8 +27,6 @@ constexpr std::uint64_t kStagingBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kAlignment = 256;
 constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 30;  // of a launch
 constexpr unsigned kEndNumber = 31;  // the stream of its end, beside the decode streams, in a read's set
-
-constexpr std::uint64_t round_up(std::uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 std::uint64_t memory_limit_of(const driver& with, context_ref context, std::uint64_t asked) {
   if (asked != 0) return asked;
@@ -62,9 +61,11 @@ std::array<std::uint64_t, device::kNvcompCodecs> decompression_engine_of(const d
 }
 
 // What a cell's bytes take of a wave; they lie there as they lie in the parcel.
-std::uint64_t encoded_room(const parcel_cell& cell) { return round_up(cell.offset % kAlignment + cell.length); }
+std::uint64_t encoded_room(const parcel_cell& cell) {
+  return round_up(cell.offset % kAlignment + cell.length, kAlignment);
+}
 std::uint64_t decoded_room(const parcel_cell& cell) {
-  return cell.chain->decodes_on_device() && !cell.direct ? round_up(cell.decoded_bytes) : 0;
+  return cell.chain->decodes_on_device() && !cell.direct ? round_up(cell.decoded_bytes, kAlignment) : 0;
 }
 
 }  // namespace
@@ -549,7 +550,7 @@ result<> device_engine::stage_run(device_read& read, parcel& what, device_wave& 
     const parcel_cell& each = what.cells[what.next];
     if (each.plain) continue;
     const std::uint64_t end_with = std::max(end, each.offset + each.length), scratch = decoded_room(each);
-    if (each.offset < begin || !wave.fits(round_up(end_with - begin), scratch)) break;
+    if (each.offset < begin || !wave.fits(round_up(end_with - begin, kAlignment), scratch)) break;
     device_address decoded = base + each.offset;
     if (scratch != 0) {
       decoded = wave.memory.address + wave.memory.bytes / kAlignment * kAlignment - wave.used_top - scratch;
@@ -580,7 +581,7 @@ result<> device_engine::stage_run(device_read& read, parcel& what, device_wave& 
   PENSTOCK_TRY(
       check(driver_.copy_to_device(base + begin, what.data() + begin, end - begin, copy_), "cuMemcpyHtoDAsync"));
   spans_.end(span, end - begin, raw_bytes, copy_);
-  wave.used_bottom += round_up(end - begin);
+  wave.used_bottom += round_up(end - begin, kAlignment);
   return {};
 }
 

@@ -261,7 +261,7 @@ result<> device_read::add_cell(parcel& into, const fetched_cells& what, const de
       op.length == byte_range::kAll
           ? what.bytes
           : what.bytes.subspan(static_cast<std::size_t>(op.offset), static_cast<std::size_t>(op.length));
-  if (!place(from, op.cell, where)) return {};
+  if (!place_cell(from, op.cell, where)) return {};
   parcel_cell cell;
   cell.chain = &split;
   cell.note.source = what.source_number;
@@ -305,7 +305,7 @@ void device_read::finish_cell(parcel& into, parcel_cell& cell, const source& fro
   cell.item = plan();
   cell.first_more = static_cast<std::uint32_t>(into.more.size());
   for (std::size_t i = 1; i < places_of(from, cell.note.cell); ++i)
-    if (place(from, cell.note.cell, i, where)) into.more.push_back(plan());
+    if (place_cell(from, cell.note.cell, i, where)) into.more.push_back(plan());
   cell.more = static_cast<std::uint32_t>(into.more.size()) - cell.first_more;
   into.cells.push_back(cell);
 }
@@ -429,7 +429,7 @@ result<bool> device_read::submit_fills(kept_fill& what) {
       converts ? becomes_[what.source].how.to_bytes : from.layout->chains()[0].type().item_bytes();
   placement where;
   for (; what.place < places_of(from, what.cell); ++what.place) {
-    if (!place(from, what.cell, what.place, where)) continue;
+    if (!place_cell(from, what.cell, what.place, where)) continue;
     PENSTOCK_ASSIGN(const bool taken, engine_->submit_fill(*this, where, {item, item_bytes}));
     if (!taken) return false;
   }
@@ -545,7 +545,7 @@ result<> device_read::decode_refused(worker_scratch& scratch) {
     const parcel_cell& refused = next.from->cells[refusal.cell];
     const source& from = sources_[refused.note.source];
     placement where;
-    if (!place(from, refused.note.cell, where)) continue;
+    if (!place_cell(from, refused.note.cell, where)) continue;
     const device_chain& split = host_chain_of(*refused.chain->chain, refusal.reason);
     const std::span<const std::byte> encoded(next.from->data() + refused.offset,
                                              static_cast<std::size_t>(refused.length));

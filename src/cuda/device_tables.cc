@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/checked.h"
 #include "cuda/chain_split.h"
 
 namespace penstock::inline v0::cuda {
@@ -12,8 +13,6 @@ namespace {
 
 constexpr std::uint64_t kPatternBytes = 16;
 constexpr std::uint64_t kTableAlignment = 256;
-
-constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t to) { return (bytes + to - 1) / to * to; }
 
 // Where the item's bytes, repeated to a multiple of 16, stand among the wave's patterns.
 std::uint64_t pattern_of(device_wave& wave, std::span<const std::byte> item, std::uint64_t bytes) {

@@ -27,10 +27,8 @@ void run_decoder(const void* parameters, unsigned grid, unsigned block) {
   device::run_on_host(static_cast<device::kernel_id>(Kernel), grid, block, parameters);
 }
 
-constexpr std::size_t kDecoders = device::kKernels;
-
 template <std::size_t... Kernel>
-std::array<host_kernel, kDecoders + 2> all_kernels(std::index_sequence<Kernel...>) {
+std::array<host_kernel, device::kKernels + 2> all_kernels(std::index_sequence<Kernel...>) {
   return {{{kMoveKernel, sizeof(move_parameters), run_move},
            {kGatherKernel, sizeof(gather_parameters), run_gather},
            {device::kernel_name(static_cast<device::kernel_id>(Kernel)), sizeof(device::kernel_launch::argument),
@@ -40,7 +38,8 @@ std::array<host_kernel, kDecoders + 2> all_kernels(std::index_sequence<Kernel...
 }  // namespace
 
 std::span<const host_kernel> host_kernels() noexcept {
-  static const std::array<host_kernel, kDecoders + 2> all = all_kernels(std::make_index_sequence<kDecoders>());
+  static const std::array<host_kernel, device::kKernels + 2> all =
+      all_kernels(std::make_index_sequence<device::kKernels>());
   return all;
 }
 

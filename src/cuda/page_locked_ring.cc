@@ -2,20 +2,20 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
+
 namespace penstock::inline v0::cuda {
 namespace {
 
-constexpr std::uint64_t kAlignment = 256;
+constexpr std::uint64_t kRingAlignment = 256;
 constexpr std::uint64_t kSegmentBytes = std::uint64_t{32} << 20;
 
-constexpr std::uint64_t round_up(std::uint64_t bytes) {
-  return std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
-}
+std::uint64_t room_for(std::uint64_t bytes) { return std::max(kRingAlignment, round_up(bytes, kRingAlignment)); }
 
 }  // namespace
 
 page_locked_ring::page_locked_ring(const driver& with, std::uint64_t limit_bytes) noexcept
-    : driver_(with), limit_(limit_bytes / kAlignment * kAlignment) {}
+    : driver_(with), limit_(limit_bytes / kRingAlignment * kRingAlignment) {}
 
 page_locked_ring::~page_locked_ring() {
   for (const segment& each : segments_) driver_.mem_free_host(each.data);
@@ -23,7 +23,7 @@ page_locked_ring::~page_locked_ring() {
 
 std::byte* page_locked_ring::take(std::uint64_t bytes) {
   if (!can_hold(bytes)) return nullptr;
-  bytes = round_up(bytes);
+  bytes = room_for(bytes);
   const std::lock_guard lock(mutex_);
   for (segment& each : segments_)
     if (std::byte* const found = take_from(each, bytes)) return found;
@@ -61,7 +61,7 @@ void page_locked_ring::give(std::byte* block) noexcept {
 }
 
 void page_locked_ring::shrink(std::byte* block, std::uint64_t bytes) noexcept {
-  bytes = round_up(bytes);
+  bytes = room_for(bytes);
   const std::lock_guard lock(mutex_);
   for (segment& each : segments_) {
     if (block < each.data || block >= each.data + each.bytes) continue;
@@ -110,7 +110,7 @@ bool page_locked_ring::grow(std::uint64_t bytes) {
     }
     // The machine has no more: nobody is to wait for it.
     const std::uint64_t held = held_.load(std::memory_order_relaxed);
-    limit_.store(held + size / 2 / kAlignment * kAlignment, std::memory_order_relaxed);
+    limit_.store(held + size / 2 / kRingAlignment * kRingAlignment, std::memory_order_relaxed);
   }
 }
 

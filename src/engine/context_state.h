@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -31,6 +32,8 @@ class context_state {
   ~context_state();
 
   unsigned threads() const noexcept { return threads_; }
+  /// Workers of a read or write that asks for so many; 0: one for each thread. No more than a context may have threads.
+  unsigned workers_for(unsigned asked) const noexcept { return asked == 0 ? threads_ : std::min(asked, 1024U); }
   unsigned io_concurrency() const noexcept { return io_concurrency_; }
   /// Codecs beyond the registry; null: none.
   const external_codecs* codecs() const noexcept { return options_.codecs.get(); }

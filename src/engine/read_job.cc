@@ -28,7 +28,7 @@ constexpr std::size_t kMaxPieces = 4;
 /// ... where there are many sources, whose pieces are often a single request.
 constexpr std::size_t kMaxSourcePieces = 64;
 /// A worker's buffers above this size are not kept for the next read.
-constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{8} << 20;
+constexpr std::uint64_t kMaxKeptBufferBytes = std::uint64_t{8} << 20;
 
 /// What an encoder may add to values that it cannot make shorter, beside a small part of them.
 constexpr std::uint64_t kLittleMore = 1024;
@@ -107,10 +107,10 @@ void read_job::reset() {
   flights_.clear();  // beside a wait for storage, a buffer's allocation is nothing; idle jobs should hold little
   free_flights_.clear();
   for (auto& each : workers_) {
-    if (each->encoded.capacity() > kMaxKeptBytes) each->encoded.free();
-    if (each->decoded.capacity() > kMaxKeptBytes) each->decoded.free();
+    if (each->encoded.capacity() > kMaxKeptBufferBytes) each->encoded.free();
+    if (each->decoded.capacity() > kMaxKeptBufferBytes) each->decoded.free();
     for (std::size_t i = 0; i < 3; ++i)
-      if (each->scratch.stage(i).capacity() > kMaxKeptBytes) each->scratch.stage(i).free();
+      if (each->scratch.stage(i).capacity() > kMaxKeptBufferBytes) each->scratch.stage(i).free();
   }
 }
 

@@ -37,7 +37,7 @@ std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, p
         .note(from.layout->describe(first.cell))
         .note(read_note(object.key, op.range));
   }
-  if (op.in_place && place(from, first.cell, where))
+  if (op.in_place && place_cell(from, first.cell, where))
     out.destination = {where.target.data,
                        static_cast<std::size_t>(op.range.whole() ? chain.decoded_bytes() : op.range.length)};
   return std::nullopt;
@@ -97,7 +97,7 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
   const codec_chain& chain = from.layout->chains()[what.chain];
   worker_state& mine = *workers_[worker];
   placement& where = mine.where;
-  place(from, what.cell, where);
+  place_cell(from, what.cell, where);
   const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
   mine.scratch.timed = profiler_ != nullptr;
   mine.scratch.arena = with_.arena.get();
@@ -107,7 +107,7 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
   if (what.part) {
     if (bytes.data() != where.target.data) chain.decode_part(bytes, what.skipped, where.target);
     for (std::size_t i = 1; i < places; ++i)
-      if (place(from, what.cell, i, where)) chain.decode_part(bytes, what.skipped, where.target);
+      if (place_cell(from, what.cell, i, where)) chain.decode_part(bytes, what.skipped, where.target);
     done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
     timed(stage::scatter, worker, begin_ns, what.cell, bytes.size(), bytes.size());
     return {};
@@ -159,7 +159,7 @@ void read_job::scatter_to_all(const source& from, cell_id cell, const codec_chai
   const nvtx_scope range(nvtx_name::scatter);
   if (mine.scratch.timed && !mine.scratch.scatter_began) mine.scratch.scatter_began = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < places_of(from, cell); ++i)
-    if (place(from, cell, i, mine.where)) chain.scatter(items, mine.where.target);
+    if (place_cell(from, cell, i, mine.where)) chain.scatter(items, mine.where.target);
 }
 
 // Decodes a cell once and copies from it to every place that wants a part.
@@ -184,12 +184,12 @@ void read_job::fill_cell(const source& from, cell_id cell, unsigned worker) {
     const guard lock(mutex_);
     return fail(std::move(filled).error());
   }
-  if (from.to == nullptr || !place(from, cell, where)) return;
+  if (from.to == nullptr || !place_cell(from, cell, where)) return;
   const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
   const nvtx_scope range(nvtx_name::scatter);
   fill(from, where, chain);
   for (std::size_t i = places_of(from, cell); i-- > 1;)
-    if (place(from, cell, i, where)) fill(from, where, chain);
+    if (place_cell(from, cell, i, where)) fill(from, where, chain);
   timed(stage::fill, worker, begin_ns, cell, 0, chain.decoded_bytes());
 }
 

@@ -40,7 +40,7 @@ bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_aren
   if (workers_.empty()) workers_.push_back(std::make_unique<worker_state>(&state_->accounts()));
   worker_state& mine = *workers_.front();
   placement& where = mine.where;
-  if (!place(from, *cell, where)) return false;
+  if (!place_cell(from, *cell, where)) return false;
   if (extent.state == presence::absent) {
     fill(from, where, from.layout->chains()[0]);
     return true;

@@ -413,7 +413,7 @@ result<> write_job::list_cells(open_object& of) {
     touched_cell& each = of.cells[i];
     each = touched_cell();
     each.cell = of.touched.cells[i];
-    if (!place(from_, each.cell, where)) return error(errc::internal, "a cell that the selection does not touch");
+    if (!place_cell(from_, each.cell, where)) return error(errc::internal, "a cell that the selection does not touch");
     each.whole = is_whole_cell(from_, each.cell, where);
     whole = whole && each.whole;
   }
@@ -432,13 +432,14 @@ result<> write_job::locate(open_object& of, const part* old) {
   const nothing_known nothing;
   const table_lookup known(of.indexes);
   of.indexes.clear();
-  constexpr int kMaxRounds = 64;
+  constexpr int kMaxIndexRounds = 64;
   for (int round = 0;; ++round) {
     missing.clear();
     const index_lookup& lookup = old == nullptr ? static_cast<const index_lookup&>(nothing) : known;
     PENSTOCK_TRY(layout.locate(of.touched.cells, lookup, of.located, missing));
     if (missing.empty()) break;
-    if (old == nullptr || round == kMaxRounds) return error(errc::internal, "the layout asks for an index in circles");
+    if (old == nullptr || round == kMaxIndexRounds)
+      return error(errc::internal, "the layout asks for an index in circles");
     for (const index_request& each : missing) {
       PENSTOCK_ASSIGN(index_ptr parsed, layout.parse(each, slice_of(*old, each.range), old->size()));
       of.indexes.insert(0, each.key).block = std::move(parsed);

@@ -85,7 +85,7 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
   worker_state& mine = *workers_[worker];
   const codec_chain& chain = from_.layout->chains()[cell.chain];
   const std::uint32_t item_bytes = chain.type().item_bytes();
-  place(from_, cell.cell, mine.where);
+  place_cell(from_, cell.cell, mine.where);
   borrowed_values lent(with_.values);
   source elsewhere;
   const source* values = &from_;

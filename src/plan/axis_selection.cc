@@ -15,8 +15,6 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
-
 /// Two positions in a row are a run where they are neighbours; with another distance it takes three.
 constexpr std::size_t kMinStepped = 3;
 
@@ -140,7 +138,7 @@ class axis_selection final : public indexed_selection {
       : indexed_selection(grid), axes_(std::move(axes)) {
     cells_ = 1;
     for (std::size_t d = 0; d < axes_.size(); ++d) {
-      if (!checked_mul(cells_, axes_[d].cell_count, cells_)) cells_ = kMax;
+      cells_ = saturating_mul(cells_, axes_[d].cell_count);
       grid_cells_.push_back(grid.axis(d).cells());
     }
   }

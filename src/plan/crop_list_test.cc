@@ -79,11 +79,11 @@ TEST(CropList, PlacesEveryElementOfEveryBoxOnce) {
       grid.coordinates(cell, coordinates);
       ASSERT_GE(places_of(from, cell), 1U);
       if (places_of(from, cell) > 1) {
-        ASSERT_TRUE(place(from, cell, where));
+        ASSERT_TRUE(place_cell(from, cell, where));
         EXPECT_FALSE(where.target.covers_cell);
       }
       for (std::size_t which = 0; which < places_of(from, cell); ++which) {
-        ASSERT_TRUE(place(from, cell, which, where));
+        ASSERT_TRUE(place_cell(from, cell, which, where));
         std::vector<std::uint64_t> at(rank, 0);
         for (bool more = true; more;) {
           std::vector<std::int64_t> element;
@@ -121,7 +121,7 @@ TEST(CropList, NamesNoCellThatNobodyWants) {
   source from;
   from.indexed = &list;
   placement where;
-  EXPECT_FALSE(place(from, 4, where));
+  EXPECT_FALSE(place_cell(from, 4, where));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace penstock::inline v0 {
 
-bool place(const source& from, cell_id cell, placement& out) noexcept {
+bool place_cell(const source& from, cell_id cell, placement& out) noexcept {
   if (from.indexed != nullptr) [[unlikely]]
     return from.indexed->place(from, cell, out);
   const chunk_grid& grid = from.layout->grid();
@@ -22,8 +22,8 @@ std::size_t places_of(const source& from, cell_id cell) noexcept {
   return from.indexed == nullptr ? 1 : from.indexed->places(cell);
 }
 
-bool place(const source& from, cell_id cell, std::size_t which, placement& out) noexcept {
-  return from.indexed == nullptr ? place(from, cell, out) : from.indexed->place_one(from, cell, which, out);
+bool place_cell(const source& from, cell_id cell, std::size_t which, placement& out) noexcept {
+  return from.indexed == nullptr ? place_cell(from, cell, out) : from.indexed->place_one(from, cell, which, out);
 }
 
 void place_box(const source& from, placement& out) noexcept {

@@ -20,13 +20,13 @@ struct placement {
 };
 
 /// Computes the placement of `cell`; false where the selection does not touch it.
-bool place(const source& from, cell_id cell, placement& out) noexcept;
+bool place_cell(const source& from, cell_id cell, placement& out) noexcept;
 
 /// How many places in the caller's memory parts of `cell` go to: more than one only where several boxes are read at
 /// once (plan/crop_list.h). Whoever carries out a plan decodes such a cell once and copies from it for each.
 std::size_t places_of(const source& from, cell_id cell) noexcept;
 /// The placement of the which-th of them.
-bool place(const source& from, cell_id cell, std::size_t which, placement& out) noexcept;
+bool place_cell(const source& from, cell_id cell, std::size_t which, placement& out) noexcept;
 
 /// Fills in the rest of a placement from its `region`, where the wanted part is a box after all.
 void place_box(const source& from, placement& out) noexcept;

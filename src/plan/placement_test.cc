@@ -79,7 +79,7 @@ TEST(Gather, PutsBackWhatADecodeScattered) {
     placement where;
     std::size_t seen = 0;
     for (cell_id cell = 0; cell < layout.grid().cells(); ++cell) {
-      if (!place(from, cell, where)) continue;
+      if (!place_cell(from, cell, where)) continue;
       std::vector<std::int32_t> items(chunk[0] * chunk[1]), back(items.size(), -1);
       std::iota(items.begin(), items.end(), static_cast<std::int32_t>(cell * 100));
       ASSERT_TRUE(chain.decode(std::as_bytes(std::span(items)), where.target, scratch).ok());
@@ -103,7 +103,7 @@ TEST(Gather, AStrideOfZeroIsOneValueForAll) {
   source from = source_for(layout, {{0, 1, 4}, {1, 1, 3}}, memory);
   from.to_strides = {0, 0};
   placement where;
-  ASSERT_TRUE(place(from, 0, where));
+  ASSERT_TRUE(place_cell(from, 0, where));
   std::vector<std::int32_t> items(4, -1);
   gather(from, where, reinterpret_cast<std::byte*>(items.data()), layout.chains()[0]);
   EXPECT_EQ(items, (std::vector<std::int32_t>{-1, 7, -1, 7}));
@@ -115,7 +115,7 @@ TEST(WholeCell, CountsOnlyWhatLiesInsideTheArray) {
   const auto whole = [&](const strided_box& box, cell_id cell) {
     const source from = source_for(layout, box, memory);
     placement where;
-    EXPECT_TRUE(place(from, cell, where));
+    EXPECT_TRUE(place_cell(from, cell, where));
     return is_whole_cell(from, cell, where);
   };
   const strided_box all{{0, 1, 5}, {0, 1, 5}};
@@ -254,7 +254,7 @@ TEST(Placement, EverySelectionScattersFillsAndGathersWhatThePlainWayDoes) {
         ++inside;
         distinct += static_cast<std::uint64_t>(in_cell[element]);
       });
-      const bool placed = place(from, cell, where);
+      const bool placed = place_cell(from, cell, where);
       ASSERT_EQ(placed, distinct != 0) << test::to_text(which);
       if (!placed) continue;
       ++touched;
@@ -272,7 +272,7 @@ TEST(Placement, EverySelectionScattersFillsAndGathersWhatThePlainWayDoes) {
     if (resolved.indexed) {
       ASSERT_EQ(resolved.indexed->cells(), touched);
       for (std::uint64_t i = 0; i < touched; ++i) {
-        ASSERT_TRUE(place(from, resolved.indexed->cell(i), where));
+        ASSERT_TRUE(place_cell(from, resolved.indexed->cell(i), where));
         ASSERT_TRUE(i == 0 || resolved.indexed->cell(i - 1) < resolved.indexed->cell(i));
       }
     }
@@ -284,7 +284,7 @@ TEST(Placement, EverySelectionScattersFillsAndGathersWhatThePlainWayDoes) {
       last[wanted[i]] = i;
     }
     for (cell_id cell = 0; cell < cells; ++cell) {
-      if (!place(from, cell, where)) continue;
+      if (!place_cell(from, cell, where)) continue;
       std::fill(back.begin(), back.end(), std::byte{0xCC});
       gather(from, where, back.data(), chain);
       for_each_inside(cell, [&](std::uint64_t i, std::uint64_t element) {
@@ -295,7 +295,7 @@ TEST(Placement, EverySelectionScattersFillsAndGathersWhatThePlainWayDoes) {
     }
 
     for (cell_id cell = 0; cell < cells; ++cell)
-      if (place(from, cell, where)) fill(from, where, chain);
+      if (place_cell(from, cell, where)) fill(from, where, chain);
     for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(std::memcmp(memory.at(i), fill_item.data(), item), 0);
   }
 }

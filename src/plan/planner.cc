@@ -1,7 +1,6 @@
 #include "plan/planner.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/checked.h"
 #include "codec/codec_chain.h"
@@ -18,8 +17,6 @@ constexpr std::uint32_t kFillGroup = 64;
 /// A coalesced read may fetch one byte in eight that nobody wants.
 constexpr std::uint64_t kMaxWasteFraction = 8;
 
-constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
-
 class source_lookup final : public index_lookup {
  public:
   source_lookup(plan_indexes& known, std::uint32_t source) noexcept : known_(known), source_(source) {}
@@ -34,7 +31,7 @@ class source_lookup final : public index_lookup {
 wanted_part part_of_all(const source& from, cell_id cell, placement& where, const codec_chain& chain) {
   wanted_part all = part_of_cell(where, chain);
   for (std::size_t i = places_of(from, cell); i-- > 1;) {
-    if (!place(from, cell, i, where)) continue;
+    if (!place_cell(from, cell, i, where)) continue;
     const wanted_part each = part_of_cell(where, chain);
     const std::uint64_t end = std::max(all.offset + all.length, each.offset + each.length);
     all.offset = std::min(all.offset, each.offset);
@@ -58,10 +55,9 @@ void planner::start(std::span<const source> sources, const plan_limits& limits) 
     if (each.indexed == nullptr) counting.start(each.layout->grid(), each.from);
     const std::uint64_t cells = each.indexed == nullptr ? counting.total() : each.indexed->cells();
     const auto chains = each.layout->chains();
-    std::uint64_t bytes = 0;
-    if (chains.empty() || !checked_mul(cells, chains[0].decoded_bytes(), bytes)) bytes = kMax;
-    if (!checked_add(total_cells_, cells, total_cells_)) total_cells_ = kMax;
-    if (!checked_add(total_bytes_, bytes, total_bytes_)) total_bytes_ = kMax;
+    const std::uint64_t cell_bytes = chains.empty() ? ~std::uint64_t{0} : chains[0].decoded_bytes();
+    total_cells_ = saturating_add(total_cells_, cells);
+    total_bytes_ = saturating_add(total_bytes_, saturating_mul(cells, cell_bytes));
   }
   walk_source_ = 0;
   walk_ = cell_walk();
@@ -139,8 +135,7 @@ result<planner::outcome> planner::next(plan_indexes& known, read_plan& plan, std
     PENSTOCK_TRY(layout.locate(std::span(cells_).subspan(begin_, batch_), lookup, extents_, missing));
     if (missing.empty()) break;
     std::uint64_t index_bytes = 0;
-    for (const index_request& each : missing)
-      if (!checked_add(index_bytes, each.max_bytes, index_bytes)) index_bytes = kMax;
+    for (const index_request& each : missing) index_bytes = saturating_add(index_bytes, each.max_bytes);
     if (index_bytes <= limits_.max_index_bytes || batch_ == 1 || missing.size() == 1) {
       missing_source = source_;
       return outcome::needs_indexes;
@@ -233,7 +228,7 @@ void planner::add_fetches(read_plan& plan, std::uint32_t object, std::span<const
     decode_op decode;
     decode.cell = cells_[begin_ + each.index];
     decode.chain = extent.chain;
-    if (!place(from, decode.cell, where)) continue;
+    if (!place_cell(from, decode.cell, where)) continue;
     byte_range range = extent.range;
     bool in_place = false;
     if (limits_.trim_cells && chain.is_plain() && !range.whole() && range.length == chain.decoded_bytes()) {

@@ -13,9 +13,6 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// One system call moves less than 2 GiB whatever it is asked for.
-constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;
-
 // Walks parts in batches that one call takes.
 class part_cursor {
  public:

@@ -2,10 +2,14 @@
 
 #include <penstock/store.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace penstock::inline v0 {
+
+/// Asked of one system call at most: it moves less than 2 GiB whatever it is asked for.
+inline constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;
 
 /// Fills `room` from `offset` of an open file.
 /// \error io_error  Also where the file ends before.

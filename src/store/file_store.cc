@@ -10,13 +10,11 @@
 #include <utility>
 
 #include "store/byte_extent.h"
+#include "store/file_parts.h"
 #include "store/path_key.h"
 
 namespace penstock::inline v0 {
 namespace {
-
-/// One system call moves less than 2 GiB whatever it is asked for.
-constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;
 
 // Other parts of the process need files too, and a cache that takes its last descriptor breaks them, not us.
 unsigned open_file_limit(unsigned wanted) noexcept {

@@ -35,7 +35,7 @@ std::string text_of(const std::string& path) {
   return out;
 }
 
-std::string_view trimmed(std::string_view text) noexcept {
+std::string_view trimmed_line(std::string_view text) noexcept {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
   return text;
@@ -105,17 +105,17 @@ std::optional<std::string> find_in_ini(std::string_view text, std::string_view s
   std::optional<std::string> out;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view raw = text.substr(0, end), line = trimmed(raw);
+    const std::string_view raw = text.substr(0, end), line = trimmed_line(raw);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty() || line.front() == '#' || line.front() == ';') continue;
     if (line.front() == '[') {
-      inside = trimmed(line.substr(1, line.find(']') - 1)) == section;
+      inside = trimmed_line(line.substr(1, line.find(']') - 1)) == section;
       continue;
     }
     const std::size_t equals = line.find('=');
     // Indented lines are members of a member.
     if (!inside || equals == std::string_view::npos || raw.front() == ' ' || raw.front() == '\t') continue;
-    if (trimmed(line.substr(0, equals)) == name) out = std::string(trimmed(line.substr(equals + 1)));
+    if (trimmed_line(line.substr(0, equals)) == name) out = std::string(trimmed_line(line.substr(equals + 1)));
   }
   return out;
 }

@@ -199,7 +199,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::map<cell_id, int> wanted;
   placement where;
   for (cell_id cell = 0; cell < layout.grid().cells(); ++cell)
-    if (place(source, cell, where)) wanted[cell] = 1;
+    if (place_cell(source, cell, where)) wanted[cell] = 1;
   if (listed.indexed) require(listed.indexed->cells() == wanted.size());
 
   planner plans;

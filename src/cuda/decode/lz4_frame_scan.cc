@@ -7,7 +7,7 @@
 namespace penstock::inline v0::device {
 namespace {
 
-error damaged(const char* what) { return {errc::corrupt_data, std::string("damaged lz4 frame: ") + what}; }
+error damaged_lz4(const char* what) { return {errc::corrupt_data, std::string("damaged lz4 frame: ") + what}; }
 
 // Takes the blocks that follow a header, and the checksum behind them, off `rest`; false: they leave it.
 bool skip_blocks(byte_view& rest, const lz4_header& header) {
@@ -30,26 +30,26 @@ bool skip_blocks(byte_view& rest, const lz4_header& header) {
 
 result<> check_lz4_frames(std::span<const std::byte> bytes, std::uint64_t decoded_bytes) {
   byte_view rest{reinterpret_cast<const std::uint8_t*>(bytes.data()), static_cast<std::uint32_t>(bytes.size())};
-  if (rest.size == 0) return damaged("there is none");
+  if (rest.size == 0) return damaged_lz4("there is none");
   std::uint64_t known = 0;
   while (rest.size != 0) {
-    if (rest.size < 8) return damaged("it ends within a header");
+    if (rest.size < 8) return damaged_lz4("it ends within a header");
     const std::uint32_t magic = load_bytes(rest.begin, 4);
     if ((magic & 0xfffffff0u) == kSkippableMagic) {
       const std::uint32_t size = load_bytes(rest.begin + 4, 4);
-      if (size > rest.size - 8) return damaged("a skippable frame is longer than its bytes");
+      if (size > rest.size - 8) return damaged_lz4("a skippable frame is longer than its bytes");
       rest = {rest.begin + 8 + size, rest.size - 8 - size};
       continue;
     }
     lz4_header header;
-    if (magic != kLz4Magic || !read_lz4_header(rest, header)) return damaged("its header is none");
+    if (magic != kLz4Magic || !read_lz4_header(rest, header)) return damaged_lz4("its header is none");
     if (header.dictionary) return error{errc::unsupported, "lz4 frames with dictionaries are left to the host"};
     if (header.has_content_bytes && header.content_bytes > decoded_bytes - known)
       return error{errc::corrupt_data, "lz4 frame says that it decodes to " + std::to_string(header.content_bytes) +
                                            " bytes, expected " + std::to_string(decoded_bytes - known)};
     known += header.content_bytes;
     rest = {rest.begin + header.bytes, rest.size - header.bytes};
-    if (!skip_blocks(rest, header)) return damaged("its blocks are longer than its bytes");
+    if (!skip_blocks(rest, header)) return damaged_lz4("its blocks are longer than its bytes");
   }
   return {};
 }

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <string>
 
+#include "cuda/decode/zstd_sequences.h"
+
 namespace penstock::inline v0::device {
 namespace {
 
 constexpr std::uint32_t kMagic = 0xfd2fb528u, kSkippable = 0x184d2a50u, kSkippableMask = 0xfffffff0u;
-constexpr std::uint32_t kMostBlock = 128 * 1024;
 constexpr std::uint32_t kNone = 0xffffffffu;
 
-error damaged(const char* what) { return {errc::corrupt_data, std::string("damaged zstd data: ") + what}; }
+error damaged_zstd(const char* what) { return {errc::corrupt_data, std::string("damaged zstd data: ") + what}; }
 
 // A frame's header as far as it matters here.
 struct frame_header {
@@ -32,20 +33,20 @@ class scanner {
       : bytes_(bytes), left_(decoded), part_(part), index_(index) {}
 
   result<> run() {
-    if (bytes_.empty()) return damaged("no bytes");
+    if (bytes_.empty()) return damaged_zstd("no bytes");
     while (at_ < bytes_.size()) {
-      if (!has(4)) return damaged("no magic number");
+      if (!has(4)) return damaged_zstd("no magic number");
       const auto magic = static_cast<std::uint32_t>(number(at_, 4));
       if ((magic & kSkippableMask) == kSkippable) {
-        if (!has(8)) return damaged("a skippable frame ends early");
+        if (!has(8)) return damaged_zstd("a skippable frame ends early");
         const std::uint64_t size = number(at_ + 4, 4);
-        if (size > bytes_.size() - at_ - 8) return damaged("a skippable frame ends early");
+        if (size > bytes_.size() - at_ - 8) return damaged_zstd("a skippable frame ends early");
         at_ += 8 + size;
       } else if (magic == kMagic) {
         at_ += 4;
         PENSTOCK_TRY(frame());
       } else {
-        return damaged("no magic number");
+        return damaged_zstd("no magic number");
       }
     }
     return {};
@@ -61,7 +62,7 @@ class scanner {
   }
 
   result<frame_header> header() {
-    if (!has(1)) return damaged("a frame header ends early");
+    if (!has(1)) return damaged_zstd("a frame header ends early");
     const auto flags = static_cast<unsigned>(number(at_, 1));
     const bool single = (flags & 32) != 0;
     const int id_bytes = (flags & 3) == 3 ? 4 : static_cast<int>(flags & 3);
@@ -69,14 +70,14 @@ class scanner {
     const int size_bytes = size_code == 0 ? (single ? 1 : 0) : 1 << size_code;
     const int window_bytes = single ? 0 : 1;
     if (!has(static_cast<std::uint64_t>(1 + window_bytes + id_bytes + size_bytes)))
-      return damaged("a frame header ends early");
-    if ((flags & 8) != 0) return damaged("a reserved bit of a frame header is set");
+      return damaged_zstd("a frame header ends early");
+    if ((flags & 8) != 0) return damaged_zstd("a reserved bit of a frame header is set");
     ++at_;
     frame_header made;
     made.checksum = (flags & 4) != 0;
     if (!single) {
       const auto window = static_cast<unsigned>(number(at_++, 1));
-      if (window >> 3 > 21) return damaged("a window of 4 GiB or more");
+      if (window >> 3 > 21) return damaged_zstd("a window of 4 GiB or more");
       const std::uint64_t base = std::uint64_t{1} << (10 + (window >> 3));
       made.window = base + base / 8 * (window & 7);
     }
@@ -91,16 +92,16 @@ class scanner {
   result<> frame() {
     PENSTOCK_ASSIGN(const frame_header head, header());
     if (head.content_size != ~std::uint64_t{0} && head.content_size > left_)
-      return damaged("a frame is larger than its room");
+      return damaged_zstd("a frame is larger than its room");
     frame_memory memory;
-    memory.block_limit = static_cast<std::uint32_t>(std::min<std::uint64_t>(head.window, kMostBlock));
+    memory.block_limit = static_cast<std::uint32_t>(std::min<std::uint64_t>(head.window, kMostBlockBytes));
     zstd_frame made{};
     made.part = part_;
     made.first_block = static_cast<std::uint32_t>(index_.blocks.size());
     made.content_size =
         head.content_size == ~std::uint64_t{0} ? kUnknownSize : static_cast<std::uint32_t>(head.content_size);
     for (bool last = false; !last;) {
-      if (!has(3)) return damaged("a block header ends early");
+      if (!has(3)) return damaged_zstd("a block header ends early");
       const auto block_header = static_cast<std::uint32_t>(number(at_, 3));
       at_ += 3;
       last = (block_header & 1) != 0;
@@ -108,7 +109,7 @@ class scanner {
     }
     made.blocks = static_cast<std::uint32_t>(index_.blocks.size()) - made.first_block;
     if (head.checksum) {
-      if (!has(4)) return damaged("a checksum ends early");
+      if (!has(4)) return damaged_zstd("a checksum ends early");
       made.has_checksum = 1;
       made.checksum = static_cast<std::uint32_t>(number(at_, 4));
       at_ += 4;
@@ -118,10 +119,10 @@ class scanner {
   }
 
   result<> block(std::uint32_t type, std::uint32_t size, frame_memory& memory) {
-    if (type == 3) return damaged("a block of the reserved type");
-    if (size > memory.block_limit) return damaged("a block is larger than its frame allows");
+    if (type == 3) return damaged_zstd("a block of the reserved type");
+    if (size > memory.block_limit) return damaged_zstd("a block is larger than its frame allows");
     const std::uint32_t encoded = type == 1 ? 1 : size;
-    if (!has(encoded)) return damaged("a block ends early");
+    if (!has(encoded)) return damaged_zstd("a block ends early");
     zstd_block made{};
     made.part = part_;
     made.content = static_cast<std::uint32_t>(at_);
@@ -134,7 +135,8 @@ class scanner {
       PENSTOCK_TRY(compressed(made, memory));
       least = made.literals_bytes + 3ull * made.sequence_count;
     }
-    if (least > std::min<std::uint64_t>(left_, memory.block_limit)) return damaged("a block is larger than its room");
+    if (least > std::min<std::uint64_t>(left_, memory.block_limit))
+      return damaged_zstd("a block is larger than its room");
     left_ -= least;
     if (least == 0) return {};
     if (type == 2 && made.literals_type >= 2) index_.literal_bytes += (made.literals_bytes + 15) / 16 * 16;
@@ -147,25 +149,25 @@ class scanner {
     const std::uint64_t end = block.content + block.content_bytes;
     PENSTOCK_ASSIGN(const std::uint64_t sequences, literals(block, memory, end));
     std::uint64_t at = sequences;
-    if (at >= end) return damaged("a block has no sequences section");
+    if (at >= end) return damaged_zstd("a block has no sequences section");
     const auto first = static_cast<std::uint32_t>(number(at, 1));
     const int count_bytes = first < 128 ? 1 : first < 255 ? 2 : 3;
-    if (end - at < static_cast<unsigned>(count_bytes)) return damaged("a sequences section ends early");
+    if (end - at < static_cast<unsigned>(count_bytes)) return damaged_zstd("a sequences section ends early");
     std::uint32_t count = first;
     if (count_bytes == 2) count = ((first - 128) << 8) + static_cast<std::uint32_t>(number(at + 1, 1));
     if (count_bytes == 3) count = 0x7f00 + static_cast<std::uint32_t>(number(at + 1, 2));
     at += static_cast<unsigned>(count_bytes);
-    if (count == 0) return at == end ? result<>() : damaged("bytes behind a block without sequences");
-    if (at >= end) return damaged("a sequences section ends early");
+    if (count == 0) return at == end ? result<>() : damaged_zstd("bytes behind a block without sequences");
+    if (at >= end) return damaged_zstd("a sequences section ends early");
     block.modes = static_cast<std::uint8_t>(number(at++, 1));
-    if ((block.modes & 3) != 0) return damaged("reserved bits of a sequences section are set");
+    if ((block.modes & 3) != 0) return damaged_zstd("reserved bits of a sequences section are set");
     block.sequences = static_cast<std::uint32_t>(at);
     block.sequence_count = count;
     block.sequences_buffer = index_.sequences;
     for (int table = 0; table < 3; ++table) {
       if ((block.modes >> (6 - 2 * table) & 3) != 3)
         memory.tables[table] = static_cast<std::uint32_t>(index_.blocks.size());
-      if (memory.tables[table] == kNone) return damaged("a table is repeated before there is one");
+      if (memory.tables[table] == kNone) return damaged_zstd("a table is repeated before there is one");
       block.table_block[table] = memory.tables[table];
     }
     return {};
@@ -174,29 +176,29 @@ class scanner {
   // The literals section of `block`; answers where it ends.
   result<std::uint64_t> literals(zstd_block& block, frame_memory& memory, std::uint64_t end) {
     std::uint64_t at = block.content;
-    if (at >= end) return damaged("a block has no literals section");
+    if (at >= end) return damaged_zstd("a block has no literals section");
     const auto head = static_cast<std::uint32_t>(number(at, 1));
     const std::uint32_t type = head & 3, format = head >> 2 & 3;
     block.literals_type = static_cast<std::uint8_t>(type);
     std::uint64_t encoded;
     if (type < 2) {
       const int bytes = format == 1 ? 2 : format == 3 ? 3 : 1;
-      if (end - at < static_cast<unsigned>(bytes)) return damaged("a literals header ends early");
+      if (end - at < static_cast<unsigned>(bytes)) return damaged_zstd("a literals header ends early");
       block.literals_bytes = static_cast<std::uint32_t>(number(at, bytes) >> (bytes == 1 ? 3 : 4));
       at += static_cast<unsigned>(bytes);
       encoded = type == 0 ? block.literals_bytes : 1;
     } else {
       const int bytes = format < 2 ? 3 : static_cast<int>(format) + 2, bits = format < 2 ? 10 : format == 2 ? 14 : 18;
-      if (end - at < static_cast<unsigned>(bytes)) return damaged("a literals header ends early");
+      if (end - at < static_cast<unsigned>(bytes)) return damaged_zstd("a literals header ends early");
       const std::uint64_t sizes = number(at, bytes) >> 4, mask = (1ull << bits) - 1;
       block.literals_bytes = static_cast<std::uint32_t>(sizes & mask);
       block.streams = format == 0 ? 1 : 4;
       at += static_cast<unsigned>(bytes);
       encoded = sizes >> bits & mask;
-      if (block.literals_bytes == 0) return damaged("Huffman streams of no literals");
+      if (block.literals_bytes == 0) return damaged_zstd("Huffman streams of no literals");
     }
-    if (block.literals_bytes > memory.block_limit) return damaged("more literals than a block holds");
-    if (encoded > end - at) return damaged("a literals section ends early");
+    if (block.literals_bytes > memory.block_limit) return damaged_zstd("more literals than a block holds");
+    if (encoded > end - at) return damaged_zstd("a literals section ends early");
     block.literals = static_cast<std::uint32_t>(at);
     block.literals_encoded = static_cast<std::uint32_t>(encoded);
     if (type >= 2) PENSTOCK_TRY(tree(block, memory));
@@ -205,16 +207,16 @@ class scanner {
 
   result<> tree(zstd_block& block, frame_memory& memory) {
     if (block.literals_type == 2) {
-      if (block.literals_encoded == 0) return damaged("a literals section ends early");
+      if (block.literals_encoded == 0) return damaged_zstd("a literals section ends early");
       const auto head = static_cast<std::uint32_t>(number(block.literals, 1));
       const std::uint32_t bytes = head < 128 ? 1 + head : 1 + (head - 126) / 2;
-      if (bytes > block.literals_encoded) return damaged("a Huffman tree ends early");
+      if (bytes > block.literals_encoded) return damaged_zstd("a Huffman tree ends early");
       memory.tree = block.literals;
       memory.tree_bytes = bytes;
       block.literals += bytes;
       block.literals_encoded -= bytes;
     } else if (memory.tree_bytes == 0) {
-      return damaged("a Huffman tree is used again before there is one");
+      return damaged_zstd("a Huffman tree is used again before there is one");
     }
     block.tree = memory.tree;
     block.tree_bytes = memory.tree_bytes;

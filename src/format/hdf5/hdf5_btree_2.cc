@@ -12,7 +12,6 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::uint64_t kChecksumBytes = 4;
 constexpr std::uint64_t kPrefixBytes = 6;
 constexpr std::uint64_t kPlain = 10, kFiltered = 11;
 /// A tree of nodes with two children each that is deeper would not fit into any file.
@@ -28,7 +27,7 @@ class btree {
   btree(hdf5_file& file, hdf5_chunk_columns& to) noexcept : file_(file), to_(to) {}
 
   result<> list(std::uint64_t address) {
-    const std::uint64_t bytes = 16 + file_.offset_bytes() + 2 + file_.length_bytes() + kChecksumBytes;
+    const std::uint64_t bytes = 16 + file_.offset_bytes() + 2 + file_.length_bytes() + kHdf5ChecksumBytes;
     PENSTOCK_ASSIGN(const auto header, file_.checked(address, bytes, "a B-tree's header"));
     hdf5_cursor cursor(header);
     if (!cursor.is("BTHD") || cursor.number(1) != 0)
@@ -57,7 +56,7 @@ class btree {
     if (!sound) return hdf5_damaged(fmt::format("a B-tree of kind {} with records of {} bytes", type_, record_bytes_));
     if (type_ == kFiltered) length_bytes_ = static_cast<std::size_t>(record_bytes_ - plain - 4);
     if (depth > kMostDepth) return hdf5_damaged(fmt::format("a B-tree of depth {}", depth));
-    constexpr std::uint64_t kAround = kPrefixBytes + kChecksumBytes;
+    constexpr std::uint64_t kAround = kPrefixBytes + kHdf5ChecksumBytes;
     if (node_bytes < kAround + record_bytes_) return hdf5_damaged("a B-tree whose nodes have no room");
     most_.push_back((node_bytes - kAround) / record_bytes_);
     std::uint64_t below = most_[0];  // records in a whole tree of that depth
@@ -81,9 +80,10 @@ class btree {
     const std::size_t total = depth == 0 ? 0 : total_width_[static_cast<std::size_t>(depth - 1)];
     const std::uint64_t pointer = depth == 0 ? 0 : file_.offset_bytes() + count_width_ + total;
     const std::uint64_t pointers = depth == 0 ? 0 : count + 1;
-    PENSTOCK_ASSIGN(const auto node,
-                    file_.checked(address, kPrefixBytes + count * record_bytes_ + pointers * pointer + kChecksumBytes,
-                                  "a B-tree's node"));
+    PENSTOCK_ASSIGN(
+        const auto node,
+        file_.checked(address, kPrefixBytes + count * record_bytes_ + pointers * pointer + kHdf5ChecksumBytes,
+                      "a B-tree's node"));
     hdf5_cursor cursor(node);
     if (!cursor.is(depth == 0 ? "BTLF" : "BTIN") || cursor.number(1) != 0 || cursor.number(1) != type_)
       return hdf5_damaged(fmt::format("no node of this B-tree stands at address {}", address));

@@ -11,8 +11,6 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::uint64_t kChecksumBytes = 4;
-
 /// One array: its elements are in an index block, then in data blocks of growing length, which super blocks group.
 class extensible_array {
  public:
@@ -27,7 +25,7 @@ class extensible_array {
 
  private:
   result<std::uint64_t> read_header() {
-    const std::uint64_t bytes = 12 + 6 * file_.length_bytes() + file_.offset_bytes() + kChecksumBytes;
+    const std::uint64_t bytes = 12 + 6 * file_.length_bytes() + file_.offset_bytes() + kHdf5ChecksumBytes;
     PENSTOCK_ASSIGN(const auto header, file_.checked(address_, bytes, "an extensible array's header"));
     hdf5_cursor cursor(header);
     if (!cursor.is("EAHD") || cursor.number(1) != 0)
@@ -68,8 +66,8 @@ class extensible_array {
 
   result<> read_index_block(std::uint64_t at) {
     const std::uint64_t pointers = 2 * (pointers_ - 1), supers = super_blocks_ - direct_;
-    const std::uint64_t bytes =
-        prefix_bytes() + index_elements_ * element_.bytes + (pointers + supers) * file_.offset_bytes() + kChecksumBytes;
+    const std::uint64_t bytes = prefix_bytes() + index_elements_ * element_.bytes +
+                                (pointers + supers) * file_.offset_bytes() + kHdf5ChecksumBytes;
     PENSTOCK_ASSIGN(const auto block, file_.checked(at, bytes, "an extensible array's index block"));
     const std::vector<std::byte> kept(block.begin(), block.end());
     hdf5_cursor cursor(kept);
@@ -100,7 +98,7 @@ class extensible_array {
     const std::uint64_t blocks = blocks_of(u);
     std::uint64_t bitmap_bytes = 0, bytes = prefix_bytes() + place_bytes() + blocks * file_.offset_bytes();
     if (!checked_mul(blocks, ceil_div(pages_of(u), 8), bitmap_bytes) ||
-        !checked_add(bytes, bitmap_bytes + kChecksumBytes, bytes)) {
+        !checked_add(bytes, bitmap_bytes + kHdf5ChecksumBytes, bytes)) {
       return hdf5_damaged("an extensible array leaves the file");
     }
     PENSTOCK_ASSIGN(const auto block, file_.checked(at, bytes, "an extensible array's super block"));
@@ -120,7 +118,7 @@ class extensible_array {
                            std::span<const std::byte> bitmap) {
     const std::uint64_t pages = pages_of(u);
     const std::uint64_t elements = pages == 0 ? elements_of(u) : 0;
-    const std::uint64_t bytes = prefix_bytes() + place_bytes() + elements * element_.bytes + kChecksumBytes;
+    const std::uint64_t bytes = prefix_bytes() + place_bytes() + elements * element_.bytes + kHdf5ChecksumBytes;
     PENSTOCK_ASSIGN(const auto block, file_.checked(at, bytes, "an extensible array's data block"));
     hdf5_cursor cursor(block);
     PENSTOCK_TRY(check_prefix(cursor, "EADB", at));
@@ -129,14 +127,14 @@ class extensible_array {
       element_.add_all(file_, cursor.bytes(elements * element_.bytes), first, to_);
       return {};
     }
-    const std::uint64_t page = std::uint64_t{1} << page_bits_, page_bytes = page * element_.bytes + kChecksumBytes;
+    const std::uint64_t page = std::uint64_t{1} << page_bits_, page_bytes = page * element_.bytes + kHdf5ChecksumBytes;
     for (std::uint64_t i = 0; i < pages; ++i) {
       const std::uint64_t bit = which * pages + i;
       if (bit / 8 >= bitmap.size()) return hdf5_damaged("an extensible array's page that no super block knows");
       if ((static_cast<unsigned>(bitmap[static_cast<std::size_t>(bit / 8)]) & (0x80U >> (bit % 8))) == 0) continue;
       PENSTOCK_ASSIGN(const auto stored,
                       file_.checked(at + bytes + i * page_bytes, page_bytes, "an extensible array's page"));
-      element_.add_all(file_, stored.first(stored.size() - kChecksumBytes), first + i * page, to_);
+      element_.add_all(file_, stored.first(stored.size() - kHdf5ChecksumBytes), first + i * page, to_);
     }
     return {};
   }

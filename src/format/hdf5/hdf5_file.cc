@@ -14,7 +14,6 @@ namespace {
 constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
 /// A node is looked at twice: its head, then all of it.
 constexpr std::uint64_t kMostReadings = 4;
-constexpr std::uint64_t kChecksumBytes = 4;
 /// Of all versions that are read.
 constexpr std::uint64_t kMostSuperblockBytes = 128;
 constexpr std::uint64_t kFirstUserBlock = 512, kLastUserBlock = std::uint64_t{1} << 26;
@@ -89,7 +88,7 @@ result<> hdf5_file::read_superblock(std::uint64_t signature) {
     cursor.skip(1 + 3 * offset_bytes_);  // flags, where addresses count from, extension, end of file
     root_ = cursor.number(offset_bytes_);
     const std::size_t covered = block.size() - cursor.left();
-    const std::uint64_t stored = cursor.number(kChecksumBytes);
+    const std::uint64_t stored = cursor.number(kHdf5ChecksumBytes);
     if (!cursor.ok()) return hdf5_damaged("the superblock is cut off");
     PENSTOCK_TRY(check(block.first(covered), stored, "the superblock"));
   }
@@ -117,10 +116,10 @@ result<> hdf5_file::check(std::span<const std::byte> covered, std::uint64_t stor
 result<std::span<const std::byte>> hdf5_file::checked(std::uint64_t address, std::uint64_t length,
                                                       std::string_view what) {
   PENSTOCK_ASSIGN(const auto block, at(address, length));
-  if (block.size() < kChecksumBytes) return hdf5_damaged(fmt::format("{} of {} bytes", what, length));
-  const auto covered = block.first(block.size() - kChecksumBytes);
-  hdf5_cursor stored(block.last(kChecksumBytes));
-  auto same = check(covered, stored.number(kChecksumBytes), what);
+  if (block.size() < kHdf5ChecksumBytes) return hdf5_damaged(fmt::format("{} of {} bytes", what, length));
+  const auto covered = block.first(block.size() - kHdf5ChecksumBytes);
+  hdf5_cursor stored(block.last(kHdf5ChecksumBytes));
+  auto same = check(covered, stored.number(kHdf5ChecksumBytes), what);
   if (!same.ok()) return std::move(same).error().note(fmt::format("at address {}", address));
   return block;
 }

@@ -43,6 +43,9 @@ class hdf5_cursor {
   bool ok_ = true;
 };
 
+/// Behind every block that has a checksum.
+inline constexpr std::uint64_t kHdf5ChecksumBytes = 4;
+
 /// Fuzzing ignores checksums: it finds none.
 enum class hdf5_checksums : std::uint8_t { verified, ignored };
 

@@ -8,14 +8,8 @@
 #include "format/hdf5/hdf5_chunk_columns.h"
 
 namespace penstock::inline v0 {
-namespace {
-
-constexpr std::uint64_t kChecksumBytes = 4;
-
-}  // namespace
-
 result<> list_hdf5_fixed_array(hdf5_file& file, std::uint64_t address, hdf5_chunk_columns& to) {
-  const std::uint64_t header_bytes = 8 + file.length_bytes() + file.offset_bytes() + kChecksumBytes;
+  const std::uint64_t header_bytes = 8 + file.length_bytes() + file.offset_bytes() + kHdf5ChecksumBytes;
   PENSTOCK_ASSIGN(const auto header, file.checked(address, header_bytes, "a fixed array's header"));
   hdf5_cursor cursor(header);
   if (!cursor.is("FAHD") || cursor.number(1) != 0)
@@ -35,7 +29,7 @@ result<> list_hdf5_fixed_array(hdf5_file& file, std::uint64_t address, hdf5_chun
   const std::uint64_t begin = 6 + file.offset_bytes();
   std::uint64_t bytes = 0;
   if (!checked_mul(paged ? 0 : count, element.bytes, bytes) ||
-      !checked_add(bytes, begin + bitmap_bytes + kChecksumBytes, bytes)) {
+      !checked_add(bytes, begin + bitmap_bytes + kHdf5ChecksumBytes, bytes)) {
     return hdf5_damaged("a fixed array leaves the file");
   }
   PENSTOCK_ASSIGN(const auto data, file.checked(block, bytes, "a fixed array's data block"));
@@ -52,7 +46,7 @@ result<> list_hdf5_fixed_array(hdf5_file& file, std::uint64_t address, hdf5_chun
   const std::vector<std::byte> bitmap(bits.begin(), bits.end());
   std::uint64_t page_bytes = 0;
   if (!checked_mul(page, element.bytes, page_bytes)) return hdf5_damaged("a fixed array leaves the file");
-  page_bytes += kChecksumBytes;
+  page_bytes += kHdf5ChecksumBytes;
   for (std::uint64_t i = 0; i < pages; ++i) {
     if ((static_cast<unsigned>(bitmap[static_cast<std::size_t>(i / 8)]) & (0x80U >> (i % 8))) == 0) continue;
     const std::uint64_t elements = std::min(page, count - i * page);
@@ -60,8 +54,8 @@ result<> list_hdf5_fixed_array(hdf5_file& file, std::uint64_t address, hdf5_chun
     if (!checked_mul(i, page_bytes, at) || !checked_add(at, block + bytes, at))
       return hdf5_damaged("a fixed array leaves the file");
     PENSTOCK_ASSIGN(const auto stored,
-                    file.checked(at, elements * element.bytes + kChecksumBytes, "a fixed array's page"));
-    element.add_all(file, stored.first(stored.size() - kChecksumBytes), i * page, to);
+                    file.checked(at, elements * element.bytes + kHdf5ChecksumBytes, "a fixed array's page"));
+    element.add_all(file, stored.first(stored.size() - kHdf5ChecksumBytes), i * page, to);
   }
   return {};
 }

@@ -11,7 +11,6 @@ namespace {
 /// More than any writer leaves behind.
 constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kMostBlocks = 4096, kMostMessages = std::size_t{1} << 17;
-constexpr std::uint64_t kChecksumBytes = 4;
 constexpr unsigned kSharedFlag = 2;
 
 struct block_place {
@@ -35,7 +34,7 @@ class object_reader {
       const block_place next = more_[i];
       if (second) {
         PENSTOCK_ASSIGN(const auto block, file_.checked(next.address, next.length, "an object header"));
-        hdf5_cursor cursor(block.first(block.size() - kChecksumBytes));
+        hdf5_cursor cursor(block.first(block.size() - kHdf5ChecksumBytes));
         if (!cursor.is("OCHK")) return hdf5_damaged(fmt::format("no object header goes on at {}", next.address));
         PENSTOCK_TRY(take_second(cursor));
       } else {
@@ -73,7 +72,7 @@ class object_reader {
     if (!cursor.ok()) return hdf5_damaged(fmt::format("the object header at address {} is cut off", address));
     const std::uint64_t before = prefix.size() - cursor.left();
     PENSTOCK_TRY(count(length));
-    PENSTOCK_ASSIGN(const auto block, file_.checked(address, before + length + kChecksumBytes, "an object header"));
+    PENSTOCK_ASSIGN(const auto block, file_.checked(address, before + length + kHdf5ChecksumBytes, "an object header"));
     return take_second(hdf5_cursor(block.subspan(before, static_cast<std::size_t>(length))));
   }
 

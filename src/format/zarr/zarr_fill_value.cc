@@ -18,8 +18,6 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr bool kNativeBig = std::endian::native == std::endian::big;
-
 error refused(const json& value, const dtype& type, std::string_view needs) {
   return {errc::corrupt_data,
           fmt::format("zarr.json: member 'fill_value' is {}, data type {} needs {}", brief(value), type.name(), needs)};

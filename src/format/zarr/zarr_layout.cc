@@ -15,11 +15,6 @@
 namespace penstock::inline v0 {
 namespace {
 
-std::uint64_t saturating_mul(std::uint64_t a, std::uint64_t b) noexcept {
-  std::uint64_t product = 0;
-  return checked_mul(a, b, product) ? product : byte_range::kAll;
-}
-
 void append_number(std::string& out, std::uint64_t number) {
   char digits[20];
   const auto end = std::to_chars(std::begin(digits), std::end(digits), number).ptr;

@@ -33,7 +33,7 @@ result<> check_members(const json::object_t& members, std::span<const std::strin
   return {};
 }
 
-result<> check_format(const json& document) {
+result<> check_format_3(const json& document) {
   PENSTOCK_ASSIGN(const json* format, required_member(document, "", "zarr_format"));
   std::int64_t number = 0;
   if (!format->get(number)) return wrong_member(*format, "zarr_format", "the integer 3");
@@ -180,7 +180,7 @@ result<zarr_metadata> parse_zarr_metadata(const json& root) {
   }
 
   // First what decides how the rest is to be read.
-  PENSTOCK_TRY(check_format(root));
+  PENSTOCK_TRY(check_format_3(root));
   PENSTOCK_ASSIGN(const json* kind, required_member(root, "", "node_type"));
   if (kind->as_string() == nullptr) return wrong_member(*kind, "node_type", "\"array\" or \"group\"");
 

@@ -15,7 +15,7 @@ namespace {
 /// As many as a list of codecs of version 3 may have.
 constexpr std::size_t kMaxFilters = 60;
 
-result<> check_format(const json& document) {
+result<> check_format_2(const json& document) {
   PENSTOCK_ASSIGN(const json* format, required_member(document, "", "zarr_format"));
   std::int64_t number = 0;
   if (!format->get(number) || number != 2) {
@@ -106,7 +106,7 @@ result<zarr_metadata> read_array(const json& document) {
   zarr_metadata out;
   out.zarr_format = 2;
   out.kind = zarr_node_kind::array;
-  PENSTOCK_TRY(check_format(document));
+  PENSTOCK_TRY(check_format_2(document));
   PENSTOCK_ASSIGN(const json* shape, required_member(document, "", "shape"));
   PENSTOCK_ASSIGN(out.shape, read_extents(*shape, "shape", 0));
   PENSTOCK_ASSIGN(const json* type, required_member(document, "", "dtype"));
@@ -156,7 +156,7 @@ result<zarr_metadata> read_group(const json& document) {
   if (document.as_object() == nullptr) {
     return error(errc::corrupt_data, fmt::format(".zgroup is a JSON {}, needs an object", document.kind_name()));
   }
-  PENSTOCK_TRY(check_format(document));
+  PENSTOCK_TRY(check_format_2(document));
   zarr_metadata out;
   out.zarr_format = 2;
   return out;
