@@ -93,6 +93,8 @@ TEST_F(FakeDriver, LetsNobodyTouchDeviceMemory) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto memory = allocate(64);
   EXPECT_DEATH({ *reinterpret_cast<volatile char*>(memory) = 1; }, "");
+  EXPECT_EQ(peek(memory, 64)[0], 0xCD);  // which opens it, and closes it again
+  EXPECT_DEATH({ *reinterpret_cast<volatile char*>(memory) = 1; }, "");
   ASSERT_EQ(driver.mem_free(memory), kSuccess);
 }
 

@@ -420,10 +420,10 @@ driver_status enqueue(stream_ref handle, std::function<void()> what, bool kernel
   return kSuccess;
 }
 
-// Copies while the device memory is accessible; after a free meanwhile it faults, as it should.
+// Copies while just that memory is accessible; after a free meanwhile it faults, as it should.
 std::function<void()> copying(void* to, const void* from, std::size_t bytes) {
   return [to, from, bytes] {
-    const fake_memory::access open(self().memory);
+    const fake_memory::access open(self().memory, {to, from}, bytes);
     std::memmove(to, from, bytes);
   };
 }
@@ -465,7 +465,7 @@ driver_status set_bytes(device_address to, unsigned char value, std::size_t byte
   if (bytes == 0) return kSuccess;
   if (self().memory.find(to, bytes) == nullptr) return kInvalidValue;
   return enqueue(stream, [to, value, bytes] {
-    const fake_memory::access open(self().memory);
+    const fake_memory::access open(self().memory, {pointer_to(to)}, bytes);
     std::memset(pointer_to(to), value, bytes);
   });
 }
@@ -596,7 +596,7 @@ PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_peak_bytes() { return self().me
 PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_live_allocations() { return self().memory.live_allocations(); }
 PENSTOCK_EXPORT bool penstock_fake_cuda_peek(void* to, std::uint64_t from, std::uint64_t bytes) {
   if (self().memory.find(from, bytes) == nullptr) return false;
-  const fake_memory::access open(self().memory);
+  const fake_memory::access open(self().memory, {pointer_to(from)}, bytes);
   std::memcpy(to, pointer_to(from), bytes);
   return true;
 }

@@ -15,10 +15,13 @@ constexpr int kJunk = 0xCD;                // fresh memory is not zero
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
-// The pages of an allocation that ends, but for its alignment, where its last page does.
-void* pages_of(std::uint64_t address) { return reinterpret_cast<void*>(address / kPage * kPage); }
-std::uint64_t page_bytes(std::uint64_t address, std::uint64_t bytes) {
-  return round_up(address + bytes, kPage) - address / kPage * kPage;
+// An allocation ends, but for its alignment, where its last page does.
+fake_memory::pages pages_of(std::uint64_t address, std::uint64_t bytes) {
+  return {address / kPage * kPage, round_up(address + bytes, kPage)};
+}
+
+bool protect(const fake_memory::pages& which, int how) {
+  return mprotect(reinterpret_cast<void*>(which.begin), which.end - which.begin, how) == 0;
 }
 
 }  // namespace
@@ -39,9 +42,9 @@ std::uint64_t fake_memory::allocate(std::uint64_t bytes, int device) {
   if (room + kPage > region_bytes_ - used_) return 0;
   const std::uint64_t address = reinterpret_cast<std::uint64_t>(region_) + used_ + room - round_up(bytes, kAlignment);
   used_ += room + kPage;
-  if (mprotect(pages_of(address), page_bytes(address, bytes), PROT_READ | PROT_WRITE) != 0) return 0;
+  if (!protect(pages_of(address, bytes), PROT_READ | PROT_WRITE)) return 0;
   std::memset(reinterpret_cast<void*>(address), kJunk, bytes);
-  if (open_ == 0) mprotect(pages_of(address), page_bytes(address, bytes), PROT_NONE);
+  protect(pages_of(address, bytes), PROT_NONE);
   live_[address] = {bytes, device};
   sum_ += bytes;
   peak_ = std::max(peak_, sum_);
@@ -52,10 +55,9 @@ bool fake_memory::free(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   const auto found = live_.find(address);
   if (found == live_.end()) return false;
-  void* const pages = pages_of(address);
-  const std::uint64_t bytes = page_bytes(address, found->second.bytes);
-  madvise(pages, bytes, MADV_DONTNEED);
-  mprotect(pages, bytes, PROT_NONE);
+  const pages held = pages_of(address, found->second.bytes);
+  madvise(reinterpret_cast<void*>(held.begin), held.end - held.begin, MADV_DONTNEED);
+  protect(held, PROT_NONE);
   sum_ -= found->second.bytes;
   live_.erase(found);
   return true;
@@ -63,6 +65,10 @@ bool fake_memory::free(std::uint64_t address) {
 
 const fake_memory::block* fake_memory::find(std::uint64_t address, std::uint64_t bytes) const {
   const std::lock_guard lock(mutex_);
+  return holder(address, bytes);
+}
+
+const fake_memory::block* fake_memory::holder(std::uint64_t address, std::uint64_t bytes) const {
   auto after = live_.upper_bound(address);
   if (after == live_.begin()) return nullptr;
   --after;
@@ -87,18 +93,44 @@ std::uint64_t fake_memory::live_allocations() const {
   return live_.size();
 }
 
-void fake_memory::open() {
-  const std::lock_guard lock(mutex_);
-  if (open_++ == 0) protect(PROT_READ | PROT_WRITE);
+void fake_memory::open(const pages& which) {
+  protect(which, PROT_READ | PROT_WRITE);
+  open_.push_back(which);
 }
 
-void fake_memory::close() {
-  const std::lock_guard lock(mutex_);
-  if (--open_ == 0) protect(PROT_NONE);
+// Pages that another operation has opened too stay open.
+void fake_memory::close(const pages& which) {
+  open_.erase(std::find(open_.begin(), open_.end(), which));
+  for (std::uint64_t at = which.begin; at < which.end;) {
+    std::uint64_t kept = at, next = which.end;
+    for (const pages& other : open_) {
+      if (other.begin <= at) kept = std::max(kept, other.end);
+      if (other.begin > at) next = std::min(next, other.begin);
+    }
+    if (kept == at) protect({at, next}, PROT_NONE);
+    at = kept == at ? next : kept;
+  }
 }
 
-void fake_memory::protect(int how) {
-  for (const auto& [address, each] : live_) mprotect(pages_of(address), page_bytes(address, each.bytes), how);
+fake_memory::access::access(fake_memory& memory) : memory_(memory) {
+  const std::lock_guard lock(memory_.mutex_);
+  for (const auto& [address, each] : memory_.live_) opened_.push_back(pages_of(address, each.bytes));
+  for (const pages& each : opened_) memory_.open(each);
+}
+
+fake_memory::access::access(fake_memory& memory, std::initializer_list<const void*> begins, std::uint64_t bytes)
+    : memory_(memory) {
+  const std::lock_guard lock(memory_.mutex_);
+  for (const void* const begin : begins) {
+    const auto address = reinterpret_cast<std::uint64_t>(begin);
+    if (memory_.holder(address, bytes) != nullptr) opened_.push_back(pages_of(address, bytes));
+  }
+  for (const pages& each : opened_) memory_.open(each);
+}
+
+fake_memory::access::~access() {
+  const std::lock_guard lock(memory_.mutex_);
+  for (const pages& each : opened_) memory_.close(each);
 }
 
 }  // namespace penstock::test

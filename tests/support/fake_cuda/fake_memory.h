@@ -2,12 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <mutex>
+#include <vector>
 
 namespace penstock::test {
 
-/// Device memory of the fake driver: address space that faults when touched, except while the driver runs an operation.
+/// Device memory of the fake driver: address space that faults when touched, except for what an operation of the driver
+/// is given, while it runs.
 ///
 /// Addresses are never used twice, so a use after free faults too, and an unmapped page stands behind each allocation.
 class fake_memory {
@@ -29,29 +32,39 @@ class fake_memory {
   std::uint64_t take_peak_bytes();
   std::uint64_t live_allocations() const;
 
-  /// Makes all live memory accessible, for the scope of an operation.
+  /// Pages, by their addresses.
+  struct pages {
+    std::uint64_t begin = 0, end = 0;
+    bool operator==(const pages&) const = default;
+  };
+
+  /// Makes memory accessible for the scope of an operation. What is not live stays as it is: touched, it faults.
   class access {
    public:
-    explicit access(fake_memory& memory) : memory_(memory) { memory_.open(); }
-    ~access() { memory_.close(); }
+    /// Whatever is live: for kernels, which follow pointers of their own.
+    explicit access(fake_memory& memory);
+    /// `bytes` from each of these addresses; one that is no device memory is none of ours.
+    access(fake_memory& memory, std::initializer_list<const void*> begins, std::uint64_t bytes);
+    ~access();
     access(const access&) = delete;
     access& operator=(const access&) = delete;
 
    private:
     fake_memory& memory_;
+    std::vector<pages> opened_;
   };
 
  private:
-  void open();
-  void close();
-  void protect(int how);
+  const block* holder(std::uint64_t address, std::uint64_t bytes) const;
+  void open(const pages& which);
+  void close(const pages& which);
 
   mutable std::mutex mutex_;
   std::byte* region_ = nullptr;
   std::uint64_t region_bytes_ = 0, used_ = 0;
   std::map<std::uint64_t, block> live_;  // by first address
   std::uint64_t sum_ = 0, peak_ = 0;     // of bytes
-  int open_ = 0;
+  std::vector<pages> open_;              // by operations under way
 };
 
 }  // namespace penstock::test
