@@ -76,8 +76,8 @@ format: ## reformat C++ and Python
 
 tidy: ## clang-tidy on all sources (slow)
 	@tools/setup.sh core test tidy
-	@$(configure) asan >/dev/null
-	@find src cli -name '*.cc' -not -name '*_test.cc' | xargs -r -P $(jobs) -n 1 clang-tidy --quiet -p build/asan
+	@$(configure) asan -B build/tidy -DPENSTOCK_UNITY=0 >/dev/null
+	@find src cli -name '*.cc' -not -name '*_test.cc' | xargs -r -P $(jobs) -n 1 clang-tidy --quiet -p build/tidy
 
 fuzz: ## search for crashes; SECONDS_EACH=60 TARGETS="fuzz_..." choose
 	@tools/setup.sh core test
