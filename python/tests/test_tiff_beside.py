@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,21 @@ def test_points_of_the_ground_beside_are_those_of_gdal(tmp_path, case):
         assert (array.transform or (1, 0, 0, 0, 1, 0)) == tuple(file.transform)[:6]
         if not points:  # GDAL tells of their system alone
             assert array.epsg == (file.crs.to_epsg() if file.crs else None)
+
+
+def test_files_of_arcgis_lie_where_gdal_says():
+    folder = os.environ.get("PENSTOCK_CORPUS")
+    paths = sorted(Path(folder).glob("tiff/**/arcgis*_geodataxform_*.tif")) if folder else []
+    if not paths:
+        pytest.skip("no corpus: set PENSTOCK_CORPUS")
+    for path in paths:
+        array = ps.open(path)
+        with rasterio.open(path) as file:
+            points, system = file.gcps
+            assert array.gcps == [(each.col, each.row, each.x, each.y, each.z) for each in points]
+            assert (array.transform or (1, 0, 0, 0, 1, 0)) == tuple(file.transform)[:6]
+            found = array.gcps_crs if points else array.crs
+            assert found == pyproj.CRS.from_user_input(system if points else file.crs)
 
 
 def test_a_document_of_esri_s_alone_is_read_too(tmp_path):

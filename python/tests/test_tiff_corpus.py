@@ -92,7 +92,6 @@ NOT_TIFFFILES = {
 
 # Where GDAL has something else, and why. `*`: in all fields.
 CMYK = "GDAL makes RGBA of it"
-BESIDE = "ESRI's polynomial in a file beside it"
 LOCAL = "GDAL makes a system of it that is nowhere"
 COMPOUND = "the code is of the horizontal part"
 DIFFERENT = by_path(
@@ -108,7 +107,7 @@ DIFFERENT = by_path(
             "3376.tif": {"has_crs": LOCAL},
             "ModelTiepointTag_z_non_zero_but_ModelPixelScaleTag_z_zero.tif": {"has_crs": LOCAL},
             "WGS_1984_Web_Mercator.tif": {"epsg": "a code of ESRI's"},
-            "arcgis_geodataxform_coeffx_coeffy.tif": {"epsg": BESIDE, "has_crs": BESIDE},
+            "arcgis_geodataxform_coeffx_coeffy.tif": {"transform": "GDAL 3.6 leaves ESRI's polynomial alone"},
             "byte_inconsistent_georef.tif": {"area_or_point": "GDAL forgets the file's own"},
             "cielab.tif": {"*": CMYK},
             "cint_sar.tif": {"epsg": "of control points"},
