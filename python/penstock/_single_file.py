@@ -67,7 +67,7 @@ def local_path(target: Any) -> str | None:
         target = unquote(target[5:])
         if target.startswith("//"):
             target = "/" + target[2:].partition("/")[2]
-    return target if "://" not in target else None
+    return target if "://" not in target and not target.startswith("zip:") else None
 
 
 def local_file(target: Any) -> str | None:

@@ -8,6 +8,7 @@ import itertools
 import json
 import pickle
 import struct
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +294,13 @@ def test_overviews_and_masks_beside_the_file_are_as_rasterio_shows_them(tmp_path
     assert ps.open(path).overviews == ()
     with pytest.raises(ps.CorruptDataError):
         ps.open(path, level=1)
+
+
+@pytest.mark.parametrize("scheme", ["", "zip:", "zip://"])
+def test_members_of_archives_are_opened_by_their_place(tmp_path, scheme):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("x.tif", plain_tiff(bytes(range(100)), 10, 10, 1, 8))
+    assert ps.open(f"{scheme}{tmp_path}/a.zip/x.tif")[0, 9, 9] == 99
 
 
 def test_files_beside_are_looked_for_when_they_are_asked_for(tmp_path):
