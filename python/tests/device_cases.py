@@ -403,6 +403,30 @@ def test_the_context_waits_for_what_was_handed_on(cuda: FakeCuda, damaged: ps.Ar
         del capsule
 
 
+@pytest.mark.parametrize("ordered", [True, False])
+def test_what_failed_in_memory_of_others_is_told_too(cuda: FakeCuda, damaged: ps.Array, ordered: bool) -> None:
+    with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
+        opened = ps.open(damaged.uri, context=context)
+        stream = cuda.stream() if ordered else None
+        opened.read(device="cuda", out=DeviceArray(cuda, damaged.shape, "f4"), stream=stream)
+        with pytest.raises(ps.CorruptDataError, match="of an earlier read"):
+            context.synchronize()
+        context.synchronize()
+
+
+def test_a_tile_that_fails_when_its_stream_is_closed_is_told(cuda: FakeCuda, damaged: ps.Array) -> None:
+    with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
+        opened = ps.open(damaged.uri, context=context)
+        for _ in range(10):  # a worker may hold the read longer than all others
+            cuda.configure(3, lazy=True)
+            with ps.stream(opened, tile=damaged.shape, device="cuda") as tiles:
+                next(iter(tiles))
+            del tiles
+            with pytest.raises(ps.CorruptDataError, match="of an earlier read"):
+                context.synchronize()
+            context.synchronize()
+
+
 def test_what_somebody_asked_for_is_raised_by_nothing_else(cuda: FakeCuda, array: ps.Array, damaged: ps.Array) -> None:
     with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
         bad, good = (ps.open(each.uri, context=context) for each in (damaged, array))

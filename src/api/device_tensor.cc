@@ -164,6 +164,7 @@ device_tensor_state::~device_tensor_state() {
   if (read_) {
     read_->cancel();
     (void)read_->wait_queued();
+    read_->leave();
   }
   engine_->end_work(work_, 0, nullptr);
   if (block_.address == 0) return;

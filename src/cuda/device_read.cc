@@ -98,13 +98,15 @@ device_read::~device_read() {
   refused_.clear();
   release_starts();
   if (report_ == nullptr) return;
-  // Whoever was to ask has not done so.
-  if (claimed_ && handed_on_ && !looked_) engine_->watch(report_, describe_later());
   engine_->give_report(report_);
 }
 
 void device_read::hand_on() {
   if (!handed_on_.exchange(true) && !claimed_ && !looked_) engine_->watch(report_, describe_later());
+}
+
+void device_read::leave() {
+  if (claimed_ && handed_on_ && !looked_) engine_->watch(report_, describe_later());
 }
 
 void device_read::look() noexcept {

@@ -59,8 +59,10 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   void cancel() noexcept { job_->cancel(); }
   /// Once queued: others have the memory now, and may never come back to ask how the read ended.
   void hand_on();
-  /// Somebody will ask: nobody else is told while the read is there. Before it is handed on.
+  /// Somebody will ask: nobody else is told before `leave`. Before it is handed on.
   void claim_outcome() noexcept { claimed_.store(true, std::memory_order_relaxed); }
+  /// Once queued: whoever was to ask has gone. Not left to the destructor: a worker may still hold the read.
+  void leave();
   /// Somebody has asked, or nobody will.
   void look() noexcept;
   std::uint64_t done_bytes() const noexcept { return job_->done_bytes(); }
