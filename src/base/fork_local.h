@@ -37,12 +37,12 @@ class fork_local {
   fork_local& operator=(const fork_local&) = delete;
   ~fork_local() {
     const version* const last = current_.load(std::memory_order_acquire);
-    if (last != nullptr && last->generation == fork_clock::now()) delete last;
+    if (last->generation == fork_clock::now()) delete last;
   }
 
   T& get() {
     version* const last = current_.load(std::memory_order_acquire);
-    if (last != nullptr && last->generation == fork_clock::now()) [[likely]]
+    if (last->generation == fork_clock::now()) [[likely]]
       return *last->value;
     return renew(last);
   }
@@ -54,6 +54,8 @@ class fork_local {
     const version* leaked;  // the parent's; kept only so that leak checkers see it
   };
 
+  inline static version none_{~std::uint64_t{0}, nullptr, nullptr};  // of a time that never was
+
   // No lock: a lock of our own could be the one that a vanished thread held.
   [[gnu::noinline]] T& renew(version* old) {
     auto fresh = std::make_unique<version>(version{fork_clock::now(), make_(), old});
@@ -62,7 +64,7 @@ class fork_local {
   }
 
   factory make_;
-  std::atomic<version*> current_{nullptr};
+  std::atomic<version*> current_{&none_};
 };
 
 }  // namespace penstock::inline v0
