@@ -176,7 +176,7 @@ class _Cells:
                 out[begin - offset : end - offset] = self._bytes(
                     int(key), number, begin - number * self.stride, end - begin
                 )
-        return memoryview(out)
+        return out.data
 
     def _bytes(self, which: int, number: int, begin: int, length: int) -> memoryview:
         """`length` bytes from `begin` of a cell, which is padded where its part ends."""
@@ -203,7 +203,7 @@ class _Cells:
                 padded[tuple(slice(0, n) for n in made.shape)] = made
             made = padded
         data = made.reshape(-1).view(np.uint8)
-        return memoryview(data)[begin - skipped * item :][:length]
+        return data.data[begin - skipped * item :][:length]
 
     def list(self, _prefix: str, _children: bool) -> list[str]:
         return []

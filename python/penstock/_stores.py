@@ -111,10 +111,11 @@ def store_of(target: Any, context: Context | None = None) -> _core.Store | None:
 
 def _supports_sync(store: Any) -> bool:
     try:
-        from zarr.abc.store import _store_supports_sync_io
+        from zarr.abc import store as stores
     except ImportError:
         return False
-    return bool(_store_supports_sync_io(store))
+    supports = getattr(stores, "_store_supports_sync_io", None)  # from zarr-python 3.4 on
+    return supports is not None and bool(supports(store))
 
 
 def fsspec_store(fs: Any, root: str) -> _core.Store:

@@ -267,7 +267,7 @@ class BatchStore(Store):
             raise
         except (OSError, pa.ArrowException) as error:
             raise _make(CorruptDataError, f"row group {which}: {error}") from error
-        return memoryview(made.reshape(-1).view(np.uint8)) if made.size else memoryview(b"")
+        return made.reshape(-1).view(np.uint8).data if made.size else memoryview(b"")
 
     def cells(self) -> list[Cell]:
         """What is decoded at once: row groups, or pieces of long ones. None is without rows."""

@@ -130,7 +130,7 @@ class _Stage:
     def decode(self, data: bytes) -> Any:
         padded = bytes(data).ljust(self._most_bytes(), b"\0")
         values = self._coder.decode(padded, self._items.field, self._items.shape)
-        return memoryview(np.ascontiguousarray(self._items.from_field(values)).reshape(-1).view("u1"))
+        return np.ascontiguousarray(self._items.from_field(values)).reshape(-1).view("u1").data
 
 
 class _Bounded:

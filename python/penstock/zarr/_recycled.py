@@ -26,7 +26,9 @@ def _holders(array: npt.NDArray[Any]) -> int:
 
 def _alone() -> int:
     """What `_holders` says of an array that only a buffer and one caller's variable hold."""
-    buffer = cpu.NDBuffer(np.empty(1))
+    empty: Any = np.empty(1)
+    buffer = cpu.NDBuffer(empty)
+    del empty
     array: Any = buffer._data
     return _holders(array)
 
@@ -65,6 +67,6 @@ def exchange(buffer: Any, selections: Iterable[Any]) -> None:
         or _elements(selections) != array.size
     ):
         return
-    memory = _core.recycled_memory(current_context(), array.nbytes)
-    recycled: npt.NDArray[Any] = np.ndarray(array.shape, array.dtype, buffer=memory)
+    memory: Any = _core.recycled_memory(current_context(), array.nbytes)
+    recycled: Any = np.ndarray(array.shape, array.dtype, buffer=memory)
     buffer._data = recycled

@@ -6,6 +6,7 @@ import asyncio
 import os
 from typing import Any
 
+from zarr.abc import store as stores
 from zarr.core.buffer import cpu
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
@@ -13,13 +14,16 @@ from penstock import _core
 from penstock._adapters import ZarrAdapter, ZarrSyncAdapter
 from penstock._context import current_context
 
-try:
-    from zarr.abc.store import _store_supports_sync_io
-except ImportError:  # before zarr-python 3.4
 
-    def _store_supports_sync_io(store: object) -> bool:
-        complete = all(callable(getattr(store, name, None)) for name in ("get_sync", "set_sync", "delete_sync"))
-        return complete and bool(getattr(store, "_supports_sync_io", True))
+def _supports_sync(store: object) -> bool:
+    """What zarr-python from 3.4 on says, and before as it says it."""
+    if _zarr_says is not None:
+        return bool(_zarr_says(store))
+    complete = all(callable(getattr(store, name, None)) for name in ("get_sync", "set_sync", "delete_sync"))
+    return complete and bool(getattr(store, "_supports_sync_io", True))
+
+
+_zarr_says: Any = getattr(stores, "_store_supports_sync_io", None)
 
 
 class _LoopAdapter(ZarrAdapter):
@@ -55,7 +59,7 @@ class Route:
         elif kind is ZipStore and store.read_only and store.path is not None:
             self.path = "native"
             self.core = _core.zip_store(os.fsencode(store.path.absolute()), current_context())
-        elif _store_supports_sync_io(store):
+        elif _supports_sync(store):
             self.path = "sync"
             self.core = _core.object_store(ZarrSyncAdapter(store), str(store), False)
             self.reason = f"{kind.__name__} is a Python store: its get_sync, set_sync and delete_sync are called"
