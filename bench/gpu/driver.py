@@ -48,6 +48,10 @@ class Driver:
         if status:
             raise NoDriverError(f"{name}: error {status}")
 
+    def synchronize(self) -> None:
+        """Waits for all that the device was given, by whomever."""
+        self.call("cuCtxSynchronize")
+
     def name(self) -> str:
         if self.simulated:
             return "simulated"

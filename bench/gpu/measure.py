@@ -64,7 +64,7 @@ def rate_while(events: Iterable[dict[str, Any]], kind: str, other: tuple[str, ..
         taken = each["end_ns"] - each["begin_ns"]
         inside = min(end, each["end_ns"]) - max(begin, each["begin_ns"])
         if inside > 0:
-            moved += each["bytes_out"] * inside / taken
+            moved += each["bytes_in"] * inside / taken
     return moved / (end - begin) * 1e9
 
 
@@ -78,19 +78,19 @@ def stages(report: dict[str, Any]) -> dict[str, Any]:
         "kernel_share": kernels / wall if wall else 0.0,
         "dropped_events": report["dropped_events"],
     }
-    for name, kinds in (
-        ("read", ("fetch",)),
-        ("transfer", ("transfer",)),
-        ("decode", ("decode",)),
-        ("scatter", ("scatter",)),
+    for name, kind, counted in (
+        ("read", "fetch", "bytes_in"),
+        ("transfer", "transfer", "bytes_in"),
+        ("decode", "decode", "bytes_out"),
+        ("scatter", "scatter", "bytes_out"),
     ):
-        seconds = union_s(report["events"], kinds)
-        moved = sums.get(kinds[0], {})
+        seconds = union_s(report["events"], (kind,))
+        moved = sums.get(kind, {})
         out[name] = {
             "s": seconds,
             "bytes_in": moved.get("bytes_in", 0),
             "bytes_out": moved.get("bytes_out", 0),
-            "bytes_out_per_s": moved.get("bytes_out", 0) / seconds if seconds else None,
+            "bytes_per_s": moved.get(counted, 0) / seconds if seconds else None,
         }
     out["transfer"]["bytes_per_s_while_decoding"] = rate_while(report["events"], "transfer", ("decode", "scatter"))
     return out

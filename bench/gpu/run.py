@@ -5,7 +5,8 @@
     python -m bench.gpu --steps parity,sanitizer,ceilings
 
 Needs a CUDA driver, Penstock with device code, and NumPy; no network. CuPy or PyTorch compute where they are installed,
-zarr-python is compared with where it is, nvCOMP where its wheel is; what is missing is named. Results are written after
+zarr-python is compared with where it is, nvCOMP and nvTIFF (by nvImageCodec) where their wheels are; what is missing is
+named. Results are written after
 every step to bench/results/gpu/, with the timeline of a read beside them. Against the fake driver of the tests
 (PENSTOCK_CUDA_DRIVER) everything runs too; nothing is judged then, and nothing is kept unless --results says where.
 """
@@ -30,7 +31,7 @@ BENCH = Path(__file__).resolve().parents[1]
 ROOT = BENCH.parent
 sys.path.insert(0, str(BENCH))
 
-STEPS = ("parity", "sanitizer", "ceilings", "arrays", "implementations", "decoders", "latency")
+STEPS = ("parity", "sanitizer", "ceilings", "arrays", "implementations", "decoders", "tiff", "latency")
 TOOLS = ("memcheck", "racecheck")
 SANITIZER_SECONDS = 240.0
 GB = 1e9
@@ -247,6 +248,36 @@ class Run:
             if name in ("benchmark", "walk_lz4", "walk_zlib"):
                 self.bar(f"our decoder against nvCOMP, {spec.title}", ratio, 1, "x")
         self.found["decoders"] = rows
+
+    def tiff(self) -> None:
+        """Whole images, from the page cache until the device is done: ours and nvTIFF on the same files."""
+        import numpy as np
+        import penstock as ps
+
+        from bench.gpu import implementations, measure
+
+        side = 256 if self.options.small else 8192
+        values = np.random.default_rng(5).integers(0, 9, (3, side, side)).cumsum(-1)
+        self.found["tiff"] = {}
+        for dtype, compress, predictor in (("u1", "deflate", None), ("u1", "lzw", 2), ("u1", "deflate", 2)):
+            name = f"{compress}, predictor {predictor or 1}"
+            path = self.folder / f"image-{compress}-{predictor or 1}.tif"
+            ps.save(path, values.astype(dtype), compress=compress, predictor=predictor, tiles=256, overviews=None)
+            opened = ps.open(path, layout="native", context=self.context())
+            wanted = opened[...]
+            np.testing.assert_array_equal(opened.read(device="cuda").numpy(), wanted)
+            row = {"penstock": measure.best_of(self.turns, implementations.penstock_read(opened))}
+            said = rate(wanted.nbytes, row["penstock"])
+            try:
+                row["nvtiff"] = measure.best_of(
+                    self.turns, implementations.nvtiff(path, wanted, self.driver.synchronize)
+                )
+                row["of_nvtiff"] = row["nvtiff"]["best_s"] / row["penstock"]["best_s"]
+                said += f"; nvTIFF: {rate(wanted.nbytes, row['nvtiff'])}"
+            except implementations.Unavailable as why:
+                self.missing.append(f"nvTIFF, {name}: {why}")
+            self.found["tiff"][name] = row
+            say(f"  TIFF of {wanted.nbytes >> 20} MiB, {name}: {said}")
 
     def latency(self) -> None:
         """Ten chunks of 8 KiB from the page cache until the device is done."""

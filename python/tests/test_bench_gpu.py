@@ -68,6 +68,9 @@ def test_every_step_leaves_its_numbers(small: tuple[str, dict[str, Any], Path]) 
         assert row["stages"]["wall_s"] > 0
     benchmark = found["arrays"]["benchmark"]
     assert benchmark["stages"]["decode"]["bytes_out"] == benchmark["nbytes"]
+    transfer = benchmark["stages"]["transfer"]
+    assert transfer["bytes_in"] == benchmark["stages"]["read"]["bytes_in"] > 0
+    assert transfer["bytes_per_s"] == pytest.approx(transfer["bytes_in"] / transfer["s"])
     assert any(line.startswith("Transfer") for line in benchmark["table"])
     study = found["implementations"]
     assert study["dots"] == 75
@@ -80,6 +83,9 @@ def test_every_step_leaves_its_numbers(small: tuple[str, dict[str, Any], Path]) 
         for name, row in found["decoders"].items()
         if name != "nvcomp"
     )
+    assert set(found["tiff"]) == {"deflate, predictor 1", "lzw, predictor 2", "deflate, predictor 2"}
+    assert all(row["penstock"]["best_s"] > 0 for row in found["tiff"].values())
+    assert sum(line.startswith("nvTIFF, ") for line in document["missing"]) == 3
     assert set(found["latency"]) == {"raw", "lz4"}
     assert len(document["bars"]) == 8
     (page,) = folder.glob("*-timeline.html")
@@ -95,7 +101,7 @@ def test_copies_are_measured_with_their_gaps_while_decoding_goes_on() -> None:
     done = in_bench(
         """
 from bench.gpu.measure import rate_while
-def event(what, begin, end, count=0): return {"what": what, "begin_ns": begin, "end_ns": end, "bytes_out": count}
+def event(what, begin, end, count=0): return {"what": what, "begin_ns": begin, "end_ns": end, "bytes_in": count}
 copies = [event("transfer", 0, 100, 1000), event("transfer", 300, 400, 1000), event("transfer", 400, 500, 1000)]
 assert rate_while(copies, "transfer", ("decode",)) is None
 # From 50, where decoding begins, to 500: half of the first copy, a gap, and two more.
