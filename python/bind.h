@@ -107,6 +107,20 @@ class without_gil {
   PyThreadState* state_;
 };
 
+/// Takes the GIL on a thread that may be the engine's, which Python knows only as long as this lives. What such a thread
+/// left in thread-locals is dropped before it is forgotten: dropping it may take the GIL again, which CPython before
+/// 3.12.5 does not survive in between (gh-119585).
+class with_gil {
+ public:
+  with_gil() noexcept : is_known_(PyGILState_GetThisThreadState() != nullptr), state_(PyGILState_Ensure()) {}
+  ~with_gil();
+  with_gil(const with_gil&) = delete;
+
+ private:
+  bool is_known_;
+  PyGILState_STATE state_;
+};
+
 /// True on the thread that Python runs signal handlers on: the process's first.
 bool is_main_thread() noexcept;
 /// True from the end of the program on: reads of other threads then stop.

@@ -107,7 +107,7 @@ class python_codec final : public byte_codec {
   result<std::span<const std::byte>> decode_with(std::span<const std::byte> encoded, worker_scratch& scratch,
                                                  Reserve reserve) const {
     if (!may_enter_python()) return ended();
-    const nb::gil_scoped_acquire gil;
+    const with_gil gil;
     try {
       const nb::bytes given(encoded.data(), encoded.size());
       const nb::object made = nb::handle(adapter_.get()).attr("decode")(given);
@@ -124,7 +124,7 @@ class python_codec final : public byte_codec {
   template <class Reserve>
   result<std::span<const std::byte>> encode_with(std::span<const std::byte> decoded, Reserve reserve) const {
     if (!may_enter_python()) return ended();
-    const nb::gil_scoped_acquire gil;
+    const with_gil gil;
     try {
       nb::object given;
       if (items_) {
@@ -181,7 +181,7 @@ class factory_codecs final : public external_codecs {
 
   result<compiled_codec> make(const codec_config& config, const stage_type& input) const override {
     if (!may_enter_python()) return ended();
-    const nb::gil_scoped_acquire gil;
+    const with_gil gil;
     try {
       nb::object type = nb::none(), shape = nb::none();
       if (input.is_array) {

@@ -18,7 +18,7 @@ class python_allocator final : public device_allocator {
 
   result<std::uintptr_t> allocate(std::uint64_t bytes, int device, std::uintptr_t stream) override {
     if (!may_enter_python()) return error(errc::cancelled, "the interpreter is going down");
-    const nb::gil_scoped_acquire gil;
+    const with_gil gil;
     try {
       return nb::cast<std::uintptr_t>(nb::handle(from_.get()).attr("allocate")(bytes, device, stream));
     } catch (nb::python_error& failed) {
@@ -30,7 +30,7 @@ class python_allocator final : public device_allocator {
   }
   void release(std::uintptr_t address, std::uint64_t bytes, int device, std::uintptr_t stream) noexcept override {
     if (!may_enter_python()) return;
-    const nb::gil_scoped_acquire gil;
+    const with_gil gil;
     try {
       nb::handle(from_.get()).attr("release")(address, bytes, device, stream);
     } catch (nb::python_error& failed) {

@@ -20,7 +20,7 @@ extents extents_of(nb::handle lengths) {
 // Runs on whichever thread of the copy has news; signals are for the main thread to see.
 bool go_on(const nb::object& progress, const copy_progress& now) noexcept {
   if (!may_enter_python()) return false;
-  const nb::gil_scoped_acquire gil;
+  const with_gil gil;
   try {
     if (is_main_thread() && PyErr_CheckSignals() != 0) {
       stash_exception();

@@ -118,7 +118,7 @@ class device_handle {
     const without_gil released;
     tensor_->on_queued([kept] {
       if (!may_enter_python()) return;
-      const nb::gil_scoped_acquire gil;
+      const with_gil gil;
       PyObject* const returned = PyObject_CallObject(kept.get(), nullptr);
       if (returned == nullptr) PyErr_WriteUnraisable(kept.get());
       Py_XDECREF(returned);

@@ -224,7 +224,7 @@ class object_store final : public store {
   result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition) override {
     if (!can_.writable) return store::put(key, parts, condition);
     if (!may_enter_python()) return std::move(ended()).error();
-    const nb::gil_scoped_acquire gil;
+    const with_gil gil;
     try {
       const nb::object value = bytes_of(parts);
       const nb::object token = token_of(&condition.expected);
@@ -244,7 +244,7 @@ class object_store final : public store {
     // No store of ours erases on condition: what was put meanwhile would be lost, as with any of them.
     if (!can_.writable) return store::erase(key, {});
     if (!may_enter_python()) return std::move(ended()).error();
-    const nb::gil_scoped_acquire gil;
+    const with_gil gil;
     try {
       nb::handle(adapter_).attr("remove")(to_str(key));
       return {};
@@ -256,7 +256,7 @@ class object_store final : public store {
 
   result<> list(std::string_view prefix, listing what, key_sink& sink) const override {
     if (!may_enter_python()) return std::move(ended()).error();
-    const nb::gil_scoped_acquire gil;
+    const with_gil gil;
     try {
       const nb::object keys = nb::handle(adapter_).attr("list")(to_str(prefix), what == listing::children);
       for (const nb::handle key : keys) {
@@ -276,7 +276,7 @@ class object_store final : public store {
 
  private:
   result<read_done> fetch(const byte_read& wanted) const {
-    const nb::gil_scoped_acquire gil;
+    const with_gil gil;
     try {
       const nb::object given = nb::handle(adapter_).attr("fetch")(*request_tuple(wanted));
       return answer(given.ptr(), wanted);
@@ -287,7 +287,7 @@ class object_store final : public store {
   }
 
   void submit(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const {
-    const nb::gil_scoped_acquire gil;
+    const with_gil gil;
     auto pending = std::make_shared<pending_reads>(reads, sink, std::move(stop));
     try {
       nb::list requests;

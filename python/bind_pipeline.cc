@@ -34,7 +34,7 @@ PyObject* path_name() {
 
 bool looks_for_signals(const read_progress&) noexcept {
   if (!is_main_thread()) return !interpreter_is_ending();
-  const nb::gil_scoped_acquire gil;
+  const with_gil gil;
   if (PyErr_CheckSignals() >= 0) return true;
   stash_exception();
   return false;
@@ -276,7 +276,7 @@ class chunk_ticket {
     const without_gil released;
     ticket_.on_done([kept] {
       if (!may_enter_python()) return;
-      const nb::gil_scoped_acquire gil;
+      const with_gil gil;
       PyObject* const returned = PyObject_CallObject(kept.get(), nullptr);
       if (returned == nullptr) PyErr_WriteUnraisable(kept.get());
       Py_XDECREF(returned);

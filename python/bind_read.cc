@@ -27,7 +27,7 @@ class watcher {
     const bool report = !progress_.is_none() && time - reported_ >= kBetweenReports;
     if (!report && time - polled_ < kPoll / 2) return true;
     polled_ = time;
-    const nb::gil_scoped_acquire gil;
+    const with_gil gil;
     if (signals_ && PyErr_CheckSignals() < 0) {
       stash_exception();
       return false;
@@ -168,8 +168,7 @@ void ticket_handle::on_done(nb::object then) {
   const without_gil released;
   ticket_.on_done([kept] {
     if (!may_enter_python()) return;
-    const nb::gil_scoped_acquire gil;
-    if (!gil) return;
+    const with_gil gil;
     PyObject* const returned = PyObject_CallObject(kept.get(), nullptr);
     if (returned == nullptr) PyErr_WriteUnraisable(kept.get());
     Py_XDECREF(returned);

@@ -85,6 +85,12 @@ void end_interpreter() noexcept {
   PyEval_RestoreThread(state);
 }
 
+with_gil::~with_gil() {
+  if (!is_known_)
+    if (PyObject* const locals = PyThreadState_GetDict()) PyDict_Clear(locals);
+  PyGILState_Release(state_);
+}
+
 gil_is_held::gil_is_held() noexcept : before_(std::exchange(gil_held, true)) {}
 gil_is_held::~gil_is_held() { gil_held = before_; }
 

@@ -55,14 +55,14 @@ class dict_store final : public store {
     }
     // The sink may take locks that a thread with the GIL waits for; but it "only enqueues", so this is safe and
     // all the requests of one call cost one acquisition.
-    const nb::gil_scoped_acquire gil;
+    const with_gil gil;
     const gil_is_held held;
     for (const byte_read& one : reads) sink.complete(one.tag, read_one(one));
   }
 
   result<> list(std::string_view prefix, listing what, key_sink& sink) const override {
     if (!may_enter_python()) return error(errc::cancelled, "the interpreter is ending");
-    const nb::gil_scoped_acquire gil;
+    const with_gil gil;
     PyObject* const keys = PyDict_Keys(values_);
     if (keys == nullptr) return take_python_error();
     const nb::object owner = nb::steal(keys);
@@ -92,7 +92,7 @@ class dict_store final : public store {
     if (!may_enter_python()) return error(errc::cancelled, "the interpreter is ending");
     if (condition.what == write_condition::kind::must_match && !condition.expected.known())
       return error(errc::invalid_argument, "a condition names no version to match");
-    const nb::gil_scoped_acquire gil;
+    const with_gil gil;
     try {
       nb::object value = bytes_of(parts);
       if (wrap_ != Py_None) value = nb::handle(wrap_)(value);
@@ -109,7 +109,7 @@ class dict_store final : public store {
   result<> erase(std::string_view key, const write_condition& condition) override {
     if (!writable_) return store::erase(key, condition);
     if (!may_enter_python()) return error(errc::cancelled, "the interpreter is ending");
-    const nb::gil_scoped_acquire gil;
+    const with_gil gil;
     const nb::str name = to_str(key);
     if (PyDict_GetItemWithError(values_, name.ptr()) == nullptr) {
       if (PyErr_Occurred() != nullptr) return take_python_error();

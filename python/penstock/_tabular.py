@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,6 +89,25 @@ _MOST_KEPT = 16  # pieces of a row group that were passed over on the way to ano
 _MOST_CURSORS = 2
 
 
+class _Readers:
+    """Readers, each of which serves one call at a time: idle ones are used again."""
+
+    def __init__(self, make: Callable[[list[str]], Any]) -> None:
+        self._make = make
+        self._idle: list[tuple[list[str], Any]] = []
+
+    def call(self, columns: list[str], read: Callable[[Any], Any]) -> Any:
+        try:
+            made_for, reader = self._idle.pop()
+        except IndexError:
+            made_for, reader = columns, self._make(columns)
+        if made_for != columns:
+            reader = self._make(columns)
+        found = read(reader)
+        self._idle.append((columns, reader))
+        return found
+
+
 @dataclass
 class _Cursor:
     """Where the decoding of a row group stands."""
@@ -105,22 +124,20 @@ class ParquetBatches(Batches):
         import pyarrow.parquet as pq
 
         self._source = source
-        self._own = threading.local()  # a reader serves one thread
         self._lock = threading.Lock()
         self._locks: dict[int, threading.Lock] = {}
         self._cursors: OrderedDict[int, _Cursor] = OrderedDict()
         file = pq.ParquetFile(source())
         self._metadata = file.metadata
+        self._readers = _Readers(lambda _: pq.ParquetFile(source(), metadata=file.metadata))
         self.schema = file.schema_arrow
         self.rows = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
 
     def read(self, which: int, columns: list[str]) -> Any:
-        import pyarrow.parquet as pq
+        def read(file: Any) -> Any:
+            return file.read_row_group(which, columns=columns, use_threads=False)
 
-        file = getattr(self._own, "file", None)
-        if file is None:
-            file = self._own.file = pq.ParquetFile(self._source(), metadata=self._metadata)
-        return file.read_row_group(which, columns=columns, use_threads=False).select(columns)
+        return self._readers.call(columns, read).select(columns)
 
     def can_cut(self, which: int) -> bool:
         return True
@@ -170,7 +187,7 @@ class ArrowFileBatches(Batches):
         import pyarrow.ipc as ipc
 
         self._source = source
-        self._own = threading.local()
+        self._readers = _Readers(self._open)
         opened = source()
         file = ipc.open_file(opened)
         self.schema = file.schema
@@ -178,15 +195,15 @@ class ArrowFileBatches(Batches):
         if len(self.rows) != file.num_record_batches:
             raise _make(CorruptDataError, f"{len(self.rows)} batches in a footer of {file.num_record_batches}")
 
-    def read(self, which: int, columns: list[str]) -> Any:
+    def _open(self, columns: list[str]) -> Any:
         import pyarrow.ipc as ipc
 
-        found = getattr(self._own, "file", None)
-        if found is None or found[0] != columns:
-            fields = sorted(self.schema.get_field_index(name) for name in columns)
-            options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
-            found = self._own.file = columns, ipc.open_file(self._source(), options=options)
-        return found[1].get_batch(which).select(columns)
+        fields = sorted(self.schema.get_field_index(name) for name in columns)
+        options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
+        return ipc.open_file(self._source(), options=options)
+
+    def read(self, which: int, columns: list[str]) -> Any:
+        return self._readers.call(columns, lambda file: file.get_batch(which)).select(columns)
 
 
 class ArrowStreamBatches(Batches):
