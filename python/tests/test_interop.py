@@ -143,6 +143,9 @@ def cases(draw: st.DrawFn) -> Case:
         # zarr-python's delta hands on items in one dimension.
         known = [each for each in item_filters(dtype) if transpose is None or each["name"] != "numcodecs.delta"]
         item_filter = draw(st.sampled_from([None, *known]))
+    big_endian = draw(st.booleans()) and dtype != "string"
+    if item_filter is not None and ZARR_VERSION < (3, 2):
+        big_endian = False  # its filters took what is swapped as it is
     return Case(
         shape,
         chunks,
@@ -150,7 +153,7 @@ def cases(draw: st.DrawFn) -> Case:
         dtype,
         codecs,
         transpose,
-        draw(st.booleans()) and dtype != "string",
+        big_endian,
         fill,
         zarr_format,
         draw(st.integers(0, 2**32 - 1)),

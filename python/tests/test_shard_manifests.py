@@ -369,7 +369,7 @@ def test_remote_tables_are_looked_at_side_by_side_and_once(
             asked.append(path)
             under_way += 1
             most = max(most, under_way)
-        time.sleep(0.02)
+        time.sleep(0.1)
         with lock:
             under_way -= 1
         return plain(self, path, **options)

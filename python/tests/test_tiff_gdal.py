@@ -178,6 +178,10 @@ def test_masks_of_cogs_are_read_however_their_tiles_stand_among_the_image_s(tmp_
     from rasterio.enums import Resampling
     from rasterio.shutil import copy
 
+    if tuple(map(int, rasterio.__gdal_version__.split(".")[:2])) < (3, 11) and (
+        interleave != "PIXEL" or compression == "JPEG"
+    ):
+        pytest.skip(f"GDAL {rasterio.__gdal_version__} writes no such COG, and upsamples JPEG's colours more coarsely")
     values = (picture("u1", (3, 300, 420)) % 200).astype("u1")
     valid = np.random.default_rng(1).random((300, 420)) > 0.3
     path, place = tmp_path / "x.tif", rasterio.Affine(10, 0, 500000, 0, -10, 4600000)
