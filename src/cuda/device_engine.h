@@ -38,10 +38,11 @@ struct device_options {
 /// One device of one context: streams, waves, page-locked memory, and the order between them.
 ///
 /// Streams, none of which is ordered with the legacy stream: one for copies to the device, two for decoding, four for
-/// the ends of reads, and those that only tell the host: one of copies, one of each decode stream. Every order between
-/// them is an event that is named where it is recorded. The host is told by host functions on the last ones, so that no
-/// other stream ever waits for the host, and no copy's end is told behind a decode's; such a function only notes what
-/// ended and wakes the reads.
+/// the ends of reads, and those that only tell the host: of copies, of each decode stream and of each end stream. What
+/// is copied straight to where it belongs goes on its read's end stream, which may wait for the caller; the copy stream
+/// never does. Every order between streams is an event that is named where it is recorded. The host is told by host
+/// functions on streams of their own, so that no other stream ever waits for the host, and no copy's end is told behind
+/// a decode's; such a function only notes what ended and wakes the reads.
 ///
 /// Thread-safe. Driver calls are made under one lock, which no host function takes. When a call of the driver fails in
 /// the middle of a wave, the engine is broken: every later read fails with that error, until the context is cleared.
@@ -174,8 +175,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   std::mutex mutex_;  // of what follows, and of the order of calls on the streams
   std::optional<error> broken_;
   stream_ref copy_ = nullptr;
-  stream_ref tell_copied_ = nullptr, tell_decoded_[kDecodeStreams] = {},
-             tell_ended_[kResultStreams] = {};  // host functions and nothing else
+  // Host functions and nothing else.
+  stream_ref tell_copied_ = nullptr, tell_decoded_[kDecodeStreams] = {}, tell_ended_[kResultStreams] = {};
   stream_ref peer_ = nullptr;  // of another library's allocator: in whose order it gives and takes; null: none
   stream_ref decode_[kDecodeStreams] = {}, result_[kResultStreams] = {}, write_[kWriteStreams] = {};
   unsigned next_decode_ = 0, next_result_ = 0, next_write_ = 0;

@@ -92,6 +92,28 @@ TEST_F(DeviceIndependence, PageLockedMemoryComesBackWhenItIsCopiedWhateverIsBein
   expect(held, slow);
 }
 
+// What a read waits for holds up its own copies: not those of others, nor the page-locked memory that these come from.
+TEST_F(DeviceIndependence, ACallerWhoIsSlowHoldsUpNoOtherReadsCopies) {
+  const array copied = open("fast");
+  const auto mine = make_stream();
+  penstock_fake_cuda_hold_kernels(1);
+  ASSERT_EQ(penstock_fake_cuda_enqueue(mine, [](void*) {}, nullptr), 0);
+  device_read_options options;
+  options.stream = reinterpret_cast<stream_handle>(mine);
+  basic_selection one_chunk;
+  one_chunk.items = {slice{0, 8 * 1024, 1}};
+  auto late = read_to_device(copied, one_chunk, options);
+  ASSERT_TRUE(late.ok()) << late.error().to_string();
+  ASSERT_TRUE(late->wait_for(10s));
+  device_tensor made = begin(copied);
+  const bool ended = ends(made);
+  EXPECT_FALSE(late->done());
+  penstock_fake_cuda_hold_kernels(0);
+  ASSERT_TRUE(ended);
+  expect(made, fast);
+  ASSERT_TRUE(late->synchronize().ok());
+}
+
 // A read's record of failures is written before its copies. It must not be one that an earlier read still needs.
 TEST_F(DeviceIndependence, AReadsFirstCopyWaitsForNoEarlierRead) {
   const array decoded = open("slow"), copied = open("fast");

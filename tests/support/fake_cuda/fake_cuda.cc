@@ -586,10 +586,14 @@ PENSTOCK_EXPORT void penstock_fake_cuda_engine(int formats, int most_bytes) {
 }
 
 PENSTOCK_EXPORT int penstock_fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument) {
-  return enqueue(static_cast<stream_ref>(stream), [run, argument] {
-    const fake_memory::access open(self().memory);
-    run(argument);
-  });
+  constexpr bool kKernel = true;
+  return enqueue(
+      static_cast<stream_ref>(stream),
+      [run, argument] {
+        const fake_memory::access open(self().memory);
+        run(argument);
+      },
+      kKernel);
 }
 PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_live_bytes() { return self().memory.live_bytes(); }
 PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_peak_bytes() { return self().memory.take_peak_bytes(); }
