@@ -388,7 +388,7 @@ bool device_engine::record_end(event_ref event, const device_read* read, bool ha
   if (driver_.context_record_event != nullptr && driver_.context_record_event(context_, event) == kSuccess) return true;
   // The streams of others may be gone by now.
   if (handed) return false;
-  const stream_ref end = result_[next_result_++ % kResultStreams];
+  const stream_ref end = result_[take_result_stream()];
   if (read != nullptr && read->report().used && driver_.stream_wait_event(end, read->report().done, 0) != kSuccess)
     return false;
   return driver_.event_record(event, end) == kSuccess;
@@ -601,10 +601,11 @@ result<> device_engine::leave_to_host(device_read& read, parcel& what, std::uint
 // Which of the result streams ends the read: one that has nothing to do, where there is one.
 unsigned device_engine::end_of(device_read& read) {
   if (read.end_stream()) return *read.end_stream();
-  for (unsigned tried = 1; tried < kResultStreams && driver_.stream_query(result_[next_result_]) != kSuccess; ++tried)
-    next_result_ = (next_result_ + 1) % kResultStreams;
-  read.set_end_stream(next_result_);
-  return std::exchange(next_result_, (next_result_ + 1) % kResultStreams);
+  unsigned which = take_result_stream();
+  for (unsigned tried = 1; tried < kResultStreams && driver_.stream_query(result_[which]) != kSuccess; ++tried)
+    which = take_result_stream();
+  read.set_end_stream(which);
+  return which;
 }
 
 // Cells whose bytes are the elements go straight where they belong, on the stream of the read's end: what the read has

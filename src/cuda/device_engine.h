@@ -155,6 +155,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> decode_by_library(const device::kernel_launch& launch, stream_ref stream);
   result<> copy_plain(device_read& read, parcel& what);
   result<> tell_host(event_ref after, stream_ref stream, std::byte* block, device_wave* wave);
+  // In turns.
+  unsigned take_result_stream() noexcept { return next_result_++ % kResultStreams; }
   unsigned end_of(device_read& read);
   result<> release_block(device_read& read, parcel& what);
   result<> wait_for_start(device_read& read, stream_ref stream, unsigned which);
