@@ -1,6 +1,7 @@
 #include "cuda/wave_arena.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -89,7 +90,13 @@ result<device_wave*> wave_arena::open(std::uint64_t cell_bytes, std::uint64_t li
     const std::uint64_t likely = cells * (cell_bytes + cell_bytes / 8);
     bytes_ = std::max({bytes_, cell_bytes, std::min(most_bytes_, std::max(kFewestBytes, likely))});
   }
-  PENSTOCK_TRY(grow(wave));
+  auto grown = grow(wave);
+  // A device whose memory others have is read into in smaller waves.
+  while (!grown.ok() && bytes_ > cell_bytes) {
+    most_bytes_ = bytes_ = std::max(cell_bytes, bytes_ / 2);
+    grown = grow(wave);
+  }
+  PENSTOCK_TRY(std::move(grown));
   wave.now = device_wave::phase::open;
   grow_free();
   return &wave;

@@ -26,16 +26,19 @@ class DeviceHanding : public FakeDevice {
     where.path = "a";
     return open_array(from, where).value();
   }
+  static model_array write_image(store& to) {
+    model_options options;
+    options.shape = {64, 96};
+    options.chunks = {16, 24};
+    options.dtype = "float32";
+    options.codecs = kZstd;
+    return write_model(to, "a/", options);
+  }
 };
 
 TEST_F(DeviceHanding, ATensorGoesToAConsumerInItsStreamsOrderAndComesBackWithTheDeleter) {
-  model_options options;
-  options.shape = {64, 96};
-  options.chunks = {16, 24};
-  options.dtype = "float32";
-  options.codecs = kZstd;
   const auto store = make_memory_store();
-  const model_array model = write_model(*store, "a/", options);
+  const model_array model = write_image(*store);
   const array opened = open_in(store, 2);
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     penstock_fake_cuda_configure(seed, 1, 0);
@@ -78,13 +81,8 @@ TEST_F(DeviceHanding, ATensorGoesToAConsumerInItsStreamsOrderAndComesBackWithThe
 
 // The consumer's stream may be gone when its memory comes back, with work on it that has not begun.
 TEST_F(DeviceHanding, MemoryComesBackAfterItsConsumersStreamIsGone) {
-  model_options options;
-  options.shape = {64, 96};
-  options.chunks = {16, 24};
-  options.dtype = "float32";
-  options.codecs = kZstd;
   const auto store = make_memory_store();
-  const model_array model = write_model(*store, "a/", options);
+  const model_array model = write_image(*store);
   const array opened = open_in(store, 2);
   const auto kept = allocate(model.values.size());
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {

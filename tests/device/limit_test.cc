@@ -165,6 +165,27 @@ TEST_F(DeviceLimit, AChunkOfMoreThanAWaveComesThroughTheHost) {
   EXPECT_EQ(*seen, model.values);
 }
 
+TEST_F(DeviceLimit, ADeviceWhoseMemoryOthersHaveIsReadIntoInSmallerWaves) {
+  model_options options;
+  options.shape = {512, 512};
+  options.chunks = {64, 64};
+  options.dtype = "int32";
+  options.codecs = kZstd;
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", options);
+  const auto whole = context_with(0), less = context_with(0);
+  std::uint64_t taken = 0;
+  auto seen = read(open_in(store, whole), model, basic_selection(), taken);
+  ASSERT_TRUE(seen.ok()) << seen.error().to_string();
+  // The target is the first that is taken, records of failures the second; then comes the first wave.
+  constexpr int kOutOfMemory = 2;
+  penstock_fake_cuda_fail("cuMemAlloc", 2, kOutOfMemory);
+  seen = read(open_in(store, less), model, basic_selection(), taken);
+  ASSERT_TRUE(seen.ok()) << seen.error().to_string();
+  EXPECT_EQ(*seen, model.values);
+  EXPECT_LT(less->usage().device_wave_bytes, whole->usage().device_wave_bytes);
+}
+
 TEST_F(DeviceLimit, ManyFillsKeepIt) {
   model_options options;
   options.shape = {300, 300};
