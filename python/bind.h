@@ -107,9 +107,9 @@ class without_gil {
   PyThreadState* state_;
 };
 
-/// Takes the GIL on a thread that may be the engine's, which Python knows only as long as this lives. What such a thread
-/// left in thread-locals is dropped before it is forgotten: dropping it may take the GIL again, which CPython before
-/// 3.12.5 does not survive in between (gh-119585).
+/// Takes the GIL on a thread that may be the engine's, which Python knows only as long as this lives. What such a
+/// thread left in thread-locals is dropped before it is forgotten: dropping it may take the GIL again, which CPython
+/// before 3.12.5 does not survive in between (gh-119585).
 class with_gil {
  public:
   with_gil() noexcept : is_known_(PyGILState_GetThisThreadState() != nullptr), state_(PyGILState_Ensure()) {}
