@@ -219,6 +219,9 @@ class library_codec final : public decode_only_codec {
 
  private:
   error refused(const one_strip_file& file) const {
+    // libjpeg's words for a process (lossless, arithmetic) that it was built without.
+    if (file.problem.starts_with("Unsupported JPEG process"))
+      return {errc::unsupported, fmt::format("{} data: {}", name(), file.problem)};
     return damaged(file.problem.empty() ? "it does not fill its tile or strip" : file.problem);
   }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 #include <vector>
 
@@ -102,6 +103,22 @@ TEST(PicturesOfTiff, SamplesThatTheCodecHasNotAreRefusedByName) {
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().to_string(),
             "unsupported: compression 7 of 1 samples of 12 bits is not readable in this build");
+}
+
+// A library that has it says that the stream is cut short.
+TEST(PicturesOfTiff, AJpegProcessThatTheLibraryHasNotIsNoDamage) {
+  tiff_picture picture;
+  picture.rows = picture.width = 8;
+  picture.compression = 7;
+  auto made = make_tiff_library_codec(picture);
+  if (!made.ok()) GTEST_SKIP() << "needs libtiff";
+  constexpr std::array<std::uint8_t, 15> kArithmetic{0xff, 0xd8, 0xff, 0xcb, 0, 11, 8, 0, 8, 0, 8, 1, 1, 0x11, 0};
+  worker_scratch scratch;
+  std::vector<std::byte> out(picture.bytes());
+  const auto decoded = (*made)->decode(std::as_bytes(std::span(kArithmetic)), out, scratch);
+  ASSERT_FALSE(decoded.ok());
+  const bool has_it = decoded.error().to_string().find("Unsupported JPEG process") == std::string::npos;
+  EXPECT_EQ(decoded.error().code(), has_it ? errc::corrupt_data : errc::unsupported) << decoded.error().to_string();
 }
 
 }  // namespace
