@@ -163,12 +163,14 @@ class RasterArray(BackendArray):
 
 
 def _alpha_band(array: Any) -> int | None:
-    """The band that says how opaque pixels are (TIFF 6.0, ExtraSamples 1 and 2)."""
+    """The band that says how opaque pixels are (TIFF 6.0, ExtraSamples 1 and 2), where GDAL masks by it: the last of
+    two or four, of 8 or 16 bits."""
+    samples = array._integer(277, 1)
     extra = array.tags.get("ExtraSamples", ())
     extra = extra if isinstance(extra, tuple) else (extra,)
-    samples = array._integer(277, 1)
-    places = [samples - len(extra) + i for i, kind in enumerate(extra) if kind in (1, 2)]
-    return places[0] if places and samples > 1 else None
+    if samples not in (2, 4) or array.dtype not in ("uint8", "uint16") or not 0 < len(extra) < samples:
+        return None
+    return samples - 1 if extra[-1] in (1, 2) else None
 
 
 def _promoted(dtype: np.dtype[Any]) -> np.dtype[Any]:
