@@ -144,7 +144,12 @@ def _horizontal(keys: Mapping[int, Any]) -> Any:
     base, projection = _base_of(keys), _code(keys, 3074)
     if keys.get(1024) == 2 and base is not None:
         made = base
-    elif keys.get(1024) == 1 and base is not None and projection is not None:
+    elif keys.get(1024) == 1 and projection is not None:
+        if base is None:
+            text = _proj_of({**keys, 1024: 2}, False)
+            if text is None:
+                return None
+            base = pyproj.CRS.from_user_input(text)
         operation = pyproj.crs.CoordinateOperation.from_epsg(projection)  # type: ignore[attr-defined]
         if operation.type_name != "Conversion":
             return None
@@ -157,7 +162,13 @@ def _horizontal(keys: Mapping[int, Any]) -> Any:
         if base is not None:
             made = pyproj.crs.ProjectedCRS(made.coordinate_operation, _name_of(keys), None, base)
     unit = _length_of(keys) if made.is_projected else _angle_of(keys)
-    return made if unit is None or unit.is_near(made.axis_info[0].unit_conversion_factor) else _in_unit(made, unit)
+    if unit is not None and not unit.is_near(made.axis_info[0].unit_conversion_factor):
+        made = _in_unit(made, unit)
+    shift = keys.get(2062)
+    if not isinstance(shift, tuple) or len(shift) not in (3, 7):
+        return made
+    to_wgs84 = pyproj.crs.coordinate_operation.ToWGS84Transformation(made.geodetic_crs, *shift)
+    return pyproj.crs.BoundCRS(made, "WGS 84", to_wgs84)
 
 
 def _base_of(keys: Mapping[int, Any]) -> Any:
@@ -167,7 +178,7 @@ def _base_of(keys: Mapping[int, Any]) -> Any:
     code, datum = _code(keys, 2048), _code(keys, 2050)
     if code is not None:
         return pyproj.CRS.from_epsg(code)
-    if datum is None or keys.get(2051, _GREENWICH) != _GREENWICH or 2061 in keys:
+    if datum is None or keys.get(2051, _GREENWICH) != _GREENWICH or keys.get(2061):
         return None
     name = keys.get(2049)
     try:

@@ -43,6 +43,10 @@ SYSTEMS = {
     " +datum=WGS84",
     "feet": "+proj=tmerc +lat_0=40 +lon_0=12 +k=0.9999 +x_0=500000 +y_0=0 +datum=NAD83 +units=us-ft",
     "ETRS89 below": "+proj=tmerc +lat_0=0 +lon_0=12 +k=1 +x_0=500000 +y_0=0 +ellps=GRS80 +towgs84=0,0,0",
+    "shifted": "+proj=aea +lat_1=40 +lat_2=55 +lat_0=48 +lon_0=12 +ellps=intl +towgs84=-87,-98,-121 +units=us-ft",
+    "shifted and turned": "+proj=tmerc +lat_0=49 +lon_0=-2 +k=0.9996 +ellps=airy"
+    " +towgs84=446.448,-125.157,542.06,0.15,0.247,0.842,-20.489",
+    "zone on an ellipsoid": "+proj=utm +zone=33 +south +ellps=intl",
     "degrees of an ellipsoid": "+proj=longlat +a=6378000 +rf=298",
 }
 POINTS = np.array([10.5, 12.0, 14.0, 11.0]), np.array([45.0, 47.5, 49.0, 50.0])
@@ -68,6 +72,11 @@ def test_points_are_where_gdal_has_them(tmp_path: Path, name: str) -> None:
     np.testing.assert_allclose(points_of(crs), points_of(wanted), atol=1e-9 if scale == 1 else scale)
     assert [axis.unit_name for axis in crs.axis_info] == [axis.unit_name for axis in wanted.axis_info]
     assert crs.ellipsoid.semi_major_metre == wanted.ellipsoid.semi_major_metre
+    datums = [each.geodetic_crs.datum.name.removesuffix(" ensemble") for each in (crs, wanted)]
+    assert datums[0] == datums[1] or "+datum" not in SYSTEMS[name]
+    to_wgs84 = [pyproj.Transformer.from_crs(each, "EPSG:4326", always_xy=True) for each in (crs, wanted)]
+    points = points_of(wanted)
+    np.testing.assert_allclose(to_wgs84[0].transform(*points), to_wgs84[1].transform(*points), rtol=0, atol=1e-9)
 
 
 def keys(entries: dict[int, int], doubles: dict[int, float] | None = None, minor: int = 0) -> dict:
