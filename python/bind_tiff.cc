@@ -103,12 +103,12 @@ nb::list tags_of(const details_handle& self, bool of_page) {
   return out;
 }
 
-// (((height, width), ...), has_mask)
+// (((height, width), ...), has_mask, the bands that it is of; none: all)
 nb::tuple companions_of(const details_handle& self) {
   const tiff_companions found = call_engine([&] { return result<tiff_companions>(tiff_companions_of(self.array)); });
   nb::list overviews;
   for (const auto& [height, width] : found.overviews) overviews.append(nb::make_tuple(height, width));
-  return nb::make_tuple(nb::tuple(overviews), found.has_mask);
+  return nb::make_tuple(nb::tuple(overviews), found.has_mask, found.masked_bands);
 }
 
 }  // namespace

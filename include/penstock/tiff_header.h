@@ -40,6 +40,7 @@ struct tiff_tag {
 struct tiff_companions {
   std::vector<std::array<std::uint64_t, 2>> overviews;  ///< of its page, (height, width), largest first
   bool has_mask = false;                                ///< of the page or overview that is open
+  std::vector<std::uint64_t> masked_bands;              ///< those that the mask is of, from 0; empty: all
 };
 
 /// What the header of a TIFF says beside the array itself.

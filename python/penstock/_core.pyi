@@ -520,7 +520,7 @@ class TiffDetails:
     def tags(self, of_page: bool) -> list[int]:
         """Those that `tag` knows."""
 
-    def companions(self) -> tuple[tuple[tuple[int, int], ...], bool]:
+    def companions(self) -> tuple[tuple[tuple[int, int], ...], bool, list[int]]:
         """(height, width) of each overview, and whether there is a mask; in files beside it too."""
 
 class TiffWriter:

@@ -74,7 +74,7 @@ class TiffHeader:
         return _Tags(self._details, of_page=True)
 
     @cached_property
-    def _companions(self) -> tuple[tuple[tuple[int, int], ...], bool]:
+    def _companions(self) -> tuple[tuple[tuple[int, int], ...], bool, list[int]]:
         return self._details.companions()
 
     def _integer(self, tag: int, absent: int) -> int:
@@ -136,8 +136,19 @@ class TiffHeader:
 
     @property
     def has_mask(self) -> bool:
-        """The image has a mask of its own, which `mask=True` opens."""
+        """The image, or one of its bands, has a mask of its own, which `mask=True` opens."""
         return self._companions[1]
+
+    @property
+    def _is_masked(self) -> tuple[bool, ...]:
+        """Of each of the array's bands whether it has a mask of its own."""
+        masked = self._companions[2]
+        return tuple(self.has_mask and (not masked or band in masked) for band in self._bands)
+
+    @property
+    def _has_mask_of_all_bands(self) -> bool:
+        """Of all of the file's."""
+        return self.has_mask and not self._companions[2]
 
     @property
     def structure(self) -> dict[str, str]:
@@ -149,11 +160,12 @@ class TiffHeader:
 
     @property
     def nodata(self) -> int | float | None:
-        """What stands for nothing, as the file says it; None where it says nothing."""
-        value = self._beside.nodata.get(0)
-        if value is not None and {str(self._beside.nodata.get(i)) for i in range(self._integer(277, 1))} == {
-            str(value)
-        }:
+        """What stands for nothing in the first of the bands, as the file says it; None where it says nothing."""
+        return self._nodata_of(self._bands[0])
+
+    def _nodata_of(self, band: int) -> int | float | None:
+        value = self._beside.nodata.get(band)
+        if value is not None:
             return int(value) if self.dtype.kind in "iu" and value.is_integer() else value
         found = self._details.tag(42113, True)
         text = "" if found is None else str(found[1]).strip("\0 ")
@@ -171,6 +183,10 @@ class TiffHeader:
         """What stands for nothing, where the type has such a value."""
         held: int | float | None = nodata_in(self.nodata, self.dtype)
         return held
+
+    @property
+    def _held_nodata_of_bands(self) -> tuple[int | float | None, ...]:
+        return tuple(nodata_in(self._nodata_of(band), self.dtype) for band in self._bands)
 
     @property
     def _nodata_values(self) -> tuple[float, ...] | None:

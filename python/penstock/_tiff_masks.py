@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Generator
 from functools import reduce
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from penstock._tiff_header import nodata_in
 
@@ -13,15 +16,64 @@ if TYPE_CHECKING:
     from penstock._tiff import TiffArray
 
 
+class Validity:
+    """Which pixels of an image have a value: those that its mask has, in bands without one those that are not nodata.
+
+    `mask` is to be read beside the image: None, one band for all of the image's, or as many as it has.
+    """
+
+    def __init__(self, array: TiffArray) -> None:
+        self.mask = mask_of(array)
+        is_masked = array._is_masked
+        masked = is_masked if any(is_masked) else (self.mask is not None,) * len(is_masked)
+        nodata = (None,) * len(masked) if array._is_mask else array._held_nodata_of_bands
+        self._nodata = tuple(None if own else each for own, each in zip(masked, nodata, strict=True))
+        self._masked = None if self.mask is None or all(masked) else np.array(masked)
+        self.is_partial = self.mask is not None or any(each is not None for each in self._nodata)
+
+    def of(self, values: Any, mask: Any, bands: Any) -> Any:
+        """Of values and what was read of the mask beside them. None: all are valid.
+
+        `bands`: which band each value is of, in a shape that broadcasts against the values.
+        """
+        if not self.is_partial:
+            return None
+        if self.mask is not None and self._masked is None:
+            return mask != 0
+        if self.mask is None and len(set(map(str, self._nodata))) == 1:
+            return _differs(values, self._nodata[0])
+        asarray = module_of(values).asarray
+        valid = True if self._masked is None else (mask != 0) | asarray(~self._masked[bands])
+        for band, nodata in enumerate(self._nodata):
+            if nodata is not None:
+                valid = valid & (_differs(values, nodata) | asarray(bands != band))
+        return valid
+
+
+def _differs(values: Any, nodata: Any) -> Any:
+    return values == values if nodata is None or nodata != nodata else values != nodata
+
+
+def module_of(values: Any) -> Any:
+    """NumPy, or CuPy."""
+    return sys.modules[type(values).__module__.split(".")[0]]
+
+
 def mask_of(array: TiffArray) -> Any:
     """What says which pixels are valid (not 0), of all bands at once as one band, or of each: the file's mask, else
     GDAL's item NODATA_VALUES. None where there is neither: then each band's nodata is its own affair.
+
+    Bands without a mask of their own, beside others that have one, get one of those.
     """
     if array._is_mask:
         return None
-    if array.has_mask:
-        made = array._image(mask=True, bands=[])
-        return made if of_all_bands(made) else array._image(mask=True)
+    is_masked = array._is_masked
+    if any(is_masked):
+        if array._has_mask_of_all_bands and of_all_bands(made := array._image(mask=True, bands=[])):
+            return made
+        some = array._bands[is_masked.index(True)]
+        bands = [band if own else some for band, own in zip(array._bands, is_masked, strict=True)]
+        return array._image(mask=True, bands=bands)
     values = array._nodata_values
     return None if values is None else NodataMask(array, values)
 
@@ -50,11 +102,7 @@ class NodataMask:
 
     def valid(self, bands: list[Any]) -> Any:
         """Of the values of each band."""
-        differs = [
-            values == values if nodata is None else values != nodata
-            for values, nodata in zip(bands, self._values, strict=True)
-        ]
-        return reduce(lambda valid, each: valid | each, differs)
+        return reduce(lambda valid, each: valid | each, map(_differs, bands, self._values))
 
 
 class _Reading:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
 from penstock._indexing import Key, KeyMaker, as_tuple, expand, is_list, is_mask, oindex, vindex
 from penstock._tiff_header import TiffHeader
-from penstock._tiff_masks import mask_of, of_all_bands
+from penstock._tiff_masks import Validity, of_all_bands
 
 if TYPE_CHECKING:
     from penstock._tiff import TiffArray
@@ -29,20 +29,17 @@ def unpacked_type(packed: TiffArray) -> np.dtype[Any]:
 
 
 def unpack(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.NDArray[Any]:
-    """Read `selection`; missing is what the file's mask leaves out, or what is nodata where it has no mask."""
+    """Read `selection`; missing is what a band's mask leaves out, or what is nodata where it has none."""
     kind = unpacked_type(packed)
-    mask = mask_of(packed) if masked else None
-    nodata = packed._held_nodata if masked and mask is None else None
-    which, of_mask = _bands_of(packed, selection, mask)
+    validity = Validity(packed) if masked else None
+    which, of_mask = _bands_of(packed, selection, None if validity is None else validity.mask)
     values = np.asarray(packed.read(selection, **how))
     made = values.astype(kind)
     if set(packed.scales) != {1.0} or set(packed.offsets) != {0.0}:
         made = made * np.array(packed.scales)[which] + np.array(packed.offsets)[which]
-    if of_mask is not None:
-        valid = of_mask() != 0
+    valid = None if validity is None else validity.of(values, None if of_mask is None else of_mask(), which)
+    if valid is not None:
         made = np.where(np.broadcast_to(valid, made.shape), made, np.asarray(np.nan, kind))
-    elif nodata is not None and nodata == nodata:
-        made = np.where(values == nodata, np.asarray(np.nan, kind), made)
     return np.asarray(made)
 
 
@@ -137,9 +134,7 @@ class UnpackedArray(TiffHeader):
     @property
     def nodata(self) -> float | None:
         """NaN, or None where all pixels have a value."""
-        packed = self.packed
-        is_partial = packed.has_mask or packed._nodata_values is not None or packed._held_nodata is not None
-        return float("nan") if is_partial else None
+        return float("nan") if Validity(self.packed).is_partial else None
 
     @property
     def scales(self) -> tuple[float, ...]:

@@ -15,7 +15,7 @@ from penstock._errors import InvalidArgumentError, NotFoundError, UnsupportedErr
 from penstock._resample import KERNELS, Taps, resample, store, taps
 from penstock._tiff import TiffArray
 from penstock._tiff_header import TiffHeader, nodata_in
-from penstock._tiff_masks import mask_of
+from penstock._tiff_masks import Validity
 
 _STRIP_ELEMENTS = 1 << 21  # source elements that are resampled at a time
 
@@ -95,14 +95,17 @@ def read_window(
     if isinstance(a, TiffHeader) and a.photometric == "palette":
         message = "indexes of a palette have no mean: read them with resampling='nearest'"
         raise _make(UnsupportedError, message, f"array '{a.uri}'")
-    mask: Any = mask_of(level) if not is_given and isinstance(level, TiffArray) else None
+    validity = Validity(level) if not is_given and isinstance(level, TiffArray) else None
+    bands = np.arange(level.shape[0])[:, None, None] if validity is not None else None
     for part, strip in _strips(row_taps, column_taps, made.size // max(1, rows * columns)):
         selection, low = _source(level, strip, column_taps)
-        job = None if mask is None else mask.read_async(selection, threads=threads)
+        job = (
+            None if validity is None or validity.mask is None else validity.mask.read_async(selection, threads=threads)
+        )
         values = level.read(selection, threads=threads)
         valid = None
-        if job is not None:
-            valid = job.wait() != 0
+        if validity is not None:
+            valid = validity.of(values, None if job is None else job.wait(), bands)
         elif nodata is not None:
             valid = ~np.isnan(values) if nodata != nodata else values != nodata
         means, weight = resample(values, valid, strip, column_taps, low, by_axis=resampling == "bilinear")

@@ -149,6 +149,17 @@ def plain_tiff(
     return out + b"".join(entry for _, entry in sorted(entries)) + struct.pack(">I", 0) + data
 
 
+def mask_file(planes: np.ndarray, flags: dict[int, int]) -> bytes:
+    """A mask of bands, and what GDAL notes of which they are."""
+    tifffile = pytest.importorskip("tifffile")
+    items = "".join(f'<Item name="INTERNAL_MASK_FLAGS_{band}">{each}</Item>' for band, each in flags.items())
+    to = io.BytesIO()
+    metadata = f"<GDALMetadata>{items}</GDALMetadata>"
+    layout = {"photometric": "minisblack", "planarconfig": "separate" if len(planes) > 1 else None}
+    tifffile.imwrite(to, planes.squeeze(), metadata=None, extratags=[(42112, 2, 0, metadata, False)], **layout)
+    return to.getvalue()
+
+
 def test_fill_order_reverses_the_bits(tmp_path):
     values = np.arange(48, dtype="u1").reshape(6, 8)
     reversed_bits = np.packbits(np.unpackbits(values.reshape(-1, 1), axis=1)[:, ::-1], axis=1).tobytes()
@@ -303,11 +314,14 @@ def test_members_of_archives_are_opened_by_their_place(tmp_path, scheme):
     assert ps.open(f"{scheme}{tmp_path}/a.zip/x.tif")[0, 9, 9] == 99
 
 
+STRIPES = np.array([255, 0] * 50, "u1").reshape(1, 10, 10)
+
+
 def test_files_beside_are_looked_for_when_they_are_asked_for(tmp_path):
     path = tmp_path / "x.tif"
     path.write_bytes(plain_tiff(bytes(range(100)), 10, 10, 1, 8))
     array = ps.open(path)
-    (tmp_path / "x.tif.msk").write_bytes(plain_tiff(bytes([255, 0] * 50), 10, 10, 1, 8))
+    (tmp_path / "x.tif.msk").write_bytes(mask_file(STRIPES, {1: 2}))
     (tmp_path / "x.tif.ovr").write_bytes(plain_tiff(bytes(25), 5, 5, 1, 8))
     assert array.has_mask
     assert array.overviews == ((5, 5),)
@@ -316,36 +330,93 @@ def test_files_beside_are_looked_for_when_they_are_asked_for(tmp_path):
 def test_a_mask_of_another_size_beside_the_file_is_none(tmp_path):
     path = tmp_path / "x.tif"
     path.write_bytes(plain_tiff(bytes(range(100)), 10, 10, 1, 8))
-    (tmp_path / "x.tif.msk").write_bytes(plain_tiff(bytes(25), 5, 5, 1, 8))
+    (tmp_path / "x.tif.msk").write_bytes(mask_file(STRIPES[:, ::2, ::2], {1: 2}))
     array = ps.open(path)
     assert not array.has_mask
     np.testing.assert_array_equal(ps.open(path, unpack=True)[0], array[0])
     with pytest.raises(ps.NotFoundError, match="no mask"):
         ps.open(path, mask=True)
-    rasterio = pytest.importorskip("rasterio")
-    with rasterio.open(path) as source:
-        assert (source.dataset_mask() == 255).all()
-    (tmp_path / "x.tif.msk").write_bytes(plain_tiff(bytes([255, 0] * 50), 10, 10, 1, 8))
+    (tmp_path / "x.tif.msk").write_bytes(mask_file(STRIPES, {1: 2}))
     np.testing.assert_array_equal(ps.open(path, mask=True)[0].reshape(-1), [255, 0] * 50)
 
 
-@pytest.mark.parametrize("where", ["beside", "within"])
-def test_a_mask_for_each_band_that_does_not_say_so_is_refused(tmp_path, where):
-    path, values = tmp_path / "x.tif", np.arange(300, dtype="u1").reshape(3, 10, 10)
-    if where == "beside":
-        path.write_bytes(plain_tiff(np.moveaxis(values, 0, -1).tobytes(), 10, 10, 3, 8))
-        (tmp_path / "x.tif.msk").write_bytes(plain_tiff(bytes(300), 10, 10, 3, 8))
+def check_masks(path, is_of_band):
+    """Masks of the bands that have one, and what reads leave out, are rasterio's."""
+    rasterio = pytest.importorskip("rasterio")
+    with rasterio.open(path) as source:
+        values, wanted = source.read(), source.read_masks()
+    array = ps.open(path)
+    np.testing.assert_array_equal(array[...], values)
+    assert array.has_mask == any(is_of_band)
+    for band, has_mask in enumerate(is_of_band):
+        if has_mask:
+            np.testing.assert_array_equal(ps.open(path, mask=True, bands=[band])[0], wanted[band])
+    if all(is_of_band):
+        mask = ps.open(path, mask=True)
+        np.testing.assert_array_equal(np.broadcast_to(mask[...], wanted.shape), wanted)
+    elif any(is_of_band):
+        with pytest.raises(ps.UnsupportedError, match=f"none of band {is_of_band.index(False)}"):
+            ps.open(path, mask=True)
     else:
-        tifffile = pytest.importorskip("tifffile")
-        with tifffile.TiffWriter(path) as to:
-            to.write(values, photometric="minisblack", planarconfig="separate", metadata=None)
-            to.write(values, photometric="minisblack", planarconfig="separate", subfiletype=1, metadata=None)
-        with tifffile.TiffFile(path, mode="r+") as file:
-            file.pages[1].tags["NewSubfileType"].overwrite(4)
-    np.testing.assert_array_equal(ps.open(path)[...], values)
-    for options in ({"mask": True}, {"unpack": True}):
-        with pytest.raises(ps.UnsupportedError, match="each of 3 bands"):
-            ps.open(path, **options)[...]
+        with pytest.raises(ps.NotFoundError, match="no mask"):
+            ps.open(path, mask=True)
+    shown = np.where(wanted != 0, values.astype("f4"), np.nan)
+    unpacked = ps.open(path, unpack=True)
+    assert (unpacked.nodata is None) == (wanted == 255).all()
+    np.testing.assert_array_equal(unpacked[...], shown)
+    np.testing.assert_array_equal(unpacked[1, 5:9, ::-3], shown[1, 5:9, ::-3])
+    np.testing.assert_array_equal(unpacked.oindex[[2, 0], 3:5, [7, 1]], shown[[2, 0], 3:5][..., [7, 1]])
+    np.testing.assert_array_equal(unpacked.vindex[[2, 0], [3, 5], [7, 1]], shown[[2, 0], [3, 5], [7, 1]])
+    np.testing.assert_array_equal(ps.open(path, bands=[2, 1], unpack=True)[...], shown[[2, 1]])
+    xarray = pytest.importorskip("xarray")
+    with xarray.open_dataset(path, engine="penstock") as dataset:
+        np.testing.assert_array_equal(dataset.band_data, shown)
+        np.testing.assert_array_equal(dataset.band_data[1:, 4:6], shown[1:, 4:6])
+        np.testing.assert_array_equal(dataset.band_data[1], shown[1])
+        points = {"band": xarray.DataArray([2, 1], dims="p"), "x": xarray.DataArray([7, 1], dims="p")}
+        np.testing.assert_array_equal(dataset.band_data.isel({**points, "y": 3}).values, shown[[2, 1], 3, [7, 1]])
+    place = (1, 0, 0, 0, -1, 0)
+    got = ps.read_window(array, shape=(5, 5), resampling="average", fill_value=255, transform=place)
+    blocks = np.nanmean(shown.reshape(3, 5, 2, 5, 2).swapaxes(2, 3).reshape(3, 5, 5, 4), axis=-1)
+    # A mean that is nodata by chance is moved by 1.
+    assert np.abs(got - np.nan_to_num(blocks, nan=255)).max() <= 1.5
+
+
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore::rasterio.errors.NotGeoreferencedWarning")
+@pytest.mark.parametrize("nodata", [None, 7])
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("flags", [{}, {1: 2}, {2: 2}, {1: 0, 3: 0}, {1: 2, 2: 0}, {1: 8, 2: 1, 3: 4}])
+def test_bands_have_the_masks_beside_the_file_that_are_noted_there(tmp_path, flags, count, nodata):
+    rasterio = pytest.importorskip("rasterio")
+    random = np.random.default_rng(count)
+    path, layout = tmp_path / "x.tif", {"driver": "GTiff", "width": 10, "height": 10, "count": 3, "dtype": "uint8"}
+    with rasterio.open(path, "w", nodata=nodata, **layout) as to:
+        to.write(random.integers(5, 9, (3, 10, 10)).astype("u1"))
+    (tmp_path / "x.tif.msk").write_bytes(mask_file(random.integers(0, 2, (count, 10, 10), "u1") * 255, flags))
+    check_masks(path, [band in flags and (flags[band] & 2 != 0 or band <= count) for band in (1, 2, 3)])
+
+
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore::rasterio.errors.NotGeoreferencedWarning")
+@pytest.mark.parametrize("dtype", ["u1", "?"])
+@pytest.mark.parametrize("planar", ["separate", "contig"])
+@pytest.mark.parametrize("masks", [[3], [2], [2, 3], [1, 3], [3, 1], ["u2", 1], ["small", 3]])
+def test_the_first_mask_within_the_file_that_fits_is_the_image_s(tmp_path, masks, planar, dtype):
+    """One band for all, or one for each, of a byte or less; others are none."""
+    tifffile = pytest.importorskip("tifffile")
+    path, random = tmp_path / "x.tif", np.random.default_rng(0)
+    with tifffile.TiffWriter(path) as to:
+        to.write(random.integers(5, 9, (10, 10, 3)).astype("u1"), photometric="rgb", metadata=None)
+        for bands in masks:
+            size = 5 if bands == "small" else 10
+            plane = random.integers(0, 2, (bands if isinstance(bands, int) else 1, size, size), "u1") * 255
+            plane = plane.astype("u2") if bands == "u2" else plane.astype(dtype)
+            config = None if len(plane) == 1 else "separate" if dtype == "?" else planar
+            plane = np.moveaxis(plane, 0, -1).copy() if config == "contig" else plane.squeeze()
+            to.write(plane, photometric="minisblack", planarconfig=config, subfiletype=1, metadata=None)
+    with tifffile.TiffFile(path, mode="r+") as file:
+        for page in file.pages[1:]:
+            page.tags["NewSubfileType"].overwrite(4)
+    check_masks(path, [any(each in (1, 3) for each in masks)] * 3)
 
 
 @pytest.mark.parametrize("flags", ["000", "222", "020"])

@@ -195,10 +195,23 @@ def test_levels_and_chosen_bands_have_them_too(tmp_path):
     assert ps.open(path, unpack=True).transform == (2.0, 0.0, 1.0, 0.0, -4.0, 3.0)
 
 
-def test_nodata_of_some_bands_are_not_those_of_all(tmp_path):
-    one = '<PAMRasterBand band="1"><NoDataValue>9</NoDataValue></PAMRasterBand>'
-    assert ps.open(written(tmp_path, NOTHING, {".tif.aux.xml": one})).nodata is None
-    assert ps.open(written(tmp_path, OWN, {".tif.aux.xml": one})).nodata == 1
+@pytest.mark.parametrize("own", [NOTHING, OWN])
+@pytest.mark.parametrize("nodata", [{1: 4}, {2: 5}, {1: 4, 2: 5}, {1: 4, 2: 4}])
+def test_each_band_has_its_own_nodata(tmp_path, own, nodata):
+    texts = (
+        f'<PAMRasterBand band="{i}"><NoDataValue>{each}</NoDataValue></PAMRasterBand>' for i, each in nodata.items()
+    )
+    path = written(tmp_path, {key: own[key] for key in own if key != 42112}, {".tif.aux.xml": "".join(texts)})
+    with rasterio.open(path) as file:
+        values, masks, wanted = file.read(), file.read_masks(), file.nodatavals
+    array = ps.open(path)
+    assert array.nodata == wanted[0]
+    assert ps.open(path, bands=[1]).nodata == wanted[1]
+    shown = np.where(masks != 0, values.astype("f4"), np.nan)
+    np.testing.assert_array_equal(ps.open(path, unpack=True)[...], shown)
+    np.testing.assert_array_equal(ps.open(path, bands=[1, 0], unpack=True)[1:, ::-1], shown[:1, ::-1])
+    with pytest.importorskip("xarray").open_dataset(path, engine="penstock") as dataset:
+        np.testing.assert_array_equal(dataset.band_data, shown)
 
 
 def test_other_places_and_pages_have_no_files_beside(tmp_path):

@@ -123,7 +123,7 @@ struct found_image {
   tiff_directory directory;
   std::array<std::uint64_t, 2> size;  ///< height, width
   std::string suffix;                 ///< of the side file that holds it; empty: it is in the file itself
-  std::string mask_metadata = {};     ///< of a mask beside the file: GDAL's, of the mask of the whole image
+  std::vector<std::optional<std::uint64_t>> bands_of_mask = {};  ///< of one beside the file, for each of the image's
 };
 
 /// Finds an image in the reader's file; nothing where there is no such file, or no TIFF. What was read is the image's;
@@ -158,32 +158,6 @@ result<std::optional<found_image>> find_image(const tiff_place& from, const std:
   return find_image(reader, suffix, options);
 }
 
-/// Whether a file beside this one has the mask of that level, which is of that size.
-bool has_mask_beside(const tiff_place& from, std::uint64_t level, const std::array<std::uint64_t, 2>& size) {
-  tiff_options options;
-  options.level = level;
-  auto found = find_image(from, ".msk", options);
-  if (!found.ok() && level > 0) {
-    options.level = level - 1;
-    found = find_image(from, ".msk.ovr", options);
-  }
-  return found.ok() && *found && (*found)->size == size;
-}
-
-/// Adds the overviews of a file beside that of `suffix`, and whether one has the mask of an image of that size.
-void add_side_files(const tiff_place& from, const tiff_options& options, const std::string& suffix,
-                    const std::array<std::uint64_t, 2>& size, tiff_companions& to) {
-  if (to.overviews.empty()) {
-    const auto found = find_image(from, suffix + ".ovr", {});
-    if (found.ok() && *found) {
-      const tiff_details& beside = (*found)->details;
-      to.overviews = beside.companions.overviews;
-      to.overviews.insert(to.overviews.begin(), {beside.page_height, beside.page_width});
-    }
-  }
-  if (!to.has_mask && !options.mask) to.has_mask = has_mask_beside(from, options.level, size);
-}
-
 const tiff_tag* find_tag(const std::vector<tiff_tag>& tags, tiff_id id) {
   const auto at =
       std::find_if(tags.begin(), tags.end(), [&](const tiff_tag& each) { return each.tag == static_cast<int>(id); });
@@ -214,30 +188,75 @@ std::optional<unsigned> mask_flags(std::string_view metadata, std::uint64_t band
   return read.ec == std::errc() ? std::optional(flags) : std::nullopt;
 }
 
-/// Which bands of a mask beside the file are asked for, where `wanted` are the image's.
-/// \error unsupported  It has several, and does not say of which bands. \error out_of_range  The image has no such
-/// band.
-result<std::vector<std::uint64_t>> mask_bands(const found_image& mask, const std::vector<std::uint64_t>& wanted) {
+/// Of each band of an image of `count` the mask's band that is its own, where `metadata` notes one.
+/// Source: gcore/gdaldefaultoverviews.cpp, GetMaskBand.
+std::vector<std::optional<std::uint64_t>> bands_of_mask(const found_image& mask, std::string_view metadata,
+                                                        std::uint64_t count) {
   constexpr unsigned kOfAllBands = 2;
-  const bool big_endian = mask.details.big_endian;
-  const std::uint64_t count = samples_of(mask.details.tags, big_endian);
-  std::vector<std::uint64_t> bands;
-  bool for_all = true;
-  for (std::uint64_t i = 0; i < count && count > 1; ++i) {
-    const std::optional<unsigned> flags = mask_flags(mask.mask_metadata, i + 1);
-    if (!flags || count != samples_of(mask.details.page_tags, big_endian))
-      return error(errc::unsupported, fmt::format("a mask for each of {} bands does not say of which they are", count));
-    for_all = for_all && (*flags & kOfAllBands) != 0;
-    bands.push_back((*flags & kOfAllBands) != 0 ? 0 : i);
-  }
-  if (for_all) return std::vector<std::uint64_t>{0};
-  if (wanted.empty()) return bands;
-  std::vector<std::uint64_t> out;
-  for (const std::uint64_t band : wanted) {
-    if (band >= count) return error(errc::out_of_range, fmt::format("band {} of an image that has {}", band, count));
-    out.push_back(bands[band]);
+  const std::uint64_t mask_count = samples_of(mask.details.tags, mask.details.big_endian);
+  std::vector<std::optional<std::uint64_t>> out(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::optional<unsigned> flags = mask_flags(metadata, i + 1);
+    if (flags && (*flags & kOfAllBands) != 0) out[i] = 0;
+    if (flags && (*flags & kOfAllBands) == 0 && i < mask_count) out[i] = i;
   }
   return out;
+}
+
+/// Which bands of a mask beside the file are asked for, where `wanted` are the image's.
+/// \error unsupported  One that is asked for has no mask. \error out_of_range  The image has no such band.
+result<std::vector<std::uint64_t>> chosen_bands_of_mask(const std::vector<std::optional<std::uint64_t>>& of_bands,
+                                                        const std::vector<std::uint64_t>& wanted) {
+  const auto is_first = [](const std::optional<std::uint64_t>& each) { return each == std::uint64_t{0}; };
+  if (std::all_of(of_bands.begin(), of_bands.end(), is_first)) return std::vector<std::uint64_t>{0};
+  std::vector<std::uint64_t> out;
+  for (std::uint64_t i = 0; i < (wanted.empty() ? of_bands.size() : wanted.size()); ++i) {
+    const std::uint64_t band = wanted.empty() ? i : wanted[i];
+    if (band >= of_bands.size())
+      return error(errc::out_of_range, fmt::format("band {} of an image that has {}", band, of_bands.size()));
+    if (!of_bands[band])
+      return error(errc::unsupported,
+                   fmt::format("the file beside the image has masks of other bands, none of band {}", band));
+    out.push_back(*of_bands[band]);
+  }
+  return out;
+}
+
+/// Notes in `to` the mask of that level, which is of that size, where a file beside this one has it for some of the
+/// image's bands.
+void add_mask_beside(const tiff_place& from, std::uint64_t level, const std::array<std::uint64_t, 2>& size,
+                     std::uint64_t count, tiff_companions& to) {
+  tiff_options options;
+  auto whole = find_image(from, ".msk", options);
+  if (!whole.ok() || !*whole) return;
+  options.level = level;
+  auto found = level == 0 ? std::move(whole) : find_image(from, ".msk", options);
+  if (!found.ok()) {
+    options.level = level - 1;
+    found = find_image(from, ".msk.ovr", options);
+  }
+  if (!found.ok() || !*found || (*found)->size != size) return;
+  const std::string metadata = metadata_of(level == 0 ? (*found)->details : (*whole)->details);
+  std::vector<std::uint64_t> masked;
+  const auto of_bands = bands_of_mask(**found, metadata, count);
+  for (std::uint64_t i = 0; i < count; ++i)
+    if (of_bands[i]) masked.push_back(i);
+  to.has_mask = !masked.empty();
+  if (masked.size() < count) to.masked_bands = std::move(masked);
+}
+
+/// Adds the overviews of a file beside that of `suffix`, and whether one has the mask of an image of that size.
+void add_side_files(const tiff_place& from, const tiff_options& options, const std::string& suffix,
+                    const std::array<std::uint64_t, 2>& size, std::uint64_t count, tiff_companions& to) {
+  if (to.overviews.empty()) {
+    const auto found = find_image(from, suffix + ".ovr", {});
+    if (found.ok() && *found) {
+      const tiff_details& beside = (*found)->details;
+      to.overviews = beside.companions.overviews;
+      to.overviews.insert(to.overviews.begin(), {beside.page_height, beside.page_width});
+    }
+  }
+  if (!to.has_mask && !options.mask) add_mask_beside(from, options.level, size, count, to);
 }
 
 /// Only the first page has files beside it.
@@ -268,27 +287,33 @@ result<std::optional<found_image>> find_with_side_files(const tiff_place& from, 
   }
   if (!beside) return found;
   tiff_companions& known = whole->details.companions;
-  add_side_files(from, options, suffix, whole->size, known);
+  const std::uint64_t count = samples_of(whole->details.tags, whole->details.big_endian);
+  add_side_files(from, options, suffix, whole->size, count, known);
   if (options.mask) {
     // One of another size was left behind by another image.
     const auto& levels = known.overviews;
     const bool has_level = options.level <= levels.size();
     if (!has_level || beside->size != (options.level == 0 ? whole->size : levels[options.level - 1])) return found;
+    beside->bands_of_mask = bands_of_mask(*beside, metadata_of(beside->details), count);
+    if (std::none_of(beside->bands_of_mask.begin(), beside->bands_of_mask.end(),
+                     [](const auto& each) { return each.has_value(); }))
+      return found;
   }
-  if (options.mask) beside->mask_metadata = metadata_of(beside->details);
   beside->details.page_tags = std::move(whole->details.tags);
   beside->details.page_width = whole->details.page_width;
   beside->details.page_height = whole->details.page_height;
   beside->details.companions.overviews = std::move(known.overviews);
   if (!options.mask && from.looks_beside() && !beside->details.companions.has_mask)
-    beside->details.companions.has_mask = has_mask_beside(from, options.level, beside->size);
+    add_mask_beside(from, options.level, beside->size, count, beside->details.companions);
   return beside;
 }
 
 result<array> make_array(const tiff_place& from, tiff_options options, found_image found) {
   const node_place& at = from.at;
+  const bool is_of_all_bands = found.suffix.empty() && samples_of(found.details.tags, found.details.big_endian) == 1;
+  if (options.mask && is_of_all_bands) options.bands.clear();
   if (options.mask && !found.suffix.empty()) {
-    PENSTOCK_ASSIGN(options.bands, mask_bands(found, options.bands));
+    PENSTOCK_ASSIGN(options.bands, chosen_bands_of_mask(found.bands_of_mask, options.bands));
   }
   auto details = std::make_shared<tiff_details>(std::move(found.details));
   details->side_file = found.suffix;
@@ -302,9 +327,6 @@ result<array> make_array(const tiff_place& from, tiff_options options, found_ima
   PENSTOCK_ASSIGN(const std::shared_ptr<const tiff_layout> layout,
                   tiff_layout::make(std::move(details), found.directory, options, std::move(name), found.reader.file(),
                                     found.reader.seen(), std::move(kept)));
-  if (options.mask && found.suffix.empty() && layout->image().samples != 1)
-    return error(errc::unsupported,
-                 fmt::format("a mask within the file for each of {} bands is not readable", layout->image().samples));
   const tiff_image& image = layout->image();
   auto out = std::make_shared<array_state>();
   out->uid = at.context->state().next_uid();
@@ -372,7 +394,8 @@ tiff_companions tiff_companions_of(const array& from) {
   const tiff_place file{at, layout};
   if (!layout->details().side_file.empty() || !may_have_side_files(layout->options()) || !file.looks_beside())
     return out;
-  add_side_files(file, layout->options(), "", {layout->image().height, layout->image().width}, out);
+  add_side_files(file, layout->options(), "", {layout->image().height, layout->image().width}, layout->image().samples,
+                 out);
   return out;
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +14,7 @@ from xarray.core import indexing
 from penstock._array import Array
 from penstock._errors import InvalidArgumentError, _make
 from penstock._open import open
-from penstock._tiff_masks import NodataMask
+from penstock._tiff_masks import NodataMask, module_of
 
 
 @dataclass(frozen=True)
@@ -53,11 +52,6 @@ class Decoding:
         if self.scale is not None:
             made = made * dtype.type(self.scale)
         return made if self.offset is None else made + dtype.type(self.offset)
-
-
-def module_of(values: Any) -> Any:
-    """NumPy, or CuPy."""
-    return sys.modules[type(values).__module__.split(".")[0]]
 
 
 class LazyArray(BackendArray):

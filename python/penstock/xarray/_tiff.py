@@ -18,8 +18,8 @@ from penstock._errors import Error, InvalidArgumentError, NotFoundError, Unsuppo
 from penstock._file_objects import fsspec_place, is_file
 from penstock._place import place_of
 from penstock._tiff import FIRST_IMAGE
-from penstock._tiff_masks import mask_of, of_all_bands
-from penstock.xarray._lazy import Place, Selection, as_points, kind_of, module_of, read, read_async, start
+from penstock._tiff_masks import Validity, module_of, of_all_bands
+from penstock.xarray._lazy import Place, Selection, as_points, kind_of, read, read_async, start
 from penstock.xarray._tiff_attributes import attributes_of, grid_mapping_of, image_attributes
 
 _MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
@@ -76,7 +76,7 @@ class RasterArray(BackendArray):
     def __init__(self, place: Place, masked: bool, scaled: bool, device: str | None) -> None:
         self.place, self.masked, self.scaled, self.device = place, masked, scaled, device
         self.array: Any = place.open()
-        self._nodata = self.array._held_nodata
+        self._validity = Validity(self.array) if masked else None
         self._mask: Any = None  # of each band, or one for all but `_alpha`
         self._alpha: int | None = None
         if masked:
@@ -85,8 +85,9 @@ class RasterArray(BackendArray):
         self.dtype = _promoted(self.array.dtype) if masked else self.array.dtype
 
     def _open_mask(self) -> None:
-        self._mask = mask_of(self.array)
-        alpha = _alpha_band(self.array) if self._mask is None and self._nodata is None else None
+        assert self._validity is not None
+        self._mask = self._validity.mask
+        alpha = None if self._validity.is_partial else _alpha_band(self.array)
         if alpha is not None:
             self._mask = self.array._image(bands=[alpha])
             bands: Any = self.place.options.get("bands") or range(self.array.shape[0])
@@ -142,13 +143,12 @@ class RasterArray(BackendArray):
         return bands.reshape(bands.shape + (1,) * (rank - bands.ndim))
 
     def _valid(self, values: Any, mask: Any, bands: Any) -> Any:
-        nodata = self._nodata
-        if not self.masked or (nodata is None and mask is None):
+        if self._validity is None:
             return None
-        if mask is None:
-            return values == values if nodata != nodata else values != nodata
-        valid = mask != 0
-        return valid if self._alpha is None else valid | module_of(values).asarray(bands == self._alpha)
+        if mask is None or self._validity.mask is not None:
+            return self._validity.of(values, mask, bands)
+        opaque = mask != 0
+        return opaque if self._alpha is None else opaque | module_of(values).asarray(bands == self._alpha)
 
     def _scale(self, values: Any, bands: Any) -> Any:
         module = module_of(values)

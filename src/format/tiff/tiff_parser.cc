@@ -213,6 +213,8 @@ result<std::optional<byte_range>> tiff_parser::summarise(const tiff_file_view& f
   out.width = integer(file, from, tiff_id::image_width, missing).value_or(0);
   out.height = integer(file, from, tiff_id::image_length, missing).value_or(0);
   out.subfile_type = integer(file, from, tiff_id::new_subfile_type, missing).value_or(0);
+  out.samples = integer(file, from, tiff_id::samples_per_pixel, missing).value_or(1);
+  if (out.mask()) out.bits = integer(file, from, tiff_id::bits_per_sample, missing).value_or(1);
   return missing;
 }
 
@@ -354,8 +356,11 @@ result<> tiff_parser::choose() {
     return error(errc::not_found, fmt::format("level {} of an image that has {}", wanted_.level, levels_.size()));
   }
   const summary& level = levels_[wanted_.level];
+  // As in GDAL: the first one that is a byte or less for all bands, or for each.
   for (const summary& each : masks) {
-    if (!mask_at_ && each.width == level.width && each.height == level.height) mask_at_ = each.offset;
+    const bool fits = each.width == level.width && each.height == level.height && each.bits <= 8 &&
+                      (each.samples == 1 || each.samples == page.samples);
+    if (!mask_at_ && fits) mask_at_ = each.offset;
   }
   details_.companions.has_mask = mask_at_.has_value();
   image_offset_ = level.offset;

@@ -47,6 +47,8 @@ class tiff_parser {
     std::uint64_t offset = 0;
     std::uint64_t width = 0, height = 0;
     std::uint64_t subfile_type = 0;
+    std::uint64_t samples = 1;
+    std::uint64_t bits = 1;  // of a mask
     bool overview() const noexcept { return (subfile_type & 1) != 0; }
     bool mask() const noexcept { return (subfile_type & 4) != 0; }
   };
