@@ -1,3 +1,4 @@
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,6 +75,18 @@ nb::object string_dtype() {
   return made();
 }
 
+bool is_number(dtype_kind kind) noexcept { return kind <= dtype_kind::floating || kind == dtype_kind::complex; }
+
+// numpy.dtype(name). Those of numbers are few, and made once.
+nb::object named_dtype(dtype_kind kind, const std::string& name) {
+  static auto& known = *new std::map<std::string, nb::object>();  // never destroyed: the interpreter ends before
+  const auto found = known.find(name);
+  if (found != known.end()) return found->second;
+  nb::object made = module("numpy").attr("dtype")(name.c_str());
+  if (is_number(kind)) known.emplace(name, made);
+  return made;
+}
+
 extents extents_of(nb::handle sizes) {
   extents made;
   for (const nb::handle size : sizes) {
@@ -121,7 +134,7 @@ nb::object numpy_dtype(const dtype& type) {
       break;
   }
   const std::string name = type.numpy_typestr();
-  if (!name.empty()) return module("numpy").attr("dtype")(name.c_str());
+  if (!name.empty()) return named_dtype(type.kind(), name);
   if (type.kind() == dtype_kind::complex) return complex_dtype(type);
   const nb::object found = extension_type(type.name());
   if (found.is_none())
