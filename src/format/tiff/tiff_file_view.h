@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
@@ -36,7 +35,7 @@ class tiff_file_view {
     std::vector<std::byte> bytes;
   };
   std::uint64_t size_ = byte_range::kAll;
-  std::deque<piece> pieces_;
+  std::vector<piece> pieces_;
   std::uint64_t held_ = 0;  // bytes of all but the first
 };
 
