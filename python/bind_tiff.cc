@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <string_view>
 #include <type_traits>
 
 #include "bind_tiff.h"
@@ -68,31 +69,94 @@ PyObject* item_of(const tiff_tag& from, std::uint64_t i, bool big) {
   }
 }
 
-// Text, bytes (type 7), one number, or a tuple of numbers.
-nb::object value_of(const tiff_tag& from, bool big) {
-  const auto* const data = reinterpret_cast<const char*>(from.value.data());
-  if (from.type == 2) return to_str({data, ::strnlen(data, from.value.size())}, "replace");
-  if (from.type == 7) return nb::bytes(data, from.value.size());
-  const auto checked = [](PyObject* made) {
-    if (made == nullptr) throw nb::python_error();
-    return made;
-  };
-  if (from.count == 1) return nb::steal(checked(item_of(from, 0, big)));
-  const nb::object out = nb::steal(checked(PyTuple_New(static_cast<Py_ssize_t>(from.count))));
-  for (std::uint64_t i = 0; i < from.count; ++i)
-    PyTuple_SetItem(out.ptr(), static_cast<Py_ssize_t>(i), checked(item_of(from, i, big)));
+PyObject* checked(PyObject* made) {
+  if (made == nullptr) throw nb::python_error();
+  return made;
+}
+
+// `count` numbers of a tag from number `first` on: one number, or a tuple of them.
+nb::object numbers_of(const tiff_tag& from, std::uint64_t first, std::uint64_t count, bool big) {
+  if (count == 1) return nb::steal(checked(item_of(from, first, big)));
+  const nb::object out = nb::steal(checked(PyTuple_New(static_cast<Py_ssize_t>(count))));
+  for (std::uint64_t i = 0; i < count; ++i)
+    PyTuple_SetItem(out.ptr(), static_cast<Py_ssize_t>(i), checked(item_of(from, first + i, big)));
   return out;
 }
 
-// (type, value), or None where there is no such tag or its value was not read. Of several the last one.
-nb::object tag_of(const details_handle& self, std::uint16_t number, bool of_page) {
-  const std::vector<tiff_tag>& tags = self.tags(of_page);
+// What stands before the first NUL.
+std::string_view text_of(const tiff_tag& from) {
+  const auto* const data = reinterpret_cast<const char*>(from.value.data());
+  return {data, ::strnlen(data, from.value.size())};
+}
+
+// Text, bytes (type 7), one number, or a tuple of numbers.
+nb::object value_of(const tiff_tag& from, bool big) {
+  if (from.type == 2) return to_str(text_of(from), "replace");
+  if (from.type == 7) return nb::bytes(from.value.data(), from.value.size());
+  return numbers_of(from, 0, from.count, big);
+}
+
+// Null where there is no such tag or its value was not read. Of several the last one.
+const tiff_tag* find_tag(const std::vector<tiff_tag>& tags, std::uint16_t number) {
   auto at = std::upper_bound(tags.begin(), tags.end(), number,
                              [](std::uint16_t wanted, const tiff_tag& each) { return wanted < each.tag; });
   while (at != tags.begin() && (--at)->tag == number) {
-    if (!at->value.empty()) return nb::make_tuple(at->type, value_of(*at, self.from->big_endian));
+    if (!at->value.empty()) return &*at;
   }
-  return nb::none();
+  return nullptr;
+}
+
+// (type, value), or None where there is no such tag or its value was not read.
+nb::object tag_of(const details_handle& self, std::uint16_t number, bool of_page) {
+  const tiff_tag* const found = find_tag(self.tags(of_page), number);
+  if (found == nullptr) return nb::none();
+  return nb::make_tuple(found->type, value_of(*found, self.from->big_endian));
+}
+
+bool is_text(std::uint16_t type) noexcept { return type == 2 || type == 7; }
+bool is_real(std::uint16_t type) noexcept { return type == 5 || (type >= 10 && type <= 12); }
+
+// The GeoTIFF keys of the page by number: int, float, tuple of floats or str; from the three tags that hold them. None
+// where one of these is of a kind that it cannot be. Source: OGC GeoTIFF 1.1, 7.1.
+nb::object geo_keys_of(const details_handle& self) {
+  constexpr std::uint16_t kDirectory = 34735, kDoubles = 34736, kText = 34737;
+  const std::vector<tiff_tag>& tags = self.tags(true);
+  const tiff_tag *const directory = find_tag(tags, kDirectory), *const doubles = find_tag(tags, kDoubles),
+                        *const text = find_tag(tags, kText);
+  nb::dict keys;
+  if (directory == nullptr) return keys;
+  if (is_text(directory->type) || is_real(directory->type) || (doubles != nullptr && is_text(doubles->type)) ||
+      (text != nullptr && text->type != 2))
+    return nb::none();
+  const bool big = self.from->big_endian;
+  const auto number = [&](std::uint64_t i) {
+    return tiff_integer(directory->value, directory->type, i, big).value_or(0);
+  };
+  const auto within = [](std::uint64_t at, std::uint64_t count, std::uint64_t all) {
+    return count > 0 && at <= all && count <= all - at;
+  };
+  const std::string_view characters = text == nullptr ? std::string_view() : text_of(*text);
+  const std::uint64_t last = directory->count / 4;
+  const std::uint64_t listed = last == 0 ? 0 : std::min(number(3), last - 1);
+  for (std::uint64_t entry = 1; entry <= listed; ++entry) {
+    const std::uint64_t where = number(4 * entry + 1), count = number(4 * entry + 2), at = number(4 * entry + 3);
+    nb::object value;
+    if (where == 0) {
+      value = nb::int_(at);
+    } else if (where == kDoubles && doubles != nullptr && within(at, count, doubles->count)) {
+      value = numbers_of(*doubles, at, count, big);
+    } else if (where == kText) {
+      std::string_view part = characters.substr(std::min<std::uint64_t>(at, characters.size()), count);
+      part = part.substr(0, part.find_last_not_of('|') + 1);
+      value = to_str(part, "replace");
+    } else if (where == kDirectory && within(at, count, directory->count)) {
+      value = nb::int_(number(at));
+    } else {
+      continue;
+    }
+    keys[nb::int_(number(4 * entry))] = value;
+  }
+  return keys;
 }
 
 nb::list tags_of(const details_handle& self, bool of_page) {
@@ -125,6 +189,7 @@ void bind_tiff(nb::module_& m) {
       .def_prop_ro("structure", [](const details_handle& self) { return to_str(self.from->structure); })
       .def("tag", tag_of, nb::arg("number"), nb::arg("of_page"))
       .def("tags", tags_of, nb::arg("of_page"))
+      .def("geo_keys", geo_keys_of)
       .def("companions", companions_of, "Overviews and whether there is a mask, in files beside it too.");
 }
 

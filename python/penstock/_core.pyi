@@ -520,6 +520,11 @@ class TiffDetails:
     def tags(self, of_page: bool) -> list[int]:
         """Those that `tag` knows."""
 
+    def geo_keys(self) -> dict[int, Any] | None:
+        """The GeoTIFF keys of the page by number: int, float, tuple of floats or str. None where one of the three tags
+        that hold them is of a kind that it cannot be.
+        """
+
     def companions(self) -> tuple[tuple[tuple[int, int], ...], bool, list[int]]:
         """(height, width) of each overview, and whether there is a mask; in files beside it too."""
 

@@ -35,7 +35,7 @@ class Beside:
     gcps_in_inches: bool = False
 
 
-_NOTHING = Beside()
+NOTHING = Beside()
 _ESRI = "GeodataXform"
 
 
@@ -43,18 +43,18 @@ def beside(uri: str) -> Beside:
     """Nothing where there is no such file, or none that can be understood; nor for what is no local file."""
     path = _path_of(uri)
     if path is None or not os.access(path + ".aux.xml", os.R_OK):  # of most files, without the cost of an exception
-        return _NOTHING
+        return NOTHING
     data = _read(path + ".aux.xml")
     if data is None:
-        return _NOTHING
+        return NOTHING
     try:
         text = data.decode("utf-8-sig")
         if "<!DOCTYPE" in text:  # of entities, which grow
-            return _NOTHING
+            return NOTHING
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError):
-        return _NOTHING
-    return _parsed(root) if root.tag in ("PAMDataset", _ESRI) else _NOTHING
+        return NOTHING
+    return _parsed(root) if root.tag in ("PAMDataset", _ESRI) else NOTHING
 
 
 def world_file(uri: str) -> Transform | None:

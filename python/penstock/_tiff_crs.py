@@ -66,24 +66,6 @@ class _Unit(NamedTuple):
         return math.isclose(self.size, size, rel_tol=1e-9)
 
 
-def geo_keys(directory: tuple[int, ...], doubles: tuple[float, ...], text: str) -> dict[int, Any]:
-    """The GeoTIFF keys by number: int, float, tuple of floats or str; from the three tags that hold them."""
-    if len(directory) < 4:
-        return {}
-    keys: dict[int, Any] = {}
-    listed = directory[4 : 4 + 4 * directory[3]]
-    for key, where, count, at in zip(listed[::4], listed[1::4], listed[2::4], listed[3::4], strict=False):
-        if where == 0:
-            keys[key] = at
-        elif where == 34736 and count and at + count <= len(doubles):
-            keys[key] = doubles[at] if count == 1 else doubles[at : at + count]
-        elif where == 34737:
-            keys[key] = text[at : at + count].rstrip("|\0")
-        elif where == 34735 and count and at + count <= len(directory):
-            keys[key] = directory[at]
-    return keys
-
-
 def epsg_of(keys: Mapping[int, Any]) -> int | None:
     """The code of the projected or geographic system, where it is one of EPSG's, in the unit that EPSG has it in.
 

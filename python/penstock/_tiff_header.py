@@ -17,7 +17,7 @@ import numpy.typing as npt
 from penstock import _tiff_crs
 from penstock._core import TiffDetails
 from penstock._errors import CorruptDataError, ReadOnlyError, _make
-from penstock._tiff_beside import Beside, Point, beside, world_file
+from penstock._tiff_beside import NOTHING, Beside, Point, beside, world_file
 from penstock._tiff_names import COMPRESSIONS, GEO_KEY_NAMES, PHOTOMETRICS, TAG_NAMES
 
 _INTEGERS = frozenset((1, 3, 4, 6, 8, 9, 13, 16, 17, 18))
@@ -300,7 +300,7 @@ class TiffHeader:
 
     @cached_property
     def _beside(self) -> Beside:
-        return beside(self.uri if self._is_first_page else "")
+        return beside(self.uri) if self._is_first_page else NOTHING
 
     @property
     def _is_first_page(self) -> bool:
@@ -310,15 +310,12 @@ class TiffHeader:
 
     @cached_property
     def _geo_keys(self) -> dict[int, Any]:
-        directory = self._numbers(34735, whole=True)
-        if directory is None:
-            return {}
-        doubles = self._numbers(34736) or ()
-        found = self._details.tag(34737, True)
-        text = "" if found is None else found[1]
-        if not isinstance(text, str):
-            self._refuse(34737, "text", text)
-        return _tiff_crs.geo_keys(directory, doubles, text)
+        keys = self._details.geo_keys()
+        if keys is None:  # one of these is of a kind that it cannot be
+            self._numbers(34735, whole=True)
+            self._numbers(34736)
+            return self._refuse(34737, "text", self._page_tags.get(34737))  # type: ignore[no-any-return]
+        return keys
 
     @cached_property
     def transform(self) -> tuple[float, float, float, float, float, float] | None:
