@@ -81,6 +81,11 @@ void read_job::begin(std::span<const source> sources, settings with) {
   finished_.store(false, std::memory_order_release);
 }
 
+read_job::worker_state& read_job::first_worker() {
+  if (workers_.empty()) workers_.push_back(std::make_unique<worker_state>(&state_->accounts()));
+  return *workers_.front();
+}
+
 void read_job::reset() {
   table_.clear();
   table_is_old_ = planning_ = exhausted_ = cancelled_ = advancing_ = sunk_ = false;

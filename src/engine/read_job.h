@@ -71,6 +71,10 @@ class read_job final : public job, private completion_sink {
   /// what is wrong; the target's contents are unspecified.
   bool read_one_cell(const source& from, const std::shared_ptr<item_arena>& arena);
 
+  /// The same of a few cells that earlier reads of parts left decoded: what is left to do is to ask the store, once for
+  /// each object, whether they are still what it has, and to copy.
+  bool read_kept_cells(const source& from);
+
   progress step(unsigned worker) override;
 
   /// Stops issuing; what is in flight is waited for.
@@ -135,6 +139,8 @@ class read_job final : public job, private completion_sink {
                                worker_state& mine);
   static void scatter_to_all(const source& from, cell_id cell, const codec_chain& chain, const std::byte* items,
                              worker_state& mine);
+  worker_state& first_worker();
+  bool is_current(const source& from, object_id object, const version& seen);
   void find_kept(piece& of, const fetch_op& op);
   static bool is_kept(const piece& of, const fetch_op& op) noexcept {
     return op.decode_count != 0 && op.first_decode < of.kept.size() && of.kept[op.first_decode] != nullptr;

@@ -1,10 +1,86 @@
 // What a read_job does with cells that earlier reads of parts left decoded (engine/cell_cache.h).
 
+#include <array>
+#include <memory>
+#include <stop_token>
+
+#include "base/checked.h"
 #include "engine/context_state.h"
 #include "engine/read_job.h"
 #include "engine/read_job_parts.h"
 
 namespace penstock::inline v0 {
+namespace {
+
+/// More of them, or more bytes to copy, are worth a plan and other threads.
+constexpr std::uint64_t kMostCells = 16;
+constexpr std::uint64_t kMostBytes = std::uint64_t{512} << 10;
+
+bool is_small(const source& from) noexcept {
+  std::uint64_t bytes = from.layout->chains()[0].type().item_bytes();
+  for (const axis_range& range : from.from)
+    if (!checked_mul(bytes, range.count, bytes)) return false;
+  return bytes <= kMostBytes;
+}
+
+}  // namespace
+
+bool read_job::read_kept_cells(const source& from) {
+  cell_cache& cells = state_->cells();
+  if (cells.empty() || from.uid == 0 || from.indexed != nullptr || from.to == nullptr ||
+      !from.store->traits().inline_completion || state_->recording() || !is_small(from))
+    return false;
+  cell_walk walk;
+  walk.start(from.layout->grid(), from.from);
+  if (walk.total() > kMostCells) return false;
+  std::array<cell_id, kMostCells> wanted;
+  std::array<std::shared_ptr<const kept_cell>, kMostCells> kept;
+  std::size_t count = 0;
+  for (; !walk.done(); walk.next(), ++count) {
+    wanted[count] = from.layout->grid().id(walk.coordinates());
+    kept[count] = cells.find(from.uid, wanted[count], version());
+    if (kept[count] == nullptr) return false;
+  }
+  std::array<chunk_extent, kMostCells> places;
+  missing_.clear();
+  const bool located =
+      from.layout->locate({wanted.data(), count}, no_indexes(), {places.data(), count}, missing_).ok() &&
+      missing_.empty();
+  missing_.clear();
+  if (!located) return false;
+
+  worker_state& mine = first_worker();
+  mine.scratch.timed = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool is_asked = i > 0 && places[i].object == places[i - 1].object && kept[i]->seen == kept[i - 1]->seen;
+    if (!is_asked && !is_current(from, places[i].object, kept[i]->seen)) {
+      cells.drop(from.uid, wanted[i]);
+      return false;
+    }
+    scatter_to_all(from, wanted[i], from.layout->chains()[places[i].chain], kept[i]->items.data(), mine);
+  }
+  return true;
+}
+
+// Whether storage still has that version of an object, and it is the one that the layout rests on.
+bool read_job::is_current(const source& from, object_id object, const version& seen) {
+  const version expected = from.layout->expected(object);
+  if (expected.known() && !(expected == seen)) return false;
+  worker_state& mine = first_worker();
+  from.layout->key(object, one_key_);
+  one_key_.insert(0, from.prefix);
+  byte_read read;
+  read.key = one_key_;
+  read.range = {0, 0, false};
+  read.expected = &seen;
+  read.same_handle = expected.known();
+  read.buffer = &mine;
+  mine.arrived.reset();
+  from.store->read({&read, 1}, mine, std::stop_token());
+  const bool is_same = mine.take().ok();
+  mine.arrived.reset();
+  return is_same;
+}
 
 // Looks for all cells of a fetch, decoded from one version of the object that the plan rests on: the store is only
 // asked whether it still has that one. Needs the lock.

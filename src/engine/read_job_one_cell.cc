@@ -11,11 +11,6 @@
 namespace penstock::inline v0 {
 namespace {
 
-class no_indexes final : public index_lookup {
- public:
-  const index_entry* find(const index_key&) const override { return nullptr; }
-};
-
 // The number of the one cell that `wanted` touches; nothing where there are others.
 std::optional<cell_id> only_cell(const chunk_grid& grid, const strided_box& wanted) noexcept {
   cell_walk walk;
@@ -37,8 +32,7 @@ bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_aren
   missing_.clear();
   if (!located) return false;
 
-  if (workers_.empty()) workers_.push_back(std::make_unique<worker_state>(&state_->accounts()));
-  worker_state& mine = *workers_.front();
+  worker_state& mine = first_worker();
   placement& where = mine.where;
   if (!place_cell(from, *cell, where)) return false;
   if (extent.state == presence::absent) {
@@ -59,12 +53,6 @@ bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_aren
   read.same_handle = expected.known();
   read.buffer = &mine;
   if (whole) read.max_bytes = chain.max_encoded_bytes();
-  const std::shared_ptr<const kept_cell> kept =
-      from.uid == 0 ? nullptr : state_->cells().find(from.uid, *cell, expected);
-  if (kept) {
-    read.range = {0, 0, false};
-    read.expected = &kept->seen;
-  }
   const bool in_part = chain.is_plain() && !whole && extent.range.length == chain.decoded_bytes();
   wanted_part asked;
   if (in_part) {
@@ -77,14 +65,6 @@ bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_aren
   from.store->read({&read, 1}, mine, std::stop_token());
   const auto done = mine.take();
   mine.arrived.reset();
-  if (kept && !done.ok()) {
-    state_->cells().drop(from.uid, *cell);
-    return false;
-  }
-  if (kept) {
-    scatter_to_all(from, *cell, chain, kept->items.data(), mine);
-    return true;
-  }
   if (!done.ok() && done.error().code() == errc::not_found && extent.state == presence::unknown) {
     fill(from, where, from.layout->chains()[0]);
     return true;

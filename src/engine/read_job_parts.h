@@ -15,6 +15,12 @@
 
 namespace penstock::inline v0 {
 
+/// For reads that go without indexes from storage.
+class no_indexes final : public index_lookup {
+ public:
+  const index_entry* find(const index_key&) const override { return nullptr; }
+};
+
 /// What one worker keeps. As a sink and a buffer it serves stores that complete inside `read`.
 struct read_job::worker_state final : completion_sink, read_buffer {
   explicit worker_state(ledger* accounts)

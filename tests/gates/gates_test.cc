@@ -87,28 +87,40 @@ TEST(Gates, AWarmSmallReadOfAFileMakesTheCallsItNeedsAndAllocatesNothing) {
   }
 }
 
-// One pixel of one byte, compressed: the entries of its directory, each of one short.
-std::string small_tiff() {
-  constexpr std::array<std::array<std::uint16_t, 2>, 9> kTags = {
-      {{256, 1}, {257, 1}, {258, 8}, {259, 5}, {262, 1}, {273, 0}, {277, 1}, {278, 1}, {279, 1}}};
+// One or two strips of one row each, of bytes; the strips stand behind the directory, whose entries are of shorts.
+std::string small_tiff(std::uint16_t width, std::uint16_t compression, const std::vector<std::string>& strips) {
+  constexpr std::uint16_t kFirst = 8 + 2 + 9 * 12 + 4;
+  const auto rows = static_cast<std::uint16_t>(strips.size()), bytes = static_cast<std::uint16_t>(strips[0].size());
+  const std::uint16_t second = rows > 1 ? kFirst + bytes : 0, its_bytes = rows > 1 ? bytes : 0;
+  const std::array<std::array<std::uint16_t, 4>, 9> tags = {{{256, 1, width},
+                                                             {257, 1, rows},
+                                                             {258, 1, 8},
+                                                             {259, 1, compression},
+                                                             {262, 1, 1},
+                                                             {273, rows, kFirst, second},
+                                                             {277, 1, 1},
+                                                             {278, 1, 1},
+                                                             {279, rows, bytes, its_bytes}}};
   std::string out("II*\0\x08\0\0\0", 8);
-  const auto append = [&out](std::uint32_t number, unsigned bytes) {
-    for (unsigned i = 0; i < bytes; ++i) out.push_back(static_cast<char>(number >> 8 * i & 0xff));
+  const auto append = [&out](std::uint32_t number, unsigned size) {
+    for (unsigned i = 0; i < size; ++i) out.push_back(static_cast<char>(number >> 8 * i & 0xff));
   };
-  append(kTags.size(), 2);
-  for (const auto& [tag, value] : kTags) {
+  append(tags.size(), 2);
+  for (const auto& [tag, count, value, next] : tags) {
     append(tag, 2);
     append(3, 2);
-    append(1, 4);
-    append(value, 4);
+    append(count, 4);
+    append(value, 2);
+    append(next, 2);
   }
   append(0, 4);
+  for (const std::string& strip : strips) out += strip;
   return out;
 }
 
 TEST(Gates, OpeningATiffReadsItsFileOnceAndLooksForNoOther) {
   const temporary_folder folder;
-  std::ofstream(folder.path() / "x.tif") << small_tiff();
+  std::ofstream(folder.path() / "x.tif") << small_tiff(1, 5, {"?"});
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // so that the file's times are old enough to trust
   open_options where;
   where.context = context::make().value();
@@ -123,6 +135,27 @@ TEST(Gates, OpeningATiffReadsItsFileOnceAndLooksForNoOther) {
   expected.opens = expected.fstats = expected.preads = 1;
   EXPECT_EQ(made, expected);
   EXPECT_FALSE(tiff_companions_of(**opened).has_mask);
+}
+
+TEST(Gates, AWindowOfKeptChunksAsksForTheirFileOnceAndAllocatesNothing) {
+  const temporary_folder folder;
+  std::ofstream(folder.path() / "x.tif") << small_tiff(4, 32773, {"\003abcd", "\003efgh"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // so that the file's times are old enough to trust
+  open_options where;
+  where.context = context::make().value();
+  where.path = "x.tif";
+  const array opened = open_tiff(open_file_store(folder.path().string()), where, {}).value();
+  std::array<char, 4> values{};
+  const selection window = basic_selection{{slice{}, slice{}, slice{1, 3, {}}}};
+  const auto read = [&] {
+    return opened.read(window, tensor_view::contiguous(values.data(), opened.type(), {1, 2, 2}));
+  };
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(read().ok());
+  values = {};
+  call_counts expected;
+  expected.fstats = 1;
+  EXPECT_EQ(cost_of(read), expected);
+  EXPECT_EQ(std::string(values.data(), 4), "bcfg");
 }
 
 TEST(Gates, AWarmWriteAllocatesForTheObjectAndNotForItsChunks) {
