@@ -54,6 +54,19 @@ function(penstock_objects variable)
   set(${variable} ${objects} PARENT_SCOPE)
 endfunction()
 
+# Flags of all tests. Optimising one costs more compile time than its run gives back.
+add_library(penstock_test_options INTERFACE)
+target_link_libraries(penstock_test_options INTERFACE penstock_options GTest::gtest_main)
+target_include_directories(penstock_test_options INTERFACE ${PROJECT_SOURCE_DIR}/tests)
+target_compile_options(penstock_test_options INTERFACE $<$<CONFIG:Release>:-O1>)
+if(PENSTOCK_SANITIZE)
+  target_compile_options(penstock_test_options INTERFACE -O0)
+endif()
+
+if(PENSTOCK_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(penstock_test_options INTERFACE "SHELL:-Xclang -fno-pch-timestamp")  # for ccache: same bytes each time
+endif()
+
 # penstock_test(<name> FOLDERS <folder>... LIBS <library>... SOURCES <file>...): one GoogleTest executable, one ctest entry.
 #
 # PENSTOCK_SOURCE_DIR is defined for tests that read files under tests/data.
@@ -61,13 +74,10 @@ function(penstock_test name)
   cmake_parse_arguments(arg "" "" "FOLDERS;LIBS;SOURCES" ${ARGN})
   penstock_objects(objects ${arg_FOLDERS})
   add_executable(${name} ${arg_SOURCES} ${objects})
-  target_link_libraries(${name} PRIVATE penstock_options ${arg_LIBS} GTest::gtest_main)
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE penstock_test_options ${arg_LIBS})
   target_compile_definitions(${name} PRIVATE PENSTOCK_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  # Optimising a test costs more compile time than its run gives back; GoogleTest's macros declare an `info` of their own.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1> -Wno-shadow)
-  if(PENSTOCK_SANITIZE)
-    target_compile_options(${name} PRIVATE -O0)
+  if(PENSTOCK_PRECOMPILE)
+    target_precompile_headers(${name} REUSE_FROM test_headers)
   endif()
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "unit" TIMEOUT 600)

@@ -1,0 +1,1 @@
+// Whatever has a precompiled header needs a source.
