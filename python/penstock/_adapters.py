@@ -27,6 +27,7 @@ Request = tuple[str, int, int | None, bool, str | None]
 Stored = str | None | Literal[False]
 
 _ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+_DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 
 
 def _children(keys: Iterable[str], prefix: str) -> Iterable[str]:
@@ -256,9 +257,10 @@ class ZarrAdapter(AsyncAdapter):
     async def list_keys(self, prefix: str, children: bool) -> list[str]:
         if not children:
             return [key async for key in self.zarr_store.list_prefix(prefix)]
-        # Names only: each is offered as an object and as a folder.
-        names = [prefix + name async for name in self.zarr_store.list_dir(prefix)]
-        return names + [name + "/" for name in names]
+        # Names only: each is offered as an object and, but for metadata, as a folder. (Some stores list a file as what
+        # is below it.)
+        names = [name async for name in self.zarr_store.list_dir(prefix)]
+        return [prefix + name for name in names] + [f"{prefix}{name}/" for name in names if name not in _DOCUMENTS]
 
     async def set_value(self, key: str, value: bytes, absent: bool, expected: str | None) -> Stored:
         buffer = self.prototype.buffer.from_bytes(value)

@@ -141,6 +141,19 @@ def test_a_zarr_local_store_is_read_natively(tmp_path):
     assert same(ps.open(f"file:{tmp_path}/x")[...], VALUES)
 
 
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("where", ["file", "memory"])
+def test_metadata_are_no_members_of_a_group(tmp_path, version, where):
+    """Also where a store lists a file as what is below it, as fsspec's file systems do."""
+    pytest.importorskip("fsspec")
+    store = zarr.storage.FsspecStore.from_url(f"{where}://{tmp_path}/g.zarr", storage_options={"auto_mkdir": True})
+    group = zarr.create_group(store, zarr_format=version, attributes={"title": "t"})
+    group.create_group("below").create_array("x", data=np.arange(3))
+    found = ps.open(store)
+    assert list(found) == ["below"]
+    assert list(found["below"]) == ["x"]
+
+
 def test_relative_paths_are_of_the_time_of_opening(tmp_path, monkeypatch):
     write(VALUES, (16, 16), store=tmp_path / "x")
     monkeypatch.chdir(tmp_path)
