@@ -112,6 +112,7 @@ def test_the_engine_is_found_by_its_name():
     [
         {},
         {"mask_and_scale": False},
+        {"mask_and_scale": {"rain": False}},
         {"decode_times": False},
         {"decode_cf": False},
         {"decode_coords": False},

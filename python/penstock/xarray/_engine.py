@@ -106,7 +106,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         return _decode(
             ZarrGroup(place, node, use_zarr_fill_value_as_mask),
             where,
-            mask_and_scale=mask_and_scale is not False,
+            mask_and_scale=True if mask_and_scale is None else mask_and_scale,
             decode_times=decode_times,
             concat_characters=concat_characters,
             decode_coords=decode_coords,
