@@ -9,7 +9,7 @@ import re
 import sys
 from typing import Any
 
-from penstock._errors import Error
+from penstock._errors import CorruptDataError, Error
 from penstock._open import open as open_array
 from penstock._tiff import TiffArray
 
@@ -158,7 +158,10 @@ def _judge(a: TiffArray, levels: list[TiffArray]) -> tuple[list[str], list[str]]
             errors.append(
                 f"The directory of overview {i} is at {after}, before that of the next larger image ({before})"
             )
-    data = [at for at in map(_first_data, levels) if at is not None]
+    try:
+        data = [at for at in map(_first_data, levels) if at is not None]
+    except CorruptDataError as error:
+        return [*errors, f"Tiles are damaged: {error.message}"], warnings
     if data and data[-1] < places[-1]:
         errors.append("The first tile of the smallest image stands before its directory")
     for i, (larger, smaller) in enumerate(itertools.pairwise(data)):

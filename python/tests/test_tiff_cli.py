@@ -100,6 +100,16 @@ def test_real_files_are_described(path):
     assert run("info", path).stdout.startswith("Driver: GTiff\n")
 
 
+def test_a_file_that_was_cut_off_is_described(tmp_path):
+    scene(tmp_path / "x.tif")
+    whole = (tmp_path / "x.tif").read_bytes()
+    (tmp_path / "x.tif").write_bytes(whole[: len(whole) // 50])
+    facts = document("info", tmp_path / "x.tif")
+    assert facts["shape"] == [3, 700, 600]
+    assert facts["COG"] is False
+    assert facts["COG_errors"][-1].startswith("Tiles are damaged")
+
+
 def test_what_is_no_tiff_is_refused_in_the_programs_words(tmp_path):
     (tmp_path / "x.tif").write_bytes(b"II*\0 and no more")
     assert document("info", tmp_path / "x.tif", status=1)["error"]["code"] == "corrupt_data"
