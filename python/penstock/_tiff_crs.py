@@ -51,6 +51,7 @@ _METHODS: dict[int, tuple[str, _Keys]] = {
     9815: ("omerc", _OBLIQUE),
 }
 _POLAR = 15
+_RECTIFIED = 90.0  # GDAL's angle of an oblique grid, where the file gives none
 _METRE, _DEGREE, _GREENWICH = 9001, 9102, 8901
 _WRITTEN_DEGREES = (9107, 9108, 9110, 9122)  # degrees, whatever the form that they are written in elsewhere
 _ELLIPSOIDAL = (4979, 5030)  # what stands for heights above the ellipsoid, in the place of a vertical system
@@ -77,28 +78,24 @@ def epsg_of(keys: Mapping[int, Any]) -> int | None:
 
 def crs_of(keys: Mapping[int, Any]) -> Any:
     """A `pyproj.CRS`, text where pyproj is not installed, or None where the keys name no system that is known here."""
-    height = _code(keys, 4096)
     try:
         import pyproj
     except ImportError:
-        text = _esri_of(keys)
-        code = _code_of(keys)
+        text, code, height = _esri_of(keys), _code_of(keys), _code(keys, 4096)
         return text if text is not None or code is None else f"EPSG:{code}" + ("" if height is None else f"+{height}")
     try:
         made = _horizontal(keys)
     except pyproj.exceptions.CRSError:
         return None
-    if made is None or height is None:
-        return made
     try:
-        if height in _ELLIPSOIDAL:
+        if made is not None and _code(keys, 4096) in _ELLIPSOIDAL:
             return made.to_3d()
-        vertical = pyproj.CRS.from_epsg(height)
-        if not vertical.is_vertical:
-            return made
-        return pyproj.crs.CompoundCRS(f"{made.name} + {vertical.name}", [made, vertical])
+        vertical = None if made is None else _vertical(keys)
     except pyproj.exceptions.CRSError:  # codes that EPSG no longer has
         return made
+    if vertical is None:
+        return made
+    return pyproj.crs.CompoundCRS(f"{made.name} + {vertical.name}", [made, vertical])
 
 
 def named(text: str) -> Any:
@@ -151,6 +148,29 @@ def _horizontal(keys: Mapping[int, Any]) -> Any:
         return made
     to_wgs84 = pyproj.crs.coordinate_operation.ToWGS84Transformation(made.geodetic_crs, *shift)
     return pyproj.crs.BoundCRS(made, "WGS 84", to_wgs84)
+
+
+def _vertical(keys: Mapping[int, Any]) -> Any:
+    """The system of heights: of a code, or of a datum's code, a name and a unit. None where the file has none."""
+    import pyproj
+
+    code, datum, name = _code(keys, 4096), _code(keys, 4098), keys.get(4097)
+    if code is not None:
+        made = pyproj.CRS.from_epsg(code)
+        return made if made.is_vertical else None
+    unit = _unit("linear", keys.get(4099, _METRE), None)
+    if unit is None or not (4096 in keys or 4098 in keys or (4099 in keys and isinstance(name, str))):
+        return None
+    frame: dict[str, Any] = {"type": "VerticalReferenceFrame", "name": "unknown"}
+    if datum is not None:
+        frame = pyproj.crs.Datum.from_epsg(datum).to_json_dict()  # type: ignore[attr-defined]
+        if frame["type"] != "VerticalReferenceFrame":
+            return None
+    axis: dict[str, Any] = {"name": "Gravity-related height", "abbreviation": "H", "direction": "up"}
+    axis["unit"] = {"type": "LinearUnit", "name": unit.name, "conversion_factor": unit.size}
+    system = {"subtype": "vertical", "axis": [axis]}
+    name = name if isinstance(name, str) and name else "unknown"
+    return pyproj.CRS.from_json_dict({"type": "VerticalCRS", "name": name, "datum": frame, "coordinate_system": system})
 
 
 def _base_of(keys: Mapping[int, Any]) -> Any:
@@ -278,7 +298,9 @@ def _proj_of(keys: Mapping[int, Any], has_base: bool) -> str | None:
     parts = [f"+proj={name}", *(_poles_of(keys, angle) if method == _POLAR else ())]
     for parameter, candidates in parameters.items():
         value = next((keys[key] for key in candidates if isinstance(keys.get(key), float)), None)
-        if value is not None and parameter in ("x_0", "y_0"):
+        if value is None and parameter == "gamma":
+            parts.append(f"+gamma={_RECTIFIED!r}")
+        elif value is not None and parameter in ("x_0", "y_0"):
             parts.append(f"+{parameter}={value * unit.size!r}")
         elif value is not None:
             is_angle = parameter not in ("k", "k_0")

@@ -79,14 +79,18 @@ def test_points_are_where_gdal_has_them(tmp_path: Path, name: str) -> None:
     np.testing.assert_allclose(to_wgs84[0].transform(*points), to_wgs84[1].transform(*points), rtol=0, atol=1e-9)
 
 
-def keys(entries: dict[int, int], doubles: dict[int, float] | None = None, minor: int = 0) -> dict:
+def keys(
+    entries: dict[int, int], doubles: dict[int, float] | None = None, minor: int = 0, height: str | None = None
+) -> dict:
     """The tags of GeoTIFF's keys."""
     doubles = doubles or {}
     fields = {key: (key, 0, 1, value) for key, value in entries.items()}
     fields |= {key: (key, 34736, 1, i) for i, key in enumerate(doubles)}
+    fields |= {} if height is None else {4097: (4097, 34737, len(height) + 1, 0)}
     directory = [1, 1, minor, len(fields)] + [number for key in sorted(fields) for number in fields[key]]
     made = {34735: tag(3, *directory)}
-    return made | ({34736: tag(12, *doubles.values())} if doubles else {})
+    made |= {34736: tag(12, *doubles.values())} if doubles else {}
+    return made | ({} if height is None else {34737: tag(2, height + "|")})
 
 
 def file_of(tags: dict) -> bytes:
@@ -215,6 +219,44 @@ def test_heights_are_those_of_gdal_or_left_out() -> None:
         array = ps.open(file_of(keys({1024: 1, 3072: 32633, 4096: height})))
         assert array.crs == pyproj.CRS.from_epsg(32633)
         assert array.epsg == 32633
+
+
+@pytest.mark.parametrize(
+    ("entries", "name"),
+    [
+        ({4098: 1089, 4099: 9001}, "MLLW height"),
+        ({4099: 9003}, "navd88"),
+        ({4096: 32767, 4098: 5103, 4099: 9003}, None),
+        ({4096: 32767}, "of our own"),
+    ],
+)
+def test_heights_of_the_files_own_are_those_of_gdal(entries: dict, name: str | None) -> None:
+    data = file_of(keys({1024: 1, 3072: 26914} | entries, minor=1, height=name))
+    (across, heights), (their_across, theirs) = ps.open(data).crs.sub_crs_list, gdals(data).sub_crs_list
+    assert across.equals(their_across, ignore_axis_order=True)
+    assert heights.is_vertical
+    assert heights.name == (name or "unknown")
+    assert heights.name == theirs.name or name is None
+    assert heights.datum.name == theirs.datum.name
+    units = [each.axis_info[0].unit_conversion_factor for each in (heights, theirs)]
+    assert units[0] == pytest.approx(units[1], rel=1e-12)
+
+
+def test_names_and_units_alone_make_no_heights() -> None:
+    for entries, name in (({4099: 9001}, None), ({}, "navd88"), ({4098: 6326}, "a geodetic datum")):
+        crs = ps.open(file_of(keys({1024: 1, 3072: 26914} | entries, minor=1, height=name))).crs
+        assert crs == pyproj.CRS.from_epsg(26914)
+
+
+def test_an_oblique_grid_without_an_angle_is_turned_as_gdals() -> None:
+    entries = {1024: 1, 2048: 4326, 3072: 32767, 3075: 3, 3076: 9001}
+    data = file_of(keys(entries, {3088: 12.0, 3089: 47.0, 3093: 1.0, 3094: 30.0}))
+    np.testing.assert_allclose(points_of(ps.open(data).crs), points_of(gdals(data)), atol=1e-3)
+
+
+def test_of_a_repeated_key_the_last_holds() -> None:
+    data = file_of({34735: tag(3, *[1, 1, 0, 3, 1024, 0, 1, 1, 3072, 0, 1, 32767, 3072, 0, 1, 32633])})
+    assert ps.open(data).crs.equals(gdals(data), ignore_axis_order=True)
 
 
 def test_what_is_not_understood_is_said_and_its_keys_are_there() -> None:
