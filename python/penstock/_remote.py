@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -78,6 +79,8 @@ _OF_S3: _Takes = {
     "aws_endpoint": ("endpoint_url", _text),
 }
 _OF_GS: _Takes = {**_OF_BUCKETS, "token": ("token", _text)}
+_GOOGLES_WORDS = ("google_default", "cloud", "cache", "browser")
+_GOOGLES_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
 _TAKEN = {"http": _OF_HTTP, "https": _OF_HTTP, "s3": _OF_S3, "gs": _OF_GS}
 
 
@@ -93,10 +96,38 @@ def _flat(uri: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any]
     return options
 
 
+def _is_for_google(uri: str, options: Mapping[str, Any]) -> bool:
+    """Whether a `gs:` URI is to be read with credentials that have to be exchanged for tokens: gcsfs's words for where
+    they are, a file of them, or, without options, Google's variable where a library is installed that follows it.
+    """
+    if urlsplit(uri).scheme != "gs":
+        return False
+    token = options.get("token")
+    if not options:
+        is_known = any(importlib.util.find_spec(name) is not None for name in ("gcsfs", "obstore"))
+        return bool(os.environ.get(_GOOGLES_VARIABLE)) and is_known
+    if isinstance(token, str):
+        return token in _GOOGLES_WORDS or token.endswith(".json")
+    return token is not None
+
+
+def for_obstore(uri: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """gcsfs's options in obstore's words."""
+    made = dict(options)
+    token = made.get("token")
+    if urlsplit(uri).scheme == "gs" and isinstance(token, str):
+        if token in ("google_default", "cloud"):
+            del made["token"]
+        elif token.endswith(".json"):
+            made["application_credentials"] = made.pop("token")
+    return made
+
+
 def serves(uri: str, storage_options: Mapping[str, Any] | None) -> bool:
     """Whether the engine's own stores understand the scheme and every option: what others mean is theirs."""
     taken = _TAKEN.get(urlsplit(uri).scheme)
-    return taken is not None and all(name in taken for name in _flat(uri, storage_options))
+    options = _flat(uri, storage_options)
+    return taken is not None and all(name in taken for name in options) and not _is_for_google(uri, options)
 
 
 def find(uri: str, storage_options: Mapping[str, Any] | None, context: _core.Context) -> tuple[_core.Store, bytes]:

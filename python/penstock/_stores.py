@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from penstock import _core
+from penstock import _core, _remote
 from penstock._adapters import (
     AsyncObjectAdapter,
     FsspecAdapter,
@@ -174,7 +174,7 @@ def remote_store(uri: str, storage_options: Mapping[str, Any] | None, reason: st
         reasons.append("obstore is not installed")
     else:
         try:
-            return _core.object_store(ObstoreAdapter(from_url(uri, **options)), uri, True)
+            return _core.object_store(ObstoreAdapter(from_url(uri, **_remote.for_obstore(uri, options))), uri, True)
         except Exception as error:
             reasons.append(f"obstore: {error}".partition("\n")[0])
     message = f"no store for '{scheme}:': '{uri}' ({'; '.join(reasons)}); fsspec or obstore would serve it"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import sys
 
 import numpy as np
 import penstock as ps
 import pytest
 import zarr
 from conftest import same, sharded, write
-from support.http_server import HttpServer
+from support.http_server import HttpServer, Reply
 
 VALUES = np.arange(48 * 40, dtype="i4").reshape(48, 40)
 KEYS = {"key": "testing", "secret": "testing", "region": "us-east-1"}
@@ -164,3 +165,67 @@ def test_options_of_others_are_left_to_them():
     assert not _remote.serves("gs://b/x", {"project": "p"})
     assert not _remote.serves("s3://b/x", {"client_kwargs": {"verify": False}})
     assert not _remote.serves("abfs://b/x", None)
+
+
+class Handed:
+    """Stands in for obstore's `from_url`: remembers what it was called with."""
+
+    def __init__(self, monkeypatch):
+        import obstore.store
+
+        self.calls = []
+        self.store = obstore.store.MemoryStore()
+        for key, value in write(VALUES, (16, 16)).items():
+            self.store.put(key, bytes(value))
+        monkeypatch.setattr(obstore.store, "from_url", self)
+
+    def __call__(self, uri, **options):
+        self.calls.append((uri, options))
+        return self.store
+
+
+@pytest.mark.parametrize(
+    ("given", "handed"),
+    [
+        (None, {}),
+        ({"token": "google_default"}, {}),
+        ({"token": "cloud"}, {}),
+        ({"token": "/a/key.json"}, {"application_credentials": "/a/key.json"}),
+    ],
+)
+def test_credentials_that_have_to_be_exchanged_for_tokens_are_left_to_obstore(monkeypatch, given, handed):
+    pytest.importorskip("obstore")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/a/key.json")
+    monkeypatch.setitem(sys.modules, "gcsfs", None)
+    obstore = Handed(monkeypatch)
+    assert same(ps.open("gs://b/x", storage_options=given)[...], VALUES)
+    assert obstore.calls[0] == ("gs://b/x", handed)
+
+
+def test_which_credentials_of_google_the_engine_has_no_tokens_for(monkeypatch):
+    from penstock import _remote
+
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    assert _remote.serves("gs://b/x", None)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/a/key.json")
+    for options in ({"token": "anon"}, {"token": "ya29.a"}, {"anon": True}, {"key": "k", "secret": "s"}):
+        assert _remote.serves("gs://b/x", options), options
+    for options in ({"token": "cloud"}, {"token": "/a/key.json"}, {"token": {"type": "authorized_user"}}):
+        assert not _remote.serves("gs://b/x", options), options
+    assert _remote.serves("s3://b/x", None)
+    for name in ("gcsfs", "obstore"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert _remote.serves("gs://b/x", None)
+
+
+class Refusing(HttpServer):
+    def answer(self, request):
+        return Reply(403)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "note"), [("gs", "GOOGLE_APPLICATION_CREDENTIALS"), ("s3", "environment or profile")]
+)
+def test_a_refusal_of_requests_that_are_not_signed_says_so(scheme, note):
+    with Refusing({}) as server, pytest.raises(ps.PermissionDeniedError, match=note):
+        ps.open(f"{scheme}://data/x", storage_options={"endpoint_url": server.url, "anon": True, "retries": 0})

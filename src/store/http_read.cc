@@ -250,7 +250,11 @@ result<http_exchange::ending> http_read::failed(const http_head& head, std::stri
     done_.seen = version();
     return ending::again;
   }
-  if (head.status != 416) return error_of_status(head, body);
+  if (head.status != 416) {
+    error why = error_of_status(head, body);
+    if (why.code() == errc::permission_denied && !from_->unsigned_note.empty()) why.note(from_->unsigned_note);
+    return why;
+  }
   const version seen = version_of(head, wanted_.expected);
   if (seen.known() && !is_expected(wanted_, seen)) return version_has_changed();
   const auto said = parse_content_range(head.find("content-range"));

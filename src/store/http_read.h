@@ -44,6 +44,7 @@ struct http_objects {
   std::function<bool(const http_head&)> learn;
   std::shared_ptr<const http_settings> settings;
   std::shared_ptr<redirect_targets> redirects;  ///< null: they are followed each time
+  std::string unsigned_note;                    ///< of a refusal of requests without credentials
 };
 
 /// One `byte_read` as an exchange that completes through `sink`; see `store::read` for what it borrows.

@@ -66,6 +66,13 @@ s3_store::s3_store(std::shared_ptr<http_transport> through, std::shared_ptr<s3_a
     return account->address(key, "", kUnsignedPayload, out);
   };
   made->learn = [account = account_](const http_head& head) { return account->learn_region(head); };
+  if (!account_->is_signed()) {
+    made->unsigned_note =
+        account_->flavour() == s3_flavour::google
+            ? "requests are not signed: no `key` and `secret`, no `token` was given; gcsfs or obstore "
+              "takes `token=\"google_default\"` or GOOGLE_APPLICATION_CREDENTIALS"
+            : "requests are not signed: there are no credentials in options, environment or profile";
+  }
   objects_ = std::move(made);
 }
 
