@@ -1,15 +1,18 @@
-"""What stands beside a TIFF on the local file system: GDAL's `.aux.xml`, and world files.
+"""What stands beside a TIFF on the local file system: GDAL's `.aux.xml`, world files, and polynomials of scanners.
 
-Source: GDAL's pages on PAM (https://gdal.org/en/stable/user/pam.html) and on world files.
+Source: GDAL's pages on PAM (https://gdal.org/en/stable/user/pam.html) and on world files; frmts/gtiff and
+gcore/mdreader for which polynomial goes before which.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import re
 import struct
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
+from typing import Any
 
 Transform = tuple[float, float, float, float, float, float]
 Point = tuple[float, float, float, float, float]
@@ -75,6 +78,74 @@ def world_file(uri: str) -> Transform | None:
                 if a * e != b * d:
                     return (a, b, x - 0.5 * (a + b), d, e, y - 0.5 * (d + e))
     return None
+
+
+_RPC_NUMBERS = {
+    "ERR_BIAS": "errBias",
+    "ERR_RAND": "errRand",
+    "LINE_OFF": "lineOffset",
+    "SAMP_OFF": "sampOffset",
+    "LAT_OFF": "latOffset",
+    "LONG_OFF": "longOffset",
+    "HEIGHT_OFF": "heightOffset",
+    "LINE_SCALE": "lineScale",
+    "SAMP_SCALE": "sampScale",
+    "LAT_SCALE": "latScale",
+    "LONG_SCALE": "longScale",
+    "HEIGHT_SCALE": "heightScale",
+}
+_RPC_LISTS = {
+    "LINE_NUM_COEFF": "lineNumCoef",
+    "LINE_DEN_COEFF": "lineDenCoef",
+    "SAMP_NUM_COEFF": "sampNumCoef",
+    "SAMP_DEN_COEFF": "sampDenCoef",
+}
+_RPC_TEXTS = ("_RPC.TXT", "_rpc.txt", "_RPC.txt", "_rpc.TXT")
+
+
+def rational_polynomial(uri: str) -> dict[str, Any] | None:
+    """The coefficients in `x.RPB` or `x_RPC.TXT`, by GDAL's names; None where no such file is whole."""
+    path = _path_of(uri)
+    if path is None:
+        return None
+    stem = os.path.splitext(path)[0]
+    for ending in (".RPB", ".rpb", *_RPC_TEXTS):
+        data = _read(stem + ending)
+        if data is not None:
+            text = data.decode("ascii", "replace")
+            return _of_rpb(text) if ending.upper() == ".RPB" else _of_rpc_text(text)
+    return None
+
+
+def _of_rpb(text: str) -> dict[str, Any] | None:
+    """Statements `name = value;` and `name = (value, ...);`."""
+    found = {name: value.strip(" ()\r\n\t").split(",") for name, value in re.findall(r"(\w+)\s*=\s*([^;=]*);", text)}
+    return _whole_polynomial(
+        {name: found.get(theirs, [])[:1] for name, theirs in _RPC_NUMBERS.items()}
+        | {name: found.get(theirs, []) for name, theirs in _RPC_LISTS.items()}
+    )
+
+
+def _of_rpc_text(text: str) -> dict[str, Any] | None:
+    """Lines `NAME: value unit`; of coefficients one each, `NAME_1` to `NAME_20`."""
+    found = {name: value for name, value in re.findall(r"^\s*(\w+)\s*:\s*(\S+)", text, re.MULTILINE)}
+    return _whole_polynomial(
+        {name: [found[name]] if name in found else [] for name in _RPC_NUMBERS}
+        | {name: [found.get(f"{name}_{i}", "") for i in range(1, 21)] for name in _RPC_LISTS}
+    )
+
+
+def _whole_polynomial(texts: dict[str, list[str]]) -> dict[str, Any] | None:
+    """The errors alone may be missing."""
+    made: dict[str, Any] = {}
+    for name, listed in texts.items():
+        if not listed and name.startswith("ERR_"):
+            continue
+        numbers = _numbers(listed)
+        if numbers is None or len(numbers) != (20 if name in _RPC_LISTS else 1):
+            return None
+        made[name] = numbers if name in _RPC_LISTS else numbers[0]
+    return made
 
 
 def _path_of(uri: str) -> str | None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from penstock import _tiff_crs
 from penstock._core import TiffDetails
 from penstock._errors import CorruptDataError, ReadOnlyError, _make
-from penstock._tiff_beside import NOTHING, Beside, Point, beside, world_file
+from penstock._tiff_beside import NOTHING, Beside, Point, beside, rational_polynomial, world_file
 from penstock._tiff_names import COMPRESSIONS, GEO_KEY_NAMES, PHOTOMETRICS, TAG_NAMES
 
 _INTEGERS = frozenset((1, 3, 4, 6, 8, 9, 13, 16, 17, 18))
@@ -424,15 +424,27 @@ class TiffHeader:
     @property
     def rpcs(self) -> dict[str, Any] | None:
         """The rational polynomial of the level that is open, by GDAL's names; None where the file has none."""
-        numbers = self._numbers(50844)
-        if numbers is None or len(numbers) < 92:
+        found = self._rpcs_beside or self._own_rpcs
+        if found is None:
             return None
-        made: dict[str, Any] = dict(zip(_RPC_NAMES, numbers[:12], strict=True))
+        made = dict(found)
         for axis, pixels in zip(("LINE", "SAMP"), self._page_pixels, strict=True):
             if pixels == 1:
                 continue
             made[f"{axis}_OFF"] = (made[f"{axis}_OFF"] + 0.5) / pixels - 0.5  # counted from the first pixel's centre
             made[f"{axis}_SCALE"] /= pixels
+        return made
+
+    @cached_property
+    def _rpcs_beside(self) -> dict[str, Any] | None:
+        return rational_polynomial(self.uri) if self._is_first_page else None
+
+    @property
+    def _own_rpcs(self) -> dict[str, Any] | None:
+        numbers = self._numbers(50844)
+        if numbers is None or len(numbers) < 92:
+            return None
+        made: dict[str, Any] = dict(zip(_RPC_NAMES, numbers[:12], strict=True))
         for i, name in enumerate(_RPC_LISTS):
             made[name] = list(numbers[12 + 20 * i : 32 + 20 * i])
         return made

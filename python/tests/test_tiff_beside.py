@@ -214,6 +214,59 @@ def test_each_band_has_its_own_nodata(tmp_path, own, nodata):
         np.testing.assert_array_equal(dataset.band_data, shown)
 
 
+NUMBERS = [
+    "LINE_OFF",
+    "SAMP_OFF",
+    "LAT_OFF",
+    "LONG_OFF",
+    "HEIGHT_OFF",
+    "LINE_SCALE",
+    "SAMP_SCALE",
+    "LAT_SCALE",
+    "LONG_SCALE",
+    "HEIGHT_SCALE",
+]
+LISTS = ["LINE_NUM_COEFF", "LINE_DEN_COEFF", "SAMP_NUM_COEFF", "SAMP_DEN_COEFF"]
+RPC_TEXT = "".join(f"{name}: {i + 0.5:+} units\n" for i, name in enumerate(NUMBERS))
+RPC_TEXT += "".join(f"{name}_{i + 1}: {1 / (i + 1):.9E}\n" for name in LISTS for i in range(20))
+RPB = 'satId = "QB02";\nSpecId = "RPC00B";\nBEGIN_GROUP = IMAGE\n\terrBias = 1.5;\n\terrRand = 0.5;\n'
+for _i, _name in enumerate(["line", "samp", "lat", "long", "height"]):
+    RPB += f"\t{_name}Offset = {_i + 7.25};\n\t{_name}Scale = {_i + 3};\n"
+for _name in ("lineNumCoef", "lineDenCoef", "sampNumCoef", "sampDenCoef"):
+    RPB += f"\t{_name} = (\n" + ",\n".join(f"\t\t\t{i - 3:+.3E}" for i in range(20)) + ");\n"
+RPB += "END_GROUP = IMAGE\nEND;\n"
+OWN_RPCS = NOTHING | {50844: tag(12, *[float(i) for i in range(92)])}
+
+
+@pytest.mark.parametrize("own", [NOTHING, OWN_RPCS])
+@pytest.mark.parametrize(
+    "beside", [{}, {".RPB": RPB}, {".rpb": RPB}, {"_RPC.TXT": RPC_TEXT}, {"_rpc.txt": RPC_TEXT, ".RPB": RPB}]
+)
+def test_polynomials_beside_the_file_go_before_its_own_as_in_gdal(tmp_path, own, beside):
+    path = written(tmp_path, own, beside)
+    rpcs = ps.open(path).rpcs
+    with rasterio.open(path) as file:
+        wanted = file.rpcs
+    assert (rpcs is None) == (wanted is None) == (own is NOTHING and not beside)
+    if rpcs is not None:
+        given = {name.upper(): value for name, value in wanted.to_dict().items() if value is not None}
+        assert {name: rpcs[name] for name in given} == given
+        assert set(rpcs) == set(given)
+    xr = pytest.importorskip("xarray")
+    pytest.importorskip("rioxarray")
+    with xr.open_dataset(path, engine="penstock") as ours, xr.open_dataset(path, engine="rasterio") as theirs:
+        assert ours.spatial_ref.attrs.get("rpcs") == theirs.spatial_ref.attrs.get("rpcs")
+    assert ps.open(path.read_bytes()).rpcs == (None if own is NOTHING else ps.open(tiff_of(own, bytes(8))).rpcs)
+
+
+@pytest.mark.parametrize(
+    "text", [RPB[:600], RPB.replace("lineScale = 3;", ""), RPB.replace("lineScale = 3", "lineScale = x")]
+)
+def test_a_polynomial_that_is_not_whole_is_none(tmp_path, text):
+    assert ps.open(written(tmp_path, NOTHING, {".RPB": text})).rpcs is None
+    assert ps.open(written(tmp_path, OWN_RPCS, {".RPB": text})).rpcs["LINE_OFF"] == 2
+
+
 def test_other_places_and_pages_have_no_files_beside(tmp_path):
     path = written(tmp_path, NOTHING, {".tfw": WORLD, ".tif.aux.xml": SYSTEM})
     for array in (ps.open(path.read_bytes()), ps.open(path, ifd=0)):

@@ -115,7 +115,8 @@ def _parsed(text: str) -> Any:
 def grid_mapping_of(array: Any) -> dict[str, Any]:
     """Attributes of `spatial_ref`: the coordinate system as CF and as WKT, GDAL's transform, control points, RPCs."""
     made: dict[str, Any] = {}
-    crs = array.crs if array.rpcs is None else _wgs84(array.crs)
+    rpcs = array.rpcs
+    crs = array.crs if rpcs is None else _wgs84(array.crs)
     if crs is not None:
         wkt = _wkt(crs)
         if not isinstance(crs, str):
@@ -126,8 +127,8 @@ def grid_mapping_of(array: Any) -> dict[str, Any]:
     if array.gcps:
         features = [_feature(number, point) for number, point in enumerate(array.gcps, 1)]
         made["gcps"] = json.dumps({"type": "FeatureCollection", "features": features})
-    if array.rpcs is not None:
-        made["rpcs"] = json.dumps({name: array.rpcs[name.upper()] for name in _RPC_NAMES.split()})
+    if rpcs is not None:
+        made["rpcs"] = json.dumps({name: rpcs.get(name.upper()) for name in _RPC_NAMES.split()})
     return made
 
 
