@@ -128,7 +128,7 @@ def _of_rpb(text: str) -> dict[str, Any] | None:
 
 def _of_rpc_text(text: str) -> dict[str, Any] | None:
     """Lines `NAME: value unit`; of coefficients one each, `NAME_1` to `NAME_20`."""
-    found = {name: value for name, value in re.findall(r"^\s*(\w+)\s*:\s*(\S+)", text, re.MULTILINE)}
+    found = dict(re.findall(r"^\s*(\w+)\s*:\s*(\S+)", text, re.MULTILINE))
     return _whole_polynomial(
         {name: [found[name]] if name in found else [] for name in _RPC_NUMBERS}
         | {name: [found.get(f"{name}_{i}", "") for i in range(1, 21)] for name in _RPC_LISTS}

@@ -182,11 +182,8 @@ def _base_of(keys: Mapping[int, Any]) -> Any:
         return pyproj.CRS.from_epsg(code)
     if datum is None or keys.get(2051, _GREENWICH) != _GREENWICH or keys.get(2061):
         return None
-    name = keys.get(2049)
     try:
-        return pyproj.crs.GeographicCRS(
-            name if isinstance(name, str) else "unknown", f"urn:ogc:def:datum:EPSG::{datum}"
-        )
+        return pyproj.crs.GeographicCRS(_geographic_name_of(keys), f"urn:ogc:def:datum:EPSG::{datum}")
     except pyproj.exceptions.CRSError:
         return None
 
@@ -268,6 +265,15 @@ def _size_of_unit(code: int) -> float | None:
 def _name_of(keys: Mapping[int, Any]) -> str:
     name = keys.get(1026) or keys.get(3073)
     return name if isinstance(name, str) and name else "unknown"
+
+
+def _geographic_name_of(keys: Mapping[int, Any]) -> str:
+    """The citation, or what GDAL and ArcGIS write into it: "GCS Name = ...|Datum = ...|..."."""
+    text = keys.get(2049)
+    if not isinstance(text, str):
+        return "unknown"
+    first = text.split("|")[0]
+    return first.removeprefix("GCS Name = ") or "unknown"
 
 
 def _esri_of(keys: Mapping[int, Any]) -> str | None:

@@ -214,18 +214,7 @@ def test_each_band_has_its_own_nodata(tmp_path, own, nodata):
         np.testing.assert_array_equal(dataset.band_data, shown)
 
 
-NUMBERS = [
-    "LINE_OFF",
-    "SAMP_OFF",
-    "LAT_OFF",
-    "LONG_OFF",
-    "HEIGHT_OFF",
-    "LINE_SCALE",
-    "SAMP_SCALE",
-    "LAT_SCALE",
-    "LONG_SCALE",
-    "HEIGHT_SCALE",
-]
+NUMBERS = [f"{axis}_{kind}" for kind in ("OFF", "SCALE") for axis in ("LINE", "SAMP", "LAT", "LONG", "HEIGHT")]
 LISTS = ["LINE_NUM_COEFF", "LINE_DEN_COEFF", "SAMP_NUM_COEFF", "SAMP_DEN_COEFF"]
 RPC_TEXT = "".join(f"{name}: {i + 0.5:+} units\n" for i, name in enumerate(NUMBERS))
 RPC_TEXT += "".join(f"{name}_{i + 1}: {1 / (i + 1):.9E}\n" for name in LISTS for i in range(20))
