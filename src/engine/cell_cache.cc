@@ -10,6 +10,11 @@ namespace {
 constexpr std::uint64_t kLeastCells = 4;
 /// A cell was read not long ago if since then not more than so many times the cache's size was.
 constexpr std::uint64_t kMemory = 2;
+/// Of the parts wanted lately. A fifth: every fourth cell is wanted twice, and to keep one for nothing costs a fifth of
+/// decoding it at most.
+constexpr std::int32_t kAll = 1 << 16, kOften = kAll / 5;
+/// About so many parts are "lately".
+constexpr std::int32_t kLately = 32;
 
 std::uint64_t mixed(std::uint64_t uid, cell_id cell) noexcept {
   std::uint64_t value = (uid * 0x9e3779b97f4a7c15ULL) ^ cell;
@@ -34,6 +39,7 @@ std::shared_ptr<const kept_cell> cell_cache::find(std::uint64_t uid, cell_id cel
   }
   order_.splice(order_.begin(), order_, found->second);
   hits_.fetch_add(1, std::memory_order_relaxed);
+  note_return(true);
   return found->second->cell;
 }
 
@@ -43,7 +49,16 @@ bool cell_cache::is_worth_keeping(std::uint64_t uid, cell_id cell, std::uint64_t
   const std::uint64_t now = read_in_part_.fetch_add(decoded_bytes, std::memory_order_relaxed) + decoded_bytes;
   trace& mine = traces_[(name >> 1) % traces_.size()];
   const std::uint64_t before = mine.when.exchange(now, std::memory_order_relaxed);
-  return mine.cell.exchange(name, std::memory_order_relaxed) == name && now - before <= kMemory * limit_bytes_;
+  const bool returns =
+      mine.cell.exchange(name, std::memory_order_relaxed) == name && now - before <= kMemory * limit_bytes_;
+  note_return(returns);
+  return returns || returns_.load(std::memory_order_relaxed) > kOften;
+}
+
+// A moving average. Two threads may lose one of their parts.
+void cell_cache::note_return(bool returns) noexcept {
+  const std::int32_t before = returns_.load(std::memory_order_relaxed);
+  returns_.store(before + ((returns ? kAll : 0) - before) / kLately, std::memory_order_relaxed);
 }
 
 std::shared_ptr<kept_cell> cell_cache::make_room(std::uint64_t decoded_bytes) {

@@ -27,8 +27,8 @@ struct kept_cell {
 ///
 /// For reads of parts: windows that share tiles, rows of a chunk one after the other. A cell is kept from its second
 /// partial read on, and only if the first was not long ago, so that a pass over an array larger than the cache costs
-/// nothing and keeps nothing. A kept cell is only as good as its version: a read asks the store for that, and for
-/// nothing else.
+/// nothing and keeps nothing; from the first on while many cells are wanted again soon. A kept cell is only as good as
+/// its version: a read asks the store for that, and for nothing else.
 class cell_cache {
  public:
   static constexpr std::uint64_t kDefaultBytes = std::uint64_t{32} << 20;
@@ -76,13 +76,16 @@ class cell_cache {
   };
 
   void remove(slots::iterator at);
+  // Of a cell that a part of is wanted: whether a part of it was wanted not long ago.
+  void note_return(bool returns) noexcept;
 
   ledger& ledger_;
   const std::uint64_t limit_bytes_;
   std::atomic<std::uint64_t> bytes_{0}, hits_{0}, read_in_part_{0};
   std::array<trace, 1024> traces_;
-  mutable std::mutex mutex_;  // of what follows
-  slots order_;               // most recently used first
+  std::atomic<std::int32_t> returns_{0};  // of the last parts those of cells that were wanted before; of 2^16
+  mutable std::mutex mutex_;              // of what follows
+  slots order_;                           // most recently used first
   std::unordered_map<key_type, slots::iterator, hash> by_key_;
 };
 

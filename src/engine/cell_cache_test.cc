@@ -37,6 +37,23 @@ TEST_F(CellCache, IsWorthItFromTheSecondPartThatIsWantedSoonAfterTheFirst) {
   EXPECT_TRUE(cells.is_worth_keeping(1, 7, kCell));
 }
 
+TEST_F(CellCache, IsWorthItFromTheFirstPartWhileManyCellsAreWantedAgain) {
+  cell_id cell = 0;
+  const auto first_of_four = [&] {
+    const bool kept = cells.is_worth_keeping(1, ++cell, kCell);
+    for (int again = 0; again < 3; ++again) EXPECT_TRUE(cells.is_worth_keeping(1, cell, kCell));
+    return kept;
+  };
+  EXPECT_FALSE(first_of_four());
+  for (int i = 0; i < 30; ++i) first_of_four();
+  EXPECT_TRUE(first_of_four());
+  for (int i = 0; i < 60; ++i) cells.is_worth_keeping(1, ++cell, kCell);
+  EXPECT_FALSE(cells.is_worth_keeping(1, ++cell, kCell)) << "sixty were wanted once";
+  keep(1, 1);
+  for (int i = 0; i < 30; ++i) EXPECT_TRUE(has(1, 1));
+  EXPECT_TRUE(cells.is_worth_keeping(1, ++cell, kCell)) << "what is found counts too";
+}
+
 TEST_F(CellCache, APassOverMoreThanItHoldsKeepsNothing) {
   for (int pass = 0; pass < 3; ++pass)
     for (cell_id cell = 0; cell < 100; ++cell) EXPECT_FALSE(cells.is_worth_keeping(1, cell, kCell)) << cell;
