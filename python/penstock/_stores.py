@@ -150,10 +150,12 @@ def remote_store(uri: str, storage_options: Mapping[str, Any] | None, reason: st
     """The store of a URI whose scheme is not the engine's own, through fsspec or obstore; None where it is.
 
     `storage_options` are those of whichever serves the scheme: fsspec first, as zarr-python and xarray do. `reason`
-    says why the engine does not serve it.
+    says why the engine does not serve it. Chains (`simplecache::https://...`, `zip://x::s3://...`) are fsspec's.
     """
-    scheme, separator, _ = uri.partition("://")
-    if not separator or not scheme.isidentifier() or scheme in ("file", "zip"):
+    scheme, separator, rest = uri.partition("://")
+    is_chain = "::" in scheme or (scheme == "zip" and "::" in rest)
+    is_own = scheme in ("file", "zip") and not is_chain
+    if not separator or is_own or not all(each.isidentifier() for each in scheme.split("::")):
         if storage_options:
             raise _make(UnsupportedError, f"storage_options are for remote URIs, not for '{uri}'")
         return None

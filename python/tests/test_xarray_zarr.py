@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -348,6 +349,16 @@ def test_every_kind_of_store_opens(tmp_path, kind):
     ours = xr.open_dataset(where, engine=OURS)
     xr.testing.assert_identical(ours.load(), xr.open_dataset(where, engine=OURS, cache=False))
     np.testing.assert_array_equal(ours.t2m, ds.t2m)
+
+
+@pytest.mark.parametrize("chain", ["simplecache::file://{}/a.zarr", "zip://::file://{}/a.zip", "zip::file://{}/a.zip"])
+def test_chains_of_fsspec_open(tmp_path, chain):
+    pytest.importorskip("fsspec")
+    weather().to_zarr(tmp_path / "a.zarr", consolidated=False)
+    shutil.make_archive(str(tmp_path / "a"), "zip", tmp_path / "a.zarr")
+    ours, theirs = both(chain.format(tmp_path), consolidated=False)
+    assert_same(ours, theirs)
+    assert_same(pickle.loads(pickle.dumps(ours)), theirs)
 
 
 def test_storage_options_reach_the_store(tmp_path):

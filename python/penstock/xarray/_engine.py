@@ -145,6 +145,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
 
 def _decode(store: ZarrGroup, device: str | None, **decoding: Any) -> Dataset:
     made = StoreBackendEntrypoint().open_dataset(store, **decoding)
+    made.set_close(None)  # nothing is held open, and a dataset pickles with what closes it
     return made if device is None else store.on_device(made, device)
 
 

@@ -68,9 +68,6 @@ class ZarrGroup(AbstractDataStore):
             {k: v for k, v in moved.items() if k not in dataset.coords}
         )
 
-    def close(self) -> None:
-        """Nothing is held open: arrays open their objects for each read."""
-
     def _variable(self, name: str, array: Array) -> Variable:
         dimensions, attributes = self._described(name, array)
         text = array.dtype.kind == "O" and any(codec.get("name") == "vlen-utf8" for codec in array.codecs)
