@@ -208,18 +208,18 @@ void add_read(CLI::App& program, bool& as_json, action& chosen) {
   verb->add_option("URI", given->uri, "A path, or a file: URI")->required();
   verb->add_option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
   verb->add_option("-o,--output", given->output,
-                   "out.npy, out.bin (bare values, C order, this machine's byte order), or - for stdout");
+                   "out.npy, out.bin (bare values, C order, this machine's byte order), or - for stdout; of an image "
+                   "out.png or out.tif");
   verb->add_option("--format", given->format, "npy or bin, where the name does not tell")
       ->check(CLI::IsMember({"npy", "bin"}));
   verb->add_option("--threads", given->threads, "Threads that decode; the processor's cores without it")
       ->check(CLI::Range(1, 4096).description(""));
   verb->add_flag("--force", given->force, "Replace the file if it exists");
-  // For the help alone: with it the verb is Python's.
-  verb->add_option("--bounds", given->bounds,
-                   "Of an image: left bottom right top, in the units of its CRS; to out.npy, out.png or out.tif")
+  // For the help alone: with these the verb is Python's.
+  verb->add_option("--bounds", given->bounds, "Of an image: left bottom right top, in the units of its CRS")
       ->expected(4);
-  verb->add_option("--shape", given->shape, "With --bounds: rows and columns of the result")->expected(2);
-  verb->add_option("--resampling", given->resampling, "With --bounds: nearest, average or bilinear");
+  verb->add_option("--shape", given->shape, "Of an image: rows and columns of the result")->expected(2);
+  verb->add_option("--resampling", given->resampling, "Of an image: nearest, average or bilinear");
   verb->add_flag("--json", as_json, "Print one JSON document");
   verb->footer(
       "The file appears complete or not at all.\n\n"

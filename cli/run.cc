@@ -3,8 +3,12 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <new>
+#include <span>
 #include <sstream>
+#include <string>
+#include <string_view>
 
 #include "interrupt.h"
 #include "verbs.h"
@@ -22,15 +26,31 @@ constexpr const char* kExamples = R"(Examples:
 
 Exit status: 0 done, 1 failed, 2 wrong usage.)";
 
+/// Whether `read` reads a window, or writes an image; as `takes` in `_window_cli.py`.
+bool is_of_images(std::span<const char* const> arguments) {
+  bool to_image = false, has_format = false;
+  std::string_view before;
+  for (const std::string_view each : arguments) {
+    const std::string_view name = each.substr(0, each.find('='));
+    if (name == "--bounds" || name == "--shape" || name == "--resampling") return true;
+    has_format = has_format || name == "--format";
+    if (before == "-o" || before == "--output" || each.starts_with("--output=")) {
+      std::string lower(each);
+      std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+      to_image = to_image || lower.ends_with(".png") || lower.ends_with(".tif") || lower.ends_with(".tiff");
+    }
+    before = each;
+  }
+  return to_image && !has_format;
+}
+
 int run_verb(int argc, const char* const* argv) {
   session speak;
   for (int i = 1; i < argc; ++i) speak.as_json = speak.as_json || std::string_view(argv[i]) == "--json";
   const std::string_view verb = argc > 1 ? argv[1] : "";
-  const auto has = [&](std::string_view option) {
-    return std::any_of(argv, argv + argc,
-                       [&](std::string_view each) { return each.substr(0, each.find('=')) == option; });
-  };
-  if (verb == "demo" || verb == "bench" || (verb == "read" && has("--bounds"))) return run_in_python(speak, argc, argv);
+  if (verb == "demo" || verb == "bench" || (verb == "read" && is_of_images(std::span(argv, argv + argc)))) {
+    return run_in_python(speak, argc, argv);
+  }
 
   CLI::App program("Reads chunked N-dimensional arrays at the machine's speed.", "penstock");
   program.footer(kExamples);

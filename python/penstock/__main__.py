@@ -1,7 +1,7 @@
 """The command line program: `penstock`, or `python -m penstock`.
 
-The verbs are the C++ program's; `demo`, `bench`, the check of tables and, of images, `info` and `read --bounds` are
-Python.
+The verbs are the C++ program's; `demo`, `bench`, the check of tables and, of images, `info` and `read` of a window
+or to an image are Python.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ def main() -> int:
         except KeyboardInterrupt:
             return 130
         return status or 0
-    if verb == "read" and any(each.partition("=")[0] == "--bounds" for each in sys.argv):
-        from penstock._window_cli import main as read_bounds
+    if verb == "read":
+        from penstock import _window_cli
 
-        return read_bounds(sys.argv[2:])
+        if _window_cli.takes(sys.argv[2:]):
+            return _window_cli.main(sys.argv[2:])
     others = [each for each in sys.argv[2:] if each != "--json"]
     if verb == "info" and len(others) == 1 and not others[0].startswith("-"):
         from penstock._tiff_report import is_tiff_name

@@ -41,8 +41,8 @@ def read_window(
     a
         An array whose last dimensions are y and x.
     bounds
-        (left, bottom, right, top) in the units of `a.crs`, or as `a.bounds` has them; None: all of it. What leaves the
-        image is `fill_value`.
+        (left, bottom, right, top) in the units of `a.crs`, or as `a.bounds` has them; None: all of it, wherever it
+        lies. What leaves the image is `fill_value`.
     shape
         (rows, columns) of the result; None: as many as the bounds have pixels of the image itself.
     resampling
@@ -67,15 +67,19 @@ def read_window(
     Raises
     ------
     UnsupportedError
-        The image is rotated; or its values are no real numbers, or indexes of a palette, and `resampling` is not
-        "nearest".
+        The image is rotated, and there are bounds; or its values are no real numbers, or indexes of a palette, and
+        `resampling` is not "nearest".
     """
     if resampling not in KERNELS:
         raise _make(InvalidArgumentError, f"resampling must be one of {', '.join(KERNELS)}, it is {resampling!r}")
     is_given = nodata is not None
     nodata = nodata_in(nodata if is_given else getattr(a, "nodata", None), a.dtype)
-    grid = _Grid.of(a, transform)
-    window = grid.window(bounds)
+    if a.format == "tiff" and (a.dimension_names or ())[-2:] != ("y", "x"):
+        message = "windows are read of (band, y, x): open the file without layout='native'"
+        raise _make(UnsupportedError, message, f"array '{a.uri}'")
+    if a.ndim < 2:
+        raise _make(InvalidArgumentError, f"an array of shape {a.shape} has no rows and columns", f"array '{a.uri}'")
+    window = _Window(0, 0, *a.shape[-2:]) if bounds is None else _Grid.of(a, transform).window(bounds)
     rows, columns = _result_shape(shape, window)
     factors = [min(a.shape[-1] / width, a.shape[-2] / height) for height, width in _overview_shapes(a, overviews)]
     number = _level(factors, window, rows, columns, resampling)
@@ -131,7 +135,6 @@ class _Grid:
     top: float
     dx: float
     dy: float
-    shape: tuple[int, int]
 
     @classmethod
     def of(cls, a: Array, transform: Sequence[float] | None) -> _Grid:
@@ -140,9 +143,6 @@ class _Grid:
             raise _make(
                 InvalidArgumentError, "the array does not know where it lies: it has no transform", f"array '{a.uri}'"
             )
-        if a.format == "tiff" and (a.dimension_names or ())[-2:] != ("y", "x"):
-            message = "windows are read of (band, y, x): open the file without layout='native'"
-            raise _make(UnsupportedError, message, f"array '{a.uri}'")
         dx, xy, left, yx, dy, top = tuple(transform)[:6]
         if xy != 0 or yx != 0:
             raise _make(
@@ -151,11 +151,9 @@ class _Grid:
         if not (dx and dy and all(map(math.isfinite, (dx, dy, left, top)))):
             message = f"the array's transform {tuple(transform)[:6]} gives its pixels no place and size"
             raise _make(InvalidArgumentError, message, f"array '{a.uri}'")
-        return cls(left, top, dx, dy, (a.shape[-2], a.shape[-1]))
+        return cls(left, top, dx, dy)
 
-    def window(self, bounds: Sequence[float] | None) -> _Window:
-        if bounds is None:
-            return _Window(0, 0, *self.shape)
+    def window(self, bounds: Sequence[float]) -> _Window:
         left, bottom, right, top = (float(each) for each in bounds)
         columns = sorted(((left - self.left) / self.dx, (right - self.left) / self.dx))
         rows = sorted(((bottom - self.top) / self.dy, (top - self.top) / self.dy))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import struct
@@ -22,6 +23,17 @@ from penstock._tiff_header import nodata_in
 from penstock._tiff_report import fail
 from penstock._window import read_window
 
+_PICTURES = (".png", ".tif", ".tiff")
+
+
+def takes(arguments: list[str]) -> bool:
+    """Whether `penstock read` with these arguments reads a window, or writes an image; as in `cli/run.cc`."""
+    names = {each.partition("=")[0] for each in arguments}
+    outputs = [each.partition("=")[2] for each in arguments if each.startswith("--output=")]
+    outputs += [after for each, after in itertools.pairwise(arguments) if each in ("-o", "--output")]
+    is_image = "--format" not in names and any(each.lower().endswith(_PICTURES) for each in outputs)
+    return is_image or bool(names & {"--bounds", "--shape", "--resampling"})
+
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
@@ -33,7 +45,7 @@ def main(arguments: list[str]) -> int:
     as_json = "--json" in arguments
     parser = _Parser(prog="penstock read", add_help=False)
     parser.add_argument("target")
-    parser.add_argument("--bounds", nargs=4, type=float, required=True)
+    parser.add_argument("--bounds", nargs=4, type=float)
     parser.add_argument("--shape", nargs=2, type=int)
     parser.add_argument("--resampling", choices=KERNELS, default="nearest")
     parser.add_argument("-o", "--output", required=True)
@@ -61,7 +73,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _writer_of(name: str) -> Callable[[str, npt.NDArray[Any], Array, Sequence[float]], None]:
+def _writer_of(name: str) -> Callable[[str, npt.NDArray[Any], Array, Sequence[float] | None], None]:
     ending = os.path.splitext(name)[1].lower()
     if ending == ".npy":
         return lambda name, values, a, bounds: _write(name, npy(values))
@@ -72,16 +84,26 @@ def _writer_of(name: str) -> Callable[[str, npt.NDArray[Any], Array, Sequence[fl
     raise _make(InvalidArgumentError, f"a window is written to out.npy, out.png or out.tif, not to '{name}'")
 
 
-def geotiff(name: str, values: npt.NDArray[Any], a: Any, bounds: Sequence[float]) -> None:
-    """A Cloud Optimized GeoTIFF of what was read of `a` within (left, bottom, right, top)."""
+def geotiff(name: str, values: npt.NDArray[Any], a: Any, bounds: Sequence[float] | None) -> None:
+    """A Cloud Optimized GeoTIFF of what was read of `a` within (left, bottom, right, top), or of all of it."""
+    transform, crs = getattr(a, "transform", None), getattr(a, "epsg", None)
+    if transform is not None:
+        transform = _transform(transform, a.shape[-2:], values.shape[-2:], bounds)
+        crs = a.crs_wkt if crs is None else crs
+    nodata = nodata_in(getattr(a, "nodata", None), values.dtype)
+    save(name, values, crs=crs, transform=transform, nodata=nodata)
+
+
+def _transform(of: Sequence[float], size: Sequence[int], shape: Sequence[int], bounds: Any) -> tuple[float, ...]:
+    """Of `shape` pixels that fill the bounds, or the whole image of this size."""
+    rows, columns = shape
+    if bounds is None:
+        x, y = size[1] / columns, size[0] / rows
+        return of[0] * x, of[1] * y, of[2], of[3] * x, of[4] * y, of[5]
     left, bottom, right, top = bounds
-    rows, columns = values.shape[-2:]
-    x_step, _, _, _, y_step, _ = a.transform
-    x, x_end = sorted((left, right), reverse=x_step < 0)
-    y, y_end = sorted((bottom, top), reverse=y_step < 0)
-    transform = ((x_end - x) / columns, 0.0, x, 0.0, (y_end - y) / rows, y)
-    crs = a.epsg if a.epsg is not None else a.crs_wkt
-    save(name, values, crs=crs, transform=transform, nodata=nodata_in(a.nodata, values.dtype))
+    x, x_end = sorted((left, right), reverse=of[0] < 0)
+    y, y_end = sorted((bottom, top), reverse=of[4] < 0)
+    return (x_end - x) / columns, 0.0, x, 0.0, (y_end - y) / rows, y
 
 
 def npy(values: npt.NDArray[Any]) -> bytes:

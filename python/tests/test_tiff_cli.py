@@ -182,6 +182,22 @@ def test_a_window_of_any_image_is_written_as_geotiff(tmp_path, south_up):
     assert (part.transform, part.nodata) == (whole.transform, None)
 
 
+def test_without_bounds_it_is_all_of_the_image(tmp_path):
+    """Also where nobody knows where it lies."""
+    scene(tmp_path / "x.tif", blocksize=256)
+    run("read", tmp_path / "x.tif", "--shape", "70", "50", "-o", tmp_path / "part.npy")
+    run("read", tmp_path / "x.tif", "--shape", "70", "50", "-o", tmp_path / "part.tif")
+    wanted = ps.read_window(ps.open(tmp_path / "x.tif"), shape=(70, 50))
+    np.testing.assert_array_equal(np.load(tmp_path / "part.npy"), wanted)
+    np.testing.assert_array_equal(ps.load(tmp_path / "part.tif"), wanted)
+    assert ps.open(tmp_path / "part.tif").bounds == ps.open(tmp_path / "x.tif").bounds
+    ps.save(tmp_path / "a.zarr", wanted)
+    run("read", tmp_path / "a.zarr", "-o", tmp_path / "a.TIF")
+    np.testing.assert_array_equal(ps.load(tmp_path / "a.TIF"), wanted)
+    run("read", tmp_path / "a.zarr", "-o", tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize("shape", [(5, 7), (5, 7, 3), (5, 7, 4)])
 def test_pngs_are_what_they_show(shape):
     from penstock._window_cli import png

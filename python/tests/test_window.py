@@ -113,6 +113,8 @@ def test_large_windows_are_resampled_in_strips(scene, kind, monkeypatch):
 
 def test_without_bounds_it_is_the_image_itself(scene):
     np.testing.assert_array_equal(ps.read_window(scene.array, transform=TRANSFORM), scene.array[...])
+    for where in ({}, {"transform": (1, 0.5, 0, 0.5, -1, 4)}):  # also where that is not known, or rotated
+        np.testing.assert_array_equal(ps.read_window(scene.array, **where), scene.array[...])
     for kind in KINDS:
         half = ps.read_window(scene.array, shape=(397, 313), resampling=kind, transform=TRANSFORM)
         np.testing.assert_array_equal(half, scene.array[...])
@@ -202,7 +204,7 @@ def test_what_has_no_window_is_refused():
     a = stored(np.zeros((1, 4, 4), "c8"))
     there = {"transform": (1, 0, 0, 0, -1, 4)}
     for arguments, options, text in [
-        ((), {}, "transform"),
+        (((0, 0, 1, 1),), {}, "transform"),
         (((0, 0, 1, 1), (2, 2), "cubic"), there, "cubic"),
         (((1, 0, 0, 1),), there, "bounds"),
         (((0, 0, float("inf"), 1),), there, "bounds"),
@@ -213,4 +215,4 @@ def test_what_has_no_window_is_refused():
     with pytest.raises(ps.UnsupportedError, match="nearest"):
         ps.read_window(a, None, (2, 2), "average", **there)
     with pytest.raises(ps.UnsupportedError, match="rotated"):
-        ps.read_window(a, transform=(1, 0.1, 0, 0, -1, 4))
+        ps.read_window(a, (0, 0, 1, 1), transform=(1, 0.1, 0, 0, -1, 4))
