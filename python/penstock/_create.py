@@ -264,11 +264,14 @@ def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **ar
         create_array(group, name, data=values)
 
 
-def load(target: Any, path: str = "") -> Any:
-    """Read everything: an array as ndarray, a group as a dict of its children's values by name."""
+def load(target: Any, path: str = "", **options: Any) -> Any:
+    """Read everything: an array as ndarray, a group as a dict of its children's values by name.
+
+    The options (`storage_options`, ...) are those of `open`.
+    """
     from penstock._open import open
 
-    return _values(open(target, path))
+    return _values(open(target, path, **options))
 
 
 def _values(node: Any) -> Any:

@@ -79,6 +79,7 @@ def to_reopen(uri: str, storage_options: Mapping[str, Any] | None) -> dict[str, 
     scheme, separator, rest = uri.partition("://")
     if not separator or not scheme.isidentifier() or scheme in ("file", "zip"):
         return None
-    if "?" in rest or "@" in rest.partition("/")[0]:
+    is_query = "?" in rest and not scheme.startswith(("s3", "gs"))  # in keys of buckets it is a character
+    if is_query or "@" in rest.partition("/")[0]:
         return None  # it may be a secret, which an open array does not show
     return dict(storage_options or {})

@@ -6,7 +6,6 @@ import importlib.util
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from penstock import _core
 from penstock._errors import InvalidArgumentError, _make
@@ -84,14 +83,19 @@ _GOOGLES_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
 _TAKEN = {"http": _OF_HTTP, "https": _OF_HTTP, "s3": _OF_S3, "gs": _OF_GS}
 
 
+def _scheme(uri: str) -> str:
+    scheme, separator, _ = uri.partition("://")
+    return scheme.lower() if separator else ""
+
+
 def _flat(uri: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
     """The options, those that s3fs hands to its client beside its own; gcsfs calls nobody "anon"."""
     options = dict(storage_options or {})
     inner = options.get("client_kwargs")
-    if urlsplit(uri).scheme == "s3" and isinstance(inner, Mapping):
+    if _scheme(uri) == "s3" and isinstance(inner, Mapping):
         del options["client_kwargs"]
         options = {**inner, **options}
-    if urlsplit(uri).scheme == "gs" and options.get("token") == "anon":
+    if _scheme(uri) == "gs" and options.get("token") == "anon":
         options["token"], options["anon"] = None, True
     return options
 
@@ -100,7 +104,7 @@ def _is_for_google(uri: str, options: Mapping[str, Any]) -> bool:
     """Whether a `gs:` URI is to be read with credentials that have to be exchanged for tokens: gcsfs's words for where
     they are, a file of them, or, without options, Google's variable where a library is installed that follows it.
     """
-    if urlsplit(uri).scheme != "gs":
+    if _scheme(uri) != "gs":
         return False
     token = options.get("token")
     if not options:
@@ -115,7 +119,7 @@ def for_obstore(uri: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """gcsfs's options in obstore's words."""
     made = dict(options)
     token = made.get("token")
-    if urlsplit(uri).scheme == "gs" and isinstance(token, str):
+    if _scheme(uri) == "gs" and isinstance(token, str):
         if token in ("google_default", "cloud"):
             del made["token"]
         elif token.endswith(".json"):
@@ -125,7 +129,7 @@ def for_obstore(uri: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def serves(uri: str, storage_options: Mapping[str, Any] | None) -> bool:
     """Whether the engine's own stores understand the scheme and every option: what others mean is theirs."""
-    taken = _TAKEN.get(urlsplit(uri).scheme)
+    taken = _TAKEN.get(_scheme(uri))
     options = _flat(uri, storage_options)
     return taken is not None and all(name in taken for name in options) and not _is_for_google(uri, options)
 
@@ -136,7 +140,7 @@ def find(uri: str, storage_options: Mapping[str, Any] | None, context: _core.Con
     for name, value in _flat(uri, storage_options).items():
         if value is None:
             continue
-        member, convert = _TAKEN[urlsplit(uri).scheme][name]
+        member, convert = _TAKEN[_scheme(uri)][name]
         try:
             options[member] = convert(value)
         except (TypeError, ValueError) as error:
@@ -148,7 +152,7 @@ def to_reopen(target: Any, storage_options: Mapping[str, Any] | None) -> dict[st
     """The options that open a URI of `serves` in another process; None where they are not enough."""
     if not isinstance(target, str) or not serves(target, storage_options):
         return None
-    parts = urlsplit(target)
-    if parts.query or "@" in parts.netloc:
+    host, _, path = target.partition("://")[2].partition("/")
+    if "@" in host or (_scheme(target).startswith("http") and "?" in path):
         return None  # an open array does not show what may be a secret, so it cannot say where it is from
     return dict(storage_options or {})

@@ -253,6 +253,12 @@ def test_a_cancelled_read_ends_at_once(server):
     assert time.perf_counter() - begin < 3
 
 
+def test_what_is_no_url_is_an_error_of_ours():
+    for uri in ("http://[::1/x.zarr", "http://", "http://host:99999/x.zarr", "http://host/a b.zarr"):
+        with pytest.raises(ps.Error):
+            ps.open(uri)
+
+
 def test_pickled_arrays_open_again_with_their_options(server):
     import pickle
 

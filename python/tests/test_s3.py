@@ -56,6 +56,16 @@ def options(endpoint):
     return {**KEYS, "endpoint_url": endpoint}
 
 
+@pytest.mark.parametrize("name", ["a b+c.tif", "100%20.tif", "a?b=c#d.tif", "[1]&é.tif"])
+def test_keys_may_have_any_characters(bucket, options, name):
+    uri = f"s3://data/{name}"
+    ps.save(uri, VALUES, storage_options=options)
+    assert [each["Key"] for each in bucket.list_objects_v2(Bucket="data")["Contents"]] == [name]
+    assert same(ps.load(uri, storage_options=options)[0], VALUES)
+    again = pickle.loads(pickle.dumps(ps.open(uri, storage_options=options)))
+    assert same(again[0], VALUES)
+
+
 @pytest.mark.parametrize("shards", [None, (24, 20)])
 def test_arrays_are_made_written_and_read_on_s3(bucket, options, shards):
     uri = "s3://data/a b/x.zarr"
