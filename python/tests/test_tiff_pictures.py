@@ -114,6 +114,21 @@ def test_webp_is_gdals(tmp_path, layout, lossless, bands):
         np.testing.assert_array_equal(got, values)
 
 
+@pytest.mark.parametrize("packed", ["LERC", "LERC_DEFLATE", "LERC_ZSTD"])
+def test_lerc_with_a_mask_for_each_sample_is_gdals_or_refused_by_name(tmp_path, packed):
+    values = picture("f4", (2, 20, 30))
+    values[0, 3:9] = np.nan
+    path = tmp_path / "x.tif"
+    wanted = written(path, values, compress=packed, interleave="pixel")
+    try:
+        got = ps.open(path)[...]
+    except ps.UnsupportedError as error:
+        if "LERC with a mask for each of 2 samples of a pixel" not in str(error):
+            raise
+    else:
+        np.testing.assert_array_equal(got, wanted)
+
+
 @pytest.mark.parametrize("layout", ["tiles", "strips"])
 @pytest.mark.parametrize("packed", ["LERC", "LERC_DEFLATE", "LERC_ZSTD"])
 def test_lerc_is_gdals(tmp_path, packed, layout):

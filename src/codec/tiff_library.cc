@@ -222,6 +222,12 @@ class library_codec final : public decode_only_codec {
     // libjpeg's words for a process (lossless, arithmetic) that it was built without.
     if (file.problem.starts_with("Unsupported JPEG process"))
       return {errc::unsupported, fmt::format("{} data: {}", name(), file.problem)};
+    // What libtiff before 4.6 says of samples that are stored one behind the other, each with a mask of its own.
+    if (picture_.compression == COMPRESSION_LERC && file.problem.find("Unexpected nDim: 1.") != std::string::npos) {
+      return error{errc::unsupported, fmt::format("LERC with a mask for each of {} samples of a pixel is not readable "
+                                                  "with this libtiff",
+                                                  picture_.samples)};
+    }
     return damaged(file.problem.empty() ? "it does not fill its tile or strip" : file.problem);
   }
 
