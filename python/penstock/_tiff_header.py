@@ -186,6 +186,8 @@ class TiffHeader:
 
     @property
     def _held_nodata_of_bands(self) -> tuple[int | float | None, ...]:
+        if not self._beside.nodata:
+            return (self._held_nodata,) * len(self._bands)
         return tuple(nodata_in(self._nodata_of(band), self.dtype) for band in self._bands)
 
     @property

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from tiff_bytes import image, tag, tiff_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SELECTION = ROOT / "tests" / "data" / "tiff"
@@ -338,6 +339,18 @@ def test_a_mask_of_another_size_beside_the_file_is_none(tmp_path):
         ps.open(path, mask=True)
     (tmp_path / "x.tif.msk").write_bytes(mask_file(STRIPES, {1: 2}))
     np.testing.assert_array_equal(ps.open(path, mask=True)[0].reshape(-1), [255, 0] * 50)
+
+
+def test_what_is_noted_of_masks_is_read_in_bounded_time_and_memory(tmp_path):
+    path = tmp_path / "x.tif"
+    path.write_bytes(tiff_of(image(10, 10) | {277: tag(4, 2**32 - 1)}, bytes(100)))
+    (tmp_path / "x.tif.msk").write_bytes(mask_file(STRIPES, {1: 2}))
+    with pytest.raises(ps.Error):
+        ps.open(path, mask=True)[...]
+    path.write_bytes(tiff_of(image(10, 10, 1), bytes(100)))
+    noted = tag(2, '<Item name="INTERNAL_MASK_FLAGS_1"' * 500_000 + "2<Item")
+    (tmp_path / "x.tif.msk").write_bytes(tiff_of(image(10, 10) | {42112: noted}, bytes(100)))
+    assert not ps.open(path).has_mask
 
 
 def check_masks(path, is_of_band):

@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <limits>
 
 #include "api/array_state.h"
 #include "engine/blocking_read.h"
@@ -173,32 +174,33 @@ std::string metadata_of(const tiff_details& of) {
 
 std::uint64_t samples_of(const std::vector<tiff_tag>& tags, bool big_endian) {
   const tiff_tag* const tag = find_tag(tags, tiff_id::samples_per_pixel);
-  return tag == nullptr ? 1 : tiff_integer(tag->value, tag->type, 0, big_endian).value_or(1);
+  const std::uint64_t samples = tag == nullptr ? 1 : tiff_integer(tag->value, tag->type, 0, big_endian).value_or(1);
+  return std::min<std::uint64_t>(samples, std::numeric_limits<std::uint16_t>::max());
 }
 
-/// What GDAL notes of the mask of a band, counted from 1: 2 where it is that of the first band. Source: GDALMaskFlags,
-/// and gcore/gdaldefaultoverviews.cpp.
-std::optional<unsigned> mask_flags(std::string_view metadata, std::uint64_t band) {
-  const std::string name = fmt::format("\"INTERNAL_MASK_FLAGS_{}\"", band);
-  std::size_t at = metadata.find(name);
-  if (at != std::string_view::npos) at = metadata.find('>', at);
-  unsigned flags = 0;
-  if (at == std::string_view::npos) return std::nullopt;
-  const auto read = std::from_chars(metadata.data() + at + 1, metadata.data() + metadata.size(), flags);
-  return read.ec == std::errc() ? std::optional(flags) : std::nullopt;
-}
-
-/// Of each band of an image of `count` the mask's band that is its own, where `metadata` notes one.
-/// Source: gcore/gdaldefaultoverviews.cpp, GetMaskBand.
+/// Of each band of an image of `count` the mask's band that is its own, where `metadata` notes one: flags of each band,
+/// counted from 1, in which 2 stands for the mask of the first. Source: GDALMaskFlags; gcore/gdaldefaultoverviews.cpp,
+/// GetMaskBand.
 std::vector<std::optional<std::uint64_t>> bands_of_mask(const found_image& mask, std::string_view metadata,
                                                         std::uint64_t count) {
   constexpr unsigned kOfAllBands = 2;
+  constexpr std::string_view kName = "\"INTERNAL_MASK_FLAGS_";
   const std::uint64_t mask_count = samples_of(mask.details.tags, mask.details.big_endian);
+  const char* const end = metadata.data() + metadata.size();
   std::vector<std::optional<std::uint64_t>> out(count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::optional<unsigned> flags = mask_flags(metadata, i + 1);
-    if (flags && (*flags & kOfAllBands) != 0) out[i] = 0;
-    if (flags && (*flags & kOfAllBands) == 0 && i < mask_count) out[i] = i;
+  const char* at = metadata.data();
+  for (;;) {
+    at = std::search(at, end, kName.begin(), kName.end());
+    if (at == end) break;
+    std::uint64_t band = 0;
+    unsigned flags = 0;
+    const auto number = std::from_chars(at + kName.size(), end, band);
+    at = std::find(number.ptr, end, '>');
+    if (at == end) break;
+    if (number.ec != std::errc() || band == 0 || band > count) continue;
+    if (std::from_chars(at + 1, end, flags).ec != std::errc()) continue;
+    if ((flags & kOfAllBands) != 0) out[band - 1] = 0;
+    if ((flags & kOfAllBands) == 0 && band <= mask_count) out[band - 1] = band - 1;
   }
   return out;
 }
