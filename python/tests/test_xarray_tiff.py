@@ -357,6 +357,7 @@ def test_scenes_become_one_dataset_through_dask(tmp_path):
     ours, theirs = (xr.open_mfdataset(paths, engine=engine, **options) for engine in ("penstock", "rasterio"))
     assert ours.band_data.chunks == ((1, 1, 1), (3,), (32, 21), (16, 16, 16, 16, 7))
     xr.testing.assert_equal(ours.compute(), theirs.compute())
+    ours.close()
 
 
 @pytest.mark.parametrize("options", [{"device": "cuda"}, {"device_id": None}, {"device_id": 0}], ids=str)

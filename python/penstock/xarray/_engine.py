@@ -89,7 +89,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         where = device_of(device, device_id)
         if is_tiff(filename_or_obj, _within(group), storage_options):
             chosen = {"page": page, "level": level, "bands": bands, "storage_options": storage_options}
-            return open_raster(
+            made = open_raster(
                 filename_or_obj,
                 _within(group),
                 options={key: value for key, value in chosen.items() if value},
@@ -102,6 +102,8 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
                 band_as_variable=band_as_variable,
                 device=where,
             )
+            made.set_close(_close)
+            return made
         place, node = open_group(filename_or_obj, _within(group), consolidated, storage_options, zarr_format)
         return _decode(
             ZarrGroup(place, node, use_zarr_fill_value_as_mask),
@@ -145,8 +147,12 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
 
 def _decode(store: ZarrGroup, device: str | None, **decoding: Any) -> Dataset:
     made = StoreBackendEntrypoint().open_dataset(store, **decoding)
-    made.set_close(None)  # nothing is held open, and a dataset pickles with what closes it
+    made.set_close(_close)
     return made if device is None else store.on_device(made, device)
+
+
+def _close() -> None:
+    """Nothing is held open. (xarray wants a function, and a dataset pickles with it.)"""
 
 
 def _within(group: str | None) -> str:
