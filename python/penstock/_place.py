@@ -10,7 +10,7 @@ from penstock import _core, _remote
 from penstock._context import Context, current_context
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
 from penstock._file_objects import contents, fsspec_place, is_file
-from penstock._stores import fsspec_store, remote_store, store_of
+from penstock._stores import fsspec_file, remote_place, store_of
 from penstock._tiff import is_tiff
 
 
@@ -19,26 +19,28 @@ def place_of(
     path: str,
     storage_options: Mapping[str, Any] | None = None,
     context: Context | None = None,
+    is_folder: bool = False,
 ) -> tuple[_core.Store, bytes]:
-    """The store that `target` is or is in, and the path within it of `path` below `target`."""
+    """The store that `target` is (where that `is_folder` for sure) or is in, and the path in it of `path` below it."""
     inner = os.fsencode(path)
     context = current_context() if context is None else context
+    found: tuple[_core.Store, bytes] | None = None
     if isinstance(target, str):
         if _remote.serves(target, storage_options):
             try:
-                store, outer = _remote.find(target, storage_options, context)
-                return store, b"/".join(part for part in (outer, inner) if part)
+                found = _remote.find(target, storage_options, context)
             except UnsupportedError as error:  # no libcurl: fsspec or obstore may know another way
-                target = remote_store(target, storage_options, error.message)
+                found = remote_place(target, storage_options, error.message, is_folder)
         else:
-            target = remote_store(target, storage_options) or target
-    if (found := fsspec_place(target)) is not None:
-        folder, _, name = found[1].rpartition("/")
-        return fsspec_store(found[0], folder), b"/".join(part for part in (os.fsencode(name), inner) if part)
-    if is_file(target):
+            found = remote_place(target, storage_options, None, is_folder)
+    elif (file := fsspec_place(target)) is not None:
+        found = fsspec_file(*file)
+    elif is_file(target):
         target = contents(target)
-    if isinstance(target, str | os.PathLike):
-        store, outer = _core.find_place(os.fsencode(target), context)
+    if found is None and isinstance(target, str | os.PathLike):
+        found = _core.find_place(os.fsencode(target), context)
+    if found is not None:
+        store, outer = found
         return store, b"/".join(part for part in (outer, inner) if part)
     if isinstance(target, bytes | bytearray | memoryview):
         if not is_tiff(target):
@@ -69,7 +71,7 @@ def file_place(uri: str, storage_options: Mapping[str, Any] | None = None) -> tu
     """The store that an object is in, and its key."""
     store, key = place_of(uri, "", storage_options)
     if not key:  # the store of all that is below this name
-        store, inner = place_of(folder_of(uri), "", storage_options)
+        store, inner = place_of(folder_of(uri), "", storage_options, is_folder=True)
         key = b"/".join(part for part in (inner, os.fsencode(uri[uri.rindex("/") + 1 :])) if part)
     return store, os.fsdecode(key)
 

@@ -125,7 +125,7 @@ class Files:
 
     def _open(self, base: str, storage_options: Mapping[str, Any] | None) -> None:
         self.base = base
-        self.store, self.inner = place_of(base, "", storage_options)
+        self.store, self.inner = place_of(base, "", storage_options, is_folder=True)
 
     def _folder_pattern(self, folder: str, format: str | None) -> str:
         prefix = f"{os.fsdecode(self.inner)}/" if self.inner else ""

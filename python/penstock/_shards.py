@@ -80,7 +80,7 @@ def _from_manifest(
 ) -> ShardedArray:
     if missing not in ("error", "fill"):
         raise _make(InvalidArgumentError, f"missing is 'error' or 'fill', not {missing!r}")
-    store, inner = place_of(root, "", storage_options)
+    store, inner = place_of(root, "", storage_options, is_folder=True)
     return _sharded(_core.open_manifest(store, context, manifest, missing == "fill", inner), storage_options, missing)
 
 

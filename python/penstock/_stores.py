@@ -127,6 +127,12 @@ def fsspec_store(fs: Any, root: str) -> _core.Store:
     return _core.object_store(adapter, fs.unstrip_protocol(adapter.root or "/"), adapter.is_asynchronous)
 
 
+def fsspec_file(fs: Any, path: str) -> tuple[_core.Store, bytes]:
+    """The folder that a path of an fsspec file system is in, as a store, and its name there."""
+    folder, _, name = path.rstrip("/").rpartition("/")
+    return fsspec_store(fs, folder), os.fsencode(name)
+
+
 def remote_stamp(fs: Any, path: str) -> str | None:
     """The size of an fsspec file, and what it has to tell versions by; None: nothing is known."""
     try:
@@ -146,9 +152,12 @@ def pinned_store(fs: Any, path: str, stamp: str | None) -> _core.Store:
     return _core.object_store(adapter, fs.unstrip_protocol(adapter.root or "/"), adapter.is_asynchronous)
 
 
-def remote_store(uri: str, storage_options: Mapping[str, Any] | None, reason: str | None = None) -> _core.Store | None:
-    """The store of a URI whose scheme is not the engine's own, through fsspec or obstore; None where it is.
+def remote_place(
+    uri: str, storage_options: Mapping[str, Any] | None, reason: str | None = None, is_folder: bool = False
+) -> tuple[_core.Store, bytes] | None:
+    """The store and path of a URI whose scheme is not the engine's own, through fsspec or obstore; None where it is.
 
+    What is no folder for sure may be a file: the store is then that of the folder which it is in.
     `storage_options` are those of whichever serves the scheme: fsspec first, as zarr-python and xarray do. `reason`
     says why the engine does not serve it. Chains (`simplecache::https://...`, `zip://x::s3://...`) are fsspec's.
     """
@@ -167,7 +176,8 @@ def remote_store(uri: str, storage_options: Mapping[str, Any] | None, reason: st
         reasons.append("fsspec is not installed")
     else:
         try:
-            return fsspec_store(*url_to_fs(uri, **options))
+            fs, path = url_to_fs(uri, **options)
+            return (fsspec_store(fs, path), b"") if is_folder else fsspec_file(fs, path)
         except (ImportError, ValueError) as error:  # no such scheme, or what it needs is not there
             reasons.append(f"fsspec: {error}")
     try:
@@ -176,8 +186,18 @@ def remote_store(uri: str, storage_options: Mapping[str, Any] | None, reason: st
         reasons.append("obstore is not installed")
     else:
         try:
-            return _core.object_store(ObstoreAdapter(from_url(uri, **_remote.for_obstore(uri, options))), uri, True)
+            folder, name = uri, ""
+            if not is_folder and rest.rstrip("/").count("/") > 1:  # before may stand an account and a container
+                folder, _, name = uri.rstrip("/").rpartition("/")
+            opened = ObstoreAdapter(from_url(folder, **_remote.for_obstore(uri, options)))
+            return _core.object_store(opened, folder, True), os.fsencode(name)
         except Exception as error:
             reasons.append(f"obstore: {error}".partition("\n")[0])
     message = f"no store for '{scheme}:': '{uri}' ({'; '.join(reasons)}); fsspec or obstore would serve it"
     raise _make(UnsupportedError, message)
+
+
+def remote_store(uri: str, storage_options: Mapping[str, Any] | None) -> _core.Store | None:
+    """The store of a folder at such a URI."""
+    place = remote_place(uri, storage_options, is_folder=True)
+    return None if place is None else place[0]

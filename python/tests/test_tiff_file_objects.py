@@ -38,6 +38,18 @@ def test_members_of_archives_are_not_the_files_of_their_name(folder):
         np.testing.assert_array_equal(ps.open(io.BufferedReader(archive.open("scene.tif")))[...], INSIDE)
 
 
+def test_urls_of_fsspec_name_files_too(folder):
+    fsspec = pytest.importorskip("fsspec")
+    data = (folder / "inside.tif").read_bytes()
+    fsspec.filesystem("memory").pipe({"/top.tif": data, "/of/scenes/inside": data})
+    chains = (f"simplecache::file://{folder}/inside.tif", f"zip://scene.tif::file://{folder}/z.zip")
+    for uri in ("memory://top.tif", "memory://of/scenes/inside", *chains):
+        np.testing.assert_array_equal(ps.open(uri)[...], INSIDE)
+    ps.save("memory://of/made.tif", INSIDE)
+    np.testing.assert_array_equal(ps.load("memory://of/made.tif"), INSIDE)
+    assert ps.open("memory://of/made.tif").uri == "memory:///of/made.tif"
+
+
 def test_compressed_files_are_what_they_decompress_to(folder):
     with gzip.open("scene.tif.gz") as file:
         np.testing.assert_array_equal(ps.open(file)[...], INSIDE)
