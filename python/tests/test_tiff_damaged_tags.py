@@ -118,11 +118,13 @@ def test_pixels_of_no_size_are_no_transform():
     assert a.transform is None
     assert a.gcps == [(0.5, 0.5, 100.0, 200.0, 0.0)]
     with pytest.raises(ps.InvalidArgumentError, match="transform"):
-        ps.read_window(a)
+        ps.read_window(a, bounds=(100, 200, 103, 203))
     without = {number: value for number, value in WHOLE.items() if number not in (33550, 33922)}
     flat = ps.open(tiff_of(without | {34264: tag(12, *[0.0] * 16)}) + bytes(64))
     with pytest.raises(ps.InvalidArgumentError, match="transform"):
-        ps.read_window(flat)
+        ps.read_window(flat, bounds=(100, 200, 103, 203))
+    for each in (a, flat):
+        np.testing.assert_array_equal(ps.read_window(each), each[...])
 
 
 def test_rows_go_down_whatever_the_sign_of_their_scale(tmp_path):
