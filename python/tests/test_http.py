@@ -69,6 +69,26 @@ def test_an_unsharded_read_takes_one_round_trip_whatever_its_chunks(server):
     assert len(server.requests) == 16
 
 
+def test_version_2_opens_in_two_round_trips(server):
+    """zarr.json is asked for first; then what version 2 may have stand there, together."""
+    files = {}
+    group = zarr.create_group(zarr.storage.MemoryStore(files), zarr_format=2)
+    group.create_array("x", data=VALUES, chunks=(16, 16))
+    zarr.consolidate_metadata(group.store)
+    for key, value in files.items():
+        server.put(f"old/{key}", value.to_bytes())
+    server.latency = LATENCY
+    opened = ps.open(f"{server.url}/old")
+    assert server.waves == 2
+    assert opened.consolidated
+    x = opened["x"]
+    assert server.waves == 2
+    assert same(x[...], VALUES)
+    server.forget()
+    assert ps.open(f"{server.url}/old/x").shape == VALUES.shape
+    assert server.waves == 2
+
+
 def test_connections_are_kept_and_shared_by_the_arrays_of_a_context(server):
     with ps.Context(io_concurrency=4):
         for _ in range(5):

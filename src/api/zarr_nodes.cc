@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "api/array_state.h"
@@ -75,18 +78,58 @@ result<std::optional<zarr_node>> find_v3(const store& from, const std::string& p
   return std::optional<zarr_node>(std::move(out));
 }
 
+result<std::optional<stored_document>> document_of(const std::string& key, result<blocking_read> read) {
+  if (!read.ok()) {
+    if (read.error().code() == errc::not_found) return std::optional<stored_document>();
+    return std::move(read).error().note(read_note(key, {}));
+  }
+  auto parsed = json::parse({reinterpret_cast<const char*>(read->bytes.data()), read->bytes.size()});
+  if (!parsed.ok()) {
+    const std::size_t slash = key.rfind('/');
+    return std::move(parsed).error().note("parsing " + key.substr(slash == std::string::npos ? 0 : slash + 1));
+  }
+  return std::optional<stored_document>({std::make_shared<const json>(std::move(*parsed)), read->seen});
+}
+
+/// The documents of a place, each parsed once. A store that answers later is asked for all of `likely` at once: which
+/// of them are there is only known by asking, and each further question would be a round trip.
+class documents {
+ public:
+  documents(const store& from, const std::string& prefix, std::span<const std::string_view> likely)
+      : from_(from), prefix_(prefix) {
+    if (from.traits().inline_completion) return;
+    for (const std::string_view name : likely) keys_.push_back(prefix + std::string(name));
+    answers_ = read_all_and_wait(from, keys_, {}, kMaxMetadataBytes);
+  }
+
+  /// May be asked for a name once.
+  result<std::optional<stored_document>> operator()(std::string_view name) {
+    std::string key = prefix_ + std::string(name);
+    const auto asked = std::find(keys_.begin(), keys_.end(), key);
+    if (asked == keys_.end()) return read_document(from_, key);
+    return document_of(key, std::move(answers_[static_cast<std::size_t>(asked - keys_.begin())]));
+  }
+
+ private:
+  const store& from_;
+  const std::string& prefix_;
+  std::vector<std::string> keys_;
+  std::vector<result<blocking_read>> answers_;
+};
+
 result<std::optional<zarr_node>> find_v2(const store& from, const std::string& prefix, consolidation use) {
   zarr_node out;
-  PENSTOCK_ASSIGN(const std::optional<stored_document> zarray, read_document(from, prefix + std::string(kZarrayKey)));
-  const auto attributes = [&] { return read_document(from, prefix + std::string(kZattrsKey)); };
+  constexpr std::array kLikely{kZarrayKey, kZgroupKey, kZattrsKey, kZmetadataKey};
+  documents find(from, prefix, std::span(kLikely).first(use == consolidation::never ? 3 : 4));
+  PENSTOCK_ASSIGN(const std::optional<stored_document> zarray, find(kZarrayKey));
   if (zarray) {
-    PENSTOCK_ASSIGN(const std::optional<stored_document> zattrs, attributes());
+    PENSTOCK_ASSIGN(const std::optional<stored_document> zattrs, find(kZattrsKey));
     PENSTOCK_ASSIGN(out.metadata, parse_zarr_v2_array(*zarray->content, zattrs ? zattrs->content.get() : nullptr));
     return std::optional<zarr_node>(std::move(out));
   }
-  PENSTOCK_ASSIGN(const std::optional<stored_document> zgroup, read_document(from, prefix + std::string(kZgroupKey)));
+  PENSTOCK_ASSIGN(const std::optional<stored_document> zgroup, find(kZgroupKey));
   if (use != consolidation::never) {
-    PENSTOCK_ASSIGN(std::optional<stored_document> all, read_document(from, prefix + std::string(kZmetadataKey)));
+    PENSTOCK_ASSIGN(std::optional<stored_document> all, find(kZmetadataKey));
     if (all && all->content->find(kRecordSize) != nullptr) {
       // Read as Zarr they would be arrays of fill values.
       return error(errc::not_found, fmt::format("'{}{}' describes references saved as Parquet, which Python opens",
@@ -101,7 +144,7 @@ result<std::optional<zarr_node>> find_v2(const store& from, const std::string& p
     return std::optional<zarr_node>(std::move(out));
   }
   if (!zgroup) return std::optional<zarr_node>();
-  PENSTOCK_ASSIGN(const std::optional<stored_document> zattrs, attributes());
+  PENSTOCK_ASSIGN(const std::optional<stored_document> zattrs, find(kZattrsKey));
   PENSTOCK_ASSIGN(out.metadata, parse_zarr_v2_group(*zgroup->content, zattrs ? zattrs->content.get() : nullptr));
   return std::optional<zarr_node>(std::move(out));
 }
@@ -129,17 +172,7 @@ std::string child_uri(const std::string& store_uri, std::string_view prefix) {
 }
 
 result<std::optional<stored_document>> read_document(const store& from, const std::string& key) {
-  auto read = read_and_wait(from, key, {}, kMaxMetadataBytes);
-  if (!read.ok()) {
-    if (read.error().code() == errc::not_found) return std::optional<stored_document>();
-    return std::move(read).error().note(read_note(key, {}));
-  }
-  auto parsed = json::parse({reinterpret_cast<const char*>(read->bytes.data()), read->bytes.size()});
-  if (!parsed.ok()) {
-    const std::size_t slash = key.rfind('/');
-    return std::move(parsed).error().note("parsing " + key.substr(slash == std::string::npos ? 0 : slash + 1));
-  }
-  return std::optional<stored_document>({std::make_shared<const json>(std::move(*parsed)), read->seen});
+  return document_of(key, read_and_wait(from, key, {}, kMaxMetadataBytes));
 }
 
 result<std::optional<zarr_node>> find_zarr_node(const store& from, const std::string& prefix, consolidation use,

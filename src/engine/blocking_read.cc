@@ -7,57 +7,92 @@
 namespace penstock::inline v0 {
 namespace {
 
-class waiting_sink final : public completion_sink, public read_buffer {
- public:
-  void complete(std::uint64_t, result<read_done> done) override {
-    const std::lock_guard lock(mutex_);
-    done_.emplace(std::move(done));
-    arrived_.notify_all();
-  }
+struct answer final : read_buffer {
+  std::vector<std::byte> room;
+  std::optional<result<blocking_read>> what;
 
   result<std::span<std::byte>> reserve(std::uint64_t bytes) override {
-    bytes_.resize(static_cast<std::size_t>(bytes));
-    return std::span<std::byte>(bytes_);
+    room.resize(static_cast<std::size_t>(bytes));
+    return std::span<std::byte>(room);
   }
 
-  result<blocking_read> wait() {
-    std::unique_lock lock(mutex_);
-    arrived_.wait(lock, [&] { return done_.has_value(); });
-    if (!done_->ok()) return std::move(*done_).error();
+  void take(result<read_done> done) {
+    if (!done.ok()) {
+      what.emplace(std::move(done).error());
+      return;
+    }
     blocking_read out;
-    const std::span<const std::byte> bytes = (*done_)->bytes;
-    if (bytes.data() == bytes_.data()) {
-      bytes_.resize(bytes.size());
-      out.bytes = std::move(bytes_);
+    const std::span<const std::byte> bytes = done->bytes;
+    if (bytes.data() == room.data()) {
+      room.resize(bytes.size());
+      out.bytes = std::move(room);
     } else {
       out.bytes.assign(bytes.begin(), bytes.end());
     }
-    out.seen = std::move((*done_)->seen);
-    out.object_size = (*done_)->object_size;
-    return out;
+    out.seen = std::move(done->seen);
+    out.object_size = done->object_size;
+    what.emplace(std::move(out));
+  }
+};
+
+class waiting_sink final : public completion_sink {
+ public:
+  explicit waiting_sink(std::span<answer> answers) noexcept : answers_(answers), missing_(answers.size()) {}
+
+  void complete(std::uint64_t tag, result<read_done> done) override {
+    answers_[tag].take(std::move(done));
+    const std::lock_guard lock(mutex_);
+    if (--missing_ == 0) arrived_.notify_all();
+  }
+
+  void wait() {
+    std::unique_lock lock(mutex_);
+    arrived_.wait(lock, [&] { return missing_ == 0; });
   }
 
  private:
+  const std::span<answer> answers_;
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::vector<std::byte> bytes_;
-  std::optional<result<read_done>> done_;
+  std::size_t missing_;
 };
 
 }  // namespace
 
 result<blocking_read> read_and_wait(const store& from, std::string_view key, const byte_range& range,
                                     std::uint64_t max_bytes, const version* expected, bool may_end_early) {
-  waiting_sink sink;
+  answer only;
+  waiting_sink sink({&only, 1});
   byte_read read;
   read.key = key;
   read.range = range;
   read.max_bytes = max_bytes;
   read.expected = expected;
   read.may_end_early = may_end_early;
-  read.buffer = &sink;
+  read.buffer = &only;
   from.read({&read, 1}, sink, {});
-  return sink.wait();
+  sink.wait();
+  return std::move(*only.what);
+}
+
+std::vector<result<blocking_read>> read_all_and_wait(const store& from, std::span<const std::string> keys,
+                                                     const byte_range& range, std::uint64_t max_bytes) {
+  std::vector<answer> answers(keys.size());
+  waiting_sink sink(answers);
+  std::vector<byte_read> reads(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    reads[i].key = keys[i];
+    reads[i].range = range;
+    reads[i].max_bytes = max_bytes;
+    reads[i].buffer = &answers[i];
+    reads[i].tag = i;
+  }
+  if (!reads.empty()) from.read(reads, sink, {});
+  sink.wait();
+  std::vector<result<blocking_read>> out;
+  out.reserve(answers.size());
+  for (answer& each : answers) out.push_back(std::move(*each.what));
+  return out;
 }
 
 }  // namespace penstock::inline v0

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,5 +23,9 @@ struct blocking_read {
 result<blocking_read> read_and_wait(const store& from, std::string_view key, const byte_range& range,
                                     std::uint64_t max_bytes, const version* expected = nullptr,
                                     bool may_end_early = false);
+
+/// The same of many objects, asked for together: one round trip where the store answers later.
+std::vector<result<blocking_read>> read_all_and_wait(const store& from, std::span<const std::string> keys,
+                                                     const byte_range& range, std::uint64_t max_bytes);
 
 }  // namespace penstock::inline v0
