@@ -95,6 +95,17 @@ def test_groups_list_and_erase(bucket, options):
     assert sorted(ps.open("s3://data/g", storage_options=options).keys()) == ["inner", "x0", "x2"]
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_groups_list_what_is_a_node_of_either_version(bucket, options, zarr_format):
+    root = ps.create_group("s3://data/mixed", zarr_format=zarr_format, storage_options=options)
+    for i in range(70):  # more than are asked for at once
+        bucket.put_object(
+            Bucket="data", Key=f"mixed/{i:02}/{('.zarray', '.zgroup', 'zarr.json', 'notes.txt')[i % 4]}", Body=b"{}"
+        )
+    bucket.put_object(Bucket="data", Key="mixed/empty/zarr.json", Body=b"")
+    assert root.keys() == [f"{i:02}" for i in range(70) if i % 4 != 3] + ["empty"]
+
+
 def test_what_penstock_writes_s3fs_and_zarr_read_and_the_other_way_round(bucket, options, endpoint):
     s3fs = pytest.importorskip("s3fs")
     ps.create_array("s3://data/ours", data=VALUES, chunks=(8, 10), shards=(24, 20), storage_options=options)

@@ -1,8 +1,14 @@
 #include <algorithm>
+#include <array>
+#include <span>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include <penstock/array.h>
 #include "api/array_state.h"
+#include "engine/blocking_read.h"
+#include "engine/index_io.h"
 #include "format/zarr/zarr_consolidated.h"
 #include "format/zarr/zarr_v2.h"
 
@@ -39,6 +45,47 @@ class node_document final : public key_sink {
   std::size_t prefix_length_;
 };
 
+// Those of the names below `prefix` that are nodes, one folder after the other.
+result<std::vector<std::string>> nodes_one_by_one(const store& from, const std::string& prefix,
+                                                  std::vector<std::string> names) {
+  std::vector<std::string> out;
+  for (std::string& name : names) {
+    const std::string folder = prefix + name + "/";
+    node_document look(folder.size());
+    PENSTOCK_TRY(from.list(folder, listing::children, look));
+    if (look.found) out.push_back(std::move(name));
+  }
+  return out;
+}
+
+// The same, asked for together, document by document: for stores where each question is a round trip.
+result<std::vector<std::string>> nodes_together(const store& from, const std::string& prefix,
+                                                std::vector<std::string> names, bool is_v2) {
+  constexpr std::size_t kAtOnce = 64;
+  constexpr byte_range kAnything{0, 1, false};
+  const std::array documents =
+      is_v2 ? std::array{kZarrayKey, kZgroupKey, kZarrKey} : std::array{kZarrKey, kZarrayKey, kZgroupKey};
+  std::vector<std::string> out, keys;
+  for (const std::string_view document : documents) {
+    std::vector<std::string> others;
+    for (std::size_t begin = 0; begin < names.size(); begin += kAtOnce) {
+      const std::span<std::string> some = std::span(names).subspan(begin, std::min(kAtOnce, names.size() - begin));
+      keys.clear();
+      for (const std::string& name : some) keys.push_back(fmt::format("{}{}/{}", prefix, name, document));
+      const auto looked = read_all_and_wait(from, keys, kAnything, 1);
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        // An empty one is there too; whoever opens it is told.
+        const bool there = looked[i].ok() || looked[i].error().code() == errc::corrupt_data;
+        if (!there && looked[i].error().code() != errc::not_found)
+          return looked[i].error().clone().note(read_note(keys[i], kAnything));
+        (there ? out : others).push_back(std::move(some[i]));
+      }
+    }
+    names = std::move(others);
+  }
+  return out;
+}
+
 }  // namespace
 
 group::group(std::shared_ptr<const group_state> state) noexcept : state_(std::move(state)) {}
@@ -53,16 +100,13 @@ result<std::vector<std::string>> group::keys() const {
   folder_names folders(state_->prefix.size());
   auto listed = state_->store->list(state_->prefix, listing::children, folders);
   if (!listed.ok()) return std::move(listed).error().note("group '" + state_->uri + "'");
-  std::vector<std::string> out;
-  for (std::string& name : folders.names) {
-    const std::string folder = state_->prefix + name + "/";
-    node_document look(folder.size());
-    auto looked = state_->store->list(folder, listing::children, look);
-    if (!looked.ok()) return std::move(looked).error().note("group '" + state_->uri + "'");
-    if (look.found) out.push_back(std::move(name));
-  }
-  std::sort(out.begin(), out.end());
-  return out;
+  const bool at_once = state_->store->traits().inline_completion;
+  auto found =
+      at_once ? nodes_one_by_one(*state_->store, state_->prefix, std::move(folders.names))
+              : nodes_together(*state_->store, state_->prefix, std::move(folders.names), state_->format == "zarr2");
+  if (!found.ok()) return std::move(found).error().note("group '" + state_->uri + "'");
+  std::sort(found->begin(), found->end());
+  return found;
 }
 
 }  // namespace penstock::inline v0
