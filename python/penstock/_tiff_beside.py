@@ -119,7 +119,7 @@ def rational_polynomial(uri: str) -> dict[str, Any] | None:
 
 def _of_rpb(text: str) -> dict[str, Any] | None:
     """Statements `name = value;` and `name = (value, ...);`."""
-    found = {name: value.strip(" ()\r\n\t").split(",") for name, value in re.findall(r"(\w+)\s*=\s*([^;=]*);", text)}
+    found = {name: value.strip(" ()\r\n\t").split(",") for name, value in re.findall(r"\b(\w+)\s*=\s*([^;=]*);", text)}
     return _whole_polynomial(
         {name: found.get(theirs, [])[:1] for name, theirs in _RPC_NUMBERS.items()}
         | {name: found.get(theirs, []) for name, theirs in _RPC_LISTS.items()}
@@ -128,7 +128,7 @@ def _of_rpb(text: str) -> dict[str, Any] | None:
 
 def _of_rpc_text(text: str) -> dict[str, Any] | None:
     """Lines `NAME: value unit`; of coefficients one each, `NAME_1` to `NAME_20`."""
-    found = dict(re.findall(r"^\s*(\w+)\s*:\s*(\S+)", text, re.MULTILINE))
+    found = dict(re.findall(r"^[ \t]*(\w+)[ \t]*:[ \t]*(\S+)", text, re.MULTILINE))
     return _whole_polynomial(
         {name: [found[name]] if name in found else [] for name in _RPC_NUMBERS}
         | {name: [found.get(f"{name}_{i}", "") for i in range(1, 21)] for name in _RPC_LISTS}

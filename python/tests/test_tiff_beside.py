@@ -288,3 +288,13 @@ def test_xarray_shows_what_rioxarray_shows(tmp_path):
     ours, theirs = (xr.open_dataset(path, engine=engine) for engine in ("penstock", "rasterio"))
     xr.testing.assert_identical(ours.drop_vars("spatial_ref"), theirs.drop_vars("spatial_ref"))
     assert ours.spatial_ref.attrs == theirs.spatial_ref.attrs
+
+
+@pytest.mark.parametrize("ending", [".RPB", "_RPC.TXT"])
+@pytest.mark.parametrize("text", ["a", "\n", " = ", "a = ", "a:"])
+def test_texts_that_repeat_without_end_take_no_time(tmp_path, ending, text):
+    """The square of their length would be minutes."""
+    path = tmp_path / "x.tif"
+    path.write_bytes(tiff_of(image(2, 2), b"abcd"))
+    (tmp_path / f"x{ending}").write_text(text * ((1 << 20) // len(text)))
+    assert ps.open(path).rpcs is None
