@@ -241,11 +241,18 @@ def test_polynomials_beside_the_file_go_before_its_own_as_in_gdal(tmp_path, own,
         given = {name.upper(): value for name, value in wanted.to_dict().items() if value is not None}
         assert {name: rpcs[name] for name in given} == given
         assert set(rpcs) == set(given)
-    xr = pytest.importorskip("xarray")
-    pytest.importorskip("rioxarray")
+    assert ps.open(path.read_bytes()).rpcs == (None if own is NOTHING else ps.open(tiff_of(own, bytes(8))).rpcs)
+
+
+@pytest.mark.parametrize("own", [NOTHING, OWN_RPCS])
+@pytest.mark.parametrize("beside", [{}, {".RPB": RPB}])
+def test_polynomials_are_shown_as_rioxarray_shows_them(tmp_path, own, beside):
+    xr, rioxarray = pytest.importorskip("xarray"), pytest.importorskip("rioxarray")
+    if tuple(map(int, rioxarray.__version__.split(".")[:2])) < (0, 20):
+        pytest.skip("this rioxarray shows none")
+    path = written(tmp_path, own, beside)
     with xr.open_dataset(path, engine="penstock") as ours, xr.open_dataset(path, engine="rasterio") as theirs:
         assert ours.spatial_ref.attrs.get("rpcs") == theirs.spatial_ref.attrs.get("rpcs")
-    assert ps.open(path.read_bytes()).rpcs == (None if own is NOTHING else ps.open(tiff_of(own, bytes(8))).rpcs)
 
 
 @pytest.mark.parametrize(
