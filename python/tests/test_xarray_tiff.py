@@ -374,3 +374,26 @@ def test_devices_that_are_not_there_are_refused_at_once(tmp_path, options):
         xr.open_dataset(path, engine="penstock", **options)
     with pytest.raises(ps.UnsupportedError, match="tpu"):
         xr.open_dataset(path, engine="penstock", device="tpu")
+
+
+def test_coordinates_of_rotated_grids_are_computed_where_they_are_asked_for(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.tif", transform=NORTH_UP * Affine.rotation(20))
+    ours, theirs = xr.open_dataset(path, engine="penstock"), xr.open_dataset(path, engine="rasterio")
+    for index in ({"x": 3}, {"y": 5, "x": 4}, {"y": [7, 2]}, {"y": slice(9, 2, -3), "x": [1, 60]}, {"x": slice(0, 0)}):
+        for name in ("xc", "yc"):
+            xr.testing.assert_identical(ours[name].isel(index).variable, theirs[name].isel(index).variable)
+    wide = tmp_path / "wide.tif"
+    rows, columns = 1 << 24, 1 << 24
+    wide.write_bytes(
+        tiff_of(image(columns, rows) | {34264: tag(12, *[3.0, 1.0, 0, 9, 1.0, -3.0, 0, 7, *[0.0] * 8])}, b"abcd")
+    )
+    centre = xr.open_dataset(wide, engine="penstock").xc[5, rows - 1]
+    assert float(centre) == 3.0 * (columns - 0.5) + 5.5 + 9
+
+
+def test_axes_that_no_memory_holds_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.tif"
+    path.write_bytes(tiff_of(image((1 << 27) + 1, 2), b"abcd"))
+    with pytest.raises(ps.UnsupportedError, match="parse_coordinates=False"):
+        xr.open_dataset(path, engine="penstock")
+    assert xr.open_dataset(path, engine="penstock", parse_coordinates=False).sizes["x"] == (1 << 27) + 1

@@ -66,6 +66,9 @@ def _begins_as_tiff(target: Any, path: str, storage_options: dict[str, Any] | No
     return True
 
 
+_MOST_COORDINATES = 1 << 27  # of one axis
+
+
 class RasterArray(BackendArray):
     """An image that is read when its values are asked for, decoded on the way.
 
@@ -232,14 +235,36 @@ def _coordinates(array: Any, wanted: bool) -> dict[str, Any]:
         return {}
     a, b, c, d, e, f = array.transform or (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
     c, f = a * 0.5 + b * 0.5 + c, d * 0.5 + e * 0.5 + f
-    across, down = np.arange(array.shape[2]), np.arange(array.shape[1])
+    size = array.shape[1:]
     if b == d == 0:
-        return {"x": across * a + c, "y": down * e + f}
-    columns, rows = np.meshgrid(across, down)
+        if max(size) > _MOST_COORDINATES:  # xarray's indexes hold them in memory: damaged headers would take all of it
+            message = f"x and y of {size[0]} x {size[1]} pixels are not made: parse_coordinates=False goes without them"
+            raise _make(UnsupportedError, message, f"array '{array.uri}'")
+        return {"x": np.arange(size[1]) * a + c, "y": np.arange(size[0]) * e + f}
     return {
-        "xc": (("y", "x"), columns * a + rows * b + c),
-        "yc": (("y", "x"), columns * d + rows * e + f),
+        name: xarray.Variable(("y", "x"), indexing.LazilyIndexedArray(_Centres(size, terms)))
+        for name, terms in (("xc", (a, b, c)), ("yc", (d, e, f)))
     }
+
+
+class _Centres(BackendArray):
+    """One coordinate of the centres of a rotated grid's pixels, computed where it is asked for."""
+
+    dtype = np.dtype("f8")
+
+    def __init__(self, size: tuple[int, int], terms: tuple[float, float, float]) -> None:
+        self.shape, self.terms = size, terms
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        support = indexing.IndexingSupport.OUTER_1VECTOR
+        return indexing.explicit_indexing_adapter(key, self.shape, support, self._at)
+
+    def _at(self, items: tuple[Any, ...]) -> Any:
+        by_column, by_row, origin = self.terms
+        rows, columns = (np.arange(size)[item] for size, item in zip(self.shape, items, strict=True))
+        if np.ndim(rows) and np.ndim(columns):
+            rows = rows[:, None]
+        return columns * by_column + rows * by_row + origin
 
 
 def _split(variable: xarray.DataArray, of_bands: list[tuple[dict[str, Any], dict[str, Any]]]) -> xarray.Dataset:
