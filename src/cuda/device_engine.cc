@@ -25,7 +25,6 @@ constexpr std::uint64_t kFewestBytes = std::uint64_t{32} << 20;
 /// Device memory that each stream of writes gathers into.
 constexpr std::uint64_t kStagingBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kAlignment = 256;
-constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 30;  // of a launch
 constexpr unsigned kEndNumber = 31;  // the stream of its end, beside the decode streams, in a read's set
 
 std::uint64_t memory_limit_of(const driver& with, context_ref context, std::uint64_t asked) {
@@ -397,96 +396,6 @@ bool device_engine::record_end(event_ref event, const device_read* read, bool ha
 void device_engine::wait_for_all() noexcept {
   const current_context current(driver_, context_);
   driver_.context_synchronize();
-}
-
-result<> device_engine::copy(const move_item& item, std::span<const move_axis> axes, stream_ref stream) {
-  const current_context current(driver_, context_);
-  const bool follows =
-      axes.empty() || (axes.size() == 1 && axes[0].from_step == static_cast<std::int64_t>(item.unit_bytes));
-  if (follows)
-    return driver_.check(driver_.copy_on_device(item.to, item.from, item.units * item.unit_bytes, stream),
-                         "cuMemcpyDtoDAsync");
-  if (axes.size() > kMaxGatherAxes) return error(errc::unsupported, "the values have too many dimensions");
-  gather_parameters with;
-  with.item = item;
-  with.tile_units = tile_units(item);
-  std::copy(axes.begin(), axes.end(), with.axes);
-  const std::uint64_t most = kMostBlocks * with.tile_units;
-  for (; with.first < item.units; with.first = with.end) {
-    with.end = std::min(item.units, with.first + most);
-    const auto blocks = static_cast<unsigned>((with.end - with.first + with.tile_units - 1) / with.tile_units);
-    void* arguments[] = {&with};
-    PENSTOCK_TRY(
-        driver_.check(driver_.launch_kernel(gather_, blocks, 1, 1, kMoveThreads, 1, 1, 0, stream, arguments, nullptr),
-                      "cuLaunchKernel"));
-  }
-  return {};
-}
-
-// ---- writes ----
-
-result<> device_engine::begin_write(std::optional<stream_ref> stream) {
-  const current_context current(driver_, context_);
-  const std::lock_guard lock(mutex_);
-  PENSTOCK_TRY(healthy());
-  PENSTOCK_TRY(check(driver_.event_record(order_, write_[0]), "cuEventRecord"));
-  for (unsigned i = 1; i < kWriteStreams; ++i)
-    PENSTOCK_TRY(check(driver_.stream_wait_event(write_[i], order_, 0), "cuStreamWaitEvent"));
-  if (!stream) return {};
-  if (const driver_status status = driver_.event_record(order_, *stream); status != kSuccess)
-    return driver_.failure(status, "cuEventRecord").note("on the stream that was given");
-  for (const stream_ref each : write_)
-    PENSTOCK_TRY(check(driver_.stream_wait_event(each, order_, 0), "cuStreamWaitEvent"));
-  return {};
-}
-
-result<> device_engine::gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first,
-                               std::uint64_t count, std::byte* to) {
-  const current_context current(driver_, context_);
-  event_ref ended = nullptr;
-  result<> queued;
-  {
-    const std::lock_guard lock(mutex_);
-    PENSTOCK_TRY(healthy());
-    PENSTOCK_ASSIGN(ended, new_event());
-    const unsigned which = next_write_++ % kWriteStreams;
-    queued = queue_gather(item, axes, first, count, to, which);
-    if (queued.ok()) queued = check(driver_.event_record(ended, write_[which]), "cuEventRecord");
-  }
-  if (queued.ok()) queued = driver_.check(driver_.event_synchronize(ended), "cuEventSynchronize");
-  give_event(ended);
-  return queued;
-}
-
-result<> device_engine::queue_gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first,
-                                     std::uint64_t count, std::byte* to, unsigned which) {
-  const stream_ref stream = write_[which];
-  const std::uint64_t unit = item.unit_bytes;
-  const bool follows = axes.empty() || (axes.size() == 1 && axes[0].from_step == static_cast<std::int64_t>(unit));
-  if (follows && item.convert_from == number_kind::none)
-    return check(driver_.copy_to_host(to, item.from + first * unit, count * unit, stream), "cuMemcpyDtoHAsync");
-  if (axes.size() > kMaxGatherAxes) return error(errc::unsupported, "the values have too many dimensions");
-  wave_memory& staging = staging_[which];
-  if (staging.bytes == 0) PENSTOCK_TRY(waves_.resize(staging, staging_bytes_));
-  gather_parameters with;
-  with.item = item;
-  with.tile_units = tile_units(item);
-  std::copy(axes.begin(), axes.end(), with.axes);
-  const std::uint64_t most = staging.bytes / unit;
-  // The stream's order keeps the next piece from the staging memory until this one is copied.
-  for (std::uint64_t done = 0; done < count; done += most) {
-    const std::uint64_t units = std::min(most, count - done);
-    with.first = first + done;
-    with.end = with.first + units;
-    with.item.to = staging.address - with.first * unit;
-    const auto blocks = static_cast<unsigned>((units + with.tile_units - 1) / with.tile_units);
-    void* arguments[] = {&with};
-    PENSTOCK_TRY(check(driver_.launch_kernel(gather_, blocks, 1, 1, kMoveThreads, 1, 1, 0, stream, arguments, nullptr),
-                       "cuLaunchKernel"));
-    PENSTOCK_TRY(
-        check(driver_.copy_to_host(to + done * unit, staging.address, units * unit, stream), "cuMemcpyDtoHAsync"));
-  }
-  return {};
 }
 
 // ---- waves ----
