@@ -1,0 +1,146 @@
+"""HDF5 files that others wrote, some of them to harm, from the corpus beside the project."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from hdf5_values import same
+
+h5py = pytest.importorskip("h5py")
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus")) / "hdf5"
+MOST_BYTES = 1 << 26
+# Files that stop h5py's own library, whatever asks it: they are read in a process of their own, see below.
+FATAL = ("cve_hdf5",)
+
+
+def corpus_files() -> list[Path]:
+    suffixes = (".h5", ".hdf5", ".nc", ".nc4", ".he5")
+    return sorted(
+        each for each in CORPUS.rglob("*") if each.suffix in suffixes and not any(f in str(each) for f in FATAL)
+    )
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
+def test_the_corpus_is_what_h5py_reads():
+    """Every dataset of every file: equal to h5py's, or refused in words."""
+    read = refused = 0
+    for path in corpus_files():
+        try:
+            with h5py.File(path) as file:
+                names: list[str] = []
+                file.visititems(lambda name, node, names=names: names.append(name) if hasattr(node, "chunks") else None)
+        except (OSError, RuntimeError, KeyError):
+            try:  # what h5py does not open we may refuse only in our own words
+                ps.open(path)
+            except ps.Error:
+                refused += 1
+            continue
+        for name in names:
+            try:
+                with h5py.File(path) as file:
+                    dataset = file[name]
+                    if dataset.shape is not None and dataset.size * dataset.dtype.itemsize > MOST_BYTES:
+                        continue
+                    wanted = dataset[()]
+            except (OSError, RuntimeError, ValueError, TypeError, KeyError):
+                wanted = None
+            try:
+                found = ps.open(path, name)[...]
+            except (ps.UnsupportedError, ps.CorruptDataError):
+                refused += 1
+                continue
+            except ps.NotFoundError:  # an external file
+                assert wanted is None, (path, name)
+                refused += 1
+                continue
+            if wanted is None:
+                continue
+            read += 1
+            if isinstance(wanted, bytes) or np.asarray(wanted).dtype.kind == "O":
+                texts = [x if isinstance(x, bytes) else str(x).encode() for x in np.asarray(found, object).ravel()]
+                assert texts == list(np.asarray(wanted, object).ravel()), (path, name)
+            else:
+                assert same(found, wanted), (path, name)
+    assert read > 1100
+    assert refused < 320
+
+
+PROGRAM = Path(__file__).parent / "programs" / "hostile_hdf5.py"
+
+
+def deaths(reader: str, files: list[Path]) -> list[Path]:
+    """Files at which a process ends that opens and reads them one after the other."""
+    left, dead = list(files), []
+    while left:
+        command = [sys.executable, str(PROGRAM), reader, *map(str, left)]
+        # Memory that nobody wrote is never nought: what takes it for an address ends, whatever was there before.
+        environment = {**os.environ, "MALLOC_PERTURB_": "85"}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+        said = done.stdout.splitlines()
+        if said and said[-1] == "done":
+            return dead
+        assert done.returncode < 0, done.stderr  # a signal: nothing else ends it
+        at = Path(said[-1].removeprefix("at "))
+        dead.append(at)
+        left = left[left.index(at) + 1 :]
+    return dead
+
+
+@pytest.mark.parametrize("within", ["list", "structure"])
+def test_lists_of_region_references_are_no_attributes(tmp_path, within):
+    """h5py writes them, and ends the process that reads them."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        data = file.create_dataset("x", data=np.arange(10))
+        item: Any = h5py.regionref_dtype if within == "list" else np.dtype([("n", "i4"), ("r", h5py.regionref_dtype)])
+        kind = h5py.vlen_dtype(item)
+        value = np.empty(1, kind)
+        value[0] = np.zeros(3, item)
+        for i in range(3):
+            value[0][i] = data.regionref[1:3] if within == "list" else (i, data.regionref[1:3])
+        for name in ("list", "NAME"):
+            data.attrs.create(name, value, dtype=kind)
+        data.attrs["units"] = "K"
+    assert not deaths("penstock", [tmp_path / "x.h5"])
+    array = ps.open(tmp_path / "x.h5")["x"]
+    assert array.attrs["units"] == "K"
+    assert "lists of region references" in array.attrs["list"]
+    assert (array[...] == np.arange(10)).all()
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
+def test_files_made_to_harm_are_refused():
+    """A process of ours survives them all; h5py alone does not."""
+    files = sorted(each for folder in CORPUS.glob("*cve_hdf5*") for each in folder.rglob("*") if each.is_file())
+    if not files:
+        pytest.skip("the corpus has no files that are made to harm")
+    # Alone: the library does not always survive a file after another one that harmed it.
+    ours = [each for each in deaths("penstock", files) if deaths("penstock", [each])]
+    assert not ours
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
+def test_lzf_files_have_their_raw_twin():
+    folder = next(CORPUS.rglob("lzf"), None)
+    if folder is None:
+        pytest.skip("the corpus has no LZF twins")
+    seen = 0
+    for twin in sorted(folder.glob("*.raw.bin")):
+        path = folder / (twin.name.removesuffix(".raw.bin") + ".h5")
+        if not path.exists():
+            continue
+        with h5py.File(path) as file:
+            names = [name for name in file if isinstance(file[name], h5py.Dataset)]
+        digests = {hashlib.sha256(ps.open(path, name)[...].tobytes()).hexdigest() for name in names}
+        if hashlib.sha256(twin.read_bytes()).hexdigest() in digests:
+            seen += 1
+    assert seen > 0
