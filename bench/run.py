@@ -105,13 +105,13 @@ def main() -> int:
     failed = [result.scenario for result in results if result.failed]
     print(f"{sum(bar.passed for bar in bars)} of {len(bars)} bars met; {len(failed)} scenarios failed")
     if not options.quick and not options.no_results:
-        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        now = datetime.datetime.now(datetime.UTC)
         options.results.mkdir(parents=True, exist_ok=True)
-        path = options.results / f"{machine.slug()}-{machine.commit()}-{today}.json"
+        path = options.results / f"{machine.slug()}-{machine.commit()}-{now.date().isoformat()}.json"
         document = {
             "machine": machine.describe(),
             "commit": machine.commit(),
-            "date": today,
+            "date": now.isoformat(timespec="seconds"),
             "threads": options.threads,
             "results": [result.as_json() for result in results],
         }

@@ -100,6 +100,12 @@ def test_the_page_of_speed_is_that_of_the_newest_kept_result() -> None:
     assert "not explained yet" not in page
 
 
+def test_the_newest_result_is_the_one_measured_last(tmp_path: Path) -> None:
+    for name, date in (("b", "2026-11-22T15:15:00+00:00"), ("c", "2026-11-22T08:20:00+00:00"), ("a", "2026-11-21")):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"date": date}))
+    assert report.newest(tmp_path).name == "b.json"
+
+
 def test_the_picture_is_drawn_from_the_newest_kept_result(tmp_path: Path) -> None:
     document = json.loads(report.newest(BENCH / "results").read_text())
     assert {result["scenario"] for result in document["results"]} <= set(SCENARIOS)
