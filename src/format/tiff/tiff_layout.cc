@@ -29,14 +29,17 @@ class number_page final : public index_block {
   std::vector<std::uint64_t> values_;
 };
 
-std::vector<std::uint64_t> numbers(const std::byte* at, std::uint64_t count, std::uint32_t width, bool big_endian) {
+template <class T>
+std::vector<std::uint64_t> numbers_of(const std::byte* at, std::uint64_t count, bool big_endian) {
   std::vector<std::uint64_t> out(count);
-  for (std::uint64_t i = 0; i < count; ++i, at += width) {
-    out[i] = width == 2   ? tiff_number<std::uint16_t>(at, big_endian)
-             : width == 4 ? tiff_number<std::uint32_t>(at, big_endian)
-                          : tiff_number<std::uint64_t>(at, big_endian);
-  }
+  for (std::uint64_t i = 0; i < count; ++i) out[i] = tiff_number<T>(at + i * sizeof(T), big_endian);
   return out;
+}
+
+std::vector<std::uint64_t> numbers(const std::byte* at, std::uint64_t count, std::uint32_t width, bool big_endian) {
+  if (width == 2) return numbers_of<std::uint16_t>(at, count, big_endian);
+  return width == 4 ? numbers_of<std::uint32_t>(at, count, big_endian)
+                    : numbers_of<std::uint64_t>(at, count, big_endian);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -50,11 +52,12 @@ std::uint32_t tiff_type_bytes(std::uint16_t type) noexcept;
 /// Reads numbers of a file's byte order.
 template <class T>
 T tiff_number(const std::byte* at, bool big_endian) noexcept {
-  T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    const std::size_t place = big_endian ? i : sizeof(T) - 1 - i;
-    value = static_cast<T>(static_cast<T>(value << (sizeof(T) > 1 ? 8 : 0)) | static_cast<T>(at[place]));
-  }
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  if (big_endian == (std::endian::native == std::endian::big)) return value;
+  if constexpr (sizeof(T) == 2) value = __builtin_bswap16(value);
+  if constexpr (sizeof(T) == 4) value = __builtin_bswap32(value);
+  if constexpr (sizeof(T) == 8) value = __builtin_bswap64(value);
   return value;
 }
 
