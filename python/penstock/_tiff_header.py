@@ -161,7 +161,8 @@ class TiffHeader:
     @property
     def nodata(self) -> int | float | None:
         """What stands for nothing in the first of the bands, as the file says it; None where it says nothing."""
-        return self._nodata_of(self._bands[0])
+        chosen = (self._options or {}).get("bands")
+        return self._nodata_of(chosen[0] if chosen else 0)
 
     def _nodata_of(self, band: int) -> int | float | None:
         value = self._beside.nodata.get(band)
