@@ -115,6 +115,9 @@ struct store_traits {
   std::uint64_t request_bytes = 0;  ///< what can be read in the time that a request costs: shorter holes always are
   std::uint64_t max_length_bytes = std::uint64_t{1} << 20;  ///< split longer coalesced reads at cell boundaries
   bool versions = false;                                    ///< `read_done::seen` is set and `expected` is checked
+  /// Equal versions name the same bytes whatever store of this kind they were read from: what was kept of an array that
+  /// is closed may serve another of the same storage.
+  bool lasting_versions = false;
   bool blocking = true;           ///< may wait for a device or a network: never called with a lock such as the GIL held
   bool inline_completion = true;  ///< `read` completes every request before it returns
   bool lends_bytes = false;       ///< returns its own memory under a lease

@@ -26,14 +26,19 @@ class array_state {
   array_state() = default;
   array_state(const array_state&) = default;
   ~array_state();
-  /// A copy with other attributes, and an identity of its own in the index cache.
+  /// A copy with other attributes.
   std::shared_ptr<const array_state> with_attributes(std::string text) const;
+  /// Takes a name in the caches, once all else is known: where versions last, that of every array of this storage, keys
+  /// and layout.
+  /// \param image  Which of those that one object holds it is.
+  void name_for_caches(std::string_view image);
 
   std::shared_ptr<penstock::context> context;
   std::shared_ptr<const penstock::store> store;
   std::shared_ptr<const chunk_layout> layout;
-  std::string prefix;     // of the array's keys: empty, or ends with '/'
-  std::uint64_t uid = 0;  // in the index cache
+  std::string prefix;         // of the array's keys: empty, or ends with '/'
+  std::uint64_t uid = 0;      // in the caches
+  bool outlived_uid = false;  // others of this array have the same, now or later
   bool caches_indexes = false;
 
   extents shape, chunks;

@@ -1,6 +1,7 @@
 #include "api/open_tiff.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -310,6 +311,14 @@ result<std::optional<found_image>> find_with_side_files(const tiff_place& from, 
   return beside;
 }
 
+/// Tells the images of a file apart.
+std::string name_of(const tiff_options& options) {
+  if (options.is_default()) return {};
+  return fmt::format("{} {} {} {} {} {} {}", options.page, fmt::join(options.sub_ifds, ","), options.level,
+                     options.mask, options.native_order, fmt::join(options.bands, ","),
+                     options.ifd ? static_cast<std::int64_t>(*options.ifd) : -1);
+}
+
 result<array> make_array(const tiff_place& from, tiff_options options, found_image found) {
   const node_place& at = from.at;
   const bool is_of_all_bands = found.suffix.empty() && samples_of(found.details.tags, found.details.big_endian) == 1;
@@ -331,7 +340,6 @@ result<array> make_array(const tiff_place& from, tiff_options options, found_ima
                                     found.reader.seen(), std::move(kept)));
   const tiff_image& image = layout->image();
   auto out = std::make_shared<array_state>();
-  out->uid = at.context->state().next_uid();
   out->caches_indexes = at.from->traits().versions || at.cache_unversioned_indexes;
   out->context = at.context;
   out->store = at.from;
@@ -353,6 +361,7 @@ result<array> make_array(const tiff_place& from, tiff_options options, found_ima
   out->dimension_names.emplace_back("y");
   out->dimension_names.emplace_back("x");
   if (layout->band_axis() == 2) out->dimension_names.emplace_back("band");
+  out->name_for_caches(name_of(options));
   return array(std::move(out));
 }
 

@@ -25,7 +25,6 @@ result<node> make_array(node_place at, zarr_metadata metadata) {
   codecs.external = at.context->state().codecs();
   PENSTOCK_ASSIGN(const std::shared_ptr<const zarr_layout> layout, zarr_layout::make(metadata, codecs));
   auto out = std::make_shared<array_state>();
-  out->uid = at.context->state().next_uid();
   out->caches_indexes = at.from->traits().versions || at.cache_unversioned_indexes;
   out->context = std::move(at.context);
   out->store = std::move(at.from);
@@ -44,6 +43,7 @@ result<node> make_array(node_place at, zarr_metadata metadata) {
   out->format = metadata.zarr_format == 2 ? "zarr2" : "zarr3";
   out->uri = std::move(at.uri);
   out->dimension_names = std::move(metadata.dimension_names);
+  out->name_for_caches({});
   return node(array(std::move(out)));
 }
 

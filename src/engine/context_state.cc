@@ -15,6 +15,8 @@ namespace {
 constexpr unsigned kDefaultIoConcurrency = 64;
 /// Jobs that wait for the next read; more reads than this at once make and free their own.
 constexpr std::size_t kMaxIdleJobs = 16;
+/// Arrays that are known again when they are opened again.
+constexpr std::size_t kMaxIdentities = 4096;
 
 std::uint64_t machine_memory_bytes() noexcept {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
@@ -78,6 +80,16 @@ void give_idle(std::mutex& mutex, std::vector<std::shared_ptr<Job>>& idle, std::
 }
 
 }  // namespace
+
+std::uint64_t context_state::uid_of(const std::string& identity) {
+  shared& mine = shared_.get();
+  const std::lock_guard lock(mine.mutex);
+  // What was kept of those that are forgotten here is found no more, and makes room as it grows old.
+  if (mine.uids.size() >= kMaxIdentities) mine.uids.clear();
+  const auto [found, is_new] = mine.uids.try_emplace(identity, 0);
+  if (is_new) found->second = next_uid();
+  return found->second;
+}
 
 std::shared_ptr<read_job> context_state::take_job() {
   shared& mine = shared_.get();
@@ -186,6 +198,7 @@ void context_state::clear_caches() {
     mine.devices.erase(rest, mine.devices.end());
   }
   const std::lock_guard lock(mine.mutex);
+  mine.uids.clear();
   mine.idle_jobs.clear();
   mine.idle_writes.clear();
 }

@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -68,6 +70,8 @@ class context_state {
 
   /// A name for one open array in the caches.
   std::uint64_t next_uid() noexcept { return uids_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  /// A name for all arrays that `identity` describes: one after the other, or side by side.
+  std::uint64_t uid_of(const std::string& identity);
 
   void clear_caches();
 
@@ -83,6 +87,7 @@ class context_state {
     std::mutex mutex;  // of what follows
     std::vector<std::shared_ptr<read_job>> idle_jobs;
     std::vector<std::shared_ptr<write_job>> idle_writes;
+    std::unordered_map<std::string, std::uint64_t> uids;
     std::shared_ptr<profiler> recording;
     std::shared_ptr<http_transport> http;
     std::atomic<bool> is_recording{false};

@@ -65,6 +65,7 @@ store_traits file_store::traits() const {
   // own speed, 1 MiB at 0.96 of it.
   traits.max_length_bytes = std::uint64_t{256} << 10;
   traits.versions = true;
+  traits.lasting_versions = true;  // device, inode, length, times
   traits.blocking = true;
   traits.inline_completion = true;
   traits.lends_bytes = false;
