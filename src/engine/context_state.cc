@@ -34,6 +34,11 @@ std::uint64_t output_limit(const context_options& options) noexcept {
   return options.output_pool_bytes == ~std::uint64_t{0} ? machine_memory_bytes() / 4 : options.output_pool_bytes;
 }
 
+// Of arrays that are closed too: they leave room for reads.
+std::uint64_t index_limit(const context_options& options) noexcept {
+  return std::min(index_cache::kDefaultBytes, memory_limit(options) / 4);
+}
+
 std::uint64_t cell_limit(const context_options& options) noexcept {
   if (options.chunk_cache_bytes != ~std::uint64_t{0}) return options.chunk_cache_bytes;
   return std::min(cell_cache::kDefaultBytes, memory_limit(options) / 8);
@@ -43,7 +48,7 @@ std::uint64_t cell_limit(const context_options& options) noexcept {
 
 context_state::shared::shared(const context_options& options, unsigned threads)
     : accounts(memory_limit(options), output_limit(options)),
-      indexes(accounts),
+      indexes(accounts, index_limit(options)),
       cells(accounts, cell_limit(options)),
       outputs(accounts),
       // A read's caller is one of its workers; reads that nobody waits in have the pool to themselves.
