@@ -8,6 +8,7 @@
 #include <functional>
 #include <stdexcept>
 
+#include "base/buffer.h"
 #include "base/json.h"
 #include "codec/codec_chain.h"
 
@@ -49,6 +50,13 @@ class writer {
     index_codecs_ = index;
   }
 
+  // In a buffer that lasts: sanitizers pay for each byte of a new one.
+  bytes encoded(const codec_chain& chain, const tensor_view& cell) {
+    const auto out = chain.encode(cell, room_, scratch_);
+    require(out);
+    return bytes(out->begin(), out->end());
+  }
+
   // One chunk's encoded bytes; nothing where it is missing.
   std::optional<bytes> chunk(const extents& origin) {
     const extents& shape = model_.options.shape;
@@ -72,11 +80,7 @@ class writer {
                     raw.data() + flat_number(at, model_.options.chunks) * model_.item_bytes,
                     row_items * model_.item_bytes);
     });
-    bytes out(chain_->max_encoded_bytes());
-    const auto used = chain_->encode(tensor_view::contiguous(raw.data(), type_, model_.options.chunks), out, scratch_);
-    require(used);
-    out.resize(*used);
-    return out;
+    return encoded(*chain_, tensor_view::contiguous(raw.data(), type_, model_.options.chunks));
   }
 
   // A shard whose entries come from `entry`; nothing where all of them are missing.
@@ -108,16 +112,8 @@ class writer {
     index_shape.push_back(2);
     auto chain = codec_chain::compile(index_codecs_, *dtype::from_name("uint64"), index_shape);
     require(chain);
-    bytes encoded(chain->max_encoded_bytes());
-    const auto used =
-        chain->encode(tensor_view::contiguous(index.data(), chain->type(), index_shape), encoded, scratch_);
-    require(used);
-    encoded.resize(*used);
-    if (model_.options.index_at_start) {
-      encoded.insert(encoded.end(), data.begin(), data.end());
-      return encoded;
-    }
-    data.insert(data.end(), encoded.begin(), encoded.end());
+    const bytes indexed = encoded(*chain, tensor_view::contiguous(index.data(), chain->type(), index_shape));
+    data.insert(model_.options.index_at_start ? data.begin() : data.end(), indexed.begin(), indexed.end());
     return data;
   }
 
@@ -137,6 +133,7 @@ class writer {
   dtype type_;
   std::optional<codec_chain> chain_;
   worker_scratch scratch_;
+  buffer room_;
 };
 
 std::string sharding(const extents& inner, const std::string& codecs, bool at_start) {
