@@ -1,5 +1,3 @@
-#include <CLI/CLI.hpp>
-
 #include <fmt/format.h>
 
 #include "interrupt.h"
@@ -110,18 +108,16 @@ int check(const session& speak, const check_arguments& given) {
 
 }  // namespace
 
-void add_check(CLI::App& program, bool& as_json, action& chosen) {
+void add_check(command_line& line) {
   auto given = std::make_shared<check_arguments>();
-  CLI::App* verb = program.add_subcommand("check", "Decode everything and report each bad chunk");
-  verb->add_option("URI", given->uri, "A path, or a file: URI; a group means every array in it")->required();
-  verb->add_option("--max-failures", given->max_failures, "Write out at most that many bad chunks of an array")
-      ->capture_default_str();
-  verb->add_option("--threads", given->threads, "Threads that decode; the processor's cores without it")
-      ->check(CLI::Range(1, 4096).description(""));
-  verb->add_flag("--json", as_json, "Print one JSON document");
-  verb->footer(
+  command verb = line.add("check", "Decode everything and report each bad chunk");
+  verb.required("URI", given->uri, "A path, or a file: URI; a group means every array in it");
+  verb.option("--max-failures", given->max_failures, "Write out at most that many bad chunks of an array");
+  verb.threads(given->threads, "Threads that decode; the processor's cores without it");
+  verb.json("Print one JSON document");
+  verb.footer(
       "Exit status 1 where anything is bad.\n\nExamples:\n  penstock check data.zarr\n  penstock check run/ --json");
-  verb->callback([given, &chosen] { chosen = [given](const session& speak) { return check(speak, *given); }; });
+  verb.runs([given](const session& speak) { return check(speak, *given); });
 }
 
 }  // namespace penstock::inline v0::cli

@@ -1,5 +1,3 @@
-#include <CLI/CLI.hpp>
-
 #include <fmt/format.h>
 
 #include <charconv>
@@ -112,32 +110,28 @@ int copy_all(const session& speak, const copy_arguments& given) {
 
 }  // namespace
 
-void add_copy(CLI::App& program, bool& as_json, action& chosen) {
+void add_copy(command_line& line) {
   auto given = std::make_shared<copy_arguments>();
-  CLI::App* verb = program.add_subcommand("copy", "Copy an array, or a group and all that is in it");
-  verb->add_option("SRC", given->from, "A path, or a file: or zip: URI")->required();
-  verb->add_option("DST", given->to, "A path, or a file: or zip: URI")->required();
-  verb->add_option("--chunks", given->chunks, "Lengths of the new chunks, such as 64,64; the source's without it");
-  verb->add_option("--shards", given->shards, "Lengths of the new shards, 'auto' or 'none'");
-  verb->add_option("--codec", given->codec, "The new codecs: names (zstd, or delta,zstd), JSON, 'auto' or 'none'");
-  verb->add_option("--zarr-format", given->zarr_format, "2 or 3; the source's without it")
-      ->check(CLI::IsMember({2, 3}));
-  CLI::Option* overwrite =
-      verb->add_flag("--overwrite", given->overwrite, "Erase what stands at the destination first");
-  verb->add_flag("--resume", given->resume, "Go on with a copy that was interrupted: what is there stays")
-      ->excludes(overwrite);
-  verb->add_flag("--durable", given->durable, "End only when the device has everything");
-  verb->add_option("--threads", given->threads, "Threads that copy; the processor's cores without it")
-      ->check(CLI::Range(1, 4096).description(""));
-  verb->add_flag("--json", as_json, "Print one JSON document");
-  verb->footer(
+  command verb = line.add("copy", "Copy an array, or a group and all that is in it");
+  verb.required("SRC", given->from, "A path, or a file: or zip: URI");
+  verb.required("DST", given->to, "A path, or a file: or zip: URI");
+  verb.option("--chunks", given->chunks, "Lengths of the new chunks, such as 64,64; the source's without it");
+  verb.option("--shards", given->shards, "Lengths of the new shards, 'auto' or 'none'");
+  verb.option("--codec", given->codec, "The new codecs: names (zstd, or delta,zstd), JSON, 'auto' or 'none'");
+  verb.option("--zarr-format", given->zarr_format, {2, 3}, "2 or 3; the source's without it");
+  verb.flag("--overwrite", given->overwrite, "Erase what stands at the destination first");
+  verb.flag("--resume", given->resume, "Go on with a copy that was interrupted: what is there stays", "--overwrite");
+  verb.flag("--durable", given->durable, "End only when the device has everything");
+  verb.threads(given->threads, "Threads that copy; the processor's cores without it");
+  verb.json("Print one JSON document");
+  verb.footer(
       "Arrays that keep chunks, shards, codecs and format are copied byte for byte; others are decoded and encoded\n"
       "anew, a few objects at a time.\n\n"
       "Examples:\n"
       "  penstock copy data.zarr backup.zip\n"
       "  penstock copy data.zarr new.zarr --chunks 64,64 --shards auto --codec zstd\n"
       "  penstock copy old.zarr new.zarr --zarr-format 3 --resume");
-  verb->callback([given, &chosen] { chosen = [given](const session& speak) { return copy_all(speak, *given); }; });
+  verb.runs([given](const session& speak) { return copy_all(speak, *given); });
 }
 
 }  // namespace penstock::inline v0::cli

@@ -1,5 +1,3 @@
-#include <CLI/CLI.hpp>
-
 #include <fmt/format.h>
 
 #include "run.h"
@@ -178,22 +176,22 @@ int show_tree(const session& speak, const std::string& uri) {
 
 }  // namespace
 
-void add_info(CLI::App& program, bool& as_json, action& chosen) {
+void add_info(command_line& line) {
   auto uri = std::make_shared<std::string>();
-  CLI::App* verb = program.add_subcommand("info", "Describe an array, or a group and what is in it");
-  verb->add_option("URI", *uri, "A path, or a file: URI")->required();
-  verb->add_flag("--json", as_json, "Print one JSON document");
-  verb->footer("Examples:\n  penstock info data.zarr\n  penstock info data.zarr/t2m --json");
-  verb->callback([uri, &chosen] { chosen = [uri](const session& speak) { return info(speak, *uri); }; });
+  command verb = line.add("info", "Describe an array, or a group and what is in it");
+  verb.required("URI", *uri, "A path, or a file: URI");
+  verb.json("Print one JSON document");
+  verb.footer("Examples:\n  penstock info data.zarr\n  penstock info data.zarr/t2m --json");
+  verb.runs([uri](const session& speak) { return info(speak, *uri); });
 }
 
-void add_tree(CLI::App& program, bool& as_json, action& chosen) {
+void add_tree(command_line& line) {
   auto uri = std::make_shared<std::string>();
-  CLI::App* verb = program.add_subcommand("tree", "Show what is in a group: names, types and shapes");
-  verb->add_option("URI", *uri, "A path, or a file: or zip: URI")->required();
-  verb->add_flag("--json", as_json, "Print one JSON document");
-  verb->footer("Examples:\n  penstock tree data.zarr\n  penstock tree archive.zip --json");
-  verb->callback([uri, &chosen] { chosen = [uri](const session& speak) { return show_tree(speak, *uri); }; });
+  command verb = line.add("tree", "Show what is in a group: names, types and shapes");
+  verb.required("URI", *uri, "A path, or a file: or zip: URI");
+  verb.json("Print one JSON document");
+  verb.footer("Examples:\n  penstock tree data.zarr\n  penstock tree archive.zip --json");
+  verb.runs([uri](const session& speak) { return show_tree(speak, *uri); });
 }
 
 }  // namespace penstock::inline v0::cli

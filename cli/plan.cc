@@ -1,5 +1,3 @@
-#include <CLI/CLI.hpp>
-
 #include <penstock/device.h>
 #include "run.h"
 #include "verbs.h"
@@ -40,16 +38,16 @@ int plan(const session& speak, const plan_arguments& given) {
 
 }  // namespace
 
-void add_plan(CLI::App& program, bool& as_json, action& chosen) {
+void add_plan(command_line& line) {
   auto given = std::make_shared<plan_arguments>();
-  CLI::App* verb = program.add_subcommand("plan", "Show what a read would fetch, decode and fill");
-  verb->add_option("URI", given->uri, "A path, or a file: URI")->required();
-  verb->add_option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
-  verb->add_option("--lines", given->lines, "Write out at most that many operations")->capture_default_str();
-  verb->add_flag("--device", given->device, "Say what a CUDA device would decode, and what the host; needs no device");
-  verb->add_flag("--json", as_json, "Print the plan's sums as one JSON document");
-  verb->footer("Examples:\n  penstock plan data.zarr\n  penstock plan data.zarr '0:10, ::2' --lines 8");
-  verb->callback([given, &chosen] { chosen = [given](const session& speak) { return plan(speak, *given); }; });
+  command verb = line.add("plan", "Show what a read would fetch, decode and fill");
+  verb.required("URI", given->uri, "A path, or a file: URI");
+  verb.option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
+  verb.option("--lines", given->lines, "Write out at most that many operations");
+  verb.flag("--device", given->device, "Say what a CUDA device would decode, and what the host; needs no device");
+  verb.json("Print the plan's sums as one JSON document");
+  verb.footer("Examples:\n  penstock plan data.zarr\n  penstock plan data.zarr '0:10, ::2' --lines 8");
+  verb.runs([given](const session& speak) { return plan(speak, *given); });
 }
 
 }  // namespace penstock::inline v0::cli

@@ -1,5 +1,3 @@
-#include <CLI/CLI.hpp>
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -202,31 +200,28 @@ int read(const session& speak, const read_arguments& given) {
 
 }  // namespace
 
-void add_read(CLI::App& program, bool& as_json, action& chosen) {
+void add_read(command_line& line) {
   auto given = std::make_shared<read_arguments>();
-  CLI::App* verb = program.add_subcommand("read", "Write a selection to a file, or print a small one");
-  verb->add_option("URI", given->uri, "A path, or a file: URI")->required();
-  verb->add_option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
-  verb->add_option("-o,--output", given->output,
-                   "out.npy, out.bin (bare values, C order, this machine's byte order), or - for stdout; of an image "
-                   "out.png or out.tif");
-  verb->add_option("--format", given->format, "npy or bin, where the name does not tell")
-      ->check(CLI::IsMember({"npy", "bin"}));
-  verb->add_option("--threads", given->threads, "Threads that decode; the processor's cores without it")
-      ->check(CLI::Range(1, 4096).description(""));
-  verb->add_flag("--force", given->force, "Replace the file if it exists");
+  command verb = line.add("read", "Write a selection to a file, or print a small one");
+  verb.required("URI", given->uri, "A path, or a file: URI");
+  verb.option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
+  verb.option("-o,--output", given->output,
+              "out.npy, out.bin (bare values, C order, this machine's byte order), or - for stdout; of an image "
+              "out.png or out.tif");
+  verb.option("--format", given->format, {"npy", "bin"}, "npy or bin, where the name does not tell");
+  verb.threads(given->threads, "Threads that decode; the processor's cores without it");
+  verb.flag("--force", given->force, "Replace the file if it exists");
   // For the help alone: with these the verb is Python's.
-  verb->add_option("--bounds", given->bounds, "Of an image: left bottom right top, in the units of its CRS")
-      ->expected(4);
-  verb->add_option("--shape", given->shape, "Of an image: rows and columns of the result")->expected(2);
-  verb->add_option("--resampling", given->resampling, "Of an image: nearest, average or bilinear");
-  verb->add_flag("--json", as_json, "Print one JSON document");
-  verb->footer(
+  verb.option("--bounds", given->bounds, 4, "Of an image: left bottom right top, in the units of its CRS");
+  verb.option("--shape", given->shape, 2, "Of an image: rows and columns of the result");
+  verb.option("--resampling", given->resampling, "Of an image: nearest, average or bilinear");
+  verb.json("Print one JSON document");
+  verb.footer(
       "The file appears complete or not at all.\n\n"
       "Examples:\n  penstock read data.zarr '0, :5'\n  penstock read data.zarr '::2' -o even.npy --force\n"
       "  penstock read data.zarr -o - --format bin | md5sum\n"
       "  penstock read scene.tif --bounds 500000 4585000 510000 4595000 --shape 512 512 -o part.png");
-  verb->callback([given, &chosen] { chosen = [given](const session& speak) { return read(speak, *given); }; });
+  verb.runs([given](const session& speak) { return read(speak, *given); });
 }
 
 }  // namespace penstock::inline v0::cli

@@ -1,12 +1,9 @@
 #include "run.h"
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <cctype>
 #include <new>
 #include <span>
-#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -52,34 +49,16 @@ int run_verb(int argc, const char* const* argv) {
     return run_in_python(speak, argc, argv);
   }
 
-  CLI::App program("Reads chunked N-dimensional arrays at the machine's speed.", "penstock");
-  program.footer(kExamples);
-  program.set_version_flag("--version", "penstock " PENSTOCK_VERSION, "Print the version and exit");
-  program.set_help_flag("--help,-h", "Print this help and exit");
-  program.require_subcommand(1);
-  bool as_json = false;
-  action chosen;
-  add_info(program, as_json, chosen);
-  add_plan(program, as_json, chosen);
-  add_read(program, as_json, chosen);
-  add_check(program, as_json, chosen);
-  add_tree(program, as_json, chosen);
-  add_copy(program, as_json, chosen);
-  add_bench(program);
-  add_demo(program);
-  try {
-    program.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) {
-      std::ostringstream text;
-      program.exit(e, text, text);
-      return speak.print(text.str() + (text.str().ends_with('\n') ? "" : "\n"));
-    }
-    if (argc < 2) return speak.refuse("no command; see 'penstock --help'");
-    return speak.refuse(std::string(e.what()) + "; see 'penstock --help'");
-  }
-  speak.as_json = as_json;
-  return chosen(speak);
+  command_line line(kExamples);
+  add_info(line);
+  add_plan(line);
+  add_read(line);
+  add_check(line);
+  add_tree(line);
+  add_copy(line);
+  line.list("bench", "Time scenarios against this machine's ceiling (needs the Python package)");
+  line.list("demo", "Write an array, read it, show where the time goes (needs the Python package)");
+  return line.run(speak, argc, argv);
 }
 
 }  // namespace

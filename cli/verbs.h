@@ -1,31 +1,21 @@
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <penstock/array.h>
+#include "command_line.h"
 #include "session.h"
-
-namespace CLI {
-class App;
-}
 
 namespace penstock::inline v0::cli {
 
-/// What a parsed command line asks for; returns the exit status.
-using action = std::function<int(const session&)>;
-
-// Each verb adds its subcommand, and fills `chosen` when it is the one on the command line. `as_json` outlives parsing.
-void add_info(CLI::App& program, bool& as_json, action& chosen);
-void add_plan(CLI::App& program, bool& as_json, action& chosen);
-void add_read(CLI::App& program, bool& as_json, action& chosen);
-void add_check(CLI::App& program, bool& as_json, action& chosen);
-void add_tree(CLI::App& program, bool& as_json, action& chosen);
-void add_copy(CLI::App& program, bool& as_json, action& chosen);
-void add_bench(CLI::App& program);
-void add_demo(CLI::App& program);
+// Each verb adds itself.
+void add_info(command_line& line);
+void add_plan(command_line& line);
+void add_read(command_line& line);
+void add_check(command_line& line);
+void add_tree(command_line& line);
+void add_copy(command_line& line);
 
 /// Replaces this process by Python's `penstock VERB ARGUMENTS`; returns only where that is not possible.
 int run_in_python(const session& speak, int argc, const char* const* argv);

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "session.h"
+
+namespace CLI {
+class App;
+}
+
+namespace penstock::inline v0::cli {
+
+/// What a parsed command line asks for; returns the exit status.
+using action = std::function<int(const session&)>;
+
+/// One verb, its arguments and options. Parsing sets the values, which live as long as the action: it holds them.
+///
+/// A name without a dash is an argument. `what` is the line of help.
+class command {
+ public:
+  void required(const char* name, std::string& value, const char* what);
+  void option(const char* name, std::string& value, const char* what);
+  void option(const char* name, std::size_t& value, const char* what);  ///< the help shows what it is without it
+  void option(const char* name, std::vector<std::string>& values, int count, const char* what);
+  void option(const char* name, std::string& value, std::vector<std::string> one_of, const char* what);
+  void option(const char* name, int& value, std::vector<int> one_of, const char* what);
+  void threads(unsigned& value, const char* what);
+  void flag(const char* name, bool& value, const char* what, const char* excludes = nullptr);
+  void json(const char* what);
+  /// Stands below the help.
+  void footer(const char* text);
+  void runs(action chosen);
+
+ private:
+  friend class command_line;
+  command(CLI::App* app, bool* as_json, action* chosen) : app_(app), as_json_(as_json), chosen_(chosen) {}
+  CLI::App* app_;
+  bool* as_json_;
+  action* chosen_;
+};
+
+/// The program's command line. Its source is the one that knows the library that parses, whose header takes seconds to
+/// compile.
+class command_line {
+ public:
+  explicit command_line(const char* examples);
+  ~command_line();
+  command add(const char* name, const char* what);
+  /// Only for the list of verbs: others take the whole line before it is parsed.
+  void list(const char* name, const char* what);
+  /// Parses and runs what was chosen; help and version are printed, and what has no meaning is refused.
+  int run(session& speak, int argc, const char* const* argv);
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+  bool as_json_ = false;
+  action chosen_;
+};
+
+}  // namespace penstock::inline v0::cli
