@@ -42,6 +42,10 @@ struct index_request {
   index_key key;
   byte_range range;
   std::uint64_t max_bytes = 0;  ///< the block cannot be longer; what storage says beyond that is corrupt
+
+  /// Of an object's own index, where the layout knows them: how many of the array's cells the object has, and how long
+  /// it can be with its index where nothing that was replaced is left behind in it. 0: not known.
+  std::uint64_t object_cells = 0, max_object_bytes = 0;
 };
 
 /// A parsed, immutable piece of index.
@@ -124,8 +128,9 @@ class PENSTOCK_API chunk_layout : public std::enable_shared_from_this<chunk_layo
   virtual const chunk_grid& write_grid() const = 0;
   virtual std::span<const codec_chain> chains() const = 0;
 
-  /// Finds each cell. Where an index is missing, appends a request for it (once for each index) and leaves that cell's
-  /// extent untouched; the caller reads, parses and asks again, at most as often as the index is deep.
+  /// Finds each cell. Where an index is missing, appends a request for it (once for each index) and sets nothing of
+  /// that cell's extent but, where the request says `object_cells`, its object; the caller reads, parses and asks
+  /// again, at most as often as the index is deep.
   /// \error corrupt_data  A known index contradicts itself.
   virtual result<> locate(std::span<const cell_id> cells, const index_lookup& known, std::span<chunk_extent> out,
                           std::vector<index_request>& missing) const = 0;

@@ -44,9 +44,10 @@ struct plan_object {
 
 /// What a fetch asks of the store.
 enum class request : std::uint8_t {
-  data,   ///< a byte range
-  check,  ///< only whether the object still has the expected version: every wanted cell is absent by a cached index
-  none,   ///< nothing: cells known to be absent, by an index read just now
+  data,    ///< a byte range
+  object,  ///< all of an object, whose index then says where in it the cells are
+  check,   ///< only whether the object still has the expected version: every wanted cell is absent by a cached index
+  none,    ///< nothing: cells known to be absent, by an index read just now
 };
 
 /// One request, the cells that decode from it, and the cells that are filled on its word.
@@ -61,6 +62,7 @@ struct fetch_op {
   bool in_place = false;       ///< one identity-coded cell, contiguous in the target: read straight into it
   bool may_be_absent = false;  ///< the object need not exist: its cells are the fill value then
   byte_range range;
+  std::uint64_t max_bytes = byte_range::kAll;  ///< of `request::object`; a longer one is asked for by its index
 };
 
 /// Decodes one cell from its fetch and scatters the wanted part.
@@ -113,6 +115,9 @@ struct plan_limits {
   /// Of cells whose chains have no stage, fetch only the bytes from the first wanted element to the last. Whoever
   /// carries out such a plan must know `decode_op::part`.
   bool trim_cells = false;
+  /// Where a store's requests take their time, ask for short objects as a whole in place of their index first, and for
+  /// longer ones of which all is wanted. Whoever carries out such a plan must know `request::object`.
+  bool whole_objects = false;
 };
 
 }  // namespace penstock::inline v0

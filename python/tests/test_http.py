@@ -18,6 +18,11 @@ from support.http_server import HttpServer, Reply, Request
 VALUES = np.arange(64 * 64, dtype="f4").reshape(64, 64)
 SHARDED = write(VALUES, (32, 32), sharded((8, 8)))
 PLAIN = write(VALUES, (16, 16))
+LONG_VALUES = np.arange(512 * 512, dtype="f4").reshape(512, 512)
+LONG = write(LONG_VALUES, (256, 256), sharded((64, 64)))
+"""Its shards are longer than what is read whole for a part of it."""
+PART = np.s_[:, 130:400]
+"""Of all four shards of LONG, half or three quarters of the chunks."""
 LATENCY = 0.05
 
 
@@ -27,37 +32,96 @@ def below(prefix: str, files: dict[str, bytes]) -> dict[str, bytes]:
 
 @pytest.fixture
 def server():
-    with HttpServer({**below("data/sharded.zarr", SHARDED), **below("data/plain.zarr", PLAIN)}) as running:
+    arrays = {"data/sharded.zarr": SHARDED, "data/plain.zarr": PLAIN, "data/long.zarr": LONG}
+    with HttpServer({key: value for at, files in arrays.items() for key, value in below(at, files).items()}) as running:
         yield running
 
 
 def test_a_cold_sharded_read_takes_its_index_rounds_and_one_round_trip(server):
     server.latency = LATENCY
-    a = ps.open(f"{server.url}/data/sharded.zarr")
+    a = ps.open(f"{server.url}/data/long.zarr")
     assert server.waves == 1  # zarr.json, and nothing else
     server.forget()
     begin = time.perf_counter()
-    assert same(a[...], VALUES)
+    assert same(a[PART], LONG_VALUES[PART])
     taken = time.perf_counter() - begin
     assert server.waves == 2
     assert len(server.requests) == 8  # the indexes of four shards, then each shard's chunks in one request
     assert taken < 2 * LATENCY + 0.5  # the waves say it exactly; this says that nothing else waits
     server.forget()
-    assert same(a[3:5, 2:60], VALUES[3:5, 2:60])
+    assert same(a[3:5, 2:60], LONG_VALUES[3:5, 2:60])
     assert server.waves == 1  # the indexes are known
+    assert len(server.requests) == 1
+
+
+def test_shards_that_are_wanted_as_a_whole_take_one_round_trip(server):
+    """Their indexes come with them; so do those of short ones, whatever is wanted."""
+    server.latency = LATENCY
+    a = ps.open(f"{server.url}/data/long.zarr")
+    server.forget()
+    assert same(a[...], LONG_VALUES)
+    assert server.waves == 1
+    assert len(server.requests) == 4
+    assert not any("range" in each.headers for each in server.requests)
+    server.forget()
+    assert same(a[PART], LONG_VALUES[PART])
+    assert server.waves == 1  # by the indexes that came along
+    assert all(each.headers["range"].startswith("bytes=") for each in server.requests)
+    a = ps.open(f"{server.url}/data/sharded.zarr")
+    server.forget()
+    assert same(a[3:5, 2:60], VALUES[3:5, 2:60])
+    assert server.waves == 1
     assert len(server.requests) == 2
 
 
+def test_whole_shards_and_parts_of_others_are_read_together(server):
+    server.latency = LATENCY
+    a = ps.open(f"{server.url}/data/long.zarr")
+    server.forget()
+    assert same(a[200:512, 0:256], LONG_VALUES[200:512, 0:256])
+    assert server.waves == 2  # the second shard, and the index of the first
+    assert len(server.requests) == 3
+
+
 def test_two_levels_of_shards_take_one_round_more(server):
-    values = np.arange(32 * 32, dtype="i4").reshape(32, 32)
-    inner = sharded((4, 4))
-    for key, value in write(values, (32, 32), sharded((16, 16), inner)).items():
+    values = np.arange(512 * 512, dtype="i4").reshape(512, 512)
+    inner = sharded((32, 32))
+    for key, value in write(values, (512, 512), sharded((256, 256), inner)).items():
         server.put(f"nested/{key}", value)
     server.latency = LATENCY
     a = ps.open(f"{server.url}/nested")
     server.forget()
-    assert same(a[...], values)
+    assert same(a[:, :400], values[:, :400])
     assert server.waves == 3
+    a = ps.open(f"{server.url}/nested")
+    server.forget()
+    assert same(a[...], values)
+    assert server.waves == 1
+
+
+def test_absent_chunks_and_shards_of_whole_reads_are_the_fill_value(server):
+    values = LONG_VALUES.copy()
+    values[:256, :256] = 7
+    values[300:400, 300:400] = 7
+    for key, value in write(values, (256, 256), sharded((64, 64)), fill_value=7).items():
+        server.put(f"holes/{key}", value)
+    a = ps.open(f"{server.url}/holes")
+    server.forget()
+    assert same(a[...], values)
+    assert len(server.requests) == 4
+    assert [each.path for each in server.requests if each.path not in server.objects] == ["/holes/c/0/0"]
+
+
+def test_shards_with_much_that_was_replaced_are_read_by_their_index(server):
+    """One that is longer than its chunks can be is not read whole, and one without its end is named."""
+    key = "/data/long.zarr/c/1/1"
+    whole = server.objects[key]
+    server.put(key, whole[: -16 * 16 - 4].ljust(4 << 20, b"x") + whole[-16 * 16 - 4 :])
+    a = ps.open(f"{server.url}/data/long.zarr")
+    assert same(a[...], LONG_VALUES)
+    server.put(key, whole[:-1])
+    with pytest.raises(ps.CorruptDataError, match=r"c/1/1', last 260 bytes"):
+        ps.open(f"{server.url}/data/long.zarr")[...]
 
 
 def test_an_unsharded_read_takes_one_round_trip_whatever_its_chunks(server):
@@ -187,9 +251,9 @@ def test_a_server_that_ignores_ranges_is_read_right_or_refused(server):
 
 
 def test_a_rewrite_in_the_middle_of_a_read_is_never_mixed(server):
-    other = -VALUES
-    after = write(other, (32, 32), sharded((8, 8)))
-    a = ps.open(f"{server.url}/data/sharded.zarr")
+    other = -LONG_VALUES
+    after = write(other, (256, 256), sharded((64, 64)))
+    a = ps.open(f"{server.url}/data/long.zarr")
     changed = threading.Event()
 
     def rewrite(request: Request, reply: Reply) -> None:
@@ -197,21 +261,21 @@ def test_a_rewrite_in_the_middle_of_a_read_is_never_mixed(server):
         if request.headers.get("range", "").startswith("bytes=-") or changed.is_set():
             return
         changed.set()
-        server.objects.update({f"/data/sharded.zarr/{key}": value for key, value in after.items()})
+        server.objects.update({f"/data/long.zarr/{key}": value for key, value in after.items()})
         reply.__dict__.update(server.answer(request).__dict__)
 
     server.script = rewrite
-    got = a[...]
+    got = a[PART]
     assert changed.is_set()
-    for i in range(0, 64, 32):
-        for j in range(0, 64, 32):
-            block = np.s_[i : i + 32, j : j + 32]
-            assert same(got[block], VALUES[block]) or same(got[block], other[block])
+    for i in range(0, 512, 256):
+        for j in (slice(0, 126), slice(126, 270)):
+            block = np.s_[i : i + 256, j]
+            assert same(got[block], LONG_VALUES[PART][block]) or same(got[block], other[PART][block])
     assert same(a[...], other)
 
 
 def test_an_object_that_never_keeps_still_is_a_conflict(server):
-    a = ps.open(f"{server.url}/data/sharded.zarr")
+    a = ps.open(f"{server.url}/data/long.zarr")
 
     def change(request: Request, reply: Reply) -> None:
         reply.headers["ETag"] = f'"{request.number}"'
@@ -220,7 +284,7 @@ def test_an_object_that_never_keeps_still_is_a_conflict(server):
 
     server.script = change
     with pytest.raises(ps.ConflictError, match="kept changing"):
-        a[...]
+        a[PART]
 
 
 def test_servers_without_versions_are_asked_for_the_index_each_time(server):
@@ -229,10 +293,10 @@ def test_servers_without_versions_are_asked_for_the_index_each_time(server):
 
     server.script = forget
     server.latency = LATENCY
-    a = ps.open(f"{server.url}/data/sharded.zarr")
+    a = ps.open(f"{server.url}/data/long.zarr")
     for _ in range(2):
         server.forget()
-        assert same(a[...], VALUES)
+        assert same(a[PART], LONG_VALUES[PART])
         assert len(server.requests) == 8
         assert server.waves == 2
 

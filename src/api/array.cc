@@ -44,7 +44,7 @@ read_job::settings settings_of(const array_state& state, const read_options& opt
   out.workers = state.context->state().workers_for(options.threads);
   out.io_concurrency = state.context->state().io_concurrency();
   out.arena = options.arena;
-  out.limits.trim_cells = true;
+  out.limits.trim_cells = out.limits.whole_objects = true;
   return out;
 }
 
@@ -254,7 +254,7 @@ result<array::check_report> array::check(const read_options& options, std::size_
   read_job::settings settings = settings_of(*state_, options);
   settings.failures = &failures;
   settings.max_failures = max_failures;
-  settings.limits.trim_cells = false;
+  settings.limits.trim_cells = settings.limits.whole_objects = false;
   settings.limits.max_fetch_bytes = 0;  // one request a cell: a bad range then spoils no neighbour
   const unsigned workers = settings.workers;
   job->begin({&from, 1}, std::move(settings));

@@ -41,7 +41,7 @@ result<ticket> read_crops_async(std::span<const array_crop> crops, const tensor_
   read_job::settings settings;
   settings.workers = state.workers_for(options.threads);
   settings.io_concurrency = state.io_concurrency();
-  settings.limits.trim_cells = true;
+  settings.limits.trim_cells = settings.limits.whole_objects = true;
   settings.keep_alive = std::move(made.keep_alive);
   settings.note = std::move(made.note);
   const unsigned most = settings.workers;

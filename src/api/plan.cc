@@ -48,7 +48,7 @@ plan_limits limits_for(planned_for engine, const source& from, const context_sta
     return cuda::limits_of({&from, 1}, asked == 0 ? cuda::kDefaultPageLockedBytes : asked, with.threads());
   }
   plan_limits limits;
-  limits.trim_cells = true;  // as reads do
+  limits.trim_cells = limits.whole_objects = true;  // as reads do
   return limits;
 }
 

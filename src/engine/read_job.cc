@@ -17,8 +17,6 @@ namespace {
 /// A read gives up when it had to plan changed objects again so many times more often than a request went well: it is
 /// getting nowhere.
 constexpr unsigned kMaxRedos = 64;
-/// Deeper than any format's index; a layout that asks for more asks in circles.
-constexpr unsigned kMaxRounds = 64;
 /// Requests given to a store at once, where it completes them later.
 constexpr std::size_t kBatch = 16;
 /// Encoded bytes in flight at stores that complete later.
@@ -230,7 +228,7 @@ void read_job::run_planner(guard& lock) {
       if (made.in_use) current_ = &made;
       break;
     case planner::outcome::needs_indexes: {
-      if (++rounds_ > kMaxRounds) {
+      if (++rounds_ > kMaxIndexRounds) {
         fail(error(errc::internal, fmt::format("the layout asked for an index {} times", rounds_)));
         return;
       }
@@ -358,7 +356,11 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
       break;
     }
     ++count;
-    launch(read, &of, which, read.range.whole() ? likely_bytes(read.max_bytes) : read.range.length);
+    const fetch_op& op = of.plan.fetches[which];
+    std::uint64_t likely = read.range.whole() ? likely_bytes(read.max_bytes) : read.range.length;
+    if (op.what == request::object)  // whose bound is that of many chunks together
+      likely = op.decode_count * from.layout->chains()[of.plan.decodes[op.first_decode].chain].decoded_bytes() / 2;
+    launch(read, &of, which, likely);
   }
   lock.unlock();
   if (count != 0) from.store->read(std::span(batch).first(count), *this, stop_source_.get_token());
@@ -429,9 +431,7 @@ void read_job::finish_index(guard& lock, std::size_t which, unsigned, result<rea
   const index_request& request = missing_[which];
   if (profiler_) profiler_->record_request(done.ok() ? done->bytes.size() : 0);
   auto entry = take_index(from, request, missing_keys_[which], std::move(done));
-  // What a versioned store could not tell the version of is good for this read alone.
-  const bool keeps = from.uid != 0 && (!from.store->traits().versions || (entry.ok() && entry->seen.known()));
-  if (entry.ok() && entry->block && keeps) state_->indexes().insert(from.uid, request.key, *entry);
+  if (entry.ok() && entry->block && keeps_index(from, *entry)) state_->indexes().insert(from.uid, request.key, *entry);
   if (!entry.ok() && entry.error().code() == errc::version_changed && from.uid != 0)
     state_->indexes().drop(from.uid, request.key.object);
 
@@ -462,8 +462,10 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
   bool again = false;
   std::optional<error> bad;
   if (!done.ok() && is_kept(of, op)) drop_kept(of, op);
+  if (done.ok()) encoded_bytes_.fetch_add(done->bytes.size(), std::memory_order_relaxed);
+  if (done.ok() && op.what == request::object)
+    if (auto found = find_in_object(of, op, worker, *done); !found.ok()) done = std::move(found).error();
   if (done.ok()) {
-    encoded_bytes_.fetch_add(done->bytes.size(), std::memory_order_relaxed);
     auto decoded = decode_fetch(of, op, worker, *done);
     if (!decoded.ok()) {
       bad.emplace(std::move(decoded).error());
@@ -471,10 +473,12 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
       for (std::uint32_t i = 0; i < op.fill_count && !stopping(); ++i)
         fill_cell(from, of.plan.fills[op.first_fill + i].cell, worker);
     }
-  } else if (done.error().code() == errc::not_found && op.what == request::data && op.may_be_absent) {
+  } else if (done.error().code() == errc::not_found && op.may_be_absent) {
     for (std::uint32_t i = 0; i < op.decode_count; ++i)
       fill_cell(from, of.plan.decodes[op.first_decode + i].cell, worker);
     note_missing(of.plan.source);
+  } else if (done.error().code() == errc::corrupt_data && op.what == request::object) {
+    again = true;  // longer than its cells need, or not as its index says: its index alone is asked for, and judged
   } else if (object.pinned &&
              (done.error().code() == errc::not_found || done.error().code() == errc::version_changed)) {
     const bool gone = done.error().code() == errc::not_found;
@@ -508,7 +512,7 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
   --active_;
   if (!again && redos_ != 0) --redos_;
   // One change spoils many requests of a piece: it counts once for each time that the planner has to look again.
-  if (again && (!redo_cells_.empty() || count_redo(object.key))) {
+  if (again && (op.what == request::object || !redo_cells_.empty() || count_redo(object.key))) {
     for (std::uint32_t i = 0; i < op.decode_count; ++i)
       redo_cells_.emplace_back(of.plan.source, of.plan.decodes[op.first_decode + i].cell);
     for (std::uint32_t i = 0; i < op.fill_count; ++i)

@@ -129,6 +129,8 @@ class read_job final : public job, private completion_sink {
   void finish_index(guard& lock, std::size_t which, unsigned worker, result<read_done> done);
   void finish_fetch(guard& lock, piece& of, std::size_t which, unsigned worker, result<read_done> done);
   std::optional<error> request_of(const piece& of, const fetch_op& op, placement& where, byte_read& out) const;
+  result<> find_in_object(const piece& of, const fetch_op& op, unsigned worker, const read_done& done);
+  std::span<const decode_op> decodes_of(const piece& of, const fetch_op& op, unsigned worker) const noexcept;
   result<> decode_fetch(const piece& of, const fetch_op& op, unsigned worker, read_done& done);
   result<> decode_cell(const piece& of, const fetch_op& op, const decode_op& what, std::span<const std::byte> bytes,
                        const read_done& done, unsigned worker);

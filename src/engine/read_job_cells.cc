@@ -6,11 +6,25 @@
 
 #include "array/strided_copy.h"
 #include "base/nvtx.h"
+#include "engine/context_state.h"
 #include "engine/index_io.h"
 #include "engine/read_job.h"
 #include "engine/read_job_parts.h"
+#include "store/byte_extent.h"
 
 namespace penstock::inline v0 {
+namespace {
+
+class known_in_object final : public index_lookup {
+ public:
+  explicit known_in_object(const index_table& table) noexcept : table_(table) {}
+  const index_entry* find(const index_key& key) const override { return table_.find(0, key); }
+
+ private:
+  const index_table& table_;
+};
+
+}  // namespace
 
 // Fills in the request of a fetch; an error where the index asks for more than a cell can be.
 std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, placement& where, byte_read& out) const {
@@ -29,7 +43,9 @@ std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, p
   if (op.decode_count == 0) return std::nullopt;
   const decode_op& first = of.plan.decodes[op.first_decode];
   const codec_chain& chain = from.layout->chains()[first.chain];
-  if (op.range.whole()) {
+  if (op.what == request::object) {
+    out.max_bytes = op.max_bytes;
+  } else if (op.range.whole()) {
     out.max_bytes = chain.max_encoded_bytes();
   } else if (op.decode_count == 1 && op.range.length > chain.max_encoded_bytes()) {
     return error(errc::corrupt_data, fmt::format("chunk takes {} bytes, its shape allows at most {}", op.range.length,
@@ -41,6 +57,60 @@ std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, p
     out.destination = {where.target.data,
                        static_cast<std::size_t>(op.range.whole() ? chain.decoded_bytes() : op.range.length)};
   return std::nullopt;
+}
+
+// Of an object that came as a whole: finds the cells by the index in it, and fills those that it does not have.
+result<> read_job::find_in_object(const piece& of, const fetch_op& op, unsigned worker, const read_done& done) {
+  const source& from = sources_[of.plan.source];
+  const chunk_layout& layout = *from.layout;
+  worker_state& mine = *workers_[worker];
+  const std::uint64_t size = done.bytes.size();
+  const auto within = [&](const byte_range& range, std::uint64_t max_bytes) {
+    byte_read wanted;
+    wanted.range = range;
+    wanted.max_bytes = max_bytes;
+    return find_extent(wanted, size);
+  };
+  mine.indexes.clear();
+  mine.cells.clear();
+  for (std::uint32_t i = 0; i < op.decode_count; ++i) mine.cells.push_back(of.plan.decodes[op.first_decode + i].cell);
+  const known_in_object known(mine.indexes);
+  std::vector<index_request> missing;
+  for (unsigned round = 0;; ++round) {
+    mine.extents.assign(mine.cells.size(), chunk_extent{});
+    missing.clear();
+    PENSTOCK_TRY(layout.locate(mine.cells, known, mine.extents, missing));
+    if (missing.empty()) break;
+    if (round == kMaxIndexRounds) return error(errc::internal, "the layout keeps asking for indexes");
+    for (const index_request& each : missing) {
+      PENSTOCK_ASSIGN(const byte_extent where, within(each.range, each.max_bytes));
+      read_done index;
+      index.bytes = done.bytes.subspan(static_cast<std::size_t>(where.offset), static_cast<std::size_t>(where.length));
+      index.seen = done.seen;
+      index.object_size = size;
+      PENSTOCK_ASSIGN(index_entry entry, take_index(from, each, of.plan.objects[op.object].key, std::move(index)));
+      if (keeps_index(from, entry)) state_->indexes().insert(from.uid, each.key, entry);
+      mine.indexes.insert(0, each.key) = std::move(entry);
+    }
+  }
+  mine.found.clear();
+  for (std::size_t i = 0; i < mine.cells.size(); ++i) {
+    const chunk_extent& at = mine.extents[i];
+    if (at.state == presence::absent) continue;
+    PENSTOCK_ASSIGN(const byte_extent where, within(at.range, byte_range::kAll));
+    decode_op& decode = mine.found.emplace_back(of.plan.decodes[op.first_decode + i]);
+    decode.chain = at.chain;
+    decode.offset = where.offset;
+    decode.length = where.length;
+  }
+  for (std::size_t i = 0; i < mine.cells.size() && !stopping(); ++i)
+    if (mine.extents[i].state == presence::absent) fill_cell(from, mine.cells[i], worker);
+  return {};
+}
+
+std::span<const decode_op> read_job::decodes_of(const piece& of, const fetch_op& op, unsigned worker) const noexcept {
+  if (op.what == request::object) return workers_[worker]->found;
+  return std::span(of.plan.decodes).subspan(op.first_decode, op.decode_count);
 }
 
 result<> read_job::decode_fetch(const piece& of, const fetch_op& op, unsigned worker, read_done& done) {
@@ -55,8 +125,8 @@ result<> read_job::decode_fetch(const piece& of, const fetch_op& op, unsigned wo
         .note(read_note(object.key, op.range));
   }
   if (with_.sink) return sink_fetch(of, op, worker, done);
-  for (std::uint32_t i = 0; i < op.decode_count && !stopping(); ++i) {
-    const decode_op& what = of.plan.decodes[op.first_decode + i];
+  for (const decode_op& what : decodes_of(of, op, worker)) {
+    if (stopping()) break;
     const std::span<const std::byte> bytes =
         what.length == byte_range::kAll
             ? done.bytes
@@ -64,7 +134,7 @@ result<> read_job::decode_fetch(const piece& of, const fetch_op& op, unsigned wo
     auto decoded = decode_cell(of, op, what, bytes, done, worker);
     if (!decoded.ok()) {
       const byte_range range =
-          op.range.whole() ? op.range : byte_range{op.range.offset + what.offset, what.length, false};
+          what.length == byte_range::kAll ? op.range : byte_range{op.range.offset + what.offset, what.length, false};
       return std::move(decoded)
           .error()
           .note("decoding " + sources_[of.plan.source].layout->describe(what.cell))

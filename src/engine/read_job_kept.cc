@@ -87,8 +87,8 @@ bool read_job::is_current(const source& from, object_id object, const version& s
 void read_job::find_kept(piece& of, const fetch_op& op) {
   cell_cache& cells = state_->cells();
   const source& from = sources_[of.plan.source];
-  if (cells.empty() || of.kept.size() < of.plan.decodes.size() || from.uid == 0 || with_.sink ||
-      with_.failures != nullptr)
+  if (op.what != request::data || cells.empty() || of.kept.size() < of.plan.decodes.size() || from.uid == 0 ||
+      with_.sink || with_.failures != nullptr)
     return;
   const version* seen = &of.plan.objects[op.object].expected;
   for (std::uint32_t i = op.first_decode; i < op.first_decode + op.decode_count; ++i) {

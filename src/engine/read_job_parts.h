@@ -15,6 +15,14 @@
 
 namespace penstock::inline v0 {
 
+/// Deeper than any format's index; a layout that asks for more asks in circles.
+inline constexpr unsigned kMaxIndexRounds = 64;
+
+/// What a versioned store could not tell the version of is good for one read alone.
+inline bool keeps_index(const source& from, const index_entry& entry) {
+  return from.uid != 0 && (!from.store->traits().versions || entry.seen.known());
+}
+
 /// For reads that go without indexes from storage.
 class no_indexes final : public index_lookup {
  public:
@@ -37,6 +45,11 @@ struct read_job::worker_state final : completion_sink, read_buffer {
   buffer encoded;
   buffer decoded;  // of cells that are only checked
   placement where;
+  // Of an object that was asked for as a whole: what its index says, and where that puts the cells.
+  index_table indexes;
+  std::vector<chunk_extent> extents;
+  std::vector<cell_id> cells;
+  std::vector<decode_op> found;
   read_buffer* sunk = nullptr;  // the sink's, of the request at hand
   std::optional<result<read_done>> arrived;
 };

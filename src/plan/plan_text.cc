@@ -14,7 +14,7 @@ void add(plan_totals& totals, const read_plan& plan, std::span<const source> sou
     totals.filled += op.fill_count;
     totals.cells += op.fill_count + op.decode_count;
     if (op.what == request::check) ++totals.checks;
-    if (op.what != request::data) continue;
+    if (op.what != request::data && op.what != request::object) continue;
     ++totals.requests;
     totals.in_place += op.in_place;
     if (op.range.whole()) {
@@ -46,6 +46,9 @@ void append_text(std::string& out, const read_plan& plan, std::span<const source
       case request::data:
         line(fmt::format("fetch '{}', {}: {}{}", key, range, cells(op.decode_count),
                          op.in_place ? ", straight into the result" : ""));
+        break;
+      case request::object:
+        line(fmt::format("fetch '{}', {}: {}, by the index in it", key, range, cells(op.decode_count)));
         break;
       case request::check:
         line(fmt::format("check '{}' is unchanged: {}", key, cells(op.fill_count)));

@@ -16,6 +16,9 @@ constexpr std::uint64_t kMinInPlaceBytes = std::uint64_t{64} << 10;
 constexpr std::uint32_t kFillGroup = 64;
 /// A coalesced read may fetch one byte in eight that nobody wants.
 constexpr std::uint64_t kMaxWasteFraction = 8;
+/// An object that as many requests would fetch one beside the other is asked for in one, where that saves the round
+/// trip for its index. A longer one would gain less by that than it loses to a single stream.
+constexpr std::uint64_t kMaxStreamedRequests = 4;
 
 class source_lookup final : public index_lookup {
  public:
@@ -93,7 +96,8 @@ void planner::enter_source(std::uint32_t which) {
 bool planner::gather() {
   cells_.clear();
   begin_ = 0;
-  if (!redo_.empty()) {
+  redoing_ = !redo_.empty();
+  if (redoing_) {
     enter_source(redo_.back().source);
     while (!redo_.empty() && redo_.back().source == source_ && cells_.size() < limits_.max_cells) {
       cells_.push_back(redo_.back().cell);
@@ -133,7 +137,7 @@ result<planner::outcome> planner::next(plan_indexes& known, read_plan& plan, std
     extents_.assign(batch_, chunk_extent{});
     missing.clear();
     PENSTOCK_TRY(layout.locate(std::span(cells_).subspan(begin_, batch_), lookup, extents_, missing));
-    if (missing.empty()) break;
+    if (missing.empty() || pick_objects(missing)) break;
     std::uint64_t index_bytes = 0;
     for (const index_request& each : missing) index_bytes = saturating_add(index_bytes, each.max_bytes);
     if (index_bytes <= limits_.max_index_bytes || batch_ == 1 || missing.size() == 1) {
@@ -143,10 +147,53 @@ result<planner::outcome> planner::next(plan_indexes& known, read_plan& plan, std
     batch_ /= 2;  // too many indexes to hold at once: a smaller piece
   }
 
+  missing.clear();
   build(known, plan);
+  objects_.clear();
   begin_ += batch_;
   batch_ = cells_.size() - begin_;
   return outcome::piece;
+}
+
+// Where objects are better asked for as a whole than by their index, makes the batch of their cells alone.
+bool planner::pick_objects(std::span<const index_request> missing) {
+  if (!limits_.whole_objects || store_limits_.request_bytes == 0 || redoing_) return false;
+  const codec_chain& chain = sources_[source_].layout->chains()[0];
+  if (chain.type().variable_length()) return false;  // whose cells have no size
+  for (const index_request& each : missing)
+    if (each.object_cells != 0) objects_.push_back({each.key.object, each.object_cells, 0, each.max_object_bytes});
+  if (objects_.empty()) return false;
+  const auto before = [](const whole_object& a, const whole_object& b) { return a.object < b.object; };
+  std::sort(objects_.begin(), objects_.end(), before);
+  const auto find = [&](std::uint32_t i) {
+    const auto at =
+        std::lower_bound(objects_.begin(), objects_.end(), whole_object{extents_[i].object, 0, 0, 0}, before);
+    return at != objects_.end() && at->object == extents_[i].object ? &*at : nullptr;
+  };
+  for (std::uint32_t i = 0; i < batch_; ++i)
+    if (whole_object* const of = find(i)) ++of->wanted;
+  std::erase_if(objects_, [&](const whole_object& each) {
+    const std::uint64_t likely = saturating_mul(each.cells, chain.decoded_bytes());
+    const bool wastes_little = each.cells - each.wanted <= each.cells / kMaxWasteFraction;
+    return likely > store_limits_.request_bytes &&
+           !(wastes_little && likely / kMaxStreamedRequests <= store_limits_.max_fetch_bytes);
+  });
+  if (objects_.empty()) return false;
+
+  later_.clear();
+  std::uint32_t picked = 0;
+  for (std::uint32_t i = 0; i < batch_; ++i) {
+    const cell_id cell = cells_[begin_ + i];
+    if (find(i) == nullptr) {
+      later_.push_back(cell);
+    } else {
+      cells_[begin_ + picked] = cell;
+      extents_[picked++] = {presence::unknown, 0, extents_[i].object, {}};
+    }
+  }
+  std::copy(later_.begin(), later_.end(), cells_.begin() + static_cast<std::ptrdiff_t>(begin_ + picked));
+  batch_ = picked;
+  return true;
 }
 
 void planner::build(plan_indexes& known, read_plan& plan) {
@@ -200,7 +247,9 @@ void planner::build(plan_indexes& known, read_plan& plan) {
       }
       fill_count = 0;
     }
-    if (present != end) {
+    if (!objects_.empty()) {
+      add_object(plan, object_index, std::span(order_).subspan(present, end - present));
+    } else if (present != end) {
       add_fetches(plan, object_index, std::span(order_).subspan(present, end - present), first_fill, fill_count);
     } else if (fill_count != 0) {
       fetch_op& op = plan.fetches.emplace_back();
@@ -212,6 +261,32 @@ void planner::build(plan_indexes& known, read_plan& plan) {
     }
     i = end;
   }
+}
+
+// Asks for all of an object, whose index is not known.
+void planner::add_object(read_plan& plan, std::uint32_t object, std::span<const placed> cells) {
+  const source& from = sources_[source_];
+  const codec_chain& chain = from.layout->chains()[0];
+  fetch_op op;
+  op.object = object;
+  op.what = request::object;
+  op.may_be_absent = true;
+  op.first_decode = static_cast<std::uint32_t>(plan.decodes.size());
+  op.first_fill = static_cast<std::uint32_t>(plan.fills.size());
+  const auto asked = std::find_if(objects_.begin(), objects_.end(),
+                                  [&](const whole_object& each) { return each.object == cells.front().object; });
+  op.max_bytes = asked->max_bytes;
+  placement where;
+  for (const placed& each : cells) {
+    decode_op decode;
+    decode.cell = cells_[begin_ + each.index];
+    decode.length = byte_range::kAll;
+    if (!place_cell(from, decode.cell, where)) continue;
+    decode.direct = chain.stores_native_order() && lands_contiguously(where, chain.cell(), chain.type().item_bytes());
+    plan.decodes.push_back(decode);
+    ++op.decode_count;
+  }
+  if (op.decode_count != 0) plan.fetches.push_back(op);
 }
 
 // Coalesces the present cells of one object, given in the order of their offsets.

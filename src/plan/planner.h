@@ -49,6 +49,11 @@ class planner {
     std::uint32_t source;
     cell_id cell;
   };
+  struct whole_object {
+    object_id object;
+    std::uint64_t cells, wanted;
+    std::uint64_t max_bytes;
+  };
   struct placed {
     object_id object;
     std::uint64_t offset;
@@ -60,7 +65,9 @@ class planner {
   void start_walk();
   bool walk_is_done() const noexcept;
   void enter_source(std::uint32_t which);
+  bool pick_objects(std::span<const index_request> missing);
   void build(plan_indexes& known, read_plan& plan);
+  void add_object(read_plan& plan, std::uint32_t object, std::span<const placed> cells);
   void add_fetches(read_plan& plan, std::uint32_t object, std::span<const placed> cells, std::uint32_t first_fill,
                    std::uint32_t fill_count);
 
@@ -77,6 +84,9 @@ class planner {
   std::size_t begin_ = 0;  // first cell of cells_ that is not planned yet
   std::size_t batch_ = 0;  // cells that the next piece is made of
   std::vector<chunk_extent> extents_;
+  bool redoing_ = false;               // the batch is of cells that are planned again
+  std::vector<whole_object> objects_;  // that the piece asks for as a whole, sorted; it has no other cells then
+  std::vector<cell_id> later_;         // of the batch, where it is picked apart
   std::vector<placed> order_;
   std::string key_;
   std::uint64_t total_cells_ = 0, total_bytes_ = 0;

@@ -237,6 +237,68 @@ TEST(Planner, SplitsWhereTheIndexesOfAPieceWouldNotFit) {
   EXPECT_EQ(p.missing.size(), 4u);
 }
 
+TEST(Planner, AsksForAllOfAShardWhereItsIndexWouldCostARoundTrip) {
+  planning p;
+  p.layout = layout_of("[22]", "[8]", sharded("[1]", kBytes));  // two cells of the last shard are not the array's
+  p.store.given.request_bytes = 4;                              // a shard is longer
+  p.store.given.max_length_bytes = 2;                           // ... and as long as four requests
+  p.limits.whole_objects = true;
+  p.start({{9, 1, 13}});  // seven of the second shard's eight, and all of the third
+  ASSERT_EQ(p.next(), planner::outcome::piece);
+  EXPECT_EQ(p.piece.fetches.size(), 2u);
+  EXPECT_EQ(p.piece.fetches[1].what, request::object);
+  EXPECT_TRUE(p.piece.fetches[1].range.whole());
+  EXPECT_TRUE(p.piece.fetches[1].may_be_absent);
+  EXPECT_EQ(p.text().substr(0, p.text().find('\n')), "fetch 'a/c/1', all: 7 cells, by the index in it");
+  EXPECT_EQ(p.piece.fetches[1].decode_count, 6u);
+  const std::uint64_t most = p.piece.fetches[0].max_bytes;  // chunks and the index
+  EXPECT_GE(most, 8u + 8 * 16);
+  EXPECT_LT(most, 8u * 1024 * 1024);
+  // One that was not what it should have been is looked up by its index.
+  EXPECT_EQ(p.next(), planner::outcome::finished);
+  p.plans.redo(0, 9);
+  ASSERT_EQ(p.next(), planner::outcome::needs_indexes);
+  ASSERT_EQ(p.missing.size(), 1u);
+  EXPECT_EQ(p.missing[0].key.object, 1u);
+}
+
+TEST(Planner, AsksForTheIndexOfLongShardsAndWhereLittleIsWanted) {
+  const auto first = [](std::uint64_t request_bytes, std::uint64_t max_length_bytes, std::uint64_t count) {
+    planning p;
+    p.layout = layout_of("[16]", "[16]", sharded("[1]", kBytes));
+    p.store.given.request_bytes = request_bytes;
+    p.store.given.max_length_bytes = max_length_bytes;
+    p.limits.whole_objects = true;
+    p.start({{0, 1, count}});
+    return p.next();
+  };
+  EXPECT_EQ(first(15, 4, 16), planner::outcome::piece);
+  EXPECT_EQ(first(0, 4, 16), planner::outcome::needs_indexes);   // a request costs nothing
+  EXPECT_EQ(first(15, 3, 16), planner::outcome::needs_indexes);  // longer than four requests
+  EXPECT_EQ(first(15, 4, 14), planner::outcome::piece);
+  EXPECT_EQ(first(15, 4, 13), planner::outcome::needs_indexes);  // more than an eighth is not wanted
+  EXPECT_EQ(first(16, 4, 1), planner::outcome::piece);           // all of it is read as soon as one request is made
+}
+
+TEST(Planner, AsksForWholeShardsFirstAndThenForTheIndexesOfOthers) {
+  planning p;
+  p.layout = layout_of("[12]", "[4]", sharded("[1]", kBytes));
+  p.store.given.request_bytes = 1;
+  p.limits.whole_objects = true;
+  p.start({{3, 1, 9}});  // one cell of the first shard
+  ASSERT_EQ(p.next(), planner::outcome::piece);
+  ASSERT_EQ(p.piece.fetches.size(), 2u);
+  EXPECT_EQ(p.piece.objects[p.piece.fetches[0].object].key, "a/c/1");
+  EXPECT_EQ(p.piece.objects[p.piece.fetches[1].object].key, "a/c/2");
+  ASSERT_EQ(p.next(), planner::outcome::needs_indexes);
+  ASSERT_EQ(p.missing.size(), 1u);
+  EXPECT_EQ(p.missing[0].key.object, 0u);
+  p.know(0, {{0, 1}, {1, 1}, {2, 1}, {3, 1}});
+  ASSERT_EQ(p.next(), planner::outcome::piece);
+  EXPECT_EQ(p.text(), "fetch 'a/c/0', bytes [3, 4): 1 cell\n  decode chunk (3,) from [0, 1), direct\n");
+  EXPECT_EQ(p.next(), planner::outcome::finished);
+}
+
 TEST(Planner, PlansABillionChunksPieceByPiece) {
   planning p;
   p.layout = layout_of("[1000000000]", "[1]", std::string("[") + kBytes + "]");

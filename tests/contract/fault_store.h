@@ -32,6 +32,7 @@ struct fault_script {
 
   bool deferred = false;                         ///< completions wait for `deliver_one`
   bool lends = true;                             ///< false: lent bytes are copied to the reader's buffer
+  std::uint64_t request_bytes = 0;               ///< as of a store whose requests take their time
   bool versions = true;                          ///< false: as a store that has none
   std::function<void(const byte_read&)> before;  ///< called before each request is carried out, without a lock
 };
@@ -62,6 +63,7 @@ class fault_store final : public store {
     store_traits out = inner_->traits();
     out.versions = out.versions && script_.versions;
     out.lends_bytes = out.lends_bytes && script_.lends;
+    out.request_bytes = std::max(out.request_bytes, script_.request_bytes);
     if (script_.deferred) {
       out.inline_completion = false;
       out.blocking = false;  // `read` itself never waits

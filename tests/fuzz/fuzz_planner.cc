@@ -48,10 +48,10 @@ class given_layout final : public chunk_layout {
     const std::vector<codec_config> codecs{{"bytes", json(json::object_t{{"endian", "little"}})}};
     chain_.push_back(codec_chain::compile(codecs, dtype(dtype_kind::unsigned_integer, 8), chunk).value());
     indexed_ = in.below(2) == 0;
-    const std::uint64_t cells_per_object = 1 + in.below(7);
+    cells_per_object_ = 1 + in.below(7);
     for (cell_id cell = 0; cell < grid_.cells(); ++cell) {
       chunk_extent extent;
-      extent.object = indexed_ ? cell / cells_per_object : cell;
+      extent.object = indexed_ ? cell / cells_per_object_ : cell;
       if (indexed_) {
         extent.state = in.below(4) == 0 ? presence::absent : presence::present;
         extent.range = {in.below(4096), 1 + in.below(600), false};
@@ -68,7 +68,8 @@ class given_layout final : public chunk_layout {
     for (std::size_t i = 0; i < cells.size(); ++i) {
       out[i] = extents_[cells[i]];
       if (!indexed_ || known.find({out[i].object, 0}) != nullptr || !asked.insert(out[i].object).second) continue;
-      missing.push_back({{out[i].object, 0}, {0, 64, true}, 64});
+      const std::uint64_t cells_of_it = std::min(cells_per_object_, grid_.cells() - out[i].object * cells_per_object_);
+      missing.push_back({{out[i].object, 0}, {0, 64, true}, 64, cells_of_it, 10'000});
     }
     return {};
   }
@@ -86,6 +87,7 @@ class given_layout final : public chunk_layout {
   std::vector<codec_chain> chain_;
   std::vector<chunk_extent> extents_;
   bool indexed_ = false;
+  std::uint64_t cells_per_object_ = 1;
 };
 
 class some_store final : public store {
@@ -195,6 +197,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   limits.max_cells = 1 + in.below(40);
   limits.max_index_bytes = 64 * (1 + in.below(4));
   store.given.request_bytes = in.below(300);
+  limits.whole_objects = in.below(2) == 1;
 
   std::map<cell_id, int> wanted;
   placement where;
@@ -228,13 +231,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const plan_object& object = piece.objects[op.object];
       if (op.decode_count != 0) require(op.first_decode == next_decode);
       next_decode += op.decode_count;
-      require((op.what == request::data) == (op.decode_count != 0));
+      const bool is_object = op.what == request::object;
+      require((op.what == request::data || is_object) == (op.decode_count != 0));
+      if (is_object) require(limits.whole_objects && op.range.whole() && op.fill_count == 0);
       std::uint64_t useful = 0;
       for (std::uint32_t i = op.first_decode; i < op.first_decode + op.decode_count; ++i) {
         const decode_op& decode = piece.decodes[i];
         const chunk_extent& extent = layout.extent(decode.cell);
         require(--wanted[decode.cell] == 0);
-        require(extent.object == object.object && extent.state != presence::absent);
+        require(extent.object == object.object);
+        if (is_object) continue;  // what it has not is seen when it is there
+        require(extent.state != presence::absent);
         useful += decode.length;
         if (op.range.whole()) {
           require(op.decode_count == 1 && !layout.indexed());
@@ -243,7 +250,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         require(op.range.offset + decode.offset == extent.range.offset && decode.length == extent.range.length);
         require(decode.offset + decode.length <= op.range.length);
       }
-      if (op.decode_count > 1) {
+      if (op.decode_count > 1 && !is_object) {
         require(op.range.length <= store.given.max_length_bytes);
         const std::uint64_t holes = useful >= op.range.length ? 0 : op.range.length - useful;
         require(holes * 8 <= op.range.length || holes <= store.given.request_bytes * (op.decode_count - 1));
@@ -253,7 +260,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         require(layout.extent(piece.fills[i].cell).state == presence::absent);
         require(!cached || op.what != request::none);  // what rests on a cached index waits for a request
       }
-      if (layout.indexed() && op.what != request::none) require(object.expected.known());
+      if (layout.indexed() && op.what != request::none && !is_object) require(object.expected.known());
     }
     require(next_decode == piece.decodes.size());
   }

@@ -130,7 +130,7 @@ TEST(ZarrLayout, AsksForTheIndexOnceAndThenFindsEveryChunk) {
   index_map known;
   const std::vector<cell_id> cells = all_cells(*layout);
   chunk_extent untouched;
-  untouched.object = 12345;
+  untouched.range = {12345, 1, false};
   std::vector<chunk_extent> out(cells.size(), untouched);
   std::vector<index_request> missing;
   ASSERT_TRUE(layout->locate(cells, known, out, missing).ok());
@@ -139,8 +139,11 @@ TEST(ZarrLayout, AsksForTheIndexOnceAndThenFindsEveryChunk) {
     EXPECT_EQ(missing[object].key, (index_key{object, 0}));
     EXPECT_EQ(missing[object].range, (byte_range{0, 96, true}));
     EXPECT_EQ(missing[object].max_bytes, 96u);
+    EXPECT_EQ(missing[object].object_cells, (std::vector<std::uint64_t>{6, 2, 6, 2})[object]);
+    EXPECT_GE(missing[object].max_object_bytes, 60u + 96u);
   }
-  for (const chunk_extent& extent : out) EXPECT_EQ(extent.object, 12345u);
+  for (const chunk_extent& extent : out) EXPECT_EQ(extent.range, untouched.range);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(out[i].object, i < 3 ? 0u : 1u);  // the first row of chunks
 
   // Object 1 holds the columns from 15: only its first column of chunks is within the array. Object 3 is absent.
   for (object_id object = 0; object < 3; ++object) {

@@ -38,7 +38,11 @@ class zarr_layout::locator {
     }
     cell_ = cell;
     if (block_ == nullptr) {
-      if (absent_) out = {presence::absent, 0, object_, {}};
+      if (absent_) {
+        out = {presence::absent, 0, object_, {}};
+      } else {
+        out.object = object_;
+      }
       return {};
     }
     const shard_index::entry found = (*block_)[entry_];
@@ -94,7 +98,12 @@ class zarr_layout::locator {
       const index_entry* known = find(k, {object_, here.first_node + shard_number});
       if (known == nullptr) {
         block_ = nullptr;
-        return request(here, {object_, here.first_node + shard_number});
+        const bool is_new = request(here, {object_, here.first_node + shard_number});
+        if (is_new && k == 0) {
+          missing_.back().object_cells = cells_of_object(here, within);
+          missing_.back().max_object_bytes = here.max_shard_bytes;
+        }
+        return {};
       }
       if (known->block == nullptr) {
         absent_ = true;
@@ -153,19 +162,28 @@ class zarr_layout::locator {
     return last.entry;
   }
 
-  result<> request(const level& here, const index_key& key) {
+  // Of the object that holds at_, `within` cells from its first: those that lie within the array.
+  std::uint64_t cells_of_object(const level& outermost, const dim_vector<std::uint64_t>& within) const noexcept {
+    std::uint64_t out = 1;
+    for (std::size_t d = 0; d < at_.size(); ++d)
+      out *= std::min(outermost.shard_cells[d], layout_.grid_.axis(d).cells() - (at_[d] - within[d]));
+    return out;
+  }
+
+  // False: it has been asked for already.
+  bool request(const level& here, const index_key& key) {
     // A walk in C order comes back to the same shards in the same order: the next one wanted is mostly the next listed.
     const std::size_t count = missing_.size();
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t slot = hint_ + i < count ? hint_ + i : hint_ + i - count;
       if (missing_[slot].key == key) {
         hint_ = slot + 1 < count ? slot + 1 : 0;
-        return {};
+        return false;
       }
     }
     missing_.push_back(layout_.request_for(key, here, begin_, end_));
     hint_ = 0;
-    return {};
+    return true;
   }
 
   error leaves_shard(cell_id cell, const shard_index::entry& found) const {
