@@ -132,6 +132,23 @@ def test_odd_widths_are_unpacked(tmp_path, bits):
     np.testing.assert_array_equal(array[1, 2:9, 3:30:4], values[2:9, 3:30:4, 1])
 
 
+@pytest.mark.parametrize("is_signed", [False, True], ids=["unsigned", "signed"])
+@pytest.mark.parametrize("bits", [*range(1, 8), *range(9, 16), *range(17, 32), *range(33, 64)])
+def test_rows_of_any_length_are_unpacked_to_their_last_bit(bits, is_signed):
+    """Numbers of ones alone lie beside others, where a bit too many or too few would show."""
+    random = np.random.default_rng(bits)
+    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed else (0, (1 << bits) - 1)
+    for width in [1, 2, 3, 7, 8, 9, 23, 64, 71]:
+        values = random.integers(least, most, (2, width), dtype="i8" if is_signed else "u8", endpoint=True)
+        values[0, ::2] = -1 if is_signed else most
+        rows = ("".join(f"{int(value) % (1 << bits):0{bits}b}" for value in row) for row in values)
+        data = b"".join(
+            int(row.ljust(-(-len(row) // 8) * 8, "0"), 2).to_bytes(-(-len(row) // 8), "big") for row in rows
+        )
+        array = ps.open(plain_tiff(data, width, 2, 1, bits, {339: 2 if is_signed else 1}), layout="native")
+        np.testing.assert_array_equal(array[...], values, err_msg=f"{width} numbers")
+
+
 def plain_tiff(
     data: bytes, width: int, height: int, samples: int, bits: int, extra: dict[int, int] | None = None
 ) -> bytes:

@@ -1,5 +1,6 @@
 #include "codec/tiff_rows.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -221,30 +222,65 @@ void restore_float_row(std::byte* to, const std::byte* from, std::size_t count, 
 
 namespace {
 
+// Eight bytes, the first one the most significant.
+std::uint64_t load_word(const std::byte* from) noexcept {
+  return load < std::uint64_t, std::endian::native == std::endian::little > (from);
+}
+
+// What a word with all bits of an integer may take: of 58 bits and more they may begin in one byte and end in the
+// ninth.
+template <class T>
+constexpr std::size_t kReachBytes = sizeof(T) == 8 ? 9 : 8;
+
+// Integers from bit `at` on, whose words lie within what may be read.
+template <class T>
+void unpack_words(std::byte* to, const std::byte* from, std::size_t at, std::size_t count, std::uint32_t bits,
+                  bool is_signed) noexcept {
+  const std::uint64_t sign = is_signed ? std::uint64_t{1} << (bits - 1) : 0;
+  for (std::size_t i = 0; i < count; ++i, at += bits) {
+    const std::byte* const first = from + at / 8;
+    std::uint64_t word = load_word(first) << at % 8;
+    if constexpr (kReachBytes<T> == 9) word |= static_cast<std::uint64_t>(first[8]) >> (8 - at % 8);
+    const auto item = static_cast<T>((word >> (64 - bits) ^ sign) - sign);
+    std::memcpy(to + i * sizeof(T), &item, sizeof(T));
+  }
+}
+
+// Groups of eight integers of up to 8 bits, each in as many bytes as an integer has bits: halves of what is left of the
+// word are moved apart three times. The last groups, whose words leave the row, are left.
+std::size_t unpack_groups(std::byte* to, const std::byte* from, std::size_t count, std::uint32_t bits) noexcept {
+  const std::size_t row_bytes = (count * bits + 7) / 8;
+  const auto low = [bits](std::uint32_t items, std::uint64_t lanes) { return ((lanes << items * bits) - lanes); };
+  const std::uint64_t pairs = low(2, 0x0000000100000001), ones = low(1, 0x0001000100010001);
+  std::size_t group = 0;
+  for (; group * 8 + 8 <= count && group * bits + 8 <= row_bytes; ++group) {
+    std::uint64_t items = load_word(from + group * bits) >> (64 - 8 * bits);
+    items = (items >> 4 * bits) << 32 | (items & low(4, 1));
+    items = (items & pairs << 2 * bits) << (16 - 2 * bits) | (items & pairs);
+    items = (items & ones << bits) << (8 - bits) | (items & ones);
+    if constexpr (std::endian::native == std::endian::little) items = swapped(items);
+    std::memcpy(to + group * 8, &items, 8);
+  }
+  return group * 8;
+}
+
 template <class T>
 void unpack_typed(std::byte* to, const std::byte* from, std::size_t count, std::uint32_t bits,
                   bool is_signed) noexcept {
-  std::uint64_t have = 0;  // bits that were read and not yet used, right-aligned
-  std::uint32_t left = 0;  // how many
-  const std::uint64_t mask = bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
-  const std::uint64_t sign = std::uint64_t{1} << (bits - 1);
-  for (std::size_t i = 0; i < count; ++i) {
-    std::uint64_t value = 0;
-    std::uint32_t wanted = bits;
-    while (wanted > 0) {
-      if (left == 0) {
-        have = static_cast<std::uint64_t>(*from++);
-        left = 8;
-      }
-      const std::uint32_t take = wanted < left ? wanted : left;
-      value = value << take | (have >> (left - take) & ((1U << take) - 1));
-      left -= take;
-      wanted -= take;
-    }
-    if (is_signed && (value & sign) != 0) value |= ~mask;
-    const auto item = static_cast<T>(value);
-    std::memcpy(to + i * sizeof(T), &item, sizeof(T));
+  constexpr std::size_t kReach = kReachBytes<T>;
+  const std::size_t row_bytes = (count * bits + 7) / 8;
+  std::size_t done = 0;
+  if constexpr (sizeof(T) == 1) done = is_signed ? 0 : unpack_groups(to, from, count, bits);
+  const std::size_t whole = row_bytes < kReach ? 0 : std::min(count, ((row_bytes - kReach) * 8 + 7) / bits + 1);
+  if (done < whole) {
+    unpack_words<T>(to + done * sizeof(T), from, done * bits, whole - done, bits, is_signed);
+    done = whole;
   }
+  if (done == count) return;
+  std::array<std::byte, 2 * kReach> last{};
+  const std::size_t begin = done * bits / 8;
+  std::memcpy(last.data(), from + begin, row_bytes - begin);
+  unpack_words<T>(to + done * sizeof(T), last.data(), done * bits % 8, count - done, bits, is_signed);
 }
 
 }  // namespace

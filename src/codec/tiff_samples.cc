@@ -162,7 +162,8 @@ class samples_codec final : public byte_codec, public has_portable_form, public 
     const std::byte* const made = native_row(stored, to, work);
     if (!from_.mask) return made;
     const std::size_t count = from_.width * from_.samples;
-    for (std::size_t i = 0; i < count; ++i) to[i] = made[i] == std::byte{0} ? std::byte{0} : std::byte{255};
+    if (made != to) std::memcpy(to, made, count);
+    for (std::size_t i = 0; i < count; ++i) to[i] = to[i] == std::byte{0} ? std::byte{0} : std::byte{255};
     return to;
   }
 
