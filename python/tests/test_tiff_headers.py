@@ -124,6 +124,38 @@ def test_directories_over_each_other_take_bounded_time_and_memory(tmp_path, sub)
     assert seconds < 1
 
 
+@pytest.mark.parametrize("sub", [False, True], ids=["chain", "SubIFDs"])
+def test_overviews_without_pixels_are_none(sub):
+    a = ps.open(overlapping(2, 1, sub=sub))
+    assert a.overviews == ()
+    values = np.arange(64).reshape(1, 8, 8)
+    np.testing.assert_array_equal(ps.read_window(a, shape=(4, 4)), values[:, 1::2, 1::2])
+
+
+def test_images_of_other_bands_are_no_overviews(tmp_path):
+    rasterio, tifffile = pytest.importorskip("rasterio"), pytest.importorskip("tifffile")
+    with tifffile.TiffWriter(tmp_path / "x.tif") as file:
+        file.write(np.zeros((16, 16, 3), "u1"), photometric="rgb")
+        file.write(np.zeros((8, 8), "u1"), subfiletype=1, photometric="minisblack")
+        file.write(np.zeros((4, 4, 3), "u1"), subfiletype=1, photometric="rgb")
+    with rasterio.open(tmp_path / "x.tif") as file:
+        assert file.overviews(1) == [4]
+    a = ps.open(tmp_path / "x.tif")
+    assert a.overviews == ((4, 4),)
+    assert ps.read_window(a, shape=(5, 5), resampling="average").shape == (3, 5, 5)
+
+
+@pytest.mark.parametrize("beside", [{254: tag(4, 1)}, image(4, 4, 2)], ids=["no pixels", "other bands"])
+def test_what_lies_beside_and_does_not_fit_is_no_overview(tmp_path, beside):
+    (tmp_path / "x.tif").write_bytes(tiff_of(image(8, 8), bytes(range(64))))
+    (tmp_path / "x.tif.ovr").write_bytes(tiff_of(beside, bytes(32)))
+    a = ps.open(tmp_path / "x.tif")
+    assert a.overviews == ()
+    assert ps.read_window(a, shape=(4, 4)).shape == (1, 4, 4)
+    with pytest.raises(ps.NotFoundError, match="level 1"):
+        ps.open(tmp_path / "x.tif", level=1)
+
+
 def test_a_page_behind_directories_over_each_other_is_refused():
     data = overlapping(400, 65535)
     begin = time.perf_counter()

@@ -179,6 +179,12 @@ std::uint64_t samples_of(const std::vector<tiff_tag>& tags, bool big_endian) {
   return std::min<std::uint64_t>(samples, std::numeric_limits<std::uint16_t>::max());
 }
 
+/// What lies in a file beside an image of `count` bands may be an overview of it.
+bool is_overview_of(const found_image& beside, std::uint64_t count) {
+  return beside.size[0] != 0 && beside.size[1] != 0 &&
+         samples_of(beside.details.tags, beside.details.big_endian) == count;
+}
+
 /// Of each band of an image of `count` the mask's band that is its own, where `metadata` notes one: flags of each band,
 /// counted from 1, in which 2 stands for the mask of the first. Source: GDALMaskFlags; gcore/gdaldefaultoverviews.cpp,
 /// GetMaskBand.
@@ -253,7 +259,7 @@ void add_side_files(const tiff_place& from, const tiff_options& options, const s
                     const std::array<std::uint64_t, 2>& size, std::uint64_t count, tiff_companions& to) {
   if (to.overviews.empty()) {
     const auto found = find_image(from, suffix + ".ovr", {});
-    if (found.ok() && *found) {
+    if (found.ok() && *found && is_overview_of(**found, count)) {
       const tiff_details& beside = (*found)->details;
       to.overviews = beside.companions.overviews;
       to.overviews.insert(to.overviews.begin(), {beside.page_height, beside.page_width});
@@ -280,6 +286,7 @@ result<std::optional<found_image>> find_with_side_files(const tiff_place& from, 
   tiff_options plain;
   PENSTOCK_ASSIGN(std::optional<found_image> whole, find_image(reader, suffix, plain));
   if (!whole) return std::optional<found_image>();
+  const std::uint64_t count = samples_of(whole->details.tags, whole->details.big_endian);
   std::optional<found_image> beside;
   if (options.mask) {
     plain.level = options.level;
@@ -287,10 +294,10 @@ result<std::optional<found_image>> find_with_side_files(const tiff_place& from, 
   } else if (whole->details.companions.overviews.empty()) {
     plain.level = options.level - 1;
     PENSTOCK_ASSIGN(beside, find_image(from, suffix + ".ovr", plain));
+    if (beside && !is_overview_of(*beside, count)) beside.reset();
   }
   if (!beside) return found;
   tiff_companions& known = whole->details.companions;
-  const std::uint64_t count = samples_of(whole->details.tags, whole->details.big_endian);
   add_side_files(from, options, suffix, whole->size, count, known);
   if (options.mask) {
     // One of another size was left behind by another image.

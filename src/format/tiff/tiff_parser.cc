@@ -343,10 +343,14 @@ result<> tiff_parser::choose() {
   details_.page_height = page.height;
   std::vector<summary> masks;
   levels_.push_back(page);
-  for (std::size_t i = first + 1; i < end; ++i) (chain_[i].mask() ? masks : levels_).push_back(chain_[i]);
+  // As in GDAL: what has no pixels, or other bands, is no overview.
+  const auto add = [&](const summary& each) {
+    const bool fits = each.width != 0 && each.height != 0 && (each.mask() || each.samples == page.samples);
+    if (fits) (each.mask() ? masks : levels_).push_back(each);
+  };
+  for (std::size_t i = first + 1; i < end; ++i) add(chain_[i]);
   for (const summary& each : sub_) {
-    if (each.mask()) masks.push_back(each);
-    if (each.overview() && !each.mask()) levels_.push_back(each);
+    if (each.mask() || each.overview()) add(each);
   }
   std::stable_sort(levels_.begin() + 1, levels_.end(),
                    [](const summary& a, const summary& b) { return a.width > b.width; });
