@@ -69,7 +69,8 @@ def transform_tags(transform: Any, area_or_point: str) -> list[Tag]:
 def geo_key_tags(crs: Any, area_or_point: str | None) -> list[Tag]:
     """The GeoTIFF keys of a coordinate system, and whether values are of areas or of points."""
     keys = {} if crs is None else _keys_of(crs)
-    if area_or_point is not None:
+    # Keys without a system are one that nobody knows to GDAL, and areas are what it takes values for without.
+    if area_or_point == "Point" or (keys and area_or_point == "Area"):
         keys[1025] = 2 if area_or_point == "Point" else 1
     if not keys:
         return []
@@ -128,13 +129,19 @@ def _esri_keys(found: Any, name: str) -> dict[int, int | str]:
         warnings.simplefilter("ignore")  # dicts of PROJ leave out names, which do not matter here
         try:
             wkt = found.to_wkt("WKT1_ESRI")
-            if wkt and pyproj.CRS.from_wkt(wkt).to_dict() != found.to_dict():
+            if wkt and not _is_same(pyproj.CRS.from_wkt(wkt), found):
                 wkt = None
         except pyproj.exceptions.CRSError:
             wkt = None
     if not wkt:
         raise _make(UnsupportedError, f"'{name}' has no EPSG code, and no WKT of the kind that GeoTIFFs hold")
     return {1024: _USER_DEFINED, 1026: name, 3072: _USER_DEFINED, 3073: "ESRI PE String = " + wkt}
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """PROJ finds names that differ where the parameters do not, and parameters (the two of an ellipsoid) that say the
+    same."""
+    return bool(one.to_dict() == other.to_dict() or one.equals(other, ignore_axis_order=True))
 
 
 def _codes_in(crs: Any) -> tuple[int, ...] | None:

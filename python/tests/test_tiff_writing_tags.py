@@ -45,6 +45,8 @@ def test_objects_of_pyproj_and_rasterio_and_wkt_are_systems(tmp_path):
         "+proj=tmerc +lat_0=1 +lon_0=3 +k=0.9 +ellps=bessel +units=us-ft",
         "+proj=sinu +R=6371007.181 +units=m",
         "+proj=longlat +R=6371000",
+        "+proj=longlat +a=3396190 +b=3376200",
+        "+proj=utm +zone=33 +a=6378137 +b=6356752.3",
     ],
 )
 def test_a_system_without_a_code_is_written_as_wkt(tmp_path, proj):
@@ -97,6 +99,24 @@ def test_transforms_are_what_gdal_reads(tmp_path, transform, point):
     with rasterio.open(path) as file:
         assert tuple(file.transform)[:6] == pytest.approx(transform)
         assert file.tags()["AREA_OR_POINT"] == kind
+
+
+@pytest.mark.parametrize("kind", [None, "Area", "Point"])
+def test_a_transform_without_a_system_names_none_to_gdal(tmp_path, kind):
+    rasterio = pytest.importorskip("rasterio")
+    path, theirs = tmp_path / "x.tif", tmp_path / "y.tif"
+    values = picture("u1", (1, 20, 20))
+    ps.save(path, values, transform=UTM, area_or_point=kind)
+    shape = {"width": 20, "height": 20, "count": 1, "dtype": "uint8"}
+    with rasterio.open(theirs, "w", driver="GTiff", transform=rasterio.Affine(*UTM), **shape) as file:
+        file.update_tags(AREA_OR_POINT=kind or "Area")
+        file.write(values)
+    with rasterio.open(path) as ours, rasterio.open(theirs) as file:
+        assert ours.crs == file.crs
+        assert ours.transform == file.transform
+        assert ours.tags().get("AREA_OR_POINT") == file.tags().get("AREA_OR_POINT")
+    assert ps.open(path).crs is None
+    assert ps.open(path).area_or_point == ps.open(theirs).area_or_point
 
 
 def test_metadata_reads_back(tmp_path):
