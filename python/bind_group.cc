@@ -23,6 +23,14 @@ nb::list keys(const group_handle& self) {
   return names;
 }
 
+nb::list members(const group_handle& self) {
+  nb::list made;
+  for (auto& [name, child] : call_engine([&] { return open_members(self.group); })) {
+    made.append(nb::make_tuple(to_str(name), cast(std::move(child))));
+  }
+  return made;
+}
+
 open_options options_of(const context_handle& with, nb::bytes path, bool cache_index, nb::object consolidated) {
   open_options options;
   if (!consolidated.is_none()) {
@@ -68,6 +76,7 @@ void bind_group(nb::module_& m) {
       .def_prop_ro("_attributes_json", [](const group_handle& self) { return to_str(self.group.attributes_json()); })
       .def_prop_ro("consolidated", [](const group_handle& self) { return self.group.consolidated(); })
       .def("keys", keys, "Names of the direct children, sorted.")
+      .def("_members", members, "The direct children, opened, by name.")
       .def(
           "_open",
           [](const group_handle& self, nb::bytes path) {

@@ -265,6 +265,9 @@ PENSTOCK_API result<array> open_array(std::span<const std::byte> bytes, const op
                                       std::shared_ptr<const void> owner = nullptr);
 /// A child of a group, by path.
 PENSTOCK_API result<node> open(const group& parent, std::string_view path);
+/// The direct children of a group by name, sorted; those of a remote store are asked for together.
+/// \error As `open`'s, of a child.
+PENSTOCK_API result<std::vector<std::pair<std::string, node>>> open_members(const group& parent);
 
 /// A store rooted at a folder of this machine.
 PENSTOCK_API std::shared_ptr<store> open_file_store(std::string root);

@@ -128,6 +128,8 @@ class Group:
         """Names of the direct children, sorted."""
 
     def _open(self, path: bytes) -> Array | Group: ...
+    def _members(self) -> list[tuple[str, Array | Group]]:
+        """The direct children, opened, by name."""
 
 class Context:
     """Threads, caches, pools and limits; penstock.Context derives from it."""

@@ -94,12 +94,18 @@ class Group(_core.Group):
 
     def members(self, max_depth: int | None = 0) -> Iterator[tuple[str, Array | Group]]:
         """(path, node) of every direct child, and of what is up to `max_depth` levels below them (None: all)."""
-        for name in self.keys():
-            node = self[name]
+        for name, node in self._children():
             yield name, node
             if isinstance(node, Group) and (max_depth is None or max_depth > 0):
                 deeper = None if max_depth is None else max_depth - 1
                 yield from ((f"{name}/{path}", below) for path, below in node.members(deeper))
+
+    def _children(self) -> Iterator[tuple[str, Array | Group]]:
+        """(name, node) of every direct child."""
+        for name, made in self._members():
+            child = wrap(made)
+            child._storage_options = self._storage_options
+            yield name, child
 
     def array_keys(self) -> Iterator[str]:
         """Names of the direct children that are arrays."""

@@ -270,6 +270,9 @@ class Hdf5Group(Group):
             raise TypeError(f"a group's children have names, not {type(path).__name__}")
         return open_node(self._source, f"{self._path}/{path.strip('/')}")
 
+    def _children(self) -> Iterator[tuple[str, Array | Group]]:
+        return ((name, self[name]) for name in self.keys())
+
     def dimension_names(self, name: str) -> tuple[str, ...]:
         """A name for each dimension of a direct child: where the file has none, the one that netCDF would give it."""
         made = self._source.dimension_names(f"{self._path}/{name}".strip("/"))

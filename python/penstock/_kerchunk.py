@@ -424,6 +424,9 @@ class ReferenceGroup(Group):
             raise TypeError(f"a group's children have names, not {type(path).__name__}")
         return self._opened.node(f"{self._path}/{path}")
 
+    def _children(self) -> Iterator[tuple[str, Array | Group]]:
+        return ((name, self[name]) for name in self.keys())
+
     def __reduce__(self) -> tuple[Any, ...]:
         if UNPICKLABLE in self._opened.reopen:
             raise TypeError(f"cannot pickle {self!r}: only references opened by path can be opened again elsewhere")

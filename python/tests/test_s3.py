@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+import urllib.parse
 
 import numpy as np
 import penstock as ps
@@ -175,6 +176,39 @@ def test_a_cold_read_of_all_of_short_shards_takes_one_round_trip(scheme):
         assert same(a[...], VALUES)
         assert server.waves == 1
         assert not any("authorization" in each.headers for each in server.requests)
+
+
+class Bucket(HttpServer):
+    """One that lists folders."""
+
+    def answer(self, request):
+        query = urllib.parse.parse_qs(request.query)
+        if "list-type" not in query:
+            return super().answer(request)
+        (prefix,) = query["prefix"]
+        keys = (key.removeprefix(request.path) for key in self.objects)
+        folders = {key[len(prefix) :].partition("/")[0] for key in keys if key.startswith(prefix)}
+        listed = "".join(f"<CommonPrefixes><Prefix>{prefix}{name}/</Prefix></CommonPrefixes>" for name in folders)
+        return Reply(200, {}, f"<ListBucketResult>{listed}</ListBucketResult>".encode())
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_members_are_opened_together(zarr_format):
+    made = {}
+    group = zarr.create_group(made, zarr_format=zarr_format)
+    for i in range(9):
+        group.create_array(f"v{i:02}", data=np.arange(4) + i)
+    group.create_group("inner")
+    files = {f"data/g/{key}": value.to_bytes() for key, value in made.items()} | {"data/g/notes/a.txt": b"x"}
+    with Bucket(files, latency=0.05) as server:
+        opened = ps.open("s3://data/g/", storage_options={"endpoint_url": server.url, "anon": True})
+        server.forget()
+        members = dict(opened.members())
+        assert server.waves == 3  # the list, documents of the group's version, those of the other for what has none
+        assert list(members) == opened.keys() == ["inner", *(f"v{i:02}" for i in range(9))]
+        assert same(members["v07"][...], np.arange(4) + 7)
+        again = pickle.loads(pickle.dumps(members["v07"]))
+        assert same(again[...], np.arange(4) + 7)
 
 
 def test_options_of_others_are_left_to_them():

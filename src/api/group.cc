@@ -7,6 +7,7 @@
 
 #include <penstock/array.h>
 #include "api/array_state.h"
+#include "api/zarr_nodes.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
 #include "format/zarr/zarr_consolidated.h"
@@ -107,6 +108,37 @@ result<std::vector<std::string>> group::keys() const {
   if (!found.ok()) return std::move(found).error().note("group '" + state_->uri + "'");
   std::sort(found->begin(), found->end());
   return found;
+}
+
+result<std::vector<std::pair<std::string, node>>> open_members(const group& parent) {
+  // Nodes are open while their documents are still here, so not too many of those are.
+  constexpr std::size_t kAtOnce = 64;
+  const group_state& state = parent.state();
+  std::vector<std::pair<std::string, node>> out;
+  if (parent.consolidated() || state.store->traits().inline_completion) {
+    PENSTOCK_ASSIGN(const std::vector<std::string> names, parent.keys());
+    for (const std::string& name : names) {
+      PENSTOCK_ASSIGN(node opened, open(parent, name));
+      out.emplace_back(name, std::move(opened));
+    }
+    return out;
+  }
+  folder_names folders(state.prefix.size());
+  auto listed = state.store->list(state.prefix, listing::children, folders);
+  if (!listed.ok()) return std::move(listed).error().note("group '" + state.uri + "'");
+  std::sort(folders.names.begin(), folders.names.end());
+  for (std::size_t begin = 0; begin < folders.names.size(); begin += kAtOnce) {
+    const auto names = std::span(folders.names).subspan(begin, std::min(kAtOnce, folders.names.size() - begin));
+    std::vector<node_place> places;
+    std::vector<std::string> prefixes;
+    for (const std::string& name : names) prefixes.push_back(places.emplace_back(child_place(parent, name)).prefix);
+    auto found = find_zarr_nodes(*state.store, prefixes, places[0].use_consolidated, state.format == "zarr2" ? 2 : 3);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      PENSTOCK_ASSIGN(std::optional<node> made, make_found(std::move(places[i]), std::move(found[i])));
+      if (made) out.emplace_back(std::move(names[i]), std::move(*made));
+    }
+  }
+  return out;
 }
 
 }  // namespace penstock::inline v0

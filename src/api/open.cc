@@ -15,22 +15,12 @@ namespace {
 
 /// The shared start of opening within a store and within a group.
 result<node> open_at(node_place at, int prefer) {
-  const auto note_uri = [&, uri = at.uri] { return fmt::format("opening '{}'", uri); };
   auto found = find_zarr_node(*at.from, at.prefix, at.use_consolidated, prefer);
-  if (!found.ok()) return std::move(found).error().note(note_uri());
-  if (!*found) {
-    return error(errc::not_found, fmt::format("no array or group at '{}': it has no {}, {} or {}", at.uri, kZarrKey,
-                                              kZarrayKey, kZgroupKey));
-  }
-  zarr_node& here = **found;
-  if (at.use_consolidated == consolidation::required && here.metadata.kind == zarr_node_kind::group &&
-      here.consolidated == nullptr) {
-    return error(errc::not_found, fmt::format("the group '{}' has no consolidated metadata", at.uri));
-  }
-  at.consolidated = std::move(here.consolidated);
-  auto made = make_node(std::move(at), std::move(here.metadata));
-  if (!made.ok()) return std::move(made).error().note(note_uri());
-  return made;
+  const std::string uri = at.uri;
+  PENSTOCK_ASSIGN(std::optional<node> made, make_found(std::move(at), std::move(found)));
+  if (made) return std::move(*made);
+  return error(errc::not_found,
+               fmt::format("no array or group at '{}': it has no {}, {} or {}", uri, kZarrKey, kZarrayKey, kZgroupKey));
 }
 
 }  // namespace
@@ -84,20 +74,10 @@ result<array> open_array(std::string_view uri, const open_options& options) {
 
 result<node> open(const group& parent, std::string_view path) {
   const group_state& state = parent.state();
-  node_place at;
-  at.context = state.context;
-  at.from = state.store;
-  const std::string within = prefix_of(path);
-  at.prefix = state.prefix + within;
-  at.uri = child_uri(state.store->uri(), at.prefix);
-  at.cache_unversioned_indexes = state.cache_unversioned_indexes;
-  at.use_consolidated = state.use_consolidated;
+  node_place at = child_place(parent, path);
   const int prefer = state.format == "zarr2" ? 2 : 3;
-  if (!parent.consolidated()) {
-    // What stands deeper may have documents of its own for its tree, but they are as old as those that were dropped.
-    if (state.consolidated != nullptr) at.use_consolidated = consolidation::never;
-    return open_at(std::move(at), prefer);
-  }
+  if (!parent.consolidated()) return open_at(std::move(at), prefer);
+  const std::string within = prefix_of(path);
   std::string inner = state.consolidated_path.empty() ? within : state.consolidated_path + "/" + within;
   if (!inner.empty() && inner.back() == '/') inner.pop_back();
   if (!state.consolidated->contains(inner)) {

@@ -62,8 +62,61 @@ node make_group(node_place at, const zarr_metadata& metadata) {
   return node(group(std::move(out)));
 }
 
-result<std::optional<zarr_node>> find_v3(const store& from, const std::string& prefix, consolidation use) {
-  PENSTOCK_ASSIGN(std::optional<stored_document> found, read_document(from, prefix + std::string(kZarrKey)));
+result<std::optional<stored_document>> document_of(const std::string& key, result<blocking_read> read) {
+  if (!read.ok()) {
+    if (read.error().code() == errc::not_found) return std::optional<stored_document>();
+    return std::move(read).error().note(read_note(key, {}));
+  }
+  auto parsed = json::parse({reinterpret_cast<const char*>(read->bytes.data()), read->bytes.size()});
+  if (!parsed.ok()) {
+    const std::size_t slash = key.rfind('/');
+    return std::move(parsed).error().note("parsing " + key.substr(slash == std::string::npos ? 0 : slash + 1));
+  }
+  return std::optional<stored_document>({std::make_shared<const json>(std::move(*parsed)), read->seen});
+}
+
+/// The documents of a place, each parsed once.
+class documents {
+ public:
+  documents(const store& from, const std::string& prefix) : from_(from), prefix_(prefix) {}
+
+  /// Those of many places. A store that answers later is asked for all of `likely` of all of them at once: which are
+  /// there is only known by asking, and each further question would be a round trip.
+  static std::vector<documents> of(const store& from, std::span<const std::string> prefixes,
+                                   std::span<const std::string_view> likely) {
+    std::vector<documents> out;
+    std::vector<std::string> keys;
+    for (const std::string& prefix : prefixes) {
+      out.emplace_back(from, prefix);
+      for (const std::string_view name : likely) keys.push_back(prefix + std::string(name));
+    }
+    if (from.traits().inline_completion) return out;
+    std::vector<result<blocking_read>> answers = read_all_and_wait(from, keys, {}, kMaxMetadataBytes);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      out[i / likely.size()].answers_.emplace_back(std::move(keys[i]), std::move(answers[i]));
+    }
+    return out;
+  }
+
+  const std::string& prefix() const noexcept { return prefix_; }
+
+  /// May be asked for a name once.
+  result<std::optional<stored_document>> operator()(std::string_view name) {
+    std::string key = prefix_ + std::string(name);
+    const auto asked =
+        std::find_if(answers_.begin(), answers_.end(), [&](const auto& each) { return each.first == key; });
+    if (asked == answers_.end()) return read_document(from_, key);
+    return document_of(key, std::move(asked->second));
+  }
+
+ private:
+  const store& from_;
+  const std::string& prefix_;
+  std::vector<std::pair<std::string, result<blocking_read>>> answers_;  // by key
+};
+
+result<std::optional<zarr_node>> find_v3(documents& find, consolidation use) {
+  PENSTOCK_ASSIGN(std::optional<stored_document> found, find(kZarrKey));
   if (!found) return std::optional<zarr_node>();
   zarr_node out;
   PENSTOCK_ASSIGN(out.metadata, parse_zarr_metadata(*found->content));
@@ -78,49 +131,8 @@ result<std::optional<zarr_node>> find_v3(const store& from, const std::string& p
   return std::optional<zarr_node>(std::move(out));
 }
 
-result<std::optional<stored_document>> document_of(const std::string& key, result<blocking_read> read) {
-  if (!read.ok()) {
-    if (read.error().code() == errc::not_found) return std::optional<stored_document>();
-    return std::move(read).error().note(read_note(key, {}));
-  }
-  auto parsed = json::parse({reinterpret_cast<const char*>(read->bytes.data()), read->bytes.size()});
-  if (!parsed.ok()) {
-    const std::size_t slash = key.rfind('/');
-    return std::move(parsed).error().note("parsing " + key.substr(slash == std::string::npos ? 0 : slash + 1));
-  }
-  return std::optional<stored_document>({std::make_shared<const json>(std::move(*parsed)), read->seen});
-}
-
-/// The documents of a place, each parsed once. A store that answers later is asked for all of `likely` at once: which
-/// of them are there is only known by asking, and each further question would be a round trip.
-class documents {
- public:
-  documents(const store& from, const std::string& prefix, std::span<const std::string_view> likely)
-      : from_(from), prefix_(prefix) {
-    if (from.traits().inline_completion) return;
-    for (const std::string_view name : likely) keys_.push_back(prefix + std::string(name));
-    answers_ = read_all_and_wait(from, keys_, {}, kMaxMetadataBytes);
-  }
-
-  /// May be asked for a name once.
-  result<std::optional<stored_document>> operator()(std::string_view name) {
-    std::string key = prefix_ + std::string(name);
-    const auto asked = std::find(keys_.begin(), keys_.end(), key);
-    if (asked == keys_.end()) return read_document(from_, key);
-    return document_of(key, std::move(answers_[static_cast<std::size_t>(asked - keys_.begin())]));
-  }
-
- private:
-  const store& from_;
-  const std::string& prefix_;
-  std::vector<std::string> keys_;
-  std::vector<result<blocking_read>> answers_;
-};
-
-result<std::optional<zarr_node>> find_v2(const store& from, const std::string& prefix, consolidation use) {
+result<std::optional<zarr_node>> find_v2(documents& find, consolidation use) {
   zarr_node out;
-  constexpr std::array kLikely{kZarrayKey, kZgroupKey, kZattrsKey, kZmetadataKey};
-  documents find(from, prefix, std::span(kLikely).first(use == consolidation::never ? 3 : 4));
   PENSTOCK_ASSIGN(const std::optional<stored_document> zarray, find(kZarrayKey));
   if (zarray) {
     PENSTOCK_ASSIGN(const std::optional<stored_document> zattrs, find(kZattrsKey));
@@ -133,7 +145,7 @@ result<std::optional<zarr_node>> find_v2(const store& from, const std::string& p
     if (all && all->content->find(kRecordSize) != nullptr) {
       // Read as Zarr they would be arrays of fill values.
       return error(errc::not_found, fmt::format("'{}{}' describes references saved as Parquet, which Python opens",
-                                                prefix, kZmetadataKey));
+                                                find.prefix(), kZmetadataKey));
     }
     if (all) {
       PENSTOCK_ASSIGN(out.consolidated, zarr_consolidated::from_v2(std::move(all->content)));
@@ -177,10 +189,59 @@ result<std::optional<stored_document>> read_document(const store& from, const st
 
 result<std::optional<zarr_node>> find_zarr_node(const store& from, const std::string& prefix, consolidation use,
                                                 int prefer) {
-  PENSTOCK_ASSIGN(std::optional<zarr_node> first,
-                  prefer == 2 ? find_v2(from, prefix, use) : find_v3(from, prefix, use));
-  if (first) return first;
-  return prefer == 2 ? find_v3(from, prefix, use) : find_v2(from, prefix, use);
+  return std::move(find_zarr_nodes(from, {&prefix, 1}, use, prefer).front());
+}
+
+std::vector<result<std::optional<zarr_node>>> find_zarr_nodes(const store& from, std::span<const std::string> prefixes,
+                                                              consolidation use, int prefer) {
+  constexpr std::array kV3{kZarrKey};
+  constexpr std::array kV2{kZarrayKey, kZgroupKey, kZattrsKey, kZmetadataKey};
+  std::vector<result<std::optional<zarr_node>>> out;
+  for (std::size_t i = 0; i < prefixes.size(); ++i) out.emplace_back(std::optional<zarr_node>());
+  for (const bool is_v2 : {prefer == 2, prefer != 2}) {
+    std::vector<std::size_t> open;
+    std::vector<std::string> of_open;
+    for (std::size_t i = 0; i < prefixes.size(); ++i) {
+      if (!out[i].ok() || *out[i]) continue;
+      open.push_back(i);
+      of_open.push_back(prefixes[i]);
+    }
+    const std::span<const std::string_view> likely =
+        is_v2 ? std::span<const std::string_view>(kV2).first(use == consolidation::never ? 3 : 4) : kV3;
+    std::vector<documents> found = documents::of(from, of_open, likely);
+    for (std::size_t i = 0; i < open.size(); ++i)
+      out[open[i]] = is_v2 ? find_v2(found[i], use) : find_v3(found[i], use);
+  }
+  return out;
+}
+
+node_place child_place(const group& parent, std::string_view path) {
+  const group_state& state = parent.state();
+  node_place at;
+  at.context = state.context;
+  at.from = state.store;
+  at.prefix = state.prefix + prefix_of(path);
+  at.uri = child_uri(state.store->uri(), at.prefix);
+  at.cache_unversioned_indexes = state.cache_unversioned_indexes;
+  // What stands deeper may have documents of its own for its tree, but they are as old as those that were dropped.
+  const bool dropped = state.consolidated != nullptr && !parent.consolidated();
+  at.use_consolidated = dropped ? consolidation::never : state.use_consolidated;
+  return at;
+}
+
+result<std::optional<node>> make_found(node_place at, result<std::optional<zarr_node>> found) {
+  const auto note_uri = [&, uri = at.uri] { return fmt::format("opening '{}'", uri); };
+  if (!found.ok()) return std::move(found).error().note(note_uri());
+  if (!*found) return std::optional<node>();
+  zarr_node& here = **found;
+  if (at.use_consolidated == consolidation::required && here.metadata.kind == zarr_node_kind::group &&
+      here.consolidated == nullptr) {
+    return error(errc::not_found, fmt::format("the group '{}' has no consolidated metadata", at.uri));
+  }
+  at.consolidated = std::move(here.consolidated);
+  auto made = make_node(std::move(at), std::move(here.metadata));
+  if (!made.ok()) return std::move(made).error().note(note_uri());
+  return std::optional<node>(std::move(*made));
 }
 
 result<node> make_node(node_place at, zarr_metadata metadata) {

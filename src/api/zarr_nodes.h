@@ -2,8 +2,10 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <penstock/array.h>
 #include "base/json.h"
@@ -40,6 +42,9 @@ struct zarr_node {
 /// none is there. `prefer` 2 turns that around.
 result<std::optional<zarr_node>> find_zarr_node(const store& from, const std::string& prefix, consolidation use,
                                                 int prefer = 3);
+/// The same at many prefixes: a store that answers later is asked for all of them at once.
+std::vector<result<std::optional<zarr_node>>> find_zarr_nodes(const store& from, std::span<const std::string> prefixes,
+                                                              consolidation use, int prefer);
 
 /// What an open node needs beside its metadata.
 struct node_place {
@@ -53,7 +58,12 @@ struct node_place {
   std::string consolidated_path;
 };
 
+/// What stands at `path` below a group, where its consolidated metadata are not used.
+node_place child_place(const group& parent, std::string_view path);
+
 /// An open array or group.
 result<node> make_node(node_place at, zarr_metadata metadata);
+/// The same of what was found, if anything.
+result<std::optional<node>> make_found(node_place at, result<std::optional<zarr_node>> found);
 
 }  // namespace penstock::inline v0
