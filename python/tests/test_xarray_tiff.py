@@ -203,6 +203,65 @@ def test_selections_are_rioxarrays(file, select):
     assert got.dtype == want.dtype
 
 
+@pytest.mark.parametrize("points", [False, True])
+def test_slices_that_go_backwards_over_nothing_are_empty(file, points):
+    ours = xr.open_dataset(file, engine="penstock", cache=False).band_data
+    select = {"band": ("p", [0, 0]), "x": ("p", [3, 4])} if points else {"band": 0}
+    assert ours.isel({**select, "y": slice(2, 2, -1)}).load().shape == ((2, 0) if points else (0, ours.sizes["x"]))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"lock": False, "variable": "other", "group": "other"},
+        {"open_kwargs": {"sharing": False, "driver": "GTiff", "NUM_THREADS": "ALL_CPUS"}},
+        {"open_kwargs": {"overview_level": 0}},
+        {"open_kwargs": {"OVERVIEW_LEVEL": "1", "driver": "GTiff"}},
+    ],
+    ids=str,
+)
+def test_options_of_rioxarrays_engine_are_taken(tmp_path, options):
+    path = write(tmp_path / "a.tif")
+    with rasterio.open(path, "r+") as file:
+        file.build_overviews([2, 4])
+    ours, theirs = both(path, **options)
+    theirs.band_data.attrs.pop("RESAMPLING", None)  # of the overview itself
+    xr.testing.assert_identical(ours, theirs)
+    assert list(ours.sizes) == list(theirs.sizes)
+    np.testing.assert_array_equal(ours.to_dataframe().values, theirs.to_dataframe().values)
+
+
+@pytest.mark.parametrize("given", [{"driver": "PNG"}, {"georef_sources": "NONE"}, {"overview_level": "AUTO"}])
+def test_options_of_gdal_that_have_no_counterpart_are_refused_by_name(tmp_path, given):
+    with pytest.raises(ps.UnsupportedError, match=next(iter(given))):
+        xr.open_dataset(write(tmp_path / "a.tif"), engine="penstock", open_kwargs=given)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "said"), [("int16", "true"), ("int32", "true"), ("uint8", "false"), ("float32", "true")]
+)
+@pytest.mark.parametrize("options", [{}, {"mask_and_scale": False}, {"mask_and_scale": False, "masked": True}], ids=str)
+@pytest.mark.filterwarnings("ignore:.*_Unsigned attribute but is not")
+def test_integers_are_of_the_sign_that_unsigned_says(tmp_path, dtype, said, options):
+    path = write(tmp_path / "a.tif", dtype=dtype, tags={"_Unsigned": said})
+    with rasterio.open(path, "r+") as file:
+        values = file.read()
+        values[:, ::3] = np.array(-7 % 256).astype(values.dtype) if said == "false" else -7
+        file.write(values)
+    assert_same(*both(path, **options))
+
+
+def test_what_is_missing_is_so_by_the_number_that_is_stored(tmp_path):
+    path = write(tmp_path / "a.tif", dtype="int16", tags={"_Unsigned": "true"}, nodata=-1)
+    with rasterio.open(path, "r+") as file:
+        file.write(np.full(file.shape, -1, "int16"), 1)
+        file.write(np.full(file.shape, -2, "int16"), 2)
+    ours = xr.open_dataset(path, engine="penstock")
+    assert np.isnan(ours.band_data[0]).all()
+    assert (ours.band_data[1] == 65534).all()
+    assert ours.band_data.encoding["_FillValue"] == np.uint16(65535)
+
+
 def test_labels_select(tmp_path):
     ours, theirs = both(write(tmp_path / "a.tif"))
     box = {"x": slice(500300, 501000), "y": slice(4999500, 4999000), "band": 2}
@@ -227,6 +286,8 @@ def test_plain_is_what_the_file_holds(tmp_path):
     xr.testing.assert_identical(opened, ours.raster)
     with pytest.raises(ValueError, match="convention"):
         xr.open_dataset(path, engine="penstock", convention="fancy")
+    with pytest.raises(ValueError, match="default_name"):
+        xr.open_dataset(path, engine="penstock", default_name=None)
 
 
 def test_bands_may_be_variables(tmp_path):

@@ -215,6 +215,14 @@ def test_elements_of_every_kind_are_xarrays(stored, name):
         assert got.values.dtype == want.values.dtype
 
 
+@pytest.mark.parametrize("points", [False, True])
+def test_slices_that_go_backwards_over_nothing_are_empty(stored: Path, points: bool) -> None:
+    t2m = xr.open_dataset(stored, engine=OURS).t2m
+    select: dict[str, Any] = {"time": slice(0, 0, -1), "lat": ("p", [1, 2]) if points else 0}
+    got = t2m.isel({**select, "lon": ("p", [3, 4])} if points else select)
+    assert got.load().shape == ((0, 2) if points else (0, 17))
+
+
 def test_the_fill_value_of_v2_is_a_missing_value_and_of_v3_is_none(tmp_path):
     for version in (2, 3):
         path = tmp_path / f"{version}.zarr"
@@ -311,6 +319,16 @@ def test_what_is_not_there_is_named(tmp_path):
         xr.open_dataset(tmp_path / "tree.zarr", engine=OURS, zarr_format=2)
     with pytest.raises(ps.UnsupportedError, match="mode"):
         xr.open_dataset(tmp_path / "tree.zarr", engine=OURS, mode="w")
+
+
+def test_variables_are_chosen_and_options_of_other_engines_mean_nothing(stored: Path) -> None:
+    ours = xr.open_dataset(stored, engine=OURS, variable=["rain", "count"], lock=False, cache_members=False)
+    xr.testing.assert_identical(ours, xr.open_dataset(stored, engine=THEIRS)[["rain", "count"]])
+    assert list(xr.open_dataset(stored, engine=OURS, variable="rain").data_vars) == ["rain"]
+    with pytest.raises(KeyError, match="nothing"):
+        xr.open_dataset(stored, engine=OURS, variable="nothing")
+    with pytest.raises(ValueError, match="open_kwargs are options of TIFFs"):
+        xr.open_dataset(stored, engine=OURS, open_kwargs={"overview_level": 0})
 
 
 def test_dataarrays_open_where_there_is_one_variable(tmp_path):

@@ -10,8 +10,8 @@ from xarray import Dataset, DataTree
 from xarray.backends import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 
-from penstock._errors import UnsupportedError, _make
-from penstock.xarray._tiff import UNSET, device_of, is_tiff, open_raster
+from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.xarray._tiff import UNSET, device_of, is_one_file, is_tiff, open_raster
 from penstock.xarray._zarr import ZarrGroup, groups_below, open_group
 
 _SUFFIXES = (".zarr", ".zarr.zip", ".tif", ".tiff")
@@ -52,6 +52,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         storage_options: dict[str, Any] | None = None,
         zarr_format: int | None = None,
         use_zarr_fill_value_as_mask: bool | None = None,
+        cache_members: bool = True,
         convention: str = "rioxarray",
         masked: bool = False,
         parse_coordinates: bool | None = None,
@@ -60,12 +61,16 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         page: int | Sequence[int] = 0,
         level: int = 0,
         bands: list[int] | None = None,
+        variable: str | Sequence[str] | None = None,
+        open_kwargs: dict[str, Any] | None = None,
+        lock: Any = None,
         device: str | None = None,
         device_id: Any = UNSET,
     ) -> Dataset:
         """One group of Zarr, or one image of a TIFF (which `group` may name within a store).
 
-        What the parameters of Zarr mean stands at `xarray.open_zarr`; those of TIFF follow.
+        What the parameters of Zarr mean stands at `xarray.open_zarr`; those of TIFF follow. `cache_members` and `lock`
+        are taken and mean nothing here: members are looked for once, and reads need no lock.
 
         Parameters
         ----------
@@ -81,17 +86,24 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
             The variable's name; a variable for each band instead (`band_1`, ...).
         page, level, bands
             Which image, which overview (1: the largest), which bands (from 0), as `penstock.open` has them.
+        variable
+            Only these variables of a group. A TIFF has no subdatasets to choose from: there it means nothing, and
+            neither does `group` where the target is the file itself.
+        open_kwargs
+            What `rasterio.open` would get: `overview_level` (0: the largest), and what says how GDAL reads.
         device, device_id
             "cuda" or "cuda:1"; or 0, 1, ... and None for the current device: values are CuPy's then, but for indexes,
             times and texts.
         """
         _check_mode(mode)
         where = device_of(device, device_id)
-        if is_tiff(filename_or_obj, _within(group), storage_options):
+        within = "" if group and is_one_file(filename_or_obj) else _within(group)
+        if is_tiff(filename_or_obj, within, storage_options):
+            level = _level(level, open_kwargs or {})
             chosen = {"page": page, "level": level, "bands": bands, "storage_options": storage_options}
             made = open_raster(
                 filename_or_obj,
-                _within(group),
+                within,
                 options={key: value for key, value in chosen.items() if value},
                 convention=convention,
                 drop_variables=drop_variables,
@@ -104,8 +116,10 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
             )
             made.set_close(_close)
             return made
-        place, node = open_group(filename_or_obj, _within(group), consolidated, storage_options, zarr_format)
-        return _decode(
+        if open_kwargs:
+            raise _make(InvalidArgumentError, f"open_kwargs are options of TIFFs, {filename_or_obj!r} is none")
+        place, node = open_group(filename_or_obj, within, consolidated, storage_options, zarr_format)
+        made = _decode(
             ZarrGroup(place, node, use_zarr_fill_value_as_mask),
             where,
             mask_and_scale=True if mask_and_scale is None else mask_and_scale,
@@ -116,6 +130,11 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
             use_cftime=use_cftime,
             decode_timedelta=decode_timedelta,
         )
+        if variable is None:
+            return made
+        chosen_variables = made[[variable] if isinstance(variable, str) else list(variable)]
+        chosen_variables.set_close(_close)
+        return chosen_variables
 
     def open_groups_as_dict(
         self,
@@ -157,6 +176,22 @@ def _close() -> None:
 
 def _within(group: str | None) -> str:
     return "" if group is None else group.strip("/")
+
+
+# Options of GDAL that say how it reads, and change nothing of what is read.
+_WITHOUT_EFFECT = ("sharing", "num_threads", "ignore_cog_layout_break", "mode", "thread_safe")
+
+
+def _level(level: int, of_gdal: dict[str, Any]) -> int:
+    """The level that the options of `rasterio.open` ask for."""
+    for name, value in of_gdal.items():
+        key = name.lower()
+        drivers = [value] if isinstance(value, str) else value
+        if key == "overview_level" and str(value).isdecimal() and level in (0, int(value) + 1):
+            level = int(value) + 1
+        elif not (key in _WITHOUT_EFFECT or (key == "driver" and {"GTiff", "COG"} & set(drivers or ("GTiff",)))):
+            raise _make(UnsupportedError, f"open_kwargs: {name}={value!r} has no counterpart here")
+    return level
 
 
 def _check_mode(mode: str) -> None:

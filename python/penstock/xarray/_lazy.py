@@ -78,7 +78,7 @@ class LazyArray(BackendArray):
         def get(items: Any) -> Any:
             return self._decoded(read(self._array, selection(self._array, items), self.device))
 
-        return indexing.explicit_indexing_adapter(key, self.shape, support, get)
+        return indexing.explicit_indexing_adapter(settled(key, self.shape), self.shape, support, get)
 
     async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
         """As `[]`, on the engine's threads; for `load_async`."""
@@ -87,7 +87,7 @@ class LazyArray(BackendArray):
         async def get(items: Any) -> Any:
             return self._decoded(await read_async(self._array, selection(self._array, items), self.device))
 
-        return await indexing.async_explicit_indexing_adapter(key, self.shape, support, get)
+        return await indexing.async_explicit_indexing_adapter(settled(key, self.shape), self.shape, support, get)
 
     def _decoded(self, values: Any) -> Any:
         return values if self.decoding is None else self.decoding.apply(values, self.dtype)
@@ -156,6 +156,18 @@ def as_points(array: Array, items: tuple[Any, ...]) -> Any:
     from penstock import vindex
 
     return vindex[items]
+
+
+def settled(key: indexing.ExplicitIndexer, shape: tuple[int, ...]) -> indexing.ExplicitIndexer:
+    """The key with every empty slice as `:0`: xarray takes no slices that go backwards over nothing."""
+    if not any(isinstance(item, slice) for item in key.tuple):
+        return key
+    return type(key)(
+        tuple(
+            slice(0, 0) if isinstance(item, slice) and not range(size)[item] else item
+            for item, size in zip(key.tuple, shape, strict=True)
+        )
+    )
 
 
 def kind_of(key: indexing.ExplicitIndexer) -> tuple[indexing.IndexingSupport, Selection]:

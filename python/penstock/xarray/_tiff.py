@@ -19,12 +19,20 @@ from penstock._file_objects import fsspec_place, is_file
 from penstock._place import place_of
 from penstock._tiff import FIRST_IMAGE
 from penstock._tiff_masks import Validity, module_of, of_all_bands
-from penstock.xarray._lazy import Place, Selection, as_points, kind_of, read, read_async, start
-from penstock.xarray._tiff_attributes import attributes_of, grid_mapping_of, image_attributes
+from penstock.xarray._lazy import Place, Selection, as_points, kind_of, read, read_async, settled, start
+from penstock.xarray._tiff_attributes import attributes_of, grid_mapping_of, image_attributes, other_sign
 
 _MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _SUFFIXES = (".tif", ".tiff", ".gtif", ".gtiff")
 _ZARR_SUFFIXES = (".zarr", ".zarr.zip")
+
+
+def is_one_file(target: Any) -> bool:
+    """Whether the target itself is a TIFF, not a store that may hold one; nothing remote is asked."""
+    if isinstance(target, str) and "://" in target.removeprefix("file://"):
+        return target.lower().split("?")[0].endswith(_SUFFIXES)
+    known = isinstance(target, str | os.PathLike | bytes | bytearray | memoryview) or is_file(target)
+    return known and is_tiff(target)
 
 
 def is_tiff(target: Any, path: str = "", storage_options: dict[str, Any] | None = None) -> bool:
@@ -73,12 +81,14 @@ class RasterArray(BackendArray):
     """An image that is read when its values are asked for, decoded on the way.
 
     `masked`: missing pixels (those that the file's mask leaves out; else nodata or transparent ones) are NaN.
-    `scaled`: scale and offset of each band are applied. `device`: where the values are read to; None: host memory.
+    `scaled`: scale and offset of each band are applied, and integers are of the sign that `_Unsigned` says.
+    `device`: where the values are read to; None: host memory.
     """
 
     def __init__(self, place: Place, masked: bool, scaled: bool, device: str | None) -> None:
         self.place, self.masked, self.scaled, self.device = place, masked, scaled, device
         self.array: Any = place.open()
+        self._sign = other_sign(self.array) if scaled else None
         self._validity = Validity(self.array) if masked else None
         self._mask: Any = None  # of each band, or one for all but `_alpha`
         self._alpha: int | None = None
@@ -104,7 +114,7 @@ class RasterArray(BackendArray):
             values = read(self.array, selection(self.array, items), self.device)
             return self._decoded(values, None if mask is None else mask(), items)
 
-        return indexing.explicit_indexing_adapter(key, self.shape, support, get)
+        return indexing.explicit_indexing_adapter(settled(key, self.shape), self.shape, support, get)
 
     async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
         """As `[]`, on the engine's threads; for `load_async`."""
@@ -117,7 +127,7 @@ class RasterArray(BackendArray):
             mask = read_async(self._mask, self._of_mask(items, selection), self.device)
             return self._decoded(*await asyncio.gather(values, mask), items)
 
-        return await indexing.async_explicit_indexing_adapter(key, self.shape, support, get)
+        return await indexing.async_explicit_indexing_adapter(settled(key, self.shape), self.shape, support, get)
 
     def _of_mask(self, items: tuple[Any, ...], selection: Selection) -> Any:
         """The same pixels of the mask, which has one band or as many as the image."""
@@ -129,7 +139,8 @@ class RasterArray(BackendArray):
     def _decoded(self, values: Any, mask: Any, items: tuple[Any, ...]) -> Any:
         if not (self.masked or self.scaled):
             return values
-        made, bands = values.astype(self.dtype), self._bands(items, values.ndim)
+        numbers = values if self._sign is None else values.view(self._sign)
+        made, bands = numbers.astype(self.dtype), self._bands(items, values.ndim)
         valid = self._valid(values, mask, bands)
         if valid is not None:
             made = module_of(values).where(valid, made, self.dtype.type(np.nan))
@@ -200,6 +211,8 @@ def open_raster(
     """One image of a TIFF file as a dataset of one variable (or, `band_as_variable`, one for each band)."""
     if convention not in ("rioxarray", "plain"):
         raise _make(InvalidArgumentError, f"convention must be 'rioxarray' or 'plain', it is {convention!r}")
+    if default_name is None:
+        raise _make(InvalidArgumentError, "default_name is the name of a dataset's variable: it cannot be None")
     plain = convention == "plain"
     scaled = not plain if mask_and_scale is None else mask_and_scale
     place = Place(target, path, options)
@@ -215,14 +228,13 @@ def open_raster(
     bands = np.arange(array.shape[0], dtype="u1") if plain else np.arange(1, array.shape[0] + 1)
     variable = xarray.Variable(("band", "y", "x"), indexing.LazilyIndexedArray(data), attributes, encoding)
     mapping = xarray.Variable((), 0, grid_mapping_of(array))
-    made = xarray.Dataset(
-        {"raster" if plain else default_name: variable},
-        {**coordinates, "band": ("band", bands), "spatial_ref": mapping},
+    name = "raster" if plain else default_name
+    # Coordinates first: they give the dimensions their order, (band, x, y) as rioxarray's.
+    made = xarray.Dataset(coords={"band": ("band", bands), **coordinates, "spatial_ref": mapping}).assign(
+        {name: variable}
     )
     if band_as_variable:
-        made = _split(
-            made["raster" if plain else default_name], [attributes_of(*how, band) for band in range(len(bands))]
-        )
+        made = _split(made[name], [attributes_of(*how, band) for band in range(len(bands))])
         made.attrs = image_attributes(array)
         for each in made.data_vars.values():
             each.encoding |= {**shared, "preferred_chunks": dict(zip(("y", "x"), array.chunks[1:], strict=True))}
@@ -257,7 +269,7 @@ class _Centres(BackendArray):
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         support = indexing.IndexingSupport.OUTER_1VECTOR
-        return indexing.explicit_indexing_adapter(key, self.shape, support, self._at)
+        return indexing.explicit_indexing_adapter(settled(key, self.shape), self.shape, support, self._at)
 
     def _at(self, items: tuple[Any, ...]) -> Any:
         by_column, by_row, origin = self.terms

@@ -48,6 +48,11 @@ def attributes_of(
     if array._held_nodata is not None:
         of_mask["_FillValue"] = dtype.type(array._held_nodata)
     bands = slice(None) if band is None else slice(band, band + 1)
+    if scaled and "_Unsigned" in attributes:
+        encoding["_Unsigned"] = attributes.pop("_Unsigned")
+        sign = other_sign(array)
+        if sign is not None and "_FillValue" in encoding:
+            encoding["_FillValue"] = array.dtype.type(array._held_nodata).view(sign)
     scales, offsets, descriptions, units = (
         each[bands] for each in (array.scales, array.offsets, array.descriptions, array.units)
     )
@@ -62,6 +67,14 @@ def attributes_of(
     if any(units):
         attributes["units"] = units[0] if len(units) == 1 else units
     return attributes, encoding
+
+
+def other_sign(array: Any) -> np.dtype[Any] | None:
+    """The type that integers really have, where the attribute `_Unsigned` of netCDF's users says so."""
+    said = {**array.gdal_metadata, **array.band_metadata[0]}.get("_Unsigned")
+    if said is None or array.dtype.kind != {"true": "i"}.get(said, "u"):
+        return None
+    return np.dtype(f"{'u' if said == 'true' else 'i'}{array.dtype.itemsize}")
 
 
 def image_attributes(array: Any) -> dict[str, Any]:
