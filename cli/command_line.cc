@@ -1,8 +1,10 @@
 #include "command_line.h"
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 namespace penstock::inline v0::cli {
@@ -72,6 +74,8 @@ int command_line::run(session& speak, int argc, const char* const* argv) {
       return speak.print(text.str() + (text.str().ends_with('\n') ? "" : "\n"));
     }
     if (argc < 2) return speak.refuse("no command; see 'penstock --help'");
+    if (app_->get_subcommands().empty() && !std::string_view(argv[1]).starts_with('-'))
+      return speak.refuse(fmt::format("there is no command '{}'; see 'penstock --help'", argv[1]));
     return speak.refuse(std::string(e.what()) + "; see 'penstock --help'");
   }
   speak.as_json = as_json_;

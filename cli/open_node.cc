@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "api/array_state.h"
 #include "array/chunk_grid.h"
 #include "verbs.h"
@@ -11,7 +14,13 @@ result<node> open_node(const std::string& uri, unsigned threads) {
   settings.threads = threads;
   open_options options;
   PENSTOCK_ASSIGN(options.context, context::make(settings));
-  return open(uri, options);
+  result<node> found = open(uri, options);
+  std::error_code none;
+  if (!found.ok() && found.error().code() == errc::not_found && std::filesystem::is_regular_file(uri, none)) {
+    return std::move(found).error().note(
+        "HDF5, NetCDF4, Parquet, Arrow and references are opened by Python's penstock.open");
+  }
+  return found;
 }
 
 result<array> open_one(const std::string& uri, unsigned threads) {

@@ -170,8 +170,9 @@ int read(const session& speak, const read_arguments& given) {
     return speak.refuse("stdout is a terminal; name a file with -o, or send it into a pipe");
   }
   if (!given.output.empty() && output_format(given).empty()) {
-    return speak.refuse(fmt::format(
-        "cannot tell the format from the name '{}'; end it in .npy or .bin, or say --format", given.output));
+    return speak.refuse(
+        fmt::format("cannot tell the format from the name '{}'; end it in .npy or .bin, or say --format{}",
+                    given.output, given.output.ends_with(".zarr") ? "; 'penstock copy' writes Zarr" : ""));
   }
   const auto begin = std::chrono::steady_clock::now();
   auto work = prepare(given, std::move(which).value());

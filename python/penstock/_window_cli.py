@@ -45,6 +45,7 @@ def main(arguments: list[str]) -> int:
     as_json = "--json" in arguments
     parser = _Parser(prog="penstock read", add_help=False)
     parser.add_argument("target")
+    parser.add_argument("selection", nargs="?")
     parser.add_argument("--bounds", nargs=4, type=float)
     parser.add_argument("--shape", nargs=2, type=int)
     parser.add_argument("--resampling", choices=KERNELS, default="nearest")
@@ -53,7 +54,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--force", action="store_true")
     parser.add_argument("--json", action="store_true")
     try:
-        given = parser.parse_args(arguments)
+        given = parser.parse_args(_with_bounds_as_words(arguments))
+        if given.selection is not None:
+            message = (
+                f"a window is chosen by --bounds, not by the selection '{given.selection}', which .npy and .bin take"
+            )
+            raise _make(InvalidArgumentError, message)
         write = _writer_of(given.output)
         if os.path.exists(given.output) and not given.force:
             raise _make(ConflictError, f"'{given.output}' exists; --force replaces it")
@@ -63,6 +69,7 @@ def main(arguments: list[str]) -> int:
         a = open_array(given.target)
         if not isinstance(a, Array):
             raise _make(InvalidArgumentError, f"'{given.target}' is a group, not an array")
+        _check_overlap(a, given.bounds)
         values = read_window(a, given.bounds, given.shape, given.resampling, threads=given.threads)
         write(given.output, values, a, given.bounds)
     except Error as error:
@@ -71,6 +78,38 @@ def main(arguments: list[str]) -> int:
         facts = {"uri": a.uri, "bounds": given.bounds, "dtype": str(values.dtype), "shape": values.shape}
         print(json.dumps(facts | {"output": given.output}, indent=2))
     return 0
+
+
+def _with_bounds_as_words(arguments: list[str]) -> list[str]:
+    """Bounds may be one word with commas; and -1e5 is a number, which argparse takes for an option."""
+    made: list[str] = []
+    left = 0
+    for each in arguments:
+        words = each.split(",") if left and not each.startswith("--") else [each]
+        left = 4 if each == "--bounds" else max(left - len(words), 0) if not each.startswith("--") else 0
+        made += words if len(words) == 1 and not each.startswith("-") else map(_as_number, words)
+    return made
+
+
+def _as_number(word: str) -> str:
+    """What begins with a blank is no option."""
+    try:
+        return f" {float(word)!r}"
+    except ValueError:
+        return word
+
+
+def _check_overlap(a: Array, bounds: Sequence[float] | None) -> None:
+    """Refuses bounds beside the image: the picture would be empty, and they are mostly of another CRS."""
+    has = getattr(a, "bounds", None)
+    if bounds is None or has is None:
+        return
+    for low, high in ((0, 2), (1, 3)):
+        (begin, end), (wanted, wanted_end) = (sorted((box[low], box[high])) for box in (has, bounds))
+        if begin < wanted_end and wanted < end:
+            continue
+        message = f"the bounds {tuple(bounds)} lie outside the image, which has {tuple(has)}"
+        raise _make(InvalidArgumentError, message, f"array '{a.uri}'")
 
 
 def _writer_of(name: str) -> Callable[[str, npt.NDArray[Any], Array, Sequence[float] | None], None]:

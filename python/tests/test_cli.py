@@ -171,6 +171,17 @@ class TestInfo:
         assert failed["error"]["code"] == "not_found"
         assert isinstance(failed["error"]["notes"], list)
 
+    def test_a_file_of_an_unknown_format_is_called_so(self, tmp_path: Path) -> None:
+        (tmp_path / "notes.txt").write_text("hello")
+        failed = document("info", tmp_path / "notes.txt", status=1)["error"]
+        assert failed["code"] == "not_found"
+        assert failed["message"].endswith("notes.txt' is a file of no format that is known")
+        assert "HDF5" in failed["notes"][-1]
+
+    def test_an_unknown_command_is_named(self) -> None:
+        assert "there is no command 'inof'" in run("inof", "x.zarr", status=2).stderr
+        assert "URI" in run("info", status=2).stderr
+
 
 class TestPlan:
     def test_text_and_document(self, sharded: Path) -> None:

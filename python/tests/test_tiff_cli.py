@@ -222,6 +222,27 @@ def test_wrong_windows_are_refused(tmp_path, output, bounds, text):
     assert not (tmp_path / output).exists()
 
 
+def test_bounds_beside_the_image_are_refused(tmp_path):
+    scene(tmp_path / "x.tif")
+    found = document("read", tmp_path / "x.tif", "--bounds", "14", "41", "15", "42", "-o", tmp_path / "a.npy", status=1)
+    assert "(14.0, 41.0, 15.0, 42.0) lie outside the image" in found["error"]["message"]
+    assert not (tmp_path / "a.npy").exists()
+
+
+@pytest.mark.parametrize("bounds", [["-1e2,-50,2e2,+5e1"], ["-1e2", "-50", "2e2", "50"]])
+def test_bounds_may_be_negative_have_exponents_and_be_one_word(tmp_path, bounds):
+    ps.save(tmp_path / "x.tif", picture("u1", (3, 100, 300)), crs=4326, transform=(1, 0, -100, 0, -1, 50))
+    run("read", tmp_path / "x.tif", "--bounds", *bounds, "--shape", "4", "5", "-o", tmp_path / "a.npy")
+    want = ps.read_window(ps.open(tmp_path / "x.tif"), (-100, -50, 200, 50), (4, 5))
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), want)
+
+
+def test_selections_and_pictures_do_not_go_together(tmp_path):
+    scene(tmp_path / "x.tif")
+    found = document("read", tmp_path / "x.tif", "0, :5", "-o", tmp_path / "a.png", status=2)
+    assert "not by the selection '0, :5'" in found["error"]["message"]
+
+
 def test_the_module_says_the_same(tmp_path):
     scene(tmp_path / "x.tif")
     import sys

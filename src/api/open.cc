@@ -6,6 +6,7 @@
 #include "api/open_files.h"
 #include "api/open_tiff.h"
 #include "api/zarr_nodes.h"
+#include "engine/blocking_read.h"
 #include "format/zarr/zarr_v2.h"
 #include "store/file_store.h"
 #include "store/memory_store.h"
@@ -21,6 +22,12 @@ result<node> open_at(node_place at, int prefer) {
   if (made) return std::move(*made);
   return error(errc::not_found,
                fmt::format("no array or group at '{}': it has no {}, {} or {}", uri, kZarrKey, kZarrayKey, kZgroupKey));
+}
+
+/// Whether the place is a file, where asking costs no round trip.
+bool is_file(const node_place& at) {
+  if (at.prefix.empty() || !at.from->traits().inline_completion) return false;
+  return read_and_wait(*at.from, at.prefix.substr(0, at.prefix.size() - 1), {0, 1, false}, 1).ok();
 }
 
 }  // namespace
@@ -39,12 +46,14 @@ result<node> open(std::shared_ptr<const store> from, const open_options& options
   if (is_tiff_name(at.prefix)) {  // a name only says what is looked for first
     PENSTOCK_ASSIGN(std::optional<array> image, open_tiff(at, tiff_options()));
     if (image) return node(std::move(*image));
-    return open_at(std::move(at), 3);
   }
   result<node> found = open_at(at, 3);
   if (found.ok() || found.error().code() != errc::not_found) return found;
-  PENSTOCK_ASSIGN(std::optional<array> image, open_tiff(at, tiff_options()));
-  if (image) return node(std::move(*image));
+  if (!is_tiff_name(at.prefix)) {
+    PENSTOCK_ASSIGN(std::optional<array> image, open_tiff(at, tiff_options()));
+    if (image) return node(std::move(*image));
+  }
+  if (is_file(at)) return error(errc::not_found, fmt::format("'{}' is a file of no format that is known", at.uri));
   return found;
 }
 
