@@ -123,16 +123,18 @@ job::progress read_job::step(unsigned worker) {
   cell_sink* const sink = with_.sink.get();
   const bool may_issue = (in_flight_ == 0 || (in_flight_ < io_concurrency_ && flight_bytes_ < kMaxFlightBytes)) &&
                          (sink == nullptr || sink->has_room());
-  if (!arrived_.empty()) {
-    take_arrived(lock, worker);
-  } else if (sink != nullptr && !advancing_ && !sunk_ && sink->can_advance()) {
+  const bool has_arrived = !arrived_.empty();
+  // Requests go before what has arrived: so others are on their way while it is decoded.
+  if (!has_arrived && sink != nullptr && !advancing_ && !sunk_ && sink->can_advance()) {
     advance_sink(lock, false);
   } else if (!stopping() && next_index_ < index_count_ && may_issue) {
     issue_index(lock, worker);
   } else if (!stopping() && current_ != nullptr && may_issue && take_buffer()) {
     issue_fetch(lock, worker);
-  } else if (!stopping() && may_plan()) {
+  } else if (!stopping() && (may_issue || !has_arrived) && may_plan()) {
     run_planner(lock);
+  } else if (has_arrived) {
+    take_arrived(lock, worker);
   } else if (active_ == 0 && in_flight_ == 0 && (stopping() || is_exhausted())) {
     if (sink != nullptr && !sunk_) {
       advance_sink(lock, true);
