@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import socket
 import threading
 import time
 
@@ -232,6 +233,33 @@ def test_resets_and_truncation_never_reach_the_values(server):
     a = ps.open(f"{server.url}/data/sharded.zarr", storage_options={"retries": 20})
     for _ in range(3):
         assert same(a[...], VALUES)
+
+
+def test_what_fails_again_and_again_is_named(server):
+    a = ps.open(f"{server.url}/data/plain.zarr", storage_options={"retries": 1})
+
+    def refuse(_: Request, reply: Reply) -> None:
+        reply.reset = True
+
+    server.script = refuse
+    with pytest.raises(
+        ps.StorageError, match=r"after 2 attempts\n  chunk \(1, 2\)\n  reading 'plain.zarr/c/1/2', all\n"
+    ):
+        a[20, 40]
+
+
+def test_what_is_not_http_is_a_fault_of_the_server():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def greet() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b"SSH-2.0-x\r\n")
+
+        threading.Thread(target=greet, daemon=True).start()
+        with pytest.raises(ps.StorageError, match=r"HTTP/0\.9"):
+            ps.open(f"http://127.0.0.1:{listening.getsockname()[1]}/x.zarr", storage_options={"retries": 0})
 
 
 def test_a_server_that_ignores_ranges_is_read_right_or_refused(server):

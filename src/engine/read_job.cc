@@ -494,14 +494,12 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
     if (from.uid != 0) state_->indexes().drop(from.uid, object.object);
   } else {
     bad.emplace(std::move(done).error());
-    if (bad->notes().empty()) {
-      if (op.decode_count != 0) {
-        std::string cells = from.layout->describe(of.plan.decodes[op.first_decode].cell);
-        if (op.decode_count > 1) cells += fmt::format(" and {} more", op.decode_count - 1);
-        bad->note(std::move(cells));
-      }
-      bad->note(read_note(object.key, op.range));
+    if (op.decode_count != 0) {
+      std::string cells = from.layout->describe(of.plan.decodes[op.first_decode].cell);
+      if (op.decode_count > 1) cells += fmt::format(" and {} more", op.decode_count - 1);
+      bad->note(std::move(cells));
     }
+    bad->note(read_note(object.key, op.range));
   }
   forget_kept(of, op);
   if (done.ok()) done->keep_alive.reset();

@@ -49,9 +49,7 @@ std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, p
     out.max_bytes = chain.max_encoded_bytes();
   } else if (op.decode_count == 1 && op.range.length > chain.max_encoded_bytes()) {
     return error(errc::corrupt_data, fmt::format("chunk takes {} bytes, its shape allows at most {}", op.range.length,
-                                                 chain.max_encoded_bytes()))
-        .note(from.layout->describe(first.cell))
-        .note(read_note(object.key, op.range));
+                                                 chain.max_encoded_bytes()));
   }
   if (op.in_place && place_cell(from, first.cell, where))
     out.destination = {where.target.data,

@@ -301,7 +301,6 @@ http_transfer::verdict http_transfer::network_failed(CURLcode code) {
     case CURLE_OUT_OF_MEMORY:
       return over(error(errc::resource_exhausted, why));
     case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL:
       return over(error(errc::invalid_argument, why));
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
