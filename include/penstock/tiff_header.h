@@ -13,7 +13,8 @@ namespace penstock::inline v0 {
 
 /// Which image of a TIFF is opened, and how it looks.
 ///
-/// The directories of a file are pages (full images), and behind each page its overviews and masks.
+/// The directories of a file are pages (full images), and behind each page its overviews and masks. In stacks of ImageJ
+/// whose one directory is the first image's, the others are pages too.
 struct tiff_options {
   std::uint64_t page = 0;
   std::vector<std::uint64_t> sub_ifds;  ///< which SubIFD of the page, of that one, ...: the image in the page's place
@@ -53,7 +54,8 @@ struct tiff_details {
   tiff_companions companions;          ///< that its own file has, or those of which it is one
   std::uint64_t directory_offset = 0;  ///< of the directory that is open, in bytes of its file
   std::string side_file;  ///< ending of the file beside this one that it is in: `.ovr`, `.msk`; empty: in this one
-  std::string structure;  ///< what GDAL writes between header and directories; empty: nothing
+  std::uint64_t image_of_stack = 0;  ///< the directory is of the first image; this one lies as many images behind it
+  std::string structure;             ///< what GDAL writes between header and directories; empty: nothing
 };
 
 }  // namespace penstock::inline v0

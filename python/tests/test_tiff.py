@@ -531,6 +531,61 @@ def test_subifds_are_pages_below_a_page_as_tifffile_shows_them(tmp_path, bigtiff
             ps.open(path, **options)
 
 
+@pytest.mark.parametrize("shape", [(5, 32, 41), (2, 3, 4, 16, 20), (4, 16, 20, 3)], ids=["slices", "hyper", "rgb"])
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4"])
+def test_images_of_a_stack_of_imagej_are_pages(tmp_path, shape, dtype):
+    tifffile = pytest.importorskip("tifffile")
+    colours = shape[-1] == 3
+    if colours and dtype != "u1":
+        pytest.skip("ImageJ's colours are bytes")
+    path = tmp_path / "x.tif"
+    values = np.random.default_rng(0).integers(0, 255, shape).astype(dtype)
+    tifffile.imwrite(path, values, imagej=True, truncate=True)
+    with pytest.raises(ps.NotFoundError, match="directory 1 of a TIFF that has 1"):
+        ps.open(path, ifd=1)
+    images = values.reshape(-1, *shape[-3:]) if colours else values.reshape(-1, *shape[-2:])
+    for number, wanted in enumerate(images):
+        for source in (path, path.read_bytes()):
+            np.testing.assert_array_equal(ps.open(source, page=number, layout="native")[...], wanted)
+    np.testing.assert_array_equal(
+        ps.open(path, page=2)[0, 3:9, 5:8], (images[2, ..., 0] if colours else images[2])[3:9, 5:8]
+    )
+    for wrong in ({"page": len(images)}, {"page": 1, "level": 1}, {"page": 1, "mask": True}, {"page": (1, 0)}):
+        with pytest.raises(ps.NotFoundError):
+            ps.open(path, **wrong)
+    whole = path.read_bytes()
+    with pytest.raises(ps.CorruptDataError):
+        ps.open(whole[: len(whole) - images[0].nbytes // 2], page=len(images) - 1)[...]
+
+
+def test_only_what_imagej_describes_is_a_stack(tmp_path):
+    tifffile = pytest.importorskip("tifffile")
+    values = np.zeros((3, 16, 16), "u1")
+    for description, options in [
+        ("ImageJ=1.53t\nimages=3\n", {"rowsperstrip": 4}),
+        ("ImageJ=1.53t\nimages=3\n", {"compression": "zlib"}),
+        ("ImageJ=1.53t\nimages=3\n", {"tile": (16, 16)}),
+        ("ImageJ=1.53t\nimages=-3\n", {}),
+        ("ImageJ=1.53t\nslices=3\n", {}),
+        ("images=3\n", {}),
+    ]:
+        tifffile.imwrite(tmp_path / "x.tif", values[0], description=description, metadata=None, **options)
+        with pytest.raises(ps.NotFoundError, match="page 1 of a TIFF that has 1"):
+            ps.open(tmp_path / "x.tif", page=1)
+
+
+def test_stacks_of_imagej_may_be_larger_than_offsets_reach(tmp_path):
+    path = tmp_path / "x.tif"
+    number, size, begin = 70000, 256 * 256, 4096
+    what = {270: tag(2, f"ImageJ=1.53t\nimages={number}\n"), 273: tag(4, begin), 279: tag(4, size)}
+    path.write_bytes(tiff_of(image(256, 256) | what))
+    with path.open("r+b") as file:
+        file.seek(begin + (number - 1) * size)
+        file.write(bytes(range(256)) * 256)
+    assert path.stat().st_size > 1 << 32
+    np.testing.assert_array_equal(ps.open(path, page=number - 1)[0], np.tile(np.arange(256, dtype="u1"), (256, 1)))
+
+
 def test_subifds_that_lead_round_or_nowhere_end(tmp_path):
     path = tmp_path / "x.tif"
     path.write_bytes(plain_tiff(bytes(100), 10, 10, 1, 8, {330: 8}))  # its own directory

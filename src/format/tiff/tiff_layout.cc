@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 
 #include "array/contiguous_blocks.h"
@@ -42,6 +43,22 @@ std::vector<std::uint64_t> numbers(const std::byte* at, std::uint64_t count, std
                     : numbers_of<std::uint64_t>(at, count, big_endian);
 }
 
+/// How many images lie one behind the other, where ImageJ describes only the first: of more than 4 GiB. Source:
+/// ImageJ's FileSaver and TiffDecoder; tifffile's ImageJ series.
+std::uint64_t images_of_stack(const tiff_details& from) {
+  constexpr std::string_view kWriter = "ImageJ=", kCount = "\nimages=";
+  for (const tiff_tag& each : from.tags) {
+    if (each.tag != static_cast<std::uint16_t>(tiff_id::image_description)) continue;
+    const std::string_view text(reinterpret_cast<const char*>(each.value.data()), each.value.size());
+    const std::size_t at = text.substr(0, kWriter.size()) == kWriter ? text.find(kCount) : std::string_view::npos;
+    std::uint64_t images = 1;
+    if (at == std::string_view::npos) return 1;
+    const auto read = std::from_chars(text.data() + at + kCount.size(), text.data() + text.size(), images);
+    return read.ec == std::errc() ? std::max<std::uint64_t>(images, 1) : 1;
+  }
+  return 1;
+}
+
 }  // namespace
 
 result<std::shared_ptr<const tiff_layout>> tiff_layout::make(std::shared_ptr<const tiff_details> details,
@@ -74,6 +91,7 @@ result<std::shared_ptr<const tiff_layout>> tiff_layout::make(std::shared_ptr<con
   }
   PENSTOCK_TRY(out->set_bands(options));
   PENSTOCK_TRY(out->add_chains(options.native_order));
+  PENSTOCK_TRY(out->find_in_stack());
   const auto keep = [&](const tiff_array& array, std::vector<std::uint64_t>& into) {
     if (array.width == 0) return;
     const std::uint64_t count = std::min(cells, array.count);
@@ -147,6 +165,17 @@ result<> tiff_layout::add_chains(bool native_order) {
     PENSTOCK_ASSIGN(tiff_chain last, make_tiff_chain(image_, image_.height % cell_rows_, band_axis_, picked));
     chains_.push_back(std::move(last.chain));
   }
+  return {};
+}
+
+result<> tiff_layout::find_in_stack() {
+  const std::uint64_t number = details_->image_of_stack;
+  if (number == 0) return {};
+  const bool whole = image_.compression == 1 && !image_.tiled && !image_.planar && image_.cell_height == image_.height;
+  const std::uint64_t images = whole ? images_of_stack(*details_) : 1;
+  if (number >= images) return error(errc::not_found, fmt::format("page {} of a TIFF that has {}", number, images));
+  if (!checked_mul(image_.height, row_bytes_, stack_bytes_) || !checked_mul(stack_bytes_, number, stack_bytes_))
+    return error(errc::corrupt_data, fmt::format("a stack of {} images leaves 64 bits of bytes", images));
   return {};
 }
 
@@ -246,7 +275,8 @@ result<> tiff_layout::to_extent(const place& at, std::uint64_t offset, std::uint
     return error(errc::corrupt_data, fmt::format("a tile or strip of {} bytes cannot decode to {}", bytes, decoded));
   }
   std::uint64_t begin = 0, end = 0;
-  if (!checked_add(offset, bytes, end) || end > file_size_ || !checked_add(offset, at.skipped, begin)) {
+  if (!checked_add(offset, stack_bytes_, offset) || !checked_add(offset, bytes, end) || end > file_size_ ||
+      !checked_add(offset, at.skipped, begin)) {
     return error(errc::corrupt_data, fmt::format("a tile or strip at bytes [{}, {}) of a file of {} bytes", offset,
                                                  offset + bytes, file_size_));
   }

@@ -68,6 +68,7 @@ class tiff_layout final : public chunk_layout {
   tiff_layout() = default;
   result<> set_bands(const tiff_options& options);
   result<> add_chains(bool native_order);
+  result<> find_in_stack();
   place place_of(cell_id cell) const;
   std::uint64_t rows_of(const place& at) const noexcept;
   // The number from the index; false where its page is asked for now.
@@ -90,6 +91,7 @@ class tiff_layout final : public chunk_layout {
   std::uint64_t cell_rows_ = 0;                       // of a cell; less than a strip has where that is cut
   std::uint64_t row_bytes_ = 0;                       // decompressed
   std::uint64_t max_ratio_ = 1;                       // that the compression can reach
+  std::uint64_t stack_bytes_ = 0;                     // of the images before this one that share its directory
   std::vector<std::uint64_t> offsets_, byte_counts_;  // empty: they are read as an index
 };
 

@@ -253,7 +253,7 @@ result<std::optional<byte_range>> tiff_parser::follow_chain(const tiff_file_view
       return error(errc::unsupported, fmt::format("a TIFF with more than {} directories", kMaxDirectories));
     const bool page = chain_.empty() || !(short_form.overview() || short_form.mask());
     if (page) pages_.push_back(chain_.size());
-    if (page && !wanted_.ifd && pages_.size() == wanted_.page + 1) page_ = here;
+    if (page && !wanted_.ifd && (pages_.size() == 1 || pages_.size() == wanted_.page + 1)) page_ = here;
     if (wanted_.ifd && chain_.size() == *wanted_.ifd) page_ = here;
     chain_.push_back(short_form);
     next_ = next;
@@ -261,6 +261,10 @@ result<std::optional<byte_range>> tiff_parser::follow_chain(const tiff_file_view
   const bool found = wanted_.ifd ? chain_.size() > *wanted_.ifd : pages_.size() > wanted_.page;
   if (found) return need();
   if (broken_) return std::move(*broken_);
+  if (!wanted_.ifd && wanted_.sub_ifds.empty() && chain_.size() == 1) {
+    details_.image_of_stack = wanted_.page;  // if the directory says that it is one
+    return need();
+  }
   if (wanted_.ifd)
     return error(errc::not_found, fmt::format("directory {} of a TIFF that has {}", *wanted_.ifd, chain_.size()));
   return error(errc::not_found, fmt::format("page {} of a TIFF that has {}", wanted_.page, pages_.size()));
@@ -333,7 +337,7 @@ result<std::optional<byte_range>> tiff_parser::read_sub_directories(const tiff_f
 }
 
 result<> tiff_parser::choose() {
-  const std::size_t first = wanted_.ifd ? *wanted_.ifd : pages_[wanted_.page];
+  const std::size_t first = wanted_.ifd ? *wanted_.ifd : pages_[details_.image_of_stack == 0 ? wanted_.page : 0];
   const std::size_t end = wanted_.ifd || descended_          ? first + 1
                           : wanted_.page + 1 < pages_.size() ? pages_[wanted_.page + 1]
                                                              : chain_.size();

@@ -22,6 +22,7 @@ enum class tiff_id : std::uint16_t {
   compression = 259,
   photometric = 262,
   fill_order = 266,
+  image_description = 270,
   strip_offsets = 273,
   samples_per_pixel = 277,
   rows_per_strip = 278,
