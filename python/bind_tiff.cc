@@ -96,11 +96,11 @@ nb::object value_of(const tiff_tag& from, bool big) {
   return numbers_of(from, 0, from.count, big);
 }
 
-// Null where there is no such tag or its value was not read. Of several the last one.
+// Null where there is no such tag or its value was not read. Of several the first one, as in libtiff.
 const tiff_tag* find_tag(const std::vector<tiff_tag>& tags, std::uint16_t number) {
-  auto at = std::upper_bound(tags.begin(), tags.end(), number,
-                             [](std::uint16_t wanted, const tiff_tag& each) { return wanted < each.tag; });
-  while (at != tags.begin() && (--at)->tag == number) {
+  auto at = std::lower_bound(tags.begin(), tags.end(), number,
+                             [](const tiff_tag& each, std::uint16_t wanted) { return each.tag < wanted; });
+  for (; at != tags.end() && at->tag == number; ++at) {
     if (!at->value.empty()) return &*at;
   }
   return nullptr;

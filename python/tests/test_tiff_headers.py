@@ -224,6 +224,17 @@ def test_of_several_tags_of_the_place_that_counts_which_does_in_gdal(names):
     assert (ps.open(data).transform or (1, 0, 0, 0, 1, 0)) == wanted
 
 
+def test_of_a_tag_that_stands_there_twice_the_first_counts(tmp_path):
+    rasterio, tifffile = pytest.importorskip("rasterio"), pytest.importorskip("tifffile")
+    tifffile.imwrite(tmp_path / "x.tif", np.zeros((4, 4), "u1"), description="ours")
+    with tifffile.TiffFile(tmp_path / "x.tif") as file:
+        assert len([each for each in file.pages[0].tags if each.code == 270]) == 2
+        assert file.pages[0].tags[270].value == "ours"
+    with rasterio.open(tmp_path / "x.tif") as file:
+        assert file.tags()["TIFFTAG_IMAGEDESCRIPTION"] == "ours"
+    assert ps.open(tmp_path / "x.tif").tags["ImageDescription"] == "ours"
+
+
 ROWS = [bytes(range(1, 5)), bytes(range(5, 9)), bytes(range(9, 13))]
 
 
