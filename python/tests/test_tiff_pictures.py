@@ -278,3 +278,8 @@ def test_damaged_streams_are_refused_or_read(tmp_path, codec):
 def test_other_compressions_are_refused_by_name(number, name):
     with pytest.raises(ps.UnsupportedError, match=rf"compression {number} \({name}\)"):
         ps.open(plain_tiff(bytes(48), 8, 6, 1, 8, {259: number}))
+
+
+def test_samples_that_a_compression_has_not_are_refused_with_its_name():
+    with pytest.raises(ps.UnsupportedError, match=r"compression 7 \(jpeg\) of 1 samples of 16 bits"):
+        ps.open(plain_tiff(bytes(512), 16, 16, 1, 16, {259: 7}))

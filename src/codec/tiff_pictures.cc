@@ -6,8 +6,9 @@ namespace penstock::inline v0 {
 
 error unreadable_picture(const tiff_picture& picture, std::string_view why) {
   return {errc::unsupported,
-          fmt::format("compression {} of {} samples of {} bits is not readable {}{}", picture.compression,
-                      picture.samples, picture.bits, why.empty() ? "in this build" : "here: ", why)};
+          fmt::format("compression {}{} of {} samples of {} bits is not readable {}{}", picture.compression,
+                      picture.name.empty() ? "" : fmt::format(" ({})", picture.name), picture.samples, picture.bits,
+                      why.empty() ? "in this build" : "here: ", why)};
 }
 
 result<> check_picture_size(const tiff_picture& picture) {

@@ -18,6 +18,7 @@ struct tiff_picture {
   std::uint32_t samples = 1, bits = 8;
   sample_kind kind = sample_kind::unsigned_integer;
   std::uint16_t compression = 0;  ///< TIFF's number
+  std::string_view name;          ///< of the compression, for messages; empty: none
   bool ycbcr = false;             ///< JPEG: the stream has luminance and chroma, which become RGB
   std::uint16_t subsampling[2] = {2, 2};
   std::vector<std::byte> jpeg_tables;

@@ -42,6 +42,7 @@ result<codec> picture_codec(const tiff_image& image, const tiff_samples& samples
   picture.bits = samples.bits;
   picture.kind = samples.kind;
   picture.compression = image.compression;
+  picture.name = compression_name(image.compression);
   picture.ycbcr =
       image.photometric == kYCbCr && image.compression == static_cast<std::uint16_t>(tiff_compression::jpeg);
   picture.subsampling[0] = image.subsampling[0];
