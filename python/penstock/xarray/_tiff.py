@@ -143,8 +143,10 @@ class RasterArray(BackendArray):
         made, bands = numbers.astype(self.dtype), self._bands(items, values.ndim)
         valid = self._valid(values, mask, bands)
         if valid is not None:
-            made = module_of(values).where(valid, made, self.dtype.type(np.nan))
-        return self._scale(made, bands) if self.scaled else made
+            module_of(made).copyto(made, self.dtype.type(np.nan), where=~valid)
+        if self.scaled:
+            self._scale(made, bands)
+        return made
 
     def _bands(self, items: tuple[Any, ...], rank: int) -> Any:
         """Which band each value is of, in a shape that broadcasts against the values."""
@@ -164,10 +166,13 @@ class RasterArray(BackendArray):
         opaque = mask != 0
         return opaque if self._alpha is None else opaque | module_of(values).asarray(bands == self._alpha)
 
-    def _scale(self, values: Any, bands: Any) -> Any:
-        module = module_of(values)
-        scales, offsets = np.asarray(self.array.scales, self.dtype), np.asarray(self.array.offsets, self.dtype)
-        return values * module.asarray(scales[bands]) + module.asarray(offsets[bands])
+    def _scale(self, values: Any, bands: Any) -> None:
+        """In place; what leaves integers as they are is passed over."""
+        asarray, always = module_of(values).asarray, self.array.dtype.kind not in "iu"
+        if always or set(self.array.scales) != {1}:
+            values *= asarray(np.asarray(self.array.scales, self.dtype)[bands])
+        if always or set(self.array.offsets) != {0}:
+            values += asarray(np.asarray(self.array.offsets, self.dtype)[bands])
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self.place, self.masked, self.scaled, self.device
