@@ -262,6 +262,28 @@ def test_what_is_missing_is_so_by_the_number_that_is_stored(tmp_path):
     assert ours.band_data.encoding["_FillValue"] == np.uint16(65535)
 
 
+def test_an_open_image_is_shown(tmp_path):
+    path = write(tmp_path / "a.tif", nodata=7)
+    ours = xr.open_dataset(ps.open(path), engine="penstock")
+    xr.testing.assert_identical(ours, xr.open_dataset(path, engine="penstock"))
+    xr.testing.assert_identical(pickle.loads(pickle.dumps(ours)), ours)
+    with pytest.raises(ValueError, match="is shown as it is"):
+        xr.open_dataset(ps.open(path, bands=[1]), engine="penstock")
+    with pytest.raises(ValueError, match="is shown as it is"):
+        xr.open_dataset(ps.open(path), engine="penstock", bands=[1])
+
+
+def test_relative_paths_hold_in_other_working_folders(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.tif")
+    want = xr.load_dataset(path, engine="penstock")
+    monkeypatch.chdir(tmp_path)
+    lazy = pickle.dumps(xr.open_dataset("a.tif", engine="penstock", cache=False))
+    monkeypatch.chdir("/")
+    found = pickle.loads(lazy)
+    xr.testing.assert_identical(found.load(), want)
+    assert found.band_data.encoding["source"] == "a.tif"
+
+
 def test_labels_select(tmp_path):
     ours, theirs = both(write(tmp_path / "a.tif"))
     box = {"x": slice(500300, 501000), "y": slice(4999500, 4999000), "band": 2}

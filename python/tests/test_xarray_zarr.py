@@ -331,6 +331,25 @@ def test_variables_are_chosen_and_options_of_other_engines_mean_nothing(stored: 
         xr.open_dataset(stored, engine=OURS, open_kwargs={"overview_level": 0})
 
 
+def test_an_open_group_is_shown(stored: Path) -> None:
+    ours = xr.open_dataset(ps.open(stored), engine=OURS)
+    xr.testing.assert_identical(ours, xr.open_dataset(stored, engine=THEIRS))
+    xr.testing.assert_identical(pickle.loads(pickle.dumps(ours)), ours)
+    assert sorted(xr.open_datatree(ps.open(stored), engine=OURS).data_vars) == sorted(ours.data_vars)
+    with pytest.raises(ValueError, match="is an array"):
+        xr.open_dataset(ps.open(stored)["t2m"], engine=OURS)
+
+
+def test_relative_paths_and_the_users_own_folder_are_known(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    want = xr.load_dataset(stored, engine=THEIRS)
+    monkeypatch.setenv("HOME", str(stored.parent))
+    monkeypatch.chdir(stored.parent)
+    lazy = [pickle.dumps(xr.open_dataset(name, engine=OURS)) for name in (stored.name, f"~/{stored.name}")]
+    monkeypatch.chdir("/")
+    for each in lazy:
+        xr.testing.assert_identical(pickle.loads(each).load(), want)
+
+
 def test_dataarrays_open_where_there_is_one_variable(tmp_path):
     weather()[["rain"]].to_zarr(tmp_path / "one.zarr", consolidated=False)
     ours, theirs = (xr.open_dataarray(tmp_path / "one.zarr", engine=engine) for engine in (OURS, THEIRS))

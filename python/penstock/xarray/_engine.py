@@ -11,6 +11,7 @@ from xarray.backends import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.xarray._lazy import settled_target
 from penstock.xarray._tiff import UNSET, device_of, is_one_file, is_tiff, open_raster
 from penstock.xarray._zarr import ZarrGroup, groups_below, open_group
 
@@ -96,6 +97,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
             times and texts.
         """
         _check_mode(mode)
+        named, filename_or_obj = filename_or_obj, settled_target(filename_or_obj)
         where = device_of(device, device_id)
         within = "" if group and is_one_file(filename_or_obj) else _within(group)
         if is_tiff(filename_or_obj, within, storage_options):
@@ -105,6 +107,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
                 filename_or_obj,
                 within,
                 options={key: value for key, value in chosen.items() if value},
+                source=named,
                 convention=convention,
                 drop_variables=drop_variables,
                 mask_and_scale=mask_and_scale,
@@ -153,7 +156,8 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         """A group and all below it, by path: "/", "/a", "/a/b"; where `group` is given, below that: ".", "a", "a/b"."""
         _check_mode(mode)
         on = device_of(device, device_id)
-        place, node = open_group(filename_or_obj, _within(group), consolidated, storage_options, zarr_format)
+        target = settled_target(filename_or_obj)
+        place, node = open_group(target, _within(group), consolidated, storage_options, zarr_format)
         return {
             path: _decode(ZarrGroup(where, each, use_zarr_fill_value_as_mask), on, **decoding)
             for path, where, each in groups_below(place, node, "." if _within(group) else "/")

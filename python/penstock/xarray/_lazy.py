@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,8 +15,17 @@ from xarray.core import indexing
 
 from penstock._array import Array
 from penstock._errors import InvalidArgumentError, _make
+from penstock._group import Group
 from penstock._open import open
 from penstock._tiff_masks import NodataMask, module_of
+
+
+def settled_target(target: Any) -> Any:
+    """Paths of this machine in full, as xarray's own engine has them: `~`, and other processes' working folders."""
+    name = os.fspath(target) if isinstance(target, os.PathLike) else target
+    if not isinstance(name, str) or re.match("[A-Za-z][A-Za-z0-9+.-]*:", name):
+        return target
+    return os.path.abspath(os.path.expanduser(name))
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,10 @@ class Place:
 
     def open(self) -> Any:
         """The array or group."""
+        if isinstance(self.target, Array):
+            return self.target
+        if isinstance(self.target, Group):
+            return self.target[self.path] if self.path else self.target
         return open(self.target, self.path, **self.options)
 
     def child(self, name: str) -> Place:

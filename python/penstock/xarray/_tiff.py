@@ -13,11 +13,13 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from penstock import _core
+from penstock._array import Array
 from penstock._context import current_context
 from penstock._errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
 from penstock._file_objects import fsspec_place, is_file
+from penstock._group import Group
 from penstock._place import place_of
-from penstock._tiff import FIRST_IMAGE
+from penstock._tiff import FIRST_IMAGE, TiffArray
 from penstock._tiff_masks import Validity, module_of, of_all_bands
 from penstock.xarray._lazy import Place, Selection, as_points, kind_of, read, read_async, settled, start
 from penstock.xarray._tiff_attributes import attributes_of, grid_mapping_of, image_attributes, other_sign
@@ -37,6 +39,8 @@ def is_one_file(target: Any) -> bool:
 
 def is_tiff(target: Any, path: str = "", storage_options: dict[str, Any] | None = None) -> bool:
     """By its first bytes; where they are remote and the name says enough, by that."""
+    if isinstance(target, Array | Group):
+        return isinstance(target, TiffArray)
     if isinstance(target, bytes | bytearray | memoryview):
         return bytes(target[:4]) in _MAGIC
     if is_file(target):
@@ -204,6 +208,7 @@ def open_raster(
     path: str = "",
     *,
     options: dict[str, Any],
+    source: Any,
     convention: str,
     drop_variables: str | Iterable[str] | None,
     mask_and_scale: bool | None,
@@ -213,13 +218,19 @@ def open_raster(
     band_as_variable: bool,
     device: str | None,
 ) -> xarray.Dataset:
-    """One image of a TIFF file as a dataset of one variable (or, `band_as_variable`, one for each band)."""
+    """One image of a TIFF file as a dataset of one variable (or, `band_as_variable`, one for each band).
+
+    `source`: the target in the caller's words.
+    """
     if convention not in ("rioxarray", "plain"):
         raise _make(InvalidArgumentError, f"convention must be 'rioxarray' or 'plain', it is {convention!r}")
     if default_name is None:
         raise _make(InvalidArgumentError, "default_name is the name of a dataset's variable: it cannot be None")
     plain = convention == "plain"
     scaled = not plain if mask_and_scale is None else mask_and_scale
+    if isinstance(target, TiffArray) and (options or target._options):
+        message = "an image that is open is shown as it is: open its file to have other pages, levels, bands or layouts"
+        raise _make(InvalidArgumentError, message, f"array '{target.uri}'")
     place = Place(target, path, options)
     data = RasterArray(place, masked or scaled, scaled, device)
     array = data.array
@@ -228,7 +239,7 @@ def open_raster(
     coordinates = _coordinates(array, parse_coordinates is not False)
     how = (array, data.masked, scaled, data.dtype)
     attributes, encoding = ({}, {}) if band_as_variable else attributes_of(*how)
-    shared = {"source": _source(target, array), "grid_mapping": "spatial_ref"}
+    shared = {"source": _source(source, array), "grid_mapping": "spatial_ref"}
     encoding |= {**shared, "preferred_chunks": dict(zip(("band", "y", "x"), array.chunks, strict=True))}
     bands = np.arange(array.shape[0], dtype="u1") if plain else np.arange(1, array.shape[0] + 1)
     variable = xarray.Variable(("band", "y", "x"), indexing.LazilyIndexedArray(data), attributes, encoding)

@@ -118,6 +118,8 @@ class ZarrGroup(AbstractDataStore):
     def _nczarr_dimensions(self, name: str) -> list[str] | None:
         """NCZarr keeps the full names of the dimensions' own paths in `.zarray`."""
         place = self._place.child(name)
+        if isinstance(place.target, Group):
+            return None
         store, inner = place_of(place.target, place.path, place.options.get("storage_options"))
         document = store.get(posixpath.join(inner.decode("utf-8", "surrogateescape"), ".zarray"))
         found = json.loads(document or b"{}").get("_NCZARR_ARRAY", {})
