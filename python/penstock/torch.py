@@ -39,8 +39,11 @@ __all__ = ["Batches", "Crops", "Rows", "as_tensor", "load"]
 def as_tensor(values: Any) -> torch.Tensor:
     """What `torch.from_dlpack` makes of an array, a tensor or an ndarray; bfloat16 and all.
 
-    Unsigned integers of 16 bits and more, and float8, need a PyTorch that takes them from DLPack.
+    Unsigned integers of 16 bits and more, and float8, need a PyTorch that takes them from DLPack. What runs backwards
+    in memory is copied, which PyTorch has no tensors for.
     """
+    if isinstance(values, np.ndarray) and any(stride < 0 for stride in values.strides):
+        values = values.copy()
     source = values if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray) else Tensor(values)
     return torch.from_dlpack(source)
 

@@ -38,3 +38,12 @@ def test_parts_of_a_mesh_cover_the_array_once() -> None:
             seen[local_part(shape, mesh, at, dims)] += 1
         assert (seen == 1).all()
     assert local_part((6, 4), (2, 2), (1, 0), (None, 1)) == (slice(0, 6), slice(0, 2))
+
+
+def test_what_runs_backwards_becomes_a_tensor() -> None:
+    from penstock.torch import as_tensor
+
+    values = np.arange(12, dtype="f4").reshape(3, 4)
+    for given in (values[::-1], values[:, ::-2], values[::2], values[1, ::-1][:0]):
+        np.testing.assert_array_equal(as_tensor(given).numpy(), given)
+    assert as_tensor(values).data_ptr() == values.ctypes.data
