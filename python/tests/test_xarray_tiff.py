@@ -240,7 +240,11 @@ def test_options_of_gdal_that_have_no_counterpart_are_refused_by_name(tmp_path, 
 @pytest.mark.parametrize(
     ("dtype", "said"), [("int16", "true"), ("int32", "true"), ("uint8", "false"), ("float32", "true")]
 )
-@pytest.mark.parametrize("options", [{}, {"mask_and_scale": False}, {"mask_and_scale": False, "masked": True}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"mask_and_scale": False}, {"mask_and_scale": False, "masked": True}, {"band_as_variable": True}],
+    ids=str,
+)
 @pytest.mark.filterwarnings("ignore:.*_Unsigned attribute but is not")
 def test_integers_are_of_the_sign_that_unsigned_says(tmp_path, dtype, said, options):
     path = write(tmp_path / "a.tif", dtype=dtype, tags={"_Unsigned": said})
@@ -248,7 +252,11 @@ def test_integers_are_of_the_sign_that_unsigned_says(tmp_path, dtype, said, opti
         values = file.read()
         values[:, ::3] = np.array(-7 % 256).astype(values.dtype) if said == "false" else -7
         file.write(values)
-    assert_same(*both(path, **options))
+    ours, theirs = both(path, **options)
+    assert {name: each.dtype for name, each in ours.items()} == {name: each.dtype for name, each in theirs.items()}
+    xr.testing.assert_identical(ours, theirs)
+    for name, each in theirs.items():
+        assert ours[name].encoding.get("_Unsigned") == each.encoding.get("_Unsigned")
 
 
 def test_what_is_missing_is_so_by_the_number_that_is_stored(tmp_path):

@@ -86,13 +86,13 @@ class RasterArray(BackendArray):
 
     `masked`: missing pixels (those that the file's mask leaves out; else nodata or transparent ones) are NaN.
     `scaled`: scale and offset of each band are applied, and integers are of the sign that `_Unsigned` says.
-    `device`: where the values are read to; None: host memory.
+    `device`: where the values are read to; None: host memory. `by_band`: bands are variables of their own.
     """
 
-    def __init__(self, place: Place, masked: bool, scaled: bool, device: str | None) -> None:
-        self.place, self.masked, self.scaled, self.device = place, masked, scaled, device
+    def __init__(self, place: Place, masked: bool, scaled: bool, device: str | None, by_band: bool = False) -> None:
+        self.place, self.masked, self.scaled, self.device, self.by_band = place, masked, scaled, device, by_band
         self.array: Any = place.open()
-        self._sign = other_sign(self.array) if scaled else None
+        self._sign = other_sign(self.array, 0 if by_band else None) if scaled else None
         self._validity = Validity(self.array) if masked else None
         self._mask: Any = None  # of each band, or one for all but `_alpha`
         self._alpha: int | None = None
@@ -179,7 +179,7 @@ class RasterArray(BackendArray):
             values += asarray(np.asarray(self.array.offsets, self.dtype)[bands])
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.place, self.masked, self.scaled, self.device
+        return self.place, self.masked, self.scaled, self.device, self.by_band
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.__init__(*state)  # type: ignore[misc]
@@ -232,7 +232,7 @@ def open_raster(
         message = "an image that is open is shown as it is: open its file to have other pages, levels, bands or layouts"
         raise _make(InvalidArgumentError, message, f"array '{target.uri}'")
     place = Place(target, path, options)
-    data = RasterArray(place, masked or scaled, scaled, device)
+    data = RasterArray(place, masked or scaled, scaled, device, band_as_variable)
     array = data.array
     if device is not None:
         array.read(np.s_[:0, :0, :0], device=device)  # says at once what is missing

@@ -50,7 +50,7 @@ def attributes_of(
     bands = slice(None) if band is None else slice(band, band + 1)
     if scaled and "_Unsigned" in attributes:
         encoding["_Unsigned"] = attributes.pop("_Unsigned")
-        sign = other_sign(array)
+        sign = other_sign(array, band)
         if sign is not None and "_FillValue" in encoding:
             encoding["_FillValue"] = array.dtype.type(array._held_nodata).view(sign)
     scales, offsets, descriptions, units = (
@@ -69,9 +69,10 @@ def attributes_of(
     return attributes, encoding
 
 
-def other_sign(array: Any) -> np.dtype[Any] | None:
-    """The type that integers really have, where the attribute `_Unsigned` of netCDF's users says so."""
-    said = {**array.gdal_metadata, **array.band_metadata[0]}.get("_Unsigned")
+def other_sign(array: Any, band: int | None = None) -> np.dtype[Any] | None:
+    """The type that integers really have, where the attribute `_Unsigned` of netCDF's users says so: the image's, or,
+    where bands are variables, the band's own."""
+    said = {**(array.gdal_metadata if band is None else {}), **array.band_metadata[band or 0]}.get("_Unsigned")
     if said is None or array.dtype.kind != {"true": "i"}.get(said, "u"):
         return None
     return np.dtype(f"{'u' if said == 'true' else 'i'}{array.dtype.itemsize}")
