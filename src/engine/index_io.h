@@ -6,6 +6,9 @@
 
 namespace penstock::inline v0 {
 
+/// Deeper than any format's index; a layout that asks for more asks in circles.
+inline constexpr unsigned kMaxIndexRounds = 64;
+
 /// Turns the outcome of an index read into an entry: parsed, or `block` null where the object is absent.
 /// \error corrupt_data  With notes of what was read. \error version_changed  The object is another one by now.
 result<index_entry> take_index(const source& from, const index_request& request, const std::string& key,

@@ -15,9 +15,6 @@
 
 namespace penstock::inline v0 {
 
-/// Deeper than any format's index; a layout that asks for more asks in circles.
-inline constexpr unsigned kMaxIndexRounds = 64;
-
 /// What a versioned store could not tell the version of is good for one read alone.
 inline bool keeps_index(const source& from, const index_entry& entry) {
   return from.uid != 0 && (!from.store->traits().versions || entry.seen.known());

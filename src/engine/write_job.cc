@@ -432,8 +432,7 @@ result<> write_job::locate(open_object& of, const part* old) {
   const nothing_known nothing;
   const table_lookup known(of.indexes);
   of.indexes.clear();
-  constexpr int kMaxIndexRounds = 64;
-  for (int round = 0;; ++round) {
+  for (unsigned round = 0;; ++round) {
     missing.clear();
     const index_lookup& lookup = old == nullptr ? static_cast<const index_lookup&>(nothing) : known;
     PENSTOCK_TRY(layout.locate(of.touched.cells, lookup, of.located, missing));
