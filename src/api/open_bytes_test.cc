@@ -20,8 +20,8 @@ bytes npy_file() {
   std::string text = "\x93NUMPY";
   text += std::string("\x01\x00", 2);
   std::string header = "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3), }";
-  header += std::string(117 - header.size(), ' ') + "\n";
-  text += std::string("\x76\x00", 2) + header;
+  header.append(117 - header.size(), ' ').append(1, '\n');
+  text.append("\x76\x00", 2).append(header);
   bytes out(text.size() + 12);
   std::memcpy(out.data(), text.data(), text.size());
   for (std::int16_t i = 0; i < 6; ++i) std::memcpy(out.data() + text.size() + 2 * i, &i, 2);
