@@ -31,10 +31,6 @@ constexpr std::uint64_t kMaxKeptBufferBytes = std::uint64_t{8} << 20;
 /// What an encoder may add to values that it cannot make shorter, beside a small part of them.
 constexpr std::uint64_t kLittleMore = 1024;
 
-/// What a whole object of unknown size is counted as: its bound is twice what any sane encoder makes, and most
-/// compress; counting the bound would leave a slow store with a handful of requests in flight.
-constexpr std::uint64_t likely_bytes(std::uint64_t bound) noexcept { return bound / 4; }
-
 }  // namespace
 
 // What this read knows, then what earlier reads left behind.
@@ -358,11 +354,7 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
       break;
     }
     ++count;
-    const fetch_op& op = of.plan.fetches[which];
-    std::uint64_t likely = read.range.whole() ? likely_bytes(read.max_bytes) : read.range.length;
-    if (op.what == request::object)  // whose bound is that of many chunks together
-      likely = op.decode_count * from.layout->chains()[of.plan.decodes[op.first_decode].chain].decoded_bytes() / 2;
-    launch(read, &of, which, likely);
+    launch(read, &of, which, likely_bytes(of, of.plan.fetches[which], read));
   }
   lock.unlock();
   if (count != 0) from.store->read(std::span(batch).first(count), *this, stop_source_.get_token());
@@ -455,7 +447,7 @@ void read_job::finish_index(guard& lock, std::size_t which, unsigned, result<rea
   }
 }
 
-void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned worker, result<read_done> done) {
+void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned worker, result<read_done>&& done) {
   const fetch_op& op = of.plan.fetches[which];
   const plan_object& object = of.plan.objects[op.object];
   const source& from = sources_[of.plan.source];
@@ -464,10 +456,10 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
   bool again = false;
   std::optional<error> bad;
   if (!done.ok() && is_kept(of, op)) drop_kept(of, op);
-  if (done.ok()) encoded_bytes_.fetch_add(done->bytes.size(), std::memory_order_relaxed);
-  if (done.ok() && op.what == request::object)
-    if (auto found = find_in_object(of, op, worker, *done); !found.ok()) done = std::move(found).error();
-  if (done.ok()) {
+  if (op.what == request::object && done.ok() && !find_in_object(of, op, worker, *done).ok()) {
+    again = true;  // not as its index says: that alone is asked for, and judged
+  } else if (done.ok()) {
+    encoded_bytes_.fetch_add(done->bytes.size(), std::memory_order_relaxed);
     auto decoded = decode_fetch(of, op, worker, *done);
     if (!decoded.ok()) {
       bad.emplace(std::move(decoded).error());
@@ -480,7 +472,7 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
       fill_cell(from, of.plan.decodes[op.first_decode + i].cell, worker);
     note_missing(of.plan.source);
   } else if (done.error().code() == errc::corrupt_data && op.what == request::object) {
-    again = true;  // longer than its cells need, or not as its index says: its index alone is asked for, and judged
+    again = true;  // longer than its cells need
   } else if (object.pinned &&
              (done.error().code() == errc::not_found || done.error().code() == errc::version_changed)) {
     const bool gone = done.error().code() == errc::not_found;

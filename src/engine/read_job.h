@@ -127,8 +127,9 @@ class read_job final : public job, private completion_sink {
   void take_arrived(guard& lock, unsigned worker);
 
   void finish_index(guard& lock, std::size_t which, unsigned worker, result<read_done> done);
-  void finish_fetch(guard& lock, piece& of, std::size_t which, unsigned worker, result<read_done> done);
+  void finish_fetch(guard& lock, piece& of, std::size_t which, unsigned worker, result<read_done>&& done);
   std::optional<error> request_of(const piece& of, const fetch_op& op, placement& where, byte_read& out) const;
+  std::uint64_t likely_bytes(const piece& of, const fetch_op& op, const byte_read& read) const noexcept;
   result<> find_in_object(const piece& of, const fetch_op& op, unsigned worker, const read_done& done);
   std::span<const decode_op> decodes_of(const piece& of, const fetch_op& op, unsigned worker) const noexcept;
   result<> decode_fetch(const piece& of, const fetch_op& op, unsigned worker, read_done& done);

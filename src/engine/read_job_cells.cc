@@ -57,6 +57,15 @@ std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, p
   return std::nullopt;
 }
 
+// What a request is counted as while it is under way. The bound of a whole object is twice what any sane encoder makes,
+// and most compress; counting the bound would leave a slow store with a handful of requests in flight.
+std::uint64_t read_job::likely_bytes(const piece& of, const fetch_op& op, const byte_read& read) const noexcept {
+  if (!read.range.whole()) return read.range.length;
+  if (op.what != request::object) return read.max_bytes / 4;
+  const decode_op& first = of.plan.decodes[op.first_decode];
+  return op.decode_count * sources_[of.plan.source].layout->chains()[first.chain].decoded_bytes() / 2;
+}
+
 // Of an object that came as a whole: finds the cells by the index in it, and fills those that it does not have.
 result<> read_job::find_in_object(const piece& of, const fetch_op& op, unsigned worker, const read_done& done) {
   const source& from = sources_[of.plan.source];

@@ -137,7 +137,11 @@ result<planner::outcome> planner::next(plan_indexes& known, read_plan& plan, std
     extents_.assign(batch_, chunk_extent{});
     missing.clear();
     PENSTOCK_TRY(layout.locate(std::span(cells_).subspan(begin_, batch_), lookup, extents_, missing));
-    if (missing.empty() || pick_objects(missing)) break;
+    if (missing.empty()) break;
+    if (pick_objects(missing)) {
+      missing.clear();
+      break;
+    }
     std::uint64_t index_bytes = 0;
     for (const index_request& each : missing) index_bytes = saturating_add(index_bytes, each.max_bytes);
     if (index_bytes <= limits_.max_index_bytes || batch_ == 1 || missing.size() == 1) {
@@ -147,7 +151,6 @@ result<planner::outcome> planner::next(plan_indexes& known, read_plan& plan, std
     batch_ /= 2;  // too many indexes to hold at once: a smaller piece
   }
 
-  missing.clear();
   build(known, plan);
   objects_.clear();
   begin_ += batch_;
