@@ -32,6 +32,8 @@ function(penstock_folder name)
     target_compile_definitions(${target} PRIVATE PENSTOCK_BUILDING)
     if(PENSTOCK_UNITY)
       set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${PENSTOCK_UNITY})
+      # g++ inlines less in what it takes for a large source.
+      target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:--param=large-unit-insns=1000000>)
     endif()
   else()
     add_library(${target} INTERFACE)
