@@ -132,6 +132,13 @@ def test_an_array_put_in_the_place_of_another_finds_nothing_of_it(folder, contex
         assert same(ps.open(folder)[5], VALUES.view("<f4")[5])
 
 
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (0, 3)])
+def test_arrays_without_much_in_them_are_opened_again(tmp_path, context, shape):
+    write(np.zeros(shape, "<i4"), tuple(max(n, 1) for n in shape), None, tmp_path)
+    for _ in range(2):
+        assert same(ps.open(tmp_path)[...], np.zeros(shape, "<i4"))
+
+
 def test_images_of_one_file_are_told_apart(tmp_path, context):
     tifffile = pytest.importorskip("tifffile")
     pages = np.arange(2 * 128 * 128 * 3, dtype="<u2").reshape(2, 128, 128, 3)

@@ -86,7 +86,8 @@ std::shared_ptr<const array_state> array_state::with_attributes(std::string text
 }
 
 void array_state::name_for_caches(std::string_view image) {
-  outlived_uid = caches_indexes && store->traits().lasting_versions;
+  const bool is_empty = std::find(shape.begin(), shape.end(), 0U) != shape.end();  // and has no objects
+  outlived_uid = caches_indexes && store->traits().lasting_versions && !is_empty;
   if (!outlived_uid) {
     uid = context->state().next_uid();
     return;
