@@ -147,10 +147,8 @@ class RasterArray(BackendArray):
         made, bands = numbers.astype(self.dtype), self._bands(items, values.ndim)
         valid = self._valid(values, mask, bands)
         if valid is not None:
-            module_of(made).copyto(made, self.dtype.type(np.nan), where=~valid)
-        if self.scaled:
-            self._scale(made, bands)
-        return made
+            made = _blanked(made, valid)
+        return self._scale(made, bands) if self.scaled else made
 
     def _bands(self, items: tuple[Any, ...], rank: int) -> Any:
         """Which band each value is of, in a shape that broadcasts against the values."""
@@ -170,13 +168,14 @@ class RasterArray(BackendArray):
         opaque = mask != 0
         return opaque if self._alpha is None else opaque | module_of(values).asarray(bands == self._alpha)
 
-    def _scale(self, values: Any, bands: Any) -> None:
-        """In place; what leaves integers as they are is passed over."""
+    def _scale(self, values: Any, bands: Any) -> Any:
+        """In place where arrays can; what leaves integers as they are is passed over."""
         asarray, always = module_of(values).asarray, self.array.dtype.kind not in "iu"
         if always or set(self.array.scales) != {1}:
             values *= asarray(np.asarray(self.array.scales, self.dtype)[bands])
         if always or set(self.array.offsets) != {0}:
             values += asarray(np.asarray(self.array.offsets, self.dtype)[bands])
+        return values
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self.place, self.masked, self.scaled, self.device, self.by_band
@@ -273,6 +272,15 @@ def _coordinates(array: Any, wanted: bool) -> dict[str, Any]:
         name: xarray.Variable(("y", "x"), indexing.LazilyIndexedArray(_Centres(size, terms)))
         for name, terms in (("xc", (a, b, c)), ("yc", (d, e, f)))
     }
+
+
+def _blanked(values: Any, valid: Any) -> Any:
+    """NaN where nothing is valid; in place on the host."""
+    nothing, module = values.dtype.type(np.nan), module_of(values)
+    if module is not np:
+        return module.where(valid, values, nothing)
+    np.copyto(values, nothing, where=~valid)
+    return values
 
 
 class _Centres(BackendArray):
