@@ -224,7 +224,8 @@ namespace {
 
 // Eight bytes, the first one the most significant.
 std::uint64_t load_word(const std::byte* from) noexcept {
-  return load < std::uint64_t, std::endian::native == std::endian::little > (from);
+  constexpr bool kSwap = std::endian::native == std::endian::little;
+  return load<std::uint64_t, kSwap>(from);
 }
 
 // What a word with all bits of an integer may take: of 58 bits and more they may begin in one byte and end in the
@@ -250,7 +251,7 @@ void unpack_words(std::byte* to, const std::byte* from, std::size_t at, std::siz
 // word are moved apart three times. The last groups, whose words leave the row, are left.
 std::size_t unpack_groups(std::byte* to, const std::byte* from, std::size_t count, std::uint32_t bits) noexcept {
   const std::size_t row_bytes = (count * bits + 7) / 8;
-  const auto low = [bits](std::uint32_t items, std::uint64_t lanes) { return ((lanes << items * bits) - lanes); };
+  const auto low = [bits](std::uint32_t items, std::uint64_t lanes) { return (lanes << items * bits) - lanes; };
   const std::uint64_t pairs = low(2, 0x0000000100000001), ones = low(1, 0x0001000100010001);
   std::size_t group = 0;
   for (; group * 8 + 8 <= count && group * bits + 8 <= row_bytes; ++group) {
