@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import ssl
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -44,11 +45,14 @@ Script = Callable[[Request, Reply], None]
 
 
 class HttpServer:
-    """`with HttpServer({path: bytes}) as server:`; objects may be changed at any time."""
+    """`with HttpServer({path: bytes}) as server:`; objects may be changed at any time; with `tls`, it speaks HTTPS."""
 
-    def __init__(self, objects: Mapping[str, bytes] | None = None, latency: float = 0.0) -> None:
+    def __init__(
+        self, objects: Mapping[str, bytes] | None = None, latency: float = 0.0, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.objects: dict[str, bytes] = {"/" + key.lstrip("/"): value for key, value in (objects or {}).items()}
         self.latency = latency
+        self.tls = tls
         self.script: Script | None = None
         self.requests: list[Request] = []
         self.connections = 0
@@ -68,7 +72,7 @@ class HttpServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'http' if self.tls is None else 'https'}://127.0.0.1:{self.port}"
 
     @property
     def waves(self) -> int:
@@ -119,7 +123,7 @@ class HttpServer:
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
-        server = await asyncio.start_server(self._connection, "127.0.0.1", 0, limit=1 << 26)
+        server = await asyncio.start_server(self._connection, "127.0.0.1", 0, limit=1 << 26, ssl=self.tls)
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
@@ -127,6 +131,7 @@ class HttpServer:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # for what was closed to be so
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -134,12 +139,18 @@ class HttpServer:
         self._tasks.add(task)
         self.connections += 1
         try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                while await self._one(reader, writer):
-                    pass
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+                await self._converse(reader, writer)
         finally:
             self._tasks.discard(task)
-            writer.close()
+            if self.tls is None:
+                writer.close()
+            else:
+                writer.transport.abort()  # does not wait for the client's farewell
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await self._one(reader, writer):
+            pass
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
@@ -149,15 +160,7 @@ class HttpServer:
         if headers.get("transfer-encoding") == "chunked":
             return False
         body = await reader.readexactly(int(headers.get("content-length", "0")))
-        path, _, query = target.partition("?")
-        wave = self._answered_wave + 1
-        request = Request(method, unquote(path), query, headers, body, len(self.requests) + 1, wave, target)
-        self.requests.append(request)
-        reply = self.answer(request)
-        if self.script is not None:
-            self.script(request, reply)
-        await asyncio.sleep(self.latency + reply.delay)
-        self._answered_wave = max(self._answered_wave, wave)
+        reply = await self._reply(method, target, headers, body)
         if reply.reset:
             writer.transport.abort()
             return False
@@ -175,3 +178,16 @@ class HttpServer:
                 await asyncio.sleep(reply.drip)
         await writer.drain()
         return reply.cut_after is None and reply.length is None
+
+    async def _reply(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Reply:
+        """What is answered, when it is time to."""
+        path, _, query = target.partition("?")
+        wave = self._answered_wave + 1
+        request = Request(method, unquote(path), query, headers, body, len(self.requests) + 1, wave, target)
+        self.requests.append(request)
+        reply = self.answer(request)
+        if self.script is not None:
+            self.script(request, reply)
+        await asyncio.sleep(self.latency + reply.delay)
+        self._answered_wave = max(self._answered_wave, wave)
+        return reply
