@@ -58,7 +58,7 @@ def test_rows_of_a_chunk_are_decoded_twice_and_then_taken_from_memory(folder, co
     for row in range(20):
         assert same(array[row], VALUES[row])
     assert hits(context) >= 18 * 3
-    assert 0 < context.usage()["chunk_cache_bytes"] <= 32 << 20
+    assert context.usage()["chunk_cache_bytes"] > 0
     context.clear()
     assert context.usage()["chunk_cache_bytes"] == 0
 
@@ -78,10 +78,11 @@ def test_none_is_kept_where_none_is_wanted(folder):
         assert hits(context) == context.usage()["chunk_cache_bytes"] == 0
 
 
-def test_the_cache_never_holds_more_than_it_may(tmp_path):
+@pytest.mark.parametrize("limit", [{"chunk_cache": 5 * 8192}, {"memory_limit": 8 * 5 * 8192}])
+def test_the_cache_never_holds_more_than_it_may(tmp_path, limit):
     write(np.ones((64, 4096), "<u2"), (1, 4096), None, tmp_path)
     settle(tmp_path)
-    with ps.Context(chunk_cache=5 * 8192) as context:
+    with ps.Context(**limit) as context:
         array = ps.open(tmp_path)
         for row in range(64):
             for _ in range(3):

@@ -31,8 +31,6 @@ struct kept_cell {
 /// its version: a read asks the store for that, and for nothing else.
 class cell_cache {
  public:
-  static constexpr std::uint64_t kDefaultBytes = std::uint64_t{32} << 20;
-
   /// \param limit_bytes  0: nothing is kept.
   cell_cache(ledger& accounts, std::uint64_t limit_bytes) noexcept : ledger_(accounts), limit_bytes_(limit_bytes) {}
   ~cell_cache() { clear(); }
@@ -82,7 +80,7 @@ class cell_cache {
   ledger& ledger_;
   const std::uint64_t limit_bytes_;
   std::atomic<std::uint64_t> bytes_{0}, hits_{0}, read_in_part_{0};
-  std::array<trace, 1024> traces_;
+  std::array<trace, 4096> traces_;
   std::atomic<std::int32_t> returns_{0};  // of the last parts those of cells that were wanted before; of 2^16
   mutable std::mutex mutex_;              // of what follows
   slots order_;                           // most recently used first

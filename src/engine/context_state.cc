@@ -41,7 +41,7 @@ std::uint64_t index_limit(const context_options& options) noexcept {
 
 std::uint64_t cell_limit(const context_options& options) noexcept {
   if (options.chunk_cache_bytes != ~std::uint64_t{0}) return options.chunk_cache_bytes;
-  return std::min(cell_cache::kDefaultBytes, memory_limit(options) / 8);
+  return memory_limit(options) / 8;
 }
 
 }  // namespace
