@@ -43,6 +43,7 @@ def run(scenario: dict, setting: Setting) -> Result:
         "window_opened": window,
         "window_again": window,
         "window_opened_again": window,
+        "window_patches": window,
         "open": open_all,
     }
     contestants = works[scenario["work"]](scenario, setting, result, path)
@@ -143,7 +144,7 @@ def whole(scenario: dict, setting: Setting, result: Result, path: Path) -> dict[
 
 def window(scenario: dict, setting: Setting, result: Result, path: Path) -> dict[str, Callable[[], float]]:
     """Windows that nobody has read before: other places in each turn, the same for all within it. Or windows that both
-    have read before and may have kept.
+    have read before and may have kept. Or patches at places of chance, others in each turn, of a file that stays open.
 
     What is left of the turn before is no reading: GDAL keeps the decoded tiles of an open file, which is opened anew
     before the clock starts, Penstock those of a context, which is emptied. Windows of one turn may share tiles, of
@@ -196,13 +197,21 @@ def window(scenario: dict, setting: Setting, result: Result, path: Path) -> dict
     with rasterio.open(path) as file:
         if not all(map(np.array_equal, ours(places(1), ps.open(path, context=context)), gdal(places(1), file))):
             result.failed = "penstock and GDAL read different values"
-    if scenario["work"].endswith("_again"):
-        mine, theirs, where = ps.open(path, context=context), rasterio.open(path), places(1)
-        again = {"penstock": lambda: ours(where, mine), "GDAL GTiff": lambda: gdal(where, theirs)}
-        for _ in range(3):
-            for work in again.values():
-                work()
-        return {name: once(work) for name, work in again.items()}
+    if scenario["work"].endswith(("_again", "_patches")):
+        mine, theirs = ps.open(path, context=context), rasterio.open(path)
+
+        def kept(work: Callable[..., Any], file: Any) -> Callable[[], float]:
+            turns = itertools.count(2) if scenario["work"].endswith("_patches") else itertools.repeat(1)
+
+            def turn() -> float:
+                where = places(next(turns))
+                return once(lambda: work(where, file))()
+
+            for _ in range(3):
+                turn()
+            return turn
+
+        return {"penstock": kept(ours, mine), "GDAL GTiff": kept(gdal, theirs)}
     return {
         "penstock": timed(ours, anew),
         "GDAL GTiff": timed(gdal, lambda: rasterio.open(path)),
