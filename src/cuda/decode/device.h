@@ -3,6 +3,7 @@
 // What lets one source be a kernel's code and an ordinary function: the markers, and the few operations that a GPU has
 // an instruction for.
 
+#include <cassert>
 #include <cstdint>
 #include <cstring>
 
@@ -81,22 +82,28 @@ PENSTOCK_DEVICE std::uint32_t shift_in(std::uint32_t high, std::uint32_t low, in
 #endif
 }
 
-/// Little-endian, at an address that is a multiple of 4.
+PENSTOCK_DEVICE std::uint32_t misalignment(const void* at, std::uint32_t unit) {
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at)) & (unit - 1);
+}
+
+/// Little-endian, at an address that is a multiple of 4: a device faults at others, the host asserts it.
 PENSTOCK_DEVICE std::uint32_t load_word(const std::uint8_t* at) {
 #if defined(__CUDA_ARCH__)
   return *reinterpret_cast<const std::uint32_t*>(at);
 #else
+  assert(misalignment(at, sizeof(std::uint32_t)) == 0);
   std::uint32_t word;
   std::memcpy(&word, at, sizeof word);
   return word;
 #endif
 }
 
-/// Little-endian, at an address that is a multiple of 4.
+/// Likewise.
 PENSTOCK_DEVICE void store_word(std::uint8_t* at, std::uint32_t word) {
 #if defined(__CUDA_ARCH__)
   *reinterpret_cast<std::uint32_t*>(at) = word;
 #else
+  assert(misalignment(at, sizeof(std::uint32_t)) == 0);
   std::memcpy(at, &word, sizeof word);
 #endif
 }
@@ -107,10 +114,6 @@ PENSTOCK_DEVICE std::uint32_t load_bytes(const std::uint8_t* at, std::uint32_t c
   PENSTOCK_SMALL_LOOP
   for (std::uint32_t i = 0; i < count; ++i) value |= static_cast<std::uint32_t>(at[i]) << (8 * i);
   return value;
-}
-
-PENSTOCK_DEVICE std::uint32_t misalignment(const void* at, std::uint32_t unit) {
-  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at)) & (unit - 1);
 }
 
 /// Keeps the first failure of a chunk. Which of several failures is first may differ from run to run; that one is kept

@@ -16,6 +16,8 @@
 namespace penstock::inline v0::device {
 namespace {
 
+constexpr int kLeftBytes = 0xa5;
+
 template <class Argument>
 Argument argument_of(const void* bytes) {
   Argument argument;
@@ -23,12 +25,15 @@ Argument argument_of(const void* bytes) {
   return argument;
 }
 
-// A kernel of one warp a thread block, with `Shared` as its shared memory.
+// A kernel of one warp a thread block, with `Shared` as its shared memory, which holds what others left there.
 template <class Argument, class Shared, class Body>
 void run_warps(std::uint32_t grid, const void* bytes, Body&& body) {
   const auto argument = argument_of<Argument>(bytes);
   const auto shared = std::make_unique<Shared>();  // on the heap, so that a sanitizer sees what leaves it
-  for (std::uint32_t group = 0; group < grid; ++group) body(argument, group, *shared, warp{});
+  for (std::uint32_t group = 0; group < grid; ++group) {
+    std::memset(static_cast<void*>(shared.get()), kLeftBytes, sizeof(Shared));
+    body(argument, group, *shared, warp{});
+  }
 }
 
 // A kernel whose threads do not talk to each other.

@@ -121,6 +121,7 @@ PENSTOCK_DEVICE void copy_16_bytes(std::uint8_t* to, const std::uint8_t* from) {
 #if defined(__CUDA_ARCH__)
   *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
 #else
+  assert(misalignment(to, 16) == 0 && misalignment(from, 16) == 0);
   std::memcpy(to, from, 16);
 #endif
 }
