@@ -14,8 +14,6 @@ namespace penstock::inline v0::cuda {
 
 namespace {
 
-constexpr std::uint64_t kMostChunkBytes = 0xffffffff;  // descriptors have 32 bits for sizes
-
 // Names as metadata has them: those of Zarr v3, and numcodecs' with their prefix.
 std::string_view plain_name(std::string_view name) {
   constexpr std::string_view kPrefix = "numcodecs.";
@@ -124,8 +122,8 @@ device_chain split_chain(const codec_chain& chain) {
       out.reason = "zstd of more than 128 MiB has no device decoder";
       break;
     }
-    if (step && limit > kMostChunkBytes) {
-      out.reason = "chunks of 4 GiB or more have no device decoder";
+    if (step && limit > device::kMostChunkBytes) {
+      out.reason = "chunks of more than 4032 MiB have no device decoder";
       break;
     }
     if (!step) {

@@ -122,8 +122,9 @@ TEST(ChainSplit, LeavesToTheHostWhatIsTooLargeForADecoder) {
   EXPECT_EQ(where(kZstd, {(1 << 27) + 1}),
             "zstd(level=3) on the host (zstd of more than 128 MiB has no device decoder)");
   EXPECT_EQ(where(kGzip, {(1 << 27) + 1}), "gzip(level=3) on the device");
-  EXPECT_EQ(where(kGzip, {std::uint64_t{1} << 32}),
-            "gzip(level=3) on the host (chunks of 4 GiB or more have no device decoder)");
+  EXPECT_EQ(where(kGzip, {device::kMostChunkBytes}), "gzip(level=3) on the device");
+  EXPECT_EQ(where(kGzip, {device::kMostChunkBytes + 1}),
+            "gzip(level=3) on the host (chunks of more than 4032 MiB have no device decoder)");
 }
 
 TEST(ChainSplit, IsADocumentTooWithTheReason) {

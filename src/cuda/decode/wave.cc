@@ -20,6 +20,11 @@ namespace {
 constexpr std::uint32_t kTransformThreads = 256;
 constexpr std::uint32_t kTransformBytesPerBlock = 64 * 1024;
 constexpr std::uint32_t kRowBytesPerWarp = 4 * 1024;
+constexpr std::uint32_t kMostBlocks = 0x7fffffff;  // of a launch
+// The longest step over a chunk's end: that of all threads that share it.
+static_assert(kMostChunkBytes + (kMostChunkBytes / kTransformBytesPerBlock + 1) * kTransformThreads <= 0xffffffffu);
+
+error too_long() { return {errc::unsupported, "chunks of more than 4032 MiB are left to the host"}; }
 
 std::uint32_t groups(std::size_t count, int each) {
   return static_cast<std::uint32_t>((count + static_cast<unsigned>(each) - 1) / static_cast<unsigned>(each));
@@ -152,9 +157,7 @@ result<decode_wave> decode_wave::make(std::span<const device_step> steps, bool v
 }
 
 result<> decode_wave::add(const wave_chunk& chunk) {
-  constexpr std::uint64_t kMost = 0xffffffffu;
-  if (chunk.bytes.size() > kMost || chunk.decoded_bytes > kMost)
-    return error{errc::unsupported, "chunks of 4 GiB or more are left to the host"};
+  if (chunk.bytes.size() > kMostChunkBytes || chunk.decoded_bytes > kMostChunkBytes) return too_long();
   if (!checks_) return add_behind_check(chunk);
   if (chunk.bytes.size() < 4) return error{errc::corrupt_data, "damaged crc32c data: no checksum"};
   const planned_part whole = part_of(chunk, 0, false);
@@ -171,7 +174,7 @@ result<> decode_wave::find_sizes(std::uint64_t decoded_bytes) {
   sizes_.back() = decoded_bytes;
   for (std::size_t i = transforms_.size(); i-- > 0;) {
     PENSTOCK_ASSIGN(sizes_[i], bytes_before(transforms_[i], sizes_[i + 1]));
-    if (sizes_[i] > 0xffffffffu) return error{errc::unsupported, "chunks of 4 GiB or more are left to the host"};
+    if (sizes_[i] > kMostChunkBytes) return too_long();
   }
   return {};
 }
@@ -406,7 +409,7 @@ void decode_wave::emit_transform(decode_layout& to, std::uint64_t statuses, cons
   wave.parts = to.put(parts);
   wave.statuses = statuses;
   wave.part_count = static_cast<std::uint32_t>(parts.size());
-  wave.blocks_per_part = most / kTransformBytesPerBlock + 1;
+  wave.blocks_per_part = std::min(most / kTransformBytesPerBlock + 1, kMostBlocks / wave.part_count);
   launches.push_back(
       make_launch(kernel_id::transform, wave.part_count * wave.blocks_per_part, kTransformThreads, wave));
 }

@@ -20,6 +20,9 @@
 
 namespace penstock::inline v0::device {
 
+/// Kernels count a chunk's bytes in 32 bits, and step over its end.
+inline constexpr std::uint64_t kMostChunkBytes = std::uint64_t{4032} << 20;
+
 /// A chunk to decode.
 struct wave_chunk {
   std::span<const std::byte> bytes;  ///< encoded, on the host; only read while the chunk is added

@@ -94,6 +94,27 @@ TEST(WaveOrder, BlocksOfHeavyFramesStartFirstToo) {
     EXPECT_GE(chunks[blocks[i - 1].part].size(), chunks[blocks[i].part].size()) << i;
 }
 
+// Threads step over a chunk's end in 32 bits, and a launch has fewer than 2^31 blocks, whatever chunks come together.
+TEST(WaveOrder, LongChunksAreCountedIn32Bits) {
+  const device_step step{step_kind::byte_swap, 4};
+  auto wave = decode_wave::make({&step, 1});
+  ASSERT_TRUE(wave.ok());
+  const auto add = [&](std::uint64_t size) {  // the bytes themselves are nobody's business
+    const bytes none(1);
+    return wave->add({{none.data(), static_cast<std::size_t>(size)}, 0, std::uint64_t{1} << 33, size});
+  };
+  EXPECT_EQ(add(kMostChunkBytes + 1).error().code(), errc::unsupported);
+  ASSERT_TRUE(add(kMostChunkBytes).ok());
+  for (int i = 0; i < 40'000; ++i) ASSERT_TRUE(add(4).ok());
+  const emitted made = emit(*wave);
+  const auto argument = made.argument<transform_wave>(kernel_id::transform);
+  ASSERT_EQ(made.launches.size(), 1U);
+  EXPECT_EQ(made.launches[0].grid, argument.part_count * argument.blocks_per_part);
+  EXPECT_EQ(argument.part_count, 40'001U);
+  EXPECT_LE(std::uint64_t{argument.part_count} * argument.blocks_per_part, 0x7fffffffU);
+  EXPECT_LE(kMostChunkBytes + std::uint64_t{argument.blocks_per_part} * made.launches[0].threads, 0xffffffffU);
+}
+
 // A wave that was taken back to where it was is as if the chunks had never been added, whatever the codec.
 TEST(WaveOrder, RewindsToWhereItWas) {
   for (const step_kind kind : {step_kind::zstd, step_kind::lz4_block}) {
