@@ -154,6 +154,7 @@ device_engine::~device_engine() {
     for (const stream_ref each : streams()) driver_.stream_destroy(each);
     if (module_ != nullptr) driver_.module_unload(module_);
     pool_.clear();
+    ring_.clear();
   }
   driver_.primary_context_release(ordinal_);
 }
@@ -190,6 +191,14 @@ void device_engine::break_with(const error& what) {
   broken_.emplace(what.clone());
   ring_.close();
   tell_freed();
+}
+
+void device_engine::look_for_fault() noexcept {
+  const current_context current(driver_, context_);
+  const std::lock_guard lock(mutex_);
+  if (broken_) return;
+  if (const driver_status status = driver_.stream_query(copy_); status != kNotReady)
+    (void)check(status, "cuStreamQuery");
 }
 
 result<> device_engine::healthy() const {

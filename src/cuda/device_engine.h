@@ -102,6 +102,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first, std::uint64_t count,
                   std::byte* to);
 
+  /// Finds out whether a kernel has faulted. No host function runs then, so whoever waits for one looks now and then.
+  void look_for_fault() noexcept;
   bool is_broken() {
     const std::lock_guard lock(mutex_);
     return broken_.has_value();

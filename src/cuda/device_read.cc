@@ -27,6 +27,8 @@ constexpr std::uint64_t kRequestBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kRequestsInRing = 16;
 /// Reads of less are divided further: all workers read, and the device begins before the last of them is through.
 constexpr unsigned kRequestsOfAWorker = 4;
+/// How often whoever waits looks whether the device still works.
+constexpr std::chrono::milliseconds kLookEvery{100};
 
 // No request's bytes go to the device as they are.
 bool all_decode_on_host(std::span<const source> sources) {
@@ -584,8 +586,20 @@ result<> device_read::host_outcome() {
   return out;
 }
 
+// What the job waits for may be told by a host function, and none runs once a kernel has faulted.
+bool device_read::wait_queued_for(std::chrono::nanoseconds timeout) {
+  if (job_->wait_for(timeout)) return true;
+  engine_->look_for_fault();
+  return false;
+}
+
+void device_read::wait_for_job() {
+  while (!wait_queued_for(kLookEvery)) {
+  }
+}
+
 result<> device_read::wait_queued() {
-  job_->wait();
+  wait_for_job();
   return host_outcome();
 }
 
@@ -596,7 +610,7 @@ result<> device_read::order(stream_ref stream) {
 }
 
 result<> device_read::synchronize() {
-  job_->wait();
+  wait_for_job();
   const driver& with = engine_->api();
   if (report_->used) {
     const current_context current(with, engine_->context());

@@ -17,8 +17,11 @@ std::uint64_t room_for(std::uint64_t bytes) { return std::max(kRingAlignment, ro
 page_locked_ring::page_locked_ring(const driver& with, std::uint64_t limit_bytes) noexcept
     : driver_(with), limit_(limit_bytes / kRingAlignment * kRingAlignment) {}
 
-page_locked_ring::~page_locked_ring() {
+void page_locked_ring::clear() noexcept {
+  const std::lock_guard lock(mutex_);
   for (const segment& each : segments_) driver_.mem_free_host(each.data);
+  segments_.clear();
+  held_.store(0, std::memory_order_relaxed);
 }
 
 std::byte* page_locked_ring::take(std::uint64_t bytes) {

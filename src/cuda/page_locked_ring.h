@@ -15,13 +15,16 @@ inline constexpr std::uint64_t kDefaultPageLockedBytes = std::uint64_t{256} << 2
 /// Page-locked host memory, from which the device copies: blocks of any size, given back when their copy has ended.
 ///
 /// Grows by segments up to its limit and keeps them; segments that are idle make way for a block that fits none of
-/// them. Thread-safe. The context must be current in `take`.
+/// them. Thread-safe. The context must be current in `take` and `clear`.
 class page_locked_ring {
  public:
   page_locked_ring(const driver& with, std::uint64_t limit_bytes) noexcept;
-  ~page_locked_ring();
+  ~page_locked_ring() { clear(); }
   page_locked_ring(const page_locked_ring&) = delete;
   page_locked_ring& operator=(const page_locked_ring&) = delete;
+
+  /// Gives all back to the driver, before the context goes. Nobody has a block.
+  void clear() noexcept;
 
   /// 256-byte aligned; null where there is no room yet, or will never be for so many bytes.
   std::byte* take(std::uint64_t bytes);

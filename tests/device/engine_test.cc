@@ -290,6 +290,45 @@ TEST_F(DeviceEngine, AReadThatFailsAtItsEndLeavesNothingBehind) {
   }
 }
 
+// Host functions do not run once a kernel has faulted: nobody hears that a wave is free, and all wait for one.
+TEST_F(DeviceEngine, AReadOutlivesAFaultOfTheDevice) {
+  constexpr int kIllegalAddress = 700;
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", benchmark_like());
+  for (const bool polls : {false, true}) {
+    const array opened = open_in(store, context_with({2, 0, 3 * 65536, nullptr}));
+    penstock_fake_cuda_hold_kernels(1);
+    auto made = read_to_device(opened, basic_selection());
+    ASSERT_TRUE(made.ok()) << made.error().to_string();
+    EXPECT_FALSE(made->wait_for(std::chrono::milliseconds(200)));
+    penstock_fake_cuda_fault(kIllegalAddress);
+    if (polls) {
+      for (int i = 0; i < 1000 && !made->wait_for(std::chrono::milliseconds(10)); ++i) {
+      }
+      EXPECT_TRUE(made->queued());
+    }
+    const auto outcome = made->synchronize();
+    EXPECT_FALSE(outcome.ok());
+    EXPECT_FALSE(read_to_device(opened, basic_selection()).ok());
+    penstock_fake_cuda_fault(0);
+    opened.context()->clear_caches();
+    EXPECT_EQ(read_device(opened, basic_selection()), model.values);
+  }
+}
+
+// Whoever lets a context go may have no device's current.
+TEST_F(DeviceEngine, PageLockedMemoryGoesBackWhoeverLetsTheContextGo) {
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", benchmark_like());
+  const std::uint64_t before = penstock_fake_cuda_page_locked_bytes();
+  std::thread([&] {
+    const array opened = open_in(store, context_with({}));
+    EXPECT_EQ(read_device(opened, basic_selection()), model.values);
+    EXPECT_GT(penstock_fake_cuda_page_locked_bytes(), before);
+  }).join();
+  EXPECT_EQ(penstock_fake_cuda_page_locked_bytes(), before);
+}
+
 TEST_F(DeviceEngine, WritesNothingBeforeTheCallersStreamIsThrough) {
   const auto store = make_memory_store();
   model_options raw = benchmark_like();

@@ -58,6 +58,7 @@ class fake_driver {
       ++counts["call from host function"];
       return kNotPermitted;
     }
+    if (fault != kSuccess && std::string_view(name).substr(0, 5) != "cuCtx") return fault;
     const auto planned = failures.find(name);
     if (planned == failures.end() || planned->second.after-- != 0) return kSuccess;
     const driver_status status = planned->second.status;
@@ -107,6 +108,7 @@ class fake_driver {
   std::mutex mutex;  // of what follows
   std::map<std::string, std::uint64_t, std::less<>> counts;
   std::uint64_t calls = 0;
+  driver_status fault = kSuccess;
   std::map<std::string, failure_plan, std::less<>> failures;
   std::map<stream_ref, std::shared_ptr<fake_stream>> stream_handles;
   std::map<event_ref, std::shared_ptr<fake_event>> events;
@@ -377,6 +379,7 @@ driver_status mem_alloc(device_address* out, std::size_t bytes) {
 
 driver_status mem_free(device_address address) {
   PENSTOCK_CALLED("cuMemFree");
+  if (fake_driver::current_device_number() < 0) return kInvalidContext;
   self().streams.synchronize_all();  // as the driver does
   return self().memory.free(address) ? kSuccess : kInvalidValue;
 }
@@ -400,6 +403,7 @@ driver_status mem_host_alloc(void** out, std::size_t bytes, unsigned) {
 
 driver_status mem_free_host(void* memory) {
   PENSTOCK_CALLED("cuMemFreeHost");
+  if (fake_driver::current_device_number() < 0) return kInvalidContext;
   self().streams.synchronize_all();
   {
     const std::lock_guard lock(self().mutex);
@@ -580,6 +584,13 @@ PENSTOCK_EXPORT void penstock_fake_cuda_fail(const char* name, std::uint64_t aft
   const std::lock_guard lock(self().mutex);
   self().failures[name] = {after, status};
 }
+PENSTOCK_EXPORT void penstock_fake_cuda_fault(int status) {
+  {
+    const std::lock_guard lock(self().mutex);
+    self().fault = status;
+  }
+  self().streams.discard(status != kSuccess);
+}
 PENSTOCK_EXPORT void penstock_fake_cuda_engine(int formats, int most_bytes) {
   self().engine_formats = formats;
   self().engine_most_bytes = most_bytes;
@@ -598,6 +609,12 @@ PENSTOCK_EXPORT int penstock_fake_cuda_enqueue(void* stream, void (*run)(void*),
 PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_live_bytes() { return self().memory.live_bytes(); }
 PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_peak_bytes() { return self().memory.take_peak_bytes(); }
 PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_live_allocations() { return self().memory.live_allocations(); }
+PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_page_locked_bytes() {
+  const std::lock_guard lock(self().mutex);
+  std::uint64_t bytes = 0;
+  for (const auto& [address, each] : self().page_locked) bytes += each;
+  return bytes;
+}
 PENSTOCK_EXPORT bool penstock_fake_cuda_peek(void* to, std::uint64_t from, std::uint64_t bytes) {
   if (self().memory.find(from, bytes) == nullptr) return false;
   const fake_memory::access open(self().memory, {pointer_to(from)}, bytes);

@@ -35,6 +35,9 @@ std::uint64_t penstock_fake_cuda_calls();
 void penstock_fake_cuda_reset_counts();
 /// The call of `name` after `after` further ones fails with `status`, once.
 void penstock_fake_cuda_fail(const char* name, std::uint64_t after, int status);
+/// A kernel has faulted: what is queued, and will be, ends without effect, no host function runs, and every call but
+/// those for the current context returns `status`. 0: it never happened, but for what was lost.
+void penstock_fake_cuda_fault(int status);
 
 /// Devices have a decompression engine from now on: the formats and the longest stream, as their attributes tell. 0:
 /// no.
@@ -44,6 +47,8 @@ void penstock_fake_cuda_engine(int formats, int most_bytes);
 /// meanwhile. A driver's status.
 int penstock_fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument);
 
+/// Page-locked memory in use, in bytes.
+std::uint64_t penstock_fake_cuda_page_locked_bytes();
 /// Device memory in use, in bytes; allocations that are live.
 std::uint64_t penstock_fake_cuda_live_bytes();
 std::uint64_t penstock_fake_cuda_live_allocations();

@@ -34,6 +34,15 @@ void fake_streams::hold_kernels(bool hold) {
   changed_.notify_all();
 }
 
+void fake_streams::discard(bool all) {
+  guard lock(mutex_);
+  // What was queued before it ends is lost too.
+  if (discards_ && !all) run_until_empty(lock);
+  discards_ = all;
+  holds_kernels_ = false;
+  changed_.notify_all();
+}
+
 void fake_streams::add(std::shared_ptr<fake_stream> stream) {
   const guard lock(mutex_);
   streams_.push_back(std::move(stream));
@@ -123,9 +132,10 @@ bool fake_streams::run_one(guard& lock) {
   stream->queue.pop_front();
   stream->running = true;
   const auto delay = std::chrono::microseconds(max_delay_us_ == 0 || lazy_ ? 0 : random_() % max_delay_us_);
+  const bool runs = what.run && !discards_;
   lock.unlock();
   if (delay.count() != 0) std::this_thread::sleep_for(delay);
-  if (what.run) what.run();
+  if (runs) what.run();
   lock.lock();
   stream->running = false;
   ++stream->ended;

@@ -52,6 +52,8 @@ class fake_streams {
   void configure(std::uint64_t seed, bool lazy, unsigned max_delay_us);
   /// Kernels begin no more, until `configure`.
   void hold_kernels(bool hold);
+  /// Operations end without being run, and held kernels are let go.
+  void discard(bool all);
   void add(std::shared_ptr<fake_stream> stream);
   /// Lets the stream go once its queue is empty.
   void remove(const std::shared_ptr<fake_stream>& stream);
@@ -85,7 +87,7 @@ class fake_streams {
   std::vector<std::shared_ptr<fake_stream>> streams_;
   std::set<const fake_stream*> removed_;
   std::mt19937_64 random_{1};
-  bool lazy_ = false, holds_kernels_ = false, stop_ = false;
+  bool lazy_ = false, holds_kernels_ = false, discards_ = false, stop_ = false;
   unsigned max_delay_us_ = 0;
   std::thread thread_;
 };
