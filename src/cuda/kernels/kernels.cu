@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(32) penstock_delta(part_wave wave) 
   delta_warp(wave, blockIdx.x, warp{});
 }
 
-extern "C" __global__ void __launch_bounds__(32) penstock_rows(rows_wave wave) {
+extern "C" __global__ void __launch_bounds__(32) penstock_rows(const __grid_constant__ rows_wave wave) {
   rows_warp(wave, blockIdx.x, warp{});
 }
 
