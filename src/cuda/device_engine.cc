@@ -102,7 +102,7 @@ device_engine::device_engine(const driver& with, int ordinal, context_ref contex
       memory_limit_(memory_limit_of(with, context, options.device_memory_bytes)),
       staging_bytes_(staging_bytes_of(memory_limit_)),
       nvcomp_(options.nvcomp),
-      ring_(with, options.page_locked_bytes == 0 ? kDefaultPageLockedBytes : options.page_locked_bytes),
+      ring_(with, context, options.page_locked_bytes == 0 ? kDefaultPageLockedBytes : options.page_locked_bytes),
       pool_(with, memory_limit_of(with, context, 0) * 2),
       waves_(with, (memory_limit_ - std::min(memory_limit_, kWriteStreams * staging_bytes_)) / kWaves) {}
 
@@ -110,9 +110,13 @@ result<> device_engine::start() {
   const current_context current(driver_, context_);
   const std::span<const std::byte> image = kernel_image();
   const char nothing[16] = "no device code";
-  PENSTOCK_TRY(
+  auto loaded =
       driver_.check(driver_.module_load(&module_, image.empty() ? static_cast<const void*>(nothing) : image.data()),
-                    "cuModuleLoadData"));
+                    "cuModuleLoadData");
+  if (!loaded.ok())
+    return std::move(loaded).error().note(fmt::format(
+        "the driver is of CUDA {}.{}: device code is for drivers of the CUDA that it was built with, and later",
+        driver_.version / 1000, driver_.version % 1000 / 10));
   PENSTOCK_TRY(driver_.check(driver_.module_get_function(&move_, module_, kMoveKernel), "cuModuleGetFunction"));
   PENSTOCK_TRY(driver_.check(driver_.module_get_function(&gather_, module_, kGatherKernel), "cuModuleGetFunction"));
   for (int i = 0; i < device::kKernels; ++i) {

@@ -61,7 +61,6 @@ struct device_read::request_buffer final : read_buffer {
       engine.ring().shrink(block, bytes);
     } else {
       release();
-      const current_context current(engine.api(), engine.context());
       block = engine.ring().take(bytes);
     }
     block_bytes = bytes;
@@ -322,7 +321,6 @@ result<> device_read::host_part(parcel& into, parcel_cell& cell, std::size_t mad
   const std::uint64_t limit =
       split.decodes_on_host() ? chain.stage_limit(split.device_stages) : static_cast<std::uint64_t>(encoded.size());
   const auto find_room = [&](std::uint64_t bytes) -> result<> {
-    const current_context current(engine_->api(), engine_->context());
     into.block = engine_->ring().take(std::max<std::uint64_t>(bytes, 1));
     if (into.block != nullptr) {
       room = {into.block, static_cast<std::size_t>(bytes)};
@@ -396,7 +394,6 @@ result<> device_read::hand_over(std::unique_ptr<parcel> what) {
 // while everybody waits. False: no room there, or in a wave.
 result<bool> device_read::submit(parcel& what) {
   if (what.block == nullptr && what.bytes != 0 && engine_->ring().can_hold(what.bytes)) {
-    const current_context current(engine_->api(), engine_->context());
     std::byte* const block = engine_->ring().take(what.bytes);
     // Whether it could ever be held is asked again: the machine may have had no more.
     if (block == nullptr && engine_->ring().can_hold(what.bytes)) return false;

@@ -20,7 +20,6 @@ std::uint64_t elements_of(const extents& counts) noexcept {
 }
 
 std::byte* take_block(device_engine& engine, std::uint64_t bytes) {
-  const current_context current(engine.api(), engine.context());
   return engine.ring().take(std::max<std::uint64_t>(bytes, 1));
 }
 

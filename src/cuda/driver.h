@@ -47,6 +47,7 @@ inline constexpr driver_status kNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kHostAllocPortable = 1;
+inline constexpr int kCaptureRelaxed = 2;
 /// CU_POINTER_ATTRIBUTE_*: the kind of memory, and the device that it is on.
 inline constexpr int kPointerMemoryType = 2;
 inline constexpr int kPointerDeviceOrdinal = 9;
@@ -85,6 +86,7 @@ inline const stream_ref kPerThreadStream = reinterpret_cast<stream_ref>(std::uin
   X(context_synchronize, "cuCtxSynchronize", 2000, driver_status())                                                  \
   X(context_push, "cuCtxPushCurrent", 4000, driver_status(context_ref))                                              \
   X(context_pop, "cuCtxPopCurrent", 4000, driver_status(context_ref*))                                               \
+  X(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", 10010, driver_status(int*))                          \
   X(stream_create, "cuStreamCreate", 2000, driver_status(stream_ref*, unsigned))                                     \
   X(stream_destroy, "cuStreamDestroy", 4000, driver_status(stream_ref))                                              \
   X(stream_query, "cuStreamQuery", 2000, driver_status(stream_ref))                                                  \
@@ -147,21 +149,33 @@ std::string driver_file();
 /// \error unsupported  There is no driver, it is too old, or it finds no device. The message says which.
 result<const driver*> load_driver();
 
-/// Makes a device's primary context current for a scope, on the calling thread.
+/// Makes a device's primary context current for a scope, on the calling thread. What is called there belongs to no
+/// stream capture: without saying so, taking memory while another thread captures a graph fails, and breaks its
+/// capture. A scope within one of the same context calls nothing.
 class current_context {
  public:
-  current_context(const driver& with, context_ref context) noexcept
-      : driver_(with), pushed_(with.context_push(context) == kSuccess) {}
+  current_context(const driver& with, context_ref context) noexcept : driver_(with), outer_(entered_) {
+    if (outer_ == context || driver_.context_push(context) != kSuccess) return;
+    pushed_ = true;
+    entered_ = context;
+    driver_.exchange_capture_mode(&capture_mode_);
+  }
   ~current_context() {
+    if (!pushed_) return;
+    driver_.exchange_capture_mode(&capture_mode_);
+    entered_ = outer_;
     context_ref popped = nullptr;
-    if (pushed_) driver_.context_pop(&popped);
+    driver_.context_pop(&popped);
   }
   current_context(const current_context&) = delete;
   current_context& operator=(const current_context&) = delete;
 
  private:
+  inline static thread_local context_ref entered_ = nullptr;  // by the innermost scope
   const driver& driver_;
-  bool pushed_;
+  const context_ref outer_;
+  bool pushed_ = false;
+  int capture_mode_ = kCaptureRelaxed;  // from then on that of before
 };
 
 /// The number of the caller's current device: of the context that is current on this thread, or 0 where there is none

@@ -14,11 +14,13 @@ std::uint64_t room_for(std::uint64_t bytes) { return std::max(kRingAlignment, ro
 
 }  // namespace
 
-page_locked_ring::page_locked_ring(const driver& with, std::uint64_t limit_bytes) noexcept
-    : driver_(with), limit_(limit_bytes / kRingAlignment * kRingAlignment) {}
+page_locked_ring::page_locked_ring(const driver& with, context_ref context, std::uint64_t limit_bytes) noexcept
+    : driver_(with), context_(context), limit_(limit_bytes / kRingAlignment * kRingAlignment) {}
 
 void page_locked_ring::clear() noexcept {
   const std::lock_guard lock(mutex_);
+  if (segments_.empty()) return;
+  const current_context current(driver_, context_);
   for (const segment& each : segments_) driver_.mem_free_host(each.data);
   segments_.clear();
   held_.store(0, std::memory_order_relaxed);
@@ -94,6 +96,7 @@ void page_locked_ring::give_range(segment& in, range back) noexcept {
 
 // False: `bytes` will never fit, or blocks that others have are in the way.
 bool page_locked_ring::grow(std::uint64_t bytes) {
+  const current_context current(driver_, context_);
   for (;;) {
     const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
     const auto left = [&] { return limit - std::min(limit, held_.load(std::memory_order_relaxed)); };

@@ -15,10 +15,10 @@ inline constexpr std::uint64_t kDefaultPageLockedBytes = std::uint64_t{256} << 2
 /// Page-locked host memory, from which the device copies: blocks of any size, given back when their copy has ended.
 ///
 /// Grows by segments up to its limit and keeps them; segments that are idle make way for a block that fits none of
-/// them. Thread-safe. The context must be current in `take` and `clear`.
+/// them. Thread-safe.
 class page_locked_ring {
  public:
-  page_locked_ring(const driver& with, std::uint64_t limit_bytes) noexcept;
+  page_locked_ring(const driver& with, context_ref context, std::uint64_t limit_bytes) noexcept;
   ~page_locked_ring() { clear(); }
   page_locked_ring(const page_locked_ring&) = delete;
   page_locked_ring& operator=(const page_locked_ring&) = delete;
@@ -55,6 +55,7 @@ class page_locked_ring {
   static void give_range(segment& in, range back) noexcept;
 
   const driver& driver_;
+  const context_ref context_;
   std::atomic<std::uint64_t> limit_;  // less where the machine has no more
   std::mutex mutex_;                  // of the segments
   std::vector<segment> segments_;

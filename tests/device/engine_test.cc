@@ -316,6 +316,20 @@ TEST_F(DeviceEngine, AReadOutlivesAFaultOfTheDevice) {
   }
 }
 
+TEST_F(DeviceEngine, ReadsWhileSomebodyCapturesAGraph) {
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", benchmark_like());
+  penstock_fake_cuda_capture(1);
+  {
+    const array opened = open_in(store, context_with({}));
+    EXPECT_EQ(read_device(opened, basic_selection()), model.values);
+    opened.context()->clear_caches();
+    EXPECT_EQ(read_device(opened, basic_selection()), model.values);
+  }
+  penstock_fake_cuda_capture(0);
+  EXPECT_EQ(penstock_fake_cuda_count("broken capture"), 0U);
+}
+
 // Whoever lets a context go may have no device's current.
 TEST_F(DeviceEngine, PageLockedMemoryGoesBackWhoeverLetsTheContextGo) {
   const auto store = make_memory_store();

@@ -52,7 +52,7 @@ class PageLocked : public FakeDevice {
 };
 
 TEST_F(PageLocked, IdleSegmentsMakeWayForALargerBlock) {
-  cuda::page_locked_ring ring(driver, 96 * kMiB);
+  cuda::page_locked_ring ring(driver, context, 96 * kMiB);
   std::vector<std::byte*> blocks;
   while (std::byte* const each = ring.take(8 * kMiB)) blocks.push_back(each);
   ASSERT_EQ(blocks.size(), 12U);
@@ -75,7 +75,7 @@ TEST_F(PageLocked, IdleSegmentsMakeWayForALargerBlock) {
 }
 
 TEST_F(PageLocked, ABlockGivesBackWhatItDoesNotNeed) {
-  cuda::page_locked_ring ring(driver, 1024);
+  cuda::page_locked_ring ring(driver, context, 1024);
   std::byte* const first = ring.take(1024);
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(ring.take(1), nullptr);
@@ -92,7 +92,7 @@ TEST_F(PageLocked, ABlockGivesBackWhatItDoesNotNeed) {
 }
 
 TEST_F(PageLocked, WhatTheMachineDoesNotHaveIsNotWaitedFor) {
-  cuda::page_locked_ring ring(driver, 64 * kMiB);
+  cuda::page_locked_ring ring(driver, context, 64 * kMiB);
   constexpr int kOutOfMemory = 2;
   penstock_fake_cuda_fail("cuMemHostAlloc", 0, kOutOfMemory);
   EXPECT_EQ(ring.take(48 * kMiB), nullptr);

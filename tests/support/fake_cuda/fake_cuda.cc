@@ -21,7 +21,7 @@ namespace {
 
 using namespace penstock::cuda;
 
-constexpr driver_status kNotPermitted = 800;
+constexpr driver_status kNotPermitted = 800, kCaptureUnsupported = 900;
 constexpr std::uint64_t kHostAlignment = 4096;
 
 struct fake_function {
@@ -35,6 +35,12 @@ struct failure_plan {
 
 thread_local std::vector<context_ref> current;
 thread_local bool in_host_function = false;
+thread_local int capture_mode = 0;  // global
+
+// What is refused while another thread captures, and breaks its capture, unless the caller's thread says that it may.
+constexpr std::string_view kUnsafeInCapture[] = {"cuMemAlloc",    "cuMemFree",          "cuMemHostAlloc",
+                                                 "cuMemFreeHost", "cuModuleLoadData",   "cuStreamQuery",
+                                                 "cuEventQuery",  "cuEventSynchronize", "cuStreamSynchronize"};
 
 // All of the driver. Never destroyed: as the real one it serves whoever is left at the end of the process.
 class fake_driver {
@@ -59,6 +65,11 @@ class fake_driver {
       return kNotPermitted;
     }
     if (fault != kSuccess && std::string_view(name).substr(0, 5) != "cuCtx") return fault;
+    if (captured && capture_mode != kCaptureRelaxed &&
+        std::find(std::begin(kUnsafeInCapture), std::end(kUnsafeInCapture), name) != std::end(kUnsafeInCapture)) {
+      ++counts["broken capture"];
+      return kCaptureUnsupported;
+    }
     const auto planned = failures.find(name);
     if (planned == failures.end() || planned->second.after-- != 0) return kSuccess;
     const driver_status status = planned->second.status;
@@ -109,6 +120,7 @@ class fake_driver {
   std::map<std::string, std::uint64_t, std::less<>> counts;
   std::uint64_t calls = 0;
   driver_status fault = kSuccess;
+  bool captured = false;
   std::map<std::string, failure_plan, std::less<>> failures;
   std::map<stream_ref, std::shared_ptr<fake_stream>> stream_handles;
   std::map<event_ref, std::shared_ptr<fake_event>> events;
@@ -240,6 +252,12 @@ driver_status context_pop(context_ref* out) {
   if (current.empty()) return kInvalidContext;
   *out = current.back();
   current.pop_back();
+  return kSuccess;
+}
+
+driver_status exchange_capture_mode(int* mode) {
+  PENSTOCK_CALLED("cuThreadExchangeStreamCaptureMode");
+  std::swap(*mode, capture_mode);
   return kSuccess;
 }
 
@@ -590,6 +608,10 @@ PENSTOCK_EXPORT void penstock_fake_cuda_fault(int status) {
     self().fault = status;
   }
   self().streams.discard(status != kSuccess);
+}
+PENSTOCK_EXPORT void penstock_fake_cuda_capture(int begins) {
+  const std::lock_guard lock(self().mutex);
+  self().captured = begins != 0;
 }
 PENSTOCK_EXPORT void penstock_fake_cuda_engine(int formats, int most_bytes) {
   self().engine_formats = formats;

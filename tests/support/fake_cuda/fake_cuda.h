@@ -28,7 +28,7 @@ bool penstock_fake_cuda_pending();
 
 /// How often a driver function was called since the last reset. Beside the driver's names there are "legacy stream" (an
 /// operation on stream 0 or 1), "pageable copy" (a copy from or to memory that is not page-locked), "call from host
-/// function", "kernel".
+/// function", "kernel", "broken capture".
 std::uint64_t penstock_fake_cuda_count(const char* name);
 /// The sum over all calls.
 std::uint64_t penstock_fake_cuda_calls();
@@ -38,6 +38,9 @@ void penstock_fake_cuda_fail(const char* name, std::uint64_t after, int status);
 /// A kernel has faulted: what is queued, and will be, ends without effect, no host function runs, and every call but
 /// those for the current context returns `status`. 0: it never happened, but for what was lost.
 void penstock_fake_cuda_fault(int status);
+
+/// Another thread, which is nobody's here, begins to capture a graph or ends it.
+void penstock_fake_cuda_capture(int begins);
 
 /// Devices have a decompression engine from now on: the formats and the longest stream, as their attributes tell. 0:
 /// no.
