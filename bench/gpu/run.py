@@ -32,7 +32,7 @@ ROOT = BENCH.parent
 sys.path.insert(0, str(BENCH))
 
 STEPS = ("parity", "sanitizer", "ceilings", "arrays", "implementations", "decoders", "tiff", "latency")
-TOOLS = ("memcheck", "racecheck")
+TOOLS = ("memcheck", "racecheck", "synccheck")
 SANITIZER_SECONDS = 240.0
 GB = 1e9
 
