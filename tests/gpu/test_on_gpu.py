@@ -90,22 +90,20 @@ def test_damaged_chunks_are_errors_and_the_device_lives_on(tmp_path: Path) -> No
     file = tmp_path / "x.zarr" / "c" / "3" / "0"
     good = file.read_bytes()
     random = np.random.default_rng(3)
+    refused = 0
     for _ in range(200):
         bad = bytearray(good)
         for at in random.integers(0, len(bad), 8):
             bad[at] ^= int(random.integers(1, 256))
         file.write_bytes(bad)
         try:
-            host = array[:]
-        except ps.CorruptDataError:
-            host = None
-        try:
             device = array.read(device="cuda", check=True).numpy()
         except ps.CorruptDataError:
-            device = None
-        assert (host is None) == (device is None)
-        if host is not None and device is not None:
-            assert device.tobytes() == host.tobytes()
+            refused += 1
+            continue
+        # The other way round it need not be: libzstd takes Huffman streams that end where they should not.
+        assert device.tobytes() == array[:].tobytes()
+    assert refused > 0
     file.write_bytes(good)
     np.testing.assert_array_equal(array.read(device="cuda").numpy(), expected)
 
