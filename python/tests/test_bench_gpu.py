@@ -198,3 +198,21 @@ def test_a_step_that_fails_is_named_and_the_others_run(tmp_path: Path) -> None:
     assert done.returncode == 1
     (result,) = tmp_path.glob("*.json")
     assert set(json.loads(result.read_text())["failed"]) == {"ceilings", "latency"}
+
+
+def test_the_tests_for_a_gpu_hold_on_the_fake_driver(tmp_path: Path) -> None:
+    if not LIBRARY.exists():
+        pytest.skip(f"the fake CUDA driver is not built: {LIBRARY}")
+    (tmp_path / "libcuda.so.1").symlink_to(LIBRARY)  # as if it were the machine's
+    found = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("LD_LIBRARY_PATH")]))
+    environment = {name: value for name, value in os.environ.items() if name != "PENSTOCK_CUDA_DRIVER"}
+    chosen = "damaged or tiles or (walk and zstd and crc32c)"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/gpu", "-k", chosen],
+        cwd=ROOT,
+        env=environment | {"LD_LIBRARY_PATH": found},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "skipped" not in done.stdout

@@ -97,12 +97,12 @@ def test_damaged_chunks_are_errors_and_the_device_lives_on(tmp_path: Path) -> No
             bad[at] ^= int(random.integers(1, 256))
         file.write_bytes(bad)
         try:
-            device = array.read(device="cuda", check=True).numpy()
+            device = array.read(np.s_[130:300], device="cuda", check=True).numpy()
         except ps.CorruptDataError:
             refused += 1
             continue
         # The other way round it need not be: libzstd takes Huffman streams that end where they should not.
-        assert device.tobytes() == array[:].tobytes()
+        assert device.tobytes() == array[130:300].tobytes()
     assert refused > 0
     file.write_bytes(good)
     np.testing.assert_array_equal(array.read(device="cuda").numpy(), expected)
