@@ -227,3 +227,23 @@ a = ps.open(store)
 """
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_process_may_have_more_arrays_open_than_files(tmp_path):
+    program = f"""
+import os, resource
+import numpy as np
+import penstock as ps
+os.chdir({str(tmp_path)!r})
+values = np.arange(1024, dtype="f4").reshape(32, 32)
+ps.save("x.tif", values)
+ps.create_array("x.zarr", data=values, chunks=(4, 4), shards=(8, 8))
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+opened = [ps.open(name) for _ in range(150) for name in ("x.tif", "x.zarr")]
+for _ in range(2):
+    for a in opened:
+        assert (a[..., 3:, 5:] == values[3:, 5:]).all()
+assert len(os.listdir("/proc/self/fd")) < 70  # the rest is for others
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

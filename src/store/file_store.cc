@@ -201,7 +201,7 @@ result<descriptor> file_store::open_for_read(const file_path& path, struct ::sta
   int number = ::open(path.c_str(), kFlags);
   if (number < 0 && errno == EINTR) number = ::open(path.c_str(), kFlags);
   if (number < 0 && (errno == EMFILE || errno == ENFILE)) {
-    files_.get().clear();
+    open_file_cache::clear_all();
     number = ::open(path.c_str(), kFlags);
   }
   if (number < 0) {

@@ -1,15 +1,82 @@
 #include "store/open_file_cache.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/fork_local.h"
+
 namespace penstock::inline v0 {
 namespace {
 
-/// Threads that look up different files seldom wait for each other, and a scan stays short.
-constexpr unsigned kStripes = 8;
+std::ptrdiff_t half_of_all_descriptors() noexcept {
+  struct ::rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 128;
+  return static_cast<std::ptrdiff_t>(limit.rlim_cur / 2);  // also where it is infinite
+}
 
 }  // namespace
 
+/// In the order in which they began to hold files. Its lock is taken before those of stripes, never after.
+class open_file_cache::holders {
+ public:
+  /// Never destroyed: arrays may outlive what the end of the process destroys.
+  static holders& of_process() {
+    static auto* const made = new fork_local<holders>([] { return std::make_unique<holders>(); });
+    return made->get();
+  }
+
+  void add(open_file_cache& cache) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!cache.is_holder_) cache.place_ = caches_.insert(caches_.end(), &cache);
+      cache.is_holder_ = true;
+    }
+    if (!has_too_many()) return;
+    most_files_ = half_of_all_descriptors();  // it may be another one now
+    while (has_too_many() && clear_first()) {
+    }
+  }
+  void remove(open_file_cache& cache) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (cache.is_holder_) caches_.erase(cache.place_);
+  }
+  void clear() noexcept {
+    most_files_ = half_of_all_descriptors();
+    while (clear_first()) {
+    }
+  }
+  void count(std::ptrdiff_t more) noexcept { files_.fetch_add(more, std::memory_order_relaxed); }
+
+ private:
+  bool has_too_many() const noexcept {
+    return files_.load(std::memory_order_relaxed) > most_files_.load(std::memory_order_relaxed);
+  }
+  bool clear_first() noexcept {
+    contents closed;  // after the lock: closing may wait for a file server
+    const std::lock_guard lock(mutex_);
+    if (caches_.empty()) return false;
+    open_file_cache& first = *caches_.front();
+    caches_.pop_front();
+    first.is_holder_ = false;
+    closed = first.take_all();
+    return true;
+  }
+
+  std::mutex mutex_;
+  std::list<open_file_cache*> caches_;
+  std::atomic<std::ptrdiff_t> most_files_ = half_of_all_descriptors();
+  std::atomic<std::ptrdiff_t> files_ = 0;
+};
+
 open_file_cache::open_file_cache(unsigned capacity)
     : stripes_(capacity >= 2 * kStripes ? kStripes : 1), most_slots_(capacity / stripes_.size()) {}
+
+open_file_cache::~open_file_cache() {
+  holders::of_process().remove(*this);
+  take_all();
+}
 
 open_file_ref open_file_cache::find(std::string_view key) noexcept {
   const std::uint64_t hash = hash_of(key);
@@ -24,6 +91,10 @@ open_file_ref open_file_cache::find(std::string_view key) noexcept {
 }
 
 void open_file_cache::insert(const open_file_ref& file) {
+  if (put(file)) holders::of_process().add(*this);
+}
+
+bool open_file_cache::put(const open_file_ref& file) {
   const std::uint64_t hash = hash_of(file->key());
   stripe& in = stripe_of(hash);
   open_file_ref evicted;  // closed after the lock: closing may wait for a file server
@@ -41,10 +112,13 @@ void open_file_cache::insert(const open_file_ref& file) {
     const bool is_full = oldest == nullptr || oldest->used != 0;
     to = is_full && in.slots.size() < most_slots_ ? &in.slots.emplace_back() : oldest;
   }
-  if (to == nullptr) return;
+  if (to == nullptr) return false;
   evicted = std::exchange(to->file, file);
   to->hash = hash;
   to->used = ++in.now;
+  if (evicted) return false;
+  holders::of_process().count(1);
+  return true;
 }
 
 void open_file_cache::drop(const open_file_ref& file) noexcept {
@@ -55,18 +129,22 @@ void open_file_cache::drop(const open_file_ref& file) noexcept {
     if (each.used == 0 || !(each.file == file)) continue;
     dropped = std::exchange(each.file, {});
     each.used = 0;
+    holders::of_process().count(-1);
     return;
   }
 }
 
-void open_file_cache::clear() noexcept {
-  for (stripe& each : stripes_) {
-    const std::lock_guard lock(each.mutex);
-    for (slot& one : each.slots) {
-      one.file = {};
-      one.used = 0;
-    }
+open_file_cache::contents open_file_cache::take_all() noexcept {
+  contents taken;
+  for (std::size_t i = 0; i < stripes_.size(); ++i) {
+    const std::lock_guard lock(stripes_[i].mutex);
+    taken[i] = std::exchange(stripes_[i].slots, {});
+    const auto held = std::ranges::count_if(taken[i], [](const slot& each) { return each.used != 0; });
+    holders::of_process().count(-held);
   }
+  return taken;
 }
+
+void open_file_cache::clear_all() noexcept { holders::of_process().clear(); }
 
 }  // namespace penstock::inline v0

@@ -2,9 +2,11 @@
 
 #include <penstock/store.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -61,20 +63,29 @@ class open_file_ref {
 
 /// At most `capacity` open files by key; the least recently used of a stripe makes room. Thread-safe.
 ///
+/// Descriptors are the process's: all of its caches together hold no more than half of those that it may have, whatever
+/// their capacities, and the cache that began to hold files first is emptied for another. So a program may have any
+/// number of arrays open.
+///
 /// A look-up takes the lock of one stripe for a scan of a few cache lines and allocates nothing: beside the two system
 /// calls of a warm read it does not show.
 class open_file_cache {
  public:
   explicit open_file_cache(unsigned capacity);
+  open_file_cache(const open_file_cache&) = delete;
+  open_file_cache& operator=(const open_file_cache&) = delete;
+  ~open_file_cache();
 
   open_file_ref find(std::string_view key) noexcept;
   /// Keeps `file`, in place of what had its key.
   void insert(const open_file_ref& file);
   /// Lets go of `file`, if it is still the one that its key has.
   void drop(const open_file_ref& file) noexcept;
-  void clear() noexcept;
+  /// Clears every cache of this process.
+  static void clear_all() noexcept;
 
  private:
+  class holders;  // the caches of this process that hold files
   struct slot {
     std::uint64_t used = 0;  // when; 0: the slot is free
     std::uint64_t hash = 0;
@@ -85,11 +96,19 @@ class open_file_cache {
     std::uint64_t now = 0;
     std::vector<slot> slots;  // as many as were ever needed at a time
   };
+  /// Threads that look up different files seldom wait for each other, and a scan stays short.
+  static constexpr unsigned kStripes = 8;
+  using contents = std::array<std::vector<slot>, kStripes>;
+
+  bool put(const open_file_ref& file);  // true: it holds one file more
+  contents take_all() noexcept;
   static std::uint64_t hash_of(std::string_view key) noexcept { return std::hash<std::string_view>()(key); }
   stripe& stripe_of(std::uint64_t hash) noexcept { return stripes_[(hash >> 48) % stripes_.size()]; }
 
   std::vector<stripe> stripes_;
   std::size_t most_slots_;  // of a stripe
+  bool is_holder_ = false;  // these two: under the holders' lock
+  std::list<open_file_cache*>::iterator place_;
 };
 
 }  // namespace penstock::inline v0

@@ -2,7 +2,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
+#include <list>
 #include <random>
 #include <thread>
 
@@ -67,7 +70,7 @@ TEST(OpenFileCache, ClosesFilesWhenTheLastOwnerLetsGo) {
     held = {};
     EXPECT_FALSE(is_open(first));
     EXPECT_TRUE(is_open(second));
-    cache.clear();
+    open_file_cache::clear_all();
     EXPECT_FALSE(is_open(second));
     EXPECT_FALSE(cache.find("b"));
     cache.insert(make("c"));
@@ -87,6 +90,40 @@ TEST(OpenFileCache, DropsOnlyTheFileThatWasMeant) {
   EXPECT_FALSE(cache.find("a"));
 }
 
+TEST(OpenFileCache, AllOfTheProcessHoldHalfOfItsDescriptors) {
+  ::rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  ::rlimit now = before;
+  now.rlim_cur = 200;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &now), 0);
+  open_file_cache::clear_all();
+  {
+    std::list<open_file_cache> caches;
+    std::vector<int> numbers;
+    const auto still_open = [&] { return std::ranges::count_if(numbers, is_open); };
+    const auto fill_one_more = [&](int files) {
+      open_file_cache& cache = caches.emplace_back(50);
+      for (int i = 0; i < files; ++i) {
+        const open_file_ref file = make(std::to_string(i));
+        if (std::ranges::find(numbers, file->number()) == numbers.end()) numbers.push_back(file->number());
+        cache.insert(file);
+      }
+    };
+    for (int i = 0; i < 300; ++i) fill_one_more(1);
+    EXPECT_EQ(still_open(), 100);
+    EXPECT_FALSE(caches.front().find("0"));
+    EXPECT_TRUE(caches.back().find("0"));
+    caches.pop_back();
+    EXPECT_EQ(still_open(), 99);
+    for (int i = 0; i < 5; ++i) fill_one_more(40);
+    EXPECT_LE(still_open(), 100);
+    EXPECT_GE(still_open(), 60);
+    EXPECT_TRUE(caches.back().find("39"));
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  open_file_cache::clear_all();
+}
+
 TEST(OpenFileCache, ThreadsShareIt) {
   open_file_cache cache(8);
   std::vector<std::thread> threads;
@@ -102,7 +139,7 @@ TEST(OpenFileCache, ThreadsShareIt) {
         } else {
           cache.insert(make(key));
         }
-        if (random() % 500 == 0) cache.clear();
+        if (random() % 500 == 0) open_file_cache::clear_all();
       }
     });
   }
