@@ -20,9 +20,8 @@ from penstock._context import Context
 from penstock._errors import CorruptDataError, Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
 from penstock._group import Group
 from penstock._manifest import is_saved, open_saved
-from penstock._place import place_of
+from penstock._place import local_path, place_of
 from penstock._references import UNPICKLABLE, Described, Object, open_described, pack_table
-from penstock._shard_names import local_path
 from penstock._stores import remote_store
 
 _DOCUMENTS = (".zarray", ".zattrs", ".zgroup", ".zmetadata", "zarr.json")

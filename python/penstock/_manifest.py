@@ -17,9 +17,10 @@ from penstock import _array_shards, _core
 from penstock._array import Array
 from penstock._context import Context
 from penstock._errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError, _make
+from penstock._place import local_path, to_reopen
 from penstock._references import Described, Joined, Object, ReferencedArray, open_described
 from penstock._shard_files import JoinedReferences, file_stamps, side_by_side
-from penstock._shard_names import local_path, read_named
+from penstock._shard_names import read_named
 from penstock._shard_readers import JoinedArray
 from penstock._shards import REFERENCES, ShardedArray, write_named
 from penstock._shards import open_saved as open_files
@@ -248,7 +249,6 @@ class _Found:
 
 
 def _remote_object(saved: dict[str, Any], where: _Found) -> Object:
-    from penstock._place import to_reopen
     from penstock._stores import pinned_store, remote_stamp, remote_store
 
     name = saved["name"]

@@ -15,7 +15,7 @@ from penstock._file_objects import contents, is_file
 from penstock._group import Group, wrap
 from penstock._place import place_of
 from penstock._shards import open_single
-from penstock._single_file import begins_as_tiff, local_path, open_elsewhere, open_file
+from penstock._single_file import begins_as_tiff, open_elsewhere, open_file, path_here
 from penstock._tiff import TiffArray, options_of
 from penstock._unpacked import UnpackedArray
 
@@ -142,7 +142,7 @@ def open(
 
 def _tiff_file(target: Any, context: Context, cache_index: bool, options: dict[str, Any] | None) -> TiffArray | None:
     """An image of a file of this machine; None where there is no such file, or no TIFF."""
-    file = local_path(target)
+    file = path_here(target)
     if file is None or not (file.endswith((".tif", ".tiff")) or begins_as_tiff(file)):
         return None
     opened = _core.open_tiff_file(os.fsencode(file), context, cache_index, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from penstock import _core, _remote
 from penstock._context import Context, current_context
@@ -59,6 +60,20 @@ def place_of(
             f"cannot open {type(target).__name__}: it is no path, no dict, and has no get(key)",
         )
     return made, inner
+
+
+def local_path(name: str) -> str:
+    """The path that a `file:` URI names; every other name as it is.
+
+    The URI of an open array has the characters of its path: what they name as they are is what is meant.
+    """
+    if not name.startswith("file:"):
+        return name
+    path = name[len("file:") :]
+    if path.startswith("//"):
+        path = path[2:].removeprefix("localhost") if path.startswith("//localhost/") else path[2:]
+    plain = unquote(path)
+    return path if plain == path or os.path.exists(path) else plain
 
 
 def folder_of(uri: str) -> str:

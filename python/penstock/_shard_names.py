@@ -7,11 +7,10 @@ import itertools
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote
 
 from penstock import _core
 from penstock._errors import InvalidArgumentError, NotFoundError, UnsupportedError, _make
-from penstock._place import file_place, place_of
+from penstock._place import file_place, local_path, place_of
 from penstock._shard_files import complain
 
 WILD = "*?["
@@ -32,17 +31,6 @@ _SUFFIXES = {
     ".arrow": "arrow",
     ".feather": "arrow",
 }
-
-
-def local_path(name: str) -> str:
-    """The path that a `file:` URI names; every other name as it is."""
-    if not name.startswith("file:"):
-        return name
-    path = name[len("file:") :]
-    if path.startswith("//"):
-        path = path[2:].removeprefix("localhost") if path.startswith("//localhost/") else path[2:]
-    plain = unquote(path)
-    return path if plain == path or os.path.exists(path) else plain
 
 
 def names_of(files: Any) -> str | list[Any]:

@@ -25,10 +25,10 @@ import numpy.typing as npt
 from penstock import _array_shards, _core
 from penstock._context import current_context
 from penstock._errors import ConflictError, InvalidArgumentError, UnsupportedError, _make
+from penstock._place import local_path
 from penstock._raw_shards import COMMON, descr_text
 from penstock._references import ReferencedArray
 from penstock._shard_files import complain
-from penstock._shard_names import local_path
 from penstock._shard_readers import JoinedArray
 from penstock._shards import _root_of, open_shards, save_manifest, write_atomically
 from penstock._tabular_shards import JoinedTables

@@ -25,10 +25,10 @@ from penstock._errors import (
     UnsupportedError,
     _make,
 )
-from penstock._place import file_place, folder_of, place_of, to_reopen
+from penstock._place import file_place, folder_of, local_path, place_of, to_reopen
 from penstock._raw_shards import raw_settings
 from penstock._shard_files import complain, describe_all, file_stamps, side_by_side
-from penstock._shard_names import FORMATS, Files, begin_of, local_path, names_of, read_named
+from penstock._shard_names import FORMATS, Files, begin_of, names_of, read_named
 from penstock._shard_readers import JoinedArray, Metadata, Reader, join_arrays, join_parts, join_readers
 from penstock._stores import remote_stamp
 
@@ -664,7 +664,7 @@ def open_single(
     if not isinstance(target, str):
         return _open_npy(*place_of(target, path, storage_options, context), context, storage_options, options)
     target = local_path(target)
-    if target.endswith(".npz") and "://" not in target:
+    if target.endswith(".npz") and "://" not in target and not os.path.isdir(target):
         return _open_member(target, path, context, options)
     if path:
         if not path.endswith(".npy"):
@@ -724,6 +724,8 @@ def _open_member(archive: str, name: str, context: Context, options: Mapping[str
     members = [key for key in store.list("", False) if key.endswith(".npy")]
     if not name:
         if len(members) != 1:
+            if not members:
+                raise _make(NotFoundError, f"'{archive}' holds no arrays")
             names = ", ".join(repr(each.removesuffix(".npy")) for each in members[:20])
             raise _make(InvalidArgumentError, f"'{archive}' holds {len(members)} arrays: give path= one of {names}")
         name = members[0]

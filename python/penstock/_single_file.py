@@ -7,13 +7,12 @@ import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
-from urllib.parse import unquote
 
 from penstock._array import Array
 from penstock._context import Context
 from penstock._errors import CorruptDataError, Error, InvalidArgumentError, UnsupportedError, _make
 from penstock._group import Group
-from penstock._place import file_place
+from penstock._place import file_place, local_path
 from penstock._tiff import is_tiff
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -57,22 +56,19 @@ _FORMATS: dict[str, tuple[Callable[[bytes, Callable[[int], bytes]], bool], str, 
 }
 
 
-def local_path(target: Any) -> str | None:
+def path_here(target: Any) -> str | None:
     """The path on this machine that `target` is, whatever is there; None where it is something else."""
     if not isinstance(target, str):
         if not hasattr(target, "__fspath__"):
             return None
         target = os.fsdecode(target)
-    if target.startswith("file:"):
-        target = unquote(target[5:])
-        if target.startswith("//"):
-            target = "/" + target[2:].partition("/")[2]
+    target = local_path(target)
     return target if "://" not in target and not target.startswith("zip:") else None
 
 
 def local_file(target: Any) -> str | None:
     """The same where it is a file's."""
-    path = local_path(target)
+    path = path_here(target)
     return path if path is not None and os.path.isfile(path) else None
 
 

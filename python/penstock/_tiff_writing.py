@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from penstock import _core, _device
 from penstock._context import Context, current_context
 from penstock._errors import InvalidArgumentError, OutOfRangeError, UnsupportedError, _make
-from penstock._place import place_of
+from penstock._place import local_path, place_of
 from penstock._tiff_new_tags import (
     Tag,
     colormap_tag,
@@ -48,10 +47,7 @@ def is_tiff_name(target: Any, path: str = "") -> bool:
 def _existing_folder(target: Any) -> bytes:
     """A folder on the file system of a file that is to be; of other places, the one for temporary files."""
     if isinstance(target, str | os.PathLike):
-        text = os.fsdecode(target)
-        if text.startswith("file:"):
-            text = unquote(text[5:])
-            text = "/" + text[2:].partition("/")[2] if text.startswith("//") else text
+        text = local_path(os.fsdecode(target))
         if "://" not in text and not text.startswith(("memory:", "zip:")):
             folder = os.path.dirname(os.path.abspath(text))
             while not os.path.isdir(folder) and folder != os.path.dirname(folder):
@@ -318,13 +314,12 @@ def _place_of(
     store, inside = place_of(target, path, storage_options, context)
     if inside or not isinstance(target, str | os.PathLike):
         return store, inside
-    text = os.fsdecode(target).rstrip("/")
+    text = local_path(os.fsdecode(target)).rstrip("/")
     folder, _, name = text.rpartition("/")
     if os.path.isdir(text):
         raise _make(InvalidArgumentError, f"'{text}' is a folder")
     if not folder:
-        scheme, _, name = name.rpartition(":")
-        folder = "/" if text.startswith("/") else f"{scheme}:." if scheme else "."
+        folder = "/" if text.startswith("/") else "."
     return place_of(folder, name, storage_options, context)
 
 

@@ -14,6 +14,7 @@
 #include "engine/context_state.h"
 #include "store/file_status.h"
 #include "store/file_store.h"
+#include "store/http_url.h"
 #include "store/zip_store.h"
 
 namespace penstock::inline v0 {
@@ -64,6 +65,12 @@ bool take_scheme(std::string_view& uri, std::string_view scheme) {
   return true;
 }
 
+// A path, or one of an archive's members. The URI of an open array has the characters of its path, not their codes.
+bool is_there(const std::string& path) {
+  struct ::stat status{};
+  return ::stat(path.c_str(), &status) == 0 || file_on_the_way(path) != 0;
+}
+
 // An absolute path without parts to leave out, as most are: the library would take it apart and put it together.
 bool is_normal(std::string_view path) noexcept {
   return path.front() == '/' && path.find("//") == std::string_view::npos && path.find("/.") == std::string_view::npos;
@@ -78,10 +85,11 @@ result<place> find_place(std::string_view uri, const place_options& options) {
     if (scheme != "file" && scheme != "zip") return find_remote_place(uri, options);
   }
   const bool archive = take_scheme(given, "zip:");
-  if (!archive) take_scheme(given, "file:");
+  const bool is_uri = archive || take_scheme(given, "file:");
   if (given.empty()) return error(errc::invalid_argument, "the path is empty");
   std::error_code failed;
   std::string path(given);
+  if (is_uri && !is_there(path)) path = percent_decode(path);
   if (!is_normal(path)) path = std::filesystem::absolute(path, failed).lexically_normal().string();
   if (failed) return error(errc::io_error, fmt::format("'{}': {}", given, failed.message()));
   while (path.size() > 1 && path.back() == '/') path.pop_back();

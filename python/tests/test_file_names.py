@@ -1,0 +1,64 @@
+"""Names that files have, whatever characters are in them, as paths and as `file:` URIs."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+
+VALUES = np.arange(12, dtype="f4").reshape(1, 3, 4)
+ENDINGS = [".tif", ".zarr", ".npy"]
+
+
+def save(path: Path, values: np.ndarray[Any, Any]) -> Path:
+    if path.suffix == ".npy":
+        np.save(path, values)
+    else:
+        ps.save(path, values)
+    return path
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_uri_of_an_array_is_its_own_and_no_neighbours(ending: str, tmp_path: Path) -> None:
+    save(tmp_path / f"a b{ending}", VALUES)
+    array = ps.open(save(tmp_path / f"a%20b{ending}", VALUES + 1))
+    for again in (ps.open(array.uri), pickle.loads(pickle.dumps(array))):
+        np.testing.assert_array_equal(again[...], VALUES + 1)
+
+
+@pytest.mark.parametrize("ending", [*ENDINGS, ".zip"])
+def test_uris_of_other_programs_have_codes_of_characters(ending: str, tmp_path: Path) -> None:
+    for name in (f"a b{ending}", f"50%{ending}", f"ü#?{ending}", f"c%20d{ending}"):
+        path = save(tmp_path / name, VALUES)
+        np.testing.assert_array_equal(ps.open(path.as_uri())[...], VALUES)
+        if ending in (".tif", ".zarr"):
+            ps.save((tmp_path / "new" / name).as_uri(), VALUES)
+            np.testing.assert_array_equal(ps.open(tmp_path / "new" / name)[...], VALUES)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_colon_is_a_character(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (f"2020-01-01T00:00:00{ending}", f"s3:x{ending}"):
+        save(Path(name), VALUES)
+        np.testing.assert_array_equal(ps.open(name)[...], VALUES)
+        assert os.path.exists(name)
+    assert len(os.listdir()) == 2
+
+
+def test_a_folder_may_be_called_as_files_are(tmp_path: Path) -> None:
+    for name in ("a.npz", "b.npy", "c.h5"):
+        ps.save(str(tmp_path / name), x=VALUES)
+        np.testing.assert_array_equal(ps.open(tmp_path / name, "x")[...], VALUES)
+        assert list(ps.open(tmp_path / name).keys()) == ["x"]
+
+
+def test_an_archive_without_arrays_says_so(tmp_path: Path) -> None:
+    np.savez(tmp_path / "none.npz")
+    with pytest.raises(ps.NotFoundError, match="holds no arrays"):
+        ps.open(tmp_path / "none.npz")
