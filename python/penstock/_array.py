@@ -266,7 +266,7 @@ class Array(Reads, Writes, _core.Array):
 
 def _how_to_reopen(node: Any) -> tuple[str, dict[str, Any] | None]:
     """The URI and the storage options that another process opens the same thing by."""
-    if not node.uri.startswith("file:") and node._storage_options is None:
+    if not node.uri.startswith(("file:", "zip:")) and node._storage_options is None:
         raise TypeError(f"cannot pickle {node!r}: only arrays and groups opened by path can be opened again elsewhere")
     return node.uri, node._storage_options
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -136,6 +138,18 @@ def test_groups_list_what_is_in_the_archive(objects, tmp_path):
     path = archive(tmp_path / "x.zip", {"zarr.json": group, **{f"a/{key}": value for key, value in objects.items()}})
     assert list(ps.open(path)) == ["a"]
     assert same(ps.open(path)["a"][...], VALUES)
+
+
+def test_what_is_in_an_archive_is_pickled_by_its_path(objects, tmp_path):
+    path = archive(tmp_path / "a b.zip", objects, prefix="deep/x/")
+    ps.save(tmp_path / "scene.tif", VALUES)
+    with zipfile.ZipFile(path, "a") as made:
+        made.write(tmp_path / "scene.tif", "scene.tif")
+    array, scene = ps.open(path, "deep/x"), ps.open(path, "scene.tif")
+    assert same(pickle.loads(pickle.dumps(array))[...], VALUES)
+    assert same(pickle.loads(pickle.dumps(scene))[0], VALUES)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert same(pool.apply(np.asarray, (array,)), VALUES)
 
 
 def test_arrays_are_made_and_written_in_archives(tmp_path):
