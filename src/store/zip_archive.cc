@@ -99,6 +99,11 @@ version zip_archive::seen() const {
   return seen_;
 }
 
+bool zip_archive::is_nothing() const {
+  const std::shared_lock lock(mutex_);
+  return end_ == 0;
+}
+
 version zip_archive::version_of_entry(const zip_entry& entry) const noexcept {
   version out;
   out.word[0] = generation_;

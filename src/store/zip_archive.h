@@ -29,6 +29,8 @@ class zip_archive {
   int file() const noexcept { return file_.get(); }
   /// The file's version as of the last time that its directory was read or written.
   version seen() const;
+  /// A file without bytes; an archive of no entries is something.
+  bool is_nothing() const;
   /// A copy of the entry with that key, and its version. False: there is none.
   bool find(std::string_view key, zip_entry& out, version& seen) const;
   /// Where the entry's bytes begin; reads its local header where nobody did before.

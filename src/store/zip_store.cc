@@ -112,9 +112,13 @@ result<std::shared_ptr<zip_archive>> zip_store::current() const {
     return error(errc::io_error, fmt::format("the archive is gone: '{}'", path_));
   }
   if (known && known->seen() == version_of(status)) return known;
-  PENSTOCK_ASSIGN(std::shared_ptr<zip_archive> fresh, zip_archive::open(path_));
+  auto fresh = zip_archive::open(path_);
+  const bool nothing = fresh.ok() ? !*fresh || (*fresh)->is_nothing() : fresh.error().code() == errc::not_found;
+  if (nothing && known && !known->is_nothing())  // its objects are lost, not absent
+    return error(errc::io_error, fmt::format("the archive is gone: '{}'", path_));
+  if (!fresh.ok()) return std::move(fresh).error();
   const std::lock_guard lock(state.mutex);
-  if (!state.writing) state.archive = fresh;
+  if (!state.writing) state.archive = *fresh;
   return state.archive;
 }
 

@@ -128,6 +128,21 @@ TEST_F(ZipStore, ErasedEntriesAreGoneAndAnEmptyArchiveIsOne) {
   EXPECT_EQ(as_others_see_it("b"), "two");
 }
 
+TEST_F(ZipStore, WhatBecameOfAnArchiveIsNoAbsentObject) {
+  const std::string gone = "io_error: the archive is gone: '" + path_ + "'";
+  zip_store writer(path_), store(path_);
+  put(writer, "a", "one");
+  flush(writer);
+  ASSERT_EQ(text(store, "a"), "one");
+  fs::resize_file(path_, 0);
+  EXPECT_EQ(text(store, "a"), gone);
+  fs::remove(path_);
+  EXPECT_EQ(text(store, "a"), gone);
+  fs::create_directory(path_);
+  EXPECT_EQ(text(store, "a"), gone);
+  fs::remove(path_);
+}
+
 TEST_F(ZipStore, KeepsCommentsAndEntriesOfOtherPrograms) {
   fs::copy_file(fs::path(PENSTOCK_SOURCE_DIR) / "tests/data/zip/yauzl/success/deflate.zip", path_);
   const std::string before = as_others_see_it("index.js");
