@@ -17,7 +17,15 @@ from penstock._adapters import ObjectAdapter
 from penstock._array import Array
 from penstock._arrow_messages import batches_of_stream, rows_of_file
 from penstock._context import Context
-from penstock._errors import CorruptDataError, Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
+from penstock._errors import (
+    ConflictError,
+    CorruptDataError,
+    Error,
+    InvalidArgumentError,
+    NotFoundError,
+    UnsupportedError,
+    _make,
+)
 from penstock._references import UNPICKLABLE, Described, Object, open_described, pack_table
 from penstock._stores import Store
 
@@ -248,6 +256,15 @@ class Cell:
         return f"{of_group}, piece {self.number}" if self.piece else of_group
 
 
+def _version(path: str) -> str | None:
+    """Of a file: another one where it has changed. None: it is gone."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ctime_ns}-{status.st_ino}"
+
+
 class BatchStore(Store):
     """Decodes a batch when the engine asks for it; a key is a `Cell`'s. Several threads read side by side."""
 
@@ -256,15 +273,10 @@ class BatchStore(Store):
         self.columns, self.joined = choice.columns, choice.joined
         self.dtype, self.nulls = choice.dtype, choice.nulls
         self.path: str | None = None
+        self.opened: str | None = None  # the version of the file that `batches` describes
 
     def version(self, key: str) -> str | None:
-        if self.path is None:
-            return "bytes"
-        try:
-            status = os.stat(self.path)
-        except FileNotFoundError:
-            return None
-        return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
+        return "bytes" if self.path is None else _version(self.path)
 
     def get_range(self, key: str, start: int, length: int) -> bytes | memoryview | None:
         return b"" if length == 0 else super().get_range(key, start, length)
@@ -282,7 +294,11 @@ class BatchStore(Store):
             made = self._values([table.column(i) for i in range(len(self.columns))], which, cell.rows)
         except Error:
             raise
+        except FileNotFoundError:
+            return None
         except (OSError, pa.ArrowException) as error:
+            if self.opened is not None and self.version(key) != self.opened:
+                raise _make(ConflictError, f"'{self.path}' has changed since the array was opened") from error
             raise _make(CorruptDataError, f"row group {which}: {error}") from error
         return made.reshape(-1).view(np.uint8).data if made.size else memoryview(b"")
 
@@ -514,6 +530,7 @@ def open_target(
         return open_tables([target], columns, nulls, dtype, context, None, storage_options)
     target = os.path.abspath(target) if isinstance(target, str) else bytes(target)
     uri = f"file://{target}" if isinstance(target, str) else "memory:"
+    before = _version(target) if isinstance(target, str) else None
     try:
         batches = batches_of(target)
         choice = Choice.of(batches.schema, columns, nulls, dtype)
@@ -522,12 +539,15 @@ def open_target(
         raise _make(type(error), error.message, *error.notes, f"opening '{uri}'") from error.__cause__
     except (OSError, EOFError, pa.ArrowException, KeyError, ValueError) as error:
         raise _make(CorruptDataError, f"pyarrow cannot read the file: {error}", f"opening '{uri}'") from error
-    store.path = target if isinstance(target, str) else None
+    store.path, store.opened = target if isinstance(target, str) else None, before
     described = _describe(store, uri)
     place = target if isinstance(target, str) else UNPICKLABLE
-    return open_described(
+    made = open_described(
         described, context, (_reopen, (place, columns, nulls, None if dtype is None else choice.dtype.str))
     )
+    if isinstance(target, str) and _version(target) != before:  # reads expect the version of the footer's file
+        raise _make(ConflictError, "the file changed while its footer was read", f"opening '{uri}'")
+    return made
 
 
 def _describe(store: BatchStore, uri: str) -> Described:

@@ -313,6 +313,31 @@ def test_damaged_and_changed_files(tmp_path):
             ps.open(path, columns="a")[...]
 
 
+def test_a_file_that_changes_is_a_conflict_whoever_notices(tmp_path, monkeypatch):
+    path = write(tmp_path / "x", pa.table({"a": np.arange(1000.0)}), "parquet", 100)
+    other = write(tmp_path / "y", pa.table({"a": np.arange(1000.0)[::-1]}), "parquet", 100).read_bytes()
+    array, status, good = ps.open(path, columns="a"), path.stat(), path.read_bytes()
+    path.write_bytes(bytes(len(good)))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(ps.ConflictError, match="changed since"):
+        array[...]
+    path.unlink()
+    with pytest.raises(ps.ConflictError, match="gone since"):
+        array[...]
+
+    path.write_bytes(good)
+    describe = _tabular.batches_of
+
+    def replace_after(target):
+        made = describe(target)
+        path.write_bytes(other)
+        return made
+
+    monkeypatch.setattr(_tabular, "batches_of", replace_after)
+    with pytest.raises(ps.ConflictError, match="changed while its footer was read"):
+        ps.open(path, columns="a")
+
+
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus")) / "arrow_parquet"
 
