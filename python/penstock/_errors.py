@@ -5,7 +5,11 @@ The engine's errors are values; `penstock._core` turns one into the class here t
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Iterator
 from concurrent.futures import CancelledError as _FutureCancelledError
+from contextlib import contextmanager
 
 __all__ = [
     "CancelledError",
@@ -132,3 +136,24 @@ class InternalError(Error, RuntimeError):
     """A fault in Penstock: please report it."""
 
     code = "internal"
+
+
+@contextmanager
+def system_errors(doing: str) -> Iterator[None]:
+    """What the system refuses within, as the error that the engine gives it."""
+    try:
+        yield
+    except Error:
+        raise
+    except OSError as failure:
+        kind: type[Error] = StorageError
+        if isinstance(failure, FileNotFoundError):
+            kind = NotFoundError
+        elif isinstance(failure, PermissionError):
+            kind = PermissionDeniedError
+        elif failure.errno in (errno.EMFILE, errno.ENFILE):
+            kind = ResourceExhaustedError
+        error = _make(kind, f"{doing} failed: {os.strerror(failure.errno) if failure.errno else failure}")
+        if isinstance(error, OSError):
+            error.errno = failure.errno
+        raise error from failure

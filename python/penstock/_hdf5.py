@@ -22,6 +22,7 @@ from penstock._errors import (
     NotFoundError,
     UnsupportedError,
     _make,
+    system_errors,
 )
 from penstock._group import Group
 from penstock._references import UNPICKLABLE, Object, ReferencedArray, open_described
@@ -73,6 +74,9 @@ class Source:
         except OSError as error:
             if isinstance(stream, str) and not os.path.exists(stream):
                 raise _make(NotFoundError, f"there is no file '{stream}'") from error
+            if error.errno:  # the system's, not of what is in the file
+                with system_errors(f"opening '{self.target}'"):
+                    raise
             raise _make(CorruptDataError, f"HDF5 cannot open the file: {error}", f"opening '{self.uri}'") from error
         with file:
             yield file

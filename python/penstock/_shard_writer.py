@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from penstock import _array_shards, _core
 from penstock._context import current_context
-from penstock._errors import ConflictError, InvalidArgumentError, UnsupportedError, _make
+from penstock._errors import ConflictError, InvalidArgumentError, UnsupportedError, _make, system_errors
 from penstock._place import local_path
 from penstock._raw_shards import COMMON, descr_text
 from penstock._references import ReferencedArray
@@ -152,7 +152,8 @@ class ShardWriter:
                 f"the shards so far are {self._like[0]} (*, {self._like[1]}), this one is {like[0]} (*, {like[1]})",
             )
         path = self._names.path(len(self.paths))
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with system_errors(f"making the folder of '{path}'"):
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         self._checksums.append(_WRITERS[self.suffix](path, made, self.name, self._options))
         self.paths.append(path)
         self._rows.append(len(made))
@@ -286,12 +287,13 @@ def _write_with(path: str, write: Callable[[str], None]) -> int:
     """Has another library write a draft, and puts it in place. Returns its checksum."""
     draft = f"{path}.{os.getpid()}.tmp"
     try:
-        write(draft)
-        total = 0
-        with builtins.open(draft, "rb") as file:
-            while piece := file.read(_PIECE):
-                total = _core.crc32c(piece, total)
-        os.replace(draft, path)
+        with system_errors(f"writing '{path}'"):
+            write(draft)
+            total = 0
+            with builtins.open(draft, "rb") as file:
+                while piece := file.read(_PIECE):
+                    total = _core.crc32c(piece, total)
+            os.replace(draft, path)
     finally:
         if os.path.exists(draft):
             os.unlink(draft)

@@ -24,6 +24,7 @@ from penstock._errors import (
     NotFoundError,
     UnsupportedError,
     _make,
+    system_errors,
 )
 from penstock._place import file_place, folder_of, local_path, place_of, to_reopen
 from penstock._raw_shards import raw_settings
@@ -597,10 +598,11 @@ def write_atomically(path: str, parts: Iterable[Any]) -> None:
     """Replace a file by `parts`, at once."""
     draft = f"{path}.{os.getpid()}.tmp"
     try:
-        with builtins.open(draft, "wb") as file:
-            for part in parts:
-                file.write(part)
-        os.replace(draft, path)
+        with system_errors(f"writing '{path}'"):
+            with builtins.open(draft, "wb") as file:
+                for part in parts:
+                    file.write(part)
+            os.replace(draft, path)
     except FileNotFoundError as failure:
         raise _make(NotFoundError, f"there is no folder '{os.path.dirname(path)}' to write into") from failure
     except BaseException:
@@ -676,7 +678,7 @@ def open_single(
     else:
         if not os.path.isfile(target):
             return None
-        with builtins.open(target, "rb") as file:
+        with system_errors(f"opening '{target}'"), builtins.open(target, "rb") as file:
             begin = file.read(64)
         if not target.endswith(".npy") or _core.is_manifest(begin):
             return open_begun(target, begin, context, storage_options, options)

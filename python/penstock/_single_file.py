@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock._array import Array
 from penstock._context import Context
-from penstock._errors import CorruptDataError, Error, InvalidArgumentError, UnsupportedError, _make
+from penstock._errors import CorruptDataError, Error, InvalidArgumentError, UnsupportedError, _make, system_errors
 from penstock._group import Group
 from penstock._place import file_place, local_path
 from penstock._tiff import is_tiff
@@ -76,11 +76,12 @@ def begins_as_tiff(path: str) -> bool:
     """Whether there is a file that begins as a TIFF does."""
     if not os.path.isfile(path):
         return False
-    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return is_tiff(os.read(number, 4))
-    finally:
-        os.close(number)
+    with system_errors(f"opening '{path}'"):
+        number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return is_tiff(os.read(number, 4))
+        finally:
+            os.close(number)
 
 
 def open_file(
@@ -108,7 +109,7 @@ def open_file(
             if isinstance(folder, str) and _holds_references(folder):
                 return _open("references", folder, path, context, storage_options, options)
             return None
-        with open(file, "rb") as stream:
+        with system_errors(f"opening '{file}'"), open(file, "rb") as stream:
             head = stream.read(_HEAD_BYTES)
 
             def at(offset: int) -> bytes:

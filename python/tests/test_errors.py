@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import errno
 import json
 import os
 import pickle
@@ -213,3 +215,38 @@ def test_options_of_later_releases_are_refused_in_words():
 def test_an_array_that_was_never_opened_is_a_type_error():
     with pytest.raises(TypeError):
         ps.Array.__new__(ps.Array)[0]
+
+
+def test_what_the_system_refuses_is_an_error_of_ours_whoever_asked_it(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"x")
+    values = np.arange(12.0)
+    written = ps.save_shards(values, tmp_path / "n_{}.npy", rows=6)
+    for suffix in (".npy", ".npz", ".raw", ".h5", ".parquet", ".arrow"):
+        with pytest.raises(ps.StorageError, match="file/s_0"):
+            ps.save_shards(values, file / ("s_{}" + suffix), rows=6, name="v")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ps.StorageError, match=f"writing '{tmp_path}/folder' failed: Is a directory") as caught:
+        ps.save_manifest(ps.open_shards(written), tmp_path / "folder")
+    assert caught.value.errno == errno.EISDIR
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.EACCES, ps.PermissionDeniedError),
+        (errno.ENOENT, ps.NotFoundError),
+        (errno.EMFILE, ps.ResourceExhaustedError),
+        (errno.ENOSPC, ps.StorageError),
+    ],
+)
+def test_errors_of_the_system_have_their_kinds(number, kind, tmp_path, monkeypatch):
+    path = tmp_path / "x.h5"
+    path.write_bytes(b"\x89HDF")
+
+    def refuse(*_arguments):
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(builtins, "open", refuse)
+    with pytest.raises(kind, match=f"opening '{path}' failed: {os.strerror(number)}$"):
+        ps.open(path)

@@ -275,7 +275,7 @@ result<> file_store::list(std::string_view prefix, listing what, key_sink& sink)
       // Nothing stands below a folder that is not there, or no longer.
       error why = absence(errno, "opening the folder");
       if (why.code() == errc::not_found) continue;
-      return why;
+      return std::move(why).note(fmt::format("listing '{}'", path.view()));
     }
     struct close_folder {
       void operator()(::DIR* folder) const noexcept { ::closedir(folder); }
