@@ -10,6 +10,8 @@
 
 #include <penstock/penstock.h>
 
+#include "base/waiting.h"
+
 /// What the files of the Python module share. Only the limited C API is used: one build serves Python 3.12 and later.
 namespace penstock::inline v0::python {
 
@@ -125,6 +127,9 @@ class with_gil {
 bool is_main_thread() noexcept;
 /// True from the end of the program on: reads of other threads then stop.
 bool interpreter_is_ending() noexcept;
+/// Looks for signals, on the thread that has them; with or without the GIL. False: what this thread does is to stop,
+/// and what a handler raised is kept for `restore_exception`.
+bool may_go_on() noexcept;
 /// False where this thread must not ask for the GIL any more.
 bool may_enter_python() noexcept;
 /// Says that the interpreter ends, and waits a while for threads that may be inside of Python code of ours. The GIL is
@@ -142,6 +147,7 @@ template <class Work>
 auto call_engine(Work&& work) {
   auto outcome = [&] {
     const without_gil released;
+    const interruptible_waits asks(may_go_on);
     return work();
   }();
   drop_left_references();

@@ -32,13 +32,7 @@ PyObject* path_name() {
   return name;
 }
 
-bool looks_for_signals(const read_progress&) noexcept {
-  if (!is_main_thread()) return !interpreter_is_ending();
-  const with_gil gil;
-  if (PyErr_CheckSignals() >= 0) return true;
-  stash_exception();
-  return false;
-}
+bool looks_for_signals(const read_progress&) noexcept { return may_go_on(); }
 
 // One dimension of a chunk's selection. False: it is no int and no slice that goes forward.
 bool parse_range(PyObject* item, std::uint64_t length, axis_range& out, bool& drops) {

@@ -72,6 +72,14 @@ bool is_main_thread() noexcept {
   return known->main;
 }
 bool interpreter_is_ending() noexcept { return ending.load(std::memory_order_relaxed); }
+
+bool may_go_on() noexcept {
+  if (!is_main_thread()) return !interpreter_is_ending();
+  const with_gil gil;
+  if (PyErr_CheckSignals() >= 0) return true;
+  stash_exception();
+  return false;
+}
 bool may_enter_python() noexcept { return gil_held || !interpreter_is_ending(); }
 
 void end_interpreter() noexcept {

@@ -45,6 +45,11 @@ SLOW = "values = np.arange(20000, dtype='<i4')\nstore = Slow(write(values, (10,)
 FILE = "a = ps.open({path!r})"
 CHECK_SLOW = "store.inside == 0 and (a[:10] == values[:10]).all()"
 CHECK_FILE = "a[0, 0] == a[0, 0]"
+SILENT = """
+import socket
+server = socket.create_server(("127.0.0.1", 0))  # connections wait in its queue
+url = f"http://127.0.0.1:{{server.getsockname()[1]}}/x"
+"""
 CASES = {
     "a Python store": (SLOW, "a[:]", CHECK_SLOW),
     "with a cast": (SLOW, "a.read(dtype='f8')", CHECK_SLOW),
@@ -52,6 +57,11 @@ CASES = {
     "a job with a cast": (SLOW, "a.read_async(dtype='f8').wait()", "(a[:10] == values[:10]).all()"),
     "files": (FILE, "while True: a.read(threads=2)", CHECK_FILE),
     "one worker": (FILE, "while True: a.read(threads=1)", CHECK_FILE),
+    "opening Zarr": (SILENT, "ps.open(url + '.zarr')", "True"),
+    "opening a TIFF": (SILENT, "ps.open(url + '.tif')", "True"),
+    "opening what has no name": (SILENT, "ps.open(url)", "True"),
+    "opening shards": (SILENT, "ps.open_shards([url + f'{i}.npy' for i in range(9)])", "True"),
+    "listing": (SILENT, "ps.open_shards(f's3://x/*.npy', storage_options={'endpoint_url': url})", "True"),
 }
 
 

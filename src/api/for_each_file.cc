@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/waiting.h"
 #include "engine/context_state.h"
 #include "store/file_status.h"
 
@@ -43,7 +44,11 @@ class crew {
   void grow(std::size_t threads) {
     const std::lock_guard lock(mutex_);
     try {
-      while (growing_ && others_.size() + 1 < threads) others_.emplace_back([this] { take(); });
+      while (growing_ && others_.size() + 1 < threads)
+        others_.emplace_back([this] {
+          const interruptible_waits::join same(waits_);
+          take();
+        });
     } catch (const std::system_error&) {  // fewer of them take longer
       growing_ = false;
     }
@@ -61,6 +66,7 @@ class crew {
 
   const std::size_t files_, batch_;
   const std::function<void(std::size_t)>& work_;
+  interruptible_waits* const waits_ = interruptible_waits::current();
   std::size_t most_ = 1;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> grown_{false};

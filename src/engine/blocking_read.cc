@@ -4,6 +4,8 @@
 #include <mutex>
 #include <optional>
 
+#include "base/waiting.h"
+
 namespace penstock::inline v0 {
 namespace {
 
@@ -45,9 +47,10 @@ class waiting_sink final : public completion_sink {
     if (--missing_ == 0) arrived_.notify_all();
   }
 
+  std::stop_token stop() const noexcept { return stop_.get_token(); }
   void wait() {
     std::unique_lock lock(mutex_);
-    arrived_.wait(lock, [&] { return missing_ == 0; });
+    wait_until(lock, arrived_, stop_, [&] { return missing_ == 0; });
   }
 
  private:
@@ -55,6 +58,7 @@ class waiting_sink final : public completion_sink {
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::size_t missing_;
+  std::stop_source stop_ = stop_of_wait();
 };
 
 }  // namespace
@@ -70,7 +74,7 @@ result<blocking_read> read_and_wait(const store& from, std::string_view key, con
   read.expected = expected;
   read.may_end_early = may_end_early;
   read.buffer = &only;
-  from.read({&read, 1}, sink, {});
+  from.read({&read, 1}, sink, sink.stop());
   sink.wait();
   return std::move(*only.what);
 }
@@ -87,7 +91,7 @@ std::vector<result<blocking_read>> read_all_and_wait(const store& from, std::spa
     reads[i].buffer = &answers[i];
     reads[i].tag = i;
   }
-  if (!reads.empty()) from.read(reads, sink, {});
+  if (!reads.empty()) from.read(reads, sink, sink.stop());
   sink.wait();
   std::vector<result<blocking_read>> out;
   out.reserve(answers.size());

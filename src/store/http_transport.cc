@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/waiting.h"
 #include "store/http_loop.h"
 
 namespace penstock::inline v0 {
@@ -85,14 +86,15 @@ class asked final : public http_exchange {
 std::vector<result<http_answer>> ask_all(http_transport& through, const std::shared_ptr<const http_settings>& settings,
                                          std::vector<http_question> questions) {
   std::vector<std::shared_ptr<waiting_room>> rooms;
+  std::stop_source stop = stop_of_wait();
   for (http_question& each : questions) {
     rooms.push_back(std::make_shared<waiting_room>());
-    through.start(std::make_unique<asked>(std::move(each), rooms.back()), settings, {});
+    through.start(std::make_unique<asked>(std::move(each), rooms.back()), settings, stop.get_token());
   }
   std::vector<result<http_answer>> out;
   for (const auto& room : rooms) {
     std::unique_lock lock(room->mutex);
-    room->arrived.wait(lock, [&] { return room->answer.has_value(); });
+    wait_until(lock, room->arrived, stop, [&] { return room->answer.has_value(); });
     out.push_back(std::move(*room->answer));
   }
   return out;

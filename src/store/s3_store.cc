@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/sha256.h"
+#include "base/waiting.h"
 #include "store/byte_extent.h"
 #include "store/http_store.h"
 #include "store/http_url.h"
@@ -210,7 +211,8 @@ result<version> s3_store::put_in_parts(const outgoing& what, const write_conditi
 
   auto tags = put_parts(what, query);
   const auto give_up = [&] {
-    // Parts of an upload that nobody ends are paid for until somebody sweeps.
+    // Parts of an upload that nobody ends are paid for until somebody sweeps: an interrupted one too.
+    const interruptible_waits::join uninterrupted(nullptr);
     outgoing drop;
     drop.method = http_method::erase;
     drop.key = what.key;
