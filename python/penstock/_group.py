@@ -127,6 +127,9 @@ class Group(_core.Group):
         """The hierarchy as text, an array with its shape and dtype."""
         return "\n".join(["/", *_branches(self, "")])
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.keys())
+
     def __repr__(self) -> str:
         return f"<penstock.Group {self.uri!r}>"
 

@@ -119,6 +119,7 @@ def open(
             else:
                 found = open_elsewhere(target, path, context, storage_options, format_options)
             if found is None:
+                _check_is_there(target)
                 raise
         else:
             if tiff is not None and isinstance(found, TiffArray):
@@ -138,6 +139,13 @@ def open(
         found._export_device = device
     made: Array | Group = found
     return made
+
+
+def _check_is_there(target: Any) -> None:
+    """Says that a path of this machine names nothing, where that is all there is to say."""
+    path = path_here(target)
+    if path is not None and not os.path.exists(path) and os.path.isdir(os.path.dirname(os.path.abspath(path))):
+        raise _make(NotFoundError, f"there is no file or folder '{path}'") from None
 
 
 def _tiff_file(target: Any, context: Context, cache_index: bool, options: dict[str, Any] | None) -> TiffArray | None:

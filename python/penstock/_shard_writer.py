@@ -202,6 +202,9 @@ class ShardWriter:
 
         return open_tables(paths, self.name, "error", None, current_context(), sums)
 
+    def __repr__(self) -> str:
+        return f"<penstock.ShardWriter {self.pattern!r}, {len(self.paths)} written>"
+
     def __enter__(self) -> ShardWriter:
         return self
 

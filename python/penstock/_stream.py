@@ -97,6 +97,9 @@ class Stream:
             box[self._axis] = slice(self._edges[at], self._edges[at + 1])
         return tuple(box)
 
+    def __repr__(self) -> str:
+        return f"<penstock.Stream of {self.array.uri!r}, tiles of {self.tile_shape}>"
+
     def __enter__(self) -> Stream:
         return self
 

@@ -58,6 +58,18 @@ def test_a_folder_may_be_called_as_files_are(tmp_path: Path) -> None:
         assert list(ps.open(tmp_path / name).keys()) == ["x"]
 
 
+def test_a_path_that_names_nothing_is_said_to(tmp_path: Path) -> None:
+    (tmp_path / "gone.tif").symlink_to("nowhere")
+    for name in ("x.tif", "x.zarr", "x", "gone.tif"):
+        with pytest.raises(FileNotFoundError, match=f"there is no file or folder '{tmp_path / name}'$"):
+            ps.open(tmp_path / name)
+    with pytest.raises(FileNotFoundError, match="no array or group at"):
+        ps.open(tmp_path)
+    ps.save(tmp_path / "a.zip", x=VALUES)
+    with pytest.raises(FileNotFoundError, match=r"no array or group at .*a\.zip/y"):
+        ps.open(tmp_path / "a.zip" / "y")
+
+
 def test_an_archive_without_arrays_says_so(tmp_path: Path) -> None:
     np.savez(tmp_path / "none.npz")
     with pytest.raises(ps.NotFoundError, match="holds no arrays"):

@@ -66,3 +66,10 @@ def test_open_array_and_open_group_want_what_they_say(tmp_path):
         ps.open_array(tmp_path / "g.zarr")
     with pytest.raises(ps.InvalidArgumentError, match="array"):
         ps.open_group(tmp_path / "g.zarr", "a")
+
+
+def test_names_complete_in_interactive_shells():
+    group = ps.create_group({})
+    group.create_array("b", shape=(2,), dtype="i4")
+    group.create_group("a")
+    assert sorted(group._ipython_key_completions_()) == ["a", "b"]

@@ -396,3 +396,11 @@ def test_damaged_manifests_of_arrays_are_refused(tmp_path: Path) -> None:
         manifest.write_text(json.dumps(document))
         with pytest.raises(ps.CorruptDataError, match="damaged"):
             ps.open_shards(manifest)
+
+
+def test_what_reads_and_writes_pieces_says_what_it_is(tmp_path: Path) -> None:
+    with ps.ShardWriter(tmp_path / "s_{}.npy") as writer:
+        writer.write(np.zeros((4, 2)))
+        assert repr(writer) == f"<penstock.ShardWriter '{tmp_path}/s_{{}}.npy', 1 written>"
+    array = ps.open_shards(tmp_path / "s_0.npy")
+    assert repr(ps.stream(array, tile=(2, 2))) == f"<penstock.Stream of 'file://{tmp_path}/s_0.npy', tiles of (2, 2)>"
