@@ -193,6 +193,31 @@ void check_sums(std::uint32_t step, bool swap) {
   }
 }
 
+TEST(TiffRows, UnpacksIntegersOfAnyWidthAsBitByBit) {
+  std::mt19937 random(5);
+  for (std::uint32_t bits = 1; bits <= 64; ++bits) {
+    const std::uint32_t item_bytes = bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
+    for (std::size_t count = 1; count <= 75; ++count) {
+      bytes packed((count * bits + 7) / 8);
+      for (std::byte& each : packed) each = static_cast<std::byte>(random());
+      for (const bool is_signed : {false, true}) {
+        bytes made(count * item_bytes);
+        unpack_row(made.data(), packed.data(), count, bits, item_bytes, is_signed);
+        for (std::size_t i = 0; i < count; ++i) {
+          std::uint64_t expected = 0, item = 0;
+          for (std::size_t bit = i * bits; bit < (i + 1) * bits; ++bit)
+            expected = expected << 1 | (std::to_integer<unsigned>(packed[bit / 8]) >> (7 - bit % 8) & 1U);
+          if (is_signed && (expected >> (bits - 1) & 1) != 0) expected |= ~std::uint64_t{0} << (bits - 1);
+          if (item_bytes < 8) expected &= (std::uint64_t{1} << 8 * item_bytes) - 1;
+          for (std::size_t b = 0; b < item_bytes; ++b)
+            item |= std::to_integer<std::uint64_t>(made[i * item_bytes + b]) << 8 * b;
+          ASSERT_EQ(item, expected) << bits << " bits, item " << i << " of " << count;
+        }
+      }
+    }
+  }
+}
+
 TEST(TiffRows, SumsEqualOneByOneAdditionAtEveryWidthAndStep) {
   for (std::uint32_t step = 1; step <= 6; ++step) {
     for (const bool swap : {false, true}) {

@@ -248,13 +248,13 @@ void unpack_words(std::byte* to, const std::byte* from, std::size_t at, std::siz
 }
 
 // Groups of eight integers of up to 8 bits, each in as many bytes as an integer has bits: halves of what is left of the
-// word are moved apart three times. The last groups, whose words leave the row, are left.
-std::size_t unpack_groups(std::byte* to, const std::byte* from, std::size_t count, std::uint32_t bits) noexcept {
-  const std::size_t row_bytes = (count * bits + 7) / 8;
+// word are moved apart three times. Groups whose words leave the `room` that may be read are left.
+std::size_t unpack_groups(std::byte* to, const std::byte* from, std::size_t room, std::size_t count,
+                          std::uint32_t bits) noexcept {
   const auto low = [bits](std::uint32_t items, std::uint64_t lanes) { return (lanes << items * bits) - lanes; };
   const std::uint64_t pairs = low(2, 0x0000000100000001), ones = low(1, 0x0001000100010001);
   std::size_t group = 0;
-  for (; group * 8 + 8 <= count && group * bits + 8 <= row_bytes; ++group) {
+  for (; group * 8 + 8 <= count && group * bits + 8 <= room; ++group) {
     std::uint64_t items = load_word(from + group * bits) >> (64 - 8 * bits);
     items = (items >> 4 * bits) << 32 | (items & low(4, 1));
     items = (items & pairs << 2 * bits) << (16 - 2 * bits) | (items & pairs);
@@ -265,13 +265,41 @@ std::size_t unpack_groups(std::byte* to, const std::byte* from, std::size_t coun
   return group * 8;
 }
 
+#if defined(__SSE4_1__)
+// Single bits, sixteen at once: each of two bytes in eight places, every one of which keeps a bit of its own.
+std::size_t unpack_wide_1(std::byte* to, const std::byte* from, std::size_t count) noexcept {
+  const __m128i spread = _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+  const __m128i own = _mm_set1_epi64x(0x0102040810204080), one = _mm_set1_epi8(1);
+  std::size_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    const __m128i pair = _mm_cvtsi32_si128(load<std::uint16_t, false>(from + i / 8));
+    store16(to + i, _mm_min_epu8(_mm_and_si128(_mm_shuffle_epi8(pair, spread), own), one));
+  }
+  return i;
+}
+#endif
+
+// Unsigned integers of up to 8 bits, to the last whole group of eight.
+std::size_t unpack_small(std::byte* to, const std::byte* from, std::size_t row_bytes, std::size_t count,
+                         std::uint32_t bits) noexcept {
+  std::size_t done = 0;
+#if defined(__SSE4_1__)
+  if (bits == 1) done = unpack_wide_1(to, from, count);
+#endif
+  const auto left = [&] { return row_bytes - done / 8 * bits; };
+  done += unpack_groups(to + done, from + done / 8 * bits, left(), count - done, bits);
+  std::array<std::byte, 16> last{};  // less than a word is left
+  std::memcpy(last.data(), from + done / 8 * bits, left());
+  return done + unpack_groups(to + done, last.data(), last.size(), count - done, bits);
+}
+
 template <class T>
 void unpack_typed(std::byte* to, const std::byte* from, std::size_t count, std::uint32_t bits,
                   bool is_signed) noexcept {
   constexpr std::size_t kReach = kReachBytes<T>;
   const std::size_t row_bytes = (count * bits + 7) / 8;
   std::size_t done = 0;
-  if constexpr (sizeof(T) == 1) done = is_signed ? 0 : unpack_groups(to, from, count, bits);
+  if constexpr (sizeof(T) == 1) done = is_signed ? 0 : unpack_small(to, from, row_bytes, count, bits);
   const std::size_t whole = row_bytes < kReach ? 0 : std::min(count, ((row_bytes - kReach) * 8 + 7) / bits + 1);
   if (done < whole) {
     unpack_words<T>(to + done * sizeof(T), from, done * bits, whole - done, bits, is_signed);
