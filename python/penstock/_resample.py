@@ -60,6 +60,12 @@ def taps(kernel: str, start: float, step: float, count: int) -> Taps:
     return Taps(first, np.maximum(weights, 0.0))
 
 
+def picks(of: Taps) -> npt.NDArray[np.int64] | None:
+    """The one source pixel that each output pixel is made of: a copy, whatever the kernel. None where any has more."""
+    is_used = of.weights > 0
+    return of.first + is_used.argmax(axis=1) if (is_used.sum(axis=1) == 1).all() else None
+
+
 def resample(
     values: npt.NDArray[Any],
     valid: npt.NDArray[np.bool_] | None,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from penstock._array import Array
 from penstock._errors import InvalidArgumentError, NotFoundError, UnsupportedError, _make
-from penstock._resample import KERNELS, Taps, resample, store, taps
+from penstock._resample import KERNELS, Taps, picks, resample, store, taps
 from penstock._tiff import TiffArray
 from penstock._tiff_header import TiffHeader, nodata_in
 from penstock._tiff_masks import Validity
@@ -101,17 +101,29 @@ def read_window(
         raise _make(UnsupportedError, message, f"array '{a.uri}'")
     validity = Validity(level) if not is_given and isinstance(level, TiffArray) else None
     bands = np.arange(level.shape[0])[:, None, None] if validity is not None else None
+
+    def valid_of(values: Any, mask: Any) -> Any:
+        if validity is not None:
+            return validity.of(values, mask, bands)
+        return None if nodata is None else ~np.isnan(values) if nodata != nodata else values != nodata
+
+    of_mask = None if validity is None else validity.mask
+    rows_of, columns_of = picks(row_taps), picks(column_taps)
+    if rows_of is not None and columns_of is not None:
+        mask = None
+        if of_mask is not None:
+            mask = np.empty((of_mask.shape[0], rows, columns), np.uint8)
+            _pick(of_mask, rows_of, columns_of, 0, mask, threads)
+        _pick(level, rows_of, columns_of, 0 if missing is None else missing, made, threads)
+        valid = valid_of(made, mask)
+        if valid is not None:
+            made[np.broadcast_to(~valid, made.shape)] = 0 if missing is None else missing
+        return made
     for part, strip in _strips(row_taps, column_taps, made.size // max(1, rows * columns)):
         selection, low = _source(level, strip, column_taps)
-        job = (
-            None if validity is None or validity.mask is None else validity.mask.read_async(selection, threads=threads)
-        )
+        job = None if of_mask is None else of_mask.read_async(selection, threads=threads)
         values = level.read(selection, threads=threads)
-        valid = None
-        if validity is not None:
-            valid = validity.of(values, None if job is None else job.wait(), bands)
-        elif nodata is not None:
-            valid = ~np.isnan(values) if nodata != nodata else values != nodata
+        valid = valid_of(values, None if job is None else job.wait())
         means, weight = resample(values, valid, strip, column_taps, low, by_axis=resampling == "bilinear")
         made[..., part, :] = store(means, weight, a.dtype, missing, nodata)
     return made
@@ -226,7 +238,7 @@ def _pick(
     if not all(each.any() for each in inside):
         return
     (top, bottom), (left, right) = (np.flatnonzero(each)[[0, -1]] for each in inside)
-    everything = (slice(None),) * (level.ndim - 2)
+    everything = (slice(None),) * (len(level.shape) - 2)
     selection = oindex[(*everything, _as_slice(rows[inside[0]]), _as_slice(columns[inside[1]]))]
     made[..., top : bottom + 1, left : right + 1] = level.read(selection, threads=threads)
 

@@ -134,6 +134,20 @@ def test_what_lies_beyond_the_image_has_the_fill_value(kind):
     assert (ps.read_window(a, (50, 50, 60, 60), (2, 2), **there) == 0).all()
 
 
+@pytest.mark.parametrize("kind", ["average", "bilinear"])
+def test_results_of_one_pixel_each_are_those_pixels(kind):
+    values = np.array([[[1, -1, 2**62 + 1], [3, 2**62 + 3, -1]]], "i8")  # which a mean in doubles would round
+    a, where = stored(values), {"transform": (1, 0, 0, 0, -1, 2), "resampling": kind}
+    shapes = [(2, 3)] if kind == "bilinear" else [(2, 3), (6, 6)]
+    for rows, columns in shapes:
+        want = values.repeat(rows // 2, 1).repeat(columns // 3, 2)
+        np.testing.assert_array_equal(ps.read_window(a, shape=(rows, columns), **where), want)
+        got = ps.read_window(a, shape=(rows, columns), nodata=-1, fill_value=7, **where)
+        np.testing.assert_array_equal(got, np.where(want == -1, 7, want))
+        got = ps.read_window(a, (-3, 0, 0, 2), (rows, columns), nodata=-1, **where)
+        np.testing.assert_array_equal(got, np.full((1, rows, columns), -1))
+
+
 def test_missing_pixels_are_left_out_of_means():
     values = np.array([[[1, -1, 5, 7], [3, -1, -1, -1]]], "f4")
     where = {"transform": (1, 0, 0, 0, -1, 2), "nodata": -1}
