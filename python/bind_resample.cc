@@ -54,6 +54,34 @@ void means_of(const pixels& values, const nb::object& valid, const integers& row
   weighted_means(from, down, across, by_axis, means.data(), weight.data());
 }
 
+bool store(const numbers& means, const numbers& weight,
+           const nb::ndarray<nb::ndim<3>, nb::c_contig, nb::device::cpu>& to, const nb::object& nodata) {
+  const dtype type = type_of(to.dtype());
+  for (const std::size_t axis : {1, 2}) {
+    if (weight.shape(axis) != means.shape(axis) || to.shape(axis) != means.shape(axis))
+      throw nb::value_error("means, weights and results of the same shape");
+  }
+  const bool is_shared = weight.shape(0) == 1;
+  if (!has_weighted_means(type) || to.shape(0) != means.shape(0) || (!is_shared && weight.shape(0) != means.shape(0)))
+    throw nb::value_error("means, weights and results of the same shape, or a type that has no means");
+  const std::byte* instead = nullptr;
+  nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu> given;
+  if (!nodata.is_none()) {
+    given = nb::cast<decltype(given)>(nodata);
+    if (given.dtype() != to.dtype() || given.shape(0) != 2) throw nb::value_error("nodata, and what stands for it");
+    instead = static_cast<const std::byte*>(given.data());
+  }
+  const nb::gil_scoped_release unlocked;
+  const std::size_t count = means.shape(1) * means.shape(2);
+  bool has_nothing = false;
+  for (std::size_t plane = 0; plane < means.shape(0); ++plane) {
+    has_nothing |=
+        store_means(type, static_cast<std::byte*>(to.data()) + plane * count * type.item_bytes(),
+                    means.data() + plane * count, weight.data() + (is_shared ? 0 : plane * count), count, instead);
+  }
+  return has_nothing;
+}
+
 }  // namespace
 
 void bind_resample(nb::module_& m) {
@@ -62,6 +90,8 @@ void bind_resample(nb::module_& m) {
         nb::arg("means"), nb::arg("weight"),
         "Weighted means of (planes, y, x) on another grid into `means`, and what counted into `weight`: see "
         "penstock/_resample.py.");
+  m.def("store_means", store, nb::arg("means"), nb::arg("weight"), nb::arg("made"), nb::arg("nodata").none(),
+        "Means in the type of `made`; whether there is one of nothing: see penstock/_resample.py.");
 }
 
 }  // namespace penstock::inline v0::python

@@ -623,6 +623,12 @@ def weighted_means(
     means: npt.NDArray[np.float64],
     weight: npt.NDArray[np.float64],
 ) -> None: ...
+def store_means(
+    means: npt.NDArray[np.float64],
+    weight: npt.NDArray[np.float64],
+    made: npt.NDArray[Any],
+    nodata: npt.NDArray[Any] | None,
+) -> bool: ...
 def cli_main(argv: list[bytes]) -> int:
     """Run the command line program with these arguments (bytes; the first is its name); returns its exit status."""
 

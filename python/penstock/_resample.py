@@ -102,23 +102,20 @@ def store(
     Where nothing was valid they are `missing`. A mean of valid pixels that happens to be `nodata` is moved by the least
     that the type can tell, so that it stays a value.
     """
-    nothing = weight <= 0
-    empty = np.broadcast_to(nothing, means.shape) if nothing.any() else None
-    known = means if empty is None else np.where(empty, 0, means)
-    if dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        with np.errstate(invalid="ignore"):
-            rounded = np.floor(known + 0.5)
-            np.clip(rounded, info.min, info.max, out=rounded)
-            made = rounded.astype(dtype)
-            if dtype.itemsize == 8:  # whose largest value a double rounds up
-                made[rounded >= float(info.max)] = info.max
-        next_to = None if nodata is None else nodata - 1 if nodata == info.max else nodata + 1
-    else:
-        made = known.astype(dtype)
-        next_to = None if nodata is None or nodata != nodata else np.nextafter(dtype.type(nodata), dtype.type(np.inf))
-    if next_to is not None:
-        made[made == nodata if empty is None else (made == nodata) & ~empty] = next_to
-    if empty is not None:
-        made[empty] = 0 if missing is None else missing
+    held = dtype
+    if dtype == np.float16:
+        means, held = means.astype(np.float16).astype(np.float64), np.dtype(np.float32)
+    instead = None
+    if nodata is not None and nodata == nodata:
+        if dtype.kind in "iu":
+            next_to = nodata - 1 if nodata == np.iinfo(dtype).max else nodata + 1
+        else:
+            next_to = np.nextafter(dtype.type(nodata), dtype.type(np.inf))
+        instead = np.array([nodata, next_to], dtype).astype(held)
+    made = np.empty(means.shape, held)
+    planes = (-1, *means.shape[-2:])
+    has_nothing = _core.store_means(means.reshape(planes), weight.reshape(planes), made.reshape(planes), instead)
+    made = made.astype(dtype, copy=False)
+    if has_nothing:
+        made[np.broadcast_to(weight <= 0, made.shape)] = 0 if missing is None else missing
     return made

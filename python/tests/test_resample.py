@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from penstock import _core
-from penstock._resample import KERNELS, Taps, resample, taps
+from penstock._resample import KERNELS, Taps, resample, store, taps
 
 
 def along(values: npt.NDArray[Any], axis_taps: Taps, low: int) -> npt.NDArray[np.float64]:
@@ -83,6 +83,29 @@ def test_means_are_numpys(dtype, kernel):
     rows, columns = taps(kernel, 0, 3, 13), taps(kernel, 0, 3, 12)
     shared = resample(values, np.broadcast_to(one, values.shape), rows, columns, (0, 0), True)
     np.testing.assert_allclose(shared[0], model(values, one, rows, columns, (0, 0), True)[0], rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"])
+def test_means_of_integers_are_rounded_and_cut_to_their_range(dtype):
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    means = np.array([[[0.5, 1.5, 2.4999, -0.5, -1.5, 2.0**65, -(2.0**65), 7.0, np.nan]]])
+    weight = np.array([[[1.0] * 8 + [0.0]]])
+    want = [1, 2, 2, 0, max(low, -1), high, low, 7, 3]
+    assert store(means, weight, np.dtype(dtype), 3, None).tolist() == [[want]]
+    apart = [each if each != 2 else 3 for each in want]  # the last one is what is missing
+    assert store(means, weight, np.dtype(dtype), 3, 2).tolist() == [[apart]]
+    assert store(means, weight, np.dtype(dtype), high, high)[0, 0, [5, 8]].tolist() == [high - 1, high]
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_means_of_floats_are_never_nodata(dtype):
+    kind = np.dtype(dtype)
+    means = np.array([[[1.0, -9.0, 1 + 2.0**-11 + 2.0**-40, np.nan, np.inf, 5.0]]])
+    weight = np.array([[[1.0, 1, 1, 1, 1, 0]]])
+    got = store(means, weight, kind, -9.0, -9.0)
+    assert got.dtype == kind
+    next_to = np.nextafter(kind.type(-9), kind.type(np.inf))
+    np.testing.assert_array_equal(got[0, 0], [1, next_to, means[0, 0, 2].astype(dtype), np.nan, np.inf, -9])
 
 
 def test_what_does_not_fit_is_refused():

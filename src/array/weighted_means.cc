@@ -1,20 +1,40 @@
 #include "array/weighted_means.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
 #include <vector>
 
 namespace penstock::inline v0 {
 namespace {
 
-/// The taps of output pixel i that lie on the axis and weigh something.
-template <class Visit>
-void each_tap(const axis_taps& taps, std::size_t i, std::size_t size, const Visit& visit) {
-  const double* const weights = taps.weights.data() + i * taps.width;
-  for (std::size_t k = 0; k < taps.width; ++k) {
-    const std::int64_t at = taps.first[i] - taps.low + static_cast<std::int64_t>(k);
-    if (weights[k] != 0 && at >= 0 && static_cast<std::uint64_t>(at) < size)
-      visit(static_cast<std::size_t>(at), weights[k]);
+/// The taps of one output pixel that lie on the axis, from the first to the last that weighs something.
+struct pixel_taps {
+  std::size_t at = 0;  ///< the first one's pixel
+  std::span<const double> weights;
+};
+
+std::vector<pixel_taps> taps_within(const axis_taps& taps, std::size_t size) {
+  std::vector<pixel_taps> made(taps.count());
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const std::span<const double> weights = taps.weights.subspan(i * taps.width, taps.width);
+    const std::int64_t first = taps.first[i] - taps.low;
+    std::int64_t begin = std::max<std::int64_t>(0, -first);
+    std::int64_t end = std::min(static_cast<std::int64_t>(taps.width), static_cast<std::int64_t>(size) - first);
+    const auto is_nothing = [&](std::int64_t k) { return weights[static_cast<std::size_t>(k)] == 0; };
+    while (begin < end && is_nothing(begin)) ++begin;
+    while (begin < end && is_nothing(end - 1)) --end;
+    if (begin >= end) continue;
+    made[i] = {static_cast<std::size_t>(first + begin),
+               weights.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin))};
   }
+  return made;
+}
+
+template <class Visit>
+void each_tap(const pixel_taps& taps, const Visit& visit) {
+  for (std::size_t k = 0; k < taps.weights.size(); ++k) visit(taps.at + k, taps.weights[k]);
 }
 
 template <class T>
@@ -27,17 +47,17 @@ void add_valid_row(double* __restrict to, const T* __restrict from, const std::u
   for (std::size_t x = 0; x < count; ++x) to[x] += (valid[x] != 0 ? static_cast<double>(from[x]) : 0.0) * weight;
 }
 
-void sum_across(double* to, const double* row, const axis_taps& across, std::size_t columns) {
-  for (std::size_t j = 0; j < across.count(); ++j) {
+void sum_across(double* to, const double* row, const std::vector<pixel_taps>& across) {
+  for (std::size_t j = 0; j < across.size(); ++j) {
     double sum = 0;
-    each_tap(across, j, columns, [&](std::size_t at, double weight) { sum += row[at] * weight; });
+    each_tap(across[j], [&](std::size_t at, double weight) { sum += row[at] * weight; });
     to[j] = sum;
   }
 }
 
-double sum_of(const axis_taps& taps, std::size_t i, std::size_t size) {
+double sum_of(const pixel_taps& taps) {
   double sum = 0;
-  each_tap(taps, i, size, [&](std::size_t, double weight) { sum += weight; });
+  for (const double weight : taps.weights) sum += weight;
   return sum;
 }
 
@@ -45,46 +65,49 @@ template <class T>
 class typed_means {
  public:
   typed_means(const pixel_planes& from, const axis_taps& down, const axis_taps& across)
-      : from_(from), down_(down), across_(across), row_(from.columns), known_(from.columns) {}
+      : from_(from),
+        down_(taps_within(down, from.rows)),
+        across_(taps_within(across, from.columns)),
+        row_(from.columns),
+        known_(from.columns) {}
 
   void all(double* means, double* weight) {
-    std::vector<double> across(across_.count());
-    for (std::size_t j = 0; j < across.size(); ++j) across[j] = sum_of(across_, j, from_.columns);
-    for (std::size_t i = 0; i < down_.count(); ++i) {
-      const double rows = sum_of(down_, i, from_.rows);
+    std::vector<double> across(across_.size());
+    for (std::size_t j = 0; j < across.size(); ++j) across[j] = sum_of(across_[j]);
+    for (std::size_t i = 0; i < down_.size(); ++i) {
+      const double rows = sum_of(down_[i]);
       for (std::size_t j = 0; j < across.size(); ++j) weight[i * across.size() + j] = rows * across[j];
     }
     for (std::size_t p = 0; p < from_.planes; ++p) {
-      for (std::size_t i = 0; i < down_.count(); ++i) {
+      for (std::size_t i = 0; i < down_.size(); ++i) {
         std::fill(row_.begin(), row_.end(), 0.0);
-        each_tap(down_, i, from_.rows,
-                 [&](std::size_t y, double w) { add_row(row_.data(), values(p, y), w, row_.size()); });
-        double* const to = means + (p * down_.count() + i) * across_.count();
-        sum_across(to, row_.data(), across_, from_.columns);
-        for (std::size_t j = 0; j < across_.count(); ++j) to[j] /= weight[i * across_.count() + j];
+        each_tap(down_[i], [&](std::size_t y, double w) { add_row(row_.data(), values(p, y), w, row_.size()); });
+        double* const to = means + (p * down_.size() + i) * across_.size();
+        sum_across(to, row_.data(), across_);
+        for (std::size_t j = 0; j < across_.size(); ++j) to[j] /= weight[i * across_.size() + j];
       }
     }
   }
 
   void valid_at_once(double* means, double* weight) {
     for (std::size_t p = 0; p < from_.planes; ++p) {
-      for (std::size_t i = 0; i < down_.count(); ++i) {
+      for (std::size_t i = 0; i < down_.size(); ++i) {
         std::fill(row_.begin(), row_.end(), 0.0);
         std::fill(known_.begin(), known_.end(), 0.0);
-        each_tap(down_, i, from_.rows, [&](std::size_t y, double w) {
+        each_tap(down_[i], [&](std::size_t y, double w) {
           add_valid_row(row_.data(), values(p, y), valid(p, y), w, row_.size());
           for (std::size_t x = 0; x < known_.size(); ++x) known_[x] += (valid(p, y)[x] != 0 ? 1.0 : 0.0) * w;
         });
-        const std::size_t at = (p * down_.count() + i) * across_.count();
-        sum_across(means + at, row_.data(), across_, from_.columns);
-        sum_across(weight + at, known_.data(), across_, from_.columns);
-        for (std::size_t j = 0; j < across_.count(); ++j) means[at + j] /= weight[at + j];
+        const std::size_t at = (p * down_.size() + i) * across_.size();
+        sum_across(means + at, row_.data(), across_);
+        sum_across(weight + at, known_.data(), across_);
+        for (std::size_t j = 0; j < across_.size(); ++j) means[at + j] /= weight[at + j];
       }
     }
   }
 
   void valid_by_axis(double* means, double* weight) {
-    const std::size_t width = across_.count();
+    const std::size_t width = across_.size();
     std::vector<double> rows(from_.rows * width), has(from_.rows * width);
     for (std::size_t p = 0; p < from_.planes; ++p) {
       for (std::size_t y = 0; y < from_.rows; ++y) {
@@ -92,7 +115,7 @@ class typed_means {
         const std::uint8_t* const known = valid(p, y);
         for (std::size_t j = 0; j < width; ++j) {
           double total = 0, weighs = 0;
-          each_tap(across_, j, from_.columns, [&](std::size_t x, double w) {
+          each_tap(across_[j], [&](std::size_t x, double w) {
             total += (known[x] != 0 ? static_cast<double>(row[x]) : 0.0) * w;
             weighs += (known[x] != 0 ? 1.0 : 0.0) * w;
           });
@@ -100,12 +123,12 @@ class typed_means {
           has[y * width + j] = weighs > 0 ? 1.0 : 0.0;
         }
       }
-      for (std::size_t i = 0; i < down_.count(); ++i) {
-        double* const to = means + (p * down_.count() + i) * width;
-        double* const weighs = weight + (p * down_.count() + i) * width;
+      for (std::size_t i = 0; i < down_.size(); ++i) {
+        double* const to = means + (p * down_.size() + i) * width;
+        double* const weighs = weight + (p * down_.size() + i) * width;
         std::fill(to, to + width, 0.0);
         std::fill(weighs, weighs + width, 0.0);
-        each_tap(down_, i, from_.rows, [&](std::size_t y, double w) {
+        each_tap(down_[i], [&](std::size_t y, double w) {
           add_row(to, rows.data() + y * width, w, width);
           add_row(weighs, has.data() + y * width, w, width);
         });
@@ -123,8 +146,7 @@ class typed_means {
   }
 
   const pixel_planes& from_;
-  const axis_taps& down_;
-  const axis_taps& across_;
+  const std::vector<pixel_taps> down_, across_;
   std::vector<double> row_, known_;
 };
 
@@ -154,6 +176,29 @@ bool for_type(const dtype& type, const With& with) {
   }
 }
 
+template <class T>
+T in_type(double mean) noexcept {
+  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(mean);
+  using limits = std::numeric_limits<T>;
+  const double rounded = std::floor(mean + 0.5);
+  // A double rounds the largest integer of 64 bits up.
+  if (rounded >= static_cast<double>(limits::max())) return limits::max();
+  if (rounded <= static_cast<double>(limits::min())) return limits::min();
+  return static_cast<T>(rounded);
+}
+
+template <class T>
+bool store_typed(T* to, const double* means, const double* weight, std::size_t count, const T* nodata) noexcept {
+  bool has_nothing = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool is_nothing = weight[i] <= 0;
+    has_nothing = has_nothing || is_nothing;
+    to[i] = is_nothing ? T() : in_type<T>(means[i]);
+    if (nodata != nullptr && !is_nothing && to[i] == nodata[0]) to[i] = nodata[1];
+  }
+  return has_nothing;
+}
+
 }  // namespace
 
 bool has_weighted_means(const dtype& type) noexcept {
@@ -172,6 +217,16 @@ void weighted_means(const pixel_planes& from, const axis_taps& down, const axis_
       work.valid_at_once(means, weight);
     }
   });
+}
+
+bool store_means(const dtype& type, std::byte* to, const double* means, const double* weight, std::size_t count,
+                 const std::byte* nodata) {
+  bool has_nothing = false;
+  for_type(type, [&](auto item) {
+    using T = decltype(item);
+    has_nothing = store_typed(reinterpret_cast<T*>(to), means, weight, count, reinterpret_cast<const T*>(nodata));
+  });
+  return has_nothing;
 }
 
 }  // namespace penstock::inline v0

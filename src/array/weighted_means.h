@@ -38,7 +38,14 @@ struct pixel_planes {
 void weighted_means(const pixel_planes& from, const axis_taps& down, const axis_taps& across, bool by_axis,
                     double* means, double* weight);
 
-/// Whether `weighted_means` knows values of that type.
+/// Means in the type of the source: integers rounded (halves up) and cut to the type's range. 0 where nothing counted.
+///
+/// \param nodata  Two items: what a mean must not be, and what it is instead; or null.
+/// \returns Whether nothing counted anywhere.
+bool store_means(const dtype& type, std::byte* to, const double* means, const double* weight, std::size_t count,
+                 const std::byte* nodata);
+
+/// Whether `weighted_means` and `store_means` know values of that type.
 bool has_weighted_means(const dtype& type) noexcept;
 
 }  // namespace penstock::inline v0
