@@ -119,11 +119,11 @@ def read_window(
         if valid is not None:
             made[np.broadcast_to(~valid, made.shape)] = 0 if missing is None else missing
         return made
-    for part, strip in _strips(row_taps, column_taps, made.size // max(1, rows * columns)):
-        selection, low = _source(level, strip, column_taps)
-        job = None if of_mask is None else of_mask.read_async(selection, threads=threads)
-        values = level.read(selection, threads=threads)
-        valid = valid_of(values, None if job is None else job.wait())
+    strips = list(_strips(row_taps, column_taps, made.size // max(1, rows * columns)))
+    sources = [_source(level, strip, column_taps) for _, strip in strips]
+    reads = _read_each(level, of_mask, [selection for selection, _ in sources], threads)
+    for (part, strip), (_, low), (values, mask) in zip(strips, sources, reads, strict=True):
+        valid = valid_of(values, mask)
         means, weight = resample(values, valid, strip, column_taps, low, by_axis=resampling == "bilinear")
         made[..., part, :] = store(means, weight, a.dtype, missing, nodata)
     return made
@@ -260,6 +260,23 @@ def _strips(rows: Taps, columns: Taps, planes: int) -> Iterator[tuple[slice, Tap
         stop = max(start + 1, int(np.searchsorted(rows.first, limit, "right")))
         yield slice(start, stop), Taps(rows.first[start:stop], rows.weights[start:stop])
         start = stop
+
+
+def _read_each(
+    level: Array, of_mask: Any, selections: Sequence[Any], threads: int | None
+) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]:
+    """What lies under each selection, and its mask: the next is being read while the last is used."""
+
+    def start(image: Any, number: int) -> Any:
+        return None if image is None else image.read_async(selections[number], threads=threads)
+
+    values, mask = None, start(of_mask, 0)
+    for number, selection in enumerate(selections):
+        found = level.read(selection, threads=threads) if values is None else values.wait()
+        valid = None if mask is None else mask.wait()
+        if number + 1 < len(selections):
+            values, mask = start(level, number + 1), start(of_mask, number + 1)
+        yield found, valid
 
 
 def _source(level: Array, rows: Taps, columns: Taps) -> tuple[tuple[Any, slice, slice], tuple[int, int]]:

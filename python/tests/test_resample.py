@@ -83,6 +83,11 @@ def test_means_are_numpys(dtype, kernel):
     rows, columns = taps(kernel, 0, 3, 13), taps(kernel, 0, 3, 12)
     shared = resample(values, np.broadcast_to(one, values.shape), rows, columns, (0, 0), True)
     np.testing.assert_allclose(shared[0], model(values, one, rows, columns, (0, 0), True)[0], rtol=1e-13)
+    for by_axis in (False, True):
+        of_each = resample(values, np.broadcast_to(one, values.shape), rows, columns, (0, 0), by_axis)
+        of_all = resample(values, one[None], rows, columns, (0, 0), by_axis)
+        for a, b in zip(of_all, of_each, strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"])

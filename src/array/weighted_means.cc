@@ -68,8 +68,7 @@ class typed_means {
       : from_(from),
         down_(taps_within(down, from.rows)),
         across_(taps_within(across, from.columns)),
-        row_(from.columns),
-        known_(from.columns) {}
+        row_(from.columns) {}
 
   void all(double* means, double* weight) {
     std::vector<double> across(across_.size());
@@ -90,37 +89,49 @@ class typed_means {
   }
 
   void valid_at_once(double* means, double* weight) {
+    const std::size_t width = across_.size();
     for (std::size_t p = 0; p < from_.planes; ++p) {
       for (std::size_t i = 0; i < down_.size(); ++i) {
         std::fill(row_.begin(), row_.end(), 0.0);
-        std::fill(known_.begin(), known_.end(), 0.0);
         each_tap(down_[i], [&](std::size_t y, double w) {
           add_valid_row(row_.data(), values(p, y), valid(p, y), w, row_.size());
-          for (std::size_t x = 0; x < known_.size(); ++x) known_[x] += (valid(p, y)[x] != 0 ? 1.0 : 0.0) * w;
         });
-        const std::size_t at = (p * down_.size() + i) * across_.size();
-        sum_across(means + at, row_.data(), across_);
-        sum_across(weight + at, known_.data(), across_);
-        for (std::size_t j = 0; j < across_.size(); ++j) means[at + j] /= weight[at + j];
+        double* const to = means + (p * down_.size() + i) * width;
+        double* const weighs = weight + (p * down_.size() + i) * width;
+        sum_across(to, row_.data(), across_);
+        if (is_known(p)) {
+          std::copy_n(weight + i * width, width, weighs);
+        } else {
+          std::fill(row_.begin(), row_.end(), 0.0);
+          each_tap(down_[i], [&](std::size_t y, double w) {
+            for (std::size_t x = 0; x < row_.size(); ++x) row_[x] += (valid(p, y)[x] != 0 ? 1.0 : 0.0) * w;
+          });
+          sum_across(weighs, row_.data(), across_);
+        }
+        for (std::size_t j = 0; j < width; ++j) to[j] /= weighs[j];
       }
     }
   }
 
   void valid_by_axis(double* means, double* weight) {
     const std::size_t width = across_.size();
-    std::vector<double> rows(from_.rows * width), has(from_.rows * width);
+    std::vector<double> rows(from_.rows * width), weights(from_.rows * width), has(from_.rows * width);
     for (std::size_t p = 0; p < from_.planes; ++p) {
       for (std::size_t y = 0; y < from_.rows; ++y) {
         const T* const row = values(p, y);
-        const std::uint8_t* const known = valid(p, y);
-        for (std::size_t j = 0; j < width; ++j) {
-          double total = 0, weighs = 0;
-          each_tap(across_[j], [&](std::size_t x, double w) {
-            total += (known[x] != 0 ? static_cast<double>(row[x]) : 0.0) * w;
-            weighs += (known[x] != 0 ? 1.0 : 0.0) * w;
-          });
-          rows[y * width + j] = weighs > 0 ? total / weighs : 0.0;
+        const std::uint8_t* const counts = valid(p, y);
+        for (std::size_t j = 0; j < width && !is_known(p); ++j) {
+          double weighs = 0;
+          each_tap(across_[j], [&](std::size_t x, double w) { weighs += (counts[x] != 0 ? 1.0 : 0.0) * w; });
+          weights[y * width + j] = weighs;
           has[y * width + j] = weighs > 0 ? 1.0 : 0.0;
+        }
+        for (std::size_t j = 0; j < width; ++j) {
+          double total = 0;
+          each_tap(across_[j],
+                   [&](std::size_t x, double w) { total += (counts[x] != 0 ? static_cast<double>(row[x]) : 0.0) * w; });
+          const double weighs = weights[y * width + j];
+          rows[y * width + j] = weighs > 0 ? total / weighs : 0.0;
         }
       }
       for (std::size_t i = 0; i < down_.size(); ++i) {
@@ -130,14 +141,17 @@ class typed_means {
         std::fill(weighs, weighs + width, 0.0);
         each_tap(down_[i], [&](std::size_t y, double w) {
           add_row(to, rows.data() + y * width, w, width);
-          add_row(weighs, has.data() + y * width, w, width);
+          if (!is_known(p)) add_row(weighs, has.data() + y * width, w, width);
         });
+        if (is_known(p)) std::copy_n(weight + i * width, width, weighs);
         for (std::size_t j = 0; j < width; ++j) to[j] /= weighs[j];
       }
     }
   }
 
  private:
+  /// What counts in a plane is what counted in the first.
+  bool is_known(std::size_t plane) const noexcept { return plane != 0 && from_.valid_planes == 1; }
   const T* values(std::size_t plane, std::size_t y) const noexcept {
     return reinterpret_cast<const T*>(from_.values) + (plane * from_.rows + y) * from_.columns;
   }
@@ -147,7 +161,7 @@ class typed_means {
 
   const pixel_planes& from_;
   const std::vector<pixel_taps> down_, across_;
-  std::vector<double> row_, known_;
+  std::vector<double> row_;
 };
 
 /// Calls `with(T())` for the C++ type of `type`; false where there is none here.
