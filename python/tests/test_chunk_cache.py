@@ -226,6 +226,22 @@ def test_a_single_file_that_was_replaced_is_a_conflict(tmp_path, context):
         array[0, 10:20, 60:70]
 
 
+@pytest.mark.parametrize("was_read", [False, True])
+def test_a_single_file_whose_index_was_read_later_is_that_which_was_opened(tmp_path, was_read):
+    tifffile = pytest.importorskip("tifffile")
+    image = np.arange(6000 * 40, dtype="<u2").reshape(6000, 40)  # 6000 strips: their places do not come with the header
+    tifffile.imwrite(tmp_path / "x.tif", image, rowsperstrip=1)
+    settle(tmp_path)
+    array = ps.open(tmp_path / "x.tif")
+    if was_read:
+        assert same(array[0, 5:7, 3:6], image[5:7, 3:6])
+    tifffile.imwrite(tmp_path / "y.tif", image + 1, rowsperstrip=1)
+    os.replace(tmp_path / "y.tif", tmp_path / "x.tif")
+    for _ in range(2):
+        with pytest.raises(ps.ConflictError, match="has changed since the array was opened"):
+            array[0, 5:7, 3:6]
+
+
 def test_many_threads_may_read_parts_of_the_same_chunks(folder, context):
     array = ps.open(folder)
 

@@ -232,8 +232,9 @@ void planner::build(plan_indexes& known, read_plan& plan) {
     entry.key.assign(from.prefix);
     entry.key.append(key_);
     const index_entry* index = known.find(source_, {object, 0});
-    entry.expected = index == nullptr ? from.layout->expected(object) : index->seen;
-    entry.pinned = index == nullptr && entry.expected.known();
+    entry.expected = from.layout->expected(object);
+    entry.pinned = entry.expected.known();
+    if (!entry.pinned && index != nullptr) entry.expected = index->seen;
     entry.has_index = index != nullptr;
 
     const auto first_fill = static_cast<std::uint32_t>(plan.fills.size());
