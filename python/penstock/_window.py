@@ -17,7 +17,7 @@ from penstock._tiff import TiffArray
 from penstock._tiff_header import TiffHeader, nodata_in
 from penstock._tiff_masks import Validity
 
-_STRIP_ELEMENTS = 1 << 21  # source elements that are resampled at a time
+_STRIP_ELEMENTS = 1 << 21  # source elements that are resampled at a time, while as many more are being read
 
 
 def read_window(
@@ -119,7 +119,7 @@ def read_window(
         if valid is not None:
             made[np.broadcast_to(~valid, made.shape)] = 0 if missing is None else missing
         return made
-    strips = list(_strips(row_taps, column_taps, made.size // max(1, rows * columns)))
+    strips = list(_strips(row_taps, column_taps, made.size // max(1, rows * columns), level.chunks[-2]))
     sources = [_source(level, strip, column_taps) for _, strip in strips]
     reads = _read_each(level, of_mask, [selection for selection, _ in sources], threads)
     for (part, strip), (_, low), (values, mask) in zip(strips, sources, reads, strict=True):
@@ -250,14 +250,18 @@ def _as_slice(at: npt.NDArray[np.int64]) -> slice | npt.NDArray[np.int64]:
     return at
 
 
-def _strips(rows: Taps, columns: Taps, planes: int) -> Iterator[tuple[slice, Taps]]:
-    """Output rows whose source is small enough to be held, with their taps."""
+def _strips(rows: Taps, columns: Taps, planes: int, chunk_rows: int) -> Iterator[tuple[slice, Taps]]:
+    """Output rows whose source is small enough to be held, with their taps; whole rows of chunks where they fit."""
     low, high = columns.span
     source_rows = max(1, _STRIP_ELEMENTS // max(1, planes * (high - low)))
     start = 0
     while start < len(rows.first):
-        limit = rows.first[start] + source_rows - rows.weights.shape[1]
-        stop = max(start + 1, int(np.searchsorted(rows.first, limit, "right")))
+        end = rows.first[start] + source_rows
+        for last in (end // chunk_rows * chunk_rows, end):
+            stop = int(np.searchsorted(rows.first, last - rows.weights.shape[1], "right"))
+            if stop > start:
+                break
+        stop = max(start + 1, stop)
         yield slice(start, stop), Taps(rows.first[start:stop], rows.weights[start:stop])
         start = stop
 

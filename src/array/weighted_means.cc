@@ -115,7 +115,7 @@ class typed_means {
 
   void valid_by_axis(double* means, double* weight) {
     const std::size_t width = across_.size();
-    std::vector<double> rows(from_.rows * width), weights(from_.rows * width), has(from_.rows * width);
+    std::vector<double> rows(from_.rows * width), weights(from_.rows * width);
     for (std::size_t p = 0; p < from_.planes; ++p) {
       for (std::size_t y = 0; y < from_.rows; ++y) {
         const T* const row = values(p, y);
@@ -124,7 +124,6 @@ class typed_means {
           double weighs = 0;
           each_tap(across_[j], [&](std::size_t x, double w) { weighs += (counts[x] != 0 ? 1.0 : 0.0) * w; });
           weights[y * width + j] = weighs;
-          has[y * width + j] = weighs > 0 ? 1.0 : 0.0;
         }
         for (std::size_t j = 0; j < width; ++j) {
           double total = 0;
@@ -141,7 +140,8 @@ class typed_means {
         std::fill(weighs, weighs + width, 0.0);
         each_tap(down_[i], [&](std::size_t y, double w) {
           add_row(to, rows.data() + y * width, w, width);
-          if (!is_known(p)) add_row(weighs, has.data() + y * width, w, width);
+          for (std::size_t j = 0; j < width && !is_known(p); ++j)
+            weighs[j] += (weights[y * width + j] > 0 ? 1.0 : 0.0) * w;
         });
         if (is_known(p)) std::copy_n(weight + i * width, width, weighs);
         for (std::size_t j = 0; j < width; ++j) to[j] /= weighs[j];
