@@ -73,11 +73,11 @@ class output_pool_state {
   /// False in a forked child: the lock may be held by a thread that is not here, the lists may be half changed.
   bool mine() const noexcept { return generation_ == fork_clock::now(); }
 
-  /// The smallest idle region of at least `bytes` that wastes at most a quarter of them.
+  /// The smallest idle region of at least `bytes` that wastes at most a quarter of them, or what `map` would.
   std::byte* take(std::uint64_t bytes, std::uint64_t& mapped) noexcept {
     const std::lock_guard lock(mutex_);
     const auto found = by_size_.lower_bound({bytes, 0});
-    if (found == by_size_.end() || found->first - bytes > bytes / 4) return nullptr;
+    if (found == by_size_.end() || found->first > std::max(bytes + bytes / 4, size_class(bytes))) return nullptr;
     mapped = found->first;
     const auto chosen = by_age_.find(~found->second);
     std::byte* const data = chosen->second.data;

@@ -53,6 +53,16 @@ TEST(OutputPool, ReusesForSimilarSizesAndWastesAtMostAQuarter) {
   EXPECT_EQ(taken(pool, 42 * kMiB).data(), second) << "the first was made a little longer than asked";
 }
 
+TEST(OutputPool, ReusesEverySizeHoweverItWasRoundedUp) {
+  ledger accounts(0, 256 * kMiB);
+  output_pool pool(accounts);
+  for (std::uint64_t bytes = kMiB / 4; bytes < 12 * kMiB; bytes += kMiB / 16 + 1) {
+    const std::byte* const first = taken(pool, bytes).data();
+    EXPECT_EQ(taken(pool, bytes).data(), first) << bytes;
+    pool.clear();
+  }
+}
+
 TEST(OutputPool, TakesTheSmallestRegionThatFits) {
   ledger accounts(0, 256 * kMiB);
   output_pool pool(accounts);
