@@ -6,8 +6,6 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// A longer cell would be alone in the cache, or nearly so.
-constexpr std::uint64_t kLeastCells = 4;
 /// A cell was read not long ago if since then not more than so many times the cache's size was.
 constexpr std::uint64_t kMemory = 2;
 /// Of the parts wanted lately. A fifth: every fourth cell is wanted twice, and to keep one for nothing costs a fifth of
@@ -44,7 +42,7 @@ std::shared_ptr<const kept_cell> cell_cache::find(std::uint64_t uid, cell_id cel
 }
 
 bool cell_cache::is_worth_keeping(std::uint64_t uid, cell_id cell, std::uint64_t decoded_bytes) noexcept {
-  if (decoded_bytes == 0 || decoded_bytes > limit_bytes_ / kLeastCells) return false;
+  if (decoded_bytes == 0 || decoded_bytes > limit_bytes_) return false;
   const std::uint64_t name = mixed(uid, cell) | 1;
   const std::uint64_t now = read_in_part_.fetch_add(decoded_bytes, std::memory_order_relaxed) + decoded_bytes;
   trace& mine = traces_[(name >> 1) % traces_.size()];
@@ -64,7 +62,7 @@ void cell_cache::note_return(bool returns) noexcept {
 std::shared_ptr<kept_cell> cell_cache::make_room(std::uint64_t decoded_bytes) {
   auto made = std::make_shared<kept_cell>(kept_cell{{}, {}, buffer(&ledger_, memory_use::cells)});
   const auto room = made->memory.reserve(decoded_bytes);
-  if (!room.ok()) return nullptr;
+  if (!room.ok() || made->memory.capacity() > limit_bytes_) return nullptr;
   made->items = room->first(static_cast<std::size_t>(decoded_bytes));
   return made;
 }

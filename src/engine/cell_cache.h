@@ -42,7 +42,7 @@ class cell_cache {
 
   /// A part of a cell is wanted that is not kept: whether it should be now.
   bool is_worth_keeping(std::uint64_t uid, cell_id cell, std::uint64_t decoded_bytes) noexcept;
-  /// A cell to decode into, `decoded_bytes` long; null where there is no memory for it.
+  /// A cell to decode into, `decoded_bytes` long; null where there is no memory for it, or it would not be kept.
   std::shared_ptr<kept_cell> make_room(std::uint64_t decoded_bytes);
   void insert(std::uint64_t uid, cell_id cell, std::shared_ptr<const kept_cell> made);
 

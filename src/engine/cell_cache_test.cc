@@ -60,10 +60,26 @@ TEST_F(CellCache, APassOverMoreThanItHoldsKeepsNothing) {
 }
 
 TEST_F(CellCache, CellsTooLargeForItAreNeverWorthIt) {
-  for (int i = 0; i < 3; ++i) EXPECT_FALSE(cells.is_worth_keeping(1, 7, kLimit / 4 + 1));
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(cells.is_worth_keeping(1, 7, kLimit + 1));
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(cells.is_worth_keeping(1, 8, 0));
   cell_cache none(accounts, 0);
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(none.is_worth_keeping(1, 7, 1));
+}
+
+TEST_F(CellCache, HoldsOneCellAsLongAsItself) {
+  EXPECT_FALSE(cells.is_worth_keeping(1, 7, kLimit));
+  EXPECT_TRUE(cells.is_worth_keeping(1, 7, kLimit));
+  keep(1, 6);
+  keep(1, 7, kLimit);
+  EXPECT_TRUE(has(1, 7));
+  EXPECT_FALSE(has(1, 6));
+  EXPECT_EQ(accounts.held(memory_use::cells), kLimit);
+}
+
+TEST_F(CellCache, MakesNoRoomForWhatRoundedUpIsLongerThanItself) {
+  cell_cache odd(accounts, 5 * kCell - 1);
+  EXPECT_EQ(odd.make_room(5 * kCell - 1), nullptr);
+  EXPECT_NE(odd.make_room(4 * kCell), nullptr);
 }
 
 TEST_F(CellCache, LeastRecentlyUsedGoesFirst) {
