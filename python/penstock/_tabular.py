@@ -98,11 +98,11 @@ _MOST_CURSORS = 2
 
 
 class _Readers:
-    """Readers, each of which serves one call at a time: idle ones are used again."""
+    """Readers, each of which serves one call at a time: idle ones are used again, the first of them `opened`."""
 
-    def __init__(self, make: Callable[[list[str]], Any]) -> None:
+    def __init__(self, make: Callable[[list[str]], Any], opened: Any = None) -> None:
         self._make = make
-        self._idle: list[tuple[list[str], Any]] = []
+        self._idle: list[tuple[list[str], Any]] = [] if opened is None else [([], opened)]
 
     def call(self, columns: list[str], read: Callable[[Any], Any]) -> Any:
         try:
@@ -135,9 +135,12 @@ class ParquetBatches(Batches):
         self._lock = threading.Lock()
         self._locks: dict[int, threading.Lock] = {}
         self._cursors: OrderedDict[int, _Cursor] = OrderedDict()
-        file = pq.ParquetFile(source())
+        opened = source()
+        # Arrow's threads fetch what is next: where storage takes its time. A local file has short row groups sooner.
+        ahead = isinstance(opened, import_pyarrow().PythonFile)
+        file = pq.ParquetFile(opened, pre_buffer=ahead)
         self._metadata = file.metadata
-        self._readers = _Readers(lambda _: pq.ParquetFile(source(), metadata=file.metadata))
+        self._readers = _Readers(lambda _: pq.ParquetFile(source(), metadata=file.metadata, pre_buffer=ahead), file)
         self.schema = file.schema_arrow
         self.rows = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
 
@@ -145,7 +148,7 @@ class ParquetBatches(Batches):
         def read(file: Any) -> Any:
             return file.read_row_group(which, columns=columns, use_threads=False)
 
-        return self._readers.call(columns, read).select(columns)
+        return self._readers.call([], read).select(columns)  # a reader of all columns
 
     def can_cut(self, which: int) -> bool:
         return True
@@ -407,7 +410,7 @@ def batches_of(target: Any, storage_options: Mapping[str, Any] | None = None) ->
         def source() -> Any:
             return pa.PythonFile(filesystem.open(place, "rb"), mode="r")
     else:
-        with open(target, "rb") as stream:
+        with open(target, "rb", buffering=0) as stream:
             head = stream.read(8)
 
         def source() -> Any:

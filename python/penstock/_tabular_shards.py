@@ -63,12 +63,13 @@ class Table:
 class ManyBatches(Batches):
     """The row groups of many files, one file after the other. Footers are read again when a file is."""
 
-    def __init__(self, tables: list[Table]) -> None:
+    def __init__(self, tables: list[Table], opened: Sequence[Batches] = ()) -> None:
+        """`opened`: of the first tables."""
         self.tables = tables
         self.rows = [rows for table in tables for rows in table.rows]
         self.there = [table.there for table in tables for _ in table.rows]
         self._first = [0, *itertools.accumulate(len(table.rows) for table in tables)]
-        self._open: OrderedDict[int, Batches] = OrderedDict()
+        self._open: OrderedDict[int, Batches] = OrderedDict(enumerate(opened[:_OPEN_FILES]))
         self._lock = threading.Lock()
 
     def name(self, which: int) -> str:
@@ -215,7 +216,7 @@ def open_tables(
     """The chosen columns of all files, one file behind the other."""
     pa = import_pyarrow()
 
-    def look(path: str) -> tuple[Table, Choice]:
+    def look(path: str, keep: bool) -> tuple[Table, Choice, Batches | None]:
         options = dict(storage_options or {}) if "://" in path else None
         before = _stamp(path, options)
         try:
@@ -229,22 +230,24 @@ def open_tables(
             raise _make(ConflictError, "the file changed while its footer was read")
         sum_ = (checksums or {}).get(path)
         can_cut = isinstance(batches, ParquetBatches)
-        return Table(path, list(batches.rows), before, sum_, storage_options=options, can_cut=can_cut), choice
+        table = Table(path, list(batches.rows), before, sum_, storage_options=options, can_cut=can_cut)
+        return table, choice, batches if keep else None
 
     paths = [path if "://" in path else os.path.abspath(path) for path in files]
-    found = describe_all(paths, [partial(look, path) for path in paths])
-    choices = [choice for _, choice in found]
-    shapes = [(sum(table.rows), *choice.trailing) for table, choice in found]
+    found = describe_all(paths, [partial(look, path, n < _OPEN_FILES) for n, path in enumerate(paths)])
+    choices = [choice for _, choice, _ in found]
+    shapes = [(sum(table.rows), *choice.trailing) for table, choice, _ in found]
     types = [
         " ".join(str(each.dtype) for each in choice.columns) if dtype is None else str(choice.dtype)
         for choice in choices
     ]
     refuse_others(paths, shapes, types, 0)
-    return _opened([table for table, _ in found], choices[0], context)
+    opened = [batches for _, _, batches in found if batches is not None]
+    return _opened([table for table, _, _ in found], choices[0], context, opened)
 
 
-def _opened(tables: list[Table], choice: Choice, context: Context) -> JoinedTables:
-    batches = ManyBatches(tables)
+def _opened(tables: list[Table], choice: Choice, context: Context, opened: Sequence[Batches] = ()) -> JoinedTables:
+    batches = ManyBatches(tables, opened)
     store = ManyBatchStore(batches, choice)
     used = store.cells()
     rows = np.array([cell.rows for cell in used], np.uint64)
