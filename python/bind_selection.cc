@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "api/array_state.h"
+#include "api/read_source.h"
 #include "bind_selection.h"
-#include "plan/indexed_selection.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -218,7 +218,7 @@ selection_handle points_of(const array_handle& self, const nb::tuple& lists, con
   }
   const array a = self.array;  // another thread may resize the Array meanwhile
   return {call_engine([&]() -> result<resolved_selection> {
-            auto made = select(which, a.state().layout->grid());
+            auto made = select_among(*a.state().layout, which);
             if (!made.ok()) return std::move(made).error().note("array '" + a.uri() + "'");
             return made;
           }),

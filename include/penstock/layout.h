@@ -128,6 +128,9 @@ class PENSTOCK_API chunk_layout : public std::enable_shared_from_this<chunk_layo
   virtual const chunk_grid& write_grid() const = 0;
   virtual std::span<const codec_chain> chains() const = 0;
 
+  /// The same array and objects in smaller cells, for elements that lie far apart; null: there are none. Owned by this.
+  virtual const chunk_layout* finer() const { return nullptr; }
+
   /// Finds each cell. Where an index is missing, appends a request for it (once for each index) and sets nothing of
   /// that cell's extent but, where the request says `object_cells`, its object; the caller reads, parses and asks
   /// again, at most as often as the index is deep.

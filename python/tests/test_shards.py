@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -554,3 +555,23 @@ def test_the_whole_corpus() -> None:
             assert hashlib.sha256(stored.tobytes()).hexdigest() == record["sha256"], record
         seen += 1
     assert seen > 20
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_places_far_apart_are_read_by_themselves(tmp_path: Path, order: str) -> None:
+    whole = np.random.default_rng(8).integers(0, 1000, (600_000, 3)).astype(">i2")
+    parts = [np.asarray(part, order=order) for part in cut(whole, [150_000, 0, 400_000, 50_000])]
+    a = ps.open_shards(write_parts(tmp_path / "x", parts))
+    rows = np.random.default_rng(9).integers(-600_000, 600_000, 50)
+    assert 0 < sum(int(n) for n in re.findall(r"(\d+) bytes\n", str(a.plan(ps.oindex[rows])))) < 100_000
+    np.testing.assert_array_equal(a.oindex[rows], whole[rows])
+    np.testing.assert_array_equal(a.oindex[rows, [2, 0]], whole[np.ix_(rows, [2, 0])])
+    np.testing.assert_array_equal(a.vindex[rows, rows % 3], whole[rows, rows % 3])
+    mask = np.zeros(whole.shape, bool)
+    mask[rows, rows % 3] = True
+    np.testing.assert_array_equal(a.vindex[mask], whole[mask])
+    np.testing.assert_array_equal(a.read_async(ps.oindex[rows]).wait(), whole[rows])
+    out = np.zeros((50, 3), "f8")
+    np.testing.assert_array_equal(a.read(ps.oindex[rows], out=out, dtype="f8"), whole[rows])
+    close = np.sort(rows % 2000)  # many in one block: it is read whole
+    np.testing.assert_array_equal(a.oindex[close], whole[close])

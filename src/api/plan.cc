@@ -34,6 +34,7 @@ class read_indexes final : public plan_indexes {
 struct planned {
   plan_totals totals;
   std::uint64_t total_cells = 0;
+  std::uint64_t grid_cells = 0;  // of the layout that is read, which a sparse selection may have finer
   bool complete = true;
   std::string selects;  // where it is no box
   std::string text;
@@ -56,9 +57,11 @@ result<planned> make_plan(const array_state& state, const resolved_selection& re
                           std::size_t max_lines) {
   PENSTOCK_TRY(check_selection(state, resolved));
   planned out;
+  out.grid_cells = state.layout->grid().cells();
   if (resolved.indexed) out.selects = resolved.indexed->describe();
   if (is_empty(resolved.shape)) return out;
   const source from = source_of(state, resolved, c_order_strides(resolved.shape, state.type.item_bytes()), nullptr);
+  out.grid_cells = from.layout->grid().cells();
   planner plans;
   plans.start({&from, 1}, limits_for(engine, from, state.context->state()));
   out.total_cells = plans.total_cells();
@@ -110,8 +113,7 @@ result<std::string> plan_text(const array_state& state, const resolved_selection
   auto made = make_plan(state, which, engine, max_lines);
   if (!made.ok()) return std::move(made).error().note("array '" + state.uri + "'");
   const plan_totals& sums = made->totals;
-  std::string out =
-      fmt::format("plan for '{}': {} of {} cells\n", state.uri, made->total_cells, state.layout->grid().cells());
+  std::string out = fmt::format("plan for '{}': {} of {} cells\n", state.uri, made->total_cells, made->grid_cells);
   if (!made->selects.empty()) out += fmt::format("selects {}\n", made->selects);
   if (!made->complete) out += fmt::format("sums of the first {} cells:\n", sums.cells);
   out += fmt::format("{} index reads, {} requests", sums.index_requests, sums.requests);

@@ -1,17 +1,33 @@
 #include "api/read_source.h"
 
+#include <algorithm>
+
 #include "array/selection_checks.h"
+#include "base/checked.h"
+#include "codec/codec_chain.h"
 #include "plan/indexed_selection.h"
 
 namespace penstock::inline v0 {
 namespace {
+
+/// A selection is sparse where it wants less than this part of the cells that it touches.
+constexpr std::uint64_t kLittle = 32;
+/// What a local file hands over in the time that one more request takes.
+constexpr std::uint64_t kRequestBytes = std::uint64_t{16} << 10;
+
+// The layout whose cells a selection names; null where it is of another array.
+const chunk_layout* layout_of(const array_state& state, const resolved_selection& which) {
+  if (!which.indexed || which.indexed->grid() == state.layout->grid()) return state.layout.get();
+  const chunk_layout* const finer = state.layout->finer();
+  return finer != nullptr && which.indexed->grid() == finer->grid() ? finer : nullptr;
+}
 
 struct resolver {
   const array_state& state;
 
   template <class Which>
   result<resolved_selection> operator()(const Which& which) const {
-    return select(which, state.layout->grid());
+    return select_among(*state.layout, which);
   }
   result<resolved_selection> operator()(const basic_selection& which) const { return box(resolve(which, state.shape)); }
   result<resolved_selection> operator()(const block_selection& which) const {
@@ -47,12 +63,26 @@ source plain_source(const array_state& state, std::byte* to) {
 
 }  // namespace
 
+bool is_sparse(const chunk_layout& layout, const resolved_selection& which) {
+  if (!which.indexed || layout.chains().empty()) return false;
+  const codec_chain& chain = layout.chains()[0];
+  std::uint64_t wanted = std::max<std::uint64_t>(1, chain.type().item_bytes());
+  for (const std::uint64_t each : which.shape) wanted = saturating_mul(wanted, each);
+  return wanted < saturating_mul(which.indexed->cells(), chain.decoded_bytes()) / kLittle;
+}
+
+bool costs_less(const resolved_selection& finer, const chunk_layout& layout, const resolved_selection& which) {
+  if (!finer.indexed || !which.indexed) return false;
+  return saturating_mul(finer.indexed->cells(), kRequestBytes) <
+         saturating_mul(which.indexed->cells(), layout.chains()[0].decoded_bytes());
+}
+
 result<resolved_selection> resolve_any(const array_state& state, const selection& which) {
   return std::visit(resolver{state}, which);
 }
 
 result<> check_selection(const array_state& state, const resolved_selection& which) {
-  if (!which.indexed || which.indexed->grid() == state.layout->grid()) return {};
+  if (layout_of(state, which) != nullptr) return {};
   return error(errc::invalid_argument, "the selection was made for an array of another shape or other chunks");
 }
 
@@ -67,6 +97,7 @@ source source_of(const array_state& state, const resolved_selection& which, cons
                  std::byte* to) {
   if (!which.indexed) return source_of(state, static_cast<const resolved_basic&>(which), result_strides, to);
   source out = plain_source(state, to);
+  out.layout = layout_of(state, which);
   out.indexed = which.indexed.get();
   out.to_strides = which.indexed->places_axes() ? axis_strides(which, result_strides) : result_strides;
   return out;

@@ -3,11 +3,27 @@
 #include <penstock/plan.h>
 #include <penstock/selection.h>
 #include "api/array_state.h"
+#include "plan/indexed_selection.h"
 
 namespace penstock::inline v0 {
 
+/// Whether a selection, resolved against a layout, wants so little of its cells that smaller ones are worth a try.
+bool is_sparse(const chunk_layout& layout, const resolved_selection& which);
+/// Whether to ask for each of the smaller cells of `finer` takes less time than to read all of what `which` touches.
+bool costs_less(const resolved_selection& finer, const chunk_layout& layout, const resolved_selection& which);
+
 /// Resolves any selection against an array.
 result<resolved_selection> resolve_any(const array_state& state, const selection& which);
+
+/// Resolves a selection that is no box against a layout, or its finer one where that asks for less.
+template <class Which>
+result<resolved_selection> select_among(const chunk_layout& layout, const Which& which) {
+  PENSTOCK_ASSIGN(resolved_selection made, select(which, layout.grid()));
+  const chunk_layout* const finer = is_sparse(layout, made) ? layout.finer() : nullptr;
+  if (finer == nullptr) return made;
+  PENSTOCK_ASSIGN(resolved_selection again, select(which, finer->grid()));
+  return costs_less(again, layout, made) ? std::move(again) : std::move(made);
+}
 
 /// Refuses a selection that was resolved against an array with other chunks.
 result<> check_selection(const array_state& state, const resolved_selection& which);

@@ -18,6 +18,10 @@ namespace {
 constexpr std::uint64_t kMaxRests = 1024;
 /// Chains are numbered by 16 bits.
 constexpr std::uint64_t kMaxChains = 60000;
+/// Of finer cells. Selections carry their grid along, so there are few; a page of the file is the least that is read.
+constexpr std::uint64_t kMaxFinerCells = std::uint64_t{1} << 14, kLeastFinerBytes = 4096;
+/// Cells that are not at least so much smaller are not worth having beside the others.
+constexpr std::uint64_t kFiner = 4;
 
 // The different lengths of an axis's cells, longest first, and for each cell which of them it has.
 std::vector<std::uint64_t> lengths_of(const grid_axis& axis, std::vector<std::uint32_t>& classes) {
@@ -59,6 +63,7 @@ result<std::shared_ptr<const raw_layout>> raw_layout::make(const raw_shape& what
 
   std::shared_ptr<raw_layout> made(new raw_layout);
   made->type_ = what.type;
+  made->endian_ = what.endian;
   made->order_ = what.order;
   made->shape_ = what.shape;
   made->axis_ = what.axis;
@@ -195,6 +200,18 @@ result<> raw_layout::locate(std::span<const cell_id> cells, const index_lookup& 
 result<index_ptr> raw_layout::parse(const index_request& /*request*/, std::span<const std::byte> /*bytes*/,
                                     std::uint64_t /*object_size*/) const {
   return error(errc::internal, "contiguous data has no index");
+}
+
+const chunk_layout* raw_layout::finer() const {
+  std::call_once(asked_for_finer_, [this] {
+    if (grid_.cells() == 0) return;
+    const std::uint64_t cell_bytes = chains_[0].decoded_bytes();
+    const std::uint64_t bytes = std::max(kLeastFinerBytes, grid_.cells() * cell_bytes / kMaxFinerCells);
+    if (bytes > cell_bytes / kFiner || parts_.size() > kMaxFinerCells) return;
+    auto made = make({type_, endian_, order_, shape_, axis_}, {parts_.begin(), parts_.end()}, bytes);
+    if (made.ok() && (*made)->grid().cells() > grid_.cells()) finer_ = std::move(*made);
+  });
+  return finer_.get();
 }
 
 void raw_layout::key(object_id object, std::string& out) const { out = parts_[static_cast<std::size_t>(object)].key; }

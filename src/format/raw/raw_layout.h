@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,7 +38,8 @@ struct raw_shape {
 /// Uncompressed items, contiguous in one file or in many: `.npy` and raw files.
 ///
 /// There are no chunks; cells are contiguous blocks of about a MiB (array/contiguous_blocks.h), none of which lies in
-/// two files. Objects are the files that hold something, in their order.
+/// two files. Those of `finer` are made when they are first asked for. Objects are the files that hold something, in
+/// their order.
 class raw_layout final : public chunk_layout {
  public:
   /// \param parts  Empty ones are no objects; their keys stay known to nobody.
@@ -49,6 +51,7 @@ class raw_layout final : public chunk_layout {
   const chunk_grid& grid() const override { return grid_; }
   const chunk_grid& write_grid() const override { return write_grid_; }
   std::span<const codec_chain> chains() const override { return chains_; }
+  const chunk_layout* finer() const override;
   result<> locate(std::span<const cell_id> cells, const index_lookup& known, std::span<chunk_extent> out,
                   std::vector<index_request>& missing) const override;
   result<index_ptr> parse(const index_request& request, std::span<const std::byte> bytes,
@@ -67,6 +70,7 @@ class raw_layout final : public chunk_layout {
   result<> compile(const json& endian);
 
   dtype type_;
+  json endian_;
   storage_order order_ = storage_order::c;
   extents shape_, block_;
   std::size_t axis_ = 0;
@@ -78,6 +82,8 @@ class raw_layout final : public chunk_layout {
   std::vector<std::uint32_t> class_strides_;
   chunk_grid grid_, write_grid_;
   std::vector<codec_chain> chains_;
+  mutable std::once_flag asked_for_finer_;
+  mutable std::shared_ptr<const raw_layout> finer_;
 };
 
 }  // namespace penstock::inline v0

@@ -76,6 +76,20 @@ TEST(RawLayout, NamesTheVersionThatAFileHad) {
   EXPECT_EQ(key, "full");
 }
 
+TEST(RawLayout, HasFinerCellsOfTheSameFilesWhereItsOwnAreLong) {
+  const std::vector<raw_part> parts{{"a", 1'000'000, 10, {}}, {"b", 2'000'000, 10, {}}};
+  for (const storage_order order : {storage_order::c, storage_order::fortran}) {
+    const auto layout = make({3'000'000, 2}, 0, parts, order, 0);
+    const auto* const finer = dynamic_cast<const raw_layout*>(layout->finer());
+    ASSERT_NE(finer, nullptr);
+    EXPECT_EQ(layout->finer(), finer) << "it is made once";
+    EXPECT_GE(finer->grid().cells(), 100 * layout->grid().cells());
+    EXPECT_EQ(finer->write_grid(), layout->write_grid());
+    expect_each_byte_once(*finer, 10);
+  }
+  EXPECT_EQ(make({3'000'000, 2}, 0, parts, storage_order::c, 8192)->finer(), nullptr) << "they are short already";
+}
+
 TEST(RawLayout, OfNothingHasNoCell) {
   const auto layout = make({0, 3}, 0, {{"empty", 0, 0, {}}}, storage_order::c, 0);
   EXPECT_EQ(layout->grid().cells(), 0U);
