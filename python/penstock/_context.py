@@ -55,7 +55,7 @@ class Context(_core.Context):
     chunk_cache
         Bytes of decoded chunks that are kept for reads of parts of them, such as windows that share tiles or rows read
         one by one: from the second part of a chunk that is wanted within a short time on (from the first, while many
-        are), storage is only asked whether the chunk is still the same. Chunks beyond a quarter of it are never kept,
+        are), storage is only asked whether the chunk is still the same. Chunks longer than it are never kept,
         nor what is read to devices. None: an eighth of `memory_limit`, which is 128 MiB to 1 GiB; 0: none.
     """
 

@@ -98,6 +98,7 @@ source source_of(const array_state& state, const resolved_selection& which, cons
   if (!which.indexed) return source_of(state, static_cast<const resolved_basic&>(which), result_strides, to);
   source out = plain_source(state, to);
   out.layout = layout_of(state, which);
+  if (out.layout != state.layout.get()) out.uid = 0;  // caches know cells by their numbers
   out.indexed = which.indexed.get();
   out.to_strides = which.indexed->places_axes() ? axis_strides(which, result_strides) : result_strides;
   return out;
