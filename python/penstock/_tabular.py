@@ -300,7 +300,10 @@ class BatchStore(Store):
         except FileNotFoundError:
             return None
         except (OSError, pa.ArrowException) as error:
-            if self.opened is not None and self.version(key) != self.opened:
+            now = self.version(key)
+            if now is None:
+                return None
+            if self.opened is not None and now != self.opened:
                 raise _make(ConflictError, f"'{self.path}' has changed since the array was opened") from error
             raise _make(CorruptDataError, f"row group {which}: {error}") from error
         return made.reshape(-1).view(np.uint8).data if made.size else memoryview(b"")
