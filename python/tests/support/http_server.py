@@ -13,7 +13,6 @@ import ssl
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import unquote
 
 
@@ -122,27 +121,23 @@ class HttpServer:
 
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
-        self._tasks: set[asyncio.Task[Any]] = set()
         server = await asyncio.start_server(self._connection, "127.0.0.1", 0, limit=1 << 26, ssl=self.tls)
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
         server.close()
-        for task in self._tasks:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}  # handshakes among them
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)  # for what was closed to be so
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
         self.connections += 1
         try:
             with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 await self._converse(reader, writer)
         finally:
-            self._tasks.discard(task)
             if self.tls is None:
                 writer.close()
             else:
