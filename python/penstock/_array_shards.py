@@ -76,7 +76,7 @@ def save(manifest: str, paths: Sequence[str], checksums: Sequence[int]) -> None:
 def save_parts(manifest: str, parts: Sequence[ArrayOfManifest], axis: int) -> None:
     """Write the manifest of shards that are joined along `axis`."""
     from penstock._manifest import _VERSION, _relative
-    from penstock._shards import write_atomically
+    from penstock._shard_names import write_atomically
 
     name = os.path.abspath(manifest)
     document = {

@@ -20,11 +20,12 @@ from penstock._errors import ConflictError, CorruptDataError, InvalidArgumentErr
 from penstock._place import local_path, to_reopen
 from penstock._references import Described, Joined, Object, ReferencedArray, open_described
 from penstock._shard_files import JoinedReferences, file_stamps, side_by_side
-from penstock._shard_names import read_named
+from penstock._shard_names import read_named, write_named
 from penstock._shard_readers import JoinedArray
-from penstock._shards import REFERENCES, ShardedArray, write_named
-from penstock._shards import open_saved as open_files
-from penstock._shards import save_manifest as save_files
+from penstock._sharded_array import ShardedArray
+from penstock._sharded_array import open_saved as open_files
+from penstock._sharded_array import save_manifest as save_files
+from penstock._shards import REFERENCES
 from penstock._tabular_shards import JoinedTables
 
 _VERSION = 1

@@ -5,11 +5,11 @@ from __future__ import annotations
 import glob
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock import _core
-from penstock._errors import InvalidArgumentError, NotFoundError, UnsupportedError, _make
+from penstock._errors import InvalidArgumentError, NotFoundError, UnsupportedError, _make, system_errors
 from penstock._place import file_place, local_path, place_of
 from penstock._shard_files import complain
 
@@ -184,3 +184,30 @@ class Files:
 
 def _suffix(name: str) -> str:
     return os.path.splitext(name)[1].lower()
+
+
+def write_atomically(path: str, parts: Iterable[Any]) -> None:
+    """Replace a file by `parts`, at once."""
+    draft = f"{path}.{os.getpid()}.tmp"
+    try:
+        with system_errors(f"writing '{path}'"):
+            with open(draft, "wb") as file:
+                for part in parts:
+                    file.write(part)
+            os.replace(draft, path)
+    except FileNotFoundError as failure:
+        raise _make(NotFoundError, f"there is no folder '{os.path.dirname(path)}' to write into") from failure
+    except BaseException:
+        if os.path.exists(draft):
+            os.unlink(draft)
+        raise
+
+
+def write_named(path: str, parts: Iterable[Any], storage_options: Mapping[str, Any] | None = None) -> None:
+    """Replace the file or object of this name by `parts`, at once."""
+    if "://" not in path:  # the files may be elsewhere, and the options theirs
+        write_atomically(path, parts)
+        return
+    store, key = file_place(path, storage_options)
+    store.put(key, b"".join(bytes(part) for part in parts))
+    store.flush()

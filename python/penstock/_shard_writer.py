@@ -29,8 +29,10 @@ from penstock._place import local_path
 from penstock._raw_shards import COMMON, descr_text
 from penstock._references import ReferencedArray
 from penstock._shard_files import complain
+from penstock._shard_names import write_atomically
 from penstock._shard_readers import JoinedArray
-from penstock._shards import _root_of, open_shards, save_manifest, write_atomically
+from penstock._sharded_array import root_of, save_manifest
+from penstock._shards import open_shards
 from penstock._tabular_shards import JoinedTables
 
 MANIFEST = "penstock.shards"
@@ -428,7 +430,7 @@ def _paths_of(values: Any) -> Iterator[str]:
     elif isinstance(values, str):
         yield local_path(values.removeprefix("zip://"))  # of members: below their archive
     elif isinstance(values, _core.Array) and (files := _core.shard_files(values)):
-        root = local_path(_root_of(values).removeprefix("zip://"))
+        root = local_path(root_of(values).removeprefix("zip://"))
         yield from (os.path.join(root, os.fsdecode(each[0])) for each in files)
     else:
         yield from _paths_of(getattr(values, "uri", None))

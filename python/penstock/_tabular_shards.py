@@ -189,7 +189,7 @@ class JoinedTables(ReferencedArray):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the manifest, at once."""
-        from penstock._shards import write_atomically
+        from penstock._shard_names import write_atomically
 
         name = os.path.abspath(os.fspath(path))
         try:

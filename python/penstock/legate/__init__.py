@@ -35,7 +35,7 @@ from penstock import _core
 from penstock._array import Array
 from penstock._errors import Error, InvalidArgumentError, StorageError, UnsupportedError, _make
 from penstock._open import open_array
-from penstock._shards import ShardedArray, _root_of
+from penstock._sharded_array import ShardedArray, root_of
 from penstock._tiles import tiles
 
 __all__ = ["load", "processors", "this_rank", "whole_files"]
@@ -107,7 +107,7 @@ def whole_files(array: Array, axis: int, rows: int) -> list[str] | None:
     files = _core.shard_files(array)
     if _core.shard_axis(array) != axis or any(length != rows for _, length, *_ in files):
         return None
-    root = _root_of(array).removeprefix("file://")
+    root = root_of(array).removeprefix("file://")
     return [os.path.join(root, os.fsdecode(key)) for key, *_ in files]
 
 

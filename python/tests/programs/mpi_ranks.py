@@ -13,7 +13,7 @@ import penstock as ps
 import penstock.mpi
 import pytest
 from mpi4py import MPI
-from penstock import _portable, _shards
+from penstock import _portable, _sharded_array
 
 
 def tiles_of_a_path(comm: Any, folder: Path, values: Any) -> None:
@@ -115,7 +115,7 @@ def a_rank_that_lacks_a_file(comm: Any, folder: Path, values: Any) -> None:
     array = penstock.mpi.open(str(folder / "part_*.npy"), comm, opener=ps.open_shards)
     if comm.Get_rank() == last:  # the last file is not where it looks
         root, manifest, options, missing = array.__reduce__()[1]
-        array = _shards._unpickle(root.rstrip("/") + "/lacking", manifest, options, missing)
+        array = _sharded_array._unpickle(root.rstrip("/") + "/lacking", manifest, options, missing)
     with pytest.raises(ps.ConflictError, match=r"part_3\.npy' is gone") as failed:
         penstock.mpi.load(array, comm)
     assert (f"rank {last} of {comm.Get_size()} failed" in str(failed.value)) == (comm.Get_rank() != last)
