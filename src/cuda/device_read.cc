@@ -477,7 +477,11 @@ result<bool> device_read::hand_over_kept() {
       }
     }
     for (const auto& each : dropped) engine_->drop(*this, *each);
-    if (!next && !fill_next) break;
+    if (!next && !fill_next) {
+      if (!has_refused_.load(std::memory_order_relaxed)) break;
+      PENSTOCK_TRY(decode_refused(advance_scratch_));  // of what was handed over just now
+      continue;
+    }
     bool taken = false;
     if (next) {
       auto submitted = submit(*next);

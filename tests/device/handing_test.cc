@@ -5,8 +5,11 @@
 #include <cstring>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include <penstock/penstock.h>
 #include "fake_device.h"
+#include "support/deterministic_executor.h"
 #include "support/model_array.h"
 
 namespace penstock::test {
@@ -17,10 +20,12 @@ constexpr const char* kZstd =
 
 class DeviceHanding : public FakeDevice {
  protected:
-  static array open_in(const std::shared_ptr<store>& from, unsigned threads, std::uint64_t device_memory = 0) {
+  static array open_in(const std::shared_ptr<store>& from, unsigned threads, std::uint64_t device_memory = 0,
+                       std::shared_ptr<penstock::executor> runs = nullptr) {
     context_options options;
     options.threads = threads;
     options.device_memory_bytes = device_memory;
+    options.executor = std::move(runs);
     open_options where;
     where.context = context::make(options).value();
     where.path = "a";
@@ -169,6 +174,20 @@ std::vector<std::byte> with_adler(std::span<const std::byte> content) {
   return out;
 }
 
+/// Device memory that has no room for the tables of such a frame.
+constexpr std::uint64_t kNarrow = 3 * 65536;
+
+void expect_values(const array& opened, const model_array& model, const basic_selection& which,
+                   const std::string& how) {
+  auto made = read_to_device(opened, which);
+  ASSERT_TRUE(made.ok()) << made.error().to_string();
+  const auto wanted = model.select(which);
+  std::vector<std::byte> seen(wanted.size());
+  const auto copied = made->copy_to_host(seen.data());
+  ASSERT_TRUE(copied.ok()) << copied.error().to_string();
+  ASSERT_EQ(std::memcmp(seen.data(), wanted.data(), wanted.size()), 0) << how;
+}
+
 class DeviceRefusal : public DeviceHanding, public testing::WithParamInterface<bool> {};
 
 // With a stage that is the host's anyway, which is then done already, and without.
@@ -190,20 +209,51 @@ TEST_P(DeviceRefusal, ChunksThatTheDeviceRefusesAreDecodedByTheHostsWorkers) {
     ASSERT_TRUE(store->put("a/c/" + std::to_string(i) + "/0", {&whole, 1}, {}).ok());
   }
   for (const unsigned threads : {1U, 4U}) {
-    const array opened = open_in(store, threads, 3 * 65536);  // which has no room for the tables
+    const array opened = open_in(store, threads, kNarrow);
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
       penstock_fake_cuda_configure(seed, 0, seed == 4 ? 20 : 0);
       for (const std::int64_t step : {1, 3}) {
         basic_selection which;
         which.items = {slice{}, slice{{}, {}, step}};
-        auto made = read_to_device(opened, which);
-        ASSERT_TRUE(made.ok()) << made.error().to_string();
-        const auto wanted = model.select(which);
-        std::vector<std::byte> seen(wanted.size());
-        const auto copied = made->copy_to_host(seen.data());
-        ASSERT_TRUE(copied.ok()) << copied.error().to_string();
-        EXPECT_EQ(seen, wanted) << threads << " threads, seed " << seed;
+        expect_values(opened, model, which, fmt::format("{} threads, seed {}, step {}", threads, seed, step));
       }
+    }
+  }
+}
+
+// Room for the last chunk may come while the read is about to end, at whichever of its steps: if the device refuses the
+// chunk then, the host's turn is still before the end.
+TEST_F(DeviceHanding, AChunkThatIsRefusedAtTheVeryEndIsDecodedToo) {
+  constexpr std::uint64_t kBytes = 8192;
+  constexpr std::uint64_t kMostSteps = 40;
+  for (std::uint64_t chunks = 8; chunks <= 11; ++chunks) {
+    model_options options;
+    options.shape = {chunks * kBytes};
+    options.chunks = {kBytes};
+    options.dtype = "uint8";
+    options.values = 256;
+    options.codecs = kZstd;
+    const auto store = make_memory_store();
+    const model_array model = write_model(*store, "a/", options);
+    const auto frame = small_blocks(std::span(model.values).last(kBytes));
+    const part whole(frame);
+    ASSERT_TRUE(store->put("a/c/" + std::to_string(chunks - 1), {&whole, 1}, {}).ok());
+    for (std::uint64_t late = 1; late <= kMostSteps; ++late) {
+      penstock_fake_cuda_configure(1, 1, 0);
+      bool holds = true;
+      const auto seeded = std::make_shared<deterministic_executor>(late);
+      seeded->pending = [&] { return holds || penstock_fake_cuda_pending(); };
+      seeded->deliver = [&](std::uint64_t) {
+        if (!holds) penstock_fake_cuda_pump(1);
+      };
+      seeded->between = [&](std::uint64_t step) {
+        if (step != late) return;
+        holds = false;
+        penstock_fake_cuda_pump_at("cuCtxPushCurrent");
+      };
+      const array opened = open_in(store, 1, kNarrow, seeded);
+      expect_values(opened, model, basic_selection(), fmt::format("{} chunks, step {}", chunks, late));
+      ASSERT_FALSE(seeded->stuck());
     }
   }
 }

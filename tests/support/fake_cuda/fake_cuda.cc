@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -57,6 +58,7 @@ class fake_driver {
 
   /// Counts a call; not kSuccess where it is to fail.
   driver_status called(const char* name) {
+    if (!in_host_function && is_pumped_at(name)) streams.pump(std::numeric_limits<int>::max());
     const std::lock_guard lock(mutex);
     ++counts[name];
     ++calls;
@@ -79,6 +81,14 @@ class fake_driver {
   void count(const char* name) {
     const std::lock_guard lock(mutex);
     ++counts[name];
+  }
+  void pump_at(const char* name) {
+    const std::lock_guard lock(mutex);
+    pumped_at = name;
+  }
+  bool is_pumped_at(const char* name) {
+    const std::lock_guard lock(mutex);
+    return pumped_at == name;
   }
 
   /// The stream that a handle stands for, if it may be used with the current context; null otherwise.
@@ -121,6 +131,7 @@ class fake_driver {
   std::uint64_t calls = 0;
   driver_status fault = kSuccess;
   bool captured = false;
+  std::string pumped_at;
   std::map<std::string, failure_plan, std::less<>> failures;
   std::map<stream_ref, std::shared_ptr<fake_stream>> stream_handles;
   std::map<event_ref, std::shared_ptr<fake_event>> events;
@@ -578,11 +589,13 @@ PENSTOCK_EXPORT int cuGetProcAddress_v2(const char* name, void** out, int versio
 }
 
 PENSTOCK_EXPORT void penstock_fake_cuda_configure(std::uint64_t seed, int lazy, unsigned max_delay_us) {
+  self().pump_at("");
   self().streams.configure(seed, lazy != 0, max_delay_us);
 }
 PENSTOCK_EXPORT void penstock_fake_cuda_hold_kernels(int hold) { self().streams.hold_kernels(hold != 0); }
 PENSTOCK_EXPORT int penstock_fake_cuda_pump(int most) { return self().streams.pump(most); }
 PENSTOCK_EXPORT bool penstock_fake_cuda_pending() { return self().streams.pending(); }
+PENSTOCK_EXPORT void penstock_fake_cuda_pump_at(const char* name) { self().pump_at(name); }
 
 PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_count(const char* name) {
   const std::lock_guard lock(self().mutex);

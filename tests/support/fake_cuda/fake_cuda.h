@@ -25,6 +25,9 @@ void penstock_fake_cuda_hold_kernels(int hold);
 int penstock_fake_cuda_pump(int most);
 /// An operation could run now.
 bool penstock_fake_cuda_pending();
+/// From now on, until the next `configure`, all that can run has run whenever a function of that name begins (lazy
+/// mode): news of the device comes at just that point of a caller's way.
+void penstock_fake_cuda_pump_at(const char* name);
 
 /// How often a driver function was called since the last reset. Beside the driver's names there are "legacy stream" (an
 /// operation on stream 0 or 1), "pageable copy" (a copy from or to memory that is not page-locked), "call from host
