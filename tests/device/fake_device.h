@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "cuda/driver.h"
@@ -26,6 +28,11 @@ inline const cuda::driver& fake_driver_table() {
 class FakeDevice : public testing::Test {
  protected:
   void SetUp() override {
+    // A worker may be about to let go of an earlier test's context. A driver that is lazy would run operations for
+    // whoever is there.
+    for (int i = 0; i < 10000 && penstock_fake_cuda_retained() != 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ASSERT_EQ(penstock_fake_cuda_retained(), 0) << "an engine of an earlier test is still there";
     penstock_fake_cuda_configure(1, 0, 0);
     ASSERT_EQ(driver.primary_context_retain(&context, 0), cuda::kSuccess);
     ASSERT_EQ(driver.context_push(context), cuda::kSuccess);
@@ -34,6 +41,7 @@ class FakeDevice : public testing::Test {
   void TearDown() override {
     cuda::context_ref popped = nullptr;
     ASSERT_EQ(driver.context_pop(&popped), cuda::kSuccess);
+    ASSERT_EQ(driver.primary_context_release(0), cuda::kSuccess);
     penstock_fake_cuda_configure(1, 0, 0);
   }
 

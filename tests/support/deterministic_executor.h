@@ -29,8 +29,10 @@ class deterministic_executor final : public executor {
 
   void run(const std::shared_ptr<job>& work, unsigned workers, const std::function<void()>& poll,
            std::chrono::nanoseconds) override {
-    std::vector<bool> idle(workers, false);
-    work->set_waker([&idle] { idle.assign(idle.size(), false); });
+    // Shared: a job that is stuck may be woken after all.
+    const auto idle_workers = std::make_shared<std::vector<bool>>(workers, false);
+    work->set_waker([idle_workers] { idle_workers->assign(idle_workers->size(), false); });
+    std::vector<bool>& idle = *idle_workers;
     for (;;) {
       ++steps_;
       if (between) between(steps_);

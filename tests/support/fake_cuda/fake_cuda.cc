@@ -141,6 +141,7 @@ class fake_driver {
   int devices = 0;
   int version = 13000;
   std::atomic<int> engine_formats{0}, engine_most_bytes{0};
+  std::atomic<int> retained{0};
   std::vector<std::shared_ptr<fake_stream>> legacy, per_thread;
   fake_memory memory;
   fake_streams streams;
@@ -231,10 +232,12 @@ driver_status primary_context_retain(context_ref* out, device_number device) {
   PENSTOCK_CALLED("cuDevicePrimaryCtxRetain");
   if (device < 0 || device >= self().devices) return kInvalidDevice;
   *out = fake_driver::context_of(device);
+  ++self().retained;
   return kSuccess;
 }
 
 driver_status primary_context_release(device_number) {
+  --self().retained;  // whatever is wrong with the device
   PENSTOCK_CALLED("cuDevicePrimaryCtxRelease");
   return kSuccess;
 }
@@ -641,6 +644,7 @@ PENSTOCK_EXPORT int penstock_fake_cuda_enqueue(void* stream, void (*run)(void*),
       },
       kKernel);
 }
+PENSTOCK_EXPORT int penstock_fake_cuda_retained() { return self().retained; }
 PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_live_bytes() { return self().memory.live_bytes(); }
 PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_peak_bytes() { return self().memory.take_peak_bytes(); }
 PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_live_allocations() { return self().memory.live_allocations(); }

@@ -53,6 +53,8 @@ void penstock_fake_cuda_engine(int formats, int most_bytes);
 /// meanwhile. A driver's status.
 int penstock_fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument);
 
+/// How often primary contexts were retained and not released since: by engines that are still there, say.
+int penstock_fake_cuda_retained();
 /// Page-locked memory in use, in bytes.
 std::uint64_t penstock_fake_cuda_page_locked_bytes();
 /// Device memory in use, in bytes; allocations that are live.
