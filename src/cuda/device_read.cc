@@ -51,9 +51,12 @@ plan_limits limits_of(std::span<const source> sources, std::uint64_t page_locked
 struct device_read::request_buffer final : read_buffer {
   request_buffer(device_engine& with, ledger* accounts) : engine(with), ordinary(accounts, memory_use::encoded) {}
 
-  // False: there is no room yet.
+  // Without a call of the driver. False: there is no room yet.
   bool prepare(std::uint64_t likely_bytes) {
-    return !page_locked || likely_bytes == 0 || claim(likely_bytes) || !engine.ring().can_hold(likely_bytes);
+    if (!page_locked || likely_bytes == 0 || !engine.ring().can_hold(likely_bytes)) return true;
+    block = engine.ring().take_held(likely_bytes);
+    block_bytes = likely_bytes;
+    return block != nullptr;
   }
   // A block of so many bytes, or what is left of the one at hand. False: there is no room.
   bool claim(std::uint64_t bytes) {
@@ -154,10 +157,11 @@ bool device_read::has_room() const noexcept { return waiting_.load(std::memory_o
 // The first thing that a worker does is to listen: a read that finds no room for its first request has to be woken too.
 bool device_read::can_advance() const noexcept {
   return !listening_.load(std::memory_order_relaxed) || engine_->has_news() ||
-         has_refused_.load(std::memory_order_relaxed) ||
+         wanted_bytes_.load(std::memory_order_relaxed) != 0 || has_refused_.load(std::memory_order_relaxed) ||
          (waiting_.load(std::memory_order_relaxed) != 0 && engine_->freed() != tried_.load(std::memory_order_relaxed));
 }
 
+// With the job's lock, which host functions of the driver wait for: more page-locked memory is for `advance` to get.
 read_buffer* device_read::take_buffer(std::uint64_t likely_bytes) {
   const std::lock_guard lock(mutex_);
   if (free_buffers_.empty()) {
@@ -166,7 +170,10 @@ read_buffer* device_read::take_buffer(std::uint64_t likely_bytes) {
     free_buffers_.push_back(buffers_.back().get());
   }
   request_buffer* const out = free_buffers_.back();
-  if (!out->prepare(likely_bytes)) return nullptr;
+  if (!out->prepare(likely_bytes)) {
+    if (engine_->ring().may_grow(likely_bytes)) wanted_bytes_.store(likely_bytes, std::memory_order_relaxed);
+    return nullptr;
+  }
   free_buffers_.pop_back();
   return out;
 }
@@ -440,6 +447,8 @@ result<bool> device_read::submit_fills(kept_fill& what) {
 result<bool> device_read::advance(bool last) {
   const current_context current(engine_->api(), engine_->context());
   listen();
+  if (const std::uint64_t wanted = wanted_bytes_.exchange(0, std::memory_order_relaxed); wanted != 0)
+    (void)engine_->ring().grow(wanted);
   engine_->collect();
   auto went = hand_over_kept();
   if (!last || (went.ok() && !*went)) return went;

@@ -170,8 +170,9 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   bool through_host_ = false;  // no request's bytes go to the device as they are
   std::atomic<bool> abandoned_{false}, has_refused_{false}, listening_{false};
   std::atomic<bool> handed_on_{false}, claimed_{false}, looked_{false};
-  std::atomic<std::uint64_t> tried_{0};  // what `freed` was when something did not fit
-  std::atomic<std::size_t> waiting_{0};  // parcels and fills that were kept
+  std::atomic<std::uint64_t> tried_{0};         // what `freed` was when something did not fit
+  std::atomic<std::size_t> waiting_{0};         // parcels and fills that were kept
+  std::atomic<std::uint64_t> wanted_bytes_{0};  // of page-locked memory, by a request that has to wait for it
 };
 
 }  // namespace penstock::inline v0::cuda

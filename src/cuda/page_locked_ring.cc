@@ -18,22 +18,31 @@ page_locked_ring::page_locked_ring(const driver& with, context_ref context, std:
     : driver_(with), context_(context), limit_(limit_bytes / kRingAlignment * kRingAlignment) {}
 
 void page_locked_ring::clear() noexcept {
-  const std::lock_guard lock(mutex_);
-  if (segments_.empty()) return;
+  std::vector<segment> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.swap(segments_);
+    held_.store(0, std::memory_order_relaxed);
+  }
+  if (all.empty()) return;
   const current_context current(driver_, context_);
-  for (const segment& each : segments_) driver_.mem_free_host(each.data);
-  segments_.clear();
-  held_.store(0, std::memory_order_relaxed);
+  for (const segment& each : all) driver_.mem_free_host(each.data);
 }
 
 std::byte* page_locked_ring::take(std::uint64_t bytes) {
+  for (;;) {
+    if (std::byte* const found = take_held(bytes)) return found;
+    if (!grow(bytes)) return nullptr;
+  }
+}
+
+std::byte* page_locked_ring::take_held(std::uint64_t bytes) {
   if (!can_hold(bytes)) return nullptr;
   bytes = room_for(bytes);
   const std::lock_guard lock(mutex_);
   for (segment& each : segments_)
     if (std::byte* const found = take_from(each, bytes)) return found;
-  if (!grow(bytes)) return nullptr;
-  return take_from(segments_.back(), bytes);
+  return nullptr;
 }
 
 std::byte* page_locked_ring::take_from(segment& in, std::uint64_t bytes) {
@@ -94,45 +103,84 @@ void page_locked_ring::give_range(segment& in, range back) noexcept {
   }
 }
 
-// False: `bytes` will never fit, or blocks that others have are in the way.
+// Needs the lock, as do those that follow up to `may_grow`.
+bool page_locked_ring::has_room(std::uint64_t bytes) const noexcept {
+  return std::any_of(segments_.begin(), segments_.end(), [&](const segment& in) {
+    return std::any_of(in.free.begin(), in.free.end(), [&](const range& one) { return one.end - one.begin >= bytes; });
+  });
+}
+
+// What may still be asked of the driver.
+std::uint64_t page_locked_ring::left() const noexcept {
+  const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
+  return limit - std::min(limit, held_.load(std::memory_order_relaxed));
+}
+
+// So much would be left if all idle segments were given back.
+bool page_locked_ring::idle_suffice(std::uint64_t bytes) const noexcept {
+  const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
+  std::uint64_t busy = held_.load(std::memory_order_relaxed);
+  for (const segment& each : segments_)
+    if (each.taken.empty()) busy -= each.bytes;
+  return busy <= limit && bytes <= limit - busy;
+}
+
+bool page_locked_ring::may_grow(std::uint64_t bytes) const {
+  if (!can_hold(bytes)) return false;
+  bytes = room_for(bytes);
+  const std::lock_guard lock(mutex_);
+  return idle_suffice(bytes);
+}
+
 bool page_locked_ring::grow(std::uint64_t bytes) {
+  if (!can_hold(bytes)) return false;
+  bytes = room_for(bytes);
+  const std::lock_guard one_by_one(growing_);
+  std::vector<std::byte*> idle;
+  {
+    const std::lock_guard lock(mutex_);
+    // Whoever had its turn before may have made the room.
+    if (has_room(bytes)) return true;
+    if (!idle_suffice(bytes)) return false;
+    idle = take_idle(bytes);
+  }
   const current_context current(driver_, context_);
-  for (;;) {
-    const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
-    const auto left = [&] { return limit - std::min(limit, held_.load(std::memory_order_relaxed)); };
-    if (bytes > left()) free_idle(bytes, limit);
-    if (bytes > left()) return false;
+  for (std::byte* const each : idle) driver_.mem_free_host(each);
+  return add_segment(bytes);
+}
+
+// As many idle segments as have to make way for a new one. Needs the lock.
+std::vector<std::byte*> page_locked_ring::take_idle(std::uint64_t bytes) {
+  std::vector<std::byte*> out;
+  std::erase_if(segments_, [&](const segment& each) {
+    if (!each.taken.empty() || bytes <= left()) return false;
+    out.push_back(each.data);
+    held_.fetch_sub(each.bytes, std::memory_order_relaxed);
+    return true;
+  });
+  return out;
+}
+
+// False: the machine has no more.
+bool page_locked_ring::add_segment(std::uint64_t bytes) {
+  while (bytes <= left()) {
     const std::uint64_t size = std::max(bytes, std::min(kSegmentBytes, left()));
     void* made = nullptr;
     if (driver_.mem_host_alloc(&made, size, kHostAllocPortable) == kSuccess) {
-      segment& added = segments_.emplace_back();
-      added.data = static_cast<std::byte*>(made);
-      added.bytes = size;
+      segment added{static_cast<std::byte*>(made), size, {}, {}};
       added.free.reserve(256);
       added.taken.reserve(256);
       added.free.push_back({0, size});
+      const std::lock_guard lock(mutex_);
+      segments_.push_back(std::move(added));
       held_.fetch_add(size, std::memory_order_relaxed);
       return true;
     }
-    // The machine has no more: nobody is to wait for it.
+    // Nobody is to wait for it.
     const std::uint64_t held = held_.load(std::memory_order_relaxed);
     limit_.store(held + size / 2 / kRingAlignment * kRingAlignment, std::memory_order_relaxed);
   }
-}
-
-// Gives the machine as many idle segments as a new one of so many bytes needs, or none where they are too few.
-void page_locked_ring::free_idle(std::uint64_t bytes, std::uint64_t limit) {
-  std::uint64_t held = held_.load(std::memory_order_relaxed), idle = 0;
-  for (const segment& each : segments_)
-    if (each.taken.empty()) idle += each.bytes;
-  if (held - idle > limit || bytes > limit - (held - idle)) return;
-  std::erase_if(segments_, [&](const segment& each) {
-    if (!each.taken.empty() || (held <= limit && bytes <= limit - held)) return false;
-    driver_.mem_free_host(each.data);
-    held -= each.bytes;
-    return true;
-  });
-  held_.store(held, std::memory_order_relaxed);
+  return false;
 }
 
 }  // namespace penstock::inline v0::cuda

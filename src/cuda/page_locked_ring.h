@@ -28,6 +28,13 @@ class page_locked_ring {
 
   /// 256-byte aligned; null where there is no room yet, or will never be for so many bytes.
   std::byte* take(std::uint64_t bytes);
+  /// The same of what is held already, without a call of the driver: it may wait for a host function of ours, which may
+  /// wait for whoever calls.
+  std::byte* take_held(std::uint64_t bytes);
+  /// `take` would ask the driver for more.
+  bool may_grow(std::uint64_t bytes) const;
+  /// Makes room for so many bytes, as `take` does. False: there is none to be had.
+  bool grow(std::uint64_t bytes);
   void give(std::byte* block) noexcept;
   /// Gives back what lies behind a block's first `bytes` bytes.
   void shrink(std::byte* block, std::uint64_t bytes) noexcept;
@@ -50,14 +57,18 @@ class page_locked_ring {
     std::vector<range> free, taken;
   };
   std::byte* take_from(segment& in, std::uint64_t bytes);
-  bool grow(std::uint64_t bytes);
-  void free_idle(std::uint64_t bytes, std::uint64_t limit);
+  bool has_room(std::uint64_t bytes) const noexcept;
+  std::uint64_t left() const noexcept;
+  bool idle_suffice(std::uint64_t bytes) const noexcept;
+  std::vector<std::byte*> take_idle(std::uint64_t bytes);
+  bool add_segment(std::uint64_t bytes);
   static void give_range(segment& in, range back) noexcept;
 
   const driver& driver_;
   const context_ref context_;
   std::atomic<std::uint64_t> limit_;  // less where the machine has no more
-  std::mutex mutex_;                  // of the segments
+  std::mutex growing_;                // held during calls of the driver
+  mutable std::mutex mutex_;          // of the segments; never held during a call of the driver
   std::vector<segment> segments_;
   std::atomic<std::uint64_t> held_{0}, used_{0};
 };

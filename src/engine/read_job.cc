@@ -142,7 +142,7 @@ job::progress read_job::step(unsigned worker) {
     }
     finish(lock);
     return progress::done;
-  } else {
+  } else if (sink == nullptr || advancing_ || sunk_ || !sink->can_advance()) {  // being asked for a buffer it may
     somebody_idles_ = true;
     return progress::idle;
   }

@@ -5,6 +5,7 @@
 #include <penstock/penstock.h>
 #include "cuda/page_locked_ring.h"
 #include "fake_device.h"
+#include "support/deterministic_executor.h"
 #include "support/model_array.h"
 
 namespace penstock::test {
@@ -31,10 +32,12 @@ class PageLocked : public FakeDevice {
     EXPECT_EQ(driver.mem_free(target), cuda::kSuccess);
     return copies;
   }
-  static array open_in(const std::shared_ptr<store>& from, std::uint64_t page_locked) {
+  static array open_in(const std::shared_ptr<store>& from, std::uint64_t page_locked,
+                       std::shared_ptr<penstock::executor> runs = nullptr) {
     context_options options;
     options.threads = 4;
     options.page_locked_bytes = page_locked;
+    options.executor = std::move(runs);
     open_options where;
     where.context = context::make(options).value();
     where.path = "a";
@@ -121,6 +124,18 @@ TEST_F(PageLocked, LongChunksWaitForRoom) {
     }
   }
   std::filesystem::remove_all(folder);
+}
+
+// A call of the driver may wait for what is queued, and so for host functions: they need the job's lock to wake it.
+TEST_F(PageLocked, NobodyWhoAsksForMoreHoldsWhatNewsOfTheDeviceNeeds) {
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", chunks_of(kMiB, 40, ""));
+  penstock_fake_cuda_configure(1, 1, 0);
+  penstock_fake_cuda_pump_at("cuMemHostAlloc");  // by the second segment there is news of the first
+  const auto seeded = std::make_shared<deterministic_executor>(1);
+  const array opened = open_in(store, 48 * kMiB, seeded);
+  EXPECT_EQ(pageable_copies(opened, model), 0U);
+  EXPECT_FALSE(seeded->stuck());
 }
 
 TEST_F(PageLocked, LongChunksComeAfterShortOnes) {
