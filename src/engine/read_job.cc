@@ -142,7 +142,8 @@ job::progress read_job::step(unsigned worker) {
     }
     finish(lock);
     return progress::done;
-  } else if (sink == nullptr || advancing_ || sunk_ || !sink->can_advance()) {  // being asked for a buffer it may
+  } else if (sink == nullptr || advancing_ || sunk_ || !sink->can_advance()) {
+    // A sink that was asked for a buffer just now, and had none, may have something to do.
     somebody_idles_ = true;
     return progress::idle;
   }
