@@ -22,6 +22,8 @@ CUDA, CUDA_MANAGED = 2, 13
 """DLPack's device types."""
 LEGACY = 1
 """The legacy default stream, as DLPack and the driver number it."""
+LOOK_EVERY = 0.1
+"""Seconds. A driver whose device has faulted tells nobody: who awaits a read finds out for itself."""
 
 
 class DeviceTensor(_tensor.Tensor):
@@ -535,4 +537,4 @@ def read_async(
     made = start(array, selection, out, device, stream, dtype, threads, False)
     if progress is not None:
         return run_in_thread(lambda report: _follow(made, report), progress)
-    return Job(_DeviceTicket(made), lambda made: made)
+    return Job(_DeviceTicket(made), lambda made: made, LOOK_EVERY)

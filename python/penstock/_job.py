@@ -37,9 +37,11 @@ class Job:
     `await job` gives the result too; a cancelled task cancels the read.
     """
 
-    def __init__(self, ticket: _Ticket, finish: Callable[[Any], Any]) -> None:
+    def __init__(self, ticket: _Ticket, finish: Callable[[Any], Any], look_every: float | None = None) -> None:
+        """`look_every` so many seconds a task looks for itself: of an end that nobody may tell it."""
         self._ticket = ticket
         self._finish = finish
+        self._look_every = look_every
         _live.add(self)
 
     @property
@@ -86,7 +88,8 @@ class Job:
 
         self._ticket.on_done(from_worker)
         try:
-            yield from ended.__await__()
+            while not (yield from asyncio.wait([ended], timeout=self._look_every).__await__())[0]:
+                self._ticket.wait_for(0.0)
         except asyncio.CancelledError:
             self.cancel()
             raise

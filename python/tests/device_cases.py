@@ -5,6 +5,7 @@ A process of its own runs these: which driver there is, is found out once in eac
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import itertools
 import sys
@@ -492,6 +493,31 @@ def test_a_memory_limit_is_kept_by_smaller_waves(cuda: FakeCuda, tmp_path: Path)
     opened = ps.open(str(tmp_path / "z.zarr"), context=context)
     np.testing.assert_array_equal(opened.read(np.s_[::2], device="cuda").numpy(), values[::2])
     assert 0 < context.usage()["page_locked_bytes"] <= 256 << 20
+
+
+def test_a_task_that_awaits_a_read_is_told_of_a_fault(cuda: FakeCuda, tmp_path: Path) -> None:
+    values = np.random.default_rng(2).integers(0, 5, 1 << 18).astype("i4")
+    made = ps.create_array(str(tmp_path / "z.zarr"), shape=values.shape, dtype="i4", chunks=(4096,), codecs=["zstd"])
+    made[...] = values
+    context = ps.Context(threads=2, device_memory_limit=3 << 16)  # not all of it can be queued at once
+    opened = ps.open(str(tmp_path / "z.zarr"), context=context)
+
+    async def read() -> None:
+        cuda.hold_kernels()
+        job = opened.read_async(device="cuda")
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.shield(asyncio.ensure_future(wait(job))), 0.3)
+        cuda.fault(700)
+        with pytest.raises(ps.Error, match="cuda:0"):
+            await asyncio.wait_for(wait(job), 10)
+
+    async def wait(job: ps.Job) -> None:
+        await job
+
+    asyncio.run(read())
+    cuda.fault(0)
+    context.clear()
+    np.testing.assert_array_equal(opened.read(device="cuda").numpy(), values)
 
 
 def test_an_array_opened_for_a_device_is_a_deferred_producer(cuda: FakeCuda, array: ps.Array) -> None:

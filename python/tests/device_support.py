@@ -60,6 +60,12 @@ class FakeCuda:
     def fail(self, name: str, status: int, after: int = 0) -> None:
         self.driver.penstock_fake_cuda_fail(name.encode(), after, status)
 
+    def hold_kernels(self) -> None:
+        self.driver.penstock_fake_cuda_hold_kernels(1)
+
+    def fault(self, status: int) -> None:
+        self.driver.penstock_fake_cuda_fault(status)
+
     def push(self, device: int) -> None:
         self.call("cuCtxPushCurrent", self.contexts[device])
 
