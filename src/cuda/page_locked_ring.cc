@@ -164,6 +164,7 @@ std::vector<std::byte*> page_locked_ring::take_idle(std::uint64_t bytes) {
 // False: the machine has no more.
 bool page_locked_ring::add_segment(std::uint64_t bytes) {
   while (bytes <= left()) {
+    std::uint64_t limit = limit_.load(std::memory_order_relaxed);
     const std::uint64_t size = std::max(bytes, std::min(kSegmentBytes, left()));
     void* made = nullptr;
     if (driver_.mem_host_alloc(&made, size, kHostAllocPortable) == kSuccess) {
@@ -176,9 +177,9 @@ bool page_locked_ring::add_segment(std::uint64_t bytes) {
       held_.fetch_add(size, std::memory_order_relaxed);
       return true;
     }
-    // Nobody is to wait for it.
-    const std::uint64_t held = held_.load(std::memory_order_relaxed);
-    limit_.store(held + size / 2 / kRingAlignment * kRingAlignment, std::memory_order_relaxed);
+    // Nobody is to wait for it. A ring that was closed meanwhile stays closed.
+    const std::uint64_t less = held_.load(std::memory_order_relaxed) + size / 2 / kRingAlignment * kRingAlignment;
+    limit_.compare_exchange_strong(limit, less, std::memory_order_relaxed);
   }
   return false;
 }
