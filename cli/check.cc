@@ -20,14 +20,14 @@ class checker {
   explicit checker(const check_arguments& given) : given_(given) {}
 
   /// \error cancelled  Only that; every other failure is a finding.
-  result<> visit(const node& found, const std::string& path, int depth = 0) {
+  result<> visit(const opened& found, const std::string& path, int depth = 0) {
     if (const auto* a = std::get_if<array>(&found)) return visit_array(*a, path);
-    const group& g = std::get<group>(found);
+    const opened_group& g = *std::get<std::shared_ptr<const opened_group>>(found);
     auto names = g.keys();
     if (!names.ok()) return unreadable(path, g.uri(), names.error());
     for (const std::string& name : *names) {
       const std::string below = path.empty() ? name : path + "/" + name;
-      auto child = open(g, name);
+      auto child = g.open(name);
       if (!child.ok()) {
         PENSTOCK_TRY(unreadable(below, below, child.error()));
       } else if (depth < kMaxDepth) {
@@ -98,7 +98,7 @@ class checker {
 };
 
 int check(const session& speak, const check_arguments& given) {
-  auto found = open_node(given.uri, given.threads);
+  auto found = open_node(speak, given.uri, given.threads);
   if (!found.ok()) return speak.fail(found.error());
   checker all(given);
   if (auto done = all.visit(*found, ""); !done.ok()) return speak.fail(done.error());

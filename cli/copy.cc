@@ -76,10 +76,22 @@ result<copy_options> options_of(const copy_arguments& given) {
   return out;
 }
 
+/// \error unsupported  A group of a format that the library does not open.
+result<node> as_node(const opened& found) {
+  if (const auto* a = std::get_if<array>(&found)) return node(*a);
+  const opened_group& g = *std::get<std::shared_ptr<const opened_group>>(found);
+  if (g.own() != nullptr) return node(*g.own());
+  return error(errc::unsupported, fmt::format("copying a group of format {} is not supported: copy its arrays, such as "
+                                              "'{}/NAME'",
+                                              g.format(), g.uri()));
+}
+
 int copy_all(const session& speak, const copy_arguments& given) {
   auto options = options_of(given);
   if (!options.ok()) return speak.refuse(options.error().message());
-  auto from = open_node(given.from, given.threads);
+  auto found = open_node(speak, given.from, given.threads);
+  if (!found.ok()) return speak.fail(found.error());
+  auto from = as_node(*found);
   if (!from.ok()) return speak.fail(from.error());
   auto to = find_place(given.to);
   if (!to.ok()) return speak.fail(to.error());

@@ -93,15 +93,15 @@ struct tree {
   std::string text;
   bool complete = true;
 
-  void describe(const group& parent, const std::string& indent, int depth) {
+  void describe(const opened_group& parent, const std::string& indent, int depth) {
     auto names = parent.keys();
     if (!names.ok()) return failed("", indent, true, names.error());
     for (std::size_t i = 0; i < names->size(); ++i) child(parent, (*names)[i], indent, i + 1 == names->size(), depth);
   }
 
  private:
-  void child(const group& parent, const std::string& name, const std::string& indent, bool last, int depth) {
-    auto found = open(parent, name);
+  void child(const opened_group& parent, const std::string& name, const std::string& indent, bool last, int depth) {
+    auto found = parent.open(name);
     if (!found.ok()) return failed(name, indent, last, found.error());
     const char* branch = last ? "└── " : "├── ";
     if (const auto* a = std::get_if<array>(&*found)) {
@@ -111,7 +111,7 @@ struct tree {
       text += fmt::format("{}{}{}  {} {}\n", indent, branch, name, a->type().name(), to_string(a->shape()));
       return;
     }
-    const group& g = std::get<group>(*found);
+    const opened_group& g = *std::get<std::shared_ptr<const opened_group>>(*found);
     text += fmt::format("{}{}{}/\n", indent, branch, name);
     tree below;
     if (depth < kMaxDepth) below.describe(g, indent + (last ? "    " : "│   "), depth + 1);
@@ -132,7 +132,7 @@ struct tree {
   }
 };
 
-int describe_group(const session& speak, const group& g, bool with_head) {
+int describe_group(const session& speak, const opened_group& g, bool with_head) {
   tree children;
   children.describe(g, "", 0);
   int status = kOk;
@@ -154,9 +154,10 @@ int describe_group(const session& speak, const group& g, bool with_head) {
 }
 
 int info(const session& speak, const std::string& uri) {
-  auto found = open_node(uri);
+  auto found = open_node(speak, uri);
   if (!found.ok()) return speak.fail(found.error());
-  if (const auto* g = std::get_if<group>(&*found)) return describe_group(speak, *g, true);
+  if (const auto* g = std::get_if<std::shared_ptr<const opened_group>>(&*found))
+    return describe_group(speak, **g, true);
   const array& a = std::get<array>(*found);
   if (a.format() == "tiff") {
     const char* const words[] = {"penstock", "info", uri.c_str(), "--json"};
@@ -166,9 +167,10 @@ int info(const session& speak, const std::string& uri) {
 }
 
 int show_tree(const session& speak, const std::string& uri) {
-  auto found = open_node(uri);
+  auto found = open_node(speak, uri);
   if (!found.ok()) return speak.fail(found.error());
-  if (const auto* g = std::get_if<group>(&*found)) return describe_group(speak, *g, false);
+  if (const auto* g = std::get_if<std::shared_ptr<const opened_group>>(&*found))
+    return describe_group(speak, **g, false);
   const array& a = std::get<array>(*found);
   if (speak.as_json) return speak.print_document(array_json(a));
   return speak.print(fmt::format("{}  {} {}\n", a.uri(), a.type().name(), to_string(a.shape())));

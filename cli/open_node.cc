@@ -9,25 +9,75 @@
 
 namespace penstock::inline v0::cli {
 
-result<node> open_node(const std::string& uri, unsigned threads) {
+namespace {
+
+/// A group that the library opened.
+class library_group final : public opened_group {
+ public:
+  explicit library_group(group of) : group_(std::move(of)) {}
+  std::string uri() const override { return group_.uri(); }
+  std::string format() const override { return group_.format(); }
+  std::string attributes_json() const override { return group_.attributes_json(); }
+  bool consolidated() const override { return group_.consolidated(); }
+  result<std::vector<std::string>> keys() const override { return group_.keys(); }
+  result<opened> open(const std::string& name) const override;
+  const group* own() const override { return &group_; }
+
+ private:
+  group group_;
+};
+
+opened as_opened(node found) {
+  if (auto* a = std::get_if<array>(&found)) return std::move(*a);
+  return std::make_shared<const library_group>(std::get<group>(std::move(found)));
+}
+
+result<opened> library_group::open(const std::string& name) const {
+  PENSTOCK_ASSIGN(node found, penstock::open(group_, name));
+  return as_opened(std::move(found));
+}
+
+/// The file that `uri` names or leads into: "model.nc" of "model.nc/t2m". Empty if there is none.
+std::filesystem::path file_part(const std::string& uri) {
+  std::error_code none;
+  std::filesystem::path path = uri.starts_with("file://") ? uri.substr(7) : uri;
+  while (!path.empty() && !std::filesystem::exists(path, none)) {
+    const std::filesystem::path parent = path.parent_path();
+    if (parent == path) return {};
+    path = parent;
+  }
+  return std::filesystem::is_regular_file(path, none) || path == uri ? path : std::filesystem::path();
+}
+
+/// True if `failure` says that the library found nothing that it opens, so that another opener may.
+bool is_unknown(const error& failure) {
+  return failure.code() == errc::not_found || failure.code() == errc::unsupported;
+}
+
+}  // namespace
+
+result<opened> open_node(const session& speak, const std::string& uri, unsigned threads) {
   context_options settings;
   settings.threads = threads;
   open_options options;
   PENSTOCK_ASSIGN(options.context, context::make(settings));
   result<node> found = open(uri, options);
+  if (found.ok()) return as_opened(std::move(found).value());
+  if (!is_unknown(found.error())) return std::move(found).error();
+  if (speak.others != nullptr) return (*speak.others)(uri, threads);
   std::error_code none;
-  if (!found.ok() && found.error().code() == errc::not_found && std::filesystem::is_regular_file(uri, none)) {
-    return std::move(found).error().note(
-        "HDF5, NetCDF4, Parquet, Arrow and references are opened by Python's penstock.open");
-  }
-  return found;
+  const bool remote = uri.find("://") != std::string::npos;
+  if (!remote && !std::filesystem::exists(file_part(uri), none)) return std::move(found).error();
+  try_in_python(speak.argc, speak.argv);
+  return std::move(found).error().note(
+      "HDF5, NetCDF4, Parquet, Arrow and references are opened by the Python package, which is not installed");
 }
 
-result<array> open_one(const std::string& uri, unsigned threads) {
-  PENSTOCK_ASSIGN(node found, open_node(uri, threads));
+result<array> open_one(const session& speak, const std::string& uri, unsigned threads) {
+  PENSTOCK_ASSIGN(opened found, open_node(speak, uri, threads));
   if (auto* a = std::get_if<array>(&found)) return std::move(*a);
   error wrong(errc::invalid_argument, fmt::format("'{}' is a group, not an array", uri));
-  if (auto names = std::get<group>(found).keys(); names.ok() && !names->empty()) {
+  if (auto names = std::get<std::shared_ptr<const opened_group>>(found)->keys(); names.ok() && !names->empty()) {
     names->resize(std::min<std::size_t>(names->size(), 20));
     wrong.note(fmt::format("it holds {}", fmt::join(*names, ", ")));
   }

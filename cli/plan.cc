@@ -14,7 +14,7 @@ struct plan_arguments {
 int plan(const session& speak, const plan_arguments& given) {
   auto which = parse_selection(given.selection);
   if (!which.ok()) return speak.refuse(which.error().message());
-  auto a = open_one(given.uri);
+  auto a = open_one(speak, given.uri);
   if (!a.ok()) return speak.fail(a.error());
   const auto resolved = a->select(*which);
   if (!resolved.ok()) return speak.fail(resolved.error());

@@ -55,8 +55,8 @@ std::string output_format(const read_arguments& given) {
   return "";
 }
 
-result<request_to_read> prepare(const read_arguments& given, basic_selection which) {
-  PENSTOCK_ASSIGN(array from, open_one(given.uri, given.threads));
+result<request_to_read> prepare(const session& speak, const read_arguments& given, basic_selection which) {
+  PENSTOCK_ASSIGN(array from, open_one(speak, given.uri, given.threads));
   PENSTOCK_ASSIGN(resolved_basic resolved, resolve(which, from.shape()));
   request_to_read work{std::move(from), std::move(which), std::move(resolved), 0, 0, "", {}};
   PENSTOCK_ASSIGN(work.elements, element_count(work.resolved.shape));
@@ -175,7 +175,7 @@ int read(const session& speak, const read_arguments& given) {
                     given.output, given.output.ends_with(".zarr") ? "; 'penstock copy' writes Zarr" : ""));
   }
   const auto begin = std::chrono::steady_clock::now();
-  auto work = prepare(given, std::move(which).value());
+  auto work = prepare(speak, given, std::move(which).value());
   if (!work.ok()) return speak.fail(work.error());
   if (given.output.empty()) return print_values(speak, *work);
 

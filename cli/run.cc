@@ -41,8 +41,11 @@ bool is_of_images(std::span<const char* const> arguments) {
   return to_image && !has_format;
 }
 
-int run_verb(int argc, const char* const* argv) {
+int run_verb(int argc, const char* const* argv, const opener& others) {
   session speak;
+  speak.argc = argc;
+  speak.argv = argv;
+  if (others) speak.others = &others;
   for (int i = 1; i < argc; ++i) speak.as_json = speak.as_json || std::string_view(argv[i]) == "--json";
   const std::string_view verb = argc > 1 ? argv[1] : "";
   if (verb == "demo" || verb == "bench" || (verb == "read" && is_of_images(std::span(argv, argv + argc)))) {
@@ -63,10 +66,10 @@ int run_verb(int argc, const char* const* argv) {
 
 }  // namespace
 
-int run(int argc, const char* const* argv) {
+int run(int argc, const char* const* argv, const opener& others) {
   const signal_scope signals;
   try {
-    return run_verb(argc, argv);
+    return run_verb(argc, argv, others);
   } catch (const std::bad_alloc&) {
     return session{}.fail(error(errc::resource_exhausted, "out of memory"));
   } catch (const std::exception& e) {

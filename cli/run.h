@@ -1,6 +1,7 @@
 #pragma once
 
 #include <penstock/config.h>
+#include "opened.h"
 
 namespace penstock::inline v0::cli {
 
@@ -13,6 +14,8 @@ inline constexpr int kUsage = 2;
 ///
 /// Writes to file descriptors 1 and 2. Signal handlers (SIGINT, SIGTERM, SIGHUP, SIGPIPE) are set for the call and put
 /// back at its end. `demo` and `bench` replace this process by Python's, where they are written. One call at a time.
-int run(int argc, const char* const* argv);
+/// \param others  Opens formats that the library does not open. If it is empty, a verb that finds no format replaces
+///                this process by Python's, provided that the Python package is installed.
+int run(int argc, const char* const* argv, const opener& others = {});
 
 }  // namespace penstock::inline v0::cli

@@ -8,12 +8,16 @@
 #include <penstock/result.h>
 #include <penstock/shape.h>
 #include "base/json.h"
+#include "opened.h"
 
 namespace penstock::inline v0::cli {
 
 /// What every verb shares: how it speaks. Each call returns the exit status that follows from it.
 struct session {
-  bool as_json = false;  ///< documents on stdout, errors too
+  bool as_json = false;            ///< documents on stdout, errors too
+  const opener* others = nullptr;  ///< opens what the library does not; null: a Python process does
+  int argc = 0;                    ///< the command line, for the Python process
+  const char* const* argv = nullptr;
 
   /// Writes text to stdout; a reader that has gone away (`| head`) ends the program quietly.
   int print(std::string_view text) const;

@@ -22,10 +22,11 @@ int run_in_python(const session& speak, int argc, const char* const* argv);
 /// The same for a verb that this program has in a shorter form: returns where Python has no package, or asked itself.
 void try_in_python(int argc, const char* const* argv);
 
-/// What a verb opens: the array or group at `uri`, with a context of its own.
-result<node> open_node(const std::string& uri, unsigned threads = 0);
-/// As `open_node`, and refuses a group, naming the arrays in it.
-result<array> open_one(const std::string& uri, unsigned threads = 0);
+/// Opens the array or group at `uri` for a verb, with a context of its own.
+/// Formats that the library does not open are opened by `speak.others`, or by a Python process that replaces this one.
+result<opened> open_node(const session& speak, const std::string& uri, unsigned threads = 0);
+/// As `open_node`. \error invalid_argument  A group; a note names its children.
+result<array> open_one(const session& speak, const std::string& uri, unsigned threads = 0);
 
 /// Where storage keeps its bytes together: the number of cells, and of objects (shards, or chunk files), of a full
 /// array.

@@ -1,4 +1,5 @@
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bind.h"
@@ -7,7 +8,68 @@
 namespace penstock::inline v0::python {
 namespace {
 
-int run_cli(nb::list arguments) {
+/// Calls `work`, which may throw a Python exception, with the GIL held.
+template <class Work>
+auto in_python(Work&& work) -> decltype(work()) {
+  if (!may_enter_python()) return error(errc::cancelled, "the interpreter is ending");
+  const with_gil gil;
+  try {
+    return work();
+  } catch (nb::python_error& failed) {
+    failed.restore();
+    return take_python_error();
+  } catch (const std::exception& failed) {
+    return error(errc::internal, failed.what());
+  }
+}
+
+std::string text_of(nb::handle text) {
+  const nb::object encoded = text.attr("encode")("utf-8", "surrogateescape");
+  const nb::bytes bytes = nb::borrow<nb::bytes>(encoded);
+  return std::string(bytes.c_str(), bytes.size());
+}
+
+cli::opened as_opened(nb::object found);
+
+/// A group of a format that Python opens.
+class python_group final : public cli::opened_group {
+ public:
+  explicit python_group(nb::object of)
+      : group_(of.release().ptr()),
+        uri_(text_of(nb::handle(group_).attr("uri"))),
+        format_(text_of(nb::handle(group_).attr("format"))),
+        attributes_(text_of(nb::handle(group_).attr("_attributes_json"))) {}
+  ~python_group() override { drop_reference(group_); }
+  python_group(const python_group&) = delete;
+
+  std::string uri() const override { return uri_; }
+  std::string format() const override { return format_; }
+  std::string attributes_json() const override { return attributes_; }
+
+  result<std::vector<std::string>> keys() const override {
+    return in_python([&]() -> result<std::vector<std::string>> {
+      std::vector<std::string> names;
+      for (const nb::handle name : nb::borrow<nb::object>(nb::handle(group_).attr("keys")()))
+        names.push_back(text_of(name));
+      return names;
+    });
+  }
+
+  result<cli::opened> open(const std::string& name) const override {
+    return in_python([&]() -> result<cli::opened> { return as_opened(nb::handle(group_)[to_str(name)]); });
+  }
+
+ private:
+  PyObject* group_;
+  std::string uri_, format_, attributes_;
+};
+
+cli::opened as_opened(nb::object found) {
+  if (nb::isinstance<array_handle>(found)) return cli::opened(nb::cast<const array_handle&>(found).array);
+  return cli::opened(std::make_shared<const python_group>(std::move(found)));
+}
+
+int run_cli(nb::list arguments, nb::object open) {
   std::vector<std::string> texts;
   for (const nb::handle argument : arguments) {
     const nb::bytes bytes = nb::cast<nb::bytes>(argument);
@@ -16,15 +78,22 @@ int run_cli(nb::list arguments) {
   std::vector<const char*> argv;
   for (const std::string& text : texts) argv.push_back(text.c_str());
   argv.push_back(nullptr);
+  cli::opener others;
+  if (!open.is_none()) {
+    others = [function = open.ptr()](const std::string& uri, unsigned threads) {
+      return in_python([&]() -> result<cli::opened> { return as_opened(nb::handle(function)(to_str(uri), threads)); });
+    };
+  }
   const without_gil released;
-  return cli::run(static_cast<int>(texts.size()), argv.data());
+  return cli::run(static_cast<int>(texts.size()), argv.data(), others);
 }
 
 }  // namespace
 
 void bind_cli(nb::module_& m) {
-  m.def("cli_main", run_cli, nb::arg("argv"),
-        "Run the command line program with these arguments (bytes; the first is its name); returns its exit status.");
+  m.def("cli_main", run_cli, nb::arg("argv"), nb::arg("open") = nb::none(),
+        "Run the command line program with these arguments (bytes; the first is its name); returns its exit status. "
+        "`open(uri, threads)` opens formats that the C++ library does not open.");
 }
 
 }  // namespace penstock::inline v0::python

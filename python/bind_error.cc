@@ -84,7 +84,10 @@ std::optional<error> own_error(nb::handle exception) noexcept {
   try {
     const std::string code = nb::str(exception.attr("code")).c_str();
     for (const class_name& one : kClasses) {
-      if (to_string(one.code) == code) return error(one.code, nb::str(exception.attr("message")).c_str());
+      if (to_string(one.code) != code) continue;
+      error made(one.code, nb::str(exception.attr("message")).c_str());
+      for (const nb::handle note : nb::borrow<nb::object>(exception.attr("notes"))) made.note(nb::str(note).c_str());
+      return made;
     }
   } catch (const std::exception&) {
     PyErr_Clear();

@@ -8,6 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock._array import Array
+    from penstock._group import Group
 
 
 def main() -> int:
@@ -43,7 +48,15 @@ def main() -> int:
     from penstock import _core
 
     sys.stdout.flush()
-    return _core.cli_main([b"penstock", *map(os.fsencode, sys.argv[1:])])
+    return _core.cli_main([b"penstock", *map(os.fsencode, sys.argv[1:])], _open)
+
+
+def _open(uri: str, threads: int) -> Array | Group:
+    """Open what the C++ program does not: HDF5, tables, references, members of files."""
+    from penstock._context import Context
+    from penstock._open import open
+
+    return open(uri, context=Context(threads=threads or None))
 
 
 if __name__ == "__main__":

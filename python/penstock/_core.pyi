@@ -629,8 +629,11 @@ def store_means(
     made: npt.NDArray[Any],
     nodata: npt.NDArray[Any] | None,
 ) -> bool: ...
-def cli_main(argv: list[bytes]) -> int:
-    """Run the command line program with these arguments (bytes; the first is its name); returns its exit status."""
+def cli_main(argv: list[bytes], open: Callable[[str, int], Array | Group] | None = None) -> int:
+    """Run the command line program with these arguments (bytes; the first is its name); returns its exit status.
+
+    `open(uri, threads)` opens formats that the C++ library does not open.
+    """
 
 def _end() -> None:
     """Stop the reads of threads that the end of the program would catch within C++."""

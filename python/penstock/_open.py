@@ -15,7 +15,7 @@ from penstock._file_objects import contents, is_file
 from penstock._group import Group, wrap
 from penstock._place import place_of
 from penstock._shards import open_single
-from penstock._single_file import begins_as_tiff, open_elsewhere, open_file, path_here
+from penstock._single_file import begins_as_tiff, open_elsewhere, open_file, path_here, split_member
 from penstock._tiff import TiffArray, options_of
 from penstock._unpacked import UnpackedArray
 
@@ -97,6 +97,7 @@ def open(
     context = current_context() if context is None else context
     if is_file(target):
         target = contents(target)
+    target, path = split_member(target, path)
     tiff = options_of(page, level, layout, bands, mask, ifd)
     found: Any = None if path else _tiff_file(target, context, cache_index, tiff)
     if found is not None and format_options:

@@ -16,6 +16,7 @@ from penstock._place import file_place, local_path
 from penstock._tiff import is_tiff
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
+_MEMBER_URI = re.compile(r"(.+?://.+?\.(?:h5|hdf5|nc|nc4|he5))/([^?]+)", re.IGNORECASE)
 _HEAD_BYTES = 4096
 _BEGIN_BYTES = 64  # of what is elsewhere
 
@@ -82,6 +83,32 @@ def begins_as_tiff(path: str) -> bool:
             return is_tiff(os.read(number, 4))
         finally:
             os.close(number)
+
+
+def split_member(target: Any, path: str) -> tuple[Any, str]:
+    """("model.nc", "group/t2m") if `target` is "model.nc/group/t2m" and model.nc is a file that holds many arrays.
+
+    Returns the arguments as they are for any other target. Of a URI the suffix decides, without a request.
+    """
+    here = path_here(target)
+    if here is None:
+        found = _MEMBER_URI.match(target) if isinstance(target, str) else None
+        return (target, path) if found is None else (found[1], _joined(found[2], path))
+    if os.path.lexists(here):
+        return target, path
+    file = here.rstrip("/")
+    while not os.path.lexists(file):
+        parent = os.path.dirname(file)
+        if parent in ("", file):
+            return target, path
+        file = parent
+    if not os.path.isfile(file) or kind_of(file) is None:
+        return target, path
+    return file, _joined(here[len(file) :], path)
+
+
+def _joined(member: str, path: str) -> str:
+    return "/".join(part.strip("/") for part in (member, path) if part.strip("/"))
 
 
 def open_file(

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <penstock/array.h>
+
+namespace penstock::inline v0::cli {
+
+class opened_group;
+
+/// What a verb works on. The group is a reference because Python opens formats whose groups are not the library's own.
+using opened = std::variant<array, std::shared_ptr<const opened_group>>;
+
+/// A group that a verb can describe and walk.
+class opened_group {
+ public:
+  virtual ~opened_group() = default;
+  virtual std::string uri() const = 0;
+  virtual std::string format() const = 0;
+  /// A JSON object.
+  virtual std::string attributes_json() const = 0;
+  /// True if the children come from consolidated metadata.
+  virtual bool consolidated() const { return false; }
+  /// Names of the direct children, sorted.
+  virtual result<std::vector<std::string>> keys() const = 0;
+  virtual result<opened> open(const std::string& name) const = 0;
+  /// The library's group, or null for a group of a format that the library does not open.
+  virtual const group* own() const { return nullptr; }
+};
+
+/// Opens what the library does not: the Python package brings its `penstock.open`.
+/// \error not_found  Nothing of a known format exists there.
+using opener = std::function<result<opened>(const std::string& uri, unsigned threads)>;
+
+}  // namespace penstock::inline v0::cli

@@ -1,0 +1,167 @@
+"""The command line on every format that `penstock.open` opens: each verb gives what Python gives."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from penstock.__main__ import main
+
+zarr = pytest.importorskip("zarr")
+h5py = pytest.importorskip("h5py")
+pa = pytest.importorskip("pyarrow")
+
+VALUES = np.arange(7 * 5, dtype="f4").reshape(7, 5)
+
+
+def hdf5(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("deep/t2m", data=VALUES, chunks=(3, 5), compression="gzip", shuffle=True)
+        file["scalar"] = 2.5
+
+
+def netcdf(path: Path) -> None:
+    xr = pytest.importorskip("xarray")
+    pytest.importorskip("netCDF4")
+    xr.Dataset({"t2m": (("y", "x"), VALUES)}).to_netcdf(path, engine="netcdf4")
+
+
+def table(path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({f"c{i}": VALUES[:, i] for i in range(5)}), path)
+
+
+def arrow(path: Path) -> None:
+    columns = pa.table({f"c{i}": VALUES[:, i] for i in range(5)})
+    with pa.ipc.new_file(path, columns.schema) as writer:
+        writer.write_table(columns)
+
+
+def zarr_group(path: Path) -> None:
+    ps.create_group(path).create_array("deep/t2m", data=VALUES, chunks=(3, 5))
+
+
+def references(path: Path) -> None:
+    data = path.with_suffix(".bin")
+    data.write_bytes(VALUES.tobytes())
+    zarray = {"zarr_format": 2, "shape": [7, 5], "chunks": [7, 5], "dtype": "<f4", "compressor": None, "filters": None}
+    zarray |= {"fill_value": 0, "order": "C"}
+    refs = {".zgroup": '{"zarr_format": 2}', "t2m/.zarray": json.dumps(zarray), "t2m/0.0": [str(data)]}
+    path.write_text(json.dumps({"version": 1, "refs": refs}))
+
+
+# name, writer, member that holds VALUES ("" : the target is the array)
+FORMATS: list[tuple[str, Callable[[Path], Any], str]] = [
+    ("v3.zarr", lambda path: ps.create_array(path, data=VALUES, chunks=(3, 5)), ""),
+    ("v2.zarr", lambda path: ps.create_array(path, data=VALUES, chunks=(3, 5), zarr_format=2), ""),
+    ("group.zarr", zarr_group, "deep/t2m"),
+    ("data.zip", zarr_group, "deep/t2m"),
+    ("x.h5", hdf5, "deep/t2m"),
+    ("x.nc", netcdf, "t2m"),
+    ("x.npy", lambda path: np.save(path, VALUES), ""),
+    ("x.npz", lambda path: np.savez(path, t2m=VALUES), ""),
+    ("x.tif", lambda path: ps.save(path, VALUES), ""),
+    ("x.parquet", table, ""),
+    ("x.arrow", arrow, ""),
+    ("x.json", references, "t2m"),
+]
+NAMES = [name for name, _, _ in FORMATS]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("formats")
+    for name, write, _ in FORMATS:
+        write(folder / name)
+    return folder
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    def call(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["penstock", *map(str, arguments)])
+        capfd.readouterr()
+        status = main()
+        out, err = capfd.readouterr()
+        return status, out, err
+
+    return call
+
+
+@pytest.mark.parametrize(("name", "as_uri"), list(itertools.product(NAMES, (False, True))))
+@pytest.mark.parametrize("verb", ["info", "tree", "plan", "read", "print", "check"])
+def test_each_verb_opens_what_python_opens(files: Path, tmp_path: Path, run, name: str, as_uri: bool, verb: str):
+    member = next(member for each, _, member in FORMATS if each == name)
+    whole = f"file://{files / name}" if as_uri else str(files / name)
+    target = f"{whole}/{member}" if member else whole
+    values = ps.open(whole, member)[...] if member else ps.open(whole)[...]
+    np.testing.assert_array_equal(values.reshape(VALUES.shape), VALUES)
+    if verb in ("info", "tree"):
+        status, out, err = run(verb, target, "--json")
+        assert (status, err) == (0, "")
+        document = json.loads(out)
+        if name.endswith(".tif") and verb == "info":
+            return  # a report of its own: test_tiff_cli
+        assert document["shape"] == list(values.shape)
+        assert document["dtype"] == "float32"
+    elif verb == "plan":
+        status, out, err = run("plan", target, "0:2", "--json")
+        assert (status, err) == (0, "")
+        assert json.loads(out)["shape"] == list(values[0:2].shape)
+    elif verb == "read":
+        status, out, err = run("read", target, "1:", "-o", tmp_path / "out.npy")
+        assert (status, err) == (0, "")
+        np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), values[1:])
+    elif verb == "print":
+        status, out, err = run("read", target, "0", "--json")
+        assert (status, err) == (0, "")
+        np.testing.assert_array_equal(np.array(json.loads(out)["values"], "f4"), values[0])
+    else:
+        status, out, err = run("check", target, "--json")
+        assert (status, err) == (0, "")
+        assert json.loads(out)["ok"]
+
+
+@pytest.mark.parametrize("name", [name for name, _, member in FORMATS if member])
+@pytest.mark.parametrize("verb", ["info", "tree", "check"])
+def test_verbs_walk_groups_of_every_format(files: Path, run, name: str, verb: str):
+    status, out, err = run(verb, files / name, "--json")
+    assert (status, err) == (0, "")
+
+    def paths(group: ps.Group, prefix: str = "") -> list[str]:
+        return [prefix + path for path, node in group.members(max_depth=None) if isinstance(node, ps.Array)]
+
+    wanted = paths(ps.open(files / name))
+    document = json.loads(out)
+    if verb == "check":
+        assert document["ok"]
+        assert [each["path"] for each in document["arrays"]] == wanted
+        return
+
+    def walk(children: list[dict[str, Any]], prefix: str = "") -> list[str]:
+        found = []
+        for child in children:
+            path = prefix + child["name"]
+            found += [path] if child["kind"] == "array" else walk(child["children"], path + "/")
+        return found
+
+    assert walk(document["children"]) == wanted
+
+
+@pytest.mark.parametrize("name", ["x.h5", "x.nc", "x.json", "group.zarr"])
+def test_a_missing_member_is_named(files: Path, run, name: str):
+    status, out, err = run("info", files / name / "nosuch")
+    assert (status, out) == (1, "")
+    assert "not_found" in err
+    assert "nosuch" in err
+    status, _, err = run("read", files / name)
+    assert status == 1
+    assert "is a group, not an array" in err
