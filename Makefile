@@ -31,12 +31,12 @@ $(release)/build.ninja:
 
 test: ## all tests, under sanitizers too; STAGES="lint unit python asan tsan" chooses
 	@tools/setup.sh core test
-	@$(python) tools/test_zarr_python.py --fetch
+	@$(python) tools/test_peers.py --fetch
 	@$(python) tools/run_tests.py --jobs $(jobs) $(STAGES)
 
-test-zarr-python: build ## zarr-python's own tests with our pipeline, compared with its own (minutes); ARGS= go to the runner
+test-peers: build ## the test suites of zarr-python, xarray and rioxarray with Penstock in place (half an hour); ARGS="zarr:pipeline" chooses
 	@tools/setup.sh core test
-	@$(python) tools/test_zarr_python.py $(ARGS)
+	@$(python) tools/test_peers.py $(ARGS)
 
 test-legate: build ## loads into cuPyNumeric, where there is a Python 3.12 (nearly 2 GB to download once); ARGS= go to pytest
 	@tools/test_legate.sh $(ARGS)
@@ -96,4 +96,4 @@ wheel: ## a self-contained wheel in build/dist; CUDA=1 as for build
 clean: ## remove build/ and the compiled module; keeps .venv
 	@rm -rf build python/penstock/_core*.so
 
-.PHONY: help build test test-gpu test-zarr-python test-legate test-torch demo bench check format tidy fuzz wheel clean
+.PHONY: help build test test-gpu test-peers test-legate test-torch demo bench check format tidy fuzz wheel clean

@@ -1,7 +1,7 @@
-"""zarr-python's own behaviour suite for codec pipelines, in the small: `make test-zarr-python` runs all of its tests.
+"""zarr-python's own behaviour suite for codec pipelines, in the small: `make test-peers` runs all of its tests.
 
 Its classes are in the installed package where it carries them; otherwise they come from an unpacked source
-distribution (build/zarr-python, which `make test` gets), and without one the test is skipped.
+distribution (build/peers, which `make test` gets), and without one the test is skipped.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import pytest
 import zarr
 
 ROOT = Path(__file__).parents[2]
-UNPACKED = ROOT / "build" / "zarr-python" / f"zarr-{zarr.__version__}"
+UNPACKED = ROOT / "build" / "peers" / f"zarr-{zarr.__version__}"
 
 
 def test_zarr_pythons_pipeline_suite_passes(tmp_path):
     if not (UNPACKED / "tests" / "test_codec_pipeline_suite.py").exists():
-        pytest.skip(f"{UNPACKED} does not exist: run `tools/test_zarr_python.py --fetch`")
+        pytest.skip(f"{UNPACKED} does not exist: run `tools/test_peers.py --fetch`")
     plain = tmp_path / "pytest.ini"  # its own settings ask for plugins
     plain.write_text("[pytest]\n")
     arguments = ["-q", "-p", "no:cacheprovider", "-c", str(plain), "--rootdir", str(UNPACKED)]

@@ -1,0 +1,75 @@
+"""The pytest plugin of `tools/test_peers.py`: puts Penstock in the place of a peer's own code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+import pytest
+
+SUITE = os.environ["PENSTOCK_PEERS_SUITE"]
+MODE = os.environ["PENSTOCK_PEERS_MODE"]
+
+if MODE in ("pipeline", "bypass"):
+    import penstock.zarr
+
+    if SUITE == "xarray" or MODE == "bypass":
+        penstock.zarr.enable(bypass=MODE == "bypass")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if MODE in ("pipeline", "bypass"):
+        terminalreporter.write_line(f"penstock.zarr.stats(): {penstock.zarr.stats()}")
+
+
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    if MODE == "engine" and SUITE == "xarray":
+        read_by_engine()
+
+
+def read_by_engine() -> None:
+    """What xarray's tests of netCDF4, h5netcdf and Zarr wrote is opened by our engine."""
+    import xarray as xr
+    from xarray.tests import test_backends as tests
+
+    @contextlib.contextmanager
+    def open_netcdf(self: Any, path: Any, **options: Any) -> Any:
+        engine = self.engine if self.engine not in ("netcdf4", "h5netcdf") else "penstock"
+        with xr.open_dataset(path, engine=engine, **options) as found:
+            yield found
+
+    @contextlib.contextmanager
+    def open_zarr(self: Any, path: Any, **options: Any) -> Any:
+        with xr.open_dataset(path, engine="penstock", **options, **self.version_kwargs) as found:
+            yield found
+
+    tests.DatasetIOBase.open = open_netcdf  # type: ignore[method-assign]
+    tests.ZarrBase.open = open_zarr  # type: ignore[method-assign]
+
+
+if MODE == "engine" and SUITE == "rioxarray":
+    import rioxarray
+    import xarray as xr
+
+    own_open_rasterio = rioxarray.open_rasterio
+
+    def open_rasterio(filename: Any, **options: Any) -> Any:
+        """A GeoTIFF by our engine, with the options that it shares with rioxarray; everything else by rioxarray."""
+        if not str(filename).endswith((".tif", ".tiff")) or options.get("band_as_variable"):
+            return own_open_rasterio(filename, **options)
+        masked, scaled = options.pop("masked", False), options.pop("mask_and_scale", False)
+        known = ("parse_coordinates", "chunks", "cache", "default_name", "decode_times", "decode_timedelta")
+        left = {name: value for name, value in options.items() if name not in known and name != "lock"}
+        if left:
+            return own_open_rasterio(filename, **options, masked=masked, mask_and_scale=scaled)
+        options.pop("lock", None)
+        found = xr.open_dataset(filename, engine="penstock", masked=masked, mask_and_scale=scaled, **options)
+        (name,) = found.data_vars
+        made = found[name]
+        made.encoding.setdefault("source", str(filename))
+        if "default_name" not in options:
+            made.name = None
+        return made
+
+    rioxarray.open_rasterio = open_rasterio
