@@ -38,7 +38,12 @@ class checker {
   }
 
   bool good() const { return good_; }
-  const std::string& text() const { return text_; }
+  /// The findings; of several arrays a last line sums them up.
+  std::string text() const {
+    if (arrays_.size() < 2) return text_;
+    const std::string bad = bad_ == 0 ? "all good" : fmt::format("{} of them with faults", bad_);
+    return text_ + fmt::format("{} arrays, {} chunks, {}\n", arrays_.size(), cells_, bad);
+  }
   json document(const std::string& uri) {
     return json::object_t{{"uri", uri}, {"ok", good_}, {"arrays", std::move(arrays_)}};
   }
@@ -71,7 +76,11 @@ class checker {
                          report->failed != 0 ? "bad" : "good", report->absent,
                          bytes_text(static_cast<double>(report->decoded_bytes)),
                          bytes_text(static_cast<double>(report->encoded_bytes)));
-    good_ = good_ && report->failed == 0;
+    cells_ += report->cells;
+    if (report->failed != 0) {
+      good_ = false;
+      ++bad_;
+    }
     arrays_.emplace_back(json::object_t{{"path", path},
                                         {"uri", a.uri()},
                                         {"cells", report->cells},
@@ -86,6 +95,7 @@ class checker {
   result<> unreadable(const std::string& path, const std::string& uri, const error& why) {
     if (why.code() == errc::cancelled) return why.clone();
     good_ = false;
+    ++bad_;
     text_ += fmt::format("{}: {}\n", uri, why.to_string());
     arrays_.emplace_back(json::object_t{{"path", path}, {"uri", uri}, {"error", to_json(why)}});
     return {};
@@ -93,6 +103,7 @@ class checker {
 
   const check_arguments& given_;
   bool good_ = true;
+  std::uint64_t cells_ = 0, bad_ = 0;
   std::string text_;
   json::array_t arrays_;
 };

@@ -45,13 +45,30 @@ result<extents> parse_lengths(const std::string& option, std::string_view text) 
   return out;
 }
 
-/// A JSON document as it is; `zstd` or `delta,zstd` as a list of names; `none` as no codec.
+/// `zstd`, or `zstd:5` with the level 5.
+json codec_named(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  std::int64_t level = 0;
+  if (colon == std::string::npos) return text;
+  const char* const end = text.data() + text.size();
+  const auto [after, failed] = std::from_chars(text.data() + colon + 1, end, level);
+  if (failed != std::errc() || after != end) return text;  // refused by name
+  return json::object_t{{"name", text.substr(0, colon)}, {"configuration", json::object_t{{"level", level}}}};
+}
+
+/// A JSON list as it is, a JSON object as a list of it; `zstd`, `zstd:5` or `delta,zstd` as a list; `none` as no codec.
+/// Version 2 has an object of filters and compressor, which stays one.
 std::string codecs_json(const std::string& text) {
-  if (text.empty() || text == "auto" || text.front() == '[' || text.front() == '{') return text;
+  if (text.empty() || text == "auto" || text.front() == '[') return text;
+  if (text.front() == '{') {
+    const json document = parsed(text);
+    const bool is_codec = document.find("name") != nullptr || document.find("id") != nullptr;
+    return is_codec ? "[" + text + "]" : text;
+  }
   json::array_t names;
   for (std::size_t at = 0; text != "none" && at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
-    names.emplace_back(text.substr(at, end - at));
+    names.push_back(codec_named(text.substr(at, end - at)));
     at = end + 1;
   }
   return json(std::move(names)).dump();
@@ -129,7 +146,8 @@ void add_copy(command_line& line) {
   verb.required("DST", given->to, "A path, or a file: or zip: URI");
   verb.option("--chunks", given->chunks, "Lengths of the new chunks, such as 64,64; the source's without it");
   verb.option("--shards", given->shards, "Lengths of the new shards, 'auto' or 'none'");
-  verb.option("--codec", given->codec, "The new codecs: names (zstd, or delta,zstd), JSON, 'auto' or 'none'");
+  verb.option("--codec", given->codec,
+              "The new codecs: names (zstd, zstd:5 with its level, or delta,zstd), JSON, 'auto' or 'none'");
   verb.option("--zarr-format", given->zarr_format, {2, 3}, "2 or 3; the source's without it");
   verb.flag("--overwrite", given->overwrite, "Erase what stands at the destination first");
   verb.flag("--resume", given->resume, "Go on with a copy that was interrupted: what is there stays", "--overwrite");

@@ -6,6 +6,8 @@
 >>> print(a.plan())               # what a read would do
 """
 
+from typing import TYPE_CHECKING, Any
+
 from penstock._array import Array
 from penstock._batches import batches
 from penstock._context import Context, current_context
@@ -48,6 +50,32 @@ from penstock._tiff_writing import TiffWriter
 from penstock._tiles import tiles
 from penstock._unpacked import UnpackedArray
 from penstock._window import read_window
+
+if TYPE_CHECKING:
+    from penstock import dask as dask
+    from penstock import jax as jax
+    from penstock import legate as legate
+    from penstock import mpi as mpi
+    from penstock import testing as testing
+    from penstock import torch as torch
+    from penstock import xarray as xarray
+    from penstock import zarr as zarr
+
+# Loaded when they are first used: each needs a package of its own.
+_MODULES = frozenset({"dask", "jax", "legate", "mpi", "testing", "torch", "xarray", "zarr"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        import importlib
+
+        return importlib.import_module(f"penstock.{name}")
+    raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})
+
 
 __all__ = [
     "Array",

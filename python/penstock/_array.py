@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from types import EllipsisType
 from typing import Any, SupportsIndex
@@ -16,6 +17,8 @@ from penstock._attributes import Attributes
 from penstock._errors import ExportError, InvalidArgumentError, _make
 from penstock._indexing import Reads, check_fields, take_fields
 from penstock._job import Job, start_direct, start_in_thread
+from penstock._progress import callback_of
+from penstock._sizes import check_count
 from penstock._writing import Writes
 
 BasicItem = SupportsIndex | slice | EllipsisType | None
@@ -94,7 +97,7 @@ class Array(Reads, Writes, _core.Array):
         stream: Any = None,
         dtype: npt.DTypeLike | None = None,
         threads: int | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         check: bool = False,
         wait: bool = True,
     ) -> Any:
@@ -128,9 +131,9 @@ class Array(Reads, Writes, _core.Array):
         threads
             Decoding workers of this read; None: the context's.
         progress
-            Called with (bytes done, bytes in all), about ten times a second and at the end. Returning False stops
-            the read (`CancelledError`); an exception stops it and goes on to the caller. A device read with it returns
-            when all is queued on the device, which is what it counts.
+            True: a line on stderr. A function: called with (bytes done, bytes in all), about ten times a second and at
+            the end. Returning False stops the read (`CancelledError`); an exception stops it and goes on to the
+            caller. A device read with it returns when all is queued on the device, which is what it counts.
 
         Raises
         ------
@@ -140,6 +143,7 @@ class Array(Reads, Writes, _core.Array):
             Bytes in storage contradict the metadata; the notes name chunk, key, byte range and array.
         """
         workers = _check_threads(threads)
+        progress = callback_of(progress, "reading")
         dtype = None if dtype is None else _convert.as_dtype(dtype)
         if _device.is_device(device):
             return _device.read(self, selection, out, device, stream, dtype, workers, check, wait, progress)
@@ -174,10 +178,11 @@ class Array(Reads, Writes, _core.Array):
         stream: Any = None,
         dtype: npt.DTypeLike | None = None,
         threads: int | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Job:
         """Start what `read` does on other threads and return a `Job`. `out` belongs to the job until it is done."""
         workers = _check_threads(threads)
+        progress = callback_of(progress, "reading")
         dtype = None if dtype is None else _convert.as_dtype(dtype)
         if _device.is_device(device):
             return _device.read_async(self, selection, out, device, stream, dtype, workers, progress)
@@ -263,6 +268,10 @@ class Array(Reads, Writes, _core.Array):
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, _how_to_reopen(self)
 
+    def __dask_tokenize__(self) -> tuple[str, str]:
+        """A new name each time: what is in storage may have changed, and a name stands for values in Dask."""
+        return "penstock.Array", uuid.uuid4().hex
+
 
 def _how_to_reopen(node: Any) -> tuple[str, dict[str, Any] | None]:
     """The URI and the storage options that another process opens the same thing by."""
@@ -291,8 +300,4 @@ def _check_host(stream: Any) -> None:
 
 
 def _check_threads(threads: int | None) -> int:
-    if threads is None:
-        return 0
-    if threads < 1:
-        raise _make(InvalidArgumentError, f"threads must be at least 1, it is {threads}")
-    return threads
+    return 0 if threads is None else check_count(threads, "threads")

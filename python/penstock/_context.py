@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock import _codecs, _core
 from penstock._device_allocators import allocator_of
+from penstock._sizes import check_count, parse_bytes
 
 _active: ContextVar[tuple[Context, ...]] = ContextVar("penstock_contexts", default=())
 _default: Context | None = None
@@ -25,6 +26,8 @@ class Context(_core.Context):
 
     Use it as `ps.open(..., context=ctx)`, or make it current with `with ctx:`. Without either, arrays share a default
     context, made when it is first needed. Thread-safe; a forked child starts with its own threads and empty caches.
+
+    Sizes are numbers of bytes, or text: "2GiB", "500 MB".
 
     Parameters
     ----------
@@ -63,26 +66,30 @@ class Context(_core.Context):
         self,
         threads: int | None = None,
         io_concurrency: int | None = None,
-        memory_limit: int | None = None,
-        chunk_cache: int | None = None,
-        device_memory_limit: int | None = None,
+        memory_limit: int | str | None = None,
+        chunk_cache: int | str | None = None,
+        device_memory_limit: int | str | None = None,
         *,
-        output_pool: int | None = None,
-        page_locked: int | None = None,
+        output_pool: int | str | None = None,
+        page_locked: int | str | None = None,
         decoder: str | None = None,
         device_allocator: Any = None,
         allow_pickle: bool = False,
     ) -> None:
         keep_default = 2**64 - 1
+
+        def size(value: int | str | None, name: str, default: int = 0) -> int:
+            return default if value is None else parse_bytes(value, name)
+
         super().__init__(
-            threads or 0,
-            io_concurrency or 0,
-            memory_limit or 0,
-            keep_default if output_pool is None else output_pool,
-            keep_default if chunk_cache is None else chunk_cache,
+            0 if threads is None else check_count(threads, "threads"),
+            0 if io_concurrency is None else check_count(io_concurrency, "io_concurrency"),
+            size(memory_limit, "memory_limit"),
+            size(output_pool, "output_pool", keep_default),
+            size(chunk_cache, "chunk_cache", keep_default),
             functools.partial(_codecs.make, allow_pickle=allow_pickle),
-            page_locked or 0,
-            device_memory_limit or 0,
+            size(page_locked, "page_locked"),
+            size(device_memory_limit, "device_memory_limit"),
             decoder or "",
             _nvcomp_library() if decoder == "nvcomp" else "",
             allocator_of(device_allocator),

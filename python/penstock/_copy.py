@@ -12,6 +12,7 @@ from penstock._create import AUTO, _codecs
 from penstock._group import Group
 from penstock._open import open
 from penstock._place import place_of
+from penstock._progress import ProgressLine, callback_of
 
 Progress = Callable[[str, int, int], Any]
 
@@ -29,7 +30,7 @@ def copy(
     resume: bool = False,
     durable: bool = False,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     context: Context | None = None,
     storage_options: Mapping[str, Any] | None = None,
     target_options: Mapping[str, Any] | None = None,
@@ -60,7 +61,8 @@ def copy(
     storage_options, target_options
         Of the source's and of the target's URI, as for `open`.
     progress
-        Called as `progress(path, done_bytes, total_bytes)` on any thread; False stops the copy.
+        True: a line on stderr. A function: called as `progress(path, done_bytes, total_bytes)` on any thread; False
+        stops the copy.
     """
     context = current_context() if context is None else context
     if not isinstance(source, Array | Group):
@@ -77,9 +79,21 @@ def copy(
         "resume": resume,
         "durable": durable,
         "threads": threads,
-        "progress": progress,
+        "progress": _line(progress),
     }
     if codecs is not None:
         options["codecs"] = _codecs(codecs, AUTO, AUTO, AUTO, made_as).get("codecs") or AUTO
     _core.copy(source, store, inside, options)
     return open(store, inside.decode("utf-8", "surrogateescape"), context=context)
+
+
+def _line(progress: Progress | bool | None) -> Callable[..., Any] | None:
+    """The function of the engine for `progress`: an array's own line on stderr for True."""
+    if progress is not True:
+        return callback_of(progress, "copying")
+    lines: dict[str, ProgressLine] = {}
+
+    def show(path: str, done: int, total: int) -> None:
+        lines.setdefault(path, ProgressLine(f"copying {path}".rstrip()))(done, total)
+
+    return show

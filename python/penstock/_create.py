@@ -13,10 +13,11 @@ import numpy.typing as npt
 from penstock import _core, _device, _remote
 from penstock._array import Array
 from penstock._attributes import to_json
+from penstock._chunking import plain_lengths
 from penstock._context import Context, current_context
 from penstock._data_types import codec_json, dtype_json, fill_options, native_dtype
 from penstock._errors import InvalidArgumentError, NotFoundError, _make
-from penstock._place import place_of
+from penstock._place import check_path, place_of
 from penstock._tiff_writing import create_tiff, is_tiff_name
 
 if TYPE_CHECKING:
@@ -71,8 +72,10 @@ def create_array(
         As NumPy's; `data` gives them where they are left out. Beside NumPy's types: `str` and `bytes` (of variable
         length), names such as "bfloat16" and "int4", Zarr v3 JSON.
     chunks
-        Lengths, one for all dimensions or one for each; "auto": about 1 MiB. A list of lengths for a dimension makes a
-        rectilinear grid.
+        Lengths, one for all dimensions or one for each, -1 for a whole dimension; "auto": about 1 MiB. A mapping from
+        dimension names or numbers to lengths; dimensions that it does not name have one chunk. Text such as "8MiB":
+        the largest dimensions are halved until a chunk has at most that size. A list of lengths for a dimension makes
+        a rectilinear grid.
     shards
         Lengths, multiples of the chunks'; "auto": about 256 MiB; None: each chunk is an object. A list of lengths for
         a dimension makes a rectilinear grid of shards.
@@ -106,6 +109,7 @@ def create_array(
     """
     from penstock._group import Group
 
+    check_path(path)
     if is_tiff_name(target, path or name or ""):
         no_tiffs = {
             "chunks": chunks != AUTO,
@@ -155,13 +159,18 @@ def create_array(
         zarr_format = 2 if target.format == "zarr2" else 3
     lengths = _lengths(shape, "shape")
     described = dtype_json(dtype, zarr_format)
+    dimension_names = None if dimension_names is None else list(dimension_names)
+    native = native_dtype(described)
+    item_bytes = 0 if native is None or native.hasobject or native.kind == "T" else native.itemsize
+    chunks = plain_lengths(chunks, "chunks", lengths, dimension_names, item_bytes)
+    shards = plain_lengths(shards, "shards", lengths, dimension_names, item_bytes)
     options: dict[str, Any] = {
         "shape": lengths,
         "dtype": json.dumps(described),
         "zarr_format": zarr_format,
         "overwrite": bool(overwrite),
         "attributes": None if attributes is None else to_json(dict(attributes)),
-        "dimension_names": None if dimension_names is None else list(dimension_names),
+        "dimension_names": dimension_names,
         "order": order,
         **_chunks(chunks, len(lengths)),
         **_shards(shards, len(lengths)),
@@ -179,7 +188,6 @@ def create_array(
         made = Array(_core.create_array(store, context, inside, options))
         made._storage_options = _remote.to_reopen(target, storage_options)
     if data is not None and made.size:
-        native = native_dtype(described)
         place: Any = made
         if values is None:
             if native is not None and not np.can_cast(data_dtype, native, "same_kind"):

@@ -15,6 +15,7 @@ from penstock import _core
 from penstock._array import Array
 from penstock._context import Context
 from penstock._errors import ConflictError, InvalidArgumentError, NotFoundError, _make
+from penstock._group import Group
 from penstock._hdf5 import Source, import_h5py, open_node
 from penstock._hdf5_index import describe_dataset
 from penstock._hdf5_merge import Alike, merge, merge_alike
@@ -64,10 +65,9 @@ def open_datasets(
         Of files by their paths, for the manifest.
     """
     import_h5py()
-    if not dataset:
-        raise _make(InvalidArgumentError, "HDF5 files hold datasets by name: give dataset=")
-    name = dataset.strip("/")
     sources = [Source.of(path, context, storage_options) for path in files]
+    dataset = dataset or _only_dataset(sources[0])
+    name = dataset.strip("/")
     before = [source.stamp() for source in sources]
     described, lengths = _describe_alike(sources, name, axis, context)
     shards: list[_Shard] = []
@@ -221,6 +221,18 @@ def _refuse_other_meanings(shards: list[_Shard]) -> None:
         if others:
             what = f"{len(others)} of {len(shards)} datasets have another '{name}' than '{shards[0].name}' ({first})"
             raise _make(InvalidArgumentError, complain(what, others))
+
+
+def _only_dataset(source: Source) -> str:
+    """The name of a file's one dataset. Raises InvalidArgumentError if it has several, and names them."""
+    group = open_node(source, "")
+    assert isinstance(group, Group)
+    names: list[str] = [path for path, node in group.members(max_depth=None) if isinstance(node, Array)]
+    if len(names) == 1:
+        return names[0]
+    found = f"it holds {', '.join(map(repr, names[:20]))}" if names else "it holds none"
+    text = f"HDF5 files hold datasets by name: give dataset= ({found})"
+    raise _make(InvalidArgumentError, text, f"in '{source.uri}'")
 
 
 def _check(shards: list[_Shard], axis: int) -> bool:

@@ -80,10 +80,21 @@ def expand(array: _core.Array, key: tuple[Any, ...]) -> tuple[Any, ...]:
     return key
 
 
+def _is_open_mesh(key: tuple[Any, ...], rank: int) -> bool:
+    """True for what `numpy.ix_` makes: an index array for each dimension, long in that dimension only."""
+    return len(key) == rank > 1 and all(
+        isinstance(item, np.ndarray) and item.ndim == rank and item.size == item.shape[axis]
+        for axis, item in enumerate(key)
+    )
+
+
 def orthogonal(array: _core.Array, key: Any) -> _core._Selection:
     """What `oindex[key]` names: each item is an int, a slice, a one-dimensional list of positions or of bools."""
     items: list[Any] = []
-    for axis, item in enumerate(expand(array, as_tuple(key))):
+    key = as_tuple(key)
+    if _is_open_mesh(key, len(array.shape)):
+        key = tuple(np.ravel(item) for item in key)
+    for axis, item in enumerate(expand(array, key)):
         if isinstance(item, slice) or _is_int(item):
             items.append(item)
         elif is_mask(item):

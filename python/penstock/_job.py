@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import contextlib
 import threading
@@ -75,6 +74,8 @@ class Job:
         return self._finish(self._ticket.result())
 
     def __await__(self) -> Generator[Any, None, Any]:
+        import asyncio  # whoever awaits has it; for everybody else it is 40 ms of the import
+
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,9 +14,9 @@ from penstock._device import device_number, is_device
 from penstock._errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
 from penstock._file_objects import contents, is_file
 from penstock._group import Group, wrap
-from penstock._place import place_of
+from penstock._place import check_path, place_of
 from penstock._shards import open_single
-from penstock._single_file import begins_as_tiff, open_elsewhere, open_file, path_here, split_member
+from penstock._single_file import begins_as_tiff, is_references, open_elsewhere, open_file, path_here, split_member
 from penstock._tiff import TiffArray, options_of
 from penstock._unpacked import UnpackedArray
 
@@ -95,8 +96,14 @@ def open(
             InvalidArgumentError, f"mode must be r, r+ or a, it is {mode!r}: create_array and create_group make new"
         )
     context = current_context() if context is None else context
+    check_path(path)
+    if isinstance(target, list | tuple):
+        text = f"open takes one target, got a {type(target).__name__}: open_shards opens many files as one array"
+        raise _make(InvalidArgumentError, text)
     if is_file(target):
         target = contents(target)
+    if is_references(target):
+        storage_options, target = {**(storage_options or {}), "fo": target}, "reference://"
     target, path = split_member(target, path)
     tiff = options_of(page, level, layout, bands, mask, ifd)
     found: Any = None if path else _tiff_file(target, context, cache_index, tiff)
@@ -145,8 +152,23 @@ def open(
 def _check_is_there(target: Any) -> None:
     """Says that a path of this machine names nothing, where that is all there is to say."""
     path = path_here(target)
-    if path is not None and not os.path.exists(path) and os.path.isdir(os.path.dirname(os.path.abspath(path))):
+    if path is None:
+        return
+    if any(letter in path for letter in "*?[") and not os.path.exists(path):
+        raise _make(NotFoundError, f"there is no '{path}': open_shards opens many files as one array") from None
+    if os.path.isdir(path) and (suffix := _shards_in(path)) is not None:
+        text = f"'{path}' is a folder of {suffix} files, which open_shards('{os.path.join(path, '*' + suffix)}') opens"
+        raise _make(NotFoundError, text) from None
+    if not os.path.exists(path) and os.path.isdir(os.path.dirname(os.path.abspath(path))):
         raise _make(NotFoundError, f"there is no file or folder '{path}'") from None
+
+
+def _shards_in(folder: str) -> str | None:
+    """The suffix that files of the folder have in common, if `open_shards` opens such files."""
+    with os.scandir(folder) as entries:
+        suffixes = {os.path.splitext(each.name)[1].lower() for each in itertools.islice(entries, 1000)}
+    known = suffixes & {".npy", ".h5", ".hdf5", ".nc", ".parquet", ".arrow"}
+    return known.pop() if len(known) == 1 else None
 
 
 def _tiff_file(target: Any, context: Context, cache_index: bool, options: dict[str, Any] | None) -> TiffArray | None:

@@ -15,6 +15,14 @@ from penstock._stores import fsspec_file, remote_place, store_of
 from penstock._tiff import is_tiff
 
 
+def check_path(path: Any) -> None:
+    """Refuses a path that is not text: a shape given by position, for instance."""
+    if isinstance(path, str):
+        return
+    hint = f"; a shape is given by name: shape={path!r}" if isinstance(path, tuple | list | int) else ""
+    raise _make(InvalidArgumentError, f"path must be text, got {path!r}{hint}")
+
+
 def place_of(
     target: Any,
     path: str,
@@ -23,6 +31,7 @@ def place_of(
     is_folder: bool = False,
 ) -> tuple[_core.Store, bytes]:
     """The store that `target` is (where that `is_folder` for sure) or is in, and the path in it of `path` below it."""
+    check_path(path)
     inner = os.fsencode(path)
     context = current_context() if context is None else context
     found: tuple[_core.Store, bytes] | None = None

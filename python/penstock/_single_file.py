@@ -85,6 +85,16 @@ def begins_as_tiff(path: str) -> bool:
             os.close(number)
 
 
+def is_references(target: Any) -> bool:
+    """True for a kerchunk document that is a dict, which a dict of stored bytes is not."""
+    if not isinstance(target, dict) or not target:
+        return False
+    if isinstance(target.get("refs"), Mapping):
+        return True
+    zarr = any(isinstance(key, str) and key.rpartition("/")[2] in (".zgroup", ".zarray", "zarr.json") for key in target)
+    return zarr and any(isinstance(value, str | list | tuple) for value in target.values())
+
+
 def split_member(target: Any, path: str) -> tuple[Any, str]:
     """("model.nc", "group/t2m") if `target` is "model.nc/group/t2m" and model.nc is a file that holds many arrays.
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
-from xml.sax.saxutils import unescape
 
 import numpy as np
 import numpy.typing as npt
@@ -211,7 +210,7 @@ class TiffHeader:
         for item in root.iter("Item"):
             sample = item.get("sample", "")
             band = int(sample) if sample.isdecimal() and len(sample) < 9 else None
-            text = unescape(item.text or "", {"&quot;": '"', "&apos;": "'"})  # GDAL escapes twice
+            text = _unescape(item.text or "")  # GDAL escapes twice
             found.append((item.get("name", ""), band, item.get("role", ""), item.get("domain", ""), text))
         return found
 
@@ -550,3 +549,10 @@ def _float(text: str | None, absent: float) -> float:
         return absent if text is None else float(text)
     except ValueError:
         return absent
+
+
+def _unescape(text: str) -> str:
+    """The five entities of XML. (`xml.sax.saxutils`, which has this, takes 50 ms to import.)"""
+    for entity, character in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&")):
+        text = text.replace(entity, character)
+    return text

@@ -11,7 +11,6 @@ import struct
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 import numpy.typing as npt
@@ -167,6 +166,8 @@ def metadata_tag(attributes: Mapping[str, Any], bands: Sequence[Mapping[str, str
 
     Values are escaped twice, because GDAL reads (and writes) them so.
     """
+    from xml.sax.saxutils import quoteattr  # imports urllib.request, which readers do without
+
     lines = [f"  <Item name={quoteattr(str(name))}>{_twice(str(value))}</Item>" for name, value in attributes.items()]
     for number, roles in enumerate(bands):
         for role, value in roles.items():
@@ -180,6 +181,8 @@ def metadata_tag(attributes: Mapping[str, Any], bands: Sequence[Mapping[str, str
 
 
 def _twice(text: str) -> str:
+    from xml.sax.saxutils import escape
+
     return escape(escape(text, {'"': "&quot;"}))
 
 

@@ -13,6 +13,8 @@ import numpy.typing as npt
 from penstock import _core, _device, _indexing
 from penstock._errors import InvalidArgumentError, _make
 from penstock._indexing import Fields
+from penstock._progress import callback_of
+from penstock._sizes import check_count
 
 if TYPE_CHECKING:
     _Base = _core.Array
@@ -63,7 +65,7 @@ class Writes(_Base):
         value: Any,
         *,
         threads: int | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         durable: bool = False,
         write_empty_chunks: bool = False,
         stream: Any = None,
@@ -82,8 +84,9 @@ class Writes(_Base):
         threads
             Encoding workers of this write; None: the context's.
         progress
-            Called with (bytes done, bytes in all), about ten times a second and at the end. Returning False stops
-            the write between two objects (`CancelledError`); an exception stops it and goes on to the caller.
+            True: a line on stderr. A function: called with (bytes done, bytes in all), about ten times a second and at
+            the end. Returning False stops the write between two objects (`CancelledError`); an exception stops it and
+            goes on to the caller.
         durable
             Return only when the device has every object, where the store can tell.
         write_empty_chunks
@@ -102,6 +105,7 @@ class Writes(_Base):
         and say how many were.
         """
         workers = _check_threads(threads)
+        progress = callback_of(progress, "writing")
         if stream is None:
             self._write(selection, value, workers, progress, durable, write_empty_chunks)
         elif _device.is_device_value(value):
@@ -212,7 +216,7 @@ class Writes(_Base):
         axis: int = 0,
         *,
         threads: int | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         durable: bool = False,
         write_empty_chunks: bool = False,
     ) -> tuple[int, ...]:
@@ -229,6 +233,7 @@ class Writes(_Base):
             raise _make(InvalidArgumentError, f"axis {axis} is out of bounds for array of dimension {len(self.shape)}")
         axis %= len(self.shape)
         items = _with_buffer(np.asarray(items.astype(self.dtype, copy=False)))
+        progress = callback_of(progress, "appending")
         self._append(items, axis, _check_threads(threads), progress, durable, write_empty_chunks)
         return self.shape
 
@@ -320,11 +325,7 @@ class Appender:
 
 
 def _check_threads(threads: int | None) -> int:
-    if threads is None:
-        return 0
-    if threads < 1:
-        raise _make(InvalidArgumentError, f"threads must be at least 1, it is {threads}")
-    return threads
+    return 0 if threads is None else check_count(threads, "threads")
 
 
 def _check_shape(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:

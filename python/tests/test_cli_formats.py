@@ -165,3 +165,43 @@ def test_a_missing_member_is_named(files: Path, run, name: str):
     status, _, err = run("read", files / name)
     assert status == 1
     assert "is a group, not an array" in err
+
+
+@pytest.mark.parametrize(
+    ("codec", "wanted"),
+    [
+        ("zstd", {"level": 0}),
+        ("zstd:5", {"level": 5}),
+        ("zstd:-3", {"level": -3}),
+        ('{"name": "zstd", "configuration": {"level": 7, "checksum": false}}', {"level": 7}),
+        ('[{"name": "zstd", "configuration": {"level": 7, "checksum": false}}]', {"level": 7}),
+    ],
+)
+def test_codecs_of_a_copy_may_have_a_level(tmp_path: Path, run, codec: str, wanted: dict[str, int]):
+    ps.create_array(tmp_path / "x.zarr", data=VALUES, chunks=(3, 5), codecs=[])
+    assert run("copy", tmp_path / "x.zarr", tmp_path / "y.zarr", "--codec", codec)[0] == 0
+    made = ps.open(tmp_path / "y.zarr")
+    assert made.codecs[-1]["name"] == "zstd"
+    assert made.codecs[-1]["configuration"].items() >= wanted.items()
+    np.testing.assert_array_equal(made[...], VALUES)
+
+
+@pytest.mark.parametrize("codec", ["zstd:high", "nosuch:3", "zstd:", "{", '{"level": 3}'])
+def test_codecs_that_make_no_sense_are_refused(tmp_path: Path, run, codec: str):
+    ps.create_array(tmp_path / "x.zarr", data=VALUES)
+    status, _, err = run("copy", tmp_path / "x.zarr", tmp_path / "y.zarr", "--codec", codec)
+    assert status in (1, 2)
+    assert "codec" in err
+    assert not (tmp_path / "y.zarr").exists()
+
+
+def test_a_check_of_several_arrays_ends_with_a_sum(tmp_path: Path, run):
+    group = ps.create_group(tmp_path / "g.zarr")
+    for name in "abc":
+        group.create_array(name, data=VALUES, chunks=(3, 5))
+    assert run("check", tmp_path / "g.zarr")[1].splitlines()[-1] == "3 arrays, 9 chunks, all good"
+    (tmp_path / "g.zarr" / "b" / "c" / "0" / "0").write_bytes(b"x")
+    status, out, _ = run("check", tmp_path / "g.zarr")
+    assert status == 1
+    assert out.splitlines()[-1] == "3 arrays, 9 chunks, 1 of them with faults"
+    assert len(run("check", tmp_path / "g.zarr" / "a")[1].splitlines()) == 1

@@ -279,8 +279,17 @@ class Refusing(HttpServer):
 
 
 @pytest.mark.parametrize(
-    ("scheme", "note"), [("gs", "GOOGLE_APPLICATION_CREDENTIALS"), ("s3", "environment or profile")]
+    ("scheme", "options", "note"),
+    [
+        ("gs", {"anon": True}, "GOOGLE_APPLICATION_CREDENTIALS"),
+        ("s3", {"anon": True}, "because anon=True"),
+        ("s3", {}, "environment or profile"),
+    ],
 )
-def test_a_refusal_of_requests_that_are_not_signed_says_so(scheme, note):
+def test_a_refusal_of_requests_that_are_not_signed_says_so(scheme, options, note, monkeypatch, tmp_path):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     with Refusing({}) as server, pytest.raises(ps.PermissionDeniedError, match=note):
-        ps.open(f"{scheme}://data/x", storage_options={"endpoint_url": server.url, "anon": True, "retries": 0})
+        ps.open(f"{scheme}://data/x", storage_options={"endpoint_url": server.url, "retries": 0, **options})

@@ -72,7 +72,8 @@ s3_store::s3_store(std::shared_ptr<http_transport> through, std::shared_ptr<s3_a
         account_->flavour() == s3_flavour::google
             ? "requests are not signed: no `key` and `secret`, no `token` was given; gcsfs or obstore "
               "takes `token=\"google_default\"` or GOOGLE_APPLICATION_CREDENTIALS"
-            : "requests are not signed: there are no credentials in options, environment or profile";
+        : options.anonymous ? "requests are not signed, because anon=True or skip_signature=True was given"
+                            : "requests are not signed: there are no credentials in options, environment or profile";
   }
   objects_ = std::move(made);
 }

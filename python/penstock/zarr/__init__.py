@@ -6,8 +6,8 @@
 >>> print(penstock.zarr.explain(a))
 """
 
-from penstock.zarr._enable import Enabled, disable, enable
-from penstock.zarr._explain import Explanation, explain
+from penstock.zarr._enable import Enabled, disable, enable, is_enabled
+from penstock.zarr._explain import Explanation, Explanations, explain
 from penstock.zarr._pipeline import CodecPipeline
 from penstock.zarr._settings import stats
 from penstock.zarr._wrap import Array, Group, open_array, open_group, wrap
@@ -17,10 +17,12 @@ __all__ = [
     "CodecPipeline",
     "Enabled",
     "Explanation",
+    "Explanations",
     "Group",
     "disable",
     "enable",
     "explain",
+    "is_enabled",
     "open_array",
     "open_group",
     "stats",

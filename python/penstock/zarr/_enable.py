@@ -10,6 +10,7 @@ import zarr
 import zarr.api.synchronous as synchronous
 from zarr.core.config import config
 
+from penstock._context import Context
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
 from penstock.zarr import _gpu
 from penstock.zarr._settings import settings
@@ -77,8 +78,11 @@ def _set_buffers(names: tuple[Any, Any]) -> None:
 class Enabled:
     """What `enable` gives back: leaving it as a context manager sets things as they were."""
 
-    def __init__(self, before: tuple[Any, bool, bool, tuple[Any, Any]]) -> None:
-        self._before = before
+    def __init__(self, before: tuple[Any, bool, bool, tuple[Any, Any], Context | None], options: str) -> None:
+        self._before, self._options = before, options
+
+    def __repr__(self) -> str:
+        return f"<penstock.zarr.enable({self._options}): {'on' if is_enabled() else 'off'}>"
 
     def __enter__(self) -> Enabled:
         return self
@@ -86,14 +90,14 @@ class Enabled:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        path, strict, bypass, buffers = self._before
+        path, strict, bypass, buffers, context = self._before
         config.set({_PATH: path})
         _set_buffers(buffers)
-        settings.strict = strict
+        settings.strict, settings.context = strict, context
         _set_bypass(bypass)
 
 
-def enable(bypass: bool = False, device: str = "cpu", *, strict: bool = False) -> Enabled:
+def enable(bypass: bool = False, device: str = "cpu", *, strict: bool = False, threads: int | None = None) -> Enabled:
     """Make Penstock zarr-python's codec pipeline, for all arrays that are opened from here on.
 
     Parameters
@@ -106,6 +110,8 @@ def enable(bypass: bool = False, device: str = "cpu", *, strict: bool = False) -
         and decoded there; see `explain`. Needs CuPy.
     strict
         Reads and writes that would go zarr-python's own way raise `UnsupportedError` instead.
+    threads
+        Decoding and encoding workers of one read or write; None: those of the current `penstock.Context`.
 
     Returns
     -------
@@ -121,13 +127,20 @@ def enable(bypass: bool = False, device: str = "cpu", *, strict: bool = False) -
         settings.strict,
         zarr.open is _wrapped["open"],
         (config.get("buffer"), config.get("ndbuffer")),
+        settings.context,
     )
+    context = None if threads is None else Context(threads=threads)
     config.set({_PATH: _OURS})
     if device == "cuda":
         _set_buffers(_gpu.BUFFERS)
-    settings.strict = strict
+    settings.strict, settings.context = strict, context
     _set_bypass(bypass)
-    return Enabled(before)
+    return Enabled(before, f"bypass={bypass}, device={device!r}, strict={strict}, threads={threads}")
+
+
+def is_enabled() -> bool:
+    """True if arrays that are opened now use Penstock's codec pipeline."""
+    return bool(config.get(_PATH) == _OURS)
 
 
 def disable() -> None:
@@ -135,5 +148,5 @@ def disable() -> None:
     config.set({_PATH: _ZARRS})
     if _gpu.gpu_buffers():
         _set_buffers(_HOST_BUFFERS)
-    settings.strict = False
+    settings.strict, settings.context = False, None
     _set_bypass(False)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import zarr
 from zarr.core.array_spec import ArraySpec
 from zarr.core.buffer import default_buffer_prototype
 
+from penstock._errors import InvalidArgumentError, _make
 from penstock.zarr import _gpu
 from penstock.zarr._pipeline import CodecPipeline
 from penstock.zarr._wrap import Array
@@ -31,7 +33,7 @@ class Way:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """What `explain` found; `str` of it is for people."""
 
@@ -52,12 +54,35 @@ class Explanation:
                 lines.append(f"    because {way.reason}")
         return "\n".join(lines)
 
+    __repr__ = __str__
 
-def explain(array: Any) -> Explanation:
+
+class Explanations(dict[str, Explanation]):
+    """What `explain` found of a group: an `Explanation` for each array in it, by path; `str` of it is for people."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.values()))
+
+    __repr__ = __str__
+
+
+def explain(array: Any) -> Explanation | Explanations:
     """Say for each kind of operation on `array` which path it takes, and why no faster one.
+
+    Of a `zarr.Group`: the same for every array in it.
 
     >>> print(penstock.zarr.explain(zarr.open_array("x.zarr")))
     """
+    if isinstance(array, zarr.Group):
+        members = array.members(max_depth=None)
+        return Explanations({path: _explain(node) for path, node in members if isinstance(node, zarr.Array)})
+    if not isinstance(array, zarr.Array | zarr.AsyncArray):
+        text = f"explain takes a zarr.Array or a zarr.Group, got {type(array).__name__}"
+        raise _make(InvalidArgumentError, text)
+    return _explain(array)
+
+
+def _explain(array: Any) -> Explanation:
     inner = getattr(array, "_async_array", array)
     pipeline, metadata, store = inner.codec_pipeline, inner.metadata, inner.store_path.store
     shown = f"{type(array).__name__} '{inner.store_path}'"

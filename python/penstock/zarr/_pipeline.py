@@ -18,7 +18,6 @@ from zarr.registry import register_pipeline
 from zarr.storage import StorePath
 
 from penstock import _core
-from penstock._context import current_context
 from penstock._errors import CorruptDataError, InvalidArgumentError
 from penstock.zarr import _gpu
 from penstock.zarr._batch import (
@@ -33,7 +32,7 @@ from penstock.zarr._batch import (
 from penstock.zarr._program import Program, compile_program
 from penstock.zarr._recycled import exchange
 from penstock.zarr._route import Route
-from penstock.zarr._settings import count, delegated
+from penstock.zarr._settings import count, current_context, delegated
 
 # Before zarr-python 3.4 there is only the batched one.
 _Base: Any = getattr(codec_pipeline, "FusedCodecPipeline", codec_pipeline.BatchedCodecPipeline)

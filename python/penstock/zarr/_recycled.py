@@ -15,7 +15,7 @@ import numpy.typing as npt
 from zarr.core.buffer import cpu
 
 from penstock import _core
-from penstock._context import current_context
+from penstock.zarr._settings import current_context
 
 _FROM_BYTES = 4 << 20
 

@@ -12,7 +12,7 @@ from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 from penstock import _core
 from penstock._adapters import ZarrAdapter, ZarrSyncAdapter
-from penstock._context import current_context
+from penstock.zarr._settings import current_context
 
 
 def _supports_sync(store: object) -> bool:

@@ -7,6 +7,8 @@ import threading
 from collections import Counter
 from typing import Any
 
+from penstock import _context
+from penstock._context import Context
 from penstock._errors import UnsupportedError, _make
 
 
@@ -14,9 +16,16 @@ class _Settings:
     """Process-wide, as zarr-python's own configuration is."""
 
     strict: bool = False
+    context: Context | None = None
 
 
 settings = _Settings()
+
+
+def current_context() -> Context:
+    """The context of `enable(threads=...)`, or the one of the caller."""
+    return settings.context or _context.current_context()
+
 
 _lock = threading.Lock()
 _counts: Counter[tuple[str, str, str]] = Counter()

@@ -23,7 +23,6 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.config import config
 
 from penstock import _core
-from penstock._context import current_context
 from penstock._errors import (
     CorruptDataError,
     Error,
@@ -39,7 +38,7 @@ from penstock.zarr._fancy import KINDS, is_plain
 from penstock.zarr._pipeline import CodecPipeline, direct
 from penstock.zarr._program import EXPORTED, chunk_order, exported, foreign_codec
 from penstock.zarr._route import Route
-from penstock.zarr._settings import count
+from penstock.zarr._settings import count, current_context
 
 _Array: Any = zarr.Array
 _NUMBERS = frozenset((int, float))
@@ -451,13 +450,25 @@ def _with_our_pipeline(async_array: Any) -> Any:
     return made
 
 
-def wrap(array: Any) -> Array:
-    """`array`, a `zarr.Array`, as one that reads and writes without zarr-python's event loop.
+def wrap(array: Any) -> Any:
+    """A `zarr.Array`, or a `zarr.Group` of such arrays, that reads and writes without zarr-python's event loop.
 
     >>> a = penstock.zarr.wrap(zarr.open_array("x.zarr"))
+
+    Raises
+    ------
+    InvalidArgumentError
+        `array` is neither; the message names what opens it.
     """
-    if isinstance(array, Array):
+    if isinstance(array, Array | Group):
         return array
+    if isinstance(array, zarr.Group):
+        return wrap_node(array)
+    if not isinstance(array, zarr.Array):
+        text = f"wrap takes a zarr.Array or a zarr.Group, got {type(array).__name__}"
+        if isinstance(array, str | os.PathLike):
+            text += ": penstock.zarr.open_array and open_group open a path"
+        raise _make(InvalidArgumentError, text)
     if not hasattr(codec_pipeline, "FusedCodecPipeline"):
         raise _make(UnsupportedError, f"wrap needs the synchronous ways of zarr-python 3.4, this is {zarr.__version__}")
     return Array(_with_our_pipeline(array._async_array))
@@ -547,7 +558,8 @@ def open_array(*args: Any, **kwargs: Any) -> Array:
     """What `zarr.open_array` opens, as `penstock.zarr.Array`."""
     from penstock.zarr._enable import originals
 
-    return wrap(originals.open_array(*args, **kwargs))
+    made: Array = wrap(originals.open_array(*args, **kwargs))
+    return made
 
 
 def open_group(*args: Any, **kwargs: Any) -> Group:
