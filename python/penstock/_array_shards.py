@@ -16,6 +16,7 @@ from penstock import _core
 from penstock._array import Array
 from penstock._context import Context
 from penstock._errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError, _make
+from penstock._locations import Document
 from penstock._raw_shards import descr_text
 from penstock._shard_files import describe_all
 from penstock._shard_readers import JoinedArray, SavedPart, join_parts
@@ -122,7 +123,7 @@ def saved_parts(array: JoinedArray) -> list[ArrayOfManifest] | None:
     return parts if len(parts) == len(array._parts) else None
 
 
-def open_saved(document: dict[str, Any], path: str, context: Context, missing: str) -> JoinedArray:
+def open_saved(document: dict[str, Any], path: str, context: Context, missing: str, trusted: Document) -> JoinedArray:
     """The array of such a manifest: its shards are opened when they are read."""
     if missing != "error":
         raise _make(UnsupportedError, "missing='fill' is not for manifests of shards that are arrays by themselves")
@@ -131,6 +132,8 @@ def open_saved(document: dict[str, Any], path: str, context: Context, missing: s
     folder = os.path.dirname(os.path.abspath(path))
     try:
         parts = [_part(each, folder) for each in document["shards"]]
+        for part in parts:
+            trusted.check(part.path)
         axis = int(document["axis"])
         if not parts or not 0 <= axis < len(parts[0].shape):
             raise ValueError(f"{len(parts)} shards, axis {axis}")

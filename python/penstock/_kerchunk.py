@@ -17,8 +17,9 @@ import numpy as np
 from penstock import _core
 from penstock._array import Array
 from penstock._context import Context
-from penstock._errors import CorruptDataError, Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
+from penstock._errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError, _make
 from penstock._group import Group
+from penstock._locations import CALLERS_OWN, Document
 from penstock._manifest import is_saved, open_saved
 from penstock._place import local_path, place_of
 from penstock._references import UNPICKLABLE, Described, Object, open_described, pack_table
@@ -26,10 +27,6 @@ from penstock._stores import remote_store
 
 _DOCUMENTS = (".zarray", ".zattrs", ".zgroup", ".zmetadata", "zarr.json")
 Reference = tuple[str | bytes, int, int]  # a URL or the bytes themselves, offset, length (0: all)
-
-
-# Schemes of fsspec that lead to files of this machine.
-_LOCAL = frozenset({"file", "local", "asynclocal", "dir", "git", "zip", "tar", "archive", "libarchive"})
 
 
 @dataclass(frozen=True)
@@ -40,23 +37,27 @@ class Where:
     target_options: Mapping[str, Any] | None = None  # by which they were opened
     remote_options: Mapping[str, Any] | None = None  # by which what they name is opened
     protocol: str | None = None  # of names without a scheme, as fsspec's `remote_protocol`
+    document: Document = CALLERS_OWN  # which decides what it may name
 
     @property
     def is_remote(self) -> bool:
         return "://" in self.base
 
     def url_of(self, name: str) -> str:
-        """`name` with its place: a URL, or a whole path of this machine, which only its own references name."""
+        """The resolved location of `name`: a URL, or an absolute local path. Raises where it may not be named."""
+        if self.protocol is not None and self.protocol in ("file", "local") and "://" not in name and "::" not in name:
+            return os.path.abspath(name)  # as the caller's `remote_protocol` says
+        return self.document.check(self._resolved(name), name)
+
+    def _resolved(self, name: str) -> str:
         if "://" in name:
-            if self.is_remote and name.partition("://")[0].rpartition("::")[2] in _LOCAL:
-                raise self._refuse(name)
             return name
         if self.protocol is not None:
             return os.path.abspath(name) if self.protocol in ("file", "local") else f"{self.protocol}://{name}"
         if not self.is_remote:
             return os.path.join(self.base, name)
         if name.startswith("/"):
-            raise self._refuse(name)
+            return name
         scheme, _, folder = self.base.partition("://")
         return f"{scheme}://{posixpath.normpath(posixpath.join(folder, name))}"
 
@@ -64,10 +65,6 @@ class Where:
         """Those of the references themselves serve what lies beside them; nobody else is shown them."""
         beside = url.split("/", 3)[:3] == self.base.split("/", 3)[:3]
         return self.target_options if self.remote_options is None and beside else self.remote_options
-
-    def _refuse(self, name: str) -> Error:
-        text = f"the references at '{self.base}' name '{name}', a file of this machine: only remote_protocol='file' may"
-        return _make(UnsupportedError, text)
 
 
 class ReferenceSet:
@@ -87,10 +84,11 @@ class ReferenceSet:
             return Object(f"inline/{number}", data=source)
         source = self.where.url_of(source)
         scheme, separator, rest = source.partition("://")
-        if separator and scheme != "file":
+        if "::" in source or (separator and scheme != "file"):
             folder, _, name = source.rpartition("/")
             store = self._stores.get(folder)
             if store is None:
+                self.where.document.check(folder, source)
                 made = remote_store(folder, self.where.options_of(source))
                 if made is None:
                     raise _make(UnsupportedError, f"references to '{source}' are not readable")
@@ -249,17 +247,19 @@ def load(
     storage_options: Mapping[str, Any] | None,
     remote_options: Mapping[str, Any] | None = None,
     protocol: str | None = None,
+    allow_local: bool | None = None,
 ) -> ReferenceSet | bytes:
     """The references in a file or folder, also at a URL; the bytes of a manifest of ours that is there."""
     target = local_path(target)
     remote = "://" in target
+    document = Document.of(target, allow_local)
     if not remote and os.path.isdir(target):
-        return ParquetReferences(Where(os.path.abspath(target), None, remote_options, protocol))
+        return ParquetReferences(Where(os.path.abspath(target), None, remote_options, protocol, document))
     if remote:
         folder, name = _parted(target)
         text = _remote_text(target, folder, name, storage_options)
         if text is None:
-            return ParquetReferences(Where(target.rstrip("/"), storage_options, remote_options, protocol))
+            return ParquetReferences(Where(target.rstrip("/"), storage_options, remote_options, protocol, document))
         if is_saved(text):
             return text
     else:
@@ -267,14 +267,14 @@ def load(
             text = stream.read()
         folder = os.path.dirname(os.path.abspath(target))
     try:
-        document = json.loads(text)
-    except ValueError as error:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise _make(CorruptDataError, f"'{target}' is no JSON: {error}") from error
-    if not isinstance(document, dict):
+    if not isinstance(content, dict):
         raise _make(CorruptDataError, f"'{target}' is no JSON object")
     from penstock._kerchunk_templates import expand
 
-    return JsonReferences(expand(document), Where(folder, storage_options, remote_options, protocol))
+    return JsonReferences(expand(content), Where(folder, storage_options, remote_options, protocol, document))
 
 
 def _parted(url: str) -> tuple[str, str]:
@@ -305,15 +305,19 @@ def is_folder_of_references(url: str, storage_options: Mapping[str, Any] | None)
 
 
 def open_target(
-    target: str,
+    target: Any,
     path: str,
     context: Context,
     storage_options: Mapping[str, Any] | None,
     missing: str = "error",
+    allow_local: bool | None = None,
 ) -> Array | Group:
     """An array or a group of references. `reference://` is fsspec's way to say it: the file stands in `fo`."""
     if missing not in ("error", "fill"):
         raise _make(InvalidArgumentError, f"missing must be 'error' or 'fill', it is {missing!r}")
+    if not isinstance(target, str):
+        text = "references are not opened from bytes: use 'reference://' with storage_options={'fo': json.loads(...)}"
+        raise _make(UnsupportedError, text)
     options = dict(storage_options or {})
     remote, protocol = options.pop("remote_options", None), options.pop("remote_protocol", None)
     if target.startswith("reference://"):
@@ -325,24 +329,35 @@ def open_target(
         if isinstance(fo, Mapping):
             from penstock._kerchunk_templates import expand
 
-            refs: Any = JsonReferences(expand(dict(fo)), Where(os.getcwd(), None, remote, protocol))
+            refs: Any = JsonReferences(
+                expand(dict(fo)), Where(os.getcwd(), None, remote, protocol, Document.of("", allow_local))
+            )
             return Opened(refs, "reference:", context, missing, (UNPICKLABLE,)).node(path)
         target = fo
         options = dict(options.pop("target_options", None) or {})
-    loaded = load(target, options, remote, protocol)
+    loaded = load(target, options, remote, protocol, allow_local)
     if isinstance(loaded, bytes):
         if path:
             raise _make(InvalidArgumentError, f"a manifest is one array, it has no '{path}'")
-        return open_saved(loaded, target, context, missing, storage_options)
+        return open_saved(loaded, target, context, missing, storage_options, allow_local)
     uri = target if "://" in target else f"file://{os.path.abspath(target)}"
-    return Opened(loaded, uri, context, missing, (target, storage_options)).node(path)
+    return Opened(loaded, uri, context, missing, (target, storage_options), allow_local).node(path)
 
 
 class Opened:
     """An open set of references."""
 
-    def __init__(self, refs: ReferenceSet, uri: str, context: Context, missing: str, reopen: tuple[Any, ...]) -> None:
+    def __init__(
+        self,
+        refs: ReferenceSet,
+        uri: str,
+        context: Context,
+        missing: str,
+        reopen: tuple[Any, ...],
+        allow_local: bool | None = None,
+    ) -> None:
         self.refs, self.uri, self.context, self.missing, self.reopen = refs, uri, context, missing, reopen
+        self.allow_local = allow_local
         self.store = _core.dict_store(dict(refs.documents), None, False)
 
     def node(self, path: str) -> Array | Group:
@@ -369,7 +384,7 @@ class Opened:
             raise _make(UnsupportedError, "references to shards are not readable", f"opening '{uri}'")
         described = Described(documents, b"", [], "reference", uri, missing=self.missing)
         _collect(self.refs, self.refs.chunks(path, grid, _Keys(main)), int(np.prod(grid, dtype=np.int64)), described)
-        return open_described(described, self.context, (_reopen, (*self.reopen, path, self.missing)))
+        return open_described(described, self.context, (_reopen, (*self.reopen, path, self.missing, self.allow_local)))
 
 
 def _collect(refs: ReferenceSet, chunks: Iterator[tuple[int, Reference]], cells: int, described: Described) -> None:
@@ -395,10 +410,16 @@ def _collect(refs: ReferenceSet, chunks: Iterator[tuple[int, Reference]], cells:
     described.table = pack_table(cells, columns[1], columns[2], numbers=columns[0], objects=columns[3])
 
 
-def _reopen(target: str, storage_options: Mapping[str, Any] | None, path: str, missing: str) -> Array | Group:
+def _reopen(
+    target: str,
+    storage_options: Mapping[str, Any] | None,
+    path: str,
+    missing: str,
+    allow_local: bool | None = None,
+) -> Array | Group:
     from penstock._open import open
 
-    return open(target, path, storage_options=storage_options, missing=missing)
+    return open(target, path, storage_options=storage_options, missing=missing, allow_local=allow_local)
 
 
 class ReferenceGroup(Group):

@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from penstock import _array_shards, _core
 from penstock._array import Array
 from penstock._context import Context
 from penstock._errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError, _make
+from penstock._locations import Document
 from penstock._place import local_path, to_reopen
 from penstock._references import Described, Joined, Object, ReferencedArray, open_described
 from penstock._shard_files import JoinedReferences, file_stamps, side_by_side
@@ -151,48 +152,72 @@ def open_saved(
     context: Context,
     missing: str = "error",
     storage_options: Mapping[str, Any] | None = None,
+    allow_local: bool | None = None,
 ) -> Array:
     """The array of a manifest of either kind that was read from `path`."""
     if _core.is_manifest(saved[:64]):
-        return open_files(saved, path, context, storage_options, missing)
-    return open_bytes(saved, path, context, missing, storage_options)
+        return open_files(saved, path, context, storage_options, missing, allow_local=allow_local)
+    return open_bytes(saved, path, context, missing, storage_options, allow_local)
 
 
-def open_target(path: str, inner: str, context: Context, storage_options: Any, missing: str = "error") -> Array:
-    """The array of a manifest of references."""
+def open_target(
+    path: str,
+    inner: str,
+    context: Context,
+    storage_options: Any,
+    missing: str = "error",
+    allow_local: bool | None = None,
+    expected: Collection[str] = (),
+) -> Array:
+    """The array of a manifest of references. `expected`: local files that it may name, wherever it is."""
+    if not isinstance(path, str):
+        raise _make(UnsupportedError, "a manifest is not opened from bytes: open it by its path")
     if inner:
         raise _make(InvalidArgumentError, f"a manifest is one array, it has no '{inner}'")
-    return open_bytes(read_named(path, storage_options), path, context, missing, storage_options)
+    saved = read_named(path, storage_options)
+    return open_bytes(saved, path, context, missing, storage_options, allow_local, expected)
 
 
 def open_bytes(
-    saved: bytes, path: str, context: Context, missing: str, storage_options: Mapping[str, Any] | None = None
+    saved: bytes,
+    path: str,
+    context: Context,
+    missing: str,
+    storage_options: Mapping[str, Any] | None = None,
+    allow_local: bool | None = None,
+    expected: Collection[str] = (),
 ) -> Array:
     """The array of a manifest that was read from `path`; empty: it lay nowhere, with whole paths."""
     document, table = _parts(saved, path)
+    trusted = Document.of(path, allow_local, expected)
     if missing not in ("error", "fill"):
         raise _make(InvalidArgumentError, f"missing must be 'error' or 'fill', it is {missing!r}")
     if document.get("kind") == "tables":
         from penstock._tabular_shards import open_saved
 
-        return open_saved(document, path, context, missing, storage_options)
+        return open_saved(document, path, context, missing, storage_options, trusted)
     if document.get("kind") == _array_shards.KIND:
-        return _array_shards.open_saved(document, path, context, missing)
+        return _array_shards.open_saved(document, path, context, missing, trusted)
     if document.get("kind") != "references":
         raise _make(UnsupportedError, f"a manifest of {document.get('kind')!r} is not opened by its path alone")
     try:
-        described = _described(document, table, path, missing, storage_options)
+        described = _described(document, table, path, missing, storage_options, trusted)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise _make(CorruptDataError, f"the manifest '{path}' is damaged: {error!r}") from error
     if described.joined is not None:
         return JoinedReferences.open(described, context)
     options = dict(storage_options) if storage_options else None
     name = path if "://" in path else os.path.abspath(path)
-    return open_described(described, context, (_reopen, (name, missing, options)))
+    return open_described(described, context, (_reopen, (name, missing, options, allow_local)))
 
 
 def _described(
-    document: dict[str, Any], table: bytes, path: str, missing: str, storage_options: Mapping[str, Any] | None
+    document: dict[str, Any],
+    table: bytes,
+    path: str,
+    missing: str,
+    storage_options: Mapping[str, Any] | None,
+    trusted: Document,
 ) -> Described:
     facts = document["table"]
     if len(table) != facts["bytes"] or zlib.crc32(table) != facts["crc32"]:
@@ -205,7 +230,7 @@ def _described(
     if len(document["variants"]) > (_MOST_JOINED_VARIANTS if "joined" in document else _MOST_VARIANTS):
         raise ValueError(f"{len(document['variants'])} chains of codecs")
     stores: dict[str, _core.Store] = {}
-    found = _Found(folder, missing, stores, storage_options)
+    found = _Found(folder, missing, stores, storage_options, trusted)
     names = document["dimension_names"]
     return Described(
         document["documents"],
@@ -247,13 +272,15 @@ class _Found:
     missing: str
     stores: dict[str, _core.Store]
     storage_options: Mapping[str, Any] | None
+    document: Document  # which decides what the manifest may name
 
 
 def _remote_object(saved: dict[str, Any], where: _Found) -> Object:
     from penstock._stores import pinned_store, remote_stamp, remote_store
 
-    name = saved["name"]
+    name = where.document.check(str(saved["name"]))
     base, _, key = name.rpartition("/")
+    where.document.check(base, name)
     store = where.stores.get(base) or remote_store(base, where.storage_options)
     if store is None:
         raise ValueError(f"no store for {name!r}")
@@ -277,7 +304,7 @@ def _remote_object(saved: dict[str, Any], where: _Found) -> Object:
 
 
 def _objects(saved: list[dict[str, Any]], where: _Found) -> list[Object]:
-    paths = [os.path.join(where.folder, each["path"]) for each in saved if "path" in each]
+    paths = [where.document.check(os.path.join(where.folder, each["path"])) for each in saved if "path" in each]
     stamps = dict(zip(paths, file_stamps(paths), strict=True))
 
     def made(each: dict[str, Any]) -> Object:
@@ -307,10 +334,15 @@ def _object(saved: dict[str, Any], where: _Found, stamps: Mapping[str, tuple[int
     return made
 
 
-def _reopen(path: str, missing: str, storage_options: dict[str, Any] | None = None) -> Array:
+def _reopen(
+    path: str,
+    missing: str,
+    storage_options: dict[str, Any] | None = None,
+    allow_local: bool | None = None,
+) -> Array:
     from penstock._context import current_context
 
-    return open_target(path, "", current_context(), storage_options, missing)
+    return open_target(path, "", current_context(), storage_options, missing, allow_local)
 
 
 def save_manifest(

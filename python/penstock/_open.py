@@ -81,7 +81,8 @@ def open(
         device's memory, read and decoded when asked for. Opening takes no device memory.
     format_options
         Of formats that are one file. HDF5 and NetCDF4: `dataset`. References (kerchunk's, our manifests):
-        `missing="error"` or "fill". Parquet and Arrow: `columns`, `nulls`, `dtype`. What a format does not know is
+        `missing="error"` or "fill", and `allow_local`: whether they may name local files (None: only where they are
+        local files themselves). Parquet and Arrow: `columns`, `nulls`, `dtype`. What a format does not know is
         refused.
 
     Raises

@@ -13,6 +13,7 @@ from penstock import _array_shards, _core, _remote
 from penstock._array import Array
 from penstock._context import Context, current_context
 from penstock._errors import ConflictError, InvalidArgumentError, _make
+from penstock._locations import Document
 from penstock._place import file_place, folder_of, local_path, place_of, to_reopen
 from penstock._shard_files import complain, side_by_side
 from penstock._shard_names import read_named, write_named
@@ -141,11 +142,15 @@ def open_manifest(
     storage_options: Mapping[str, Any] | None = None,
     missing: str = "error",
     axis: int = 0,
+    allow_local: bool | None = None,
 ) -> ShardedArray:
-    """Open the files of a manifest; no header is read. `axis` is 0 or what the manifest has."""
+    """Open the files of a manifest; no header is read. `axis` is 0 or what the manifest has.
+
+    `allow_local`: whether a manifest that is elsewhere may name local files (see `penstock.open`).
+    """
     name = os.fspath(path)
     saved = read_named(name, storage_options)
-    return open_saved(saved, name, context, storage_options, missing, axis)
+    return open_saved(saved, name, context, storage_options, missing, axis, allow_local)
 
 
 def open_saved(
@@ -155,6 +160,7 @@ def open_saved(
     storage_options: Mapping[str, Any] | None,
     missing: str = "error",
     axis: int = 0,
+    allow_local: bool | None = None,
 ) -> ShardedArray:
     """The files of the manifest that was read from `name`."""
     root = os.fsdecode(_core.manifest_root(saved))
@@ -164,6 +170,7 @@ def open_saved(
         elif not root.startswith("/"):
             folder = folder_of(name)
             root = folder if root == "." else f"{folder}{'' if folder.endswith('/') else '/'}{root}"
+    Document.of(name, allow_local).check(root)
     context = current_context() if context is None else context
     made = _from_manifest(root, saved, context, storage_options, missing)
     if changed := changed_stamps(saved, made, root, storage_options, missing == "fill"):

@@ -56,6 +56,7 @@ def open_shards(
     order: str | None = None,
     holes: str = "error",
     missing: str = "error",
+    allow_local: bool | None = None,
     manifest: str | os.PathLike[str] | None = None,
     metadata: Metadata | None = None,
     reader: Reader | None = None,
@@ -88,6 +89,8 @@ def open_shards(
         sequence; one that begins with 1 has lost nothing that anybody could know of.
     missing
         Of manifests and references: "error" or "fill", which makes rows of files that are not there the fill value.
+    allow_local
+        Of manifests and references: whether they may name local files. None: only where they are local files.
     manifest
         A file that keeps what the headers say: used where it is there, is of the same files, asked for in the same way,
         and none of them changed since; written where it is not.
@@ -137,13 +140,20 @@ def open_shards(
     begin = begin_of(given, storage_options) if isinstance(given, str) else None
     if isinstance(given, str) and begin is not None and _core.is_manifest(begin):
         _refuse_given("a manifest", of_all)
-        opened = open_manifest(given, context=context, storage_options=storage_options, missing=missing, axis=axis)
+        opened = open_manifest(
+            given,
+            context=context,
+            storage_options=storage_options,
+            missing=missing,
+            axis=axis,
+            allow_local=allow_local,
+        )
         return map_shards(opened) if mmap else opened
     if isinstance(given, str) and begin is not None and begin.startswith(REFERENCES):
         from penstock._manifest import open_target
 
         _refuse_given("a manifest", of_all)
-        saved = _with_axis(open_target(given, "", context, storage_options, missing), axis)
+        saved = _with_axis(open_target(given, "", context, storage_options, missing, allow_local), axis)
         return map_shards(saved) if mmap else saved
     if not isinstance(given, str) and any(not isinstance(each, str) for each in given):
         _refuse_given("open arrays", {**of_all, "storage_options": storage_options or None})
@@ -169,6 +179,8 @@ def open_shards(
             options["dtype"] = dtype
         if missing != "error":
             options["missing"] = missing
+        if allow_local is not None:
+            options["allow_local"] = allow_local
         made = _open_others(kind, found, axis, holes == "allow", manifest, mmap, context, storage_options, options)
         if format in ("zarr", "tiff") and (bad := [part for part in _formats_of(made) if not part.startswith(format)]):
             raise _make(InvalidArgumentError, f"the files are {bad[0]}, not {format}")
@@ -324,7 +336,7 @@ def _known_references(
         _check_cache(path, storage_options)
         return None
     try:
-        made = open_target(os.fspath(path), "", context, storage_options)
+        made = open_target(os.fspath(path), "", context, storage_options, expected=frozenset(files))
     except (ConflictError, CorruptDataError):  # written anew
         return None
     if isinstance(made, JoinedTables) and made.changed():
@@ -518,9 +530,11 @@ def open_begun(
     """The file or object that begins so, where it is a `.npy` file or a manifest of files."""
     if _core.is_manifest(begin):
         known = dict(options)
-        missing = known.pop("missing", "error")
+        missing, allow_local = known.pop("missing", "error"), known.pop("allow_local", None)
         _refuse_options(known, False, None, "manifests")
-        return open_manifest(target, context=context, storage_options=storage_options, missing=missing)
+        return open_manifest(
+            target, context=context, storage_options=storage_options, missing=missing, allow_local=allow_local
+        )
     if not begin.startswith(NPY_MAGIC):
         return None
     return _open_npy_file(target, context, storage_options, options)

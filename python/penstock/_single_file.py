@@ -51,8 +51,8 @@ def _is_arrow(head: bytes, at: Callable[[int], bytes]) -> bool:
 # What a file is, whether it is one (by its first bytes, and others), the module that opens it, and its own options.
 _FORMATS: dict[str, tuple[Callable[[bytes, Callable[[int], bytes]], bool], str, frozenset[str]]] = {
     "HDF5": (_is_hdf5, "penstock._hdf5", frozenset({"dataset"})),
-    "manifest": (_is_manifest, "penstock._manifest", frozenset({"missing"})),
-    "references": (_is_json, "penstock._kerchunk", frozenset({"missing"})),
+    "manifest": (_is_manifest, "penstock._manifest", frozenset({"missing", "allow_local"})),
+    "references": (_is_json, "penstock._kerchunk", frozenset({"missing", "allow_local"})),
     "Parquet or Arrow": (_is_arrow, "penstock._tabular", frozenset({"columns", "nulls", "dtype"})),
 }
 

@@ -21,6 +21,7 @@ from penstock import _core
 from penstock._adapters import ObjectAdapter
 from penstock._context import Context
 from penstock._errors import ConflictError, CorruptDataError, Error, UnsupportedError, _make
+from penstock._locations import CALLERS_OWN, Document
 from penstock._place import to_reopen
 from penstock._references import Described, Joined, Object, ReferencedArray, open_described, pack_table
 from penstock._shard_files import describe_all, file_stamps, refuse_others, side_by_side
@@ -305,6 +306,7 @@ def open_saved(
     context: Context,
     missing: str = "error",
     storage_options: Mapping[str, Any] | None = None,
+    trusted: Document = CALLERS_OWN,
 ) -> JoinedTables:
     """The array of a manifest that `JoinedTables.save` wrote. No footer is read; "fill" looks for the files."""
     from penstock._manifest import known_shards
@@ -312,6 +314,8 @@ def open_saved(
     try:
         folder = os.path.dirname(os.path.abspath(path))
         files = known_shards(document["shards"], folder)["files"]
+        for file in files:
+            trusted.check(file)
         columns = tuple(Column(str(n), np.dtype(d), tuple(int(k) for k in s)) for n, d, s in document["columns"])
         choice = Choice(columns, bool(document["joined"]), np.dtype(document["dtype"]), document["nulls"])
         tables = [

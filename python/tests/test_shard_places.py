@@ -134,7 +134,7 @@ def test_a_remote_manifest_above_its_files_and_elsewhere(memory: Any, tmp_path: 
     for i, part in enumerate(np.split(VALUES, [3, 7])):
         np.save(tmp_path / f"s_{i}.npy", part)
     ps.save_manifest(ps.open_shards(tmp_path / "s_*.npy"), "memory://places/local.shards")
-    np.testing.assert_array_equal(ps.open_shards("memory://places/local.shards")[...], VALUES)
+    np.testing.assert_array_equal(ps.open_shards("memory://places/local.shards", allow_local=True)[...], VALUES)
 
 
 def test_a_remote_cache(memory: Any) -> None:
@@ -170,7 +170,7 @@ def test_manifests_of_references_in_a_store(memory: Any, tmp_path: Path) -> None
     pytest.importorskip("h5py")
     ps.save_shards(VALUES, tmp_path / "s_{}.h5", rows=4)
     ps.save_manifest(ps.open_shards(tmp_path / "s_*.h5", dataset="x"), "memory://places/h5.shards")
-    np.testing.assert_array_equal(ps.open_shards("memory://places/h5.shards")[...], VALUES)
+    np.testing.assert_array_equal(ps.open_shards("memory://places/h5.shards", allow_local=True)[...], VALUES)
 
 
 def test_files_and_manifests_behind_http(memory: Any) -> None:
@@ -197,19 +197,23 @@ def test_a_manifest_elsewhere_is_opened_by_its_uri(memory: Any, tmp_path: Path, 
         a = ps.open_shards("memory://places/s_*.npy")
         gone = Path("/places/s_0.npy")
     ps.save_manifest(a, manifest)
-    for opened in (ps.open(manifest), ps.open(manifest, missing="fill")):
+    local: dict[str, Any] = {"allow_local": True} if name.startswith("h5") else {}
+    if local:
+        with pytest.raises(ps.UnsupportedError, match=r"s_0\.h5.*allow_local"):
+            ps.open(manifest)
+    for opened in (ps.open(manifest, **local), ps.open(manifest, missing="fill", **local)):
         np.testing.assert_array_equal(opened[...], VALUES)
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(opened))[...], VALUES)
     with pytest.raises(ps.InvalidArgumentError, match="bogus"):
         ps.open(manifest, bogus=1)
     with pytest.raises(ps.Error, match=r"one array|no array"):
-        ps.open(manifest, "x")
+        ps.open(manifest, "x", **local)
     gone.unlink() if gone.is_absolute() and gone.exists() else memory.rm(str(gone))
     rows = 4 if name.startswith("h5") else 3
-    filled = ps.open(manifest, missing="fill")
+    filled = ps.open(manifest, missing="fill", **local)
     np.testing.assert_array_equal(filled[...], [*np.zeros((rows, 12)), *VALUES[rows:]])
     with pytest.raises(ps.Error, match=r"s_0\."):
-        ps.open(manifest)[...]
+        ps.open(manifest, **local)[...]
 
 
 def test_files_elsewhere_are_known_by_their_first_bytes(memory: Any, tmp_path: Path) -> None:
