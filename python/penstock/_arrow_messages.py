@@ -12,7 +12,8 @@ from penstock._errors import CorruptDataError, UnsupportedError, _make
 
 _MAGIC = b"ARROW1"
 _CONTINUES = b"\xff\xff\xff\xff"
-_DICTIONARY, _RECORD_BATCH = 2, 3  # of MessageHeader
+_SCHEMA, _DICTIONARY, _RECORD_BATCH = 1, 2, 3  # of MessageHeader
+_NEWEST_VERSION = 4  # of MetadataVersion: V5
 _BLOCK = struct.Struct("<qi4xq")  # offset, bytes of metadata, bytes of the body
 
 
@@ -67,6 +68,31 @@ def _rows(message: bytes) -> int:
     if rows < 0:
         raise struct.error(f"a batch of {rows} rows")
     return rows
+
+
+def begins_stream(head: bytes) -> bool:
+    """Whether bytes begin as a stream of Arrow before 0.15 does: the length of a message, and that of a schema."""
+    try:
+        length = struct.unpack_from("<i", head)[0]
+        if not 16 <= length < 1 << 24 or length % 4:
+            return False
+        root = _Table.root(head[4:])
+        # The message holds its own tables: text that begins so by chance does not.
+        if not 4 <= root.at < length or not 4 <= root.fields < length or root.number(0, "<h") > _NEWEST_VERSION:
+            return False
+        schema = root.table(2)
+        return root.number(1, "<B") == _SCHEMA and schema is not None and 4 <= schema.at < length
+    except struct.error:
+        return False
+
+
+def is_big_endian(schema: bytes) -> bool:
+    """Whether the numbers behind a schema's message are big-endian."""
+    try:
+        header = _Table.root(schema).table(2)
+        return header is not None and header.number(0, "<h") == 1
+    except struct.error as error:
+        raise _make(CorruptDataError, f"the schema of the Arrow stream is damaged: {error}") from error
 
 
 def rows_of_file(source: Any) -> list[int]:

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from penstock._array import Array
+from penstock._arrow_messages import begins_stream
 from penstock._context import Context
 from penstock._errors import CorruptDataError, Error, InvalidArgumentError, UnsupportedError, _make, system_errors
 from penstock._group import Group
@@ -45,7 +46,7 @@ def _is_json(head: bytes, at: Callable[[int], bytes]) -> bool:
 
 
 def _is_arrow(head: bytes, at: Callable[[int], bytes]) -> bool:
-    return head.startswith((b"PAR1", b"ARROW1\x00\x00", b"\xff\xff\xff\xff"))
+    return head.startswith((b"PAR1", b"ARROW1\x00\x00", b"\xff\xff\xff\xff")) or begins_stream(head)
 
 
 # What a file is, whether it is one (by its first bytes, and others), the module that opens it, and its own options.

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from penstock import _core
 from penstock._adapters import ObjectAdapter
 from penstock._array import Array
-from penstock._arrow_messages import batches_of_stream, rows_of_file
+from penstock._arrow_messages import batches_of_stream, is_big_endian, rows_of_file
 from penstock._context import Context
 from penstock._errors import (
     ConflictError,
@@ -227,6 +227,7 @@ class ArrowStreamBatches(Batches):
         stream = source()
         schema = ipc.read_message(stream)
         self.schema = ipc.read_schema(schema)
+        self._swapped = schema.serialize() if is_big_endian(schema.metadata.to_pybytes()) else None
         found = batches_of_stream(stream)
         self.rows, self._places = [rows for _, rows in found], [place for place, _ in found]
 
@@ -235,7 +236,12 @@ class ArrowStreamBatches(Batches):
 
         stream = self._source()
         stream.seek(self._places[which])
-        return ipc.read_record_batch(ipc.read_message(stream), self.schema).select(columns)
+        message = ipc.read_message(stream)
+        if self._swapped is None:
+            return ipc.read_record_batch(message, self.schema).select(columns)
+        # Only pyarrow's reader of whole streams changes the byte order: it gets one of this batch alone.
+        alone = b"".join([self._swapped, message.serialize()])
+        return ipc.open_stream(alone).read_next_batch().select(columns)
 
 
 @dataclass(frozen=True)
