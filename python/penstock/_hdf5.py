@@ -25,9 +25,8 @@ from penstock._errors import (
     system_errors,
 )
 from penstock._group import Group
+from penstock._hdf5_links import find, member_names
 from penstock._references import UNPICKLABLE, Object, ReferencedArray, open_described
-
-_NOT_A_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 
 
 def import_h5py() -> Any:
@@ -201,7 +200,7 @@ def open_node(source: Source, path: str) -> Array | Group:
     try:
         object_ = source.file_object() if source.is_remote else None  # of what it is before it is looked at
         with source.opened() as file:
-            found = file.get(path) if path else file
+            found = find(file, path)
             if found is None:
                 raise _make(NotFoundError, f"the file has no '{path}'")
             if isinstance(found, h5py.Datatype):
@@ -267,6 +266,11 @@ class Hdf5Group(Group):
 
     def keys(self) -> list[str]:
         """Names of the direct children, sorted."""
+        return sorted(self._names)
+
+    @property
+    def names_in_file_order(self) -> list[str]:
+        """Names of the direct children in the order of the file: of creation where it has that, else sorted."""
         return list(self._names)
 
     def __getitem__(self, path: str) -> Array | Group:
@@ -302,29 +306,7 @@ def _open_group(source: Source, found: Any, path: str, uri: str) -> Hdf5Group:
     store = _core.dict_store({"zarr.json": json.dumps(document).encode()}, None, False)
     made = _core.open_store(store, source.context, b"", False, None)
     assert isinstance(made, _core.Group)
-    return Hdf5Group(made, source, path, uri, sorted(name for name in found if _is_shown(found, name)), typed)
-
-
-def _is_shown(group: Any, name: str) -> bool:
-    """Not a type, not a link to nothing, and not netCDF's stand-in for a dimension without a variable."""
-    h5py = import_h5py()
-    from penstock._hdf5_types import attribute
-
-    try:
-        kind = group.get(name, getclass=True)
-    except (KeyError, OSError, RuntimeError):
-        return False
-    if kind is None or issubclass(kind, h5py.Datatype):
-        return False
-    if issubclass(kind, h5py.Group):
-        return True
-    try:
-        found = group[name]
-        label = attribute(found, "NAME") if "NAME" in found.attrs else b""
-    except (KeyError, OSError, RuntimeError, TypeError):
-        return True
-    label = label.encode() if isinstance(label, str) else label
-    return not (isinstance(label, bytes) and label.startswith(_NOT_A_VARIABLE))
+    return Hdf5Group(made, source, path, uri, member_names(found), typed)
 
 
 __all__ = ["Hdf5Group", "ReferencedArray", "open_node", "open_target"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from penstock._errors import CorruptDataError
+from penstock._hdf5_links import find, given_name, is_scale
 from penstock._hdf5_types import attribute
 
 
@@ -14,32 +16,46 @@ def dimension_names(dataset: Any) -> list[str | None] | None:
     if not rank:
         return None
     names: list[str | None] = [None] * rank
-    try:
-        for d in range(rank):
-            scales = dataset.dims[d]
-            if len(scales):
-                names[d] = scales[0].name.rpartition("/")[2]
-        if dataset.is_scale:
-            if rank == 1:
-                names[0] = dataset.name.rpartition("/")[2]
-            elif "_Netcdf4Coordinates" in dataset.attrs:
-                by_number = _netcdf_dimensions(dataset)
-                names = [by_number.get(int(number)) for number in attribute(dataset, "_Netcdf4Coordinates")]
-    except (KeyError, OSError, RuntimeError, ValueError):
-        return names  # a scale that is gone names nothing
+    for d, scales in enumerate(_scales(dataset, rank)):
+        try:
+            names[d] = dataset.file[scales[0]].name.rpartition("/")[2] if len(scales) else None
+        except (AttributeError, KeyError, OSError, RuntimeError, ValueError):
+            continue  # a scale that is gone names nothing
+    if is_scale(dataset):
+        if rank == 1:
+            names[0] = dataset.name.rpartition("/")[2]
+        elif "_Netcdf4Coordinates" in dataset.attrs:
+            by_number = _netcdf_dimensions(dataset)
+            names = [by_number.get(int(number)) for number in attribute(dataset, "_Netcdf4Coordinates")]
     return names
+
+
+def _scales(dataset: Any, rank: int) -> list[Any]:
+    """References to the scales of each dimension. An attribute that cannot be read is an error."""
+    from h5py import h5t
+
+    if "DIMENSION_LIST" not in dataset.attrs:
+        return []
+    found = dataset.attrs.get_id("DIMENSION_LIST")
+    kind = found.get_type()
+    if found.shape != (rank,) or kind.get_class() != h5t.VLEN or not kind.get_super().equal(h5t.STD_REF_OBJ):
+        return []  # not what dimension scales have: h5py's conversion of some types ends the process
+    return list(attribute(dataset, "DIMENSION_LIST"))
 
 
 def _netcdf_dimensions(dataset: Any) -> dict[int, str]:
     """Dimensions by netCDF's number for them, of the groups from the dataset's up to the root."""
     import h5py
+    from h5py import h5a
 
     out: dict[int, str] = {}
     group = dataset.parent
     while True:
         for name in group:
-            if group.get(name, getclass=True) is h5py.Dataset and "_Netcdf4Dimid" in group[name].attrs:
-                out.setdefault(int(attribute(group[name], "_Netcdf4Dimid")), name)
+            if h5a.exists(group.id, b"_Netcdf4Dimid", obj_name=name.encode("utf-8", "surrogateescape")):
+                found = group[name]
+                if isinstance(found, h5py.Dataset):
+                    out.setdefault(int(attribute(found, "_Netcdf4Dimid")), name)
         if group.name == "/":
             return out
         group = group.parent
@@ -72,6 +88,11 @@ def all_dimension_names(file: Any, check: Callable[[Any], None]) -> dict[str, tu
                 known.append((f"phony_dim_{number}", length))
                 number += 1
         out[path] = tuple(str(name) for name in made)
+    for path in list(out):
+        above, _, name = path.rpartition("/")
+        shown = given_name(file[above or "/"], name)
+        if shown != name:
+            out[f"{above}/{shown}".lstrip("/")] = out[path]
     return out
 
 
@@ -93,9 +114,9 @@ def _datasets(
     own = []
     for name in group:
         try:
-            found = group.get(name)
-        except (KeyError, OSError, RuntimeError):
-            continue
+            found = find(group, name)
+        except (CorruptDataError, KeyError, OSError, RuntimeError, ValueError):
+            continue  # it has no numbers to give; opening it raises
         if isinstance(found, h5py.Group):
             yield from _datasets(found, f"{path}{name}/", seen, check)
         elif isinstance(found, h5py.Dataset) and found.shape is not None:
@@ -111,4 +132,4 @@ def _names_and_lengths(dataset: Any) -> tuple[list[str | None], list[_Length], b
     except TypeError:  # a type that NumPy has not
         inner = ()
     lengths += [(n, False) for n in inner]
-    return [*names, *(None for _ in inner)], lengths, bool(dataset.is_scale)
+    return [*names, *(None for _ in inner)], lengths, is_scale(dataset)

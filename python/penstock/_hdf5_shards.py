@@ -18,6 +18,7 @@ from penstock._errors import ConflictError, InvalidArgumentError, NotFoundError,
 from penstock._group import Group
 from penstock._hdf5 import Source, import_h5py, open_node
 from penstock._hdf5_index import describe_dataset
+from penstock._hdf5_links import find
 from penstock._hdf5_merge import Alike, merge, merge_alike
 from penstock._hdf5_types import StoredType
 from penstock._references import Described, Object
@@ -161,7 +162,7 @@ def _look(source: Source, name: str, allow_holes: bool) -> list[_Shard]:
     with source.opened() as file:
         shards = []
         for path in _paths(file, name, allow_holes):
-            found = file.get(path)
+            found = find(file, path)
             if found is None:
                 raise _make(NotFoundError, f"the file has no '{path}'")
             if not hasattr(found, "dtype") or not hasattr(found, "chunks"):
@@ -190,11 +191,21 @@ def _paths(file: Any, name: str, allow_holes: bool) -> list[str]:
                 names = [each for each in group if fnmatch.fnmatchcase(each, part)]
                 below += [f"{base}/{each}" if base else each for each in names]
         found = below
-    found = [each for each in found if file.get(each, getclass=True) is h5py.Dataset]
+    found = [each for each in found if not _is_other(file, each)]
     if not found:
         raise _make(NotFoundError, f"the file has no dataset '{name}'")
     shelf = _core.dict_store(dict.fromkeys(found, b""), None, False)
     return [os.fsdecode(key) for key in _core.find_shards(shelf, os.fsencode(name), allow_holes)]
+
+
+def _is_other(file: Any, path: str) -> bool:
+    """Whether a group or a named type is at `path`. What cannot be read may be a dataset: opening it raises."""
+    from h5py import h5g
+
+    try:
+        return bool(h5g.get_objinfo(file.id, path.encode("utf-8", "surrogateescape")).type != h5g.DATASET)
+    except (KeyError, OSError, RuntimeError, ValueError):
+        return False
 
 
 def _native(dtype: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock._errors import UnsupportedError, _make
+from penstock._errors import CorruptDataError, UnsupportedError, _make
 
 # (sign bit, exponent's place and size, mantissa's place and size, bias) of the floats that are read as they are.
 _FLOATS = {
@@ -235,11 +235,27 @@ def _has_lists_of_regions(tid: Any, in_list: bool) -> bool:
     from h5py import h5t
 
     kind = tid.get_class()
+    if kind == h5t.VLEN and tid.encode()[3] & 0xF > 1:  # neither list nor text: reading it ends the process
+        raise _make(CorruptDataError, "a type of variable length is damaged")
     if kind == h5t.COMPOUND:
         return any(_has_lists_of_regions(tid.get_member_type(i), in_list) for i in range(tid.get_nmembers()))
     if kind == h5t.REFERENCE:
         return in_list and not tid.equal(h5t.STD_REF_OBJ)
     return kind in (h5t.ARRAY, h5t.VLEN) and _has_lists_of_regions(tid.get_super(), in_list or kind == h5t.VLEN)
+
+
+def _has_bytes(found: Any) -> bool:
+    """Whether the value of an attribute is in the file, whatever its type means."""
+    from h5py import h5t
+
+    tid = found.get_type()
+    if tid.detect_class(h5t.VLEN) or tid.detect_class(h5t.REFERENCE) or tid.detect_class(h5t.STRING):
+        return False
+    try:
+        found.read(np.zeros((*found.shape, tid.get_size()), np.uint8), mtype=tid)
+    except (OSError, RuntimeError, TypeError, ValueError):
+        return False
+    return True
 
 
 def attributes_of(node: Any) -> dict[str, Any]:
@@ -252,8 +268,10 @@ def attributes_of(node: Any) -> dict[str, Any]:
             continue
         try:
             value = attribute(node, name)
-        except Exception as error:  # a type that h5py does not know: the array is still readable
-            out[name] = f"<not readable: {error}>"
+        except Exception as error:  # h5py raises anything where a file is damaged
+            if not isinstance(error, (TypeError, UnsupportedError)) and not _has_bytes(node.attrs.get_id(name)):
+                raise _make(CorruptDataError, f"attribute '{name}' is not readable: {error}") from error
+            out[name] = f"<not readable: {error}>"  # a type that h5py does not know: the array is still readable
             continue
         if isinstance(value, h5py.Empty):
             value = "" if value.dtype.kind in "SO" else None

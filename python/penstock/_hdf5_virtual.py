@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from penstock import _core
 from penstock._errors import CorruptDataError, UnsupportedError, _make
+from penstock._hdf5_links import find
 from penstock._hdf5_merge import merge
 from penstock._hdf5_types import StoredType
 from penstock._references import Described, Object, contiguous_blocks, pack_table
@@ -127,7 +128,7 @@ def _source(
         return _gap(zarray, counts, axis, counts[axis])
     source = Source(found, None, None, f"file://{found}")  # type: ignore[arg-type]
     with source.opened() as opened:
-        dataset = opened.get(path)
+        dataset = find(opened, path)
         if not isinstance(dataset, h5py.Dataset):
             return _gap(zarray, counts, axis, counts[axis])
         theirs = tuple(dataset.shape)

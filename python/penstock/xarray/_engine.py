@@ -123,7 +123,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
             raise _make(InvalidArgumentError, f"open_kwargs are options of TIFFs, {filename_or_obj!r} is none")
         place, node = open_group(filename_or_obj, within, consolidated, storage_options, zarr_format)
         made = _decode(
-            ZarrGroup(place, node, use_zarr_fill_value_as_mask),
+            ZarrGroup(place, node, use_zarr_fill_value_as_mask, drop_variables),
             where,
             mask_and_scale=True if mask_and_scale is None else mask_and_scale,
             decode_times=decode_times,
@@ -159,7 +159,9 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         target = settled_target(filename_or_obj)
         place, node = open_group(target, _within(group), consolidated, storage_options, zarr_format)
         return {
-            path: _decode(ZarrGroup(where, each, use_zarr_fill_value_as_mask), on, **decoding)
+            path: _decode(
+                ZarrGroup(where, each, use_zarr_fill_value_as_mask, decoding.get("drop_variables")), on, **decoding
+            )
             for path, where, each in groups_below(place, node, "." if _within(group) else "/")
         }
 

@@ -10,7 +10,7 @@ import base64
 import json
 import posixpath
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,19 @@ class ZarrGroup(AbstractDataStore):
     """The variables and attributes of one group, before CF decoding.
 
     `fill_value_is_mask`: the arrays' fill value is a missing value, as `_FillValue` is; None: it is in v2 only.
+    `dropped`: names of variables that are not opened, so one that is not readable can be left out.
     """
 
-    def __init__(self, place: Place, group: Group, fill_value_is_mask: bool | None) -> None:
+    def __init__(
+        self,
+        place: Place,
+        group: Group,
+        fill_value_is_mask: bool | None,
+        dropped: str | Iterable[str] | None = None,
+    ) -> None:
         self._place, self._group = place, group
         self._masks = group.format == "zarr2" if fill_value_is_mask is None else fill_value_is_mask
-        self._arrays = dict(group.arrays())
+        self._arrays = _arrays_of(group, {dropped} if isinstance(dropped, str) else set(dropped or ()))
 
     def get_variables(self) -> dict[str, Variable]:
         return {name: self._variable(name, array) for name, array in self._arrays.items()}
@@ -125,6 +132,13 @@ class ZarrGroup(AbstractDataStore):
         found = json.loads(document or b"{}").get("_NCZARR_ARRAY", {})
         names = found.get("dimrefs") if isinstance(found, dict) else None
         return None if names is None else [posixpath.basename(str(each)) for each in names]
+
+
+def _arrays_of(group: Group, dropped: set[str]) -> dict[str, Array]:
+    if isinstance(group, Hdf5Group):
+        members = ((name, group[name]) for name in group.names_in_file_order if name not in dropped)
+        return {name: node for name, node in members if isinstance(node, Array)}
+    return {name: array for name, array in group.arrays() if name not in dropped}
 
 
 def _decoding_of(variable: Variable, array: Array) -> Decoding:
