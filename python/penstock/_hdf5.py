@@ -25,7 +25,7 @@ from penstock._errors import (
     system_errors,
 )
 from penstock._group import Group
-from penstock._hdf5_links import find, member_names
+from penstock._hdf5_links import Members, find, members_of
 from penstock._references import UNPICKLABLE, Object, ReferencedArray, open_described
 
 
@@ -244,7 +244,7 @@ def _noted(error: Error, note: str) -> Error:
 class Hdf5Group(Group):
     """A group of an HDF5 file: datasets and groups, opened when they are asked for. Read-only."""
 
-    def __init__(self, made: _core.Group, source: Source, path: str, uri: str, names: list[str], typed: dict[str, Any]):
+    def __init__(self, made: _core.Group, source: Source, path: str, uri: str, names: Members, typed: dict[str, Any]):
         super().__init__(made)
         self._source, self._path, self._uri = source, path, uri
         self._names, self._typed = names, typed
@@ -266,12 +266,17 @@ class Hdf5Group(Group):
 
     def keys(self) -> list[str]:
         """Names of the direct children, sorted."""
-        return sorted(self._names)
+        return sorted(self._names.shown)
 
     @property
     def names_in_file_order(self) -> list[str]:
         """Names of the direct children in the order of the file: of creation where it has that, else sorted."""
-        return list(self._names)
+        return list(self._names.shown)
+
+    @property
+    def hidden_scales(self) -> list[str]:
+        """Names of netCDF's dimensions without a variable."""
+        return list(self._names.stand_ins)
 
     def __getitem__(self, path: str) -> Array | Group:
         if not isinstance(path, str):
@@ -306,7 +311,7 @@ def _open_group(source: Source, found: Any, path: str, uri: str) -> Hdf5Group:
     store = _core.dict_store({"zarr.json": json.dumps(document).encode()}, None, False)
     made = _core.open_store(store, source.context, b"", False, None)
     assert isinstance(made, _core.Group)
-    return Hdf5Group(made, source, path, uri, member_names(found), typed)
+    return Hdf5Group(made, source, path, uri, members_of(found), typed)
 
 
 __all__ = ["Hdf5Group", "ReferencedArray", "open_node", "open_target"]

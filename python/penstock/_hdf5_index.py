@@ -53,10 +53,51 @@ def describe_dataset(
         _describe_whole(dataset, plist, stored, shape, zarray, made)
     if not zarray["filters"]:
         zarray["filters"] = None
+    made.storage = _storage(dataset, plist, stored)
     made.documents = {".zarray": zarray, ".zattrs": attributes_json(typed)}
     if names is not None and any(name is not None for name in names):
         made.dimension_names = (*names, *(None for _ in stored.shape))
     return made
+
+
+def _storage(dataset: Any, plist: Any, stored: StoredType) -> dict[str, Any]:
+    import h5py
+
+    filters = [plist.get_filter(i) for i in range(plist.get_nfilters())] if dataset.chunks is not None else []
+    try:
+        dtype = dataset.dtype
+    except TypeError:  # a type that h5py does not know
+        dtype = stored.numpy
+    names = h5py.check_enum_dtype(dtype)
+    called = _type_name(dataset) if names is not None else None
+    if called is not None:
+        dtype = np.dtype(dtype.str, metadata={"enum": names, "enum_name": called})
+    elif dtype.metadata is not None and dtype.kind != "O":
+        dtype = np.dtype(dtype.str)
+    return {
+        "chunks": dataset.chunks,
+        "maxshape": dataset.maxshape,
+        "filters": {number: tuple(int(value) for value in values) for number, _, values, _ in filters},
+        "dtype": dtype,
+    }
+
+
+def _type_name(dataset: Any) -> str | None:
+    """The name of the type of a dataset in its group or one above; None: it has none. netCDF stores copies of types."""
+    from h5py import h5g
+
+    kind, group = dataset.id.get_type(), dataset.parent
+    while True:
+        for name in group:
+            raw = name.encode("utf-8", "surrogateescape")
+            try:
+                if h5g.get_objinfo(group.id, raw).type == h5g.TYPE and group[name].id.equal(kind):
+                    return str(name)
+            except (KeyError, OSError, RuntimeError, ValueError):
+                continue
+        if group.name == "/":
+            return None
+        group = group.parent
 
 
 def _fill(dataset: Any, plist: Any, stored: StoredType) -> Any:

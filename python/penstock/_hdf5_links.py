@@ -7,6 +7,7 @@ does not exist or leads to nothing; every other failure is an error.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,15 +43,23 @@ def find(group: Any, path: str) -> Any:
         raise _make(CorruptDataError, f"'{path}' cannot be opened: {text}") from error
 
 
-def member_names(group: Any) -> list[str]:
-    """Names of the datasets and groups of a group, in the order of the file. Opens none of them.
+@dataclass(frozen=True)
+class Members:
+    """Names of what a group holds, in the order of the file."""
 
-    A name whose object is damaged is among them; a link that leads to nothing and a named type are not. netCDF's
-    stand-ins for dimensions without a variable are not, and its `_nc4_non_coord_x` is `x`.
+    shown: list[str]  # datasets and groups
+    stand_ins: list[str]  # netCDF's marks for dimensions without a variable
+
+
+def members_of(group: Any) -> Members:
+    """What a group of h5py holds. Opens none of it.
+
+    A name whose object is damaged is shown; a link that leads to nothing and a named type are not. netCDF's
+    `_nc4_non_coord_x` is `x`.
     """
-    stored = list(group)
-    shown = [name for name in stored if _is_shown(group, name)]
-    return [given_name(group, name) for name in shown]
+    kinds = [(name, _is_shown(group, name)) for name in group]
+    shown = [given_name(group, name) for name, is_shown in kinds if is_shown]
+    return Members(shown, [name for name, is_shown in kinds if is_shown is None])
 
 
 def stored_name(group: Any, name: str) -> str:
@@ -68,7 +77,8 @@ def given_name(group: Any, name: str) -> str:
     return given if given and given != name and stored_name(group, given) == name else name
 
 
-def _is_shown(group: Any, name: str) -> bool:
+def _is_shown(group: Any, name: str) -> bool | None:
+    """Whether a name is shown; None: it is a stand-in."""
     from h5py import h5g
 
     try:
@@ -80,7 +90,7 @@ def _is_shown(group: Any, name: str) -> bool:
         return True  # opening it raises
     if kind == h5g.TYPE:
         return False
-    return kind != h5g.DATASET or not _is_stand_in(*place)
+    return None if kind == h5g.DATASET and _is_stand_in(*place) else True
 
 
 def _is_stand_in(group: Any, name: str) -> bool:

@@ -140,6 +140,7 @@ class Described:
     missing: str = "error"
     typed_attributes: dict[str, Any] | None = None
     joined: Joined | None = None
+    storage: dict[str, Any] | None = None  # of HDF5: chunks, filters, limits and type, which xarray's encoding shows
 
 
 class ReferencedArray(Array):
@@ -156,6 +157,11 @@ class ReferencedArray(Array):
         """The attributes with the types of the file (NumPy scalars and arrays), where the format has types."""
         typed = self._described.typed_attributes
         return dict(typed) if typed is not None else self.attrs.asdict()
+
+    @property
+    def storage(self) -> dict[str, Any]:
+        """How a dataset of HDF5 is stored: `chunks`, `filters` (parameters by number), `maxshape`, `dtype`; else {}."""
+        return dict(self._described.storage or {})
 
     def __reduce__(self) -> tuple[Any, ...]:
         function, arguments = self._reopen

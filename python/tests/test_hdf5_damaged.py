@@ -16,7 +16,7 @@ h5py = pytest.importorskip("h5py")
 xarray = pytest.importorskip("xarray")
 
 PROGRAM = Path(__file__).parent / "programs" / "damaged_hdf5.py"
-STEP = os.environ.get("PENSTOCK_DAMAGE_STEP", "17")  # 1: each byte of each header
+STEP = os.environ.get("PENSTOCK_DAMAGE_STEP", "29")  # 1: each byte of each header
 
 
 def write(path: Path, libver: str, **options: Any) -> None:

@@ -11,7 +11,10 @@ from xarray.backends import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
-from penstock.xarray._lazy import settled_target
+from penstock._group import Group
+from penstock._hdf5 import Hdf5Group
+from penstock.xarray._hdf5 import Hdf5Store
+from penstock.xarray._lazy import Place, settled_target
 from penstock.xarray._tiff import UNSET, device_of, is_one_file, is_tiff, open_raster
 from penstock.xarray._zarr import ZarrGroup, groups_below, open_group
 
@@ -123,7 +126,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
             raise _make(InvalidArgumentError, f"open_kwargs are options of TIFFs, {filename_or_obj!r} is none")
         place, node = open_group(filename_or_obj, within, consolidated, storage_options, zarr_format)
         made = _decode(
-            ZarrGroup(place, node, use_zarr_fill_value_as_mask, drop_variables),
+            _store_of(place, node, use_zarr_fill_value_as_mask, drop_variables),
             where,
             mask_and_scale=True if mask_and_scale is None else mask_and_scale,
             decode_times=decode_times,
@@ -160,7 +163,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         place, node = open_group(target, _within(group), consolidated, storage_options, zarr_format)
         return {
             path: _decode(
-                ZarrGroup(where, each, use_zarr_fill_value_as_mask, decoding.get("drop_variables")), on, **decoding
+                _store_of(where, each, use_zarr_fill_value_as_mask, decoding.get("drop_variables")), on, **decoding
             )
             for path, where, each in groups_below(place, node, "." if _within(group) else "/")
         }
@@ -168,6 +171,11 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> DataTree:
         """The tree of a group and all below it."""
         return DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
+
+
+def _store_of(place: Place, group: Group, fill_value_is_mask: bool | None, dropped: Any) -> ZarrGroup:
+    kind = Hdf5Store if isinstance(group, Hdf5Group) else ZarrGroup
+    return kind(place, group, fill_value_is_mask, dropped)
 
 
 def _decode(store: ZarrGroup, device: str | None, **decoding: Any) -> Dataset:

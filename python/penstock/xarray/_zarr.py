@@ -84,7 +84,8 @@ class ZarrGroup(AbstractDataStore):
             "chunks": array.chunks,
             "preferred_chunks": dict(zip(dimensions, array.chunks, strict=True)),
             "shards": array.shards,
-            **codecs_of(array),
+            # Of references they are those of other files, and not what a Zarr array is to be written with.
+            **({} if isinstance(array, ReferencedArray) else codecs_of(array)),
         }
         if array.dtype.kind == "T":
             encoding["dtype"] = array.dtype

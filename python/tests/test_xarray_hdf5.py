@@ -1,0 +1,144 @@
+"""HDF5 and NetCDF4 in xarray: variables, attributes, types, order and encodings are those of xarray's own engines.
+
+The matrix: 13 types, 5 kinds of storage, fixed and unlimited, attributes of 8 types on each variable and on the file,
+text of three kinds, packed and missing values; 13 files in all, each decoded and not.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+
+xarray = pytest.importorskip("xarray")
+h5py = pytest.importorskip("h5py")
+if importlib.util.find_spec("netCDF4") is None:
+    pytest.skip("netCDF4 is not installed", allow_module_level=True)
+
+PROGRAM = Path(__file__).parent / "programs" / "netcdf_matrix.py"
+STORAGES = ["contiguous", "chunked", "zlib", "shuffle", "zlib_plain"]
+MATRIX = [f"{name}_{unlimited}.nc" for name in STORAGES for unlimited in (False, True)]
+FILES = [*MATRIX, "names.nc", "enumeration.nc", "groups.nc"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("matrix")
+    subprocess.run([sys.executable, PROGRAM, folder], check=True, timeout=300)
+    return folder, pickle.loads((folder / "wanted").read_bytes())
+
+
+def text_of(value: Any) -> str:
+    """A value with its type, whatever the byte order is that NumPy writes out."""
+    if isinstance(value, np.dtype):
+        names = value.metadata or {}
+        return f"{value.newbyteorder('=')!r} {names.get('enum')} {names.get('enum_name')}"
+    return repr(value)
+
+
+def check_same(found: Any, wanted: Any, encoding: dict[Any, Any], encodings: dict[Any, Any]) -> None:
+    xarray.testing.assert_identical(found.load(), wanted)
+    assert list(found.variables) == list(wanted.variables)
+    assert {key: found.encoding.get(key) for key in encoding} == encoding
+    assert {name: repr(value) for name, value in found.attrs.items()} == {k: repr(v) for k, v in wanted.attrs.items()}
+    for name, variable in wanted.variables.items():
+        ours = found.variables[name]
+        assert ours.dtype == variable.dtype, name
+        assert {key: repr(value) for key, value in ours.attrs.items()} == {
+            key: repr(value) for key, value in variable.attrs.items()
+        }, name
+        assert {key: text_of(value) for key, value in ours.encoding.items()} == {
+            key: text_of(value) for key, value in encodings[name].items()
+        }, name
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_are_what_netcdf4_shows(files: tuple[Path, dict[str, Any]], name: str) -> None:
+    folder, wanted = files
+    options: list[dict[str, Any]] = [{}, {"group": "below"} if name == "groups.nc" else {"decode_cf": False}]
+    for (encoding, dataset, encodings), each in zip(wanted[name], options, strict=False):
+        found = xarray.open_dataset(folder / name, engine="penstock", **each)
+        check_same(found, dataset, encoding, encodings)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("h5netcdf") is None, reason="h5netcdf is not installed")
+@pytest.mark.parametrize("name", FILES)
+def test_files_are_what_h5netcdf_shows(files: tuple[Path, dict[str, Any]], name: str) -> None:
+    for options in ({}, {"decode_cf": False}):
+        path = files[0] / name
+        with xarray.open_dataset(path, engine="h5netcdf", **options) as wanted:
+            found = xarray.open_dataset(path, engine="penstock", **options)
+            for variable in found.variables.values():  # h5netcdf has none where nothing is compressed
+                if not variable.encoding.get("zlib"):
+                    variable.encoding.pop("complevel", None)
+            encodings = {each: dict(variable.encoding) for each, variable in wanted.variables.items()}
+            check_same(found, wanted.load(), dict(wanted.encoding), encodings)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("name", FILES)
+def test_netcdf_is_written_to_zarr(
+    files: tuple[Path, dict[str, Any]], tmp_path: Path, name: str, zarr_format: int
+) -> None:
+    dataset = xarray.open_dataset(files[0] / name, engine="penstock")
+    if zarr_format == 3:  # xarray does not read the fill values of bytes that it writes to format 3
+        dataset = dataset.drop_vars("marked", errors="ignore")
+    dataset.to_zarr(tmp_path / "o.zarr", zarr_format=zarr_format, consolidated=False)
+    for engine in ("penstock", "zarr"):
+        options: dict[str, Any] = {} if engine == "penstock" else {"consolidated": False}
+        xarray.testing.assert_equal(xarray.open_dataset(tmp_path / "o.zarr", engine=engine, **options), dataset)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("h5netcdf") is None, reason="h5netcdf is not installed")
+@pytest.mark.parametrize("name", MATRIX)
+def test_a_copy_by_to_netcdf_is_stored_alike(files: tuple[Path, dict[str, Any]], tmp_path: Path, name: str) -> None:
+    dataset = xarray.open_dataset(files[0] / name, engine="penstock")
+    dataset.to_netcdf(tmp_path / "copy.nc", engine="h5netcdf")
+    copy = xarray.open_dataset(tmp_path / "copy.nc", engine="penstock")
+    xarray.testing.assert_identical(copy, dataset)
+    assert copy.encoding["unlimited_dims"] == dataset.encoding["unlimited_dims"]
+    for variable, wanted in dataset.variables.items():
+        for key in ("zlib", "complevel", "shuffle", "fletcher32", "chunksizes", "dtype"):
+            assert copy[variable].encoding.get(key) == wanted.encoding.get(key), (variable, key)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_references_are_written_to_zarr(tmp_path: Path, zarr_format: int) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        made = file.create_dataset("v", data=np.arange(10.0), chunks=(10,), compression="gzip", shuffle=True)
+        info = made.id.get_chunk_info(0)
+    zarray = {
+        "zarr_format": 2,
+        "shape": [10],
+        "chunks": [10],
+        "dtype": "<f8",
+        "order": "C",
+        "fill_value": None,
+        "filters": [{"id": "shuffle", "elementsize": 8}],
+        "compressor": {"id": "zlib", "level": 4},
+    }
+    refs = {
+        ".zgroup": json.dumps({"zarr_format": 2}),
+        "v/.zarray": json.dumps(zarray),
+        "v/.zattrs": json.dumps({"_ARRAY_DIMENSIONS": ["x"]}),
+        "v/0": [str(tmp_path / "x.h5"), info.byte_offset, info.size],
+    }
+    (tmp_path / "refs.json").write_text(json.dumps({"version": 1, "refs": refs}))
+    dataset = xarray.open_dataset(tmp_path / "refs.json", engine="penstock")
+    dataset.to_zarr(tmp_path / "o.zarr", zarr_format=zarr_format, consolidated=False)
+    assert ps.open(tmp_path / "o.zarr")["v"][...].tolist() == list(range(10))
+
+
+def test_lazy_text_pickles(files: tuple[Path, dict[str, Any]]) -> None:
+    dataset = xarray.open_dataset(files[0] / "zlib_True.nc", engine="penstock", decode_cf=False)
+    again = pickle.loads(pickle.dumps(dataset))
+    assert again["strings"].values.tolist() == ["a", "", "längst"]
+    assert again["strings"].dtype == dataset["strings"].dtype
