@@ -6,6 +6,15 @@ import io
 import os
 from typing import Any
 
+from penstock._errors import Error, UnsupportedError, _make
+
+ARCHIVE = b"PK\x03\x04"
+
+
+def archive_elsewhere(name: str) -> Error:
+    """The refusal of a zip archive that is not a file of this machine."""
+    return _make(UnsupportedError, f"'{name}' is a zip archive: archives are opened by a path of this machine only")
+
 
 def is_file(target: Any) -> bool:
     """Something with `read` and `seek`: an open file, or what behaves as one. (Not fsspec's: they are places.)"""

@@ -27,6 +27,7 @@ from penstock._errors import (
 from penstock._group import Group
 from penstock._hdf5_links import Members, find, members_of
 from penstock._references import UNPICKLABLE, Object, ReferencedArray, open_described
+from penstock._without_ranges import content_without_ranges
 
 
 def import_h5py() -> Any:
@@ -48,6 +49,7 @@ class Source:
     storage_options: Mapping[str, Any] | None
     uri: str
     _dimensions: tuple[Any, dict[str, tuple[str, ...]]] | None = field(default=None, repr=False, compare=False)
+    _content: tuple[bytes | None] | None = field(default=None, repr=False, compare=False)  # None: not looked for yet
 
     @classmethod
     def of(cls, target: Any, context: Context, storage_options: Mapping[str, Any] | None) -> Source:
@@ -62,12 +64,7 @@ class Source:
     def opened(self) -> Iterator[Any]:
         """The h5py file. Closed again at once: nothing of the library stays between reads."""
         h5py = import_h5py()
-        if isinstance(self.target, bytes):
-            stream: Any = io.BytesIO(self.target)
-        elif self.is_remote:
-            stream = self._filesystem()[0].open(self._filesystem()[1], "rb")
-        else:
-            stream = self.target
+        stream = self.begin()
         try:
             file = h5py.File(stream, "r")
         except OSError as error:
@@ -80,6 +77,24 @@ class Source:
         with file:
             yield file
 
+    def begin(self) -> Any:
+        """What h5py opens: a path or a stream."""
+        whole = self.content()
+        if whole is not None:
+            return io.BytesIO(whole)
+        if self.is_remote:
+            filesystem, path = self._filesystem()
+            return filesystem.open(path, "rb")
+        return self.target
+
+    def content(self) -> bytes | None:
+        """All bytes, where they are in memory: of bytes, and of files of servers that ignore ranges."""
+        if isinstance(self.target, bytes):
+            return self.target
+        if self.is_remote and self._content is None:
+            self._content = (content_without_ranges(*self._filesystem(), self.uri),)
+        return self._content[0] if self._content is not None else None
+
     def _filesystem(self) -> tuple[Any, str]:
         try:
             from fsspec.core import url_to_fs
@@ -90,8 +105,9 @@ class Source:
 
     def read_at(self, offset: int, length: int) -> bytes:
         """Bytes of the file."""
-        if isinstance(self.target, bytes):
-            return self.target[offset : offset + length]
+        whole = self.content()
+        if whole is not None:
+            return whole[offset : offset + length]
         if self.is_remote:
             filesystem, path = self._filesystem()
             made: bytes = filesystem.cat_file(path, offset, offset + length)
@@ -102,8 +118,9 @@ class Source:
 
     def file_object(self) -> Object:
         """The file as the engine reads it, pinned to what it is now."""
-        if isinstance(self.target, bytes):
-            return Object("memory:", data=self.target)
+        whole = self.content()
+        if whole is not None:
+            return Object("memory:", data=whole)
         if self.is_remote:
             from penstock._place import to_reopen
             from penstock._stores import pinned_store, remote_stamp
@@ -183,7 +200,11 @@ def open_target(
     dataset: str | None = None,
 ) -> Array | Group:
     """What stands at `path` (or `dataset`, which must be one) of an HDF5 file."""
-    source = Source.of(target, context, storage_options)
+    return open_source(Source.of(target, context, storage_options), path, dataset)
+
+
+def open_source(source: Source, path: str, dataset: str | None = None) -> Array | Group:
+    """As `open_target`, of a file that is known."""
     where = "/".join(part for part in (path, dataset or "") if part)
     node = open_node(source, where)
     if dataset is not None and not isinstance(node, Array):

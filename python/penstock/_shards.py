@@ -495,6 +495,9 @@ def open_single(
     """A `.npy` file, a member of an `.npz` file, or a manifest; None where `target` is something else."""
     if isinstance(target, os.PathLike):
         target = os.fsdecode(target)
+    if isinstance(target, bytes | bytearray | memoryview):
+        data = bytes(target) if not path and bytes(memoryview(target)[:6]) == NPY_MAGIC else None
+        return None if data is None else _open_npy(_core.dict_store({"bytes": data}), b"bytes", context, None, options)
     name = path or target
     if not isinstance(name, str) or (not isinstance(target, str) and not path.endswith(".npy")):
         return None

@@ -12,6 +12,7 @@ from penstock._array import Array
 from penstock._arrow_messages import begins_stream
 from penstock._context import Context
 from penstock._errors import CorruptDataError, Error, InvalidArgumentError, UnsupportedError, _make, system_errors
+from penstock._file_objects import ARCHIVE, archive_elsewhere
 from penstock._group import Group
 from penstock._place import file_place, local_path
 from penstock._tiff import is_tiff
@@ -159,6 +160,8 @@ def open_file(
             raise _make(CorruptDataError, f"'{file}' has no bytes")
         target = file
     if found is None:
+        if head.startswith(ARCHIVE) and not isinstance(target, str):
+            raise archive_elsewhere("bytes")
         if head.startswith(b"CDF"):
             raise _make(UnsupportedError, "NetCDF of the classic format (version 3) is not readable, NetCDF4 is")
         return None
@@ -171,7 +174,10 @@ def open_elsewhere(
     """The same of a URI whose name says nothing: one request for its first bytes, another where there are none."""
     from penstock._kerchunk import is_folder_of_references
     from penstock._shards import open_begun
+    from penstock._store_files import open_in_store
 
+    if not isinstance(target, str | os.PathLike | bytes | bytearray | memoryview):
+        return open_in_store(target, path, context, options)
     if not isinstance(target, str) or "://" not in target or target.startswith(("file:", "zip:")):
         return None
     try:
@@ -185,6 +191,8 @@ def open_elsewhere(
         if not is_folder_of_references(target, storage_options):
             return None
         return _open("references", target, path, context, storage_options, options)
+    if head.startswith(ARCHIVE):
+        raise archive_elsewhere(target)
     if not path and (made := open_begun(target, head, context, storage_options, options)) is not None:
         return made
     found = _find(head, lambda offset: b"")  # what stands behind the first bytes would be a request each

@@ -28,6 +28,7 @@ from penstock._errors import (
 )
 from penstock._references import UNPICKLABLE, Described, Object, open_described, pack_table
 from penstock._stores import Store
+from penstock._without_ranges import content_without_ranges
 
 
 def import_pyarrow() -> Any:
@@ -414,6 +415,9 @@ def batches_of(target: Any, storage_options: Mapping[str, Any] | None = None) ->
             return pa.BufferReader(target)
     elif "://" in target:
         filesystem, place = remote_file(target, storage_options)
+        whole = content_without_ranges(filesystem, place, target)
+        if whole is not None:
+            return batches_of(whole)
         head = filesystem.cat_file(place, 0, 8)
 
         def source() -> Any:

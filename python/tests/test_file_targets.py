@@ -1,0 +1,195 @@
+"""Files of every format through every kind of target that can name one: equal values, or a refusal that says why.
+
+The matrix: 8 formats x 22 kinds of targets; NetCDF also in xarray.
+"""
+
+from __future__ import annotations
+
+import http.server
+import io
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+import zarr
+
+h5py = pytest.importorskip("h5py")
+fsspec = pytest.importorskip("fsspec")
+obstore = pytest.importorskip("obstore")
+pa = pytest.importorskip("pyarrow")
+import pyarrow.parquet as pq  # noqa: E402
+from obstore.store import LocalStore, MemoryStore  # noqa: E402
+
+VALUES = np.arange(60, dtype="i4").reshape(12, 5)
+NAMES = {
+    "nc": "x.nc",
+    "h5": "x.h5",
+    "npy": "x.npy",
+    "npz": "x.npz",
+    "tif": "x.tif",
+    "zip": "x.zarr.zip",
+    "parquet": "x.parquet",
+    "arrow": "x.arrow",
+}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "nc": {"dataset": "v"},
+    "h5": {"dataset": "v"},
+    "parquet": {"columns": "v"},
+    "arrow": {"columns": "v"},
+}
+
+
+def write(folder: Path) -> None:
+    for name in ("nc", "h5"):
+        with h5py.File(folder / f"x.{name}", "w") as file:
+            made = file.create_dataset("v", data=VALUES, chunks=(4, 5), compression="gzip")
+            for axis, scale in enumerate(("y", "x")):
+                file[scale] = np.arange(VALUES.shape[axis])
+                file[scale].make_scale(scale)
+                made.dims[axis].attach_scale(file[scale])
+    np.save(folder / "x.npy", VALUES)
+    np.savez(folder / "x.npz", v=VALUES)
+    ps.save(folder / "x.tif", VALUES)
+    store = zarr.storage.ZipStore(folder / "x.zarr.zip", mode="w")
+    zarr.create_array(store, data=VALUES)
+    store.close()
+    block = pa.FixedSizeListArray.from_arrays(VALUES.reshape(-1), 5)
+    pq.write_table(pa.table({"v": block}), folder / "x.parquet")
+    with pa.OSFile(str(folder / "x.arrow"), "wb") as sink, pa.ipc.new_file(sink, pa.schema([("v", block.type)])) as out:
+        out.write_table(pa.table({"v": block}))
+
+
+class WithoutRanges(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+
+class WithRanges(WithoutRanges):
+    def do_GET(self) -> None:
+        asked = self.headers.get("Range", "").removeprefix("bytes=")
+        path = Path(self.translate_path(self.path))
+        if not asked or not path.is_file():
+            return super().do_GET()
+        data = path.read_bytes()
+        first, _, last = asked.partition("-")
+        begin = int(first) if first else max(0, len(data) - int(last))
+        end = min(len(data), int(last) + 1 if first and last else len(data))
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{len(data)}")
+        self.send_header("Content-Length", str(end - begin))
+        self.end_headers()
+        self.wfile.write(data[begin:end])
+        return None
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made: Path = tmp_path_factory.mktemp("targets")
+    write(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def servers(folder: Path) -> Iterator[dict[str, str]]:
+    running = {}
+    for name, base in {"ranges": WithRanges, "no_ranges": WithoutRanges}.items():
+
+        def make(*arguments: Any, base: Any = base) -> Any:
+            return base(*arguments, directory=str(folder))
+
+        running[name] = http.server.ThreadingHTTPServer(("127.0.0.1", 0), make)
+        threading.Thread(target=running[name].serve_forever, daemon=True).start()
+    yield {name: f"http://127.0.0.1:{server.server_port}" for name, server in running.items()}
+    for server in running.values():
+        server.shutdown()
+        server.server_close()
+
+
+Target = tuple[Any, ...]
+TARGETS: dict[str, Callable[[Path, str, dict[str, str]], Target]] = {
+    "path": lambda folder, name, _: (str(folder / name),),
+    "Path": lambda folder, name, _: (folder / name,),
+    "uri": lambda folder, name, _: (f"file://{folder}/{name}",),
+    "raw file": lambda folder, name, _: (open(folder / name, "rb", buffering=0),),  # noqa: SIM115
+    "buffered file": lambda folder, name, _: (open(folder / name, "rb"),),  # noqa: SIM115
+    "BytesIO": lambda folder, name, _: (io.BytesIO((folder / name).read_bytes()),),
+    "bytes": lambda folder, name, _: ((folder / name).read_bytes(),),
+    "memoryview": lambda folder, name, _: (memoryview((folder / name).read_bytes()),),
+    "fsspec file": lambda folder, name, _: (fsspec.open(str(folder / name)).open(),),
+    "fsspec OpenFile": lambda folder, name, _: (fsspec.open(str(folder / name)),),
+    "fsspec memory file": lambda folder, name, _: (in_memory(folder, name).open(f"/targets/{name}"),),
+    "fsspec memory uri": lambda folder, name, _: (in_memory(folder, name) and f"memory://targets/{name}",),
+    "fsspec mapper": lambda folder, name, _: (fsspec.get_mapper(str(folder)), name),
+    "fsspec memory mapper": lambda folder, name, _: (
+        in_memory(folder, name) and fsspec.get_mapper("memory://targets"),
+        name,
+    ),
+    "dict": lambda folder, name, _: ({name: (folder / name).read_bytes()}, name),
+    "obstore LocalStore": lambda folder, name, _: (LocalStore(folder), name),
+    "obstore MemoryStore": lambda folder, name, _: (in_obstore(folder, name), name),
+    "zarr LocalStore": lambda folder, name, _: (zarr.storage.LocalStore(folder), name),
+    "zarr MemoryStore": lambda folder, name, _: (in_zarr(folder, name), name),
+    "zarr ObjectStore": lambda folder, name, _: (zarr.storage.ObjectStore(in_obstore(folder, name)), name),
+    "http": lambda folder, name, servers: (f"{servers['ranges']}/{name}",),
+    "http without ranges": lambda folder, name, servers: (f"{servers['no_ranges']}/{name}",),
+}
+# An archive is read by its directory, which needs a path of this machine: elsewhere it is refused.
+ELSEWHERE = [
+    *("BytesIO", "bytes", "memoryview", "fsspec memory file", "fsspec memory uri", "fsspec memory mapper", "dict"),
+    *("obstore MemoryStore", "zarr MemoryStore", "zarr ObjectStore", "http", "http without ranges"),
+]
+REFUSED = {(name, target): "zip archive" for name in ("npz", "zip") for target in ELSEWHERE}
+
+
+def in_memory(folder: Path, name: str) -> Any:
+    made = fsspec.filesystem("memory")
+    made.pipe(f"/targets/{name}", (folder / name).read_bytes())
+    return made
+
+
+def in_obstore(folder: Path, name: str) -> Any:
+    made = MemoryStore()
+    obstore.put(made, name, (folder / name).read_bytes())
+    return made
+
+
+def in_zarr(folder: Path, name: str) -> Any:
+    from zarr.core.buffer import cpu
+
+    return zarr.storage.MemoryStore({name: cpu.Buffer.from_bytes((folder / name).read_bytes())})
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_has_its_values_by_every_name(folder: Path, servers: dict[str, str], name: str, target: str) -> None:
+    where = TARGETS[target](folder, NAMES[name], servers)
+    if (name, target) in REFUSED:
+        with pytest.raises(ps.Error, match=REFUSED[name, target]):
+            ps.open(*where, **OPTIONS.get(name, {}))
+        return
+    found = ps.open(*where, **OPTIONS.get(name, {}))
+    assert np.array_equal(np.asarray(found[...]).reshape(VALUES.shape), VALUES)  # a TIFF has a band
+    if name == "nc" and len(where) == 1:
+        xarray = pytest.importorskip("xarray")
+        assert np.array_equal(xarray.open_dataset(where[0], engine="penstock")["v"].values, VALUES)
+
+
+def test_a_server_without_ranges_is_read_as_a_whole_within_a_limit(
+    folder: Path, servers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from penstock import _without_ranges
+
+    monkeypatch.setattr(_without_ranges, "_MOST_WHOLE_BYTES", 1000)
+    with pytest.raises(ps.UnsupportedError, match="ignores ranges"):
+        ps.open(f"{servers['no_ranges']}/x.nc", "v")
+    assert np.array_equal(ps.open(f"{servers['ranges']}/x.nc", "v")[...], VALUES)
+
+
+def test_keys_that_no_store_has_are_not_found(folder: Path) -> None:
+    for target in (LocalStore(folder), {}, in_obstore(folder, "x.nc"), fsspec.get_mapper(str(folder))):
+        with pytest.raises(ps.NotFoundError):
+            ps.open(target, "none.nc")
