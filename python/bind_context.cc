@@ -46,8 +46,15 @@ class python_allocator final : public device_allocator {
 context_handle make_context(unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
                             std::uint64_t output_pool, std::uint64_t chunk_cache, nb::object codecs,
                             std::uint64_t page_locked, std::uint64_t device_memory, std::string decoder,
-                            std::string nvcomp_library, nb::object allocator) {
+                            std::string nvcomp_library, nb::object allocator, const std::string& sync) {
   context_options options;
+  if (sync == "none") {
+    options.sync = write_sync::none;
+  } else if (sync == "durable") {
+    options.sync = write_sync::durable;
+  } else if (sync != "objects") {
+    raise(error(errc::invalid_argument, "sync must be 'none', 'objects' or 'durable', it is '" + sync + "'"));
+  }
   options.device_decoder = std::move(decoder);
   options.nvcomp_library = std::move(nvcomp_library);
   if (!allocator.is_none()) options.device_allocator = std::make_shared<python_allocator>(std::move(allocator));
@@ -127,15 +134,16 @@ void bind_context(nb::module_& m) {
           "__init__",
           [](context_handle* self, unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
              std::uint64_t output_pool, std::uint64_t chunk_cache, nb::object codecs, std::uint64_t page_locked,
-             std::uint64_t device_memory, std::string decoder, std::string nvcomp_library, nb::object allocator) {
+             std::uint64_t device_memory, std::string decoder, std::string nvcomp_library, nb::object allocator,
+             const std::string& sync) {
             new (self) context_handle(make_context(threads, io_concurrency, memory_limit, output_pool, chunk_cache,
                                                    std::move(codecs), page_locked, device_memory, std::move(decoder),
-                                                   std::move(nvcomp_library), std::move(allocator)));
+                                                   std::move(nvcomp_library), std::move(allocator), sync));
           },
           nb::arg("threads"), nb::arg("io_concurrency"), nb::arg("memory_limit"), nb::arg("output_pool"),
           nb::arg("chunk_cache"), nb::arg("codecs").none() = nb::none(), nb::arg("page_locked") = 0,
           nb::arg("device_memory") = 0, nb::arg("decoder") = "", nb::arg("nvcomp_library") = "",
-          nb::arg("device_allocator").none() = nb::none())
+          nb::arg("device_allocator").none() = nb::none(), nb::arg("sync") = "objects")
       .def_prop_ro("decoder", [](const context_handle& self) { return self.context->device_decoder(); })
       .def_prop_ro("threads", [](const context_handle& self) { return self.context->threads(); })
       .def("usage", usage)

@@ -47,6 +47,7 @@ create_options options_of(const context_handle& with, const nb::bytes& path, con
   };
   out.zarr_format = nb::cast<int>(find("zarr_format"));
   out.overwrite = nb::cast<bool>(find("overwrite"));
+  if (const nb::object durable = find("durable"); !durable.is_none()) out.durable = nb::cast<bool>(durable);
   out.shape = extents_of(find("shape"), "shape");
   text("dtype", out.dtype_json);
   text("attributes", out.attributes_json);
@@ -100,12 +101,13 @@ array_handle create(const nb::object& in, const context_handle& with, nb::bytes 
 }
 
 group_handle create_a_group(const nb::object& in, const context_handle& with, nb::bytes path, int zarr_format,
-                            bool overwrite, nb::object attributes) {
+                            bool overwrite, nb::object attributes, bool durable) {
   create_group_options options;
   options.context = with.context;
   options.path = bytes_of(path);
   options.zarr_format = zarr_format;
   options.overwrite = overwrite;
+  options.durable = durable;
   if (!attributes.is_none()) options.attributes_json = text_of(attributes);
   if (nb::isinstance<group_handle>(in)) {
     const group parent = nb::cast<const group_handle&>(in).group;
@@ -147,7 +149,7 @@ void bind_create(nb::module_& m) {
   m.def("create_array", create, nb::arg("in_"), nb::arg("context"), nb::arg("path"), nb::arg("options"),
         "Write the metadata of a new array, in a store or below a group, and open it.");
   m.def("create_group", create_a_group, nb::arg("in_"), nb::arg("context"), nb::arg("path"), nb::arg("zarr_format"),
-        nb::arg("overwrite"), nb::arg("attributes").none(),
+        nb::arg("overwrite"), nb::arg("attributes").none(), nb::arg("durable") = false,
         "Write the metadata of a new group, in a store or below a group, and open it.");
   m.def("consolidate_metadata", consolidate, nb::arg("store"), nb::arg("context"), nb::arg("path"),
         "Copy the metadata of a tree into its root.");

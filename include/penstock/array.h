@@ -270,7 +270,7 @@ PENSTOCK_API result<node> open(const group& parent, std::string_view path);
 PENSTOCK_API result<std::vector<std::pair<std::string, node>>> open_members(const group& parent);
 
 /// A store rooted at a folder of this machine.
-PENSTOCK_API std::shared_ptr<store> open_file_store(std::string root);
+PENSTOCK_API std::shared_ptr<store> open_file_store(std::string root, write_sync sync = write_sync::objects);
 /// An empty store in this process's memory.
 PENSTOCK_API std::shared_ptr<store> make_memory_store();
 

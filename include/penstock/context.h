@@ -7,6 +7,7 @@
 
 #include <penstock/profile.h>
 #include <penstock/result.h>
+#include <penstock/store.h>
 
 namespace penstock::inline v0 {
 
@@ -45,6 +46,7 @@ struct context_options {
   std::shared_ptr<penstock::device_allocator> device_allocator;
   std::shared_ptr<penstock::executor> executor;   ///< null: a pool of threads, started when first needed
   std::shared_ptr<const external_codecs> codecs;  ///< null: this library's codecs alone
+  write_sync sync = write_sync::objects;          ///< of the files of this machine that `find_place` finds with it
 };
 
 struct context_usage {

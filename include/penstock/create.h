@@ -23,6 +23,7 @@ struct create_options {
   std::string path;                            ///< within the store, '/'-separated; empty: the root
   int zarr_format = 3;                         ///< 2 or 3
   bool overwrite = false;                      ///< erase the node that stands there, and all below it
+  bool durable = false;                        ///< return when the device has the metadata, and what leads to it
   std::string attributes_json;                 ///< an object; empty: none
 
   extents shape;
@@ -65,6 +66,7 @@ struct create_group_options {
   std::string path;                            ///< within the store, or below the parent
   int zarr_format = 3;
   bool overwrite = false;
+  bool durable = false;         ///< as of `create_options`
   std::string attributes_json;  ///< an object; empty: none
 };
 

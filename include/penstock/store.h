@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <penstock/result.h>
 
@@ -129,6 +130,13 @@ struct store_traits {
   bool device_reads = false;
 };
 
+/// What a power cut may do to files that this process writes (docs/design/0019-power-cuts.md).
+enum class write_sync : std::uint8_t {
+  none,     ///< no write waits for the device: objects of the last half minute may be damaged, replaced ones included
+  objects,  ///< an object is the old one or the new one; one that is new may be missing
+  durable,  ///< also, a write returns only when the device has everything
+};
+
 /// A part of an object to be written, in order.
 using part = std::span<const std::byte>;
 /// Write only if the object still has version `expected` (`must_match`), or only if it is absent (`must_be_absent`).
@@ -136,6 +144,18 @@ struct write_condition {
   enum class kind : std::uint8_t { none, must_match, must_be_absent } what = kind::none;
   version expected;
   bool durable = false;  ///< return only when the device has it, where the store can tell
+  /// After a power cut the object has this value only if everything that this store wrote before is there too. For
+  /// documents that make other objects count: a shape after an append, a manifest.
+  bool ordered = false;
+  /// The object means nothing after a power cut (a claim, a lock), so the store need not wait for the device.
+  bool passing = false;
+};
+
+/// An object whose bytes a store has and whose key still names what it named before. Destroying it without
+/// `store::publish` removes the bytes.
+class PENSTOCK_API staged_object {
+ public:
+  virtual ~staged_object() = default;
 };
 
 enum class listing : std::uint8_t {
@@ -168,6 +188,14 @@ class PENSTOCK_API store {
 
   /// Replaces or creates an object, atomically; returns its new version.
   virtual result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition);
+  /// Begins a `put`: writes the bytes, and leaves the key as it is until `publish`. For stores where ending many puts
+  /// together costs less than ending each: files, whose bytes must be on the device before they replace others.
+  /// Returns null where `put` serves as well; nothing was written then. The default does so.
+  virtual result<std::unique_ptr<staged_object>> stage(std::string_view key, std::span<const part> parts,
+                                                       const write_condition& condition);
+  /// Ends what `stage` of the same store began: each object appears at once and on its own, in any order.
+  /// \returns For each object what `put` would have returned.
+  virtual std::vector<result<version>> publish(std::span<const std::unique_ptr<staged_object>> staged);
   /// Removes an object; absent objects are no error.
   virtual result<> erase(std::string_view key, const write_condition& condition);
   /// Names what stands below `prefix` (empty, or a folder's name with its final '/'), in no order.

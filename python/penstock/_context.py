@@ -60,6 +60,11 @@ class Context(_core.Context):
         one by one: from the second part of a chunk that is wanted within a short time on (from the first, while many
         are), storage is only asked whether the chunk is still the same. Chunks longer than it are never kept,
         nor what is read to devices. None: an eighth of `memory_limit`, which is 128 MiB to 1 GiB; 0: none.
+    sync
+        What a power cut may do to files that are written. "objects": each object is the old one or the new one, and one
+        that is new may be missing. "durable": as "objects", and every write (data, metadata, attributes) returns when
+        the device has it, as with `durable=True`. "none": no write waits for the device; objects of the last half
+        minute may be damaged, replaced ones included.
     """
 
     def __init__(
@@ -75,8 +80,10 @@ class Context(_core.Context):
         decoder: str | None = None,
         device_allocator: Any = None,
         allow_pickle: bool = False,
+        sync: str = "objects",
     ) -> None:
         keep_default = 2**64 - 1
+        self.sync = sync
 
         def size(value: int | str | None, name: str, default: int = 0) -> int:
             return default if value is None else parse_bytes(value, name)
@@ -93,6 +100,7 @@ class Context(_core.Context):
             decoder or "",
             _nvcomp_library() if decoder == "nvcomp" else "",
             allocator_of(device_allocator),
+            sync,
         )
 
     def __enter__(self) -> Context:

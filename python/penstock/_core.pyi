@@ -147,6 +147,7 @@ class Context:
         decoder: str = "",
         nvcomp_library: str = "",
         device_allocator: Any = None,
+        sync: str = "objects",
     ) -> None: ...
     @property
     def threads(self) -> int:
@@ -558,7 +559,13 @@ def create_tiff(store: Store, context: Context, path: bytes, options: dict[str, 
     """Begin a new TIFF."""
 
 def create_group(
-    in_: Store | Group, context: Context, path: bytes, zarr_format: int, overwrite: bool, attributes: str | None
+    in_: Store | Group,
+    context: Context,
+    path: bytes,
+    zarr_format: int,
+    overwrite: bool,
+    attributes: str | None,
+    durable: bool = False,
 ) -> Group:
     """Write the metadata of a new group, in a store or below a group, and open it."""
 

@@ -47,6 +47,7 @@ def create_array(
     attributes: Mapping[str, Any] | None = None,
     dimension_names: Iterable[str | None] | None = None,
     overwrite: bool = False,
+    durable: bool = False,
     data: npt.ArrayLike | None = None,
     name: str | None = None,
     filters: Any = AUTO,
@@ -92,6 +93,8 @@ def create_array(
         "configuration": {"suffix": ".tiff", "base_encoding": ...}} ends each key with a suffix.
     overwrite
         Erase the array or group that stands there, and all below it. A folder without one is never erased.
+    durable
+        Return when the device has the metadata, and the folders that lead to it; of TIFFs, the file. `data` likewise.
     data
         Written to the new array; may lie in a device's memory.
     storage_options
@@ -99,7 +102,7 @@ def create_array(
     **tiff
         Of TIFFs: `tiles`, `bits`, `mask`, `compress`, `level`, `predictor`, `interleave`, `overviews`, `resampling`,
         `nodata`, `crs`, `transform`, `area_or_point`, `bigtiff`, `photometric`, `alpha`, `colormap`, `descriptions`,
-        `units`, `scales`, `offsets`, `durable`: see docs/formats/tiff.md. Of the above they have `shape`, `dtype`,
+        `units`, `scales`, `offsets`: see docs/formats/tiff.md. Of the above they have `shape`, `dtype`,
         `data`, `attributes` (GDAL's metadata), `overwrite`, `context` and `storage_options`.
 
     Raises
@@ -139,6 +142,7 @@ def create_array(
             data=data,
             attributes=attributes,
             overwrite=overwrite,
+            durable=durable,
             context=context,
             storage_options=storage_options,
             **_known(tiff),
@@ -169,6 +173,7 @@ def create_array(
         "dtype": json.dumps(described),
         "zarr_format": zarr_format,
         "overwrite": bool(overwrite),
+        "durable": bool(durable),
         "attributes": None if attributes is None else to_json(dict(attributes)),
         "dimension_names": dimension_names,
         "order": order,
@@ -193,15 +198,15 @@ def create_array(
             if native is not None and not np.can_cast(data_dtype, native, "same_kind"):
                 values = _device.to_host(data, context)
             else:
-                place[...] = data
+                place.write(..., data, durable=durable)
         if values is not None:
             same = native is None or native == values.dtype
-            place[...] = values if same else values.astype(native, casting="same_kind")
+            place.write(..., values if same else values.astype(native, casting="same_kind"), durable=durable)
     return made
 
 
 def _known(options: dict[str, Any]) -> dict[str, Any]:
-    known = set(create_tiff.__kwdefaults__ or {}) - {"shape", "dtype", "data", "context"}
+    known = set(create_tiff.__kwdefaults__ or {}) - {"shape", "dtype", "data", "context", "durable"}
     for option in options:
         if option not in known:
             raise TypeError(f"create_array() has no option '{option}' for TIFFs")
@@ -215,6 +220,7 @@ def create_group(
     attributes: Mapping[str, Any] | None = None,
     zarr_format: int = 3,
     overwrite: bool = False,
+    durable: bool = False,
     context: Context | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Group:
@@ -224,11 +230,11 @@ def create_group(
     context = current_context() if context is None else context
     text = None if attributes is None else to_json(dict(attributes))
     if isinstance(target, Group):
-        child = Group(_core.create_group(target, context, os.fsencode(path), zarr_format, overwrite, text))
+        child = Group(_core.create_group(target, context, os.fsencode(path), zarr_format, overwrite, text, durable))
         child._storage_options = target._storage_options
         return child
     store, inside = place_of(target, path, storage_options, context)
-    group = Group(_core.create_group(store, context, inside, zarr_format, overwrite, text))
+    group = Group(_core.create_group(store, context, inside, zarr_format, overwrite, text, durable))
     group._storage_options = _remote.to_reopen(target, storage_options)
     return group
 

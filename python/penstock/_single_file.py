@@ -156,7 +156,8 @@ def open_file(
                 return stream.read(8)
 
             found = _find(head, at)
-        if not head and os.path.getsize(file) == 0:
+        # An archive without bytes is a new one that nothing was written to, or whose write a power cut ended.
+        if not head and os.path.getsize(file) == 0 and not os.fspath(file).endswith(".zip"):
             raise _make(CorruptDataError, f"'{file}' has no bytes")
         target = file
     if found is None:

@@ -32,6 +32,7 @@ result<> put_text(store& in, const std::string& key, const json& content, const 
   write_condition condition;
   if (!exists) condition.what = write_condition::kind::must_be_absent;
   if (exists && replaces.known()) condition = {write_condition::kind::must_match, replaces};
+  condition.ordered = true;  // consolidated metadata names what was written before
   auto put = in.put(key, {&bytes, 1}, condition);
   if (!put.ok()) return std::move(put).error().note(fmt::format("writing '{}'", key));
   return {};

@@ -312,7 +312,7 @@ result<> erase_node(store& in, const std::string& prefix) {
 }
 
 /// Groups on the way to `prefix`, the root among them.
-result<> make_parents(store& in, const std::string& prefix, int zarr_format) {
+result<> make_parents(store& in, const std::string& prefix, int zarr_format, bool durable) {
   zarr_metadata parent;
   parent.zarr_format = zarr_format;
   PENSTOCK_ASSIGN(const std::vector<zarr_document> documents, write_zarr_documents(parent));
@@ -335,7 +335,7 @@ result<> make_parents(store& in, const std::string& prefix, int zarr_format) {
       if (zgroup) continue;
     }
     for (const zarr_document& document : documents) {
-      auto put = put_document(in, at, document, {write_condition::kind::must_be_absent, {}});
+      auto put = put_document(in, at, document, {write_condition::kind::must_be_absent, {}, durable});
       // Another writer may make the same parent at the same time.
       if (!put.ok() && put.error().code() != errc::version_changed) return std::move(put).error();
     }
@@ -366,7 +366,7 @@ struct new_node {
   std::shared_ptr<store> in;
   std::shared_ptr<penstock::context> context;
   std::string prefix;
-  bool overwrite = false;
+  bool overwrite = false, durable = false;
 };
 
 /// Checks everything, writes the documents and opens what they say.
@@ -401,13 +401,13 @@ result<node> create_node(new_node at, const zarr_metadata& metadata) {
       return wrong(fmt::format("'{}' is there already: '{}' (overwrite replaces it)", uri, there.front()));
     }
     if (!there.empty()) PENSTOCK_TRY(erase_node(*at.in, at.prefix));
-    PENSTOCK_TRY(make_parents(*at.in, at.prefix, metadata.zarr_format));
+    PENSTOCK_TRY(make_parents(*at.in, at.prefix, metadata.zarr_format, at.durable));
     for (const zarr_document& document : documents) {
       // A .zattrs that stands alone belongs to nobody.
       const bool makes_node = &document == &documents.back();
-      PENSTOCK_TRY(
-          put_document(*at.in, at.prefix, document,
-                       {makes_node ? write_condition::kind::must_be_absent : write_condition::kind::none, {}}));
+      PENSTOCK_TRY(put_document(
+          *at.in, at.prefix, document,
+          {makes_node ? write_condition::kind::must_be_absent : write_condition::kind::none, {}, at.durable}));
     }
     return at.in->flush();
   };
@@ -449,8 +449,9 @@ result<array> create_array(std::shared_ptr<store> in, const create_options& opti
     const std::string uri = child_uri(in->uri(), prefix_of(options.path));
     return std::move(metadata).error().note(fmt::format("creating '{}'", uri));
   }
-  PENSTOCK_ASSIGN(node made,
-                  create_node({std::move(in), options.context, prefix_of(options.path), options.overwrite}, *metadata));
+  PENSTOCK_ASSIGN(node made, create_node({std::move(in), options.context, prefix_of(options.path), options.overwrite,
+                                          options.durable},
+                                         *metadata));
   return std::move(std::get<array>(made));
 }
 
@@ -459,8 +460,9 @@ result<group> create_group(std::shared_ptr<store> in, const create_group_options
   zarr_metadata metadata;
   metadata.zarr_format = options.zarr_format;
   PENSTOCK_ASSIGN(metadata.attributes, attributes_of(options.attributes_json));
-  PENSTOCK_ASSIGN(node made,
-                  create_node({std::move(in), options.context, prefix_of(options.path), options.overwrite}, metadata));
+  PENSTOCK_ASSIGN(node made, create_node({std::move(in), options.context, prefix_of(options.path), options.overwrite,
+                                          options.durable},
+                                         metadata));
   return std::move(std::get<group>(made));
 }
 

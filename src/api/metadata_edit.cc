@@ -33,6 +33,13 @@ class overlaid_store final : public store {
   result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition) override {
     return under_->put(key, parts, condition);
   }
+  result<std::unique_ptr<staged_object>> stage(std::string_view key, std::span<const part> parts,
+                                               const write_condition& condition) override {
+    return under_->stage(key, parts, condition);
+  }
+  std::vector<result<version>> publish(std::span<const std::unique_ptr<staged_object>> staged) override {
+    return under_->publish(staged);
+  }
   result<> erase(std::string_view key, const write_condition& condition) override {
     return under_->erase(key, condition);
   }
@@ -124,6 +131,7 @@ result<> put_stored_metadata(const array_state& state, const stored_metadata& me
   const part bytes(reinterpret_cast<const std::byte*>(text.data()), text.size());
   write_condition condition;
   condition.durable = durable;
+  condition.ordered = true;  // a shape counts what was written before
   if (metadata.seen.known()) {
     condition.what = write_condition::kind::must_match;
     condition.expected = metadata.seen;

@@ -107,7 +107,11 @@ result<node> open(const group& parent, std::string_view path) {
   return made;
 }
 
-std::shared_ptr<store> open_file_store(std::string root) { return std::make_shared<file_store>(std::move(root)); }
+std::shared_ptr<store> open_file_store(std::string root, write_sync sync) {
+  file_store_options options;
+  options.sync = sync;
+  return std::make_shared<file_store>(std::move(root), options);
+}
 std::shared_ptr<store> make_memory_store() { return std::make_shared<memory_store>(); }
 
 }  // namespace penstock::inline v0

@@ -1,3 +1,4 @@
+#include <penstock/array.h>
 #include <penstock/place.h>
 
 #include <fcntl.h>
@@ -76,6 +77,10 @@ bool is_normal(std::string_view path) noexcept {
   return path.front() == '/' && path.find("//") == std::string_view::npos && path.find("/.") == std::string_view::npos;
 }
 
+write_sync sync_of(const place_options& options) {
+  return options.context ? options.context->state().options().sync : write_sync::objects;
+}
+
 }  // namespace
 
 result<place> find_place(std::string_view uri, const place_options& options) {
@@ -95,19 +100,24 @@ result<place> find_place(std::string_view uri, const place_options& options) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const std::size_t file = options.is_file ? path.size() : file_on_the_way(path);
   if (archive) return in_archive(path, file != 0 ? file : archive_by_name(path), options);
-  if (file != 0 && !options.is_file && begins_as_archive(path.substr(0, file))) return in_archive(path, file, options);
+  // The name counts too: a new archive that a power cut interrupted has no bytes, or not its first ones.
+  const std::string_view name = std::string_view(path).substr(0, file);
+  if (file != 0 && !options.is_file && (name.ends_with(kArchiveSuffix) || begins_as_archive(std::string(name))))
+    return in_archive(path, file, options);
   struct ::stat status{};
   if (!options.is_file && path.ends_with(kArchiveSuffix) && ::stat(path.c_str(), &status) != 0)
     return in_archive(path, path.size(), options);
   if (file == path.size()) {  // a format that is one file
     const std::size_t slash = path.rfind('/');
-    return place{std::make_shared<file_store>(path.substr(0, std::max<std::size_t>(slash, 1))), path.substr(slash + 1)};
+    return place{open_file_store(path.substr(0, std::max<std::size_t>(slash, 1)), sync_of(options)),
+                 path.substr(slash + 1)};
   }
-  return place{std::make_shared<file_store>(std::move(path)), ""};
+  return place{open_file_store(std::move(path), sync_of(options)), ""};
 }
 
 std::shared_ptr<store> open_zip_store(std::string path, std::shared_ptr<context> with) {
   zip_store_options options;
+  if (with) options.sync = with->state().options().sync;
   if (with) options.accounts = [with = std::move(with)]() -> ledger& { return with->state().accounts(); };
   return std::make_shared<zip_store>(std::move(path), std::move(options));
 }

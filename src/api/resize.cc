@@ -143,7 +143,10 @@ result<array> resize_stored(const array& from, const extents& shape) {
     PENSTOCK_ASSIGN(const array before, old_shape == state.shape ? result<array>(from) : open_as(state, metadata));
     PENSTOCK_TRY(set_shape(metadata, shape));
     PENSTOCK_ASSIGN(array after, open_resized(state, metadata, shape));  // refuses what cannot be opened again
-    auto put = put_stored_metadata(state, metadata, false);
+    // The device has the new shape before an object is erased: the old shape with holes would be neither.
+    bool shrinks = false;
+    for (std::size_t d = 0; d < shape.size(); ++d) shrinks = shrinks || shape[d] < old_shape[d];
+    auto put = put_stored_metadata(state, metadata, shrinks);
     if (!put.ok()) {
       if (put.error().code() == errc::version_changed && attempt < kMaxMetadataTries) continue;
       return std::move(put).error();

@@ -28,6 +28,10 @@ constexpr std::uint64_t kSmallBytes = std::uint64_t{1} << 20;
 /// An object that was changed by others so many times between being read and being put is given up.
 constexpr unsigned kMaxTries = 200;
 constexpr unsigned kTriesWithoutPause = 2;
+/// Staged objects are published when there are so many or they have so many bytes: one wait for the device then serves
+/// them all, and an interrupted write loses no more.
+constexpr std::size_t kMostStaged = 64;
+constexpr std::uint64_t kMostStagedBytes = std::uint64_t{256} << 20;
 constexpr std::chrono::microseconds kFirstPause{100}, kLongestPause{20'000};
 
 // Before an object is tried again. Pauses grow, and differ, so that writers get out of each other's way.
@@ -134,7 +138,9 @@ void write_job::reset() {
   opening_ = exhausted_ = cancelled_ = somebody_idles_ = false;
   for (auto& each : objects_)
     if (each->what != open_object::phase::closed) close(*each);
-  written_ = total_bytes_ = 0;
+  staged_.clear();
+  again_.clear();
+  written_ = total_bytes_ = staged_bytes_ = 0;
   failure_.reset();
   stop_.store(false, std::memory_order_relaxed);
   done_bytes_ = 0;
@@ -170,6 +176,7 @@ job::progress write_job::step(unsigned worker) {
   const auto of = [&](open_object::phase phase) { return found[static_cast<std::size_t>(phase)]; };
   if (stopping()) {
     if (active_ == 0) {
+      staged_.clear();
       finished_.store(true, std::memory_order_release);
       wake();
       return progress::done;
@@ -189,13 +196,19 @@ job::progress write_job::step(unsigned worker) {
     lock.lock();
     --active_;
     if (!loaded.ok()) {
-      fail(unread, std::move(loaded).error());
+      fail(unread->key, std::move(loaded).error());
     } else {
       unread->what = unread->unfinished == 0 ? open_object::phase::commit : open_object::phase::encode;
     }
+  } else if (staged_.size() >= kMostStaged || staged_bytes_ >= kMostStagedBytes) {
+    publish(lock, worker);
+  } else if (!again_.empty() && open_count_ < with_.workers) {
+    reopen(lock);
   } else if (may_open()) {
     open_next(lock);
-  } else if (exhausted_ && open_count_ == 0) {
+  } else if (exhausted_ && open_count_ == 0 && !staged_.empty()) {
+    publish(lock, worker);
+  } else if (exhausted_ && open_count_ == 0 && publishing_ == 0 && again_.empty()) {
     finished_.store(true, std::memory_order_release);
     wake();
     return progress::done;
@@ -220,14 +233,8 @@ bool write_job::may_open() const noexcept {
 
 // Comes and leaves with the lock, as all that takes it.
 void write_job::open_next(guard& lock) {
-  auto free = std::find_if(objects_.begin(), objects_.end(),
-                           [](const auto& each) { return each->what == open_object::phase::closed; });
-  if (free == objects_.end()) free = objects_.insert(objects_.end(), std::make_unique<open_object>(*state_));
-  open_object& of = **free;
-  of.what = open_object::phase::busy;
-  of.opening = ++openings_;
+  open_object& of = take_closed();
   opening_ = true;
-  ++open_count_;
   ++active_;
   lock.unlock();
   const bool any = walk_.next(of.touched);
@@ -239,7 +246,7 @@ void write_job::open_next(guard& lock) {
     exhausted_ = true;
     close(of);
   } else if (!listed.ok()) {
-    fail(&of, std::move(listed).error());
+    fail(of.key, std::move(listed).error());
   } else {
     of.what = of.covered ? open_object::phase::encode : open_object::phase::load;
   }
@@ -277,7 +284,7 @@ void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
   lock.lock();
   --active_;
   if (bad) {
-    fail(&of, std::move(*bad));
+    fail(of.key, std::move(*bad));
     return;
   }
   of.unfinished -= encoded;
@@ -294,6 +301,12 @@ void write_job::commit(guard& lock, open_object& of, unsigned worker) {
   record(stage::commit, worker, of.object, begin_ns, bytes, bytes);
   lock.lock();
   --active_;
+  if (done.ok() && *done) {
+    staged_.push_back({std::move(*done), std::move(of.touched), of.object, of.key, bytes, of.tries});
+    staged_bytes_ += bytes;
+    close(of);
+    return;
+  }
   if (done.ok()) {
     ++written_;
     close(of);
@@ -301,15 +314,80 @@ void write_job::commit(guard& lock, open_object& of, unsigned worker) {
   }
   const errc code = done.error().code();
   if (code != errc::version_changed) {
-    fail(&of, std::move(done).error());
+    fail(of.key, std::move(done).error());
     return;
   }
   if (++of.tries > kMaxTries) {
-    fail(&of,
+    fail(of.key,
          error(errc::conflict, fmt::format("'{}' kept changing while it was written, {} times", of.key, of.tries)));
     return;
   }
   of.what = open_object::phase::load;
+}
+
+// Names all staged objects.
+void write_job::publish(guard& lock, unsigned worker) {
+  std::vector<staged> batch = std::exchange(staged_, {});
+  staged_bytes_ = 0;
+  ++active_;
+  ++publishing_;
+  lock.unlock();
+  const std::uint64_t begin_ns = now();
+  std::vector<std::unique_ptr<staged_object>> objects;
+  objects.reserve(batch.size());
+  for (staged& each : batch) objects.push_back(std::move(each.object));
+  std::vector<result<version>> outcomes = with_.to->publish(objects);
+  objects.clear();
+  std::uint64_t bytes = 0;
+  for (const staged& each : batch) {
+    bytes += each.bytes;
+    if (from_.uid != 0) state_->indexes().drop(from_.uid, each.id);
+  }
+  record(stage::commit, worker, batch.front().id, begin_ns, bytes, bytes);
+  lock.lock();
+  --active_;
+  --publishing_;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (outcomes[i].ok()) {
+      ++written_;
+    } else if (outcomes[i].error().code() == errc::version_changed) {
+      ++batch[i].tries;
+      again_.push_back(std::move(batch[i]));
+    } else {
+      fail(batch[i].key, std::move(outcomes[i]).error());
+    }
+  }
+}
+
+// Begins an object that was staged and changed by others before it was published. What it was encoded to is gone.
+void write_job::reopen(guard& lock) {
+  staged which = std::move(again_.back());
+  again_.pop_back();
+  open_object& of = take_closed();
+  of.touched = std::move(which.touched);
+  ++active_;
+  lock.unlock();
+  result<> listed = list_cells(of);
+  lock.lock();
+  --active_;
+  of.tries = which.tries;
+  for (touched_cell& each : of.cells) each.counted = true;  // in the progress, the first time
+  if (!listed.ok()) {
+    fail(of.key, std::move(listed).error());
+  } else {
+    of.what = open_object::phase::load;
+  }
+}
+
+// An open object that has nothing in it yet.
+write_job::open_object& write_job::take_closed() {
+  auto free = std::find_if(objects_.begin(), objects_.end(),
+                           [](const auto& each) { return each->what == open_object::phase::closed; });
+  if (free == objects_.end()) free = objects_.insert(objects_.end(), std::make_unique<open_object>(*state_));
+  (*free)->what = open_object::phase::busy;
+  (*free)->opening = ++openings_;
+  ++open_count_;
+  return **free;
 }
 
 void write_job::close(open_object& of) {
@@ -335,9 +413,9 @@ void write_job::record(stage what, unsigned worker, std::uint64_t operation, std
     profiler_->record({what, worker, write_number_, operation, begin_ns, profiler_->now(), bytes_in, bytes_out});
 }
 
-void write_job::fail(const open_object* of, error what) {
+void write_job::fail(std::string_view key, error what) {
   if (!failure_) {
-    if (of != nullptr) what.note(fmt::format("writing '{}'", of->key));
+    if (!key.empty()) what.note(fmt::format("writing '{}'", key));
     failure_.emplace(std::move(what));
   }
   stop_.store(true, std::memory_order_relaxed);

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/executor.h"
@@ -27,6 +28,9 @@ class context_state;
 /// are decoded and changed, those that are not touched keep their bytes. The new object is put on condition of that
 /// version. Where it no longer holds, the object is done again from what is there now; cells that were covered whole
 /// keep what they were encoded to. A finished job is used again by a later write.
+///
+/// A store may take an object's bytes first and name it later (`store::stage`): such objects are published in batches,
+/// and all of them before the job ends.
 ///
 /// Work is taken under one lock and done outside of it. Storage is waited for inside of `step`.
 class write_job final : public job {
@@ -69,6 +73,7 @@ class write_job final : public job {
   struct open_object;
   class block;
   struct worker_state;
+  struct staged;
   using guard = std::unique_lock<std::mutex>;
 
   bool stopping() const noexcept { return stop_.load(std::memory_order_relaxed); }
@@ -85,12 +90,15 @@ class write_job final : public job {
   result<std::unique_ptr<block>> take_block(std::uint64_t bytes, std::uint64_t cells);
   result<std::span<std::byte>> room_for(open_object& of, std::uint64_t bytes, unsigned worker);
   void commit(guard& lock, open_object& of, unsigned worker);
-  result<> put(open_object& of, unsigned worker);
+  result<std::unique_ptr<staged_object>> put(open_object& of, unsigned worker);
+  void publish(guard& lock, unsigned worker);
+  void reopen(guard& lock);
+  open_object& take_closed();
   void close(open_object& of);
   std::uint64_t now() const noexcept { return profiler_ ? profiler_->now() : 0; }
   void record(stage what, unsigned worker, std::uint64_t operation, std::uint64_t begin_ns, std::uint64_t bytes_in,
               std::uint64_t bytes_out) const;
-  void fail(const open_object* of, error what);
+  void fail(std::string_view key, error what);
 
   context_state* state_;
   source from_;
@@ -104,7 +112,10 @@ class write_job final : public job {
   bool opening_ = false, exhausted_ = false;
   std::vector<std::unique_ptr<open_object>> objects_;
   std::vector<std::unique_ptr<block>> free_blocks_;
-  std::size_t open_count_ = 0, active_ = 0;
+  std::size_t open_count_ = 0, active_ = 0, publishing_ = 0;
+  std::vector<staged> staged_;  // objects whose bytes storage has, and which nothing names yet
+  std::vector<staged> again_;   // objects that others changed meanwhile
+  std::uint64_t staged_bytes_ = 0;
   std::uint64_t written_ = 0, total_bytes_ = 0, openings_ = 0;
   bool somebody_idles_ = false;
 

@@ -160,8 +160,8 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
   return {};
 }
 
-// Assembles the object and puts it, or erases it where nothing is left of it.
-result<> write_job::put(open_object& of, unsigned worker) {
+// Assembles the object and stages or puts it, or erases it where nothing is left of it. Null: nothing is left to do.
+result<std::unique_ptr<staged_object>> write_job::put(open_object& of, unsigned worker) {
   worker_state& mine = *workers_[worker];
   mine.new_cells.clear();
   for (const touched_cell& each : of.cells) mine.new_cells.push_back({each.cell, each.bytes, each.absent});
@@ -182,12 +182,18 @@ result<> write_job::put(open_object& of, unsigned worker) {
   if (mine.assembled.empty()) {
     if (of.existed || of.covered) done = with_.to->erase(of.key, condition);
   } else {
+    // One object gains nothing from waiting, and one that others keep changing loses.
+    if (walk_.total_objects() > 1 && of.tries == 0) {
+      PENSTOCK_ASSIGN(std::unique_ptr<staged_object> begun, with_.to->stage(of.key, mine.assembled.parts, condition));
+      if (begun) return begun;
+    }
     auto seen = with_.to->put(of.key, mine.assembled.parts, condition);
     if (!seen.ok()) done = std::move(seen).error();
   }
   // Also after a failure: what the store did then is not known.
   if (from_.uid != 0) state_->indexes().drop(from_.uid, of.object);
-  return done;
+  if (!done.ok()) return std::move(done).error();
+  return std::unique_ptr<staged_object>();
 }
 
 }  // namespace penstock::inline v0

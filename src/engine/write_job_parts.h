@@ -100,6 +100,16 @@ struct write_job::open_object {
   std::vector<std::unique_ptr<block>> blocks;
 };
 
+/// An object that was encoded and staged, and what is needed to begin again where its condition does not hold.
+struct write_job::staged {
+  std::unique_ptr<staged_object> object;
+  touched_object touched;
+  object_id id = 0;
+  std::string key;
+  std::uint64_t bytes = 0;
+  unsigned tries = 0;
+};
+
 /// What one worker keeps.
 struct write_job::worker_state {
   explicit worker_state(ledger* accounts)

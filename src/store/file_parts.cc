@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "store/file_status.h"
 
@@ -105,8 +107,10 @@ void start_writing_out(int file) noexcept {
 }
 
 result<> sync_file(int file) {
-  while (::fsync(file) != 0)
+  while (::fsync(file) != 0) {
+    if (errno == EINVAL || errno == ENOSYS) break;
     if (errno != EINTR) return write_failure(errno, "syncing the file");
+  }
   return {};
 }
 
@@ -114,10 +118,32 @@ result<> sync_file_bytes(int file) {
 #ifdef __APPLE__
   return sync_file(file);
 #else
-  while (::fdatasync(file) != 0)
+  while (::fdatasync(file) != 0) {
+    if (errno == EINVAL || errno == ENOSYS) break;
     if (errno != EINTR) return write_failure(errno, "syncing the file");
+  }
   return {};
 #endif
+}
+
+result<> sync_folder_and_above(int folder, std::vector<folder_place>* done) {
+  descriptor above;
+  for (int at = folder;;) {
+    struct ::stat status{};
+    if (::fstat(at, &status) != 0) return write_failure(errno, "looking up the folder");
+    const folder_place here{status.st_dev, status.st_ino};
+    if (done != nullptr && std::find(done->begin(), done->end(), here) != done->end()) return {};
+    PENSTOCK_TRY(sync_file(at));
+    if (done != nullptr) done->push_back(here);
+    descriptor next(::openat(at, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!next || ::fstat(next.get(), &status) != 0) {
+      if (errno == EACCES || errno == ENOENT) return {};
+      return write_failure(errno, "opening the folder");
+    }
+    if (status.st_dev != here.device || status.st_ino == here.inode) return {};
+    above = std::move(next);
+    at = above.get();
+  }
 }
 
 }  // namespace penstock::inline v0

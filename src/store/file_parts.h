@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace penstock::inline v0 {
 
@@ -26,8 +27,20 @@ result<> set_room_aside(int file, std::uint64_t bytes);
 /// Has the system begin to write out what was written, without waiting for it.
 void start_writing_out(int file) noexcept;
 
-/// As `fsync`, or, where only the bytes and the size matter, as `fdatasync`.
+/// As `fsync`, or, where only the bytes and the size matter, as `fdatasync`. A file system that has no such thing
+/// (EINVAL, ENOSYS) holds its bytes as safely as it can.
 result<> sync_file(int file);
 result<> sync_file_bytes(int file);
+
+/// A folder, as the system numbers it.
+struct folder_place {
+  std::uint64_t device = 0, inode = 0;
+  friend bool operator==(const folder_place&, const folder_place&) = default;
+};
+
+/// Returns when the device has the names in an open folder, and those in the folders above it, up to the top of its
+/// file system. Folders above that may not be read are left out: this process has not made them.
+/// \param done  Folders that need no sync, nor those above them; the ones that were synced are added. Null: none.
+result<> sync_folder_and_above(int folder, std::vector<folder_place>* done = nullptr);
 
 }  // namespace penstock::inline v0

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,13 +14,6 @@
 
 namespace penstock::inline v0 {
 namespace {
-
-// Other parts of the process need files too, and a cache that takes its last descriptor breaks them, not us.
-unsigned open_file_limit(unsigned wanted) noexcept {
-  struct ::rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::min(wanted, 64U);
-  return static_cast<unsigned>(std::min<std::uint64_t>(wanted, limit.rlim_cur / 4));
-}
 
 // Fills `room` from the file's current position (`offset` null) or from `*offset`.
 result<> read_fully(int file, std::span<std::byte> room, const std::uint64_t* offset, const byte_read& wanted) {
@@ -53,7 +45,8 @@ file_store::file_store(std::string root, file_store_options options)
       options_(options),
       files_([most = open_file_limit(options.max_open_files)] { return std::make_unique<open_file_cache>(most); }),
       swept_([] { return std::make_unique<swept_folders>(); }),
-      write_out_([] { return std::make_unique<write_out>(); }) {
+      write_out_([] { return std::make_unique<write_out>(); }),
+      changed_([] { return std::make_unique<changed_folders>(); }) {
   if (root_.empty()) root_.push_back('.');
   while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
 }

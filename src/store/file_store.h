@@ -3,10 +3,13 @@
 #include <penstock/store.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/fork_local.h"
+#include "store/changed_folders.h"
 #include "store/open_file_cache.h"
 #include "store/stray_files.h"
 #include "store/write_out.h"
@@ -14,7 +17,8 @@
 namespace penstock::inline v0 {
 
 struct file_store_options {
-  bool durable = false;           ///< `put` and `erase` return after the device has file and folder
+  /// `durable`: `put` and `erase` return after the device has the file, its name, and the folders that lead to it.
+  write_sync sync = write_sync::objects;
   unsigned max_open_files = 256;  ///< kept open between ranged reads; never more than a quarter of the process's limit
 };
 
@@ -52,6 +56,13 @@ class file_store final : public store {
   /// \error version_changed  The condition does not hold; nothing was written.
   /// \error unsupported  `must_match` on a filesystem without `flock`.
   result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition) override;
+  /// \par Power cuts (docs/design/0019-power-cuts.md)
+  /// The device has the bytes before the file gets its name, so a key names an old object, a new one, or, where it is
+  /// new, nothing. `durable`: the device also has the name, the folders that were made, and those above them.
+  result<std::unique_ptr<staged_object>> stage(std::string_view key, std::span<const part> parts,
+                                               const write_condition& condition) override;
+  /// Waits for the device once for all of them: it takes their bytes together.
+  std::vector<result<version>> publish(std::span<const std::unique_ptr<staged_object>> staged) override;
   /// Removes the file; folders stay.
   result<> erase(std::string_view key, const write_condition& condition) override;
   result<> list(std::string_view prefix, listing what, key_sink& sink) const override;
@@ -65,12 +76,29 @@ class file_store final : public store {
   result<open_file_ref> find_current(std::string_view key) const;
   result<descriptor> open_for_read(const file_path& path, struct ::stat& status) const;
   error absence(int code, std::string_view doing) const;
+  class temporary_file;
+  class staged_file;
+  result<std::unique_ptr<staged_file>> write_beside(std::string_view key, std::span<const part> parts,
+                                                    const write_condition& condition, bool alone);
+  result<version> give_name(staged_file& file);
+  result<> make_folders(const std::string& path);
+  void note_change(const std::string& folder);
+  result<> sync_changes();
+  static result<> sync_folders(const std::vector<int>& folders);
+  bool is_durable(const write_condition& condition) const noexcept {
+    return condition.durable || (options_.sync == write_sync::durable && !condition.passing);
+  }
+  bool syncs(const write_condition& condition) const noexcept {
+    return condition.durable || (options_.sync != write_sync::none && !condition.passing);
+  }
 
   std::string root_;
   file_store_options options_;
   mutable fork_local<open_file_cache> files_;
   fork_local<swept_folders> swept_;
   fork_local<write_out> write_out_;
+  fork_local<changed_folders> changed_;
+  std::atomic<unsigned> staged_{0};  // files that wait to be published
   mutable std::atomic<bool> root_was_there_{false};
 };
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,8 @@ namespace {
 /// Files from this size on get their room at once. One more system call is noise then, and seven parts in ten of the
 /// time of writing 77 MB to ext4 were its finding room page by page.
 constexpr std::uint64_t kSetAsideFrom = std::uint64_t{1} << 20;
+/// Files of a store that wait to be published, each with two descriptors.
+constexpr unsigned kMostStaged = 128;
 
 std::string_view name_of(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
@@ -35,31 +39,6 @@ result<descriptor> open_folder(const char* path) {
   descriptor folder(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return write_failure(errno, "opening the folder");
   return folder;
-}
-
-// Makes `path` and the folders above it.
-result<> make_folders(const std::string& path, bool durable) {
-  std::vector<std::size_t> missing{path.size()};
-  unsigned turns = 0;
-  while (!missing.empty()) {
-    // There are file systems (/proc) where no folder can be made in one that is there.
-    if (++turns > PATH_MAX) return error(errc::io_error, "making the folder failed: it goes away again");
-    const std::string now = path.substr(0, missing.back());
-    if (::mkdir(now.c_str(), 0777) == 0 || errno == EEXIST) {
-      missing.pop_back();
-      if (!durable) continue;
-      const std::size_t slash = now.rfind('/');
-      PENSTOCK_ASSIGN(const descriptor above, open_folder(slash == std::string::npos ? "."
-                                                          : slash == 0               ? "/"
-                                                                                     : now.substr(0, slash).c_str()));
-      PENSTOCK_TRY(sync_file(above.get()));
-      continue;
-    }
-    const std::size_t slash = now.find_last_not_of('/', now.rfind('/'));
-    if (errno != ENOENT || slash == std::string::npos) return write_failure(errno, "making the folder");
-    missing.push_back(slash + 1);
-  }
-  return {};
 }
 
 /// A lock of a folder, given back explicitly: a child forked meanwhile holds the same open folder, and would keep it.
@@ -89,8 +68,24 @@ class folder_lock {
   int folder_ = -1;
 };
 
+// Whether there is an object of that name, and its version. It may be erased once this returned, and replaced by a file
+// with any stamp if `distinct`: its successor's version will be another one.
+result<bool> find_version(int folder, const std::string& name, bool distinct, version& out) {
+  struct ::stat status{};
+  if (::fstatat(folder, name.c_str(), &status, 0) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return false;
+    return write_failure(errno, "looking up the object");
+  }
+  if (!S_ISREG(status.st_mode)) return false;
+  if (distinct) wait_until_distinct(status);
+  out = version_of(status);
+  return true;
+}
+
+}  // namespace
+
 /// A new file in the object's folder, removed again unless it is renamed.
-class temporary_file {
+class file_store::temporary_file {
  public:
   temporary_file() noexcept = default;
   temporary_file(temporary_file&& other) noexcept
@@ -120,21 +115,13 @@ class temporary_file {
     return write_failure(errno, "creating a file");
   }
 
-  /// \param late  Writes out what is to replace a file `name`.
-  result<> write(const std::string& name, std::span<const part> parts, bool durable, write_out& late) {
-    std::uint64_t bytes = 0;
-    for (const part& each : parts) bytes += each.size();
-    if (bytes < kSetAsideFrom) {
-      PENSTOCK_TRY(write_file_at(file_.get(), 0, parts));
-    } else {
-      PENSTOCK_TRY(set_room_aside(file_.get(), bytes));
-      PENSTOCK_TRY(write_file_at(file_.get(), 0, parts));
-      // Where a file has to find its room later, ext4 writes it out before it takes another's name. This one has its
-      // room: it is written out all the same, lest a power failure within seconds cost the old bytes and the new.
-      if (!durable && ::faccessat(folder_, name.c_str(), F_OK, 0) == 0) late.start(file_.get());
-    }
-    if (durable) return sync_file(file_.get());
-    // File servers report failed writes when a descriptor is closed; this one is still needed, so a copy is.
+  result<> write(std::span<const part> parts, std::uint64_t bytes) {
+    if (bytes >= kSetAsideFrom) PENSTOCK_TRY(set_room_aside(file_.get(), bytes));
+    return write_file_at(file_.get(), 0, parts);
+  }
+
+  /// File servers report failed writes when a descriptor is closed; this one is still needed, so a copy is.
+  result<> close_copy() const {
     const int copy = ::dup(file_.get());
     if (copy < 0 || (::close(copy) != 0 && errno != EINTR)) return write_failure(errno, "writing");
     return {};
@@ -163,6 +150,7 @@ class temporary_file {
   }
 
   bool stamp() const noexcept { return stamp_file(file_.get()); }
+  int number() const noexcept { return file_.get(); }
 
   result<version> seen() const {
     struct ::stat status{};
@@ -178,27 +166,91 @@ class temporary_file {
   descriptor file_;
 };
 
-// Whether there is an object of that name, and its version. It may be erased once this returned, and replaced by a file
-// with any stamp if `distinct`: its successor's version will be another one.
-result<bool> find_version(int folder, const std::string& name, bool distinct, version& out) {
-  struct ::stat status{};
-  if (::fstatat(folder, name.c_str(), &status, 0) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR) return false;
-    return write_failure(errno, "looking up the object");
+/// A file beside the one that it is to replace, and what to do with it.
+class file_store::staged_file final : public staged_object {
+ public:
+  staged_file(std::atomic<unsigned>& count, descriptor in, temporary_file made)
+      : folder(std::move(in)), file(std::move(made)), count_(count) {
+    count_.fetch_add(1, std::memory_order_relaxed);
   }
-  if (!S_ISREG(status.st_mode)) return false;
-  if (distinct) wait_until_distinct(status);
-  out = version_of(status);
-  return true;
+  staged_file(const staged_file&) = delete;
+  staged_file& operator=(const staged_file&) = delete;
+  ~staged_file() override { count_.fetch_sub(1, std::memory_order_relaxed); }
+
+  descriptor folder;  // before the file, which is removed from it
+  temporary_file file;
+  std::string name, above;
+  write_condition condition;
+  bool synced = false;                        // the device is to have the bytes before the file gets its name
+  std::shared_ptr<write_out::ticket> on_way;  // the bytes go there already
+
+ private:
+  std::atomic<unsigned>& count_;
+};
+
+// Makes `path` and the folders above it.
+result<> file_store::make_folders(const std::string& path) {
+  std::vector<std::size_t> missing{path.size()};
+  unsigned turns = 0;
+  while (!missing.empty()) {
+    // There are file systems (/proc) where no folder can be made in one that is there.
+    if (++turns > PATH_MAX) return error(errc::io_error, "making the folder failed: it goes away again");
+    const std::string now = path.substr(0, missing.back());
+    const bool made = ::mkdir(now.c_str(), 0777) == 0;
+    if (made || errno == EEXIST) {
+      missing.pop_back();
+      if (!made) continue;
+      const std::size_t slash = now.find_last_of('/');
+      note_change(slash == std::string::npos ? "." : slash == 0 ? "/" : now.substr(0, slash));
+      continue;
+    }
+    const std::size_t slash = now.find_last_not_of('/', now.rfind('/'));
+    if (errno != ENOENT || slash == std::string::npos) return write_failure(errno, "making the folder");
+    missing.push_back(slash + 1);
+  }
+  return {};
 }
 
-}  // namespace
+void file_store::note_change(const std::string& folder) {
+  if (options_.sync == write_sync::objects) changed_.get().add(folder);
+}
 
-result<version> file_store::put(std::string_view key, std::span<const part> parts, const write_condition& condition) {
+// Returns when the device has every name that was changed here.
+result<> file_store::sync_changes() {
+  bool too_many = false;
+  const std::unordered_set<std::string> paths = changed_.get().take(too_many);
+  for (const std::string& path : paths) {
+    const descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!folder && (errno == ENOENT || errno == ENOTDIR || errno == EACCES)) continue;  // its names went with it
+    result<> done = folder ? sync_file(folder.get()) : result<>(write_failure(errno, "opening the folder"));
+#ifdef __linux__
+    if (done.ok() && too_many && ::syncfs(folder.get()) != 0) done = write_failure(errno, "syncing the file system");
+#endif
+    if (!done.ok()) {
+      for (const std::string& each : paths) changed_.get().add(each);
+      return done;
+    }
+    too_many = false;
+  }
+  return {};
+}
+
+// Returns when the device has the names in open folders, and the folders themselves.
+result<> file_store::sync_folders(const std::vector<int>& folders) {
+  std::vector<folder_place> done;
+  for (const int folder : folders) PENSTOCK_TRY(sync_folder_and_above(folder, &done));
+  return {};
+}
+
+// Writes a file beside the object. `alone`: it is published at once, by itself.
+result<std::unique_ptr<file_store::staged_file>> file_store::write_beside(std::string_view key,
+                                                                          std::span<const part> parts,
+                                                                          const write_condition& condition,
+                                                                          bool alone) {
   PENSTOCK_TRY(check_key(key));
   if (condition.what == write_condition::kind::must_match && !condition.expected.known())
     return error(errc::invalid_argument, "a condition names no version to match");
-  const std::string name(name_of(key));
+  std::string name(name_of(key));
   if (std::string_view(name).substr(0, kTemporaryPrefix.size()) == kTemporaryPrefix) {
     return error(errc::invalid_argument,
                  fmt::format("names that begin with '{}' are the store's own", kTemporaryPrefix));
@@ -207,34 +259,93 @@ result<version> file_store::put(std::string_view key, std::span<const part> part
   PENSTOCK_TRY(path.assign(root_, key));
   const std::string above(path.view().substr(0, path.view().size() - name.size()));
 
-  const bool durable = options_.durable || condition.durable;
   const bool first_time = swept_.get().first_time(above);
   descriptor folder(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) {
     if (errno != ENOENT) return write_failure(errno, "opening the folder");
-    PENSTOCK_TRY(make_folders(above.substr(0, above.find_last_not_of('/') + 1), durable));
+    PENSTOCK_TRY(make_folders(above.substr(0, above.find_last_not_of('/') + 1)));
     PENSTOCK_ASSIGN(folder, open_folder(above.c_str()));
   } else if (first_time) {
     remove_stray_files(folder.get());
   }
   PENSTOCK_ASSIGN(temporary_file file, temporary_file::make(folder.get()));
-  PENSTOCK_TRY(file.write(name, parts, durable, write_out_.get()));
-  const bool stamped = file.stamp();
-
-  version seen;
-  {
-    PENSTOCK_ASSIGN(const folder_lock lock, folder_lock::take(folder.get(), condition));
-    if (condition.what != write_condition::kind::none || !stamped) {
-      version present;
-      PENSTOCK_ASSIGN(const bool exists, find_version(folder.get(), name, !stamped, present));
-      PENSTOCK_TRY(check_condition(condition, exists ? &present : nullptr));
-    }
-    PENSTOCK_TRY(file.rename_to(name, condition.what != write_condition::kind::must_be_absent));
-    PENSTOCK_ASSIGN(seen, file.seen());
+  std::uint64_t bytes = 0;
+  for (const part& each : parts) bytes += each.size();
+  PENSTOCK_TRY(file.write(parts, bytes));
+  auto out = std::make_unique<staged_file>(staged_, std::move(folder), std::move(file));
+  out->name = std::move(name);
+  out->above = above;
+  out->condition = condition;
+  out->synced = syncs(condition);
+  if (!out->synced) {
+    PENSTOCK_TRY(out->file.close_copy());
+  } else if (!alone && bytes >= kSetAsideFrom) {
+    out->on_way = write_out_.get().start(out->file.number());
   }
-  if (durable) PENSTOCK_TRY(sync_file(folder.get()));
+  return out;
+}
+
+// Renames a file whose bytes are where they are to be.
+result<version> file_store::give_name(staged_file& file) {
+  const write_condition& condition = file.condition;
+  const bool stamped = file.file.stamp();
+  PENSTOCK_ASSIGN(const folder_lock lock, folder_lock::take(file.folder.get(), condition));
+  if (condition.what != write_condition::kind::none || !stamped) {
+    version present;
+    PENSTOCK_ASSIGN(const bool exists, find_version(file.folder.get(), file.name, !stamped, present));
+    PENSTOCK_TRY(check_condition(condition, exists ? &present : nullptr));
+  }
+  PENSTOCK_TRY(file.file.rename_to(file.name, condition.what != write_condition::kind::must_be_absent));
   root_was_there_.store(true, std::memory_order_relaxed);
-  return seen;
+  return file.file.seen();
+}
+
+result<version> file_store::put(std::string_view key, std::span<const part> parts, const write_condition& condition) {
+  PENSTOCK_ASSIGN(std::unique_ptr<staged_object> file, write_beside(key, parts, condition, true));
+  return std::move(publish({&file, 1}).front());
+}
+
+result<std::unique_ptr<staged_object>> file_store::stage(std::string_view key, std::span<const part> parts,
+                                                         const write_condition& condition) {
+  if (!syncs(condition) || staged_.load(std::memory_order_relaxed) >= open_file_limit(kMostStaged))
+    return std::unique_ptr<staged_object>();
+  PENSTOCK_ASSIGN(std::unique_ptr<staged_object> out, write_beside(key, parts, condition, false));
+  return out;
+}
+
+std::vector<result<version>> file_store::publish(std::span<const std::unique_ptr<staged_object>> staged) {
+  const auto file_at = [&](std::size_t i) -> staged_file& { return static_cast<staged_file&>(*staged[i]); };
+  // All bytes are on their way before the first is waited for: the file system then writes its log once for many.
+  if (staged.size() > 1) {
+    for (std::size_t i = 0; i < staged.size(); ++i)
+      if (file_at(i).synced && !file_at(i).on_way) start_writing_out(file_at(i).file.number());
+  }
+  std::vector<result<version>> out;
+  out.reserve(staged.size());
+  std::vector<int> durable;
+  for (std::size_t i = 0; i < staged.size(); ++i) {
+    staged_file& file = file_at(i);
+    result<> there;
+    if (file.synced) there = file.on_way ? file.on_way->wait() : sync_file_bytes(file.file.number());
+    if (there.ok() && file.condition.ordered && options_.sync == write_sync::objects) there = sync_changes();
+    if (!there.ok()) {
+      out.emplace_back(std::move(there).error());
+      continue;
+    }
+    out.push_back(give_name(file));
+    if (!out.back().ok()) continue;
+    if (is_durable(file.condition)) {
+      durable.push_back(file.folder.get());
+    } else if (!file.condition.passing) {
+      note_change(file.above);
+    }
+  }
+  if (durable.empty()) return out;
+  if (const auto synced = sync_folders(durable); !synced.ok()) {
+    for (std::size_t i = 0; i < staged.size(); ++i)
+      if (out[i].ok() && is_durable(file_at(i).condition)) out[i] = synced.error().clone();
+  }
+  return out;
 }
 
 result<> file_store::erase(std::string_view key, const write_condition& condition) {
@@ -256,7 +367,8 @@ result<> file_store::erase(std::string_view key, const write_condition& conditio
     PENSTOCK_TRY(check_condition(condition, &present));
     if (::unlinkat(folder.get(), name.c_str(), 0) != 0 && errno != ENOENT) return write_failure(errno, "erasing");
   }
-  if (options_.durable || condition.durable) return sync_file(folder.get());
+  if (is_durable(condition)) return sync_file(folder.get());
+  note_change(above);
   return {};
 }
 

@@ -18,6 +18,12 @@ std::ptrdiff_t half_of_all_descriptors() noexcept {
 
 }  // namespace
 
+unsigned open_file_limit(unsigned wanted) noexcept {
+  struct ::rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::min(wanted, 64U);
+  return static_cast<unsigned>(std::min<std::uint64_t>(wanted, limit.rlim_cur / 4));
+}
+
 /// In the order in which they began to hold files. Its lock is taken before those of stripes, never after.
 class open_file_cache::holders {
  public:

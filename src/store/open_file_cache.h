@@ -17,6 +17,10 @@
 
 namespace penstock::inline v0 {
 
+/// The files that a store may keep open: `wanted`, but no more than a quarter of the process's limit. Other parts of
+/// the process need files too, and a store that takes the last descriptor breaks them, not itself.
+unsigned open_file_limit(unsigned wanted) noexcept;
+
 /// A file that is open for reading, and which version of its key's object it is. Counts its owners.
 class open_file {
  public:

@@ -20,6 +20,18 @@ result<version> store::put(std::string_view, std::span<const part>, const write_
   return error(errc::read_only, fmt::format("this store cannot be written to: {}", uri()));
 }
 
+result<std::unique_ptr<staged_object>> store::stage(std::string_view, std::span<const part>, const write_condition&) {
+  return std::unique_ptr<staged_object>();
+}
+
+std::vector<result<version>> store::publish(std::span<const std::unique_ptr<staged_object>> staged) {
+  std::vector<result<version>> out;
+  out.reserve(staged.size());
+  for (std::size_t i = 0; i < staged.size(); ++i)
+    out.emplace_back(error(errc::internal, "this store stages no objects: none can be published"));
+  return out;
+}
+
 result<> store::erase(std::string_view, const write_condition&) {
   return error(errc::read_only, fmt::format("this store cannot be written to: {}", uri()));
 }

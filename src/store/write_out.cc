@@ -19,35 +19,48 @@ write_out::~write_out() {
   if (thread_.joinable()) thread_.join();
 }
 
-void write_out::start(int file) noexcept {
-  try {
-    if (hand_over(file)) return;
-  } catch (const std::exception&) {  // no memory, no thread
-  }
-  start_writing_out(file);
+result<> write_out::ticket::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return outcome_.has_value(); });
+  if (outcome_->ok()) return {};
+  return outcome_->error().clone();
 }
 
-bool write_out::hand_over(int file) {
-  descriptor copy(::fcntl(file, F_DUPFD_CLOEXEC, 0));
-  if (!copy) return false;
-  const std::lock_guard lock(mutex_);
-  if (waiting_.size() >= kMaxWaiting) return false;
-  if (!running_) {
-    if (thread_.joinable()) thread_.join();  // it has let go of the lock for the last time
-    thread_ = std::thread([this] { run(); });
+std::shared_ptr<write_out::ticket> write_out::start(int file) noexcept {
+  try {
+    descriptor copy(::fcntl(file, F_DUPFD_CLOEXEC, 0));
+    if (!copy) return nullptr;
+    auto out = std::make_shared<ticket>();
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() >= kMaxWaiting) return nullptr;
+    waiting_.push_back({std::move(copy), out});
+    if (running_) return out;
+    if (thread_.joinable()) thread_.join();  // it has released the lock for the last time
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::exception&) {
+      waiting_.pop_back();
+      return nullptr;
+    }
     running_ = true;
+    return out;
+  } catch (const std::exception&) {  // no memory
+    return nullptr;
   }
-  waiting_.push_back(std::move(copy));
-  return true;
 }
 
 void write_out::run() {
   std::unique_lock lock(mutex_);
   while (!waiting_.empty()) {
-    const descriptor file = std::move(waiting_.front());
+    const waiting_file next = std::move(waiting_.front());
     waiting_.pop_front();
     lock.unlock();
-    start_writing_out(file.get());
+    result<> done = sync_file_bytes(next.file.get());
+    {
+      const std::lock_guard of(next.of->mutex_);
+      next.of->outcome_.emplace(std::move(done));
+    }
+    next.of->changed_.notify_all();
     lock.lock();
   }
   running_ = false;

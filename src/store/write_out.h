@@ -1,34 +1,56 @@
 #pragma once
 
+#include <penstock/result.h>
+
+#include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "store/file_status.h"
 
 namespace penstock::inline v0 {
 
-/// Has the system begin to write files out, on a thread of its own: asking for it takes as long as the device takes to
-/// accept the bytes, tens of milliseconds for a shard, in which the asking thread could encode. Thread-safe.
+/// Brings files to the device on a thread of its own: waiting for the device takes tens of milliseconds for a shard, in
+/// which the asking thread could encode. Thread-safe.
 ///
-/// The thread lives while there is something to ask for. The destructor waits for it.
+/// The thread lives while there is something to write out. The destructor waits for it.
 class write_out {
  public:
+  /// One file on its way.
+  class ticket {
+   public:
+    /// Waits until the bytes are on the device. \error io_error  The device refused them.
+    result<> wait();
+
+   private:
+    friend class write_out;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::optional<result<>> outcome_;
+  };
+
   write_out() = default;
   write_out(const write_out&) = delete;
   write_out& operator=(const write_out&) = delete;
   ~write_out();
 
-  /// Begins soon to write out what was written to `file`, which may be closed meanwhile. Asks on this thread where many
-  /// files wait already.
-  void start(int file) noexcept;
+  /// Begins soon to sync the bytes of `file`, which may be closed meanwhile. Null where many files wait already or
+  /// there is no thread: the caller syncs the file. The outcome is the ticket's alone: the system reports a failed
+  /// write once.
+  std::shared_ptr<ticket> start(int file) noexcept;
 
  private:
-  bool hand_over(int file);
+  struct waiting_file {
+    descriptor file;
+    std::shared_ptr<ticket> of;
+  };
   void run();
 
   std::mutex mutex_;
-  std::deque<descriptor> waiting_;
+  std::deque<waiting_file> waiting_;
   std::thread thread_;
   bool running_ = false;
 };

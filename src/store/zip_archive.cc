@@ -150,24 +150,36 @@ bool zip_mark::read(const struct ::stat& archive, std::uint64_t& end) const {
     if (failed != std::errc() || next == text + got) return false;
     at = next + 1;
   }
-  if (numbers[0] != static_cast<std::uint64_t>(archive.st_dev) ||
-      numbers[1] != static_cast<std::uint64_t>(archive.st_ino))
-    return false;
+  if (numbers[1] != static_cast<std::uint64_t>(archive.st_ino)) return false;
   end = numbers[2];
   return true;
 }
 
-result<> zip_mark::write(const struct ::stat& archive, std::uint64_t end, bool durable) const {
-  const descriptor file(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666));
-  if (!file) return write_failure(errno, "creating a file beside the archive");
-  const std::string text = fmt::format("{} {} {}\n", archive.st_dev, archive.st_ino, end);
-  const part whole = std::as_bytes(std::span(text));
-  PENSTOCK_TRY(write_file_at(file.get(), 0, {&whole, 1}));
-  if (!durable) return {};
-  PENSTOCK_TRY(sync_file(file.get()));
-  const descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+result<> zip_mark::write(const struct ::stat& archive, std::uint64_t end, bool synced) const {
+  // A name of its own, so that a mark that is there already is replaced at once.
+  const std::string beside = path_ + ".new";
+  const auto make = [&]() -> result<> {
+    const descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666));
+    if (!file) return write_failure(errno, "creating a file beside the archive");
+    const std::string text = fmt::format("{} {} {}\n", archive.st_dev, archive.st_ino, end);
+    const part whole = std::as_bytes(std::span(text));
+    PENSTOCK_TRY(write_file_at(file.get(), 0, {&whole, 1}));
+    if (synced) PENSTOCK_TRY(sync_file_bytes(file.get()));
+    if (::rename(beside.c_str(), path_.c_str()) != 0) return write_failure(errno, "renaming a file beside the archive");
+    return {};
+  };
+  if (auto made = make(); !made.ok()) {
+    ::unlink(beside.c_str());
+    return made;
+  }
+  return synced ? sync_folder(false) : result<>();
+}
+
+result<> zip_mark::sync_folder(bool and_above) const {
+  const std::string path = folder_of(path_);
+  const descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return write_failure(errno, "opening the folder");
-  return sync_file(folder.get());
+  return and_above ? sync_folder_and_above(folder.get()) : sync_file(folder.get());
 }
 
 void zip_mark::remove() const noexcept { ::unlink(path_.c_str()); }

@@ -64,9 +64,13 @@ class zip_archive {
 class zip_mark {
  public:
   explicit zip_mark(const std::string& archive_path);
-  /// `end` of the archive in the file with that device and inode. False: there is no such mark.
+  /// `end` of the archive in the file with that inode. False: there is no such mark. (The device's number is in it too,
+  /// and not compared: it may be another one when the machine starts again after a power cut.)
   bool read(const struct ::stat& archive, std::uint64_t& end) const;
-  result<> write(const struct ::stat& archive, std::uint64_t end, bool durable) const;
+  /// Replaces the mark. \param synced  Return when the device has it.
+  result<> write(const struct ::stat& archive, std::uint64_t end, bool synced) const;
+  /// Returns when the device has the names in the archive's folder, and the folders above it.
+  result<> sync_folder(bool and_above) const;
   void remove() const noexcept;
 
  private:

@@ -248,7 +248,7 @@ result<zip_writer*> zip_store::begin_writing() {
     const std::lock_guard lock(state.mutex);
     known = state.archive;
   }
-  PENSTOCK_ASSIGN(state.writer, zip_writer::begin(path_, std::move(known), options_.durable));
+  PENSTOCK_ASSIGN(state.writer, zip_writer::begin(path_, std::move(known), options_.sync));
   const std::lock_guard lock(state.mutex);
   state.archive = state.writer->archive();
   state.writing = true;

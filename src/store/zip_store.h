@@ -16,7 +16,9 @@ class zip_archive;
 class zip_writer;
 
 struct zip_store_options {
-  bool durable = false;  ///< `flush` returns after the device has the archive
+  /// After a power cut the archive is the one before a flush or the one after it; `durable`: `flush` returns after the
+  /// device has the archive; `none`: neither.
+  write_sync sync = write_sync::objects;
   /// Gives this process's ledger, in which what is decoded of compressed entries is counted; empty: nowhere.
   std::function<ledger&()> accounts;
 };

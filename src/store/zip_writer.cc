@@ -36,8 +36,8 @@ std::uint32_t dos_time_now() {
 }  // namespace
 
 result<std::unique_ptr<zip_writer>> zip_writer::begin(const std::string& path, std::shared_ptr<zip_archive> known,
-                                                      bool durable) {
-  std::unique_ptr<zip_writer> out(new zip_writer(path, durable));
+                                                      write_sync sync) {
+  std::unique_ptr<zip_writer> out(new zip_writer(path, sync));
   // The file may be replaced by another one between its opening and its lock.
   constexpr int kMostTimes = 100;
   for (int i = 0; i < kMostTimes; ++i) {
@@ -98,19 +98,21 @@ result<> zip_writer::start() {
       return write_failure(errno, "restoring the archive");
     file_end_ = archive_->end_;
   }
-  PENSTOCK_TRY(mark_.write(status, archive_->end_, durable_));
+  // The device has the mark before the first byte that it is about.
   started_ = true;
-  return {};
+  return mark_.write(status, archive_->end_, synced_);
 }
 
 zip_writer::~zip_writer() {
   if (!locked_) return;
   if (started_) {  // given up: the old directory is where it was
     const bool restored = ::ftruncate(archive_->file(), static_cast<::off_t>(archive_->end_)) == 0;
-    if (restored) mark_.remove();
+    if (restored && sync().ok()) mark_.remove();
   }
   ::flock(archive_->file(), LOCK_UN);
 }
+
+result<> zip_writer::sync() const { return synced_ ? sync_file_bytes(archive_->file()) : result<>(); }
 
 result<> zip_writer::check(std::string_view key, const write_condition& condition) const {
   zip_entry present;
@@ -131,6 +133,7 @@ std::uint64_t zip_writer::find_place(std::uint64_t bytes) {
 result<version> zip_writer::put(std::string_view key, std::span<const part> parts, const write_condition& condition) {
   PENSTOCK_TRY(check(key, condition));
   durable_ = durable_ || condition.durable;
+  synced_ = synced_ || durable_;
   if (key.size() > 0xffff) return error(errc::invalid_argument, "a zip entry's name has at most 65535 bytes");
   zip_entry entry;
   for (const part& each : parts) {
@@ -169,6 +172,7 @@ result<> zip_writer::erase(std::string_view key, const write_condition& conditio
   version seen;
   if (!archive_->find(key, present, seen)) return {};
   durable_ = durable_ || condition.durable;
+  synced_ = synced_ || durable_;
   PENSTOCK_TRY(check_condition(condition, &seen));
   const std::unique_lock lock(archive_->mutex_);
   archive_->directory_.entries.erase(archive_->directory_.entries.find(key));
@@ -177,7 +181,6 @@ result<> zip_writer::erase(std::string_view key, const write_condition& conditio
 
 result<> zip_writer::commit() {
   zip_archive& to = *archive_;
-  if (durable_) PENSTOCK_TRY(sync_file_bytes(to.file()));
   std::vector<std::byte> bytes = make_zip_directory(to.directory_, file_end_, to.comment_);
   // A directory must be the last thing in its file. Where the space between the entries and the present directory
   // takes the new one, cutting the file behind it makes it so; otherwise it goes to the end.
@@ -187,13 +190,16 @@ result<> zip_writer::commit() {
   if (cuts) bytes = make_zip_directory(to.directory_, begin, to.comment_);
   const part whole(bytes);
   PENSTOCK_TRY(write_file_at(to.file(), begin, {&whole, 1}));
-  if (durable_) PENSTOCK_TRY(sync_file_bytes(to.file()));
+  // The mark names the old directory until the device has the new one. A cut makes the mark void, so the device has
+  // the new directory before that.
+  if (cuts) PENSTOCK_TRY(sync());
   const std::uint64_t end = begin + bytes.size();
   // Also where nothing is to be cut: a failed put may have left bytes there.
   if (::ftruncate(to.file(), static_cast<::off_t>(end)) != 0) return write_failure(errno, "cutting the archive");
   stamp_file(to.file());
-  if (durable_) PENSTOCK_TRY(sync_file(to.file()));
+  PENSTOCK_TRY(sync());
   mark_.remove();
+  if (durable_) PENSTOCK_TRY(mark_.sync_folder(true));
   struct ::stat status{};
   if (::fstat(to.file(), &status) != 0) return write_failure(errno, "looking up the archive");
   {

@@ -17,7 +17,7 @@ class zip_writer {
   /// \param known  The archive as it is open here, or null; it is used again where it is still the file's.
   /// \error conflict  Another writer has been at work for half a minute.
   static result<std::unique_ptr<zip_writer>> begin(const std::string& path, std::shared_ptr<zip_archive> known,
-                                                   bool durable);
+                                                   write_sync sync);
   ~zip_writer();
   zip_writer(const zip_writer&) = delete;
   zip_writer& operator=(const zip_writer&) = delete;
@@ -30,16 +30,19 @@ class zip_writer {
   result<> commit();
 
  private:
-  zip_writer(std::string path, bool durable) : mark_(path), path_(std::move(path)), durable_(durable) {}
+  zip_writer(std::string path, write_sync sync)
+      : mark_(path), path_(std::move(path)), durable_(sync == write_sync::durable), synced_(sync != write_sync::none) {}
   result<> take_lock();
   result<bool> open_for_writing();
   result<> start();
   result<> check(std::string_view key, const write_condition& condition) const;
   std::uint64_t find_place(std::uint64_t bytes);
+  result<> sync() const;
 
   zip_mark mark_;
   std::string path_;
-  bool durable_;
+  bool durable_;  // commit returns when the device has the archive
+  bool synced_;   // after a power cut the archive is the old one or the new one
   bool locked_ = false, started_ = false;
   std::shared_ptr<zip_archive> archive_;
   std::uint64_t file_end_ = 0;

@@ -338,7 +338,7 @@ store_subject file_subject() {
 store_subject durable_file_subject() {
   auto folder = std::make_shared<temporary_folder>();
   file_store_options options;
-  options.durable = true;
+  options.sync = write_sync::durable;
   options.max_open_files = 0;
   return writable_subject(std::make_shared<file_store>(folder->path() / "not/yet/there", options), folder);
 }
@@ -350,7 +350,7 @@ store_subject zip_subject() {
 store_subject flushed_zip_subject() {
   auto folder = std::make_shared<temporary_folder>();
   zip_store_options options;
-  options.durable = true;
+  options.sync = write_sync::durable;
   store_subject out = writable_subject(std::make_shared<zip_store>(folder->path() / "x.zip", options), folder);
   const auto set = out.set;
   const auto remove = out.remove;
