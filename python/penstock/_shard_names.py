@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import itertools
 import os
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock import _core
+from penstock._context import current_context
 from penstock._errors import InvalidArgumentError, NotFoundError, UnsupportedError, _make, system_errors
 from penstock._place import file_place, local_path, place_of
 from penstock._shard_files import complain
@@ -186,14 +188,21 @@ def _suffix(name: str) -> str:
     return os.path.splitext(name)[1].lower()
 
 
-def write_atomically(path: str, parts: Iterable[Any]) -> None:
-    """Replace a file by `parts`, at once."""
+def write_atomically(path: str, parts: Iterable[Any], ordered: bool = False) -> None:
+    """Replace a file by `parts`, at once: after a power cut it is the old one or the new one.
+
+    `ordered`: after a power cut the file is the new one only if the names in its folder are there too that were made
+    before.
+    """
     draft = f"{path}.{os.getpid()}.tmp"
     try:
         with system_errors(f"writing '{path}'"):
             with open(draft, "wb") as file:
                 for part in parts:
                     file.write(part)
+                sync_file(file)
+            if ordered:
+                sync_names([path])
             os.replace(draft, path)
     except FileNotFoundError as failure:
         raise _make(NotFoundError, f"there is no folder '{os.path.dirname(path)}' to write into") from failure
@@ -201,6 +210,49 @@ def write_atomically(path: str, parts: Iterable[Any]) -> None:
         if os.path.exists(draft):
             os.unlink(draft)
         raise
+
+
+def _syncs() -> bool:
+    return current_context().sync != "none"
+
+
+def sync_file(file: Any) -> None:
+    """Return when the device has the bytes of an open file; at once where the context waives it."""
+    if _syncs():
+        file.flush()
+        _sync(file.fileno())
+
+
+def sync_names(paths: Iterable[str]) -> None:
+    """Return when the device has the names of these files, in their folders and those above up to this file system."""
+    if not _syncs():
+        return
+    done: set[str] = set()
+    for path in paths:
+        folder = os.path.dirname(os.path.abspath(path))
+        while folder not in done:
+            done.add(folder)
+            with system_errors(f"syncing the folder '{folder}'"):
+                try:
+                    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+                except PermissionError:  # this process has not made it
+                    break
+                try:
+                    _sync(number)
+                finally:
+                    os.close(number)
+            above = os.path.dirname(folder)
+            if above == folder or os.path.ismount(folder):
+                break
+            folder = above
+
+
+def _sync(number: int) -> None:
+    try:
+        os.fsync(number)
+    except OSError as failure:
+        if failure.errno not in (errno.EINVAL, errno.ENOSYS):  # a file system without such a thing
+            raise
 
 
 def write_named(path: str, parts: Iterable[Any], storage_options: Mapping[str, Any] | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import ctypes
 import io
 import itertools
 import json
@@ -29,7 +30,7 @@ from penstock._place import local_path
 from penstock._raw_shards import COMMON, descr_text
 from penstock._references import ReferencedArray
 from penstock._shard_files import complain
-from penstock._shard_names import write_atomically
+from penstock._shard_names import sync_file, sync_names, write_atomically
 from penstock._shard_readers import JoinedArray
 from penstock._sharded_array import root_of, save_manifest
 from penstock._shards import open_shards
@@ -168,6 +169,8 @@ class ShardWriter:
         dtype, trailing = self._like
         if self.suffix in (".raw", ".bin"):
             self._write_sidecars(dtype, trailing)
+        # Each change is on the device before the next one, which counts on it: shards, manifest, what is removed.
+        sync_names(self.paths)
         if self.manifest is not None:
             manifest = os.path.join(self._names.folder, self.manifest)
             if self.suffix in (*_HDF5, *_TABLES):
@@ -176,7 +179,10 @@ class ShardWriter:
                 _array_shards.save(manifest, self.paths, self._checksums)
             else:
                 save_manifest(open_shards(self.paths), manifest, checksums=self._checksums)
-        for path in self._names.left_over(len(self.paths)):
+        left = self._names.left_over(len(self.paths))
+        if left and self.manifest is not None:
+            sync_names([os.path.join(self._names.folder, self.manifest)])
+        for path in left:
             _remove(path)
 
     def _write_sidecars(self, dtype: np.dtype[Any], trailing: tuple[int, ...]) -> None:
@@ -259,21 +265,36 @@ def _write_npz(path: str, made: npt.NDArray[Any], name: str, _options: dict[str,
 
 
 def _write_zarr(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str, Any]) -> int:
-    from penstock._create import save
+    from penstock._create import create_array
 
     draft, old = f"{path}.{os.getpid()}.tmp", f"{path}.{os.getpid()}.old"
     if os.path.isdir(path) and _array_shards.metadata_of(path) == path:
         raise _make(ConflictError, f"'{path}' is there and is no Zarr array: it is not replaced")
     try:
-        save(draft, made)
+        create_array(draft, data=made, overwrite=True, durable=current_context().sync != "none")
         total = _array_shards.crc32c_of(draft)
-        if os.path.isdir(path):  # a folder cannot be replaced at once
+        if not os.path.isdir(path):
+            os.replace(draft, path)
+        elif not _exchange(draft, path):  # then not at once
             os.rename(path, old)
-        os.replace(draft, path)
-        shutil.rmtree(old, ignore_errors=True)
+            os.replace(draft, path)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            sync_names([path])  # what was there is removed with the draft
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return total
+
+
+def _exchange(one: str, other: str) -> bool:
+    """Exchanges the names of two folders at once. False where the system cannot."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    done: int = call(here, os.fsencode(one), here, os.fsencode(other), exchange)
+    return done == 0
 
 
 def _write_tiff(path: str, made: npt.NDArray[Any], _name: str, options: dict[str, Any]) -> int:
@@ -298,6 +319,7 @@ def _write_with(path: str, write: Callable[[str], None]) -> int:
             with builtins.open(draft, "rb") as file:
                 while piece := file.read(_PIECE):
                     total = _core.crc32c(piece, total)
+                sync_file(file)
             os.replace(draft, path)
     finally:
         if os.path.exists(draft):

@@ -19,6 +19,7 @@ from penstock._create import save
 from penstock._errors import ConflictError, Error, InvalidArgumentError, _make
 from penstock._open import open as open_array
 from penstock._resample import KERNELS
+from penstock._shard_names import sync_file
 from penstock._tiff_header import nodata_in
 from penstock._tiff_report import fail
 from penstock._window import read_window
@@ -196,6 +197,7 @@ def _write(name: str, data: bytes) -> None:
     try:
         with open(beside, "wb") as file:
             file.write(data)
+            sync_file(file)
         os.replace(beside, name)
     finally:
         if os.path.exists(beside):
