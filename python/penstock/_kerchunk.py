@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import math
 import os
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -17,7 +18,7 @@ import numpy as np
 from penstock import _core
 from penstock._array import Array
 from penstock._context import Context
-from penstock._errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError, _make
+from penstock._errors import CorruptDataError, Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
 from penstock._group import Group
 from penstock._locations import CALLERS_OWN, Document
 from penstock._manifest import is_saved, open_saved
@@ -25,6 +26,10 @@ from penstock._place import local_path, place_of
 from penstock._references import UNPICKLABLE, Described, Object, open_described, pack_table
 from penstock._stores import remote_store
 
+_MOST_PROBED = 10_000  # files of references of one array that are asked for without a listing
+_MOST_ROWS = 1_000_000  # of one such file
+_MOST_PARQUET_BYTES = 1 << 27  # of one such file, decompressed
+_MOST_LOCATION = 1 << 16  # characters
 _DOCUMENTS = (".zarray", ".zattrs", ".zgroup", ".zmetadata", "zarr.json")
 Reference = tuple[str | bytes, int, int]  # a URL or the bytes themselves, offset, length (0: all)
 
@@ -172,7 +177,10 @@ class ParquetReferences(ReferenceSet):
             raise _make(NotFoundError, f"there are no references at '{where.base}'")
         content = json.loads(text)
         documents = {key: json.dumps(value).encode() for key, value in content["metadata"].items()}
-        self.record_size = int(content["record_size"])
+        size = content["record_size"]
+        if not isinstance(size, int):
+            raise _make(CorruptDataError, f"references have a 'record_size' of {size!r:.80}")
+        self.record_size = size
         if self.record_size < 1:
             raise _make(CorruptDataError, f"references have a 'record_size' of {self.record_size}")
         super().__init__(documents, where)
@@ -186,27 +194,76 @@ class ParquetReferences(ReferenceSet):
             import pyarrow.parquet as pq
         except ImportError as error:
             raise _make(UnsupportedError, "references in Parquet need the Python package pyarrow") from error
-        cells = int(np.prod(grid, dtype=np.int64))
-        for record in range(-(-cells // self.record_size)):
-            saved = self._get(posixpath.join(path, f"refs.{record}.parq"))
+        cells = math.prod(grid)
+        for record in self._records(path, -(-cells // self.record_size)):
+            key = posixpath.join(path, f"refs.{record}.parq")
+            saved = self._get(key)
             if saved is None:
                 continue  # no chunk of this record was written
-            table = pq.read_table(pa.BufferReader(saved))
-            columns = {name: table.column(name).to_pylist() for name in table.column_names}
-            paths = columns.get("path", [None] * table.num_rows)
-            raws = columns.get("raw", [None] * table.num_rows)
-            for i, (name, offset, size, raw) in enumerate(
-                zip(paths, columns["offset"], columns["size"], raws, strict=True)
-            ):
-                cell = record * self.record_size + i
-                if cell >= cells:
+            columns = _columns(pq.ParquetFile(pa.BufferReader(saved), read_dictionary=["path"]), key, self.record_size)
+            first = record * self.record_size
+            for row, name, offset, size, raw in columns:
+                if first + row >= cells:
                     break
                 if raw is not None:
-                    yield cell, (raw if isinstance(raw, bytes) else raw.encode(), 0, 0)
+                    yield first + row, (raw if isinstance(raw, bytes) else raw.encode(), 0, 0)
                 elif name:
                     # Relative paths are relative to the file that names them.
                     plain = "://" not in name and not os.path.isabs(name) and self.where.protocol is None
-                    yield cell, (posixpath.join(path, name) if plain else str(name), int(offset or 0), int(size or 0))
+                    place = posixpath.join(path, name) if plain else name
+                    yield first + row, (place, int(offset or 0), int(size or 0))
+
+    def _records(self, path: str, count: int) -> Iterable[int]:
+        """The numbers of the files that may be there: all of `count`, or those that a listing finds."""
+        if count <= _MOST_PROBED:
+            return range(count)
+        prefix = "/".join(part for part in (os.fsdecode(self._inner), path, "refs.") if part)
+        try:
+            names = self._store.list(prefix.removesuffix("refs."), True)
+        except Error as error:
+            text = f"references in up to {count} files at '{self.where.base}', which cannot be listed, are not readable"
+            raise _make(UnsupportedError, text) from error
+        numbers = (name.rpartition("/")[2].removeprefix("refs.").removesuffix(".parq") for name in names)
+        found = {int(each) for each in numbers if each.isascii() and each.isdigit() and len(each) < 20}
+        return sorted(each for each in found if each < count)
+
+
+def _columns(
+    file: Any, key: str, most_rows: int
+) -> Iterator[tuple[int, str | None, int | None, int | None, str | bytes | None]]:
+    """(row, path, offset, size, raw) of the rows of a Parquet file that say something."""
+    import pyarrow.compute as pc
+
+    facts = file.metadata
+    groups = [facts.row_group(i) for i in range(facts.num_row_groups)]
+    size = sum(group.column(c).total_uncompressed_size for group in groups for c in range(facts.num_columns))
+    if facts.num_rows > most_rows:
+        raise _make(CorruptDataError, f"'{key}' has {facts.num_rows} rows, 'record_size' is {most_rows}")
+    if facts.num_rows > _MOST_ROWS or size > _MOST_PARQUET_BYTES:
+        text = f"'{key}' has {facts.num_rows} rows of {size} bytes, at most {_MOST_ROWS} and {_MOST_PARQUET_BYTES}"
+        raise _make(UnsupportedError, f"{text} are readable")
+    table = file.read()
+    said = [pc.is_valid(table.column(name)) for name in ("path", "raw") if name in table.column_names]
+    if not said:
+        return
+    rows = pc.indices_nonzero(said[0] if len(said) == 1 else pc.or_(said[0], said[1]))
+    table = table.take(rows).combine_chunks()
+
+    def column(name: str) -> list[Any]:
+        return table.column(name).to_pylist() if name in table.column_names else [None] * table.num_rows
+
+    paths: list[str | None] = [None] * table.num_rows
+    if "path" in table.column_names:
+        paths = []
+        for chunk in table.column("path").chunks:
+            if not hasattr(chunk, "dictionary"):  # a column of nulls
+                paths += chunk.to_pylist()
+                continue
+            known = chunk.dictionary.to_pylist()  # each text once
+            if any(each is not None and len(each) > _MOST_LOCATION for each in known):
+                raise _make(UnsupportedError, f"'{key}' names a location of more than {_MOST_LOCATION} characters")
+            paths += [None if i is None else known[i] for i in chunk.indices.to_pylist()]
+    yield from zip(rows.to_pylist(), paths, column("offset"), column("size"), column("raw"), strict=True)
 
 
 def _strides(grid: tuple[int, ...]) -> list[int]:
@@ -383,7 +440,7 @@ class Opened:
         if found.shards is not None:
             raise _make(UnsupportedError, "references to shards are not readable", f"opening '{uri}'")
         described = Described(documents, b"", [], "reference", uri, missing=self.missing)
-        _collect(self.refs, self.refs.chunks(path, grid, _Keys(main)), int(np.prod(grid, dtype=np.int64)), described)
+        _collect(self.refs, self.refs.chunks(path, grid, _Keys(main)), math.prod(grid), described)
         return open_described(described, self.context, (_reopen, (*self.reopen, path, self.missing, self.allow_local)))
 
 

@@ -32,6 +32,7 @@ from penstock._tabular_shards import JoinedTables
 _VERSION = 1
 _MOST_TABLE_BYTES = 1 << 31
 _MOST_VARIANTS = 1000  # as many as an HDF5 dataset may have
+_MOST_UNLISTED_EDGES = 1 << 20  # cells along the joined axis where the table lists fewer
 _MOST_JOINED_VARIANTS = 60000  # joined files may end at as many different lengths
 
 
@@ -250,7 +251,9 @@ def _described(
 
 def _joined(document: dict[str, Any], table: bytes, folder: str) -> Joined:
     facts = document["joined"]
-    most = int.from_bytes(table[16:24], "little")  # cells of the table
+    cells = int.from_bytes(table[16:24], "little")
+    listed = min(int.from_bytes(table[8:16], "little"), len(table))  # each takes a byte at least
+    most = min(cells, max(listed, _MOST_UNLISTED_EDGES))
     lengths, decoded = _spread(facts["cells"], most), _spread(facts["decoded"], most)
     edges = np.concatenate([np.zeros(1, np.uint64), np.cumsum(lengths, dtype=np.uint64)]) if len(lengths) else lengths
     return Joined(int(facts["axis"]), edges, decoded, known_shards(document["shards"], folder))

@@ -30,6 +30,8 @@ constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 31;
 /// DEFLATE makes at most 1032 bytes of one.
 constexpr std::uint64_t kMostOfOne = 1032;
 constexpr std::size_t kMaxVariants = 60000;
+/// Cells along the joined axis where the table lists fewer: a few bytes may say that there are any number of them.
+constexpr std::uint64_t kMaxUnlistedEdges = std::uint64_t{1} << 20;
 
 error damaged_manifest(std::string_view what) {
   return {errc::corrupt_data, fmt::format("the manifest is damaged: {}", what)};
@@ -232,7 +234,11 @@ result<array> open_document(const json& document, std::span<const std::byte> pac
   }
   std::uint64_t cells = 0;
   for (std::size_t i = 24; i-- > 16 && table.size() >= 24;) cells = cells << 8 | static_cast<std::uint64_t>(table[i]);
-  PENSTOCK_ASSIGN(what.joined, joined_of(document, cells));
+  std::uint64_t entries = 0;
+  for (std::size_t i = 16; i-- > 8 && table.size() >= 24;)
+    entries = entries << 8 | static_cast<std::uint64_t>(table[i]);
+  entries = std::min<std::uint64_t>(entries, table.size());  // each takes a byte at least
+  PENSTOCK_ASSIGN(what.joined, joined_of(document, std::min(cells, std::max(entries, kMaxUnlistedEdges))));
   places where;
   where.folder = folder;
   PENSTOCK_ASSIGN(const json::array_t* const objects, list_of(document, "objects"));

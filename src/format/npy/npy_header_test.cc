@@ -69,6 +69,14 @@ TEST(NpyHeader, WithoutSenseIsRefused) {
   EXPECT_EQ(parse_npy_header(bytes_of(file_with(deep))).error().code(), errc::corrupt_data);
 }
 
+TEST(NpyHeader, OfManyMembersIsRefusedBeforeTheyAreCompared) {
+  std::string text = "{";
+  for (int i = 0; i < 60000; ++i) text += "'" + std::to_string(i) + "': 0, ";
+  const auto header = parse_npy_header(bytes_of(file_with(text + "}", 2)));
+  ASSERT_EQ(header.error().code(), errc::corrupt_data);
+  EXPECT_NE(header.error().to_string().find("too many members"), std::string::npos) << header.error().to_string();
+}
+
 TEST(NpyHeader, ThatIsCutOffIsRefusedAtEveryByte) {
   const std::string whole = write_npy_header("'<f4'", storage_order::c, {3, 4});
   for (std::size_t i = 0; i < whole.size(); ++i)

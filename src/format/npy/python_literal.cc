@@ -13,6 +13,8 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr unsigned kMaxDepth = 32;
+/// Of a dictionary. A header has three, and each is compared with those before it.
+constexpr std::size_t kMaxMembers = 64;
 
 class reader {
  public:
@@ -97,6 +99,7 @@ class reader {
       PENSTOCK_ASSIGN(const json key, value(depth + 1));
       const std::string* name = key.as_string();
       if (name == nullptr) return bad("a key that is no string");
+      if (out.size() == kMaxMembers) return bad("a dictionary of too many members");
       for (const auto& [other, unused] : out)
         if (other == *name) return bad("a key that was there before");
       if (!take(':')) return bad("no colon behind a key");

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -49,8 +50,20 @@ bool whole_double(const json& value, double& out) {
   return value.get(out) && std::trunc(out) == out && std::abs(out) <= kExact;
 }
 
+/// The number that a text spells, as n5-zarr wrote fill values ("0"); nothing where it spells none.
+std::optional<json> number_in(const std::string* text) {
+  constexpr std::size_t kMostDigits = 64;
+  if (text == nullptr || text->empty() || text->size() > kMostDigits) return std::nullopt;
+  const char first = text->front();
+  if (first != '-' && (first < '0' || first > '9')) return std::nullopt;
+  auto parsed = json::parse(*text);
+  if (!parsed.ok() || !parsed->is_number()) return std::nullopt;
+  return std::move(*parsed);
+}
+
 result<std::uint64_t> integer_bits(const json& value, const dtype& type, bool is_signed) {
   const unsigned bits = type.bits();
+  if (const std::optional<json> number = number_in(value.as_string())) return integer_bits(*number, type, is_signed);
   if (!value.is_number()) return refused(value, type, "an integer");
 
   std::int64_t negative = 0;
@@ -113,7 +126,8 @@ result<std::uint64_t> real_bits(const json& value, float_format format, unsigned
   } else if (*text == "Infinity" || *text == "-Infinity") {
     number = text->front() == '-' ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   } else {
-    return refused(whole, type, kNeeds);
+    const std::optional<json> spelled = &value == &whole ? number_in(text) : std::nullopt;
+    if (!spelled || !spelled->get(number)) return refused(whole, type, kNeeds);
   }
   // One NaN, whatever sign the compiler's or a document's NaN has.
   if (std::isnan(number)) {

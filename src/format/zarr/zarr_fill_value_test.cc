@@ -74,7 +74,7 @@ TEST(FillValue, TakesWholeNumbersWrittenAsFloatsOnlyWhereTheyAreExact) {
   EXPECT_EQ(hex("int32", "1.5"), "corrupt_data");
   EXPECT_EQ(hex("int64", "1e300"), "corrupt_data");
   EXPECT_EQ(hex("int64", "9007199254740994.0"), "corrupt_data");
-  EXPECT_EQ(hex("int32", "\"5\""), "corrupt_data");
+  EXPECT_EQ(hex("int32", "\"5.5\""), "corrupt_data");
   EXPECT_EQ(hex("int32", "true"), "corrupt_data");
 }
 
@@ -97,8 +97,8 @@ TEST(FillValue, TakesEverySpellingOfFloats) {
 }
 
 TEST(FillValue, RefusesOtherTextsForFloats) {
-  for (const char* text : {"\"nan\"", "\"1.5\"", "\"\"", "\"0x\"", "\"0x7fc0000\"", "\"0x7fc000011\"", "\"0x-7fc0000\"",
-                           "\"0x7fc0000g\"", "null", "true", "[1]", "{}"}) {
+  for (const char* text : {"\"nan\"", "\"1.5x\"", "\"\"", "\"0x\"", "\"0x7fc0000\"", "\"0x7fc000011\"",
+                           "\"0x-7fc0000\"", "\"0x7fc0000g\"", "null", "true", "[1]", "{}"}) {
     EXPECT_EQ(hex("float32", text), "corrupt_data") << text;
   }
   EXPECT_EQ(hex("float16", "\"0x7fc00001\""), "corrupt_data");
@@ -265,6 +265,28 @@ TEST(FillValue, OfVersion2IsBase64InStoredOrderOrNull) {
     EXPECT_EQ(fill->item, std::vector<std::byte>(9));
   }
   EXPECT_EQ(parse_v2_fill_value(json("AQAAAAAC"), type->type, type->endian).error().code(), errc::corrupt_data);
+}
+
+TEST(FillValue, TextOfANumberIsTheNumber) {
+  const auto same = [](std::string_view type, std::string_view text, std::string_view number) {
+    const auto a = parsed(type, text), b = parsed(type, number);
+    ASSERT_TRUE(a.ok()) << type << text << a.error().to_string();
+    ASSERT_TRUE(b.ok());
+    EXPECT_EQ(*a, *b) << type << text;
+  };
+  for (const char* type : {"uint8", "int8", "uint16", "int64", "uint64", "float16", "float32", "float64"}) {
+    same(type, R"("0")", "0");
+    same(type, R"("7")", "7");
+    if (type[0] != 'u') same(type, R"("-1")", "-1");
+  }
+  same("float32", R"("1.5")", "1.5");
+  same("float64", R"("1e3")", "1000");
+  for (const char* text : {R"("")", R"(" 7")", R"("7x")", R"("1_000")", R"("[1]")", R"("true")", R"("1.5")", R"("300")",
+                           R"("-1")", R"("\"1\"")", R"("null")"})
+    EXPECT_FALSE(parsed("uint8", text).ok()) << text;
+  for (const char* text : {R"("0")", R"("1")"}) EXPECT_FALSE(parsed("bool", text).ok()) << text;
+  EXPECT_FALSE(parsed("complex64", R"("0")").ok());
+  EXPECT_FALSE(parsed("uint8", '"' + std::string(1000, '0') + '"').ok());
 }
 
 TEST(FillValue, ErrorsNameTheValueAndTheType) {
