@@ -45,6 +45,10 @@ test-torch: build ## tensors, data sets and DTensors of PyTorch (about 3 GB to d
 	@tools/setup.sh core test
 	@tools/test_torch.sh $(ARGS)
 
+test-power: build ## power cuts on loop devices with ext4 and xfs, for root; ARGS="--cuts 200 --scenarios zip"
+	@tools/setup.sh core test
+	@$(python) tools/power_cuts.py $(ARGS)
+
 test-gpu: build ## what only a GPU can show; skipped, and says so, without one
 	@tools/setup.sh core test
 	@$(python) -m pytest -rs tests/gpu $(ARGS)
