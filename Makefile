@@ -100,4 +100,4 @@ wheel: ## a self-contained wheel in build/dist; CUDA=1 as for build
 clean: ## remove build/ and the compiled module; keeps .venv
 	@rm -rf build python/penstock/_core*.so
 
-.PHONY: help build test test-gpu test-peers test-legate test-torch demo bench check format tidy fuzz wheel clean
+.PHONY: help build test test-gpu test-power test-peers test-legate test-torch demo bench check format tidy fuzz wheel clean

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import importlib
 import os
 import random
 import shutil
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(REPOSITORY / "python"), str(REPOSITORY / "python/tests")]
@@ -35,7 +37,7 @@ while True:
 
 def cut(folder: Path, name: str, seconds: float, sync: str) -> str | None:
     """One power cut of one scenario; what is wrong afterwards."""
-    import test_power_cuts as tests
+    tests: Any = importlib.import_module("test_power_cuts")
 
     it = tests.SCENARIOS[name]
     image, point = folder / "image", folder / "mounted"
@@ -61,7 +63,8 @@ def cut(folder: Path, name: str, seconds: float, sync: str) -> str | None:
     subprocess.run(["umount", point], check=True)
     subprocess.run(["mount", "-o", "loop", image, point], check=True)
     try:
-        return tests.judged(it.check)(root, 0)
+        wrong: str | None = tests.judged(it.check)(root, 0)
+        return wrong
     finally:
         subprocess.run(["umount", point], check=True)
 
