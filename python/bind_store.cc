@@ -45,6 +45,7 @@ class dict_store final : public store {
     traits.inline_completion = true;
     traits.lends_bytes = true;
     traits.writable = writable_;
+    traits.guards = true;
     return traits;
   }
 
@@ -97,6 +98,7 @@ class dict_store final : public store {
       nb::object value = bytes_of(parts);
       if (wrap_ != Py_None) value = nb::handle(wrap_)(value);
       const nb::str name = to_str(key);
+      PENSTOCK_TRY(check_guard_of(condition));
       PENSTOCK_TRY(check(name, condition));
       if (PyObject_SetItem(values_, name.ptr(), value.ptr()) != 0) throw nb::python_error();
       return version_of(value.ptr(), nullptr);
@@ -111,6 +113,7 @@ class dict_store final : public store {
     if (!may_enter_python()) return error(errc::cancelled, "the interpreter is ending");
     const with_gil gil;
     const nb::str name = to_str(key);
+    PENSTOCK_TRY(check_guard_of(condition));
     if (PyDict_GetItemWithError(values_, name.ptr()) == nullptr) {
       if (PyErr_Occurred() != nullptr) return take_python_error();
       return {};
@@ -128,6 +131,7 @@ class dict_store final : public store {
   result<read_done> read_one(const byte_read& wanted) const;
   // The GIL is held from here to the change.
   result<> check(const nb::str& name, const write_condition& condition) const;
+  result<> check_guard_of(const write_condition& condition) const;
 
   PyObject* values_;
   PyObject* wrap_;
@@ -144,6 +148,28 @@ result<> dict_store::check(const nb::str& name, const write_condition& condition
   }
   if (present != nullptr && condition.expected.word[0] == reinterpret_cast<std::uintptr_t>(present)) return {};
   return error(errc::version_changed, "the value of this key was replaced");
+}
+
+result<> dict_store::check_guard_of(const write_condition& condition) const {
+  if (condition.guard == nullptr) return {};
+  const write_guard& guard = *condition.guard;
+  struct : read_buffer {
+    result<std::span<std::byte>> reserve(std::uint64_t bytes) override {
+      memory.resize(static_cast<std::size_t>(bytes));
+      return std::span(memory);
+    }
+    std::vector<std::byte> memory;
+  } room;
+  byte_read wanted;
+  wanted.key = guard.key;
+  wanted.range = {0, guard.prefix.size(), false};
+  wanted.may_end_early = true;
+  wanted.buffer = &room;
+  const auto found = read_one(wanted);
+  if (!found.ok()) return error(errc::conflict, "another writer took over '" + guard.key + "'");
+  const std::string_view text(reinterpret_cast<const char*>(found->bytes.data()), found->bytes.size());
+  if (text == guard.prefix) return {};
+  return error(errc::conflict, "another writer took over '" + guard.key + "'");
 }
 
 result<read_done> dict_store::read_one(const byte_read& wanted) const {

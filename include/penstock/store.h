@@ -123,6 +123,7 @@ struct store_traits {
   bool inline_completion = true;  ///< `read` completes every request before it returns
   bool lends_bytes = false;       ///< returns its own memory under a lease
   bool writable = false;          ///< `put` and `erase` do something
+  bool guards = false;            ///< `put` and `erase` check `write_condition::guard`
   /// `byte_read::destination` may be memory of a CUDA device, which the store fills by itself (cuFile): without a copy
   /// through the host, and complete for every stream when the read completes. Only requests whose bytes nobody has to
   /// look at on the host are made so: of cells without a codec whose headers would be scanned. No store says so yet,
@@ -139,6 +140,15 @@ enum class write_sync : std::uint8_t {
 
 /// A part of an object to be written, in order.
 using part = std::span<const std::byte>;
+/// Another object that must hold at the moment of a write: `key` exists and its bytes begin with `prefix`.
+///
+/// A lock that several writers take in turn is such an object. A writer that was stopped, and whose lock another writer
+/// took over meanwhile, then changes nothing when it continues.
+struct write_guard {
+  std::string key;
+  std::string prefix;
+};
+
 /// Write only if the object still has version `expected` (`must_match`), or only if it is absent (`must_be_absent`).
 struct write_condition {
   enum class kind : std::uint8_t { none, must_match, must_be_absent } what = kind::none;
@@ -149,6 +159,9 @@ struct write_condition {
   bool ordered = false;
   /// The object means nothing after a power cut (a claim, a lock), so the store need not wait for the device.
   bool passing = false;
+  /// Null: none. Borrowed. Checked together with the write, in one step, by stores with `store_traits::guards`; others
+  /// ignore it. A guard that does not hold is a `conflict`, and nothing is written.
+  const write_guard* guard = nullptr;
 };
 
 /// An object whose bytes a store has and whose key still names what it named before. Destroying it without

@@ -42,4 +42,10 @@ result<std::span<std::byte>> find_room(const byte_read& wanted, std::uint64_t le
 /// \error version_changed  The condition does not hold. \error invalid_argument  It names no version to match.
 result<> check_condition(const write_condition& condition, const version* present);
 
+/// The error of a write whose guard does not hold.
+error guard_is_gone(const write_guard& guard);
+/// Whether the guard holds. `begin` is what its object begins with, at least as long as the prefix where the object is.
+/// \error conflict  It does not hold.
+result<> check_guard(const write_guard& guard, std::span<const std::byte> begin);
+
 }  // namespace penstock::inline v0

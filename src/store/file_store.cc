@@ -63,6 +63,7 @@ store_traits file_store::traits() const {
   traits.inline_completion = true;
   traits.lends_bytes = false;
   traits.writable = true;
+  traits.guards = true;
   return traits;
 }
 

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -81,6 +82,66 @@ result<bool> find_version(int folder, const std::string& name, bool distinct, ve
   out = version_of(status);
   return true;
 }
+
+/// What holds from the check of a write's condition until the write: the locks of the object's folder and of the
+/// guard's. The guard's folder is locked first, and once where it is the object's folder too: two locks of one folder
+/// would wait for each other.
+class write_locks {
+ public:
+  /// \error conflict  The guard does not hold.
+  static result<write_locks> take(const std::string& root, int folder, const write_condition& condition) {
+    write_locks out;
+    if (condition.guard == nullptr) {
+      PENSTOCK_TRY(out.lock(out.object_, folder, condition));
+      return out;
+    }
+    const std::string name(name_of(condition.guard->key));
+    file_path path;
+    PENSTOCK_TRY(path.assign(root, condition.guard->key));
+    const std::string above(path.view().substr(0, path.view().size() - name.size()));
+    out.guard_folder_ = descriptor(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!out.guard_folder_) {
+      if (errno == ENOENT || errno == ENOTDIR) return guard_is_gone(*condition.guard);
+      return write_failure(errno, "opening the folder");
+    }
+    struct ::stat here{}, there{};
+    if (::fstat(folder, &here) != 0 || ::fstat(out.guard_folder_.get(), &there) != 0)
+      return write_failure(errno, "looking up the folder");
+    const bool same = here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+    if (!same) PENSTOCK_TRY(out.lock(out.guard_, out.guard_folder_.get(), {}));
+    PENSTOCK_TRY(out.lock(out.object_, folder, condition));
+    PENSTOCK_TRY(check(out.guard_folder_.get(), name, *condition.guard));
+    return out;
+  }
+
+ private:
+  static result<> lock(std::optional<folder_lock>& held, int folder, const write_condition& condition) {
+    PENSTOCK_ASSIGN(folder_lock taken, folder_lock::take(folder, condition));
+    held.emplace(std::move(taken));
+    return {};
+  }
+  static result<> check(int folder, const std::string& name, const write_guard& guard) {
+    const descriptor file(::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (!file) {
+      if (errno == ENOENT) return guard_is_gone(guard);
+      return write_failure(errno, "opening the guard of a write");
+    }
+    std::vector<std::byte> begin(guard.prefix.size());
+    std::size_t got = 0;
+    while (got < begin.size()) {
+      const ::ssize_t more = ::read(file.get(), begin.data() + got, begin.size() - got);
+      if (more < 0 && errno == EINTR) continue;
+      if (more < 0) return write_failure(errno, "reading the guard of a write");
+      if (more == 0) break;
+      got += static_cast<std::size_t>(more);
+    }
+    begin.resize(got);
+    return check_guard(guard, begin);
+  }
+
+  descriptor guard_folder_;  // outlives its lock
+  std::optional<folder_lock> guard_, object_;
+};
 
 }  // namespace
 
@@ -289,7 +350,7 @@ result<std::unique_ptr<file_store::staged_file>> file_store::write_beside(std::s
 result<version> file_store::give_name(staged_file& file) {
   const write_condition& condition = file.condition;
   const bool stamped = file.file.stamp();
-  PENSTOCK_ASSIGN(const folder_lock lock, folder_lock::take(file.folder.get(), condition));
+  PENSTOCK_ASSIGN(const write_locks locks, write_locks::take(root_, file.folder.get(), condition));
   if (condition.what != write_condition::kind::none || !stamped) {
     version present;
     PENSTOCK_ASSIGN(const bool exists, find_version(file.folder.get(), file.name, !stamped, present));
@@ -360,7 +421,7 @@ result<> file_store::erase(std::string_view key, const write_condition& conditio
     return write_failure(errno, "opening the folder");
   }
   {
-    PENSTOCK_ASSIGN(const folder_lock lock, folder_lock::take(folder.get(), condition));
+    PENSTOCK_ASSIGN(const write_locks locks, write_locks::take(root_, folder.get(), condition));
     version present;
     PENSTOCK_ASSIGN(const bool exists, find_version(folder.get(), name, true, present));
     if (!exists) return {};

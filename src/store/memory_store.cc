@@ -108,7 +108,16 @@ store_traits memory_store::traits() const {
   traits.inline_completion = true;
   traits.lends_bytes = true;
   traits.writable = true;
+  traits.guards = true;
   return traits;
+}
+
+// Under either lock.
+result<> memory_store::check_guard_of(const write_condition& condition) const {
+  if (condition.guard == nullptr) return {};
+  const auto at = objects_.find(std::string_view(condition.guard->key));
+  if (at == objects_.end()) return guard_is_gone(*condition.guard);
+  return check_guard(*condition.guard, at->second->bytes());
 }
 
 // Under either lock.
@@ -166,6 +175,7 @@ result<version> memory_store::put(std::string_view key, std::span<const part> pa
   const auto at = objects_.find(key);
   version present;
   if (at != objects_.end()) present = at->second->seen();
+  PENSTOCK_TRY(check_guard_of(condition));
   PENSTOCK_TRY(check_condition(condition, at == objects_.end() ? nullptr : &present));
   const write_mark mark(writing_);
   made->generation = ++last_generation_;
@@ -184,6 +194,7 @@ result<> memory_store::erase(std::string_view key, const write_condition& condit
   const std::unique_lock lock(mutex_.get());
   PENSTOCK_TRY(whole());
   const auto at = objects_.find(key);
+  PENSTOCK_TRY(check_guard_of(condition));
   if (at == objects_.end()) return {};
   const version present = at->second->seen();
   PENSTOCK_TRY(check_condition(condition, &present));

@@ -46,6 +46,7 @@ class memory_store final : public store {
 
   result<read_done> read_one(const byte_read& wanted) const;
   result<> whole() const;
+  result<> check_guard_of(const write_condition& condition) const;
 
   mutable fork_local<std::shared_mutex> mutex_;
   std::atomic<bool> writing_{false};  // true only under the exclusive lock: elsewhere it is a write that a fork cut off

@@ -93,4 +93,14 @@ result<> check_condition(const write_condition& condition, const version* presen
   return error(errc::internal, "no such condition");
 }
 
+error guard_is_gone(const write_guard& guard) {
+  return {errc::conflict, fmt::format("another writer took over '{}'", guard.key)};
+}
+
+result<> check_guard(const write_guard& guard, std::span<const std::byte> begin) {
+  const std::string_view text(reinterpret_cast<const char*>(begin.data()), begin.size());
+  if (!guard.prefix.empty() && text.substr(0, guard.prefix.size()) == guard.prefix) return {};
+  return guard_is_gone(guard);
+}
+
 }  // namespace penstock::inline v0

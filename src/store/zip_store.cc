@@ -93,6 +93,7 @@ store_traits zip_store::traits() const {
   traits.inline_completion = true;
   traits.lends_bytes = false;
   traits.writable = true;
+  traits.guards = true;
   return traits;
 }
 

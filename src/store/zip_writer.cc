@@ -114,7 +114,23 @@ zip_writer::~zip_writer() {
 
 result<> zip_writer::sync() const { return synced_ ? sync_file_bytes(archive_->file()) : result<>(); }
 
+// The lock of the file is held, and entries' bytes never change: what holds now holds until the next put.
+result<> zip_writer::check_guard_of(const write_condition& condition) const {
+  if (condition.guard == nullptr) return {};
+  const write_guard& guard = *condition.guard;
+  zip_entry entry;
+  version seen;
+  if (!archive_->find(guard.key, entry, seen) || entry.method != zip_method::stored ||
+      entry.decoded_bytes < guard.prefix.size())
+    return guard_is_gone(guard);
+  PENSTOCK_ASSIGN(const std::uint64_t data, archive_->find_data(guard.key, entry));
+  std::vector<std::byte> begin(guard.prefix.size());
+  PENSTOCK_TRY(read_file_at(archive_->file(), data, begin));
+  return check_guard(guard, begin);
+}
+
 result<> zip_writer::check(std::string_view key, const write_condition& condition) const {
+  PENSTOCK_TRY(check_guard_of(condition));
   zip_entry present;
   version seen;
   const bool exists = archive_->find(key, present, seen);
@@ -168,6 +184,7 @@ result<version> zip_writer::put(std::string_view key, std::span<const part> part
 }
 
 result<> zip_writer::erase(std::string_view key, const write_condition& condition) {
+  PENSTOCK_TRY(check_guard_of(condition));
   zip_entry present;
   version seen;
   if (!archive_->find(key, present, seen)) return {};

@@ -36,6 +36,7 @@ class zip_writer {
   result<bool> open_for_writing();
   result<> start();
   result<> check(std::string_view key, const write_condition& condition) const;
+  result<> check_guard_of(const write_condition& condition) const;
   std::uint64_t find_place(std::uint64_t bytes);
   result<> sync() const;
 
