@@ -11,6 +11,7 @@
 #include "codec/codec_chain.h"
 #include "engine/context_state.h"
 #include "engine/index_io.h"
+#include "engine/write_fence.h"
 #include "engine/write_job_parts.h"
 
 namespace penstock::inline v0 {
@@ -109,7 +110,11 @@ write_job::~write_job() = default;
 void write_job::begin(const source& from, const settings& with) {
   from_ = from;
   with_ = with;
-  versions_ = with.to->traits().versions;
+  const store_traits traits = with.to->traits();
+  versions_ = traits.versions;
+  careful_ = with.fence != nullptr && with.fence->guard() != nullptr && versions_ && !traits.guards;
+  // A writer that continues late can only be refused where an object stands in its way.
+  with_.write_empty_chunks = with_.write_empty_chunks || careful_;
   profiler_ = state_->recording();
   if (profiler_) write_number_ = profiler_->begin_write();
   with_.workers = std::min(with_.workers, most_workers());
@@ -156,6 +161,7 @@ void write_job::reset() {
     each->current = nullptr;
     each->current_opening = 0;
     if (each->cell.capacity() > kMaxKeptBytes) each->cell.free();
+    if (each->before.capacity() > kMaxKeptBytes) each->before.free();
     if (each->encoded.capacity() > kMaxKeptBytes) each->encoded.free();
     for (std::size_t i = 0; i < 3; ++i)
       if (each->scratch.stage(i).capacity() > kMaxKeptBytes) each->scratch.stage(i).free();
@@ -248,7 +254,8 @@ void write_job::open_next(guard& lock) {
   } else if (!listed.ok()) {
     fail(of.key, std::move(listed).error());
   } else {
-    of.what = of.covered ? open_object::phase::encode : open_object::phase::load;
+    const bool at_once = of.covered || (careful_ && of.replaced);
+    of.what = at_once ? open_object::phase::encode : open_object::phase::load;
   }
 }
 
@@ -396,7 +403,7 @@ void write_job::close(open_object& of) {
   of.next = of.unfinished = 0;
   of.tries = 0;
   of.old = read_done();
-  of.existed = false;
+  of.existed = of.blind = false;
   of.reader.forget();
   of.indexes.clear();
   for (auto& each : of.blocks) {
@@ -466,6 +473,15 @@ class table_lookup final : public index_lookup {
   const index_table& table_;
 };
 
+// Whether cell `id` has room for elements that the grid's array has not.
+bool reaches_beyond(const chunk_grid& grid, chunk_id id) noexcept {
+  dim_vector<std::uint64_t> at;
+  grid.coordinates(id, at);
+  for (std::size_t d = 0; d < grid.rank(); ++d)
+    if (grid.axis(d).valid_length(at[d]) < grid.axis(d).codec_length(at[d])) return true;
+  return false;
+}
+
 part slice_of(part object, const byte_range& range) noexcept {
   if (range.whole()) return object;
   if (range.length > object.size()) return {};
@@ -493,12 +509,14 @@ result<> write_job::list_cells(open_object& of) {
     each.cell = of.touched.cells[i];
     if (!place_cell(from_, each.cell, where)) return error(errc::internal, "a cell that the selection does not touch");
     each.whole = is_whole_cell(from_, each.cell, where);
+    each.edge = with_.edges != nullptr && reaches_beyond(layout.grid(), each.cell);
     whole = whole && each.whole;
   }
-  of.covered = whole;
+  of.replaced = whole;
+  of.covered = whole && !careful_ && (with_.edges == nullptr || !reaches_beyond(layout.write_grid(), of.object));
   of.next = 0;
   of.unfinished = of.cells.size();
-  of.existed = false;
+  of.existed = of.blind = false;
   return locate(of, nullptr);
 }
 
@@ -533,11 +551,57 @@ result<> write_job::locate(open_object& of, const part* old) {
   return {};
 }
 
+// What was encoded from an older object is done again; cells that were covered whole keep their bytes.
+void write_job::begin_again(open_object& of) const {
+  of.unfinished = 0;
+  for (touched_cell& each : of.cells) {
+    each.encoded = each.encoded && each.whole && !each.edge && !each.unchanged;
+    of.unfinished += each.encoded ? 0 : 1;
+  }
+  of.next = 0;
+}
+
+// Of an object whose elements are all replaced: its version, and whether that is all that is needed of it.
+result<bool> write_job::look(open_object& of) {
+  if (versions_) {
+    byte_read read;
+    read.key = of.key;
+    read.range.length = 0;
+    read.buffer = &of.reader;
+    from_.store->read({&read, 1}, of.reader, {});
+    auto done = of.reader.wait();
+    if (profiler_) profiler_->record_request(0);
+    if (!done.ok() && done.error().code() != errc::not_found)
+      return std::move(done).error().note(read_note(of.key, read.range));
+    if (!done.ok()) {
+      of.blind = true;
+      return true;
+    }
+    if (!done->seen.known()) return false;
+    of.old.seen = std::move(done->seen);
+  }
+  // In this order: elements that were written beyond the edge after the version was seen make the put fail, and those
+  // before show as an append under way, or as a longer array.
+  if (careful_) PENSTOCK_TRY(with_.fence->check());
+  if (with_.edges != nullptr && !with_.edges->quiet()) return false;
+  of.existed = of.blind = true;
+  return true;
+}
+
 // Reads the old object, and finds in it what is to be changed.
 result<> write_job::load(open_object& of, unsigned worker) {
   pause_before(of.tries, reinterpret_cast<std::uintptr_t>(&of) + worker + of.object);
   of.old = read_done();
-  of.existed = false;
+  of.existed = of.blind = false;
+  if (of.replaced) {
+    PENSTOCK_ASSIGN(const bool enough, look(of));
+    if (enough) {
+      PENSTOCK_TRY(locate(of, nullptr));
+      begin_again(of);
+      return {};
+    }
+    of.old = read_done();
+  }
   byte_read read;
   read.key = of.key;
   read.buffer = &of.reader;
@@ -553,15 +617,10 @@ result<> write_job::load(open_object& of, unsigned worker) {
   } else if (done.error().code() != errc::not_found) {
     return std::move(done).error().note(read_note(of.key, {}));
   }
+  if (careful_) PENSTOCK_TRY(with_.fence->check());
   result<> located = locate(of, of.existed ? &of.old.bytes : nullptr);
   if (!located.ok()) return std::move(located).error().note(read_note(of.key, {}));
-  // What was encoded from an older object is done again; cells that were covered whole keep their bytes.
-  of.unfinished = 0;
-  for (touched_cell& each : of.cells) {
-    each.encoded = each.encoded && each.whole;
-    of.unfinished += each.encoded ? 0 : 1;
-  }
-  of.next = 0;
+  begin_again(of);
   return {};
 }
 

@@ -17,6 +17,8 @@ namespace penstock::inline v0 {
 class cell_source;  // engine/cell_source.h
 class codec_chain;
 class context_state;
+class write_fence;  // engine/write_fence.h
+class edge_watch;
 
 /// One write as a state machine: for each storage object gather, encode, assemble, commit.
 ///
@@ -32,6 +34,14 @@ class context_state;
 /// A store may take an object's bytes first and name it later (`store::stage`): such objects are published in batches,
 /// and all of them before the job ends.
 ///
+/// An object that reaches beyond the array's edge may hold elements that others appended since the array was opened.
+/// With `edges` those are kept: the object is merged and put on condition, as one that is written in part. Where the
+/// edge is quiet the old bytes are not read, and only its version is.
+///
+/// With a `fence`, each put and erase holds only while the writer has its right. Where the store checks guards, it does
+/// that in one step with the write. Elsewhere every object is put, fill value or not, on condition that it is absent,
+/// or has a version that was seen while the writer still had its right: what another writer put since stays.
+///
 /// Work is taken under one lock and done outside of it. Storage is waited for inside of `step`.
 class write_job final : public job {
  public:
@@ -41,6 +51,9 @@ class write_job final : public job {
     bool durable = false;
     bool write_empty_chunks = false;  ///< also cells that hold nothing but the fill value
     cell_source* values = nullptr;    ///< what the source's `to` names is no host memory: the door to it
+    write_fence* fence = nullptr;     ///< null: no right to write is needed
+    edge_watch* edges = nullptr;      ///< null: nobody else has elements beyond the array's edge
+    bool skip_unchanged = false;      ///< objects whose cells keep their values are not put
   };
 
   explicit write_job(context_state& state) noexcept;
@@ -80,6 +93,8 @@ class write_job final : public job {
   void open_next(guard& lock);
   result<> list_cells(open_object& of);
   result<> load(open_object& of, unsigned worker);
+  result<bool> look(open_object& of);
+  void begin_again(open_object& of) const;
   result<> locate(open_object& of, const part* old);
   std::uint64_t most_old_bytes(const open_object& of) const;
   bool may_open() const noexcept;
@@ -104,6 +119,7 @@ class write_job final : public job {
   source from_;
   settings with_;
   bool versions_ = false;  // the store's
+  bool careful_ = false;   // there is a fence, and the store checks no guards
   std::shared_ptr<profiler> profiler_;
   std::uint32_t write_number_ = 0;
 

@@ -10,6 +10,7 @@
 #include "codec/codec_chain.h"
 #include "engine/cell_source.h"
 #include "engine/context_state.h"
+#include "engine/write_fence.h"
 #include "engine/write_job.h"
 #include "engine/write_job_parts.h"
 
@@ -110,7 +111,8 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
     } else {
       PENSTOCK_ASSIGN(room, mine.cell.reserve(chain.decoded_bytes()));
     }
-    if (!cell.whole && cell.present) {
+    bool from_old = (!cell.whole || cell.edge) && cell.present;
+    if (from_old) {
       strided_box all;
       for (const std::uint64_t length : chain.cell()) all.push_back({0, 1, length});
       decode_target target;
@@ -123,11 +125,23 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
                                                                static_cast<std::size_t>(cell.old.length));
       mine.scratch.forget_own_items();  // of the cell before
       auto decoded = chain.decode(old, target, mine.scratch);
-      if (!decoded.ok()) return std::move(decoded).error().note("decoding what is to be changed");
-    } else if (!fills_codec_shape(mine.where, chain.cell())) {
+      // What is damaged in the part that nobody else has elements in is repaired by writing it.
+      from_old = decoded.ok();
+      if (!decoded.ok()) {
+        const bool repairs = cell.whole && decoded.error().code() == errc::corrupt_data && with_.edges->quiet();
+        if (!repairs) return std::move(decoded).error().note("decoding what is to be changed");
+      }
+    }
+    if (!from_old && !fills_codec_shape(mine.where, chain.cell()))
       strided_fill(room.data(), c_order, chain.cell(), from_.fill, item_bytes);
+    const bool compares = with_.skip_unchanged && from_old && !chain.type().variable_length();
+    if (compares) {
+      PENSTOCK_ASSIGN(const std::span<std::byte> before, mine.before.reserve(chain.decoded_bytes()));
+      std::memcpy(before.data(), room.data(), static_cast<std::size_t>(chain.decoded_bytes()));
     }
     gather(*values, mine.where, room.data(), chain);
+    cell.unchanged =
+        compares && std::memcmp(mine.before.data(), room.data(), static_cast<std::size_t>(chain.decoded_bytes())) == 0;
     view.data = room.data();
     view.strides = c_order;
   }
@@ -135,7 +149,8 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
   cell.encoded = true;
   cell.absent = !with_.write_empty_chunks && is_fill(view, from_.fill);
   cell.bytes = {};
-  if (cell.absent) return {};
+  if (with_.skip_unchanged && !cell.present && is_fill(view, from_.fill)) cell.unchanged = true;
+  if (cell.absent || cell.unchanged) return {};
   const auto decoded_bytes = static_cast<std::size_t>(chain.decoded_bytes());
   if (in_room) {
     cell.bytes = room.first(decoded_bytes);
@@ -164,12 +179,20 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
 result<std::unique_ptr<staged_object>> write_job::put(open_object& of, unsigned worker) {
   worker_state& mine = *workers_[worker];
   mine.new_cells.clear();
-  for (const touched_cell& each : of.cells) mine.new_cells.push_back({each.cell, each.bytes, each.absent});
-  const part* const old = of.existed ? &of.old.bytes : nullptr;
+  for (const touched_cell& each : of.cells) {
+    if (each.unchanged) continue;
+    mine.new_cells.push_back({each.cell, each.bytes, each.absent});
+  }
+  if (mine.new_cells.empty()) {
+    mine.assembled.clear();
+    return std::unique_ptr<staged_object>();
+  }
+  const part* const old = of.existed && !of.blind ? &of.old.bytes : nullptr;
   PENSTOCK_TRY(from_.layout->assembler()->assemble(of.object, old, mine.new_cells, mine.assembled));
 
   write_condition condition;
   condition.durable = with_.durable;
+  if (with_.fence != nullptr && !careful_) condition.guard = with_.fence->guard();
   if (!of.covered && versions_) {
     if (!of.existed) {
       condition.what = write_condition::kind::must_be_absent;

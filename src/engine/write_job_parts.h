@@ -28,7 +28,9 @@ struct write_job::touched_cell {
   bool counted = false;  ///< in the progress
   bool encoded = false;  ///< `bytes` or `absent` says what it is to become
   bool absent = false;
-  bool present = false;  ///< the old object has it, at `old`
+  bool present = false;    ///< the old object has it, at `old`
+  bool edge = false;       ///< it reaches beyond the array's edge, where others may have elements
+  bool unchanged = false;  ///< with `skip_unchanged`: what the object has of it stays
   byte_range old;
   part bytes;
 };
@@ -69,7 +71,8 @@ struct write_job::open_object {
   std::vector<touched_cell> cells;
   std::size_t next = 0;        ///< the first cell that has no worker
   std::size_t unfinished = 0;  ///< cells that are not encoded
-  bool covered = false;        ///< nothing of the old object is needed
+  bool covered = false;        ///< nothing of the old object is needed, not even whether there is one
+  bool replaced = false;       ///< every element of the array in it is
   bool is_cell = false;        ///< the object is one encoded cell and nothing else
   unsigned tries = 0;
   std::uint64_t opening = 0;          ///< no other opened object of this job has the same number
@@ -94,7 +97,8 @@ struct write_job::open_object {
   };
   old_bytes reader;
   read_done old;
-  bool existed = false;  ///< `old` holds it
+  bool existed = false;  ///< `old` has its version
+  bool blind = false;    ///< and not its bytes: nothing of them is needed
   index_table indexes;
 
   std::vector<std::unique_ptr<block>> blocks;
@@ -116,12 +120,14 @@ struct write_job::worker_state {
       : scratch(accounts),
         encoded(accounts, memory_use::encoded),
         cell(accounts, memory_use::scratch),
-        values(accounts, memory_use::scratch) {}
+        values(accounts, memory_use::scratch),
+        before(accounts, memory_use::scratch) {}
 
   worker_scratch scratch;
   buffer encoded;  // of chains that need nobody knows how much room
   buffer cell;     // a decoded cell that is put together from old and new elements
   buffer values;   // of a cell, from a device, where page-locked memory has no room
+  buffer before;   // a decoded cell as it was
   placement where;
   block* current = nullptr;  // where it encodes to, a block of the object of that opening
   std::uint64_t current_opening = 0;
