@@ -147,9 +147,10 @@ class PENSTOCK_API array {
   ///
   /// Each storage object appears at once, with all that this write changes in it, on condition that nobody else changed
   /// it since it was read: two writers of different chunks of one shard lose nothing. An object whose elements are all
-  /// replaced is not read before. Chunks that hold nothing but the fill value are left out (`write_empty_chunks`), bit
-  /// for bit; an object with no chunk left is erased.
-  /// Where `which` names an element twice, the later value stays.
+  /// replaced is not read before. Rows that others appended since this array was opened are kept, also in an object
+  /// that this write replaces as far as this array has it. Chunks that hold nothing but the fill value are left out
+  /// (`write_empty_chunks`), bit for bit; an object with no chunk left is erased. Where `which` names an element twice,
+  /// the later value stays.
   /// \param value  Shape equal to result_shape(which), dtype equal to the array's; strides in bytes: any sign, and 0
   /// for
   ///               a value that is repeated. Borrowed until this returns.
@@ -165,17 +166,24 @@ class PENSTOCK_API array {
 
   /// Gives the array another shape and returns it as it is then; this one stays what it was.
   ///
-  /// The metadata is written first, then the objects that have no element any more are erased. Objects at the edge keep
-  /// what they hold beyond it, as with zarr-python: it shows again when the array grows.
+  /// Where the array grows, objects that are there already are erased first: they are left of an append that did not
+  /// finish. Then the metadata is written, then the objects that have no element any more are erased. Objects at the
+  /// edge keep what they hold beyond it, as with zarr-python: it shows again when the array grows. Takes turns with
+  /// appenders.
+  /// \error conflict  Another writer never ends its append.
   result<array> resize(const extents& shape) const;
 
   /// Adds `value` at the end of `axis` and returns the array as it is then.
   ///
   /// The end is that of the array as it is stored, whoever appended meanwhile. Rows are written before the metadata
-  /// names them, shard by shard as `write` does: readers see all of them or none. Appenders of all processes take turns
-  /// where the store has versions (an object `.penstock-append` stands beside the metadata meanwhile).
+  /// names them, shard by shard as `write` does: readers see all of them or none. Appenders of all processes,
+  /// containers and hosts take turns where the store has versions: an object `.penstock-append` next to the metadata is
+  /// the claim of one of them, renewed while it works. The claim of an appender that ended is taken over after its
+  /// lease, 10 seconds or PENSTOCK_APPEND_LEASE. An appender that lost its claim changes nothing any more
+  /// (docs/design/0020-appends.md).
   /// \param value  As many dimensions as the array, equal in all but `axis`.
-  /// \error conflict  The array was resized meanwhile, or another appender never ends.
+  /// \error conflict  The array was resized meanwhile, another appender never ends, or it took over the claim of this
+  /// one.
   result<array> append(const tensor_view& value, std::size_t axis, const write_options& options = {}) const;
 
   /// The read plan as text: requests, coalescing, decodes and fills; at most `max_lines` operations are written out.

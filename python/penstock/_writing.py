@@ -205,8 +205,10 @@ class Writes(_Base):
     def resize(self, new_shape: SupportsIndex | Iterable[SupportsIndex]) -> None:
         """Give the array another shape, in storage and in this object.
 
-        The metadata is written first, then the chunks that lie wholly outside are erased; chunks at the edge keep what
-        they hold beyond it, as with zarr-python. Other objects that stand for this array keep the shape they had.
+        Chunks where the array grows are erased first: they are left of an append that was killed. The metadata is
+        written next, then the chunks that lie wholly outside are erased. Chunks at the edge keep what they hold beyond
+        it, as with zarr-python. Takes turns with appenders. Other objects that stand for this array keep the shape they
+        had.
         """
         self._resize(_check_shape(new_shape))
 
@@ -225,7 +227,9 @@ class Writes(_Base):
         The end is that of the array as it is stored, whoever appended meanwhile. Rows are written before the metadata
         names them, shard by shard: readers see all of them or none, whatever happens to the writer. A last shard that
         they fill in part is read and put together anew by the next call: `appender` gathers rows and avoids that.
-        Appenders of all processes take turns.
+        Appenders of all processes, containers and hosts take turns. An appender that is killed delays the next one by
+        its lease: 10 seconds, or as many as the environment variable PENSTOCK_APPEND_LEASE says (0.05 to 600). One that
+        is stopped for longer and then continues changes nothing: it gets a `ConflictError`.
         """
         items = np.asarray(_device.to_host(data, _core._context_of(self)) if _device.is_device_value(data) else data)
         axis = operator.index(axis)

@@ -1,44 +1,66 @@
 #pragma once
 
-#include <chrono>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <penstock/store.h>
+#include "engine/write_fence.h"
 
 namespace penstock::inline v0 {
 
-/// The right to append to an array: one writer has it at a time, in whatever process.
+/// Next to an array's metadata while a writer appends or resizes.
+inline constexpr std::string_view kClaimKey = ".penstock-append";
+inline constexpr std::uint64_t kMaxClaimBytes = 1024;
+
+/// The right to append to an array or to resize it: one writer has it at a time, in any process of any host.
 ///
-/// Rows are written before the metadata names them, so two appenders would write to the same place. The claim is an
-/// object beside the metadata that only one of them can create; who finds it waits. A claim whose owner is dead, or
-/// that was not renewed for `patience`, is taken over. Stores without versions have no claims: there, one process
-/// appends.
-class append_claim {
+/// The claim is an object next to the metadata that only one writer can create. It holds a random token, the length of
+/// its lease and the axes that its owner appends along. While the owner works, a thread of the owner replaces the
+/// object four times in each lease. A writer that finds the object waits. An object that keeps one version for a whole
+/// lease, as measured by the clock of the writer that waits, is taken over: replaced on condition of that version. No
+/// clocks of two hosts are compared, and no process numbers, with one exception: on the same boot of the same kernel,
+/// in the same PID namespace, a claim whose process has ended is taken over at once.
+///
+/// An owner that continues after it lost its claim is refused by what `write_fence` describes. Stores without versions
+/// have no claims: there, one process appends.
+class append_claim final : public write_fence {
  public:
-  static constexpr std::chrono::milliseconds kPatience{10'000};
-  static constexpr std::chrono::milliseconds kRenewal{2'000};
+  /// \param key   Of the claim.
+  /// \param axes  Bit d is set where the owner writes beyond the end of axis d before the metadata says so.
+  /// \param may_go_on  Called now and then while another writer has the claim; empty: never.
+  /// \error conflict  Another writer had it for ten minutes. \error cancelled  `may_go_on` returned false.
+  /// \error invalid_argument  PENSTOCK_APPEND_LEASE is not a lease.
+  static result<std::unique_ptr<append_claim>> take(store& at, std::string key, std::uint32_t axes,
+                                                    const std::function<bool()>& may_go_on = {});
+  append_claim(const append_claim&) = delete;
+  append_claim& operator=(const append_claim&) = delete;
+  /// Releases the claim.
+  ~append_claim() override;
 
-  /// \param key  Of the claim. Waits, at most `longest`, while another has it.
-  /// \error conflict  Another still had it.
-  static result<append_claim> take(store& at, std::string key,
-                                   std::chrono::milliseconds longest = std::chrono::minutes(10),
-                                   std::chrono::milliseconds patience = kPatience);
-  append_claim(append_claim&& other) noexcept;
-  append_claim& operator=(append_claim&&) = delete;
-  /// Gives the claim back.
-  ~append_claim();
+  /// Axes beyond whose end a previous owner that did not finish may have left elements.
+  std::uint32_t dirty_axes() const noexcept { return dirty_; }
+  const write_guard* guard() const noexcept override;
+  result<> check() override;
+  /// The claim was taken over, as far as this owner has noticed.
+  bool lost() const noexcept;
 
-  /// Tells those who wait that the owner lives; does nothing before `kRenewal` has passed.
-  /// \error conflict  The claim was taken over.
-  result<> renew();
+  /// Erases the claim where it is still this owner's. Visible to others once the store is flushed.
+  void release() noexcept;
+  /// Leaves the claim to the next owner, who finds `dirty_axes` in it: this owner could not undo what it wrote.
+  void abandon() noexcept;
 
  private:
-  append_claim(store& at, std::string key) noexcept : store_(&at), key_(std::move(key)) {}
-  store* store_;
-  std::string key_;
-  version mine_;  // unknown: the store has no versions, or the claim was lost
-  std::chrono::steady_clock::time_point renewed_ = std::chrono::steady_clock::now();
+  struct shared;
+  append_claim();
+  result<> renew();
+  void start_renewing();
+  void stop_renewing() noexcept;
+
+  std::unique_ptr<shared> shared_;
+  std::uint32_t dirty_ = 0;
 };
 
 }  // namespace penstock::inline v0

@@ -126,12 +126,14 @@ result<> set_shape(stored_metadata& metadata, const extents& shape) {
   return {};
 }
 
-result<> put_stored_metadata(const array_state& state, const stored_metadata& metadata, bool durable) {
+result<> put_stored_metadata(const array_state& state, const stored_metadata& metadata, bool durable,
+                             const write_guard* guard) {
   const std::string text = metadata.document.dump(2);
   const part bytes(reinterpret_cast<const std::byte*>(text.data()), text.size());
   write_condition condition;
   condition.durable = durable;
   condition.ordered = true;  // a shape counts what was written before
+  condition.guard = guard;
   if (metadata.seen.known()) {
     condition.what = write_condition::kind::must_match;
     condition.expected = metadata.seen;

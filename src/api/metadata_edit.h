@@ -31,8 +31,10 @@ result<extents> shape_of(const stored_metadata& metadata);
 result<> set_shape(stored_metadata& metadata, const extents& shape);
 
 /// Puts the document, on condition that it still has the version that was read.
-/// \error version_changed  It has not.
-result<> put_stored_metadata(const array_state& state, const stored_metadata& metadata, bool durable);
+/// \param guard  Null: none; borrowed.
+/// \error version_changed  It has not. \error conflict  The guard does not hold.
+result<> put_stored_metadata(const array_state& state, const stored_metadata& metadata, bool durable,
+                             const write_guard* guard = nullptr);
 
 /// Opens the array as if its metadata were stored; objects are read from and written to the array's own store.
 result<array> open_as(const array_state& state, const stored_metadata& metadata);

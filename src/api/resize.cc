@@ -6,9 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "api/append_claim.h"
 #include "api/array_state.h"
+#include "api/fenced_write.h"
 #include "api/metadata_edit.h"
 #include "array/chunk_grid.h"
+#include "engine/blocking_read.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -103,7 +106,24 @@ class outside_keys final : public key_sink {
   std::string name_, suffix_;
 };
 
-result<> erase_outside(const array_state& old, const extents& shape) {
+/// Keys that are looked up together.
+constexpr std::size_t kProbesTogether = 256;
+/// Above this, an array cannot grow where its store lists nothing.
+constexpr std::uint64_t kMaxProbes = std::uint64_t{1} << 20;
+
+result<> erase_one(store& at, const std::string& key, const append_claim& claim, const version& seen) {
+  write_condition condition;
+  condition.guard = claim.guard();
+  if (seen.known()) {
+    condition.what = write_condition::kind::must_match;
+    condition.expected = seen;
+  }
+  auto erased = at.erase(key, condition);
+  if (!erased.ok()) return std::move(erased).error().note(fmt::format("erasing '{}'", key));
+  return {};
+}
+
+result<> erase_outside(const array_state& old, const extents& shape, const append_claim& claim) {
   const outside which(old.layout->write_grid(), shape);
   if (which.count() == 0) return {};
   store& to = writable_store(old);
@@ -111,10 +131,7 @@ result<> erase_outside(const array_state& old, const extents& shape) {
     outside_keys keys(old, which);
     auto listed = to.list(old.prefix, listing::objects, keys);
     if (listed.ok()) {
-      for (const std::string& each : keys.found) {
-        auto erased = to.erase(each, {});
-        if (!erased.ok()) return std::move(erased).error().note(fmt::format("erasing '{}'", each));
-      }
+      for (const std::string& each : keys.found) PENSTOCK_TRY(erase_one(to, each, claim, {}));
       return {};
     }
     if (listed.error().code() != errc::unsupported) return listed;
@@ -123,10 +140,80 @@ result<> erase_outside(const array_state& old, const extents& shape) {
   return which.for_each([&](object_id object) -> result<> {
     old.layout->key(object, key);
     key.insert(0, old.prefix);
-    auto erased = to.erase(key, {});
-    if (!erased.ok()) return std::move(erased).error().note(fmt::format("erasing '{}'", key));
-    return {};
+    return erase_one(to, key, claim, {});
   });
+}
+
+// Erases those of `keys` that are there, and forgets them.
+result<> erase_found(store& at, std::vector<std::string>& keys, append_claim& claim) {
+  const store_traits traits = at.traits();
+  const auto looks = read_all_and_wait(at, keys, {0, 0, false}, 0);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (!looks[i].ok() && looks[i].error().code() == errc::not_found) continue;
+    version seen;
+    if (!traits.guards && looks[i].ok()) {
+      PENSTOCK_TRY(claim.check());  // after the look: what another owner put has another version
+      seen = looks[i]->seen;
+    }
+    PENSTOCK_TRY(erase_one(at, keys[i], claim, seen));
+  }
+  keys.clear();
+  return {};
+}
+
+// What stands where the array grows to is left of an append that did not finish, or of an older array: it must not
+// show. Few objects are looked up, many are listed.
+result<> erase_added(const array_state& grown, const array_state& before, append_claim& claim) {
+  const outside which(grown.layout->write_grid(), before.shape);
+  if (which.count() == 0) return {};
+  store& at = writable_store(grown);
+  std::vector<std::string> keys;
+  if (which.count() > std::max(kMaxBlindErases, before.layout->write_grid().cells())) {
+    outside_keys found(grown, which);
+    auto listed = at.list(grown.prefix, listing::objects, found);
+    if (listed.ok()) {
+      for (std::string& each : found.found) {
+        keys.push_back(std::move(each));
+        if (keys.size() == kProbesTogether) PENSTOCK_TRY(erase_found(at, keys, claim));
+      }
+      return erase_found(at, keys, claim);
+    }
+    if (listed.error().code() != errc::unsupported || which.count() > kMaxProbes)
+      return std::move(listed).error().note("looking for objects where the array grows to");
+  }
+  PENSTOCK_TRY(which.for_each([&](object_id object) -> result<> {
+    std::string& key = keys.emplace_back();
+    grown.layout->key(object, key);
+    key.insert(0, grown.prefix);
+    return keys.size() == kProbesTogether ? erase_found(at, keys, claim) : result<>();
+  }));
+  return erase_found(at, keys, claim);
+}
+
+result<> put_new_shape(const array& from, const extents& shape, append_claim& claim) {
+  const array_state& state = from.state();
+  store& at = writable_store(state);
+  if (claim.dirty_axes() != 0) PENSTOCK_TRY(clear_beyond_edges(state, claim.dirty_axes(), claim));
+  for (int attempt = 0;; ++attempt) {
+    PENSTOCK_ASSIGN(stored_metadata metadata, read_stored_metadata(state));
+    PENSTOCK_ASSIGN(const extents old_shape, shape_of(metadata));
+    if (old_shape.size() != shape.size()) return error(errc::conflict, "another array stands there by now");
+    PENSTOCK_ASSIGN(const array before, old_shape == state.shape ? result<array>(from) : open_as(state, metadata));
+    PENSTOCK_TRY(set_shape(metadata, shape));
+    PENSTOCK_ASSIGN(array after, open_resized(state, metadata, shape));  // refuses what cannot be opened again
+    PENSTOCK_TRY(erase_added(after.state(), before.state(), claim));
+    if (!at.traits().guards) PENSTOCK_TRY(claim.check());
+    // The device has the new shape before an object is erased: the old shape with holes would be neither.
+    bool shrinks = false;
+    for (std::size_t d = 0; d < shape.size(); ++d) shrinks = shrinks || shape[d] < old_shape[d];
+    auto put = put_stored_metadata(state, metadata, shrinks, claim.guard());
+    if (!put.ok()) {
+      if (put.error().code() == errc::version_changed && attempt < kMaxMetadataTries) continue;
+      return std::move(put).error();
+    }
+    // Readers of the old shape may still be under way; what they miss is what was given up.
+    return erase_outside(before.state(), shape, claim);
+  }
 }
 
 result<array> resize_stored(const array& from, const extents& shape) {
@@ -136,26 +223,17 @@ result<array> resize_stored(const array& from, const extents& shape) {
   if (shape.size() != state.shape.size())
     return error(errc::invalid_argument, fmt::format("an array of {} dimensions cannot get the shape {}",
                                                      state.shape.size(), to_string(shape)));
-  for (int attempt = 0;; ++attempt) {
-    PENSTOCK_ASSIGN(stored_metadata metadata, read_stored_metadata(state));
-    PENSTOCK_ASSIGN(const extents old_shape, shape_of(metadata));
-    if (old_shape.size() != shape.size()) return error(errc::conflict, "another array stands there by now");
-    PENSTOCK_ASSIGN(const array before, old_shape == state.shape ? result<array>(from) : open_as(state, metadata));
-    PENSTOCK_TRY(set_shape(metadata, shape));
-    PENSTOCK_ASSIGN(array after, open_resized(state, metadata, shape));  // refuses what cannot be opened again
-    // The device has the new shape before an object is erased: the old shape with holes would be neither.
-    bool shrinks = false;
-    for (std::size_t d = 0; d < shape.size(); ++d) shrinks = shrinks || shape[d] < old_shape[d];
-    auto put = put_stored_metadata(state, metadata, shrinks);
-    if (!put.ok()) {
-      if (put.error().code() == errc::version_changed && attempt < kMaxMetadataTries) continue;
-      return std::move(put).error();
-    }
-    // Readers of the old shape may still be under way; what they miss is what was given up.
-    PENSTOCK_TRY(erase_outside(before.state(), shape));
-    PENSTOCK_TRY(writable_store(state).flush());
-    return open_again(state);
-  }
+  store& at = writable_store(state);
+  // An append that is under way writes where this one may erase.
+  PENSTOCK_ASSIGN(const auto claim, append_claim::take(at, state.prefix + std::string(kClaimKey), 0));
+  auto done = put_new_shape(from, shape, *claim);
+  // An owner before this one may have left elements beyond the edge, which only the next one can clear then.
+  if (!done.ok() && claim->dirty_axes() != 0) claim->abandon();
+  claim->release();
+  auto flushed = at.flush();
+  PENSTOCK_TRY(std::move(done));
+  PENSTOCK_TRY(std::move(flushed));
+  return open_again(state);
 }
 
 }  // namespace

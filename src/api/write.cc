@@ -7,6 +7,7 @@
 #include "api/array_state.h"
 #include "api/borrowed_job.h"
 #include "api/device_tensor_state.h"
+#include "api/fenced_write.h"
 #include "api/metadata_edit.h"
 #include "api/read_source.h"
 #include "base/checked.h"
@@ -44,7 +45,14 @@ unsigned useful_workers(const write_job& job, const store& to, unsigned workers)
   return static_cast<unsigned>(std::min<std::uint64_t>(workers, objects / 2));
 }
 
-result<> run(const array_state& state, const source& from, const write_options& options,
+/// What holds for the writer, whatever it writes.
+struct writer {
+  write_fence* fence = nullptr;
+  edge_watch* edges = nullptr;
+  bool skip_unchanged = false;
+};
+
+result<> run(const array_state& state, const source& from, const write_options& options, const writer& who,
              cell_source* values = nullptr) {
   const borrowed_job job(state.context->state(), state.context->state().take_write_job());
   write_job::settings settings;
@@ -53,6 +61,9 @@ result<> run(const array_state& state, const source& from, const write_options& 
   settings.durable = options.durable;
   settings.write_empty_chunks = options.write_empty_chunks;
   settings.values = values;
+  settings.fence = who.fence;
+  settings.edges = who.edges;
+  settings.skip_unchanged = who.skip_unchanged;
   job->begin(from, settings);
   std::function<void()> poll;
   if (options.progress) {
@@ -76,7 +87,7 @@ result<> named(result<> done, const array_state& state) {
 
 // Values in device memory come cell by cell; all at once where the selection is no box.
 result<> run_from_device(const array_state& state, const resolved_selection& which, const tensor_view& value,
-                         const write_options& options) {
+                         const write_options& options, const writer& who) {
   int device = options.device;
   if (device < 0) {
     PENSTOCK_ASSIGN(const std::optional<int> found, device_of(reinterpret_cast<std::uintptr_t>(value.data)));
@@ -90,7 +101,7 @@ result<> run_from_device(const array_state& state, const resolved_selection& whi
   PENSTOCK_TRY(engine->begin_write(stream));
   if (!which.indexed) {
     cuda::device_values values(engine, how);
-    return run(state, source_of(state, which, value.strides, value.data), options, &values);
+    return run(state, source_of(state, which, value.strides, value.data), options, who, &values);
   }
   if (how.converts())
     return error(errc::unsupported, "values in device memory are converted on their way to slices only");
@@ -100,10 +111,29 @@ result<> run_from_device(const array_state& state, const resolved_selection& whi
   PENSTOCK_ASSIGN(const output_block here, state.context->state().outputs().take(bytes));
   PENSTOCK_TRY(cuda::copy_to_host(*engine, value, here.data()));
   return run(state, source_of(state, which, c_order_strides(value.extents, value.type.item_bytes()), here.data()),
-             options);
+             options, who);
+}
+
+result<> write_box(const array_state& state, const resolved_basic& which, const tensor_view& value,
+                   const write_options& options, const writer& who) {
+  if (auto checked = check_value(state, which.shape, value); !checked.ok())
+    return name_array(std::move(checked).error(), state);
+  if (is_empty(which.shape)) return {};
+  if (value.space == memory_space::cuda) {
+    resolved_selection box;
+    static_cast<resolved_basic&>(box) = which;
+    return named(run_from_device(state, box, value, options, who), state);
+  }
+  return named(run(state, source_of(state, which, value.strides, value.data), options, who), state);
 }
 
 }  // namespace
+
+result<> write_fenced(const array& to, const basic_selection& which, const tensor_view& value,
+                      const write_options& options, write_fence& fence, bool skip_unchanged) {
+  PENSTOCK_ASSIGN(const resolved_basic resolved, resolve(which, to.state().shape));
+  return write_box(to.state(), resolved, value, options, {&fence, nullptr, skip_unchanged});
+}
 
 bool array::read_only() const noexcept {
   return state_->layout->assembler() == nullptr || !state_->store->traits().writable;
@@ -120,15 +150,8 @@ result<> array::write(const selection& which, const tensor_view& value, const wr
 }
 
 result<> array::write(const resolved_basic& which, const tensor_view& value, const write_options& options) const {
-  if (auto checked = check_value(*state_, which.shape, value); !checked.ok())
-    return name_array(std::move(checked).error(), *state_);
-  if (is_empty(which.shape)) return {};
-  if (value.space == memory_space::cuda) {
-    resolved_selection box;
-    static_cast<resolved_basic&>(box) = which;
-    return named(run_from_device(*state_, box, value, options), *state_);
-  }
-  return named(run(*state_, source_of(*state_, which, value.strides, value.data), options), *state_);
+  const auto edges = watch_edges(*state_);
+  return write_box(*state_, which, value, options, {nullptr, edges.get(), false});
 }
 
 result<> array::write(const resolved_selection& which, const tensor_view& value, const write_options& options) const {
@@ -136,8 +159,10 @@ result<> array::write(const resolved_selection& which, const tensor_view& value,
   if (auto checked = check_value(*state_, which.shape, value); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
   if (is_empty(which.shape)) return {};
-  if (value.space == memory_space::cuda) return named(run_from_device(*state_, which, value, options), *state_);
-  return named(run(*state_, source_of(*state_, which, value.strides, value.data), options), *state_);
+  const auto edges = watch_edges(*state_);
+  const writer who{nullptr, edges.get(), false};
+  if (value.space == memory_space::cuda) return named(run_from_device(*state_, which, value, options, who), *state_);
+  return named(run(*state_, source_of(*state_, which, value.strides, value.data), options, who), *state_);
 }
 
 }  // namespace penstock::inline v0

@@ -1,0 +1,250 @@
+// An appender that is stopped at each of its steps while another one takes over and appends.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <penstock/penstock.h>
+#include "support/model_array.h"
+
+namespace penstock::test {
+namespace {
+
+/// Stops whoever uses it before one of its operations, its other threads too, as SIGSTOP does.
+class stopping_store final : public store {
+ public:
+  /// \param guards  False: as a store that cannot check a guard together with a write (an object store).
+  stopping_store(std::shared_ptr<store> under, bool guards, int stop_at)
+      : under_(std::move(under)), guards_(guards), stop_at_(stop_at) {}
+
+  store_traits traits() const override {
+    store_traits out = under_->traits();
+    out.guards = guards_;
+    out.lends_bytes = false;
+    return out;
+  }
+  void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override {
+    step();
+    under_->read(reads, sink, stop);
+  }
+  result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition) override {
+    step();
+    return under_->put(key, parts, checked(condition));
+  }
+  result<> erase(std::string_view key, const write_condition& condition) override {
+    step();
+    return under_->erase(key, checked(condition));
+  }
+  result<> list(std::string_view prefix, listing what, key_sink& sink) const override {
+    step();
+    return under_->list(prefix, what, sink);
+  }
+  std::string uri() const override { return "test:"; }
+
+  /// True once the user is stopped, false where it ended before.
+  bool wait_until_stopped() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopped_ || ended_; });
+    return stopped_;
+  }
+  void resume() {
+    const std::lock_guard lock(mutex_);
+    resumed_ = true;
+    changed_.notify_all();
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  write_condition checked(const write_condition& condition) const {
+    write_condition out = condition;
+    if (!guards_) out.guard = nullptr;
+    return out;
+  }
+  void step() const {
+    std::unique_lock lock(mutex_);
+    if (steps_++ == stop_at_) stopped_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return !stopped_ || resumed_; });
+  }
+
+  std::shared_ptr<store> under_;
+  const bool guards_;
+  const int stop_at_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable int steps_ = 0;
+  mutable bool stopped_ = false;
+  bool resumed_ = false, ended_ = false;
+};
+
+struct schedule {
+  bool guards, sharded;
+  std::uint64_t first_rows;  // that the array has
+  std::uint64_t a_rows, b_rows;
+  std::int32_t b_value;
+  int stop_at;
+};
+
+result<array> open_in(std::shared_ptr<store> from) {
+  context_options one;
+  one.threads = 1;
+  open_options where;
+  where.context = context::make(one).value();
+  return open_array(std::shared_ptr<const store>(std::move(from)), where);
+}
+
+result<array> append(const array& to, std::uint64_t rows, std::int32_t value) {
+  const tensor_view block{reinterpret_cast<std::byte*>(&value), to.type(), {rows, 3}, {0, 0}};
+  return to.append(block, 0);
+}
+
+std::vector<std::int32_t> column_of(const array& from) {
+  std::vector<std::int32_t> all(from.shape()[0] * 3), out;
+  const auto done = from.read(tensor_view::contiguous(all.data(), from.type(), from.shape()));
+  EXPECT_TRUE(done.ok()) << done.error().to_string();
+  for (std::size_t i = 0; i < all.size(); i += 3) {
+    EXPECT_TRUE(all[i] == all[i + 1] && all[i] == all[i + 2]);
+    out.push_back(all[i]);
+  }
+  return out;
+}
+
+// False where A has fewer steps than it was to be stopped at.
+bool run(const schedule& with) {
+  const auto memory = make_memory_store();
+  model_options options;
+  options.shape = {with.first_rows, 3};
+  options.chunks = {4, 3};
+  if (with.sharded) options.shards = extents{8, 3};
+  options.missing = 1;
+  write_model(*memory, "", options);
+  const auto quick = [&] { return std::make_shared<stopping_store>(memory, with.guards, -1); };
+  {
+    const array first = open_in(quick()).value();
+    std::int32_t one = 1;
+    EXPECT_TRUE(first
+                    .write(selection(basic_selection()),
+                           {reinterpret_cast<std::byte*>(&one), first.type(), first.shape(), {0, 0}})
+                    .ok());
+  }
+  const auto slow = std::make_shared<stopping_store>(memory, with.guards, with.stop_at);
+  std::optional<bool> a_done;
+  std::string why;
+  std::thread a([&] {
+    const auto mine = open_in(slow);
+    if (mine.ok()) {
+      const auto done = append(*mine, with.a_rows, 77);
+      a_done = done.ok();
+      if (!done.ok()) why = done.error().to_string();
+    }
+    slow->end();
+  });
+  const bool stopped = slow->wait_until_stopped();
+  bool b_done = true;
+  if (stopped) {
+    const array mine = open_in(quick()).value();
+    const auto done = append(mine, with.b_rows, with.b_value);
+    b_done = done.ok();
+    EXPECT_TRUE(done.ok()) << done.error().to_string();
+    slow->resume();
+  }
+  a.join();
+  if (!stopped) return false;
+
+  const array after = open_in(quick()).value();
+  std::vector<std::int32_t> wanted(with.first_rows, 1), other;
+  const std::vector<std::int32_t> a_rows(a_done.value_or(false) ? with.a_rows : 0, 77),
+      b_rows(with.b_rows, with.b_value);
+  other = wanted;
+  wanted.insert(wanted.end(), a_rows.begin(), a_rows.end());
+  wanted.insert(wanted.end(), b_rows.begin(), b_rows.end());
+  other.insert(other.end(), b_rows.begin(), b_rows.end());
+  other.insert(other.end(), a_rows.begin(), a_rows.end());
+  const auto values = column_of(after);
+  EXPECT_TRUE(values == wanted || values == other)
+      << "guards " << with.guards << " sharded " << with.sharded << " step " << with.stop_at << " of A's "
+      << with.a_rows << " and B's " << with.b_rows << " rows of " << with.b_value << ", A " << a_done.value_or(false)
+      << " " << why << ": " << ::testing::PrintToString(values);
+  // What A put where no row is does not show when there are rows.
+  const array grown = after.resize({after.shape()[0] + 60, 3}).value();
+  const auto all = column_of(grown);
+  EXPECT_EQ(std::accumulate(all.begin(), all.end(), 0), std::accumulate(values.begin(), values.end(), 0))
+      << "guards " << with.guards << " sharded " << with.sharded << " step " << with.stop_at << " " << with.first_rows
+      << " " << with.a_rows << " " << with.b_rows << " " << with.b_value << " " << why;
+  return b_done;
+}
+
+// 2 kinds of store x 2 layouts x 2 array lengths x 3 lengths of B's rows x 2 values x every step: about 500 schedules.
+TEST(AppendFence, AnAppenderStoppedAtAnyStepDamagesNothing) {
+  ::setenv("PENSTOCK_APPEND_LEASE", "0.05", 1);
+  std::vector<schedule> all;
+  for (const bool guards : {true, false})
+    for (const bool sharded : {true, false})
+      for (const std::uint64_t first : {8, 5})
+        for (const std::uint64_t b_rows : {2, 21, 40})
+          for (const std::int32_t value : {0, 9}) all.push_back({guards, sharded, first, 21, b_rows, value, 0});
+  std::atomic<std::size_t> next{0}, schedules{0};
+  std::vector<std::thread> workers;
+  for (int i = 0; i < 16; ++i) {
+    workers.emplace_back([&] {
+      for (std::size_t at = next++; at < all.size(); at = next++) {
+        schedule one = all[at];
+        for (one.stop_at = 0; one.stop_at < 200 && run(one); ++one.stop_at) ++schedules;
+      }
+    });
+  }
+  for (std::thread& each : workers) each.join();
+  ::unsetenv("PENSTOCK_APPEND_LEASE");
+  EXPECT_GT(schedules.load(), all.size() * 8);
+  RecordProperty("schedules", static_cast<int>(schedules.load()));
+}
+
+TEST(AppendFence, AClaimThatIsRenewedIsNotTakenOver) {
+  ::setenv("PENSTOCK_APPEND_LEASE", "0.1", 1);
+  const auto memory = make_memory_store();
+  model_options options;
+  options.shape = {8, 3};
+  options.chunks = {4, 3};
+  write_model(*memory, "", options);
+  const array slow = open_in(memory).value();
+  std::atomic<bool> second{false};
+  std::thread other;
+  std::int32_t value = 5;
+  const tensor_view block{reinterpret_cast<std::byte*>(&value), slow.type(), {400, 3}, {0, 0}};
+  write_options waits;
+  waits.poll_interval = std::chrono::milliseconds(1);
+  bool first_call = true;
+  waits.progress = [&](const read_progress&) {
+    if (first_call) {
+      other = std::thread([&] {
+        EXPECT_TRUE(append(open_in(memory).value(), 3, 6).ok());
+        second = true;
+      });
+      std::this_thread::sleep_for(std::chrono::milliseconds(600));
+      EXPECT_FALSE(second);
+    }
+    first_call = false;
+    return true;
+  };
+  const auto done = slow.append(block, 0, waits);
+  EXPECT_TRUE(done.ok()) << done.error().to_string();
+  if (other.joinable()) other.join();
+  ::unsetenv("PENSTOCK_APPEND_LEASE");
+  EXPECT_FALSE(first_call);
+  EXPECT_EQ(open_in(memory).value().shape()[0], first_call ? 408u : 411u);
+}
+
+}  // namespace
+}  // namespace penstock::test
