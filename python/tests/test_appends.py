@@ -214,7 +214,8 @@ def test_an_append_that_fails_leaves_nothing(tmp_path: Path, layout: str) -> Non
 
 def test_an_array_that_grows_a_lot_is_not_probed_key_by_key(tmp_path: Path) -> None:
     """From 10 chunks to 10^9; what an old append left in between is erased."""
-    for where in ({}, tmp_path / "a.zarr"):
+    wheres: list[Any] = [{}, tmp_path / "a.zarr"]
+    for where in wheres:
         array = ps.create_array(where, shape=10, dtype="i4", chunks=1)
         array[...] = 3
         stale = array.shape[0] + 123_456_789

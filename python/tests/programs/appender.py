@@ -11,7 +11,6 @@ import random
 import sys
 
 import numpy as np
-
 import penstock as ps
 
 
