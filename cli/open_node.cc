@@ -60,6 +60,7 @@ result<opened> open_node(const session& speak, const std::string& uri, unsigned 
   context_options settings;
   settings.threads = threads;
   open_options options;
+  options.mode = open_mode::read;  // no verb writes to what it opens: `copy` writes to a place
   PENSTOCK_ASSIGN(options.context, context::make(settings));
   result<node> found = open(uri, options);
   if (found.ok()) return as_opened(std::move(found).value());

@@ -3,6 +3,7 @@
 #include <nanobind/stl/vector.h>
 #include <penstock/place.h>
 
+#include "api/node_mode.h"
 #include "api/open_tiff.h"
 #include "bind.h"
 #include "bind_tiff.h"
@@ -74,6 +75,7 @@ void bind_group(nb::module_& m) {
       .def_prop_ro("uri", [](const group_handle& self) { return to_str(self.group.uri()); })
       .def_prop_ro("format", [](const group_handle& self) { return to_str(self.group.format()); })
       .def_prop_ro("_attributes_json", [](const group_handle& self) { return to_str(self.group.attributes_json()); })
+      .def_prop_ro("read_only", [](const group_handle& self) { return self.group.read_only(); })
       .def_prop_ro("consolidated", [](const group_handle& self) { return self.group.consolidated(); })
       .def("keys", keys, "Names of the direct children, sorted.")
       .def("_members", members, "The direct children, opened, by name.")
@@ -87,7 +89,35 @@ void bind_group(nb::module_& m) {
 }
 
 void bind_open(nb::module_& m) {
-  // Paths come as bytes: a file's name need not be UTF-8.
+  m.def(
+      "check_writable",
+      [](nb::object opened) {
+        if (nb::isinstance<group_handle>(opened)) {
+          unwrap(check_writable(nb::cast<const group_handle&>(opened).group.state()));
+        } else {
+          unwrap(check_writable(nb::cast<const array_handle&>(opened).array.state()));
+        }
+      },
+      nb::arg("node"), "Fail as a write through the node would before it touches storage.");
+  m.def(
+      "set_mode",
+      [](nb::object opened, const std::string& mode) {
+        const open_mode how = mode == "r"    ? open_mode::read
+                              : mode == "r+" ? open_mode::read_write
+                              : mode == "a"  ? open_mode::append
+                                             : open_mode::existing;
+        if (nb::isinstance<group_handle>(opened)) {
+          auto& self = nb::cast<group_handle&>(opened);
+          node as = call_engine([&, before = self.group] { return in_mode(node(before), how); });
+          self.group = std::get<group>(std::move(as));
+        } else {
+          auto& self = nb::cast<array_handle&>(opened);
+          node as = call_engine([&, before = self.array] { return in_mode(node(before), how); });
+          self.array = std::get<array>(std::move(as));
+        }
+      },
+      nb::arg("node"), nb::arg("mode"),
+      "Refuse writes through a node that was just opened (\"r\"), or fail if it cannot be written to (\"r+\", \"a\").");
   m.def(
       "find_place",
       [](nb::bytes uri, const context_handle& with, bool is_file) {

@@ -351,6 +351,9 @@ void bind_stores(nb::module_& m) {
       [](nb::bytes root) { return store_handle{open_file_store(std::string(root.c_str(), root.size()))}; },
       nb::arg("root"), "A folder of this machine.");
   m.def(
+      "read_only_store", [](const store_handle& from) { return store_handle{make_read_only(from.store)}; },
+      nb::arg("from_"), "Reads from a store and refuses every write.");
+  m.def(
       "zip_store",
       [](nb::bytes path, const context_handle& with) {
         return store_handle{open_zip_store(std::string(path.c_str(), path.size()), with.context)};

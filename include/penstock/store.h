@@ -217,6 +217,11 @@ class PENSTOCK_API store {
   /// and have nothing left to do; one that is a single file (zip) writes its directory here. Whoever wrote calls it
   /// once at the end of a piece of work; a store that goes away flushes what it can.
   virtual result<> flush();
+  /// Whether objects below `prefix` (as in `list`) can be written, as far as that is known without writing one.
+  ///
+  /// The default returns what `traits().writable` says. A success does not promise that a write succeeds.
+  /// \error read_only, permission_denied  They cannot.
+  virtual result<> check_writable(std::string_view prefix) const;
 
   /// What a user would recognise: `file:///data/x.zarr`, `memory:`.
   virtual std::string uri() const = 0;

@@ -56,7 +56,7 @@ def _open(uri: str, threads: int) -> Array | Group:
     from penstock._context import Context
     from penstock._open import open
 
-    return open(uri, context=Context(threads=threads or None))
+    return open(uri, mode="r", context=Context(threads=threads or None))
 
 
 if __name__ == "__main__":

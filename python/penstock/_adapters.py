@@ -339,10 +339,9 @@ class AsyncObjectAdapter(AsyncAdapter):
 class FsspecAdapter(AsyncAdapter):
     """A folder of an fsspec file system, by byte ranges; asynchronous where the file system is."""
 
-    writable = True
-
     def __init__(self, fs: Any, root: str) -> None:
         self.fs, self.root = fs, root.rstrip("/")
+        self.writable = takes_writes(fs)
         inner = fs
         while hasattr(inner, "fs"):  # a folder of another file system claims to be what that may not be
             inner = inner.fs
@@ -413,6 +412,26 @@ def stamp_of(info: Mapping[str, Any]) -> str:
     return " ".join([f"size={info.get('size')}", *tags[:1]])
 
 
+# File systems that cannot be written to, and references, whose writes would stay in memory.
+_READ_ONLY_PROTOCOLS = frozenset({"github", "git", "tar", "libarchive", "reference", "data"})
+
+
+def takes_writes(fs: Any) -> bool:
+    """Whether an fsspec file system can be written to, as far as it says so."""
+    while fs is not None:
+        protocol = getattr(fs, "protocol", ())
+        names = {protocol} if isinstance(protocol, str) else set(protocol)
+        if getattr(fs, "read_only", False) or names & _READ_ONLY_PROTOCOLS:
+            return False
+        if "zip" in names and getattr(fs, "mode", "r") == "r":
+            return False
+        method = getattr(type(fs), "_pipe_file", None)  # of asynchronous ones: fsspec's own raises
+        if getattr(method, "__module__", None) == "fsspec.asyn":
+            return False
+        fs = getattr(fs, "fs", None)
+    return True
+
+
 class PinnedFsspecAdapter(FsspecAdapter):
     """One file of an fsspec file system as it was: what is read once it is another is a `ConflictError`.
 
@@ -420,11 +439,10 @@ class PinnedFsspecAdapter(FsspecAdapter):
     it is asked share the next answer.
     """
 
-    writable = False
-
     def __init__(self, fs: Any, path: str, stamp: str) -> None:
         root, _, self._name = path.rpartition("/")
         super().__init__(fs, root)
+        self.writable = False
         self._path, self._stamp = path, stamp
         self._under_way: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None

@@ -266,7 +266,7 @@ class Array(Reads, Writes, _core.Array):
         return f"<penstock.Array {self.uri!r} shape={self.shape} dtype={self.dtype} chunks={self.chunks}{shards}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, _how_to_reopen(self)
+        return _reopen, (*_how_to_reopen(self), "r" if self.read_only else None)
 
     def __dask_tokenize__(self) -> tuple[str, str]:
         """A new name each time: what is in storage may have changed, and a name stands for values in Dask."""
@@ -280,10 +280,10 @@ def _how_to_reopen(node: Any) -> tuple[str, dict[str, Any] | None]:
     return node.uri, node._storage_options
 
 
-def _reopen(uri: str, storage_options: dict[str, Any] | None = None) -> Any:
+def _reopen(uri: str, storage_options: dict[str, Any] | None = None, mode: str | None = None) -> Any:
     from penstock._open import open
 
-    return open(uri, storage_options=storage_options)
+    return open(uri, storage_options=storage_options, mode=mode)
 
 
 def wants_scalar(shape: tuple[int, ...], selection: Selection) -> bool:

@@ -38,6 +38,11 @@ class Attributes(MutableMapping[str, Any]):
     def __init__(self, node: _core.Array | _core.Group) -> None:
         self._node = node
 
+    def _write(self, set_json: str, removed: list[str] | None) -> None:
+        if isinstance(self._node, _core.Group):
+            self._node._check_format()  # type: ignore[attr-defined]
+        _core.set_attributes(self._node, set_json, removed)
+
     def asdict(self) -> dict[str, Any]:
         """A dict of its own."""
         values: dict[str, Any] = json.loads(self._node._attributes_json)
@@ -53,22 +58,22 @@ class Attributes(MutableMapping[str, Any]):
         return len(self.asdict())
 
     def __setitem__(self, name: str, value: Any) -> None:
-        _core.set_attributes(self._node, to_json({_name(name): value}), [])
+        self._write(to_json({_name(name): value}), [])
 
     def __delitem__(self, name: str) -> None:
         if name not in self.asdict():
             raise KeyError(name)
-        _core.set_attributes(self._node, "{}", [name])
+        self._write("{}", [name])
 
     def update(self, *others: Any, **values: Any) -> None:
         """As dict.update, in one write."""
         new: dict[str, Any] = {}
         new.update(*others, **values)
-        _core.set_attributes(self._node, to_json({_name(name): value for name, value in new.items()}), [])
+        self._write(to_json({_name(name): value for name, value in new.items()}), [])
 
     def put(self, attributes: Mapping[str, Any]) -> None:
         """Replace all attributes."""
-        _core.set_attributes(self._node, to_json(dict(attributes)), None)
+        self._write(to_json(dict(attributes)), None)
 
     def clear(self) -> None:
         """Remove all attributes."""

@@ -48,7 +48,7 @@ class Array:
 
     @property
     def read_only(self) -> bool:
-        """The format or the store can only be read."""
+        """Whether every write is refused: opened with mode="r", or its format or its store is only read."""
 
     @property
     def _fill_value_bytes(self) -> bytes: ...
@@ -113,6 +113,10 @@ class Group:
     @property
     def uri(self) -> str:
         """What the group can be opened by, or `memory:` and its like."""
+
+    @property
+    def read_only(self) -> bool:
+        """Whether every write is refused: opened with mode="r", or its format or its store is only read."""
 
     @property
     def format(self) -> str:
@@ -446,6 +450,12 @@ def find_remote_place(uri: bytes, context: Context, options: dict[str, Any]) -> 
 def open_tiff_file(path: bytes, context: Context, cache_index: bool, tiff: dict[str, Any] | None) -> Array | None:
     """None where there is no such file, or no TIFF."""
 
+def check_writable(node: Array | Group) -> None:
+    """Fail as a write through the node would before it touches storage."""
+
+def set_mode(node: Array | Group, mode: str) -> None:
+    """Refuse writes through a node that was just opened ("r"), or fail if it cannot be written to ("r+", "a")."""
+
 def open_store(
     store: Store,
     context: Context,
@@ -583,6 +593,9 @@ def dict_store(values: dict[str, Any], wrap: Callable[[bytes], Any] | None = Non
 
 def file_store(root: bytes) -> Store:
     """A folder of this machine."""
+
+def read_only_store(from_: Store) -> Store:
+    """Reads from a store and refuses every write."""
 
 def zip_store(path: bytes, context: Context) -> Store:
     """A zip archive of this machine."""

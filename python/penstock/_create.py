@@ -298,20 +298,22 @@ def open_group(
     target: Any,
     path: str = "",
     *,
-    mode: str = "r",
+    mode: str | None = None,
     attributes: Mapping[str, Any] | None = None,
     zarr_format: int = 3,
     use_consolidated: bool | None = None,
     context: Context | None = None,
     **options: Any,
 ) -> Group:
-    """Open a group, or make one.
+    """Open a group, or create one.
 
     Parameters
     ----------
     mode
-        "r", "r+": it must be there. "a": made where nothing is. "w": made anew, what stood there is erased. "w-": made,
-        nothing may stand there.
+        None: the group must exist; it can be written to if its store allows it. "r": it must exist, and every write is
+        refused, through the group and through everything that is reached from it. "r+": it must exist and be
+        writable. "a": as "r+", and it is created if it does not exist. "w": it is created, and an array or group that
+        exists there is erased. "w-" or "x": it is created, and nothing may exist there.
     use_consolidated
         None: the copy of all metadata in the group is used where there is one; what it lacks is looked for in storage.
         True: there must be one, and nothing else counts. False: storage alone. After a write through an open group its
@@ -320,11 +322,12 @@ def open_group(
     from penstock._group import Group
     from penstock._open import open
 
-    if mode not in ("r", "r+", "a", "w", "w-", "x"):
-        raise _make(InvalidArgumentError, f"mode must be r, r+, a, w or w-, it is {mode!r}")
-    if mode in ("r", "r+", "a"):
+    if mode not in (None, "r", "r+", "a", "w", "w-", "x"):
+        raise _make(InvalidArgumentError, f"mode must be None, 'r', 'r+', 'a', 'w' or 'w-', got {mode!r}")
+    if mode in (None, "r", "r+", "a"):
         try:
-            node = open(target, path, context=context, use_consolidated=use_consolidated, **options)
+            found = "r+" if mode == "a" else mode
+            node = open(target, path, mode=found, context=context, use_consolidated=use_consolidated, **options)
         except NotFoundError:
             if mode != "a" or use_consolidated:
                 raise

@@ -108,8 +108,11 @@ class ConflictError(Error, OSError):
     code = "conflict"
 
 
-class ReadOnlyError(Error, PermissionError):
-    """A write to something opened for reading."""
+class ReadOnlyError(Error, PermissionError, ValueError):
+    """A write to something that is only read: opened with mode="r", or in such a store or format.
+
+    It is a PermissionError, hence an OSError, as h5py raises, and a ValueError, as zarr-python raises.
+    """
 
     code = "read_only"
 

@@ -9,7 +9,7 @@ from typing import Any
 from penstock import _core
 from penstock._array import Array, _how_to_reopen, _reopen
 from penstock._attributes import Attributes
-from penstock._errors import InvalidArgumentError, NotFoundError, _make
+from penstock._errors import InvalidArgumentError, NotFoundError, ReadOnlyError, _make
 from penstock._tiff import TiffArray
 
 
@@ -25,7 +25,13 @@ class Group(_core.Group):
 
     _storage_options: dict[str, Any] | None = None  # as of arrays
 
-    # `uri`, `format` and `keys` are _core's.
+    # `uri`, `format`, `read_only` and `keys` are _core's.
+
+    def _check_format(self) -> None:
+        """Refuses writes to what is shown as a group and is none in storage: HDF5, references."""
+        if not self.format.startswith("zarr"):
+            message = f"the group '{self.uri}' has format {self.format}, which is only read"
+            raise _make(ReadOnlyError, message)
 
     @property
     def attrs(self) -> Attributes:
@@ -52,12 +58,14 @@ class Group(_core.Group):
         """Erase the child of that name, or of that path, and everything in it."""
         if not isinstance(path, str):
             raise TypeError(f"a group's children have names, not {type(path).__name__}")
+        self._check_format()
         _core.erase(self, os.fsencode(path))
 
     def create_array(self, name: str, **options: Any) -> Array:
         """Make a new array below this group and open it: see `penstock.create_array`."""
         from penstock._create import create_array
 
+        self._check_format()
         made: Array = create_array(self, name, **options)
         return made
 
@@ -65,6 +73,7 @@ class Group(_core.Group):
         """Make a new group below this one and open it: see `penstock.create_group`."""
         from penstock._create import create_group
 
+        self._check_format()
         return create_group(self, name, attributes=attributes, overwrite=overwrite)
 
     def require_group(self, name: str, **options: Any) -> Group:
@@ -134,7 +143,7 @@ class Group(_core.Group):
         return f"<penstock.Group {self.uri!r}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, _how_to_reopen(self)
+        return _reopen, (*_how_to_reopen(self), "r" if self.read_only else None)
 
 
 def _branches(group: Group, indent: str) -> Iterator[str]:

@@ -25,7 +25,7 @@ def open(
     target: Any,
     path: str = "",
     *,
-    mode: str = "r",
+    mode: str | None = None,
     context: Context | None = None,
     cache_index: bool = False,
     storage_options: Mapping[str, Any] | None = None,
@@ -51,7 +51,9 @@ def open(
     path
         Within it, '/'-separated.
     mode
-        "r", "r+", "a": it must be there. Whether it can be written to is the store's to say.
+        None: the array or group must exist; it can be written to if its format and its store allow it. "r": every write
+        is refused, through this object and through everything that is reached from it. "r+": it must be writable, or
+        opening it is an error. "a": as "r+". `open` creates nothing: see `create_array` and `open_group`.
     context
         Threads, caches and limits; None: the current one.
     cache_index
@@ -91,11 +93,19 @@ def open(
         Nothing of a known format is there (also FileNotFoundError, KeyError).
     UnsupportedError, CorruptDataError
         The metadata, by member.
+    ReadOnlyError, PermissionDeniedError
+        `mode` is "r+" or "a", and the format or the store cannot be written to.
     """
-    if mode not in ("r", "r+", "a"):
-        raise _make(
-            InvalidArgumentError, f"mode must be r, r+ or a, it is {mode!r}: create_array and create_group make new"
-        )
+    check_mode(mode)
+    if mode == "a":
+        try:
+            return open(
+                target, path, mode="r+", context=context, cache_index=cache_index, storage_options=storage_options,
+                use_consolidated=use_consolidated, page=page, level=level, layout=layout, bands=bands, mask=mask,
+                ifd=ifd, unpack=unpack, device=device, **format_options,
+            )  # fmt: skip
+        except NotFoundError as error:
+            raise _make(NotFoundError, error.message, *error.notes, f"mode='a': {_CREATORS}") from error
     context = current_context() if context is None else context
     check_path(path)
     if isinstance(target, list | tuple):
@@ -137,6 +147,8 @@ def open(
     if (tiff is not None or unpack) and not isinstance(found, TiffArray):
         message = f"page, level, layout, bands, mask, ifd, unpack are options of TIFFs, '{found.uri}' is {found.format}"
         raise _make(InvalidArgumentError, message)
+    if mode is not None:
+        apply_mode(found, mode)
     if unpack:
         if is_device(device):
             raise _make(UnsupportedError, "unpacked reads end in host memory: device must be None with unpack=True")
@@ -148,6 +160,26 @@ def open(
         found._export_device = device
     made: Array | Group = found
     return made
+
+
+_CREATORS = "open and open_array create nothing: call create_array, create_group or open_group"
+
+
+def check_mode(mode: str | None) -> None:
+    """Refuses what `open` and `open_array` do not take."""
+    if mode in ("w", "w-", "x"):
+        instead = "create_array(..., overwrite=True)" if mode == "w" else "create_array(...)"
+        message = f"mode={mode!r} makes a new array or group, which open does not: call {instead} or "
+        raise _make(InvalidArgumentError, f"{message}open_group(..., mode={mode!r})")
+    if mode not in (None, "r", "r+", "a"):
+        raise _make(InvalidArgumentError, f"mode must be None, 'r', 'r+' or 'a', got {mode!r}")
+
+
+def apply_mode(found: Array | Group, mode: str) -> None:
+    """Makes a node that was just opened read-only ("r"), or refuses one that cannot be written to ("r+", "a")."""
+    if mode != "r" and isinstance(found, Group):
+        found._check_format()
+    _core.set_mode(found, mode)
 
 
 def _check_is_there(target: Any) -> None:
@@ -200,7 +232,7 @@ def _other_format(store: _core.Store, context: Context, path: bytes) -> Array | 
 
 
 def open_array(target: Any, path: str = "", **options: Any) -> Array:
-    """As `open`, and raises `InvalidArgumentError` where a group is found."""
+    """As `open`, with the same modes, and raises `InvalidArgumentError` if a group is found."""
     node = open(target, path, **options)
     if not isinstance(node, Array):
         raise _make(InvalidArgumentError, f"'{node.uri}' is a group, not an array")

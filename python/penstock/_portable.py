@@ -30,7 +30,7 @@ def pack(array: Array) -> bytes:
     prefix = f"{prefix}/" if prefix else ""
     found = {name: store.get(prefix + name) for name in _DOCUMENTS}
     documents = {name: text.decode() for name, text in found.items() if text is not None}
-    return pickle.dumps((whole, (array.uri, options, documents)))
+    return pickle.dumps((whole, (array.uri, options, documents, array.read_only)))
 
 
 def unpack(packed: bytes, context: Context | None = None) -> Array:
@@ -39,10 +39,12 @@ def unpack(packed: bytes, context: Context | None = None) -> Array:
     if described is None:
         array: Array = pickle.loads(whole)
         return array
-    uri, options, documents = described
+    uri, options, documents, read_only = described
     store, inner = place_of(uri, "", options)
     made = _wrap(_core.open_described(store, current_context() if context is None else context, inner, documents))
     made._storage_options = options
+    if read_only:
+        _core.set_mode(made, "r")
     return made
 
 

@@ -80,13 +80,13 @@ def store_of(target: Any, context: Context | None = None) -> _core.Store | None:
     label = f"{kind.__name__}:"
     if _is_zarr_store(target):
         if name == "zarr.storage._local.LocalStore":
-            return _core.file_store(os.fsencode(target.root))
+            return obeyed(_core.file_store(os.fsencode(target.root)), target.read_only)
         if name == "zarr.storage._memory.MemoryStore" and isinstance(target._store_dict, dict):
             from zarr.core.buffer import cpu
 
             return _core.dict_store(target._store_dict, cpu.Buffer.from_bytes, not target.read_only)
         if name == "zarr.storage._zip.ZipStore" and target.read_only and target.path is not None:
-            return _core.zip_store(os.fsencode(target.path.absolute()), context or current_context())
+            return obeyed(_core.zip_store(os.fsencode(target.path.absolute()), context or current_context()), True)
         if name == "zarr.storage._obstore.ObjectStore":
             return _core.object_store(ObstoreAdapter(target.store, not target.read_only), str(target), True)
         if _supports_sync(target):
@@ -98,7 +98,7 @@ def store_of(target: Any, context: Context | None = None) -> _core.Store | None:
             return _core.file_store(os.fsencode(prefix))
         return _core.object_store(ObstoreAdapter(target), label, True)
     if kind.__module__.split(".")[0] == "fsspec" and hasattr(target, "fs") and hasattr(target, "root"):
-        return fsspec_store(target.fs, target.root)
+        return obeyed(fsspec_store(target.fs, target.root), getattr(target, "read_only", False))
     if callable(getattr(target, "get_sync", None)):
         return _core.object_store(ObjectAdapter(target), label, False)
     get = getattr(target, "get", None)
@@ -107,6 +107,11 @@ def store_of(target: Any, context: Context | None = None) -> _core.Store | None:
     if inspect.iscoroutinefunction(get):
         return _core.object_store(AsyncObjectAdapter(target), label, True)
     return _core.object_store(ObjectAdapter(target), label, False)
+
+
+def obeyed(store: _core.Store, read_only: bool) -> _core.Store:
+    """The store, which refuses writes if the object that it was made from does."""
+    return _core.read_only_store(store) if read_only else store
 
 
 def _supports_sync(store: Any) -> bool:
@@ -122,7 +127,7 @@ def fsspec_store(fs: Any, root: str) -> _core.Store:
     """The store of a folder of an fsspec file system."""
     name = f"{type(fs).__module__}.{type(fs).__qualname__}"
     if name == "fsspec.implementations.local.LocalFileSystem":
-        return _core.file_store(os.fsencode(fs._strip_protocol(root)))
+        return obeyed(_core.file_store(os.fsencode(fs._strip_protocol(root))), getattr(fs, "read_only", False))
     adapter = FsspecAdapter(fs, fs._strip_protocol(root))
     return _core.object_store(adapter, fs.unstrip_protocol(adapter.root or "/"), adapter.is_asynchronous)
 

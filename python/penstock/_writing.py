@@ -257,6 +257,7 @@ class Appender:
     """Appends rows shard by shard. Made by `Array.appender`."""
 
     def __init__(self, array: Writes, axis: int, durable: bool) -> None:
+        _core.check_writable(array)
         if not -len(array.shape) <= axis < len(array.shape):
             raise _make(InvalidArgumentError, f"axis {axis} is out of bounds for array of dimension {len(array.shape)}")
         self._array = array

@@ -28,7 +28,7 @@ BUILT_INS = {
     "io_error": (ps.StorageError, OSError),
     "version_changed": (ps.ConflictError, OSError),
     "conflict": (ps.ConflictError, OSError),
-    "read_only": (ps.ReadOnlyError, PermissionError),
+    "read_only": (ps.ReadOnlyError, PermissionError, ValueError),
     "cancelled": (ps.CancelledError,),
     "deadline_exceeded": (ps.DeadlineExceededError, TimeoutError),
     "resource_exhausted": (ps.ResourceExhaustedError, MemoryError),

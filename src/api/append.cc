@@ -8,6 +8,7 @@
 #include "api/array_state.h"
 #include "api/fenced_write.h"
 #include "api/metadata_edit.h"
+#include "api/node_mode.h"
 #include "base/checked.h"
 
 namespace penstock::inline v0 {
@@ -107,8 +108,7 @@ result<> grow(const array_state& state, const tensor_view& value, std::size_t ax
 
 result<array> append_rows(const array& to, const tensor_view& value, std::size_t axis, const write_options& options) {
   const array_state& state = to.state();
-  if (state.layout->assembler() == nullptr)
-    return error(errc::read_only, fmt::format("arrays of format {} are only read", state.format));
+  PENSTOCK_TRY(check_writable(state));
   PENSTOCK_TRY(check_rows(state, state.shape, value, axis, true));
   store& at = writable_store(state);
   std::uint64_t bytes = value.type.item_bytes();

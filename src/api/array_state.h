@@ -40,6 +40,7 @@ class array_state {
   std::uint64_t uid = 0;      // in the caches
   bool outlived_uid = false;  // others of this array have the same, now or later
   bool caches_indexes = false;
+  bool opened_for_reading = false;  // open_mode::read: every write is refused
 
   extents shape, chunks;
   std::optional<extents> shards;
@@ -59,6 +60,7 @@ class group_state {
   std::shared_ptr<const penstock::store> store;
   std::string prefix;
   bool cache_unversioned_indexes = false;
+  bool opened_for_reading = false;  // and with it all that is opened through the group
   std::string attributes_json, format, uri;
   // The documents of a group above, or of this one; null: storage is asked.
   std::shared_ptr<const zarr_consolidated> consolidated;

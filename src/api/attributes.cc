@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/array_state.h"
+#include "api/node_mode.h"
 #include "api/zarr_nodes.h"
 #include "format/zarr/zarr_v2.h"
 #include "format/zarr/zarr_writer.h"
@@ -78,7 +79,7 @@ result<std::string> edit_attributes(const std::shared_ptr<const store>& from, co
         error(errc::invalid_argument, fmt::format("attributes are a JSON {}, need an object", parsed->kind_name())));
   }
   const edit change{std::move(*parsed), removed, all};
-  // An open node keeps its store as something to read. Whether it can be written to is the store's to say.
+  // An open node keeps its store as something to read; the caller has checked that it can be written to.
   const auto in = std::const_pointer_cast<store>(from);
   const bool v2 = format == "zarr2";
   const std::string key = prefix + std::string(v2 ? kZattrsKey : kZarrKey);
@@ -95,6 +96,8 @@ result<std::string> edit_attributes(const std::shared_ptr<const store>& from, co
 template <class State>
 result<std::string> edit_attributes(const State& state, std::string_view text, std::span<const std::string> removed,
                                     bool all) {
+  if (auto checked = check_writable(state); !checked.ok())
+    return std::move(checked).error().note(fmt::format("writing the attributes of '{}'", state.uri));
   return edit_attributes(state.store, state.prefix, state.format, state.uri, text, removed, all);
 }
 
@@ -191,6 +194,8 @@ result<group> group::update_attributes(std::string_view set_json, std::span<cons
 }
 
 result<group> consolidate_metadata(std::shared_ptr<store> in, const open_options& options) {
+  if (options.mode == open_mode::read)
+    return error(errc::read_only, "consolidating metadata writes: mode must not be \"r\"");
   open_options plain = options;
   plain.use_consolidated = consolidation::never;
   PENSTOCK_ASSIGN(node found, open(in, plain));

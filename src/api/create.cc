@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/array_state.h"
+#include "api/node_mode.h"
 #include "api/zarr_nodes.h"
 #include "engine/index_io.h"
 #include "format/zarr/zarr_data_type.h"
@@ -415,7 +416,7 @@ result<node> create_node(new_node at, const zarr_metadata& metadata) {
   return made;
 }
 
-/// An open group keeps its store as something to read. Whether it can be written to is the store's to say.
+/// An open group keeps its store as something to read. check_writable comes first.
 std::shared_ptr<store> store_of(const group& parent) { return std::const_pointer_cast<store>(parent.state().store); }
 
 void mark_stale(const group& parent) {
@@ -436,6 +437,8 @@ auto create_within(const group& parent, const Options& options, std::string_view
   within.path = parent.state().prefix + options.path;
   within.zarr_format = parent.state().format == "zarr2" ? 2 : 3;
   if (prefix_of(options.path).empty()) return wrong(fmt::format("{} in a group needs a name", what));
+  if (auto checked = check_writable(parent.state()); !checked.ok())
+    return std::move(checked).error().note(fmt::format("creating '{}'", options.path));
   auto made = create_in(store_of(parent), within);
   if (made.ok()) mark_stale(parent);
   return made;
@@ -480,6 +483,7 @@ result<> erase(const group& parent, std::string_view path) {
   const std::string prefix = parent.state().prefix + within;
   const std::shared_ptr<store> in = store_of(parent);
   const auto note = [&] { return fmt::format("erasing '{}'", child_uri(in->uri(), prefix)); };
+  if (auto checked = check_writable(parent.state()); !checked.ok()) return std::move(checked).error().note(note());
   auto there = documents_at(*in, prefix);
   if (!there.ok()) return std::move(there).error().note(note());
   if (there->empty()) {

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <penstock/array.h>
+#include <penstock/create.h>
 #include <penstock/place.h>
 #include "api/array_state.h"
+#include "api/node_mode.h"
 #include "api/open_files.h"
 #include "api/open_tiff.h"
 #include "api/zarr_nodes.h"
@@ -10,6 +12,7 @@
 #include "format/zarr/zarr_v2.h"
 #include "store/file_store.h"
 #include "store/memory_store.h"
+#include "store/read_only_store.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -32,7 +35,9 @@ bool is_file(const node_place& at) {
 
 }  // namespace
 
-result<node> open(std::shared_ptr<const store> from, const open_options& options) {
+namespace {
+
+result<node> open_in(std::shared_ptr<const store> from, const open_options& options) {
   node_place at;
   at.context = options.context;
   if (!at.context) {
@@ -57,9 +62,17 @@ result<node> open(std::shared_ptr<const store> from, const open_options& options
   return found;
 }
 
+}  // namespace
+
+result<node> open(std::shared_ptr<const store> from, const open_options& options) {
+  PENSTOCK_TRY(check_open_mode(options.mode));
+  return in_mode(open_in(std::move(from), options), options.mode);
+}
+
 result<node> open(std::string_view uri, const open_options& options) {
+  PENSTOCK_TRY(check_open_mode(options.mode));
   PENSTOCK_ASSIGN(std::optional<array> files, open_files(uri, options));
-  if (files) return node(std::move(*files));
+  if (files) return in_mode(node(std::move(*files)), options.mode);
   open_options within = options;
   if (!within.context) {
     PENSTOCK_ASSIGN(within.context, penstock::context::make());
@@ -105,6 +118,37 @@ result<node> open(const group& parent, std::string_view path) {
   auto made = make_node(std::move(at), std::move(*metadata));
   if (!made.ok()) return std::move(made).error().note(note_uri());
   return made;
+}
+
+result<group> open_group(std::shared_ptr<store> from, const open_options& options) {
+  const bool creates = options.mode == open_mode::create || options.mode == open_mode::replace;
+  if (!creates) {
+    result<node> found = open(std::shared_ptr<const store>(from), options);
+    if (found.ok()) {
+      if (auto* out = std::get_if<group>(&*found)) return std::move(*out);
+      return error(errc::invalid_argument, fmt::format("'{}' is an array, not a group", std::get<array>(*found).uri()));
+    }
+    if (options.mode != open_mode::append || found.error().code() != errc::not_found) return std::move(found).error();
+  }
+  create_group_options made;
+  made.context = options.context;
+  made.path = options.path;
+  made.overwrite = options.mode == open_mode::replace;
+  return create_group(std::move(from), made);
+}
+
+result<group> open_group(std::string_view uri, const open_options& options) {
+  open_options within = options;
+  if (!within.context) {
+    PENSTOCK_ASSIGN(within.context, penstock::context::make());
+  }
+  PENSTOCK_ASSIGN(place at, find_place(uri, {within.context, {}}));
+  within.path = at.path + "/" + options.path;
+  return open_group(std::move(at.store), within);
+}
+
+std::shared_ptr<store> make_read_only(std::shared_ptr<const store> from) {
+  return std::make_shared<read_only_store>(std::move(from));
 }
 
 std::shared_ptr<store> open_file_store(std::string root, write_sync sync) {

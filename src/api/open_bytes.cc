@@ -8,6 +8,7 @@
 
 #include <penstock/shards.h>
 #include <penstock/tiff.h>
+#include "api/node_mode.h"
 #include "format/npy/npy_header.h"
 #include "format/tiff/tiff_parser.h"
 #include "store/span_store.h"
@@ -16,6 +17,7 @@ namespace penstock::inline v0 {
 
 result<array> open_array(std::span<const std::byte> bytes, const open_options& options,
                          std::shared_ptr<const void> owner) {
+  PENSTOCK_TRY(check_open_mode(options.mode));
   if (!options.path.empty())
     return error(errc::invalid_argument, fmt::format("bytes are one file: there is no '{}' in it", options.path));
   const bool npy = is_npy(bytes);
@@ -28,7 +30,9 @@ result<array> open_array(std::span<const std::byte> bytes, const open_options& o
   if (npy) {
     shard_options how;
     how.context = options.context;
-    return open_contiguous(std::move(from), key, how);
+    PENSTOCK_ASSIGN(array opened, open_contiguous(std::move(from), key, how));
+    PENSTOCK_ASSIGN(node as, in_mode(node(std::move(opened)), options.mode));
+    return std::get<array>(std::move(as));
   }
   open_options within = options;
   within.path = key;

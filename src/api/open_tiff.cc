@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "api/array_state.h"
+#include "api/node_mode.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
 #include "format/tiff/tiff_layout.h"
@@ -429,6 +430,7 @@ bool is_tiff_name(std::string_view prefix) noexcept {
 }
 
 result<array> open_tiff(std::shared_ptr<const store> from, const open_options& options, const tiff_options& image) {
+  PENSTOCK_TRY(check_open_mode(options.mode));
   node_place at;
   at.context = options.context;
   if (!at.context) {
@@ -440,7 +442,8 @@ result<array> open_tiff(std::shared_ptr<const store> from, const open_options& o
   at.cache_unversioned_indexes = options.cache_unversioned_indexes;
   PENSTOCK_ASSIGN(std::optional<array> opened, open_tiff(at, image));
   if (!opened) return error(errc::not_found, fmt::format("no TIFF at '{}'", at.uri));
-  return std::move(*opened);
+  PENSTOCK_ASSIGN(node as, in_mode(node(std::move(*opened)), options.mode));
+  return std::get<array>(std::move(as));
 }
 
 result<array> open_tiff(const array& of_file, const tiff_options& image) {

@@ -10,6 +10,7 @@
 #include "api/array_state.h"
 #include "api/fenced_write.h"
 #include "api/metadata_edit.h"
+#include "api/node_mode.h"
 #include "array/chunk_grid.h"
 #include "engine/blocking_read.h"
 
@@ -218,8 +219,7 @@ result<> put_new_shape(const array& from, const extents& shape, append_claim& cl
 
 result<array> resize_stored(const array& from, const extents& shape) {
   const array_state& state = from.state();
-  if (state.layout->assembler() == nullptr)
-    return error(errc::read_only, fmt::format("arrays of format {} are only read", state.format));
+  PENSTOCK_TRY(check_writable(state));
   if (shape.size() != state.shape.size())
     return error(errc::invalid_argument, fmt::format("an array of {} dimensions cannot get the shape {}",
                                                      state.shape.size(), to_string(shape)));

@@ -9,6 +9,7 @@
 #include "api/device_tensor_state.h"
 #include "api/fenced_write.h"
 #include "api/metadata_edit.h"
+#include "api/node_mode.h"
 #include "api/read_source.h"
 #include "base/checked.h"
 #include "cuda/device_values.h"
@@ -24,8 +25,7 @@ constexpr std::uint64_t kMinParallelWriteBytes = std::uint64_t{256} << 10;
 constexpr std::uint64_t kMinParallelPuts = 4;
 
 result<> check_value(const array_state& state, const extents& shape, const tensor_view& value) {
-  if (state.layout->assembler() == nullptr)
-    return error(errc::read_only, fmt::format("arrays of format {} are only read", state.format));
+  PENSTOCK_TRY(check_writable(state));
   if (value.space == memory_space::cuda) {
     PENSTOCK_TRY(cuda::conversion_of(value.type, state.type));
   } else if (!(value.type == state.type))
@@ -135,9 +135,8 @@ result<> write_fenced(const array& to, const basic_selection& which, const tenso
   return write_box(to.state(), resolved, value, options, {&fence, nullptr, skip_unchanged});
 }
 
-bool array::read_only() const noexcept {
-  return state_->layout->assembler() == nullptr || !state_->store->traits().writable;
-}
+bool array::read_only() const { return !check_writable_now(*state_).ok(); }
+bool group::read_only() const { return !check_writable_now(*state_).ok(); }
 
 result<> array::write(const selection& which, const tensor_view& value, const write_options& options) const {
   if (const auto* const basic = std::get_if<basic_selection>(&which)) {

@@ -26,6 +26,7 @@ result<node> make_array(node_place at, zarr_metadata metadata) {
   PENSTOCK_ASSIGN(const std::shared_ptr<const zarr_layout> layout, zarr_layout::make(metadata, codecs));
   auto out = std::make_shared<array_state>();
   out->caches_indexes = at.from->traits().versions || at.cache_unversioned_indexes;
+  out->opened_for_reading = at.opened_for_reading;
   out->context = std::move(at.context);
   out->store = std::move(at.from);
   out->layout = layout;
@@ -53,6 +54,7 @@ node make_group(node_place at, const zarr_metadata& metadata) {
   out->store = std::move(at.from);
   out->prefix = std::move(at.prefix);
   out->cache_unversioned_indexes = at.cache_unversioned_indexes;
+  out->opened_for_reading = at.opened_for_reading;
   out->attributes_json = metadata.attributes.dump();
   out->format = metadata.zarr_format == 2 ? "zarr2" : "zarr3";
   out->uri = std::move(at.uri);
@@ -223,6 +225,7 @@ node_place child_place(const group& parent, std::string_view path) {
   at.prefix = state.prefix + prefix_of(path);
   at.uri = child_uri(state.store->uri(), at.prefix);
   at.cache_unversioned_indexes = state.cache_unversioned_indexes;
+  at.opened_for_reading = state.opened_for_reading;
   // What stands deeper may have documents of its own for its tree, but they are as old as those that were dropped.
   const bool dropped = state.consolidated != nullptr && !parent.consolidated();
   at.use_consolidated = dropped ? consolidation::never : state.use_consolidated;

@@ -53,6 +53,7 @@ struct node_place {
   std::string prefix;
   std::string uri;
   bool cache_unversioned_indexes = false;
+  bool opened_for_reading = false;
   consolidation use_consolidated = consolidation::automatic;
   std::shared_ptr<const zarr_consolidated> consolidated;
   std::string consolidated_path;

@@ -10,6 +10,7 @@
 
 #include "store/byte_extent.h"
 #include "store/file_parts.h"
+#include "store/file_status.h"
 #include "store/path_key.h"
 
 namespace penstock::inline v0 {
@@ -49,6 +50,20 @@ file_store::file_store(std::string root, file_store_options options)
       changed_([] { return std::make_unique<changed_folders>(); }) {
   if (root_.empty()) root_.push_back('.');
   while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
+}
+
+result<> file_store::check_writable(std::string_view prefix) const {
+  std::string folder = root_.empty() ? "." : root_;
+  if (!prefix.empty()) folder.append(1, '/').append(prefix);
+  for (;;) {
+    if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
+    if (errno != ENOENT && errno != ENOTDIR) break;
+    while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+    const std::size_t slash = folder.rfind('/');
+    if (folder.size() == 1 || slash == std::string::npos) return {};  // made when something is put
+    folder.resize(std::max<std::size_t>(slash, 1));
+  }
+  return write_failure(errno, fmt::format("writing in '{}'", folder));
 }
 
 store_traits file_store::traits() const {

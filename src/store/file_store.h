@@ -66,6 +66,8 @@ class file_store final : public store {
   /// Removes the file; folders stay.
   result<> erase(std::string_view key, const write_condition& condition) override;
   result<> list(std::string_view prefix, listing what, key_sink& sink) const override;
+  /// Asks the system about the folder `prefix`, or about the first folder above it that exists.
+  result<> check_writable(std::string_view prefix) const override;
   std::string uri() const override { return "file://" + root_; }
 
  private:

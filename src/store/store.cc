@@ -42,6 +42,11 @@ result<> store::list(std::string_view, listing, key_sink&) const {
 
 result<> store::flush() { return {}; }
 
+result<> store::check_writable(std::string_view) const {
+  if (traits().writable) return {};
+  return error(errc::read_only, fmt::format("this store cannot be written to: {}", uri()));
+}
+
 error version_has_changed() { return {errc::version_changed, "the object is no longer the one that was expected"}; }
 
 result<byte_extent> find_extent(const byte_read& wanted, std::uint64_t size_bytes) {

@@ -1,6 +1,7 @@
 #include "store/zip_store.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +15,7 @@
 #include "base/buffer.h"
 #include "store/byte_extent.h"
 #include "store/file_parts.h"
+#include "store/file_status.h"
 #include "store/inflate_head.h"
 #include "store/path_key.h"
 #include "store/zip_archive.h"
@@ -83,6 +85,17 @@ zip_store::zip_store(std::string path, zip_store_options options)
     : path_(std::move(path)), options_(std::move(options)), opened_([] { return std::make_unique<opened>(); }) {}
 
 zip_store::~zip_store() { (void)flush(); }
+
+result<> zip_store::check_writable(std::string_view) const {
+  // While an archive is written, a small file is next to it.
+  const std::size_t slash = path_.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path_.substr(0, std::max<std::size_t>(slash, 1));
+  if (::access(path_.c_str(), W_OK) != 0 && errno != ENOENT)
+    return write_failure(errno, fmt::format("writing '{}'", path_));
+  if (::access(folder.c_str(), W_OK | X_OK) != 0 && errno != ENOENT)
+    return write_failure(errno, fmt::format("writing in '{}'", folder));
+  return {};
+}
 
 store_traits zip_store::traits() const {
   store_traits traits;

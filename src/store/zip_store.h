@@ -58,6 +58,8 @@ class zip_store final : public store {
   result<> erase(std::string_view key, const write_condition& condition) override;
   result<> list(std::string_view prefix, listing what, key_sink& sink) const override;
   result<> flush() override;
+  /// Asks the system about the archive.
+  result<> check_writable(std::string_view prefix) const override;
   std::string uri() const override { return "zip://" + path_; }
 
  private:

@@ -42,7 +42,7 @@ class Place:
             return self.target
         if isinstance(self.target, Group):
             return self.target[self.path] if self.path else self.target
-        return open(self.target, self.path, **self.options)
+        return open(self.target, self.path, mode="r", **self.options)
 
     def child(self, name: str) -> Place:
         """The place of what lies below a group; its metadata are read from storage itself."""

@@ -12,6 +12,7 @@ from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 from penstock import _core
 from penstock._adapters import ZarrAdapter, ZarrSyncAdapter
+from penstock._stores import obeyed
 from penstock.zarr._settings import current_context
 
 
@@ -55,10 +56,10 @@ class Route:
             self.core = _core.dict_store(self.values, cpu.Buffer.from_bytes, not store.read_only)
         elif kind is LocalStore:
             self.path, self.native_writes = "native", True
-            self.core = _core.file_store(os.fsencode(store.root))
+            self.core = obeyed(_core.file_store(os.fsencode(store.root)), store.read_only)
         elif kind is ZipStore and store.read_only and store.path is not None:
             self.path = "native"
-            self.core = _core.zip_store(os.fsencode(store.path.absolute()), current_context())
+            self.core = obeyed(_core.zip_store(os.fsencode(store.path.absolute()), current_context()), True)
         elif _supports_sync(store):
             self.path = "sync"
             self.core = _core.object_store(ZarrSyncAdapter(store), str(store), False)
