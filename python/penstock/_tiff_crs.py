@@ -73,7 +73,17 @@ def epsg_of(keys: Mapping[int, Any]) -> int | None:
     Without pyproj nothing is known of that unit: then the code is what the file says.
     """
     code = _code_of(keys)
+    if keys.get(1024) == 1 and 3072 not in keys and (text := _esri_of(keys)) is not None:
+        # ArcGIS names the base system only (4326) and holds the projected system as text.
+        return _code_of_text(text)
     return None if code is None or _other_unit(keys, code) is not None else code
+
+
+def _code_of_text(text: str) -> int | None:
+    """Return the code of WKT, or None if pyproj is not installed or finds none."""
+    made = named(text)
+    code: int | None = made.to_epsg() if hasattr(made, "to_epsg") else None
+    return code
 
 
 def crs_of(keys: Mapping[int, Any]) -> Any:

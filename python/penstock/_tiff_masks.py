@@ -50,6 +50,28 @@ class Validity:
         return valid
 
 
+def alpha_band(array: Any) -> int | None:
+    """Return the file's band (from 0) that holds the opacity of the others, or None.
+
+    This is the last band if its colour interpretation is alpha, by GDAL's rule: GDAL's own COLORINTERP item overrides
+    ExtraSamples. GDAL's COG driver writes ExtraSamples 2 with the item `Undefined` for a fourth band that is not alpha.
+    """
+    samples: int = array._integer(277, 1)
+    role = array._roles("colorinterp").get(samples - 1)
+    if role is not None:
+        return samples - 1 if role.lower() == "alpha" else None
+    extra = array.tags.get("ExtraSamples", ())
+    extra = extra if isinstance(extra, tuple) else (extra,)
+    return samples - 1 if 0 < len(extra) < samples and extra[-1] in (1, 2) else None
+
+
+def masking_alpha_band(array: Any) -> int | None:
+    """Return the alpha band where GDAL derives a mask from it: the last of two or four bands of 8 or 16 bits."""
+    if array._integer(277, 1) not in (2, 4) or array.dtype not in ("uint8", "uint16"):
+        return None
+    return alpha_band(array)
+
+
 def _differs(values: Any, nodata: Any) -> Any:
     return values == values if nodata is None or nodata != nodata else values != nodata
 

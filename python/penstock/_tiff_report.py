@@ -12,6 +12,7 @@ from typing import Any
 from penstock._errors import CorruptDataError, Error
 from penstock._open import open as open_array
 from penstock._tiff import TiffArray
+from penstock._tiff_masks import alpha_band
 
 _ENDINGS = (".tif", ".tiff", ".btf", ".tf8", ".gtiff", ".gtif")
 _GHOST_BYTES = 300  # a header, and what GDAL writes behind it
@@ -43,8 +44,7 @@ def report(target: str) -> dict[str, Any]:
         raise TypeError(f"{target!r} is no TIFF")
     levels = [a, *_levels(a, target)]
     errors, warnings = _judge(a, levels)
-    extra = a.tags.get("ExtraSamples", ())
-    alpha = bool({1, 2} & set(extra if isinstance(extra, tuple) else (extra,)))
+    alpha = alpha_band(a) is not None
     crs = a.crs
     return {
         "kind": "array",

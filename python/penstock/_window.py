@@ -31,6 +31,7 @@ def read_window(
     nodata: Any = None,
     overviews: Sequence[Array] | None = None,
     threads: int | None = None,
+    boundless: bool = False,
 ) -> npt.NDArray[Any]:
     """Read what lies within `bounds`, on a grid of `shape` pixels, from the overview that suits it.
 
@@ -42,7 +43,8 @@ def read_window(
         An array whose last dimensions are y and x.
     bounds
         (left, bottom, right, top) in the units of `a.crs`, or as `a.bounds` has them; None: all of it, wherever it
-        lies. What leaves the image is `fill_value`.
+        lies. Pixels outside the image get the fill value. If the array has no nodata value, `fill_value` must then be
+        given.
     shape
         (rows, columns) of the result; None: as many as the bounds have pixels of the image itself.
     resampling
@@ -53,10 +55,12 @@ def read_window(
         window, except that GDAL lets a nodata value of NaN spread and leaves out what lies beyond a window's edge in a
         pixel that the edge cuts, and for halves that rounding errors decide.
     fill_value
-        For pixels without a value; None: nodata, or 0.
+        For pixels without a value. None: nodata; without nodata, 0 for masked pixels within the image.
     transform, nodata, overviews
         Where the array lies, as affine has it, (a, b, c, d, e, f); what stands for nothing; the same image in coarser
         arrays. None: what a GeoTIFF says of itself.
+    boundless
+        True permits bounds that lie wholly outside the image.
 
     Returns
     -------
@@ -66,6 +70,9 @@ def read_window(
 
     Raises
     ------
+    InvalidArgumentError
+        The bounds lie wholly outside the image and `boundless` is False. Or they leave the image and there is neither
+        nodata nor `fill_value`.
     UnsupportedError
         The image is rotated, and there are bounds; or its values are no real numbers, or indexes of a palette, and
         `resampling` is not "nearest".
@@ -80,6 +87,8 @@ def read_window(
     if a.ndim < 2:
         raise _make(InvalidArgumentError, f"an array of shape {a.shape} has no rows and columns", f"array '{a.uri}'")
     window = _Window(0, 0, *a.shape[-2:]) if bounds is None else _Grid.of(a, transform).window(bounds)
+    if bounds is not None:
+        _check_within(a, window, bounds, boundless, has_fill=fill_value is not None or nodata is not None)
     rows, columns = _result_shape(shape, window)
     factors = [min(a.shape[-1] / width, a.shape[-2] / height) for height, width in _overview_shapes(a, overviews)]
     number = _level(factors, window, rows, columns, resampling)
@@ -137,6 +146,30 @@ class _Window:
     x: float
     height: float
     width: float
+
+
+_SLACK = 1e-3  # of a pixel: bounds are computed with rounding errors
+
+
+def _check_within(a: Array, window: _Window, bounds: Sequence[float], boundless: bool, has_fill: bool) -> None:
+    """Refuses windows outside the image, and windows that leave it if no value stands for what is outside."""
+    sides = ((window.y, window.height, a.shape[-2]), (window.x, window.width, a.shape[-1]))
+    is_within = all(start >= -_SLACK and start + length <= size + _SLACK for start, length, size in sides)
+    overlaps = all(start < size and start + length > 0 for start, length, size in sides)
+    if is_within or (has_fill and (overlaps or boundless)):
+        return
+    epsg = getattr(a, "epsg", None)
+    where = f"the image of {a.shape[-2]} x {a.shape[-1]} pixels"
+    box = getattr(a, "bounds", None)
+    if box is not None:
+        where += f", which has bounds {tuple(box)}"
+    where += "" if epsg is None else f" in EPSG:{epsg}"
+    if not overlaps and not boundless:
+        message = f"the bounds {tuple(bounds)} lie outside {where}. Are they of another CRS? "
+        message += "boundless=True reads them as fill_value"
+    else:
+        message = f"the bounds {tuple(bounds)} leave {where}. It has no nodata value: give fill_value="
+    raise _make(InvalidArgumentError, message, f"array '{a.uri}'")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,9 @@ from penstock._errors import ConflictError, Error, InvalidArgumentError, _make
 from penstock._open import open as open_array
 from penstock._resample import KERNELS
 from penstock._shard_names import sync_file
+from penstock._tiff import TiffArray
 from penstock._tiff_header import nodata_in
+from penstock._tiff_masks import alpha_band
 from penstock._tiff_report import fail
 from penstock._window import read_window
 
@@ -70,7 +72,6 @@ def main(arguments: list[str]) -> int:
         a = open_array(given.target)
         if not isinstance(a, Array):
             raise _make(InvalidArgumentError, f"'{given.target}' is a group, not an array")
-        _check_overlap(a, given.bounds)
         values = read_window(a, given.bounds, given.shape, given.resampling, threads=given.threads)
         write(given.output, values, a, given.bounds)
     except Error as error:
@@ -100,25 +101,12 @@ def _as_number(word: str) -> str:
         return word
 
 
-def _check_overlap(a: Array, bounds: Sequence[float] | None) -> None:
-    """Refuses bounds beside the image: the picture would be empty, and they are mostly of another CRS."""
-    has = getattr(a, "bounds", None)
-    if bounds is None or has is None:
-        return
-    for low, high in ((0, 2), (1, 3)):
-        (begin, end), (wanted, wanted_end) = (sorted((box[low], box[high])) for box in (has, bounds))
-        if begin < wanted_end and wanted < end:
-            continue
-        message = f"the bounds {tuple(bounds)} lie outside the image, which has {tuple(has)}"
-        raise _make(InvalidArgumentError, message, f"array '{a.uri}'")
-
-
 def _writer_of(name: str) -> Callable[[str, npt.NDArray[Any], Array, Sequence[float] | None], None]:
     ending = os.path.splitext(name)[1].lower()
     if ending == ".npy":
         return lambda name, values, a, bounds: _write(name, npy(values))
     if ending == ".png":
-        return lambda name, values, a, bounds: _write(name, png(to_pixels(values, getattr(a, "nodata", None))))
+        return lambda name, values, a, bounds: _write(name, png(_picture(values, a)))
     if ending in (".tif", ".tiff"):
         return geotiff
     raise _make(InvalidArgumentError, f"a window is written to out.npy, out.png or out.tif, not to '{name}'")
@@ -155,14 +143,28 @@ def npy(values: npt.NDArray[Any]) -> bytes:
     return file.getvalue()
 
 
-def to_pixels(values: npt.NDArray[Any], nodata: float | None = None) -> npt.NDArray[np.uint8]:
-    """(bands, y, x) as a picture (y, x) or (y, x, 3 or 4): the first one, three or four bands.
+def _picture(values: npt.NDArray[Any], a: Array) -> npt.NDArray[np.uint8]:
+    """Return the pixels of a PNG of what was read of `a`: in its colours if it is a TIFF."""
+    nodata = getattr(a, "nodata", None)
+    if not isinstance(a, TiffArray):
+        return to_pixels(values, nodata)
+    colors = a.colormap
+    if a.photometric == "palette" and colors is not None and len(values) == 1 and values.dtype.kind == "u":
+        indexes = np.minimum(values[0], len(colors) - 1)
+        return np.ascontiguousarray((colors >> 8).astype(np.uint8)[indexes])
+    return to_pixels(values, nodata, has_alpha=alpha_band(a) == 3)
 
-    Bytes stay what they are. All else is stretched from the 2nd to the 98th percentile of what is no nodata (which
-    becomes black), all bands alike.
+
+def to_pixels(
+    values: npt.NDArray[Any], nodata: float | None = None, *, has_alpha: bool = False
+) -> npt.NDArray[np.uint8]:
+    """(bands, y, x) as a picture (y, x) or (y, x, 3 or 4): the first band, or the first three.
+
+    The fourth of four bands is opacity only if `has_alpha`. Bytes are unchanged. Other types are stretched from the
+    2nd to the 98th percentile of the values that are not nodata (nodata becomes black), all bands alike.
     """
     values = values.reshape(-1, *values.shape[-2:])
-    values = values[: len(values) if len(values) in (1, 3, 4) else 3 if len(values) > 4 else 1]
+    values = values[: 1 if len(values) < 3 else 4 if has_alpha and len(values) == 4 else 3]
     if values.dtype != np.uint8:
         numbers = values.real.astype(np.float64)
         known = np.isfinite(numbers)

@@ -131,7 +131,26 @@ def test_what_lies_beyond_the_image_has_the_fill_value(kind):
         np.testing.assert_array_equal(got, want)
     assert (got[:, 0] == -7).all()
     np.testing.assert_array_equal(got[:, 3, 3:5], want[:, 3, 3:5])
-    assert (ps.read_window(a, (50, 50, 60, 60), (2, 2), **there) == 0).all()
+    beyond = ps.read_window(a, (50, 50, 60, 60), (2, 2), fill_value=-7, boundless=True, **there)
+    assert (beyond == -7).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_windows_beyond_the_image_need_a_fill_value(kind):
+    a, there = stored(np.ones((1, 3, 4), "i2")), {"transform": (1, 0, 0, 0, -1, 3), "resampling": kind}
+    with pytest.raises(ps.InvalidArgumentError, match=r"\(50.0, .* lie outside the image .* another CRS"):
+        ps.read_window(a, (50.0, 50, 60, 60), (2, 2), fill_value=-7, **there)
+    with pytest.raises(ps.InvalidArgumentError, match="lie outside the image"):  # they touch
+        ps.read_window(a, (4, 0, 6, 3), (2, 2), nodata=-1, **there)
+    with pytest.raises(ps.InvalidArgumentError, match="fill_value="):
+        ps.read_window(a, (50, 50, 60, 60), (2, 2), boundless=True, **there)
+    for boundless in (False, True):
+        with pytest.raises(ps.InvalidArgumentError, match=r"leave the image .* fill_value="):
+            ps.read_window(a, (-2, 0, 4, 3), (3, 6), boundless=boundless, **there)
+        got = ps.read_window(a, (-2, 0, 4, 3), (3, 6), boundless=boundless, nodata=-1, **there)
+        assert (got[..., 0] == -1).all()
+    rounded = ps.read_window(a, (-1e-9, 0, 4, 3 + 1e-9), (3, 4), **there)
+    np.testing.assert_array_equal(rounded, a[...])
 
 
 @pytest.mark.parametrize("kind", ["average", "bilinear"])
@@ -144,7 +163,7 @@ def test_results_of_one_pixel_each_are_those_pixels(kind):
         np.testing.assert_array_equal(ps.read_window(a, shape=(rows, columns), **where), want)
         got = ps.read_window(a, shape=(rows, columns), nodata=-1, fill_value=7, **where)
         np.testing.assert_array_equal(got, np.where(want == -1, 7, want))
-        got = ps.read_window(a, (-3, 0, 0, 2), (rows, columns), nodata=-1, **where)
+        got = ps.read_window(a, (-3, 0, 0, 2), (rows, columns), nodata=-1, boundless=True, **where)
         np.testing.assert_array_equal(got, np.full((1, rows, columns), -1))
 
 

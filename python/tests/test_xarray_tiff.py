@@ -423,11 +423,27 @@ def test_levels_and_bands_are_chosen(tmp_path):
     assert float(ours.x[1] - ours.x[0]) == pytest.approx(30 * 71 / 36)
 
 
+@pytest.mark.parametrize("name", ["a.tif", "a.TIFF", "s3://bucket/a.tif", "a.zarr", "a.zarr.zip", "a.nc", "a.h5", "a"])
+@pytest.mark.parametrize("others", [(), ("rasterio",), ("zarr",), ("rasterio", "zarr")])
+@pytest.mark.parametrize("is_on", [False, True])
+def test_the_engine_takes_only_names_that_no_other_takes(monkeypatch, name, others, is_on):
+    from xarray.backends import plugins
+
+    known = {each: engine for each, engine in xr.backends.list_engines().items() if each in ("penstock", *others)}
+    monkeypatch.setattr(plugins, "list_engines", lambda: known)
+    monkeypatch.setattr(xr.backends, "list_engines", lambda: known)
+    monkeypatch.setenv("PENSTOCK_XARRAY_GUESS", "1" if is_on else "0")
+    kind = name.lower().removeprefix("s3://bucket/").removeprefix("a")
+    # The engine "zarr" of xarray recognises `.zarr` and no archives.
+    owner = {".tif": "rasterio", ".tiff": "rasterio", ".zarr": "zarr"}.get(kind)
+    ours = kind in (".tif", ".tiff", ".zarr", ".zarr.zip") and (is_on or owner not in others)
+    assert known["penstock"].guess_can_open(name) == ours
+    if ours and not is_on:
+        assert plugins.guess_engine(name) is known["penstock"] or plugins.guess_engine(name) == "penstock"
+
+
 def test_the_name_or_the_content_says_that_it_is_tiff(tmp_path):
     path = write(tmp_path / "a.tif")
-    guess = xr.backends.list_engines()["penstock"].guess_can_open
-    assert guess(path)
-    assert guess("s3://bucket/scene.TIFF")
     other = tmp_path / "scene"
     other.write_bytes(path.read_bytes())
     np.testing.assert_array_equal(

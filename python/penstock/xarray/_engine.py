@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import xarray.backends
 from xarray import Dataset, DataTree
 from xarray.backends import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
@@ -33,11 +34,16 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
     supports_groups = True
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """By name alone: nothing is opened."""
+        """Return whether xarray should choose this engine where the caller names none; by name alone.
+
+        True only if no other installed engine claims the target, or the variable PENSTOCK_XARRAY_GUESS is "1".
+        """
         if not isinstance(filename_or_obj, str | os.PathLike):
             return False
         name = os.fspath(filename_or_obj)
-        return isinstance(name, str) and name.split("?")[0].rstrip("/").lower().endswith(_SUFFIXES)
+        if not (isinstance(name, str) and name.split("?")[0].rstrip("/").lower().endswith(_SUFFIXES)):
+            return False
+        return os.environ.get("PENSTOCK_XARRAY_GUESS", "") == "1" or not _is_claimed(filename_or_obj)
 
     def open_dataset(
         self,
@@ -176,6 +182,19 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
 def _store_of(place: Place, group: Group, fill_value_is_mask: bool | None, dropped: Any) -> ZarrGroup:
     kind = Hdf5Store if isinstance(group, Hdf5Group) else ZarrGroup
     return kind(place, group, fill_value_is_mask, dropped)
+
+
+def _is_claimed(target: Any) -> bool:
+    """Whether another installed engine would open the target by xarray's rules."""
+    for engine in xarray.backends.list_engines().values():
+        if isinstance(engine, PenstockBackendEntrypoint):
+            continue
+        try:
+            if engine.guess_can_open(target):
+                return True
+        except Exception:  # xarray passes over engines that fail here
+            continue
+    return False
 
 
 def _decode(store: ZarrGroup, device: str | None, **decoding: Any) -> Dataset:

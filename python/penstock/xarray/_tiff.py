@@ -20,7 +20,7 @@ from penstock._file_objects import fsspec_place, is_file
 from penstock._group import Group
 from penstock._place import place_of
 from penstock._tiff import FIRST_IMAGE, TiffArray
-from penstock._tiff_masks import Validity, module_of, of_all_bands
+from penstock._tiff_masks import Validity, masking_alpha_band, module_of, of_all_bands
 from penstock.xarray._lazy import Place, Selection, as_points, kind_of, read, read_async, settled, start
 from penstock.xarray._tiff_attributes import attributes_of, grid_mapping_of, image_attributes, other_sign
 
@@ -104,7 +104,7 @@ class RasterArray(BackendArray):
     def _open_mask(self) -> None:
         assert self._validity is not None
         self._mask = self._validity.mask
-        alpha = None if self._validity.is_partial else _alpha_band(self.array)
+        alpha = None if self._validity.is_partial else masking_alpha_band(self.array)
         if alpha is not None:
             self._mask = self.array._image(bands=[alpha])
             bands: Any = self.place.options.get("bands") or range(self.array.shape[0])
@@ -182,17 +182,6 @@ class RasterArray(BackendArray):
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.__init__(*state)  # type: ignore[misc]
-
-
-def _alpha_band(array: Any) -> int | None:
-    """The band that says how opaque pixels are (TIFF 6.0, ExtraSamples 1 and 2), where GDAL masks by it: the last of
-    two or four, of 8 or 16 bits."""
-    samples = array._integer(277, 1)
-    extra = array.tags.get("ExtraSamples", ())
-    extra = extra if isinstance(extra, tuple) else (extra,)
-    if samples not in (2, 4) or array.dtype not in ("uint8", "uint16") or not 0 < len(extra) < samples:
-        return None
-    return samples - 1 if extra[-1] in (1, 2) else None
 
 
 def _promoted(dtype: np.dtype[Any]) -> np.dtype[Any]:

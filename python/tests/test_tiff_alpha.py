@@ -1,0 +1,100 @@
+"""Alpha bands and masks as GDAL decides them, on files that GDAL writes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+
+xr = pytest.importorskip("xarray")
+rasterio = pytest.importorskip("rasterio")
+pytest.importorskip("rioxarray")
+if not hasattr(ps, "TiffArray"):
+    pytest.skip("this build opens no TIFF", allow_module_level=True)
+pytestmark = pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+
+BANDS = (1, 2, 3, 4, 5)
+TYPES = ("uint8", "uint16", "float32")
+MORE = ("int8", "int16", "uint32", "int32", "float64")
+OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "GTiff": [{}, {"alpha": "YES"}, {"alpha": "NO"}, {"photometric": "MINISBLACK"}, {"photometric": "RGB"}],
+    "COG": [{}, {"add_alpha": "NO"}],
+}
+CODECS = ("NONE", "DEFLATE", "LZW", "ZSTD") if os.environ.get("PENSTOCK_SWEEP") else ("DEFLATE",)
+ALL_TYPES = TYPES + MORE if os.environ.get("PENSTOCK_SWEEP") else TYPES
+
+
+def write(path: Any, driver: str, bands: int, dtype: str, nodata: Any, codec: str, last: str, options: Any) -> None:
+    values = np.random.default_rng(0).integers(0, 4, (bands, 20, 24)).astype(dtype)
+    where = {"crs": "EPSG:32633", "transform": rasterio.Affine(10, 0, 5e5, 0, -10, 5e6)}
+    shape = {"width": 24, "height": 20, "count": bands, "dtype": dtype, "nodata": nodata}
+    with rasterio.open(path, "w", driver=driver, compress=codec, **shape, **where, **options) as file:
+        file.write(values)
+        if last:
+            colors = list(file.colorinterp)
+            colors[-1] = rasterio.enums.ColorInterp[last]
+            file.colorinterp = colors
+
+
+@pytest.mark.parametrize(("driver", "last"), [("GTiff", ""), ("GTiff", "alpha"), ("GTiff", "undefined"), ("COG", "")])
+def test_masks_and_alpha_equal_gdals(tmp_path, driver, last):
+    files = 0
+    for bands, dtype, nodata, codec, options in itertools.product(BANDS, ALL_TYPES, (None, 2), CODECS, OPTIONS[driver]):
+        if options.get("photometric") == "RGB" and bands < 3:
+            continue
+        case = f"{bands} {dtype} {nodata} {codec} {options}"
+        path = tmp_path / f"{files}.tif"
+        write(path, driver, bands, dtype, nodata, codec, last, options)
+        files += 1
+        with rasterio.open(path) as file:
+            is_alpha = file.colorinterp[-1] == rasterio.enums.ColorInterp.alpha
+        from penstock._tiff_masks import alpha_band
+
+        assert (alpha_band(ps.open(path)) == bands - 1) == is_alpha, case
+        with xr.open_dataset(path, engine="penstock") as ours, xr.open_dataset(path, engine="rasterio") as theirs:
+            np.testing.assert_array_equal(ours.band_data, theirs.band_data, err_msg=case)
+    assert files >= 50
+
+
+def pixels_of(path: Any) -> np.ndarray[Any, Any]:
+    with rasterio.open(path) as file:
+        made: np.ndarray[Any, Any] = file.read()
+    return made
+
+
+@pytest.mark.filterwarnings("ignore:.*")
+@pytest.mark.parametrize("bands", BANDS)
+@pytest.mark.parametrize("alpha", ["YES", "NO"])
+def test_pictures_have_opacity_only_of_an_alpha_band(tmp_path, bands, alpha):
+    from penstock._window_cli import main
+
+    write(tmp_path / "a.tif", "GTiff", bands, "uint8", None, "DEFLATE", "", {"alpha": alpha, "photometric": "RGB"}
+          if bands > 3 else {"photometric": "MINISBLACK"})  # fmt: skip
+    assert main([str(tmp_path / "a.tif"), "-o", str(tmp_path / "a.png")]) == 0
+    want = pixels_of(tmp_path / "a.tif")[: 4 if bands == 4 and alpha == "YES" else 3 if bands > 2 else 1]
+    np.testing.assert_array_equal(pixels_of(tmp_path / "a.png"), want)
+
+
+@pytest.mark.filterwarnings("ignore:.*")
+def test_pictures_of_palettes_have_their_colours(tmp_path):
+    from penstock._window_cli import main
+
+    values = np.arange(16, dtype="u1").reshape(1, 4, 4)
+    with rasterio.open(tmp_path / "a.tif", "w", driver="GTiff", width=4, height=4, count=1, dtype="uint8") as file:
+        file.write_colormap(1, {i: (i * 10, 255 - i, i, 255) for i in range(256 // 11)})
+        file.write(values)
+    assert main([str(tmp_path / "a.tif"), "-o", str(tmp_path / "a.png")]) == 0
+    want = np.stack([values[0] * 10, 255 - values[0], values[0]])
+    np.testing.assert_array_equal(pixels_of(tmp_path / "a.png"), want)
+
+
+def test_the_code_of_a_projected_system_in_text_is_its_own():
+    from penstock._tiff_crs import crs_of, epsg_of
+
+    pyproj = pytest.importorskip("pyproj")
+    keys = {1024: 1, 1025: 1, 2048: 4326, 3073: "ESRI PE String = " + pyproj.CRS.from_epsg(3857).to_wkt("WKT1_ESRI")}
+    assert epsg_of(keys) == crs_of(keys).to_epsg() == 3857
