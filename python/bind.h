@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -63,8 +64,12 @@ struct store_handle {
 
 /// Sets the Python exception that stands for `failure`. The GIL is held.
 void set_error(const error& failure) noexcept;
+/// Sets the Python exception that nanobind would make of `failure`. The GIL is held.
+void set_error(const std::exception& failure) noexcept;
 /// Throws it through nanobind.
 [[noreturn]] void raise(const error& failure);
+/// Throws the Python exception that is set, or SystemError if none is set: `nb::python_error` would abort then.
+[[noreturn]] void throw_python_error();
 
 /// The value, or the Python exception that stands for the error.
 template <class T>
@@ -169,15 +174,22 @@ bool has_swapped_bytes(nb::handle numpy_type);
 /// Null: a Python exception is set.
 PyObject* new_ndarray(const std::shared_ptr<penstock::context>& from, PyObject* dtype, std::uint32_t item_bytes,
                       const extents& shape, std::byte*& data) noexcept;
-/// The memory behind a writable buffer object, which must have `type` and stays exported while the object lives.
+/// What an exported buffer is used for.
+enum class buffer_use {
+  read,   ///< values are read from it: read-only memory is accepted
+  write,  ///< it must be writable
+};
+
+/// The memory behind a buffer object, which must have `type` and stays exported while the object lives.
 class exported_buffer {
  public:
   exported_buffer() noexcept = default;
-  exported_buffer(nb::handle object, const dtype& type);
+  exported_buffer(nb::handle object, const dtype& type, buffer_use use = buffer_use::write);
   exported_buffer(exported_buffer&& other) noexcept;
   exported_buffer& operator=(exported_buffer&&) = delete;
   ~exported_buffer();
   const tensor_view& view() const noexcept { return tensor_; }
+  bool read_only() const noexcept { return exported_ && buffer_.readonly != 0; }
 
  private:
   Py_buffer buffer_{};
@@ -189,5 +201,12 @@ nb::tuple to_tuple(const extents& shape);
 
 /// Text that should be UTF-8 and may be anything, as file names are.
 nb::str to_str(std::string_view text, const char* on_error = "surrogateescape");
+/// The name of an object's type with its module. Never fails; Python code may have replaced either.
+std::string type_name_of(PyObject* object);
+/// The UTF-8 of a str. Throws TypeError if `value` is not a str, UnicodeEncodeError if it has no UTF-8 (a lone
+/// surrogate). `nb::str::c_str()` returns null then.
+std::string utf8_of(nb::handle value);
+/// `value` as a tuple of exactly `count` items, TypeError or ValueError otherwise. nanobind checks neither.
+nb::tuple tuple_of(nb::handle value, std::size_t count, const char* name);
 
 }  // namespace penstock::inline v0::python

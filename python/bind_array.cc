@@ -72,7 +72,7 @@ PyObject* read_resolved(const array_handle& from, const Resolved& where, const r
 // What `a[key]` is. Null: a Python exception is set.
 PyObject* read_key(PyObject* self, PyObject* key, const request& how) noexcept {
   try {
-    const array_handle& from = *nb::inst_ptr<array_handle>(self);
+    const array_handle& from = nb::cast<const array_handle&>(nb::handle(self));  // `self` may be anything in `_read`
     borrowed_selection borrowed;
     bool has_ellipsis = false;
     switch (parse_key(key, borrowed.which.items, has_ellipsis)) {
@@ -94,7 +94,7 @@ PyObject* read_key(PyObject* self, PyObject* key, const request& how) noexcept {
   } catch (nb::python_error& failed) {
     failed.restore();
   } catch (const std::exception& failed) {
-    PyErr_SetString(PyExc_MemoryError, failed.what());
+    set_error(failed);
   }
   return nullptr;
 }
@@ -108,6 +108,10 @@ PyObject* get_item(PyObject* self, PyObject* key) {
 }
 
 Py_ssize_t length(PyObject* self) {
+  if (!nb::inst_ready(self)) {
+    PyErr_SetString(PyExc_TypeError, "this Array was never opened: use penstock.open");
+    return -1;
+  }
   const extents& shape = nb::inst_ptr<array_handle>(self)->array.shape();
   if (shape.empty()) {
     PyErr_SetString(PyExc_TypeError, "len() of unsized object");
@@ -123,7 +127,7 @@ const PyType_Slot kSlots[] = {{Py_mp_subscript, reinterpret_cast<void*>(get_item
 
 nb::object read(nb::handle self, nb::handle key, unsigned threads, nb::handle progress) {
   PyObject* const made = read_key(self.ptr(), key.ptr(), {threads, progress});
-  if (made == nullptr) throw nb::python_error();
+  if (made == nullptr) throw_python_error();
   return nb::steal(made);
 }
 
@@ -132,14 +136,14 @@ void read_into(const array_handle& self, nb::handle key, nb::handle out, unsigne
   if (self.array.type().variable_length()) {
     // Objects and text are made of what was read, then assigned.
     item_block items(self.array.type(), which.shape);
-    if (!read_without_gil(self.array, which, items.view(), threads, progress, items.arena())) throw nb::python_error();
+    if (!read_without_gil(self.array, which, items.view(), threads, progress, items.arena())) throw_python_error();
     const nb::object made = nb::steal(items.to_ndarray(self.dtype.ptr()));
-    if (!made.is_valid()) throw nb::python_error();
+    if (!made.is_valid()) throw_python_error();
     out[nb::ellipsis()] = made;
     return;
   }
   const exported_buffer target(out, self.array.type());
-  if (!read_without_gil(self.array, which, target.view(), threads, progress)) throw nb::python_error();
+  if (!read_without_gil(self.array, which, target.view(), threads, progress)) throw_python_error();
 }
 
 ticket_handle start_read(const array_handle& self, nb::handle key, nb::object out, unsigned threads) {
@@ -148,7 +152,7 @@ ticket_handle start_read(const array_handle& self, nb::handle key, nb::object ou
   if (out.is_none()) {
     std::byte* data = nullptr;
     PyObject* const made = new_ndarray(a.context(), self.dtype.ptr(), a.type().item_bytes(), which.shape, data);
-    if (made == nullptr) throw nb::python_error();
+    if (made == nullptr) throw_python_error();
     out = nb::steal(made);
   }
   exported_buffer target(out, a.type());
@@ -214,7 +218,7 @@ nb::object fill_object(const array_handle& self) {
   if (!self.array.type().variable_length() || bytes.size() != sizeof item) return nb::none();
   std::memcpy(&item, bytes.data(), sizeof item);
   PyObject* const made = object_of(item, self.array.type());
-  if (made == nullptr) throw nb::python_error();
+  if (made == nullptr) throw_python_error();
   return nb::steal(made);
 }
 

@@ -19,18 +19,11 @@ std::shared_ptr<PyObject> shared(nb::object object) {
   return {object.release().ptr(), [](PyObject* one) { drop_reference(one); }};
 }
 
-std::string text_of(nb::handle value) {
-  Py_ssize_t size = 0;
-  const char* const text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
-  if (text == nullptr) throw nb::python_error();
-  return {text, static_cast<std::size_t>(size)};
-}
-
 // An object's memory, exported for as long as this lives.
 class exported_bytes {
  public:
   explicit exported_bytes(nb::handle object) {
-    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) < 0) throw nb::python_error();
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) < 0) throw_python_error();
   }
   ~exported_bytes() { PyBuffer_Release(&view_); }
   exported_bytes(const exported_bytes&) = delete;
@@ -131,7 +124,7 @@ class python_codec final : public byte_codec {
         std::vector<variable_item> items(decoded.size() / sizeof(variable_item));
         if (!items.empty()) std::memcpy(items.data(), decoded.data(), items.size() * sizeof(variable_item));
         given = nb::steal(objects_of(items, input_.type, input_.shape));
-        if (!given.is_valid()) throw nb::python_error();
+        if (!given.is_valid()) throw_python_error();
       } else {
         given = nb::bytes(decoded.data(), decoded.size());
       }
@@ -211,7 +204,7 @@ class factory_codecs final : public external_codecs {
           return error{errc::unsupported, "codec '" + config.name + "' encodes to Python objects"};
         }
       }
-      auto codec = std::make_shared<python_codec>(config.name, text_of(nb::object(adapter.attr("description"))),
+      auto codec = std::make_shared<python_codec>(config.name, utf8_of(nb::object(adapter.attr("description"))),
                                                   shared(adapter), input, bytes);
       return compiled_codec{std::move(codec), output};
     } catch (nb::python_error& failed) {

@@ -36,6 +36,9 @@ class python_allocator final : public device_allocator {
     } catch (nb::python_error& failed) {
       failed.restore();
       PyErr_WriteUnraisable(from_.get());
+    } catch (const std::exception& failed) {
+      set_error(failed);
+      PyErr_WriteUnraisable(from_.get());
     }
   }
 

@@ -31,6 +31,10 @@ bool go_on(const nb::object& progress, const copy_progress& now) noexcept {
     failed.restore();
     stash_exception();
     return false;
+  } catch (const std::exception& failed) {
+    set_error(failed);
+    stash_exception();
+    return false;
   }
 }
 
@@ -42,8 +46,7 @@ nb::dict copy_node(const node& from, const store_handle& to, const nb::bytes& pa
   const auto flag = [&](const char* name) { return !find(name).is_none() && nb::cast<bool>(find(name)); };
   if (const nb::object chunks = find("chunks"); !chunks.is_none()) options.chunks = extents_of(chunks);
   if (const nb::object shards = find("shards"); !shards.is_none()) options.shards = extents_of(shards);
-  if (const nb::object codecs = find("codecs"); !codecs.is_none())
-    options.codecs_json = nb::cast<nb::str>(codecs).c_str();
+  if (const nb::object codecs = find("codecs"); !codecs.is_none()) options.codecs_json = utf8_of(codecs);
   if (const nb::object format = find("zarr_format"); !format.is_none()) options.zarr_format = nb::cast<int>(format);
   if (const nb::object threads = find("threads"); !threads.is_none()) options.threads = nb::cast<unsigned>(threads);
   options.auto_shards = flag("auto_shards");

@@ -11,13 +11,6 @@
 namespace penstock::inline v0::python {
 namespace {
 
-std::string text_of(nb::handle value) {
-  Py_ssize_t size = 0;
-  const char* const text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
-  if (text == nullptr) throw nb::python_error();
-  return {text, static_cast<std::size_t>(size)};
-}
-
 std::string bytes_of(const nb::bytes& value) { return {value.c_str(), value.size()}; }
 
 std::vector<std::uint64_t> lengths_of(nb::handle value) {
@@ -43,7 +36,7 @@ create_options options_of(const context_handle& with, const nb::bytes& path, con
     return given.contains(name) ? nb::object(given[name]) : nb::none();
   };
   const auto text = [&](const char* name, std::string& to) {
-    if (const nb::object value = find(name); !value.is_none()) to = text_of(value);
+    if (const nb::object value = find(name); !value.is_none()) to = utf8_of(value);
   };
   out.zarr_format = nb::cast<int>(find("zarr_format"));
   out.overwrite = nb::cast<bool>(find("overwrite"));
@@ -76,7 +69,7 @@ create_options options_of(const context_handle& with, const nb::bytes& path, con
   }
   if (const nb::object names = find("dimension_names"); !names.is_none()) {
     for (const nb::handle each : names) {
-      out.dimension_names.push_back(each.is_none() ? std::nullopt : std::optional<std::string>(text_of(each)));
+      out.dimension_names.push_back(each.is_none() ? std::nullopt : std::optional<std::string>(utf8_of(each)));
     }
   }
   std::string order = "C", separator;
@@ -108,7 +101,7 @@ group_handle create_a_group(const nb::object& in, const context_handle& with, nb
   options.zarr_format = zarr_format;
   options.overwrite = overwrite;
   options.durable = durable;
-  if (!attributes.is_none()) options.attributes_json = text_of(attributes);
+  if (!attributes.is_none()) options.attributes_json = utf8_of(attributes);
   if (nb::isinstance<group_handle>(in)) {
     const group parent = nb::cast<const group_handle&>(in).group;
     return {call_engine([&] { return create_group(parent, options); })};
@@ -126,7 +119,7 @@ group_handle consolidate(const store_handle& in, const context_handle& with, nb:
 
 std::vector<std::string> names_of(const nb::list& names) {
   std::vector<std::string> out;
-  for (const nb::handle each : names) out.push_back(text_of(each));
+  for (const nb::handle each : names) out.push_back(utf8_of(each));
   return out;
 }
 
@@ -134,7 +127,7 @@ std::vector<std::string> names_of(const nb::list& names) {
 template <class Handle, class Node>
 void edit_attributes(Handle& self, Node Handle::* member, nb::handle set, nb::object removed) {
   const Node before = self.*member;
-  const std::string text = text_of(set);
+  const std::string text = utf8_of(set);
   if (removed.is_none()) {
     self.*member = call_engine([&] { return before.set_attributes(text); });
     return;

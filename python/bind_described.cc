@@ -16,15 +16,18 @@ std::string text_of(const nb::bytes& from) { return {from.c_str(), from.size()};
 
 extents extents_of(nb::handle shape) {
   extents out;
-  for (const nb::handle each : nb::borrow<nb::tuple>(shape)) out.push_back(nb::cast<std::uint64_t>(each));
+  for (const nb::handle each : shape) {
+    if (out.size() == kMaxRank) raise(error(errc::unsupported, "a shape has at most 32 dimensions"));
+    out.push_back(nb::cast<std::uint64_t>(each));
+  }
   return out;
 }
 
 // (skipped filters, shape or None)
 chain_variant variant_of(nb::handle from) {
-  const auto parts = nb::borrow<nb::tuple>(from);
+  const nb::tuple parts = tuple_of(from, 2, "a variant");
   chain_variant out;
-  for (const nb::handle each : nb::borrow<nb::list>(parts[0])) out.skipped.push_back(nb::cast<std::uint32_t>(each));
+  for (const nb::handle each : parts[0]) out.skipped.push_back(nb::cast<std::uint32_t>(each));
   if (!parts[1].is_none()) out.shape = extents_of(parts[1]);
   return out;
 }
@@ -32,7 +35,7 @@ chain_variant variant_of(nb::handle from) {
 // (name, Store or bytes, key, whether it is pinned, CRC-32C or None). Bytes become an object of memory that is this
 // array's own.
 referenced_object object_of(nb::handle from, const std::shared_ptr<store>& inlined) {
-  const auto parts = nb::borrow<nb::tuple>(from);
+  const nb::tuple parts = tuple_of(from, 5, "an object");
   referenced_object out;
   out.name = text_of(nb::cast<nb::bytes>(parts[0]));
   out.pinned = nb::cast<bool>(parts[3]);
@@ -60,7 +63,7 @@ std::vector<std::uint64_t> numbers_of(nb::handle buffer) {
 // (axis, edges, decoded lengths), the lists as bytes of native 64-bit numbers.
 std::optional<joined_axis> joined_of(nb::handle from) {
   if (from.is_none()) return std::nullopt;
-  const auto parts = nb::borrow<nb::tuple>(from);
+  const nb::tuple parts = tuple_of(from, 3, "joined");
   return joined_axis{nb::cast<std::size_t>(parts[0]), numbers_of(parts[1]), numbers_of(parts[2])};
 }
 
@@ -68,20 +71,19 @@ array_handle open_one(const context_handle& with, nb::dict documents, nb::bytes 
                       nb::list objects, nb::str format, nb::bytes uri, nb::object dimension_names, bool missing_is_fill,
                       nb::object joined) {
   referenced_array what;
-  for (const auto& [name, text] : documents)
-    what.documents.emplace_back(nb::cast<nb::str>(name).c_str(), nb::cast<nb::str>(text).c_str());
+  for (const auto& [name, text] : documents) what.documents.emplace_back(utf8_of(name), utf8_of(text));
   what.table = {static_cast<const std::byte*>(table.data()), table.size()};
   for (const nb::handle each : variants) what.variants.push_back(variant_of(each));
   const std::shared_ptr<store> inlined = make_memory_store();
   for (const nb::handle each : objects) what.objects.push_back(object_of(each, inlined));
-  what.format = format.c_str();
+  what.format = utf8_of(format);
   what.uri = text_of(uri);
   if (!dimension_names.is_none()) {
-    for (const nb::handle each : nb::borrow<nb::tuple>(dimension_names)) {
+    for (const nb::handle each : dimension_names) {
       if (each.is_none())
         what.dimension_names.emplace_back();
       else
-        what.dimension_names.emplace_back(nb::cast<nb::str>(each).c_str());
+        what.dimension_names.emplace_back(utf8_of(each));
     }
   }
   what.missing_is_fill = missing_is_fill;
@@ -118,7 +120,7 @@ nb::object shards_of(const store_handle& from, const context_handle& with, nb::l
                      std::size_t axis) {
   std::vector<std::string> names;
   for (const nb::handle each : keys) names.push_back(text_of(nb::cast<nb::bytes>(each)));
-  const std::string path = dataset.c_str();
+  const std::string path = utf8_of(dataset);
   const auto found = call_engine([&]() -> result<std::optional<hdf5_shards>> {
     return scan_hdf5_shards(*from.store, names, path, axis, *with.context);
   });

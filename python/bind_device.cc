@@ -76,7 +76,7 @@ class device_handle {
         const without_gil released;
         ended = tensor_->wait_for(std::min(left, kPoll));
       }
-      if (PyErr_CheckSignals() < 0) throw nb::python_error();
+      if (PyErr_CheckSignals() < 0) throw_python_error();
       if (ended || left.count() == 0) return ended;
     }
   }
@@ -135,7 +135,7 @@ class device_handle {
       outcome = work();
     }
     drop_left_references();
-    if (restore_exception()) throw nb::python_error();
+    if (restore_exception()) throw_python_error();
     unwrap(std::move(outcome));
   }
 
@@ -190,7 +190,7 @@ device_handle take_memory(const context_handle& with, int device, nb::tuple shap
 std::vector<array_crop> crops_of(nb::handle wanted) {
   std::vector<array_crop> out;
   for (const nb::handle each : wanted) {
-    const nb::tuple pair = nb::cast<nb::tuple>(each);
+    const nb::tuple pair = tuple_of(each, 2, "a crop");
     const auto& from = nb::cast<const array_handle&>(pair[0]);
     out.push_back({from.array, resolve_key(from, pair[1])});
   }

@@ -49,7 +49,7 @@ nb::object capsule_of(std::unique_ptr<exported<Managed>> content, const dlpack_t
   managed.content = content.get();
   managed.deleter = &exported<Managed>::release;
   PyObject* const capsule = PyCapsule_New(&managed, kName<Managed>, &drop_capsule<Managed>);
-  if (capsule == nullptr) throw nb::python_error();
+  if (capsule == nullptr) throw_python_error();
   content->owner = owner.release().ptr();
   content.release();  // the capsule's now
   return nb::steal(capsule);
@@ -75,6 +75,7 @@ nb::object capsule(nb::object owner, std::uintptr_t address, nb::handle type, nb
   const dtype items = dtype_of(type);
   const std::optional<dlpack_type> found = dlpack_type_of(items);
   if (!found) raise(error(errc::unsupported, "DLPack has no data type for " + items.name()));
+  if (strides.size() != shape.size()) raise(error(errc::invalid_argument, "strides must have the length of shape"));
   std::vector<std::int64_t> sizes, steps;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     sizes.push_back(nb::cast<std::int64_t>(shape[d]));

@@ -11,14 +11,7 @@ namespace {
 
 nb::object module(const char* name) { return nb::module_::import_(name); }
 
-std::string text_of(nb::handle value) {
-  Py_ssize_t size = 0;
-  const char* const text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
-  if (text == nullptr) throw nb::python_error();
-  return {text, static_cast<std::size_t>(size)};
-}
-
-std::string attribute_text(nb::handle of, const char* name) { return text_of(nb::object(of.attr(name))); }
+std::string attribute_text(nb::handle of, const char* name) { return utf8_of(nb::object(of.attr(name))); }
 
 // ml_dtypes' scalar type of that name; none where this version has it not.
 nb::object extension_type(const std::string& name) {
@@ -102,7 +95,7 @@ dtype structure_of(nb::handle numpy_type) {
   for (const nb::handle name : nb::object(numpy_type.attr("names"))) {
     const nb::object entry = all[name];  // (dtype, offset) and maybe a title
     dtype_field field;
-    field.name = text_of(name);
+    field.name = utf8_of(name);
     nb::object item = entry[0];
     const nb::object block = item.attr("subdtype");
     if (!block.is_none()) {
@@ -117,7 +110,7 @@ dtype structure_of(nb::handle numpy_type) {
   return unwrap(dtype::structured(std::move(fields), item_bytes));
 }
 
-dtype parse(nb::handle text) { return unwrap(dtype::from_name(text_of(text))); }
+dtype parse(nb::handle text) { return unwrap(dtype::from_name(utf8_of(text))); }
 
 }  // namespace
 

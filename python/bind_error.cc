@@ -51,17 +51,24 @@ nb::object make_exception(const error& failure) {
 
 thread_local PyObject* stashed = nullptr;
 
+// UTF-8 of any str; of what has none, and of what is no str, nothing. No Python exception is set after it.
+std::string utf8_or_nothing(PyObject* text) {
+  Py_ssize_t size = 0;
+  const char* const bytes = PyUnicode_Check(text) != 0 ? PyUnicode_AsUTF8AndSize(text, &size) : nullptr;
+  if (bytes != nullptr) return {bytes, static_cast<std::size_t>(size)};
+  PyErr_Clear();
+  return {};
+}
+
 std::string text_of(nb::handle exception) {
-  std::string text = nb::type_name(exception.type()).c_str();
+  std::string text = type_name_of(exception.ptr());
   PyObject* shown = PyObject_Str(exception.ptr());
   if (shown == nullptr) {
     PyErr_Clear();
     return text;
   }
-  Py_ssize_t size = 0;
-  const char* bytes = PyUnicode_AsUTF8AndSize(shown, &size);
-  if (bytes == nullptr) PyErr_Clear();
-  if (bytes != nullptr && size > 0) text += ": " + std::string(bytes, static_cast<std::size_t>(size));
+  const std::string said = utf8_or_nothing(shown);
+  if (!said.empty()) text += ": " + said;
   Py_DECREF(shown);
   return text;
 }
@@ -80,13 +87,13 @@ errc code_of(PyObject* exception) noexcept {
 
 // Python code of ours raises errors that the engine could have made.
 std::optional<error> own_error(nb::handle exception) noexcept {
-  if (std::string_view(nb::type_name(exception.type()).c_str()).substr(0, 17) != "penstock._errors.") return {};
   try {
-    const std::string code = nb::str(exception.attr("code")).c_str();
+    if (!type_name_of(exception.ptr()).starts_with("penstock._errors.")) return {};
+    const std::string code = utf8_of(exception.attr("code"));
     for (const class_name& one : kClasses) {
       if (to_string(one.code) != code) continue;
-      error made(one.code, nb::str(exception.attr("message")).c_str());
-      for (const nb::handle note : nb::borrow<nb::object>(exception.attr("notes"))) made.note(nb::str(note).c_str());
+      error made(one.code, utf8_of(exception.attr("message")));
+      for (const nb::handle note : nb::borrow<nb::object>(exception.attr("notes"))) made.note(utf8_of(note));
       return made;
     }
   } catch (const std::exception&) {
@@ -121,10 +128,71 @@ void set_raised_exception(PyObject* value) noexcept {
 
 }  // namespace
 
+std::string type_name_of(PyObject* object) {
+  auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  std::string out;
+  for (const char* const name : {"__module__", "__qualname__"}) {
+    PyObject* const found = PyObject_GetAttrString(type, name);
+    if (found == nullptr) {
+      PyErr_Clear();
+      continue;
+    }
+    const std::string text = utf8_or_nothing(found);
+    Py_DECREF(found);
+    if (text.empty() || text == "builtins") continue;
+    if (!out.empty()) out += '.';
+    out += text;
+  }
+  return out;
+}
+
 nb::str to_str(std::string_view text, const char* on_error) {
   PyObject* const decoded = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), on_error);
-  if (decoded == nullptr) throw nb::python_error();
+  if (decoded == nullptr) throw_python_error();
   return nb::steal<nb::str>(decoded);
+}
+
+void set_error(const std::exception& failure) noexcept {
+  PyObject* type = PyExc_RuntimeError;
+  if (dynamic_cast<const std::bad_alloc*>(&failure) != nullptr) type = PyExc_MemoryError;
+  if (const auto* const known = dynamic_cast<const nb::builtin_exception*>(&failure)) {
+    if (known->type() == nb::exception_type::type_error) type = PyExc_TypeError;
+    if (known->type() == nb::exception_type::value_error) type = PyExc_ValueError;
+    if (known->type() == nb::exception_type::index_error) type = PyExc_IndexError;
+    if (known->type() == nb::exception_type::buffer_error) type = PyExc_BufferError;
+  }
+  if (dynamic_cast<const std::bad_cast*>(&failure) != nullptr) type = PyExc_TypeError;
+  PyErr_SetString(type, failure.what());
+}
+
+void throw_python_error() {
+  if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_SystemError, "a Python call failed without an exception");
+  throw nb::python_error();
+}
+
+std::string utf8_of(nb::handle value) {
+  Py_ssize_t size = 0;
+  if (PyUnicode_Check(value.ptr()) == 0) {
+    PyErr_Format(PyExc_TypeError, "expected a str, got %R", reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())));
+    throw_python_error();
+  }
+  const char* const text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
+  if (text == nullptr) throw_python_error();
+  return {text, static_cast<std::size_t>(size)};
+}
+
+nb::tuple tuple_of(nb::handle value, std::size_t count, const char* name) {
+  if (PyTuple_Check(value.ptr()) == 0) {
+    PyErr_Format(PyExc_TypeError, "%s must be a tuple, got %R", name,
+                 reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())));
+    throw_python_error();
+  }
+  const Py_ssize_t size = PyTuple_Size(value.ptr());
+  if (static_cast<std::size_t>(size) != count) {
+    PyErr_Format(PyExc_ValueError, "%s must have %zu items, got %zd", name, count, size);
+    throw_python_error();
+  }
+  return nb::borrow<nb::tuple>(value);
 }
 
 void set_error(const error& failure) noexcept {
@@ -134,13 +202,13 @@ void set_error(const error& failure) noexcept {
   } catch (nb::python_error& inner) {
     inner.restore();
   } catch (const std::exception& inner) {
-    PyErr_SetString(PyExc_RuntimeError, inner.what());
+    set_error(inner);
   }
 }
 
 void raise(const error& failure) {
   set_error(failure);
-  throw nb::python_error();
+  throw_python_error();
 }
 
 void stash_exception() noexcept {

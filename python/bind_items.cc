@@ -11,15 +11,14 @@ nb::object numpy(const char* name) { return nb::module_::import_("numpy").attr(n
 // A contiguous array's memory. NumPy exports object arrays too.
 PyObject** objects_in(PyObject* array) {
   Py_buffer view;
-  if (PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) throw nb::python_error();
+  if (PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) throw_python_error();
   auto* const at = static_cast<PyObject**>(view.buf);
   PyBuffer_Release(&view);  // the array is ours alone: nobody moves its memory
   return at;
 }
 
 [[noreturn]] void wrong_element(PyObject* element, const char* wanted) {
-  const std::string text =
-      std::string("elements must be ") + wanted + ", one is " + nb::type_name(nb::handle(element).type()).c_str();
+  const std::string text = std::string("elements must be ") + wanted + ", one is " + type_name_of(element);
   throw nb::type_error(text.c_str());
 }
 
@@ -33,7 +32,7 @@ variable_item text_item(PyObject* element) {
   if (PyUnicode_Check(element) == 0) wrong_element(element, "str");
   Py_ssize_t size = 0;
   const char* const text = PyUnicode_AsUTF8AndSize(element, &size);
-  if (text == nullptr) throw nb::python_error();
+  if (text == nullptr) throw_python_error();
   if (size == 0) return {};
   return {reinterpret_cast<const std::byte*>(text), static_cast<std::uint64_t>(size)};
 }
@@ -104,7 +103,7 @@ PyObject* objects_of(std::span<const variable_item> items, const dtype& type, co
   } catch (nb::python_error& failed) {
     failed.restore();
   } catch (const std::exception& failed) {
-    PyErr_SetString(PyExc_MemoryError, failed.what());
+    set_error(failed);
   }
   return nullptr;
 }
@@ -119,7 +118,7 @@ PyObject* item_block::to_ndarray(PyObject* dtype) const noexcept {
   } catch (nb::python_error& failed) {
     failed.restore();
   } catch (const std::exception& failed) {
-    PyErr_SetString(PyExc_MemoryError, failed.what());
+    set_error(failed);
   }
   return nullptr;
 }
@@ -141,7 +140,7 @@ bool read_result::prepare(const array_handle& from, const extents& shape) noexce
   } catch (nb::python_error& failed) {
     failed.restore();
   } catch (const std::exception& failed) {
-    PyErr_SetString(PyExc_MemoryError, failed.what());
+    set_error(failed);
   }
   return false;
 }

@@ -237,6 +237,8 @@ class object_store final : public store {
     } catch (nb::python_error& failed) {
       failed.restore();
       return take_python_error();
+    } catch (const std::exception& failed) {
+      return error(errc::io_error, failed.what());
     }
   }
 
@@ -251,6 +253,8 @@ class object_store final : public store {
     } catch (nb::python_error& failed) {
       failed.restore();
       return take_python_error();
+    } catch (const std::exception& failed) {
+      return error(errc::io_error, failed.what());
     }
   }
 
@@ -262,13 +266,15 @@ class object_store final : public store {
       for (const nb::handle key : keys) {
         Py_ssize_t size = 0;
         const char* const text = PyUnicode_AsUTF8AndSize(key.ptr(), &size);
-        if (text == nullptr) throw nb::python_error();
+        if (text == nullptr) throw_python_error();
         if (!sink.key({text, static_cast<std::size_t>(size)}, 0)) break;
       }
       return {};
     } catch (nb::python_error& failed) {
       failed.restore();
       return take_python_error();
+    } catch (const std::exception& failed) {
+      return error(errc::io_error, failed.what());
     }
   }
 
@@ -283,6 +289,8 @@ class object_store final : public store {
     } catch (nb::python_error& failed) {
       failed.restore();
       return take_python_error();
+    } catch (const std::exception& failed) {
+      return error(errc::io_error, failed.what());
     }
   }
 
@@ -297,6 +305,8 @@ class object_store final : public store {
       failed.restore();
       const error why = take_python_error();
       for (std::size_t i = 0; i < reads.size(); ++i) pending->refuse(i, why.clone());
+    } catch (const std::exception& failed) {
+      for (std::size_t i = 0; i < reads.size(); ++i) pending->refuse(i, error(errc::io_error, failed.what()));
     }
   }
 
@@ -311,7 +321,7 @@ nb::object bytes_of(std::span<const part> parts) {
   std::size_t size = 0;
   for (const part& each : parts) size += each.size();
   nb::object out = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
-  if (!out.is_valid()) throw nb::python_error();
+  if (!out.is_valid()) throw_python_error();
   char* to = PyBytes_AsString(out.ptr());
   for (const part& each : parts) {
     if (!each.empty()) std::memcpy(to, each.data(), each.size());

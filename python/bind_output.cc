@@ -21,6 +21,11 @@ struct output_memory {
 };
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  if (!nb::inst_ready(self)) {  // `_OutputMemory.__new__` alone
+    view->obj = nullptr;
+    PyErr_SetString(PyExc_BufferError, "this memory was never allocated");
+    return -1;
+  }
   auto* const memory = nb::inst_ptr<output_memory>(self);
   return PyBuffer_FillInfo(view, self, memory->block.data(), static_cast<Py_ssize_t>(memory->bytes), 0, flags);
 }
@@ -91,7 +96,7 @@ nb::object new_output(const array_handle& of, nb::handle numpy_type, nb::tuple s
   std::byte* data = nullptr;
   PyObject* const made =
       new_ndarray(of.array.context(), numpy_type.ptr(), dtype_of(numpy_type).item_bytes(), shape, data);
-  if (made == nullptr) throw nb::python_error();
+  if (made == nullptr) throw_python_error();
   return nb::steal(made);
 }
 
@@ -99,7 +104,7 @@ nb::object new_output(const array_handle& of, nb::handle numpy_type, nb::tuple s
 
 nb::tuple to_tuple(const extents& shape) {
   PyObject* const tuple = shape_tuple(shape);
-  if (tuple == nullptr) throw nb::python_error();
+  if (tuple == nullptr) throw_python_error();
   return nb::steal<nb::tuple>(tuple);
 }
 
@@ -133,31 +138,39 @@ PyObject* new_ndarray(const std::shared_ptr<penstock::context>& from, PyObject* 
   } catch (nb::python_error& failed) {
     failed.restore();
   } catch (const std::exception& failed) {
-    PyErr_SetString(PyExc_MemoryError, failed.what());
+    set_error(failed);
   }
   return nullptr;
 }
 
-exported_buffer::exported_buffer(nb::handle object, const dtype& type) {
+exported_buffer::exported_buffer(nb::handle object, const dtype& type, buffer_use use) {
   // NumPy's strings take 16 bytes too, and are no items of ours.
   if (type.variable_length()) {
     raise(error(errc::unsupported, "elements of variable length have no memory that the engine may look at"));
   }
-  if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDED) < 0) {
-    // NumPy exports no memory of times, nor of ml_dtypes' types, but of the same bytes without a meaning.
-    if (!nb::hasattr(object, "view")) throw nb::python_error();
-    PyErr_Clear();
+  const int flags = use == buffer_use::read ? PyBUF_STRIDED_RO : PyBUF_STRIDED;
+  if (PyObject_GetBuffer(object.ptr(), &buffer_, flags) < 0) {
+    // Python code must not run while an exception is set: lookups fail then, and clear it.
+    if (PyErr_Occurred() == nullptr) throw_python_error();
+    nb::python_error first;
+    // NumPy exports no memory of times, nor of ml_dtypes' types, but of the same bytes without a meaning. The `view` of
+    // other libraries' arrays may be a copy.
+    const int is_array = PyObject_IsInstance(object.ptr(), numpy().ndarray);
+    if (is_array < 0) throw_python_error();
+    if (is_array == 0) throw std::move(first);
     std::string opaque = std::to_string(type.item_bytes());
     opaque.insert(opaque.begin(), 'V');
-    const nb::object bytes = object.attr("view")(opaque.c_str());
-    if (PyObject_GetBuffer(bytes.ptr(), &buffer_, PyBUF_STRIDED) < 0) throw nb::python_error();
+    const nb::object bytes = nb::handle(numpy().ndarray).attr("view")(object, opaque.c_str());
+    if (PyObject_GetBuffer(bytes.ptr(), &buffer_, flags) < 0) throw_python_error();
   }
   exported_ = true;
   const auto rank = static_cast<std::size_t>(buffer_.ndim);
   if (rank > kMaxRank || buffer_.itemsize != static_cast<Py_ssize_t>(type.item_bytes())) {
+    const Py_ssize_t itemsize = buffer_.itemsize;
     PyBuffer_Release(&buffer_);
     exported_ = false;
-    raise(error(errc::invalid_argument, "the output's items differ in size from the array's"));
+    raise(error(errc::invalid_argument, "items of " + std::to_string(itemsize) + " bytes, the array's have " +
+                                            std::to_string(type.item_bytes())));
   }
   tensor_.data = static_cast<std::byte*>(buffer_.buf);
   tensor_.type = type;

@@ -38,7 +38,7 @@ bool looks_for_signals(const read_progress&) noexcept { return may_go_on(); }
 bool parse_range(PyObject* item, std::uint64_t length, axis_range& out, bool& drops) {
   if (PySlice_Check(item)) {
     Py_ssize_t start = 0, stop = 0, step = 0;
-    if (PySlice_Unpack(item, &start, &stop, &step) < 0) throw nb::python_error();
+    if (PySlice_Unpack(item, &start, &stop, &step) < 0) throw_python_error();
     if (step <= 0) return false;
     const Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(length), &start, &stop, step);
     out = {start, step, static_cast<std::uint64_t>(count)};
@@ -61,6 +61,7 @@ bool parse_range(PyObject* item, std::uint64_t length, axis_range& out, bool& dr
 /// selection within the array in memory, whether a write replaces all that is in the chunk).
 class chunk_batch {
  public:
+  /// Memory of the host. Read-only memory can be written from, not read into.
   chunk_batch(std::shared_ptr<const chunk_pipeline> pipeline, exported_buffer memory)
       : pipeline_(std::move(pipeline)), exported_(std::move(memory)), memory_(exported_.view()) {}
   /// Memory of a device, which the caller keeps.
@@ -83,6 +84,8 @@ class chunk_batch {
   nb::object write(const context_handle& with, const store_handle& from, nb::object to, bool write_empty_chunks,
                    unsigned threads, std::optional<int> device, std::uintptr_t stream);
   nb::object missing_flags() const;
+
+  void check_target() const;
 
  private:
   bool add_selection(PyObject* chunk_selection, PyObject* memory_selection, chunk_item& out) const;
@@ -148,11 +151,11 @@ bool chunk_batch::add(nb::handle item) {
   chunk_item made;
   if (!add_selection(PyTuple_GetItem(parts, 2), PyTuple_GetItem(parts, 3), made)) return false;
   PyObject* const path = PyObject_GetAttr(PyTuple_GetItem(parts, 0), path_name());
-  if (path == nullptr) throw nb::python_error();
+  if (path == nullptr) throw_python_error();
   keys_.push_back(nb::steal(path));
   Py_ssize_t size = 0;
   const char* const text = PyUnicode_AsUTF8AndSize(path, &size);
-  if (text == nullptr) throw nb::python_error();
+  if (text == nullptr) throw_python_error();
   made.key = {text, static_cast<std::size_t>(size)};
   made.replaces = PyTuple_GetItem(parts, 4) == Py_True;
   if (!checked_add(bytes_, pipeline_->touched_bytes(made.part), bytes_)) bytes_ = byte_range::kAll;
@@ -177,7 +180,7 @@ void call(bool keeps_gil, Work&& work) {
     outcome = work();
   }
   drop_left_references();
-  if (restore_exception()) throw nb::python_error();
+  if (restore_exception()) throw_python_error();
   unwrap(std::move(outcome));
 }
 
@@ -186,7 +189,18 @@ bool never_waits(const store& one) {
   return !traits.blocking && traits.inline_completion;
 }
 
+// Raises where the memory cannot be read into.
+void chunk_batch::check_target() const {
+  if (exported_.read_only()) {
+    PyErr_SetString(PyExc_ValueError, "the memory to read into is read-only");
+    throw_python_error();
+  }
+  if (memory_.space != memory_space::host)
+    raise(error(errc::invalid_argument, "the memory of this batch is a device's: use read_to_device"));
+}
+
 nb::object chunk_batch::read(const context_handle& with, const store_handle& from, unsigned threads) {
+  check_target();
   missing_.assign(items_.size(), 0);
   read_options options;
   options.threads = threads;
@@ -203,6 +217,8 @@ nb::object chunk_batch::read(const context_handle& with, const store_handle& fro
 
 nb::object chunk_batch::read_to_device(const context_handle& with, const store_handle& from, int device,
                                        std::uintptr_t stream, unsigned threads) {
+  if (memory_.space == memory_space::host)
+    raise(error(errc::invalid_argument, "the memory of this batch is the host's: use read"));
   missing_.assign(items_.size(), 0);
   read_options options;
   options.threads = threads;
@@ -217,6 +233,9 @@ nb::object chunk_batch::read_to_device(const context_handle& with, const store_h
 nb::object chunk_batch::write(const context_handle& with, const store_handle& from, nb::object to,
                               bool write_empty_chunks, unsigned threads, std::optional<int> device,
                               std::uintptr_t stream) {
+  if (device.has_value() != (memory_.space != memory_space::host))
+    raise(
+        error(errc::invalid_argument, "a device must be given where the batch's memory is a device's, and only there"));
   chunk_pipeline::write_options options;
   options.threads = threads;
   options.write_empty_chunks = write_empty_chunks;
@@ -251,6 +270,7 @@ class chunk_ticket {
   chunk_ticket(nb::object batch, nb::object store, std::size_t which, const context_handle& with)
       : batch_(std::move(batch)), store_(std::move(store)) {
     auto& from = nb::cast<chunk_batch&>(batch_);
+    from.check_target();
     if (from.missing().size() != from.size()) from.missing().assign(from.size(), 0);
     if (which >= from.size()) throw nb::index_error();
     const auto& where = *nb::cast<store_handle&>(store_).store;
@@ -325,12 +345,12 @@ nb::object read_plain(const array_handle& from, nb::handle key, bool scalar, uns
   std::byte* data = nullptr;
   const nb::object out =
       nb::steal(new_ndarray(a.context(), from.dtype.ptr(), a.type().item_bytes(), where->shape, data));
-  if (!out.is_valid()) throw nb::python_error();
+  if (!out.is_valid()) throw_python_error();
   const tensor_view target = tensor_view::contiguous(data, a.type(), where->shape);
   if (a.runs_inline(*where)) {
     call(true, [&] { return a.read(*where, target); });
   } else if (!read_without_gil(a, *where, target, threads, nb::none())) {
-    throw nb::python_error();
+    throw_python_error();
   }
   if (where->shape.empty() && (scalar || has_ellipsis || a.shape().empty())) return out[nb::make_tuple()];
   return out;
@@ -349,7 +369,7 @@ bool write_plain(const array_handle& to, nb::handle key, nb::handle value, bool 
   const array& a = to.array;
   const auto where = resolve(which, a.shape());
   if (!where.ok()) return false;
-  const exported_buffer memory(value, a.type());
+  const exported_buffer memory(value, a.type(), buffer_use::read);
   tensor_view view = memory.view();
   if (view.extents.empty()) {
     view.extents = where->shape;
@@ -372,7 +392,7 @@ bool write_plain(const array_handle& to, nb::handle key, nb::handle value, bool 
 
 // None: an item's selections are beyond ints and slices, and the caller has to go another way.
 nb::object make_batch(const pipeline_handle& self, nb::handle items, nb::handle memory) {
-  chunk_batch batch(self.pipeline, exported_buffer(memory, self.pipeline->type()));
+  chunk_batch batch(self.pipeline, exported_buffer(memory, self.pipeline->type(), buffer_use::read));
   for (const nb::handle item : items)
     if (!batch.add(item)) return nb::none();
   return nb::cast(std::move(batch));
@@ -405,8 +425,7 @@ void bind_pipeline(nb::module_& m) {
         options.context = with.context;
         options.path = std::string(path.c_str(), path.size());
         std::vector<std::pair<std::string, std::string>> texts;
-        for (const auto& [name, text] : documents)
-          texts.emplace_back(nb::cast<nb::str>(name).c_str(), nb::cast<nb::str>(text).c_str());
+        for (const auto& [name, text] : documents) texts.emplace_back(utf8_of(name), utf8_of(text));
         return array_handle(call_engine([&] { return open_described(from.store, options, texts); }));
       },
       nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("documents"),
@@ -440,7 +459,7 @@ void bind_pipeline(nb::module_& m) {
       .def(
           "__init__",
           [](pipeline_handle* self, nb::str document) {
-            new (self) pipeline_handle{unwrap(chunk_pipeline::compile(document.c_str()))};
+            new (self) pipeline_handle{unwrap(chunk_pipeline::compile(utf8_of(document)))};
           },
           nb::arg("document"))
       .def("batch", make_batch, nb::arg("items"), nb::arg("memory"))

@@ -51,6 +51,10 @@ class watcher {
       failed.restore();
       stash_exception();
       return false;
+    } catch (const std::exception& failed) {
+      set_error(failed);
+      stash_exception();
+      return false;
     }
   }
 
@@ -76,7 +80,7 @@ bool watched(nb::handle progress, std::uint64_t bytes, const Work& work) noexcep
     if (outcome.ok()) return true;
     set_error(outcome.error());
   } catch (const std::exception& failed) {
-    PyErr_SetString(PyExc_MemoryError, failed.what());
+    set_error(failed);
   }
   return false;
 }
@@ -141,7 +145,7 @@ bool ticket_handle::wait_for(double seconds) {
       const without_gil released;
       ended = ticket_.wait_for(std::min(left, kPoll));
     }
-    if (PyErr_CheckSignals() < 0) throw nb::python_error();
+    if (PyErr_CheckSignals() < 0) throw_python_error();
     if (ended || left.count() == 0) return ended;
   }
 }

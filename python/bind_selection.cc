@@ -96,7 +96,7 @@ parsed_key parse_key(PyObject* key, std::vector<basic_item>& items, bool& has_el
 }
 
 const selection_handle* as_selection(nb::handle key) noexcept {
-  return nb::isinstance<selection_handle>(key) ? nb::inst_ptr<selection_handle>(key) : nullptr;
+  return nb::isinstance<selection_handle>(key) && nb::inst_ready(key) ? nb::inst_ptr<selection_handle>(key) : nullptr;
 }
 
 resolved_selection resolve_key(const array_handle& self, nb::handle key) {
@@ -106,7 +106,7 @@ resolved_selection resolve_key(const array_handle& self, nb::handle key) {
     case parsed_key::basic:
       return unwrap(self.array.select(which));
     case parsed_key::failed:
-      throw nb::python_error();
+      throw_python_error();
     case parsed_key::other:
       break;
   }
@@ -137,7 +137,7 @@ namespace {
 class exported_items {
  public:
   exported_items(nb::handle object, std::string_view formats, Py_ssize_t item_bytes) {
-    if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) throw nb::python_error();
+    if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) throw_python_error();
     const std::string_view format = buffer_.format == nullptr ? "B" : buffer_.format;
     if (format.size() == 1 && formats.find(format[0]) != std::string_view::npos && buffer_.itemsize == item_bytes)
       return;
@@ -175,7 +175,7 @@ bool append_basic(nb::handle from, std::vector<Item>& items) {
   bool has_ellipsis = false;
   switch (parse_key(from.ptr(), one, has_ellipsis)) {
     case parsed_key::failed:
-      throw nb::python_error();
+      throw_python_error();
     case parsed_key::other:
       return false;
     case parsed_key::basic:

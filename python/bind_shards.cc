@@ -31,7 +31,7 @@ shard_options options_of(const context_handle& with, std::int64_t axis, nb::obje
   out.axis = axis;
   if (raw.is_none()) return out;
   raw_options how;
-  how.dtype = nb::cast<nb::str>(raw["dtype"]).c_str();
+  how.dtype = utf8_of(nb::object(raw["dtype"]));
   if (!nb::object(raw["shape"]).is_none()) how.shape = extents_of(raw["shape"]);
   if (!nb::object(raw["row_shape"]).is_none()) how.row_shape = extents_of(raw["row_shape"]);
   how.offset = nb::cast<std::uint64_t>(raw["offset"]);
@@ -94,7 +94,7 @@ nb::list stamps(const context_handle& with, const nb::list& paths) {
 
 std::uint32_t checksum(nb::handle data, std::uint32_t so_far) {
   Py_buffer view{};
-  if (PyObject_GetBuffer(data.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  if (PyObject_GetBuffer(data.ptr(), &view, PyBUF_SIMPLE) != 0) throw_python_error();
   std::uint32_t out = 0;
   {
     const without_gil released;

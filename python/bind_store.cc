@@ -100,11 +100,13 @@ class dict_store final : public store {
       const nb::str name = to_str(key);
       PENSTOCK_TRY(check_guard_of(condition));
       PENSTOCK_TRY(check(name, condition));
-      if (PyObject_SetItem(values_, name.ptr(), value.ptr()) != 0) throw nb::python_error();
+      if (PyObject_SetItem(values_, name.ptr(), value.ptr()) != 0) throw_python_error();
       return version_of(value.ptr(), nullptr);
     } catch (nb::python_error& failed) {
       failed.restore();
       return take_python_error();
+    } catch (const std::exception& failed) {
+      return error(errc::io_error, failed.what());
     }
   }
 
@@ -112,15 +114,22 @@ class dict_store final : public store {
     if (!writable_) return store::erase(key, condition);
     if (!may_enter_python()) return error(errc::cancelled, "the interpreter is ending");
     const with_gil gil;
-    const nb::str name = to_str(key);
-    PENSTOCK_TRY(check_guard_of(condition));
-    if (PyDict_GetItemWithError(values_, name.ptr()) == nullptr) {
-      if (PyErr_Occurred() != nullptr) return take_python_error();
+    try {
+      const nb::str name = to_str(key);
+      PENSTOCK_TRY(check_guard_of(condition));
+      if (PyDict_GetItemWithError(values_, name.ptr()) == nullptr) {
+        if (PyErr_Occurred() != nullptr) return take_python_error();
+        return {};
+      }
+      PENSTOCK_TRY(check(name, condition));
+      if (PyObject_DelItem(values_, name.ptr()) != 0) return take_python_error();
       return {};
+    } catch (nb::python_error& failed) {
+      failed.restore();
+      return take_python_error();
+    } catch (const std::exception& failed) {
+      return error(errc::io_error, failed.what());
     }
-    PENSTOCK_TRY(check(name, condition));
-    if (PyObject_DelItem(values_, name.ptr()) != 0) return take_python_error();
-    return {};
   }
 
   std::string uri() const override { return "memory:"; }
@@ -215,8 +224,7 @@ result<read_done> dict_store::read_one_of(PyObject* value, const byte_read& want
     PyObject* const shown = PyObject_CallMethod(value, "as_numpy_array", nullptr);
     if (shown == nullptr) {
       PyErr_Clear();
-      return error(errc::io_error, std::string("the value of this key is no bytes, it is a ") +
-                                       nb::type_name(nb::handle(value).type()).c_str());
+      return error(errc::io_error, std::string("the value of this key is no bytes, it is a ") + type_name_of(value));
     }
     const nb::object owner = nb::steal(shown);
     version seen = version_of(value, wanted.expected);
@@ -246,12 +254,12 @@ std::optional<blocking_read> read_object(store& from, const std::string& key) {
 }
 
 nb::object get_one(const store_handle& self, nb::str key) {
-  const auto found = read_object(*self.store, key.c_str());
+  const auto found = read_object(*self.store, utf8_of(key));
   return found ? bytes_read(*found) : nb::none();
 }
 
 nb::object begin_of(const store_handle& self, nb::str key, std::uint64_t most) {
-  const std::string name(key.c_str());
+  const std::string name = utf8_of(key);
   const auto found = call_engine([&]() -> result<std::optional<blocking_read>> {
     auto begin = read_and_wait(*self.store, name, {0, most, false}, most);
     if (!begin.ok() && begin.error().code() == errc::corrupt_data) begin = read_and_wait(*self.store, name, {}, most);
@@ -270,7 +278,7 @@ result<version> put_bytes(store& to, const std::string& key, const nb::bytes& va
 bool put_one(const store_handle& self, nb::str key, nb::bytes value, bool absent) {
   write_condition condition;
   if (absent) condition.what = write_condition::kind::must_be_absent;
-  return call_engine([&, name = std::string(key.c_str())]() -> result<bool> {
+  return call_engine([&, name = utf8_of(key)]() -> result<bool> {
     const auto done = put_bytes(*self.store, name, value, condition);
     if (!done.ok() && done.error().code() == errc::version_changed) return false;
     if (!done.ok()) return done.error().clone();
@@ -280,7 +288,7 @@ bool put_one(const store_handle& self, nb::str key, nb::bytes value, bool absent
 
 // Where a store has no versions, what others write meanwhile is lost.
 int swap_one(const store_handle& self, nb::str key, nb::callable change) {
-  const std::string name(key.c_str());
+  const std::string name = utf8_of(key);
   for (int attempt = 1;; ++attempt) {
     const auto found = read_object(*self.store, name);
     const nb::bytes value = nb::cast<nb::bytes>(change(found ? bytes_read(*found) : nb::none()));
@@ -309,7 +317,7 @@ std::vector<std::string> list_keys(const store_handle& self, nb::str prefix, boo
     }
     std::vector<std::string> keys;
   } sink;
-  call_engine([&, name = std::string(prefix.c_str())] {
+  call_engine([&, name = utf8_of(prefix)] {
     return self.store->list(name, children ? listing::children : listing::objects, sink);
   });
   std::sort(sink.keys.begin(), sink.keys.end());
@@ -331,7 +339,7 @@ void bind_stores(nb::module_& m) {
       .def(
           "erase",
           [](const store_handle& self, nb::str key) {
-            call_engine([&self, name = std::string(key.c_str())] { return self.store->erase(name, {}); });
+            call_engine([&self, name = utf8_of(key)] { return self.store->erase(name, {}); });
           },
           nb::arg("key"), "Remove an object; an absent one is no error.")
       .def("get", &get_one, nb::arg("key"), "All bytes of an object, or None.")

@@ -70,7 +70,7 @@ PyObject* item_of(const tiff_tag& from, std::uint64_t i, bool big) {
 }
 
 PyObject* checked(PyObject* made) {
-  if (made == nullptr) throw nb::python_error();
+  if (made == nullptr) throw_python_error();
   return made;
 }
 
@@ -206,7 +206,7 @@ array_handle tiff_image_of(const array_handle& self, nb::handle options) {
 
 tiff_options tiff_options_of(nb::handle from) {
   tiff_options out;
-  const auto given = nb::borrow<nb::dict>(from);
+  const auto given = nb::cast<nb::dict>(from);
   out.page = nb::cast<std::uint64_t>(given["page"]);
   out.sub_ifds = nb::cast<std::vector<std::uint64_t>>(given["sub_ifds"]);
   out.level = nb::cast<std::uint64_t>(given["level"]);

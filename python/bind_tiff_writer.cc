@@ -32,8 +32,8 @@ std::string text_of(nb::handle from) {
 // From (tag, type, count, bytes) of each.
 std::vector<tiff_tag> tags_of(nb::handle from) {
   std::vector<tiff_tag> out;
-  for (const nb::handle each : nb::borrow<nb::list>(from)) {
-    const auto tag = nb::cast<nb::tuple>(each);
+  for (const nb::handle each : from) {
+    const nb::tuple tag = tuple_of(each, 4, "a tag");
     out.push_back({nb::cast<std::uint16_t>(tag[0]), nb::cast<std::uint16_t>(tag[1]), nb::cast<std::uint64_t>(tag[2]),
                    bytes_of(tag[3])});
   }
@@ -82,7 +82,7 @@ tiff_writer_handle create(const store_handle& to, const context_handle& with, nb
 class exported_values {
  public:
   exported_values(nb::handle from, const dtype& type, int dimensions) {
-    if (PyObject_GetBuffer(from.ptr(), &buffer_, PyBUF_STRIDED_RO) < 0) throw nb::python_error();
+    if (PyObject_GetBuffer(from.ptr(), &buffer_, PyBUF_STRIDED_RO) < 0) throw_python_error();
     if (buffer_.ndim != dimensions || buffer_.itemsize != static_cast<Py_ssize_t>(type.item_bytes())) {
       PyBuffer_Release(&buffer_);
       raise(error(errc::invalid_argument, "values should have the image's dimensions and type"));

@@ -177,7 +177,7 @@ bool is_device_value(PyObject* value) {
 // A Python exception is set where it returns false.
 bool write_key(PyObject* self, PyObject* key, PyObject* value, const request& how) noexcept {
   try {
-    const array_handle& to = *nb::inst_ptr<array_handle>(self);
+    const array_handle& to = nb::cast<const array_handle&>(nb::handle(self));  // `self` may be anything in `_write`
     if (is_device_value(value)) {
       nb::handle(self).attr("_write_from_device")(nb::handle(key), nb::handle(value), how.threads, how.progress,
                                                   how.durable, how.write_empty_chunks);
@@ -205,7 +205,7 @@ bool write_key(PyObject* self, PyObject* key, PyObject* value, const request& ho
   } catch (nb::python_error& failed) {
     failed.restore();
   } catch (const std::exception& failed) {
-    PyErr_SetString(PyExc_MemoryError, failed.what());
+    set_error(failed);
   }
   return false;
 }
@@ -213,13 +213,14 @@ bool write_key(PyObject* self, PyObject* key, PyObject* value, const request& ho
 void write(nb::handle self, nb::handle key, nb::handle value, unsigned threads, nb::handle progress, bool durable,
            bool write_empty_chunks) {
   if (!write_key(self.ptr(), key.ptr(), value.ptr(), {threads, progress, durable, write_empty_chunks}))
-    throw nb::python_error();
+    throw_python_error();
 }
 
 // Values in memory of a device; `memory` is (address, strides in bytes, dtype, device), of the selection's shape.
 void write_device(const array_handle& self, nb::handle key, const nb::tuple& memory,
                   std::optional<std::uintptr_t> stream, unsigned threads, nb::handle progress, bool durable,
                   bool write_empty_chunks) {
+  if (memory.size() != 4) raise(error(errc::invalid_argument, "memory must be (address, strides, dtype, device)"));
   const array a = self.array;  // another thread may resize this Array meanwhile
   const resolved_selection where = resolve_key(self, key);
   tensor_view value;
@@ -239,7 +240,7 @@ void write_device(const array_handle& self, nb::handle key, const nb::tuple& mem
         options.poll_interval = interval;
         return a.write(where, value, options);
       });
-  if (!done) throw nb::python_error();
+  if (!done) throw_python_error();
 }
 
 extents extents_of(const nb::tuple& sizes) {
@@ -269,7 +270,7 @@ void append_rows(array_handle& self, const tensor_view& rows, std::size_t axis, 
                                         return {};
                                       });
   if (after) self.array = *after;
-  if (!done) throw nb::python_error();
+  if (!done) throw_python_error();
 }
 
 void append(array_handle& self, nb::handle value, std::size_t axis, unsigned threads, nb::handle progress, bool durable,
