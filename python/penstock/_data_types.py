@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock._errors import InvalidArgumentError, _make
 
@@ -32,6 +33,27 @@ NAMED_TYPES = (
 )
 _TEXT = ("string", "str")
 _BYTES = ("bytes", "variable_length_bytes")
+
+
+def cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """`values` with that dtype, cast as NumPy's assignment casts them; the array itself where it has the dtype.
+
+    NumPy's `astype` leaves the bytes of times without a unit unswapped, and makes NaT of times with one.
+    """
+    if values.dtype == dtype:
+        return values
+    if not is_unitless(dtype):
+        return values.astype(dtype)
+    if values.dtype.kind == dtype.kind and is_unitless(values.dtype):
+        return values.byteswap().view(dtype)
+    made = np.empty(values.shape, dtype)
+    made[...] = values
+    return made
+
+
+def is_unitless(dtype: np.dtype[Any]) -> bool:
+    """Times and durations without a unit."""
+    return dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic"
 
 
 def dtype_json(dtype: Any, zarr_format: int) -> Any:

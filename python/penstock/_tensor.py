@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
-from penstock._errors import ExportError, InvalidArgumentError, _make
+from penstock._data_types import NAMED_TYPES, cast
+from penstock._errors import ExportError, InvalidArgumentError, UnsupportedError, _make
 
 CPU = (1, 0)
 """DLPack's device of ordinary memory."""
@@ -33,7 +36,7 @@ class Tensor:
     __slots__ = ("_values",)
 
     def __init__(self, values: npt.ArrayLike) -> None:
-        found = values._values if isinstance(values, Tensor) else np.asarray(values)
+        found = values._values if isinstance(values, Tensor) else as_host(values)
         if not found.dtype.isnative:
             raise _make(InvalidArgumentError, f"a tensor's bytes are in this machine's order, {found.dtype} is not")
         self._values: npt.NDArray[Any] = found
@@ -119,6 +122,63 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"<penstock.Tensor shape={self.shape} dtype={self.dtype} device={self.device}>"
+
+
+def as_host(values: Any, dtype: np.dtype[Any] | None = None) -> npt.NDArray[Any]:
+    """`numpy.asarray(values, dtype)`; by DLPack where the producer has no NumPy dtype for its values.
+
+    PyTorch's tensors of bfloat16 and of floats with eight bits are such: the array shows their memory, in the dtype
+    of ml_dtypes. With `dtype` it is cast.
+    """
+    try:
+        return np.asarray(values, dtype)
+    except (TypeError, BufferError, RuntimeError):
+        if not hasattr(type(values), "__dlpack__"):
+            raise
+        found = _by_dlpack(values)
+        if found is None:
+            raise
+    return found if dtype is None else cast(found, dtype)
+
+
+class _Shown:
+    """The memory of a DLPack capsule for NumPy, kept with its producer."""
+
+    def __init__(self, kept: Any, interface: dict[str, Any]) -> None:
+        self.kept = kept
+        self.__array_interface__ = interface
+
+
+def _by_dlpack(values: Any) -> npt.NDArray[Any] | None:
+    """The values in host memory that a DLPack producer exports; None where they are not there, or of unknown type."""
+    try:
+        capsule = values.__dlpack__(max_version=(1, 1))
+    except TypeError:
+        capsule = values.__dlpack__()
+    address, shape, strides, kind, (device, _) = _core._dlpack_view(capsule, False)
+    if device != CPU[0]:
+        return None
+    dtype = next((known for known in _named_dtypes() if _core._dlpack_type(known) == kind), None)
+    if dtype is None:
+        return None
+    if math.prod(shape) == 0:
+        return np.empty(shape, dtype)
+    # Whether they may be written to is not known before DLPack 1: the array says that they may not.
+    interface = {
+        "version": 3,
+        "shape": shape,
+        "strides": strides,
+        "typestr": f"|V{dtype.itemsize}",
+        "data": (address, True),
+    }
+    return np.asarray(_Shown((values, capsule), interface)).view(dtype)
+
+
+def _named_dtypes() -> Iterator[np.dtype[Any]]:
+    """Those of ml_dtypes that the installed version has."""
+    for name in NAMED_TYPES:
+        with contextlib.suppress(UnsupportedError):
+            yield _core.numpy_dtype(name)
 
 
 def check_request(stream: Any, dl_device: tuple[Any, int] | None) -> None:

@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core, _device, _indexing
+from penstock._data_types import cast
 from penstock._errors import InvalidArgumentError, _make
 from penstock._indexing import Fields
 from penstock._progress import callback_of
 from penstock._sizes import check_count
+from penstock._tensor import as_host
 
 if TYPE_CHECKING:
     _Base = _core.Array
@@ -26,9 +28,16 @@ Progress = Callable[[int, int], bool | None]
 
 def as_value(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
     """`value` as an ndarray of that dtype and shape: cast as NumPy's assignment does, repeated where it broadcasts."""
-    items = value if isinstance(value, np.ndarray) else np.asarray(value, dtype=dtype)
-    if items.dtype != dtype:
-        items = items.astype(dtype)
+    if isinstance(value, np.generic):
+        items = np.empty((), dtype)
+        items[...] = value  # refuses more than `asarray` does: times are no integers
+    elif isinstance(value, np.ndarray):
+        items = cast(value, dtype)
+    else:
+        items = as_host(value, dtype)
+        if items.dtype != dtype:  # asked for times without a unit, NumPy finds one
+            items = np.empty(items.shape, dtype)
+            items[...] = value
     if items.shape != shape:
         # As NumPy: leading dimensions of length 1 are no obstacle.
         while items.ndim > len(shape) and items.shape[0] == 1:
@@ -231,12 +240,12 @@ class Writes(_Base):
         its lease: 10 seconds, or as many as the environment variable PENSTOCK_APPEND_LEASE says (0.05 to 600). One that
         is stopped for longer and then continues changes nothing: it gets a `ConflictError`.
         """
-        items = np.asarray(_device.to_host(data, _core._context_of(self)) if _device.is_device_value(data) else data)
+        items = as_host(_device.to_host(data, _core._context_of(self)) if _device.is_device_value(data) else data)
         axis = operator.index(axis)
         if not -len(self.shape) <= axis < len(self.shape):
             raise _make(InvalidArgumentError, f"axis {axis} is out of bounds for array of dimension {len(self.shape)}")
         axis %= len(self.shape)
-        items = _with_buffer(np.asarray(items.astype(self.dtype, copy=False)))
+        items = _with_buffer(np.asarray(cast(items, self.dtype)))
         progress = callback_of(progress, "appending")
         self._append(items, axis, _check_threads(threads), progress, durable, write_empty_chunks)
         return self.shape
@@ -278,7 +287,7 @@ class Appender:
         if self._closed:
             raise _make(InvalidArgumentError, "this appender is closed")
         here = _device.to_host(rows, _core._context_of(self._array)) if _device.is_device_value(rows) else rows
-        items = np.asarray(here).astype(self._array.dtype, copy=False)
+        items = cast(as_host(here), self._array.dtype)
         shape = self._array.shape
         if items.ndim != len(shape) or any(items.shape[d] != shape[d] for d in range(len(shape)) if d != self._axis):
             raise _make(

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
+from penstock._data_types import cast
 from penstock.zarr import _gpu
 from penstock.zarr._program import Program, exported
 
@@ -93,7 +94,7 @@ class _SwappedPiece(ReadPiece):
         self.beside, self.memory = beside, memory
 
     def finish(self) -> None:
-        self.memory[...] = self.beside
+        self.memory[...] = cast(self.beside, self.memory.dtype)
 
 
 class _IndexedPiece(ReadPiece):
@@ -131,7 +132,7 @@ class _IndexedPiece(ReadPiece):
             values = self.room[i][whole][inner]
             if self.drop_axes:
                 values = values.reshape([n for d, n in enumerate(values.shape) if d not in self.drop_axes])
-            self.memory[item[3]] = values
+            self.memory[item[3]] = cast(values, self.memory.dtype)
 
 
 class DevicePiece(ReadPiece):
@@ -194,7 +195,7 @@ def prepare_read(
             if core is not None:
                 return [ReadPiece(core, batch)]
         else:
-            beside = memory.astype(_native(memory.dtype))
+            beside = cast(memory, _native(memory.dtype))
             core = program.core.batch(batch, exported(beside))
             if core is not None:
                 return [_SwappedPiece(core, batch, beside, memory)]
@@ -300,7 +301,7 @@ def prepare_write(
 ) -> list[WritePiece]:
     """The pieces that together write `value`, which has the program's dtype apart from byte order."""
     assert program.core is not None
-    value = value if value.dtype.isnative else value.astype(_native(value.dtype))
+    value = cast(value, _native(value.dtype))
     chunk_bytes = program.core.chunk_bytes
     pieces: list[WritePiece] = []
     shown = exported(value)

@@ -41,13 +41,14 @@ class _LoopAdapter(ZarrAdapter):
 class Route:
     """The way to one store. `path` is "native", "sync" or "async"."""
 
-    __slots__ = ("core", "native_writes", "path", "reason", "store", "values")
+    __slots__ = ("core", "native_writes", "path", "reason", "root", "store", "values")
 
     def __init__(self, store: Any) -> None:
         self.store = store
         self.core: _core.Store | None = None
         self.values: dict[str, Any] | None = None
         self.native_writes = False
+        self.root = getattr(store, "root", None)  # `LocalStore.move` changes it
         self.reason = ""
         kind = type(store)
         # Subclasses may do more than their base: they are called.
@@ -70,7 +71,9 @@ class Route:
 
     def serves(self, store: Any) -> bool:
         """This is still the way to `store`."""
-        return store is self.store and (self.values is None or self.values is store._store_dict)
+        if store is not self.store or getattr(store, "root", None) != self.root:
+            return False
+        return self.values is None or self.values is store._store_dict
 
     def on_loop(self, loop: asyncio.AbstractEventLoop) -> _core.Store:
         """The store for a read that runs beside `loop`."""

@@ -23,6 +23,7 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.config import config
 
 from penstock import _core
+from penstock._data_types import cast
 from penstock._errors import (
     CorruptDataError,
     Error,
@@ -192,7 +193,7 @@ def _read_shaped(engine: _Engine, selection: Any) -> Any:
     else:
         found = np.empty(shape, engine.array.dtype, order="F")
         engine.array._read_into(selection, exported(found), engine.threads, None)
-    return np.asarray(found, engine.dtype, order="K" if engine.order == "C" else "F")
+    return np.asarray(cast(np.asarray(found), engine.dtype), order="K" if engine.order == "C" else "F")
 
 
 def _read_plain(engine: _Engine, selection: Any, scalar: bool) -> Any:
@@ -270,7 +271,7 @@ class Array(_Array):  # type: ignore[misc]
         if type(value) is np.ndarray:
             if value.dtype != dtype:
                 return None
-            return value if engine.plain else value.astype(native, copy=False)
+            return value if engine.plain else cast(value, native)
         if (type(value) in _NUMBERS and dtype.kind in "iufc") or (type(value) is str and dtype.kind == "T"):
             try:
                 return np.asarray(value, dtype=native)
@@ -313,7 +314,7 @@ class Array(_Array):  # type: ignore[misc]
         except Error:
             return NotImplemented
         count("read", "array")
-        return np.asarray(found, engine.dtype)
+        return cast(np.asarray(found), engine.dtype)
 
     def _penstock_write_fancy(self, kind: str, selection: Any, value: Any) -> bool:
         engine = self._penstock_engine()
