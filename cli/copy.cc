@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include <penstock/copy.h>
+#include <penstock/place.h>
 #include "interrupt.h"
 #include "progress.h"
 #include "run.h"
@@ -106,6 +107,7 @@ result<node> as_node(const opened& found) {
 int copy_all(const session& speak, const copy_arguments& given) {
   auto options = options_of(given);
   if (!options.ok()) return speak.refuse(options.error().message());
+  if (const auto named = check_new_name(given.to); !named.ok()) return speak.refuse(named.error().message());
   auto found = open_node(speak, given.from, given.threads);
   if (!found.ok()) return speak.fail(found.error());
   auto from = as_node(*found);

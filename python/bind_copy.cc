@@ -54,6 +54,7 @@ nb::dict copy_node(const node& from, const store_handle& to, const nb::bytes& pa
   options.overwrite = flag("overwrite");
   options.resume = flag("resume");
   options.durable = flag("durable");
+  options.check_only = flag("check_only");
   const nb::object progress = find("progress");
   options.progress = [&progress](const copy_progress& now) { return go_on(progress, now); };
   const place target{to.store, std::string(path.c_str(), path.size())};

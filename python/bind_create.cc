@@ -1,4 +1,6 @@
+#include <nanobind/stl/optional.h>
 #include <penstock/create.h>
+#include <penstock/place.h>
 
 #include <cstring>
 #include <optional>
@@ -6,6 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "api/array_state.h"
+#include "api/node_files.h"
+#include "api/node_replacement.h"
+#include "api/zarr_nodes.h"
 #include "bind.h"
 
 namespace penstock::inline v0::python {
@@ -110,6 +116,48 @@ group_handle create_a_group(const nb::object& in, const context_handle& with, nb
   return {call_engine([&] { return create_group(to, options); })};
 }
 
+/// A node that Python writes in place of an existing one.
+struct replacement_handle {
+  std::shared_ptr<node_replacement> fresh;
+  std::optional<group> parent;
+
+  std::shared_ptr<node_replacement> open() const {
+    if (fresh) return fresh;
+    raise(error(errc::invalid_argument, "this replacement is committed or discarded"));
+  }
+};
+
+std::optional<replacement_handle> replace(const nb::object& in, nb::bytes path) {
+  replacement_handle out;
+  std::shared_ptr<store> to;
+  std::string prefix = prefix_of(bytes_of(path));
+  if (nb::isinstance<group_handle>(in)) {
+    out.parent = nb::cast<const group_handle&>(in).group;
+    // An open group keeps its store as something to read; the store refuses writes if it is read-only.
+    to = std::const_pointer_cast<store>(out.parent->state().store);
+    if (prefix.empty()) return std::nullopt;
+    prefix = out.parent->state().prefix + prefix;
+  } else {
+    to = nb::cast<const store_handle&>(in).store;
+  }
+  if (!to->traits().writable) return std::nullopt;
+  out.fresh = call_engine([&]() -> result<std::shared_ptr<node_replacement>> {
+    PENSTOCK_ASSIGN(const std::vector<std::string_view> there, documents_at(*to, prefix));
+    if (there.empty()) return std::shared_ptr<node_replacement>();
+    PENSTOCK_ASSIGN(std::unique_ptr<node_replacement> begun, node_replacement::begin(to, prefix));
+    return std::shared_ptr<node_replacement>(std::move(begun));
+  });
+  if (!out.fresh) return std::nullopt;
+  return out;
+}
+
+void commit(replacement_handle& self) {
+  const std::shared_ptr<node_replacement> fresh = self.open();
+  call_engine([&] { return fresh->commit(); });
+  if (self.parent && self.parent->state().consolidated) self.parent->state().consolidated->mark_stale();
+  self.fresh.reset();
+}
+
 group_handle consolidate(const store_handle& in, const context_handle& with, nb::bytes path) {
   open_options options;
   options.context = with.context;
@@ -139,6 +187,18 @@ void edit_attributes(Handle& self, Node Handle::* member, nb::handle set, nb::ob
 }  // namespace
 
 void bind_create(nb::module_& m) {
+  nb::class_<replacement_handle>(m, "Replacement", "A node that is written in place of an existing one.")
+      .def_prop_ro(
+          "store", [](const replacement_handle& self) { return store_handle{self.open()->in()}; },
+          "Where to write the new node, at its root.")
+      .def("commit", commit, "Put it in the place of the old one.")
+      .def("discard", [](replacement_handle& self) { self.fresh.reset(); }, "Give up what was written.");
+  m.def(
+      "check_new_name", [](nb::bytes name) { call_engine([&] { return check_new_name(bytes_of(name)); }); },
+      nb::arg("name"), "Refuse the name of a file of another format for a new Zarr node.");
+  m.def("replace", replace, nb::arg("target"), nb::arg("path"),
+        "Begin to replace a node; None where there is none, or the store has no way to.");
+
   m.def("create_array", create, nb::arg("in_"), nb::arg("context"), nb::arg("path"), nb::arg("options"),
         "Write the metadata of a new array, in a store or below a group, and open it.");
   m.def("create_group", create_a_group, nb::arg("in_"), nb::arg("context"), nb::arg("path"), nb::arg("zarr_format"),

@@ -32,6 +32,7 @@ struct copy_options {
   bool overwrite = false;   ///< erase what stands at the destination
   bool resume = false;      ///< go on with a copy that was interrupted
   bool durable = false;     ///< return only when the device has everything
+  bool check_only = false;  ///< check all nodes and options, and write nothing
   /// Called on one of the copying threads at a time; false stops the copy (`cancelled`).
   std::function<bool(const copy_progress&)> progress;
 };
@@ -45,6 +46,10 @@ struct copy_report {
 };
 
 /// Copies an array, or a group and everything in it.
+///
+/// Opens every node of the source and checks it against the options before the first write. With `overwrite`, the copy
+/// is written next to the old node and takes its place when it is complete, in stores that can do so (files, memory);
+/// in other stores the old node is erased after the checks. See docs/design/0018-overwrite.md.
 ///
 /// Where an array keeps its chunks, shards, codecs and format, its metadata and its objects are copied byte for byte;
 /// otherwise it is read and written in pieces of a few objects of the destination. Memory: a few pieces, or objects,

@@ -35,6 +35,10 @@ struct place_options {
 /// \error unsupported  No store for that scheme. \error invalid_argument  The path is empty.
 PENSTOCK_API result<place> find_place(std::string_view uri, const place_options& options = {});
 
+/// Whether a new Zarr array or group may have this name: names that end as files of other formats do (`x.nc`, `x.tif`)
+/// may not. \error invalid_argument  The format, and what writes it.
+PENSTOCK_API result<> check_new_name(std::string_view uri);
+
 /// The entries of a zip archive; nothing needs to be there yet. `flush` it after writing.
 /// \param with  In whose memory limit that counts which is decoded of compressed entries; null: in none.
 PENSTOCK_API std::shared_ptr<store> open_zip_store(std::string path, std::shared_ptr<context> with = nullptr);

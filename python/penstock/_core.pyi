@@ -579,6 +579,25 @@ def create_group(
 ) -> Group:
     """Write the metadata of a new group, in a store or below a group, and open it."""
 
+class Replacement:
+    """A node that is written in place of an existing one."""
+
+    @property
+    def store(self) -> Store:
+        """Where to write the new node, at its root."""
+
+    def commit(self) -> None:
+        """Put it in the place of the old one."""
+
+    def discard(self) -> None:
+        """Give up what was written."""
+
+def replace(target: Store | Group, path: bytes) -> Replacement | None:
+    """Begin to replace a node; None where there is none, or the store has no way to."""
+
+def check_new_name(name: bytes) -> None:
+    """Refuse the name of a file of another format for a new Zarr node."""
+
 def consolidate_metadata(store: Store, context: Context, path: bytes) -> Group:
     """Copy the metadata of a tree into its root."""
 

@@ -4,11 +4,15 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "api/array_state.h"
 #include "api/copy_work.h"
+#include "api/node_files.h"
+#include "api/node_replacement.h"
 #include "api/zarr_nodes.h"
 
 namespace penstock::inline v0 {
@@ -19,67 +23,87 @@ constexpr int kMaxDepth = 64;
 
 int format_of(const std::string& format) { return format == "zarr2" ? 2 : 3; }
 
-class copier {
- public:
-  copier(const place& to, const copy_options& options) : to_(to.store), options_(options) {}
+bool is_zarr(const std::string& format) { return format == "zarr2" || format == "zarr3"; }
 
-  result<> visit(const node& from, const std::string& prefix, const std::string& path, int depth) {
-    if (const auto* a = std::get_if<array>(&from)) return copy_array(*a, prefix, path);
+bool keeps_storage(const array& from, const copy_options& options) {
+  const array_state& state = from.state();
+  if (!is_zarr(state.format)) return false;
+  if (options.zarr_format != 0 && options.zarr_format != format_of(state.format)) return false;
+  if (!options.codecs_json.empty() || options.auto_shards) return false;
+  if (options.no_shards && state.shards) return false;
+  if (options.chunks && !(*options.chunks == state.chunks)) return false;
+  if (options.chunks && !options.shards && state.shards) return false;
+  return !options.shards || (state.shards && *options.shards == *state.shards);
+}
+
+/// A node of the source and where its copy goes.
+struct planned_node {
+  node from;
+  std::string prefix;  ///< of the destination's keys
+  std::string path;    ///< within what is copied
+};
+
+/// Opens every node of the source and checks it against the options: a copy that cannot be made fails before it writes.
+class copy_plan {
+ public:
+  copy_plan(const std::shared_ptr<store>& to, const copy_options& options) : to_(to), options_(options) {}
+
+  result<> add(const node& from, const std::string& prefix, const std::string& path, int depth) {
+    if (const auto* a = std::get_if<array>(&from)) {
+      auto checked = check(*a, prefix, path);
+      if (!checked.ok()) return std::move(checked).error().note(fmt::format("copying '{}'", a->uri()));
+      nodes.push_back({from, prefix, path});
+      return {};
+    }
     const group& g = std::get<group>(from);
-    PENSTOCK_TRY(copy_group(g, prefix));
+    nodes.push_back({from, prefix, path});
     PENSTOCK_ASSIGN(const std::vector<std::string> names, g.keys());
     if (depth == kMaxDepth && !names.empty())
       return error(errc::unsupported, fmt::format("groups nested deeper than {}: '{}'", kMaxDepth, g.uri()));
     for (const std::string& name : names) {
       PENSTOCK_ASSIGN(const node child, open(g, name));
-      PENSTOCK_TRY(visit(child, prefix + name + "/", path.empty() ? name : path + "/" + name, depth + 1));
+      PENSTOCK_TRY(add(child, prefix + name + "/", path.empty() ? name : path + "/" + name, depth + 1));
     }
     return {};
   }
 
-  // Erases what stands there, or refuses.
-  result<> make_room(const std::string& prefix, const std::shared_ptr<context>& with, int zarr_format) {
-    open_options where;
-    where.context = with;
-    where.path = prefix;
-    where.use_consolidated = consolidation::never;
-    const auto there = open(std::shared_ptr<const store>(to_), where);
-    if (!there.ok() && there.error().code() == errc::not_found) return {};
-    if (options_.resume) return {};  // each node is compared when its turn comes
-    if (!options_.overwrite) {
-      if (!there.ok()) return there.error().clone();
-      return error(errc::invalid_argument, fmt::format("something stands at '{}': overwrite it, or resume a copy",
-                                                       child_uri(to_->uri(), prefix)));
+  std::vector<planned_node> nodes;
+
+ private:
+  result<> check(const array& from, const std::string& prefix, const std::string& path) const {
+    if (keeps_storage(from, options_)) return {};
+    copy_report unused;
+    return array_copy{from, to_, prefix, path, options_, unused}.check_elements();
+  }
+
+  const std::shared_ptr<store>& to_;
+  const copy_options& options_;
+};
+
+class copier {
+ public:
+  copier(std::shared_ptr<store> to, const copy_options& options) : to_(std::move(to)), options_(options) {}
+
+  /// \param above  The prefix of the destination's root that `to` does not have.
+  result<> run(const copy_plan& plan, std::size_t above) {
+    for (const planned_node& each : plan.nodes) {
+      const std::string prefix = each.prefix.substr(above);
+      if (const auto* a = std::get_if<array>(&each.from)) {
+        PENSTOCK_TRY(copy_array(*a, prefix, each.path));
+      } else {
+        PENSTOCK_TRY(copy_group(std::get<group>(each.from), prefix));
+      }
     }
-    create_group_options room;
-    room.context = with;
-    room.path = prefix;
-    room.zarr_format = zarr_format;
-    room.overwrite = true;
-    PENSTOCK_ASSIGN(const group made, create_group(to_, room));
-    for (const std::string_view document : {"zarr.json", ".zgroup", ".zattrs"})
-      PENSTOCK_TRY(to_->erase(prefix + std::string(document), {}));
     return {};
   }
 
   copy_report report;
 
  private:
-  bool keeps_storage(const array& from) const {
-    const array_state& state = from.state();
-    if (options_.zarr_format != 0 && options_.zarr_format != format_of(state.format)) return false;
-    if (!options_.codecs_json.empty() || options_.auto_shards) return false;
-    if (options_.no_shards && state.shards) return false;
-    if (options_.chunks && !(*options_.chunks == state.chunks)) return false;
-    if (options_.chunks && !options_.shards && state.shards) return false;
-    if (options_.shards && !(state.shards && *options_.shards == *state.shards)) return false;
-    return state.format == "zarr2" || state.format == "zarr3";
-  }
-
   result<> copy_array(const array& from, const std::string& prefix, const std::string& path) {
     ++report.arrays;
     const array_copy work{from, to_, prefix, path, options_, report};
-    auto done = keeps_storage(from) ? work.copy_objects() : work.copy_elements();
+    auto done = keeps_storage(from, options_) ? work.copy_objects() : work.copy_elements();
     if (!done.ok()) return std::move(done).error().note(fmt::format("copying '{}'", from.uri()));
     return {};
   }
@@ -114,6 +138,54 @@ class copier {
 // The store and the place in it, as a text that two names of one place share.
 std::string place_text(const store& in, const std::string& prefix) { return child_uri(in.uri(), prefix) + "/"; }
 
+struct copy_source {
+  std::shared_ptr<penstock::context> context;
+  std::shared_ptr<const store> in;
+  std::string place;
+  bool in_zarr = true;
+  int format = 3;
+};
+
+copy_source source_of(const node& from) {
+  if (const auto* a = std::get_if<array>(&from)) {
+    const array_state& state = a->state();
+    // The store of a file is the folder that it is in.
+    const bool in_zarr = is_zarr(state.format);
+    return {state.context, state.store, in_zarr ? place_text(*state.store, state.prefix) : state.uri + "/", in_zarr,
+            format_of(state.format)};
+  }
+  const group_state& state = std::get<group>(from).state();
+  return {state.context, state.store, place_text(*state.store, state.prefix), true, format_of(state.format)};
+}
+
+/// Whether something is at the destination that has to go. \error invalid_argument  It may not.
+result<bool> is_to_go(const copy_source& source, const place& to, const std::string& prefix,
+                      const copy_options& options) {
+  open_options where;
+  where.context = source.context;
+  where.path = prefix;
+  where.use_consolidated = consolidation::never;
+  const auto there = open(std::shared_ptr<const store>(to.store), where);
+  if (!there.ok() && there.error().code() == errc::not_found) return false;
+  if (options.resume) return false;  // each node is compared when its turn comes
+  if (options.overwrite) {
+    PENSTOCK_ASSIGN(const std::vector<std::string_view> documents, documents_at(*to.store, prefix));
+    return !documents.empty();
+  }
+  if (!there.ok()) return there.error().clone();
+  return error(errc::invalid_argument, fmt::format("something stands at '{}': overwrite it, or resume a copy",
+                                                   child_uri(to.store->uri(), prefix)));
+}
+
+result<> consolidate(const std::shared_ptr<store>& in, const std::string& prefix,
+                     const std::shared_ptr<penstock::context>& with) {
+  open_options where;
+  where.context = with;
+  where.path = prefix;
+  PENSTOCK_ASSIGN(const group consolidated, consolidate_metadata(in, where));
+  return in->flush();
+}
+
 }  // namespace
 
 result<copy_report> copy(const node& from, const place& to, const copy_options& options) {
@@ -125,42 +197,39 @@ result<copy_report> copy(const node& from, const place& to, const copy_options& 
   if (!to.store->traits().writable)
     return error(errc::read_only, fmt::format("this store cannot be written to: {}", to.store->uri()));
   const std::string prefix = prefix_of(to.path);
-  const auto state = [](const node& which) {
-    if (const auto* a = std::get_if<array>(&which))
-      return std::tuple(a->state().context, a->state().store, a->state().prefix, format_of(a->format()));
-    const group& g = std::get<group>(which);
-    return std::tuple(g.state().context, g.state().store, g.state().prefix, format_of(g.format()));
-  };
-  const auto [context, store, source_prefix, source_format] = state(from);
-  const std::string source = place_text(*store, source_prefix), target = place_text(*to.store, prefix);
-  const bool may_be_one = store == to.store || store->uri().find("://") != std::string::npos;
-  if (may_be_one && (source.starts_with(target) || target.starts_with(source)))
-    return error(errc::invalid_argument, fmt::format("'{}' cannot be copied into itself: '{}'", source, target));
+  const copy_source source = source_of(from);
+  const std::string target = place_text(*to.store, prefix);
+  const bool may_be_one = source.in == to.store || source.in->uri().find("://") != std::string::npos;
+  const bool within = source.place.starts_with(target) && (source.in_zarr || source.place == target);
+  if (may_be_one && (within || target.starts_with(source.place)))
+    return error(errc::invalid_argument, fmt::format("'{}' cannot be copied into itself: '{}'", source.place, target));
 
-  copier all(to, options);
-  PENSTOCK_TRY(all.make_room(prefix, context, options.zarr_format != 0 ? options.zarr_format : source_format));
-  if (std::holds_alternative<array>(from) && !prefix.empty()) {
-    // Groups on the way: an array's objects and documents are put without asking for them.
-    const std::size_t slash = prefix.find_last_of('/', prefix.size() - 2);
-    create_group_options parent;
-    parent.context = context;
-    parent.path = slash == std::string::npos ? "" : prefix.substr(0, slash);
-    parent.zarr_format = options.zarr_format != 0 ? options.zarr_format : source_format;
-    auto made = create_group(to.store, parent);
-    if (!made.ok() && made.error().code() != errc::invalid_argument) return std::move(made).error();
+  copy_plan plan(to.store, options);
+  PENSTOCK_TRY(plan.add(from, prefix, "", 0));
+  PENSTOCK_ASSIGN(const bool replaces, is_to_go(source, to, prefix, options));
+  if (options.check_only) return copy_report();
+  const bool is_group = std::holds_alternative<group>(from);
+  // Groups on the way: an array's objects and documents are put without asking for them.
+  if (!is_group || replaces)
+    PENSTOCK_TRY(make_parents(*to.store, prefix, options.zarr_format != 0 ? options.zarr_format : source.format));
+  const bool consolidated = is_group && std::get<group>(from).consolidated();
+  if (replaces) {
+    PENSTOCK_ASSIGN(const std::unique_ptr<node_replacement> fresh, node_replacement::begin(to.store, prefix));
+    if (fresh) {
+      copier all(fresh->in(), options);
+      PENSTOCK_TRY(all.run(plan, prefix.size()));
+      if (consolidated) PENSTOCK_TRY(consolidate(fresh->in(), "", source.context));
+      PENSTOCK_TRY(fresh->commit());
+      return all.report;
+    }
+    PENSTOCK_TRY(erase_node(*to.store, prefix, !is_group));
   }
-  auto done = all.visit(from, prefix, "", 0);
+  copier all(to.store, options);
+  auto done = all.run(plan, 0);
   auto flushed = to.store->flush();  // also where it failed: what is there can be gone on with
   if (!done.ok()) return std::move(done).error();
   PENSTOCK_TRY(std::move(flushed));
-  const group* const root = std::get_if<group>(&from);
-  if (root != nullptr && root->consolidated()) {
-    open_options where;
-    where.context = context;
-    where.path = prefix;
-    PENSTOCK_ASSIGN(const group consolidated, consolidate_metadata(to.store, where));
-    PENSTOCK_TRY(to.store->flush());
-  }
+  if (consolidated) PENSTOCK_TRY(consolidate(to.store, prefix, source.context));
   return all.report;
 }
 

@@ -9,10 +9,12 @@
 #include <unordered_set>
 
 #include "api/array_state.h"
+#include "api/check_create.h"
 #include "api/copy_work.h"
 #include "array/chunk_grid.h"
 #include "base/checked.h"
 #include "base/json.h"
+#include "format/zarr/zarr_defaults.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -92,6 +94,18 @@ result<std::string> complete_codecs(const std::string& text, const dtype& type, 
   return json(std::move(out)).dump();
 }
 
+/// Whether the chunks of another format make good ones of Zarr: not single rows, not a whole large array.
+bool suits_as_chunk(const array_state& from) {
+  constexpr std::uint64_t kLeast = std::uint64_t{16} << 10, kMost = std::uint64_t{32} << 20;
+  std::uint64_t bytes = from.type.item_bytes();
+  bool whole = true;
+  for (std::size_t d = 0; d < from.chunks.size(); ++d) {
+    if (from.chunks[d] == 0 || !checked_mul(bytes, from.chunks[d], bytes)) return false;
+    whole = whole && from.chunks[d] >= from.shape[d];
+  }
+  return bytes <= kMost && (whole || bytes >= kLeast);
+}
+
 result<create_options> options_for(const array_copy& what) {
   const array_state& state = what.from.state();
   const copy_options& wanted = what.options;
@@ -108,7 +122,11 @@ result<create_options> options_for(const array_copy& what) {
     return error(errc::invalid_argument, fmt::format("{} {} are for {} dimensions, the array has {}", name,
                                                      to_string(given), given.size(), state.shape.size()));
   };
-  out.chunks = wanted.chunks ? *wanted.chunks : state.chunks;
+  // Other formats have chunks of one row, or of the whole array.
+  const bool is_zarr = state.format == "zarr2" || state.format == "zarr3";
+  out.chunks = wanted.chunks                      ? *wanted.chunks
+               : is_zarr || suits_as_chunk(state) ? state.chunks
+                                                  : default_chunks(state.shape, state.type.item_bytes());
   PENSTOCK_TRY(check_rank("chunks", *out.chunks));
   out.auto_shards = wanted.auto_shards;
   if (wanted.shards) {
@@ -119,7 +137,7 @@ result<create_options> options_for(const array_copy& what) {
   }
   if (!wanted.codecs_json.empty()) {
     PENSTOCK_ASSIGN(out.codecs_json, complete_codecs(wanted.codecs_json, out.type, out.zarr_format));
-  } else if (out.zarr_format == source_format) {
+  } else if (is_zarr && out.zarr_format == source_format) {
     PENSTOCK_ASSIGN(out.codecs_json, inner_codecs(state.codecs_json));
   }
   if (what.from.fill_value_json() == "null") {
@@ -202,12 +220,18 @@ chunk_grid make_pieces(const array_state& from, const array_state& to, result<>&
 
 }  // namespace
 
-result<> array_copy::copy_elements() const {
+result<> array_copy::check_elements() const {
   const array_state& source = from.state();
   if (source.type.kind() == dtype_kind::object) {
     return error(errc::unsupported, "arrays of Python objects are copied as they are stored only")
         .note(fmt::format("array '{}'", source.uri));
   }
+  PENSTOCK_ASSIGN(const create_options wanted, options_for(*this));
+  return check_create(to, wanted);
+}
+
+result<> array_copy::copy_elements() const {
+  const array_state& source = from.state();
   PENSTOCK_ASSIGN(const array target, make_destination(*this));
   result<> failed;
   const chunk_grid pieces = make_pieces(source, target.state(), failed);

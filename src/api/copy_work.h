@@ -48,6 +48,8 @@ struct array_copy {
   copy_report& report;
 
   unsigned threads() const;
+  /// Whether the elements can be copied with these options. Nothing is written.
+  result<> check_elements() const;
   /// Metadata and objects, byte for byte.
   result<> copy_objects() const;
   /// Decodes and encodes anew.

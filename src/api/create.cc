@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <map>
 #include <utility>
 
 #include "api/array_state.h"
+#include "api/check_create.h"
+#include "api/node_files.h"
 #include "api/node_mode.h"
+#include "api/node_replacement.h"
 #include "api/zarr_nodes.h"
-#include "engine/index_io.h"
 #include "format/zarr/zarr_data_type.h"
 #include "format/zarr/zarr_defaults.h"
 #include "format/zarr/zarr_fill_value.h"
@@ -20,8 +20,6 @@
 
 namespace penstock::inline v0 {
 namespace {
-
-constexpr std::array<std::string_view, 5> kDocuments = {kZarrKey, kZarrayKey, kZgroupKey, kZattrsKey, kZmetadataKey};
 
 error wrong(std::string message) { return {errc::invalid_argument, std::move(message)}; }
 
@@ -266,89 +264,10 @@ result<zarr_metadata> new_array(const create_options& options) {
 
 // --- nodes ---
 
-/// Collects whole keys.
-class all_keys final : public key_sink {
- public:
-  bool key(std::string_view key, std::uint64_t) override {
-    keys.emplace_back(key);
-    return true;
-  }
-  std::vector<std::string> keys;
-};
-
-result<version> put_document(store& in, const std::string& prefix, const zarr_document& document,
-                             const write_condition& condition) {
-  const std::string text = document_text(document.content);
-  const part bytes = std::as_bytes(std::span(text.data(), text.size()));
-  const std::string key = prefix + document.key;
-  auto put = in.put(key, {&bytes, 1}, condition);
-  if (!put.ok()) return std::move(put).error().note(fmt::format("writing '{}'", key));
-  return put;
-}
-
-/// Which of a node's documents are there.
-result<std::vector<std::string_view>> documents_at(const store& in, const std::string& prefix) {
-  std::vector<std::string_view> out;
-  for (const std::string_view name : {kZarrKey, kZarrayKey, kZgroupKey}) {
-    PENSTOCK_ASSIGN(const std::optional<stored_document> found, read_document(in, prefix + std::string(name)));
-    if (found) out.push_back(name);
-  }
-  return out;
-}
-
-/// Erases a node: first what makes it one, then everything below its folder.
-result<> erase_node(store& in, const std::string& prefix) {
-  for (const std::string_view name : kDocuments) {
-    const std::string key = prefix + std::string(name);
-    auto erased = in.erase(key, {});
-    if (!erased.ok()) return std::move(erased).error().note(fmt::format("erasing '{}'", key));
-  }
-  all_keys below;
-  PENSTOCK_TRY(in.list(prefix, listing::objects, below));
-  for (const std::string& key : below.keys) {
-    auto erased = in.erase(key, {});
-    if (!erased.ok()) return std::move(erased).error().note(fmt::format("erasing '{}'", key));
-  }
-  return {};
-}
-
-/// Groups on the way to `prefix`, the root among them.
-result<> make_parents(store& in, const std::string& prefix, int zarr_format, bool durable) {
-  zarr_metadata parent;
-  parent.zarr_format = zarr_format;
-  PENSTOCK_ASSIGN(const std::vector<zarr_document> documents, write_zarr_documents(parent));
-  for (std::size_t end = 0; end < prefix.size(); end = prefix.find('/', end) + 1) {
-    const std::string at = prefix.substr(0, end);
-    const auto has = [&](std::string_view name) { return read_document(in, at + std::string(name)); };
-    if (zarr_format == 3) {
-      PENSTOCK_ASSIGN(const std::optional<stored_document> found, has(kZarrKey));
-      if (found) {
-        const json* kind = found->content->find("node_type");
-        if (kind != nullptr && kind->as_string() != nullptr && *kind->as_string() == "array") {
-          return wrong(fmt::format("'{}' is an array, it holds no nodes", child_uri(in.uri(), at)));
-        }
-        continue;
-      }
-    } else {
-      PENSTOCK_ASSIGN(const std::optional<stored_document> zarray, has(kZarrayKey));
-      if (zarray) return wrong(fmt::format("'{}' is an array, it holds no nodes", child_uri(in.uri(), at)));
-      PENSTOCK_ASSIGN(const std::optional<stored_document> zgroup, has(kZgroupKey));
-      if (zgroup) continue;
-    }
-    for (const zarr_document& document : documents) {
-      auto put = put_document(in, at, document, {write_condition::kind::must_be_absent, {}, durable});
-      // Another writer may make the same parent at the same time.
-      if (!put.ok() && put.error().code() != errc::version_changed) return std::move(put).error();
-    }
-  }
-  return {};
-}
-
 result<> check_path(std::string_view prefix) {
   while (!prefix.empty()) {
     const std::string_view name = prefix.substr(0, prefix.find('/'));
-    if (name.find_first_not_of('.') == std::string_view::npos || name.substr(0, 2) == "__" ||
-        std::find(kDocuments.begin(), kDocuments.end(), name) != kDocuments.end()) {
+    if (name.find_first_not_of('.') == std::string_view::npos || name.substr(0, 2) == "__" || is_zarr_document(name)) {
       return wrong(fmt::format("a node cannot be named '{:.80}'", name));
     }
     prefix.remove_prefix(name.size() + 1);
@@ -370,15 +289,21 @@ struct new_node {
   bool overwrite = false, durable = false;
 };
 
-/// Checks everything, writes the documents and opens what they say.
-result<node> create_node(new_node at, const zarr_metadata& metadata) {
+/// A node that can be written: its documents, and the node that they open as.
+struct checked_node {
+  std::vector<zarr_document> documents;
+  node opened;
+};
+
+/// Checks everything. Nothing is written.
+result<checked_node> check_node(new_node at, const zarr_metadata& metadata) {
   const std::string uri = child_uri(at.in->uri(), at.prefix);
   const auto note = [&] { return fmt::format("creating '{}'", uri); };
   PENSTOCK_TRY(check_path(at.prefix));
   if (!at.context) {
     PENSTOCK_ASSIGN(at.context, penstock::context::make());
   }
-  PENSTOCK_ASSIGN(const std::vector<zarr_document> documents, write_zarr_documents(metadata));
+  PENSTOCK_ASSIGN(std::vector<zarr_document> documents, write_zarr_documents(metadata));
   // As it will be read: a document that we would refuse is not written.
   result<zarr_metadata> read = reparse(documents, metadata.zarr_format);
   const auto as_argument = [&](error why) {
@@ -395,25 +320,45 @@ result<node> create_node(new_node at, const zarr_metadata& metadata) {
   place.uri = uri;
   result<node> made = make_node(std::move(place), std::move(*read));
   if (!made.ok()) return as_argument(std::move(made).error());
+  return checked_node{std::move(documents), std::move(*made)};
+}
 
+result<> put_documents(store& in, const std::string& prefix, const std::vector<zarr_document>& documents,
+                       bool durable) {
+  for (const zarr_document& document : documents) {
+    // A .zattrs that stands alone belongs to nobody.
+    const bool makes_node = &document == &documents.back();
+    PENSTOCK_TRY(
+        put_document(in, prefix, document,
+                     {makes_node ? write_condition::kind::must_be_absent : write_condition::kind::none, {}, durable}));
+  }
+  return {};
+}
+
+/// Checks everything, writes the documents and opens what they say.
+result<node> create_node(const new_node& at, const zarr_metadata& metadata) {
+  PENSTOCK_ASSIGN(checked_node made, check_node(at, metadata));
+  const std::string uri = child_uri(at.in->uri(), at.prefix);
   const auto write = [&]() -> result<> {
     PENSTOCK_ASSIGN(const std::vector<std::string_view> there, documents_at(*at.in, at.prefix));
     if (!there.empty() && !at.overwrite) {
       return wrong(fmt::format("'{}' is there already: '{}' (overwrite replaces it)", uri, there.front()));
     }
-    if (!there.empty()) PENSTOCK_TRY(erase_node(*at.in, at.prefix));
     PENSTOCK_TRY(make_parents(*at.in, at.prefix, metadata.zarr_format, at.durable));
-    for (const zarr_document& document : documents) {
-      // A .zattrs that stands alone belongs to nobody.
-      const bool makes_node = &document == &documents.back();
-      PENSTOCK_TRY(put_document(
-          *at.in, at.prefix, document,
-          {makes_node ? write_condition::kind::must_be_absent : write_condition::kind::none, {}, at.durable}));
+    if (!there.empty()) {
+      PENSTOCK_ASSIGN(const std::unique_ptr<node_replacement> fresh, node_replacement::begin(at.in, at.prefix));
+      if (fresh) {
+        PENSTOCK_TRY(put_documents(*fresh->in(), "", made.documents, at.durable));
+        return fresh->commit();
+      }
+      PENSTOCK_TRY(erase_node(*at.in, at.prefix, metadata.kind == zarr_node_kind::array));
     }
+    PENSTOCK_TRY(put_documents(*at.in, at.prefix, made.documents, at.durable));
     return at.in->flush();
   };
-  if (result<> written = write(); !written.ok()) return std::move(written).error().note(note());
-  return made;
+  if (result<> written = write(); !written.ok())
+    return std::move(written).error().note(fmt::format("creating '{}'", uri));
+  return std::move(made.opened);
 }
 
 /// An open group keeps its store as something to read. check_writable comes first.
@@ -456,6 +401,14 @@ result<array> create_array(std::shared_ptr<store> in, const create_options& opti
                                           options.durable},
                                          *metadata));
   return std::move(std::get<array>(made));
+}
+
+result<> check_create(std::shared_ptr<store> in, const create_options& options) {
+  result<zarr_metadata> metadata = new_array(options);
+  if (!metadata.ok()) return std::move(metadata).error();
+  auto checked = check_node({std::move(in), options.context, prefix_of(options.path), options.overwrite}, *metadata);
+  if (!checked.ok()) return std::move(checked).error();
+  return {};
 }
 
 result<group> create_group(std::shared_ptr<store> in, const create_group_options& options) {

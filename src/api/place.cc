@@ -83,6 +83,49 @@ write_sync sync_of(const place_options& options) {
 
 }  // namespace
 
+result<> check_new_name(std::string_view uri) {
+  struct suffix {
+    std::string_view ending, format, writer;
+  };
+  static constexpr suffix kSuffixes[] = {
+      {".h5", "an HDF5", "h5py"},
+      {".hdf5", "an HDF5", "h5py"},
+      {".he5", "an HDF5", "h5py"},
+      {".nc", "a NetCDF", "xarray's Dataset.to_netcdf"},
+      {".nc4", "a NetCDF", "xarray's Dataset.to_netcdf"},
+      {".npy", "a NumPy", "penstock.save in Python"},
+      {".npz", "a NumPy", "numpy.savez"},
+      {".tif", "a TIFF", "penstock.save in Python"},
+      {".tiff", "a TIFF", "penstock.save in Python"},
+      {".gtiff", "a TIFF", "penstock.save in Python"},
+      {".btf", "a TIFF", "penstock.save in Python"},
+      {".tf8", "a TIFF", "penstock.save in Python"},
+      {".cog", "a TIFF", "penstock.save in Python"},
+      {".parquet", "a Parquet", "penstock.save_shards in Python"},
+      {".arrow", "an Arrow", "penstock.save_shards in Python"},
+      {".feather", "an Arrow", "penstock.save_shards in Python"},
+      {".raw", "a raw", "penstock.save_shards in Python"},
+      {".bin", "a raw", "penstock.save_shards in Python"},
+      {".json", "a JSON", "an editor"},
+      {".csv", "a CSV", "numpy.savetxt"},
+      {".png", "a PNG", "penstock read SRC -o FILE"},
+      {".jpg", "a JPEG", "another library"},
+  };
+  while (uri.ends_with('/')) uri.remove_suffix(1);
+  const std::string_view name = uri.substr(uri.rfind('/') + 1);
+  std::string end(name.substr(std::min(name.size(), name.rfind('.'))));
+  for (char& c : end)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  for (const suffix& each : kSuffixes) {
+    if (end != each.ending) continue;
+    return error(errc::invalid_argument,
+                 fmt::format("'{}' is the name of {} file, and this would write a Zarr folder: use {}, or a name that "
+                             "ends with '.zarr' or '.zip'",
+                             uri, each.format, each.writer));
+  }
+  return {};
+}
+
 result<place> find_place(std::string_view uri, const place_options& options) {
   std::string_view given = uri;
   if (const std::size_t colon = uri.find("://"); colon != std::string_view::npos) {

@@ -69,6 +69,8 @@ class file_store final : public store {
   /// Asks the system about the folder `prefix`, or about the first folder above it that exists.
   result<> check_writable(std::string_view prefix) const override;
   std::string uri() const override { return "file://" + root_; }
+  /// The folder.
+  const std::string& root() const noexcept { return root_; }
 
  private:
   result<read_done> read_whole(const byte_read& wanted) const;

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "store/file_status.h"
+#include "store/folder_swap.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -32,11 +33,16 @@ constexpr std::time_t kLongestWrite = 3600;
 void remove_if_stray(int folder, const char* name, ::pid_t writer) noexcept {
   const bool process_gone = ::kill(writer, 0) != 0 && errno == ESRCH;
   struct ::stat status{};
-  if (::fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) return;
+  if (::fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  const bool is_folder = S_ISDIR(status.st_mode);  // of a node that was to replace another one
+  if (!S_ISREG(status.st_mode) && !is_folder) return;
   if (!process_gone && std::time(nullptr) - status.st_mtime < kLongestWrite) return;
   const descriptor file(::openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return;
-  ::unlinkat(folder, name, 0);
+  if (is_folder)
+    (void)remove_tree(folder, name);
+  else
+    ::unlinkat(folder, name, 0);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ inline constexpr std::string_view kTemporaryPrefix = ".penstock-tmp-";
 /// The name of a file under way that this process writes; `salt` keeps its own apart.
 std::string temporary_name(std::uint64_t salt);
 
-/// Removes files under way whose writers are gone from an open folder.
+/// Removes files and folders under way whose writers are gone from an open folder.
 ///
 /// Gone is a writer whose process is not there and who holds no lock of the file (a process of another container is not
 /// there for us, but its lock is), or, as process numbers come again, has held none for an hour. Looks at the folder's
