@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import operator
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock import _core
 from penstock._array import Array
+from penstock._attributes import to_json
 from penstock._context import Context, current_context
-from penstock._create import AUTO, _codecs
+from penstock._create import AUTO, _check_format, _check_name, _codecs, _lengths
+from penstock._errors import UnsupportedError, _make
 from penstock._group import Group
 from penstock._open import open
 from penstock._place import place_of
 from penstock._progress import ProgressLine, callback_of
+from penstock._writing import _check_threads
+from penstock._written_values import warn_of_place
 
+_MOST_LEVELS = 64  # groups nested deeper are a loop of links
 Progress = Callable[[str, int, int], Any]
 
 
@@ -35,7 +42,9 @@ def copy(
     storage_options: Mapping[str, Any] | None = None,
     target_options: Mapping[str, Any] | None = None,
 ) -> Array | Group:
-    """Copy an array, or a group and everything in it, and open the copy.
+    """Copy an array, or a group and everything in it, and open the copy, which is Zarr whatever the source is.
+
+    All of the source's metadata is read and checked against the options before anything is written.
 
     Arrays that keep their chunks, shards, codecs and format are copied byte for byte. Others are read and written
     anew, a few objects of the destination at a time on each thread.
@@ -50,11 +59,12 @@ def copy(
         Lengths for the new arrays; None: the source's. With new chunks there are no shards unless they are given.
         `shards` may be "auto", or False: none.
     codecs
-        As in `create_array`; None: the source's.
+        As in `create_array`; None: the source's, or "auto" where the source is not Zarr.
     zarr_format
         2 or 3; None: the source's.
     overwrite
-        Erase what stands at the target first.
+        Replace the array or group that stands at the target. It stays until the copy is complete, where the store can
+        do so (files, dicts); elsewhere it is erased once all has been checked.
     resume
         Go on with a copy that was interrupted: metadata is written first, and objects that are there are not copied
         again. What stands at the target must have the same metadata.
@@ -65,15 +75,23 @@ def copy(
         stops the copy.
     """
     context = current_context() if context is None else context
+    if not isinstance(context, _core.Context):
+        raise TypeError(f"context must be a penstock.Context, not {type(context).__name__}")
     if not isinstance(source, Array | Group):
         source = open(source, context=context, storage_options=storage_options)
+    warn_of_place(source)
+    _check_name(target, path, target_options)
+    if zarr_format is not None:
+        _check_format(zarr_format)
+    if threads is not None:
+        _check_threads(operator.index(threads))
     store, inside = place_of(target, path, target_options, context)
     made_as = zarr_format or (2 if source.format == "zarr2" else 3)
     options: dict[str, Any] = {
-        "chunks": None if chunks is None else tuple(chunks),
+        "chunks": None if chunks is None else _lengths(chunks, "chunks"),
         "auto_shards": isinstance(shards, str) and shards == AUTO,
         "no_shards": shards is False,
-        "shards": None if shards is None or shards is False or shards == AUTO else tuple(shards),
+        "shards": None if shards is None or shards is False or shards == AUTO else _lengths(shards, "shards"),
         "zarr_format": zarr_format,
         "overwrite": overwrite,
         "resume": resume,
@@ -83,8 +101,45 @@ def copy(
     }
     if codecs is not None:
         options["codecs"] = _codecs(codecs, AUTO, AUTO, AUTO, made_as).get("codecs") or AUTO
-    _core.copy(source, store, inside, options)
+    if isinstance(source, Group) and type(source) is not Group:
+        _copy_members(source, store, inside, options, context)
+    else:
+        _core.copy(source, store, inside, options)
     return open(store, inside.decode("utf-8", "surrogateescape"), context=context)
+
+
+def _copy_members(source: Group, store: _core.Store, inside: bytes, options: dict[str, Any], context: Context) -> None:
+    """Copy a group whose members Python opens (HDF5): everything is opened and checked before the first write."""
+    if options["resume"]:
+        raise _make(UnsupportedError, f"a copy of {source.format} groups cannot be resumed: '{source.uri}'")
+    nodes = []
+    for path, node in source.members(max_depth=None):
+        if path.count("/") > _MOST_LEVELS:
+            raise _make(UnsupportedError, f"groups nested deeper than {_MOST_LEVELS}: '{node.uri}'")
+        nodes.append((path, node))
+    checks = {**options, "overwrite": False, "check_only": True, "progress": None}
+    for _, node in nodes:
+        if isinstance(node, Array):
+            _core.copy(node, _core.dict_store({}), b"", checks)
+    zarr_format = options["zarr_format"] or 3
+    attributes = to_json(dict(source.attrs))
+    fresh = _core.replace(store, inside) if options["overwrite"] else None
+    to, root = (store, inside) if fresh is None else (fresh.store, b"")
+    overwrite = bool(options["overwrite"]) and fresh is None
+    options = {**options, "overwrite": False}
+    try:
+        _core.create_group(to, context, root, zarr_format, overwrite, attributes)
+        for name, node in nodes:
+            at = b"/".join(part for part in (root, os.fsencode(name)) if part)
+            if isinstance(node, Array):
+                _core.copy(node, to, at, options)
+            else:
+                _core.create_group(to, context, at, zarr_format, False, to_json(dict(node.attrs)))
+        if fresh is not None:
+            fresh.commit()
+    finally:
+        if fresh is not None:
+            fresh.discard()
 
 
 def _line(progress: Progress | bool | None) -> Callable[..., Any] | None:

@@ -16,8 +16,8 @@ from penstock._attributes import to_json
 from penstock._chunking import plain_lengths
 from penstock._context import Context, current_context
 from penstock._data_types import codec_json, dtype_json, fill_options, native_dtype
-from penstock._errors import InvalidArgumentError, NotFoundError, _make
-from penstock._place import check_path, place_of
+from penstock._errors import InvalidArgumentError, NotFoundError, UnsupportedError, _make
+from penstock._place import check_path, local_path, place_of
 from penstock._tiff_writing import create_tiff, is_tiff_name
 
 if TYPE_CHECKING:
@@ -110,9 +110,12 @@ def create_array(
     InvalidArgumentError
         A member makes no sense (named), or something stands there already. Also a ValueError.
     """
-    from penstock._group import Group
+    from penstock._group import Group, wrap
+    from penstock._written_values import check_objects, for_tiff, for_zarr
 
     check_path(path)
+    if path and name:
+        raise _make(InvalidArgumentError, "path and name are the same thing: give one of them")
     if is_tiff_name(target, path or name or ""):
         no_tiffs = {
             "chunks": chunks != AUTO,
@@ -134,6 +137,8 @@ def create_array(
                     InvalidArgumentError,
                     f"'{option}' is an option of Zarr arrays, not of TIFFs{_TIFFS_OWN.get(option, '')}",
                 )
+        if data is not None:
+            data = for_tiff(data, tiff)
         return create_tiff(
             target,
             path or name or "",
@@ -149,18 +154,36 @@ def create_array(
         )
     if tiff:
         raise TypeError(f"create_array() has no option '{next(iter(tiff))}' for Zarr arrays")
+    _check_name(target, path or name or "", storage_options)
+    if isinstance(target, Group):
+        zarr_format = 2 if target.format == "zarr2" else 3
+    _check_format(zarr_format)
+    _check_text(order, "order")
+    _check_text(dimension_separator, "dimension_separator")
+    dimension_names = None if dimension_names is None else list(dimension_names)
+    for each in dimension_names or ():
+        _check_text(each, "a dimension name")
     there = data is not None and _device.is_device_value(data)
+    if data is not None and not there:
+        brought = {
+            "attributes": attributes,
+            "dimension_names": dimension_names,
+            "fill_value": fill_value,
+            "dtype": dtype,
+            "zarr_format": zarr_format,
+        }
+        data = for_zarr(data, brought)
+        attributes, dimension_names = brought["attributes"], brought["dimension_names"]
+        fill_value = brought["fill_value"]
     values = None if data is None or there else np.asarray(data)
+    if values is not None:
+        check_objects(values)
     if data is not None:
         data_shape, data_dtype = _device.described(data) if values is None else (values.shape, values.dtype)
         shape = data_shape if shape is None else shape
         dtype = data_dtype if dtype is None else dtype
     if shape is None or dtype is None:
         raise _make(InvalidArgumentError, "shape and dtype are needed where no data is given")
-    if path and name:
-        raise _make(InvalidArgumentError, "path and name are the same thing: give one of them")
-    if isinstance(target, Group):
-        zarr_format = 2 if target.format == "zarr2" else 3
     lengths = _lengths(shape, "shape")
     described = dtype_json(dtype, zarr_format)
     dimension_names = None if dimension_names is None else list(dimension_names)
@@ -185,24 +208,73 @@ def create_array(
     }
     context = current_context() if context is None else context
     inner = path or name or ""
+    encoded = os.fsencode(inner)
+    place: Any = target
     if isinstance(target, Group):
-        made = Array(_core.create_array(target, context, os.fsencode(inner), options))
-        made._storage_options = target._storage_options
+        reopen_by = target._storage_options
     else:
-        store, inside = place_of(target, inner, storage_options, context)
-        made = Array(_core.create_array(store, context, inside, options))
-        made._storage_options = _remote.to_reopen(target, storage_options)
-    if data is not None and made.size:
-        place: Any = made
-        if values is None:
-            if native is not None and not np.can_cast(data_dtype, native, "same_kind"):
-                values = _device.to_host(data, context)
-            else:
-                place.write(..., data, durable=durable)
-        if values is not None:
-            same = native is None or native == values.dtype
-            place.write(..., values if same else values.astype(native, casting="same_kind"), durable=durable)
+        place, encoded = place_of(target, inner, storage_options, context)
+        reopen_by = _remote.to_reopen(target, storage_options)
+    if values is not None and tuple(lengths) != values.shape:
+        np.broadcast_to(values, lengths)  # refused before anything is written
+    if values is not None and native is not None and native != values.dtype:
+        values = values.astype(native, casting="same_kind")
+    fresh = _core.replace(place, encoded) if overwrite and data is not None else None
+    if fresh is None:
+        made = Array(_core.create_array(place, context, encoded, options))
+        _fill(made, data, values, native, context, durable)
+    else:  # the old node stays until all of the new one is written
+        try:
+            draft = Array(_core.create_array(fresh.store, context, b"", options))
+            _fill(draft, data, values, native, context, durable)
+            fresh.commit()
+        finally:
+            fresh.discard()
+        opened = (
+            target[inner]
+            if isinstance(target, Group)
+            else wrap(_core.open_store(place, context, encoded, False, None, None))
+        )
+        assert isinstance(opened, Array)
+        made = opened
+    made._storage_options = reopen_by
     return made
+
+
+def _fill(
+    made: Any,
+    data: Any,
+    values: npt.NDArray[Any] | None,
+    native: np.dtype[Any] | None,
+    context: Context,
+    durable: bool,
+) -> None:
+    if data is None or not made.size:
+        return
+    if values is None:
+        if native is None or np.can_cast(_device.described(data)[1], native, "same_kind"):
+            made.write(..., data, durable=durable)
+            return
+        values = _device.to_host(data, context).astype(native, casting="same_kind")
+    made.write(..., values, durable=durable)
+
+
+def _check_name(target: Any, path: str, storage_options: Any = None) -> None:
+    """Refuse a name that ends as the files of another format do, and options of a path of this machine."""
+    if isinstance(target, str | os.PathLike) and not path:
+        _core.check_new_name(os.fsencode(target))
+    if storage_options and isinstance(target, os.PathLike):
+        raise _make(UnsupportedError, f"storage_options are for remote URIs, not for '{os.fsdecode(target)}'")
+
+
+def _check_format(zarr_format: Any) -> None:
+    if isinstance(zarr_format, bool) or not isinstance(zarr_format, int) or zarr_format not in (2, 3):
+        raise _make(InvalidArgumentError, f"zarr_format must be 2 or 3, it is {zarr_format!r}")
+
+
+def _check_text(value: Any, name: str) -> None:
+    if value is not None and not isinstance(value, str):
+        raise _make(InvalidArgumentError, f"{name} must be a str, it is {value!r}")
 
 
 def _known(options: dict[str, Any]) -> dict[str, Any]:
@@ -227,6 +299,8 @@ def create_group(
     """Make a new group and open it; as `create_array`."""
     from penstock._group import Group
 
+    _check_name(target, path, storage_options)
+    _check_format(zarr_format)
     context = current_context() if context is None else context
     text = None if attributes is None else to_json(dict(attributes))
     if isinstance(target, Group):
@@ -260,9 +334,15 @@ def consolidate_metadata(
 def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **arrays: Any) -> None:
     """Write one array, or several below a group: `save(uri, x)`, `save(uri, a=x, b=y)`. Replaces what stands there.
 
-    `save("scene.tif", x, crs=32633, transform=...)` writes a Cloud Optimized GeoTIFF, with the options of
-    `create_array`.
+    The old array or group stays until all of the new one is written (files, dicts). The name's suffix chooses the
+    format: `.npy` is a NumPy file; `save("scene.tif", x, crs=32633, transform=...)` writes a Cloud Optimized GeoTIFF,
+    with the options of `create_array`; names of formats that are not written here (`.nc`, `.h5`) are refused; all
+    others are Zarr. A group is copied, as by `copy`. Arrays bring their attributes, dimension names and fill value,
+    and xarray's DataArrays their attributes and dimension names, but not their coordinates (a warning names them).
     """
+    from penstock._group import Group
+    from penstock._written_values import check_is_array
+
     if is_tiff_name(target, path):
         if data is None:
             raise _make(InvalidArgumentError, "a TIFF holds one array: save(name, x)")
@@ -271,11 +351,58 @@ def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **ar
     if (data is None) == (not arrays):
         raise _make(InvalidArgumentError, "give one array, or arrays by name")
     if data is not None:
-        create_array(target, path, data=data, overwrite=True)
+        if isinstance(data, Group):
+            from penstock._copy import copy
+
+            copy(data, target, path, overwrite=True)
+        elif not path and _is_npy_name(target):
+            _save_npy(target, data)
+        else:
+            create_array(target, path, data=data, overwrite=True)
         return
-    group = create_group(target, path, overwrite=True)
+    _check_name(target, path)
+    for values in arrays.values():
+        check_is_array(values)
+    place, inside = target, os.fsencode(path)
+    if not isinstance(target, Group):
+        place, inside = place_of(target, path, None, current_context())
+    fresh = _core.replace(place, inside)
+    if fresh is None:
+        _save_members(create_group(target, path, overwrite=True), arrays)
+        return
+    try:
+        zarr_format = 2 if isinstance(target, Group) and target.format == "zarr2" else 3
+        _save_members(create_group(fresh.store, zarr_format=zarr_format), arrays)
+        fresh.commit()
+    finally:
+        fresh.discard()
+
+
+def _save_members(group: Group, arrays: Mapping[str, Any]) -> None:
     for name, values in arrays.items():
         create_array(group, name, data=values)
+
+
+def _is_npy_name(target: Any) -> bool:
+    return isinstance(target, str | os.PathLike) and os.fsdecode(target).lower().endswith(".npy")
+
+
+def _save_npy(target: Any, data: Any) -> None:
+    from penstock._shard_writer import write_npy
+    from penstock._written_values import check_is_array
+
+    check_is_array(data)
+    path = local_path(os.fsdecode(target))
+    if "://" in path:
+        raise _make(UnsupportedError, f".npy files are written to this machine, not to '{path}'")
+    if os.path.isdir(path):
+        raise _make(InvalidArgumentError, f"'{path}' is a folder")
+    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+        raise _make(InvalidArgumentError, "a .npy file has no mask: write data.filled(value)")
+    values = np.asarray(_device.to_host(data, current_context()) if _device.is_device_value(data) else data)
+    if values.dtype.hasobject:
+        raise _make(UnsupportedError, f"items of {values.dtype} cannot be written without pickling them")
+    write_npy(path, values)
 
 
 def load(target: Any, path: str = "", **options: Any) -> Any:
@@ -470,6 +597,8 @@ def _keys(encoding: Any, separator: str | None) -> dict[str, Any]:
         encoding = encoding.to_dict()
     if isinstance(encoding, str):
         encoding = {"name": encoding}
+    if not isinstance(encoding, Mapping):
+        raise _make(InvalidArgumentError, f"chunk_key_encoding must be a mapping or a name, it is {encoding!r}")
     name = encoding.get("name")
     settings = encoding.get("configuration") or encoding
     if name == "suffix":

@@ -95,6 +95,10 @@ class Group(_core.Group):
             return False
         return True
 
+    def __array__(self, *unused: Any, **unused_too: Any) -> Any:
+        """Refused: a group is not an array of its members' names."""
+        raise TypeError(f"'{self.uri}' is a group, not an array: take one of its members")
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
 

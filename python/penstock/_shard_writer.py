@@ -246,6 +246,11 @@ def _write_file(path: str, header: bytes, made: npt.NDArray[Any]) -> int:
 
 
 def _write_npy(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str, Any]) -> int:
+    return write_npy(path, made)
+
+
+def write_npy(path: str, made: npt.NDArray[Any]) -> int:
+    """Write a .npy file, which has its name when it is complete. Returns its CRC-32C."""
     header = io.BytesIO()
     described = {"descr": np.lib.format.dtype_to_descr(made.dtype), "fortran_order": False, "shape": made.shape}
     np.lib.format.write_array_header_2_0(header, described)

@@ -168,6 +168,8 @@ def metadata_tag(attributes: Mapping[str, Any], bands: Sequence[Mapping[str, str
     """
     from xml.sax.saxutils import quoteattr  # imports urllib.request, which readers do without
 
+    if not isinstance(attributes, Mapping):
+        raise _make(InvalidArgumentError, f"attributes must be a mapping, not {type(attributes).__name__}")
     lines = [f"  <Item name={quoteattr(str(name))}>{_twice(str(value))}</Item>" for name, value in attributes.items()]
     for number, roles in enumerate(bands):
         for role, value in roles.items():
