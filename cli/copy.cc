@@ -95,13 +95,10 @@ result<copy_options> options_of(const copy_arguments& given) {
 }
 
 /// \error unsupported  A group of a format that the library does not open.
-result<node> as_node(const opened& found) {
-  if (const auto* a = std::get_if<array>(&found)) return node(*a);
-  const opened_group& g = *std::get<std::shared_ptr<const opened_group>>(found);
-  if (g.own() != nullptr) return node(*g.own());
-  return error(errc::unsupported, fmt::format("copying a group of format {} is not supported: copy its arrays, such as "
-                                              "'{}/NAME'",
-                                              g.format(), g.uri()));
+result<copy_report> copy_opened(const opened& from, const std::string& to, const copy_options& options) {
+  if (const auto* const g = std::get_if<std::shared_ptr<const opened_group>>(&from)) return (*g)->copy_to(to, options);
+  PENSTOCK_ASSIGN(const place target, find_place(to));
+  return copy(std::get<array>(from), target, options);
 }
 
 int copy_all(const session& speak, const copy_arguments& given) {
@@ -110,15 +107,11 @@ int copy_all(const session& speak, const copy_arguments& given) {
   if (const auto named = check_new_name(given.to); !named.ok()) return speak.refuse(named.error().message());
   auto found = open_node(speak, given.from, given.threads);
   if (!found.ok()) return speak.fail(found.error());
-  auto from = as_node(*found);
-  if (!from.ok()) return speak.fail(from.error());
-  auto to = find_place(given.to);
-  if (!to.ok()) return speak.fail(to.error());
   auto report = [&] {
     progress_line line("copying");
     options->progress = [&line](const copy_progress& now) { return line.update({now.done_bytes, now.total_bytes}); };
     const stoppable copying;
-    return copy(*from, *to, *options);
+    return copy_opened(*found, given.to, *options);
   }();
   if (!report.ok()) return speak.fail(report.error());
   if (speak.as_json) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include <penstock/place.h>
 #include "api/array_state.h"
 #include "array/chunk_grid.h"
 #include "verbs.h"
@@ -22,6 +23,10 @@ class library_group final : public opened_group {
   result<std::vector<std::string>> keys() const override { return group_.keys(); }
   result<opened> open(const std::string& name) const override;
   const group* own() const override { return &group_; }
+  result<copy_report> copy_to(const std::string& to, const copy_options& options) const override {
+    PENSTOCK_ASSIGN(const place target, find_place(to));
+    return copy(group_, target, options);
+  }
 
  private:
   group group_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <penstock/array.h>
+#include <penstock/copy.h>
 
 namespace penstock::inline v0::cli {
 
@@ -30,6 +31,8 @@ class opened_group {
   virtual result<opened> open(const std::string& name) const = 0;
   /// The library's group, or null for a group of a format that the library does not open.
   virtual const group* own() const { return nullptr; }
+  /// Copies the group and all that is in it to the URI `to`.
+  virtual result<copy_report> copy_to(const std::string& to, const copy_options& options) const = 0;
 };
 
 /// Opens what the library does not: the Python package brings its `penstock.open`.

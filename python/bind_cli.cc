@@ -1,3 +1,6 @@
+#include <penstock/copy.h>
+
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +32,32 @@ std::string text_of(nb::handle text) {
   return std::string(bytes.c_str(), bytes.size());
 }
 
+nb::object lengths_of(const std::optional<extents>& lengths) {
+  if (!lengths) return nb::none();
+  nb::list out;
+  for (const std::uint64_t each : *lengths) out.append(each);
+  return out;
+}
+
+/// As `_core.copy` takes them. `options` outlives the copy.
+nb::dict as_dict(const copy_options& options) {
+  nb::dict out;
+  out["chunks"] = lengths_of(options.chunks);
+  out["shards"] = lengths_of(options.shards);
+  out["auto_shards"] = options.auto_shards;
+  out["no_shards"] = options.no_shards;
+  out["codecs"] = options.codecs_json.empty() ? nb::object(nb::none()) : nb::object(to_str(options.codecs_json));
+  out["zarr_format"] = options.zarr_format == 0 ? nb::object(nb::none()) : nb::object(nb::int_(options.zarr_format));
+  out["threads"] = options.threads == 0 ? nb::object(nb::none()) : nb::object(nb::int_(options.threads));
+  out["overwrite"] = options.overwrite;
+  out["resume"] = options.resume;
+  out["durable"] = options.durable;
+  out["progress"] = nb::cpp_function([&options](nb::handle path, std::uint64_t done, std::uint64_t total) {
+    return !options.progress || options.progress({text_of(path), done, total});
+  });
+  return out;
+}
+
 cli::opened as_opened(nb::object found);
 
 /// A group of a format that Python opens.
@@ -57,6 +86,22 @@ class python_group final : public cli::opened_group {
 
   result<cli::opened> open(const std::string& name) const override {
     return in_python([&]() -> result<cli::opened> { return as_opened(nb::handle(group_)[to_str(name)]); });
+  }
+
+  result<copy_report> copy_to(const std::string& to, const copy_options& options) const override {
+    return in_python([&]() -> result<copy_report> {
+      const nb::object made =
+          nb::module_::import_("penstock._copy").attr("copy_members")(nb::handle(group_), to_str(to), as_dict(options));
+      const auto count = [&](const char* name) { return nb::cast<std::uint64_t>(made[name]); };
+      copy_report out;
+      out.groups = count("groups");
+      out.arrays = count("arrays");
+      out.objects_copied = count("objects_copied");
+      out.objects_written = count("objects_written");
+      out.objects_skipped = count("objects_skipped");
+      out.bytes = count("bytes");
+      return out;
+    });
   }
 
  private:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -108,8 +109,18 @@ def copy(
     return open(store, inside.decode("utf-8", "surrogateescape"), context=context)
 
 
-def _copy_members(source: Group, store: _core.Store, inside: bytes, options: dict[str, Any], context: Context) -> None:
+def copy_members(source: Group, target: str, options: dict[str, Any]) -> Counter[str]:
+    """Copy a group whose members Python opens to a URI, for the command line program; returns the engine's counts."""
+    context = current_context()
+    store, inside = place_of(target, "", None, context)
+    return _copy_members(source, store, inside, options, context)
+
+
+def _copy_members(
+    source: Group, store: _core.Store, inside: bytes, options: dict[str, Any], context: Context
+) -> Counter[str]:
     """Copy a group whose members Python opens (HDF5): everything is opened and checked before the first write."""
+    done: Counter[str] = Counter(groups=1)
     if options["resume"]:
         raise _make(UnsupportedError, f"a copy of {source.format} groups cannot be resumed: '{source.uri}'")
     nodes = []
@@ -132,14 +143,16 @@ def _copy_members(source: Group, store: _core.Store, inside: bytes, options: dic
         for name, node in nodes:
             at = b"/".join(part for part in (root, os.fsencode(name)) if part)
             if isinstance(node, Array):
-                _core.copy(node, to, at, options)
+                done.update(_core.copy(node, to, at, options))
             else:
+                done["groups"] += 1
                 _core.create_group(to, context, at, zarr_format, False, to_json(dict(node.attrs)))
         if fresh is not None:
             fresh.commit()
     finally:
         if fresh is not None:
             fresh.discard()
+    return done
 
 
 def _line(progress: Progress | bool | None) -> Callable[..., Any] | None:

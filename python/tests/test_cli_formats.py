@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -128,6 +129,30 @@ def test_each_verb_opens_what_python_opens(files: Path, tmp_path: Path, run, nam
         status, out, err = run("check", target, "--json")
         assert (status, err) == (0, "")
         assert json.loads(out)["ok"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("what", ["whole", "array", "rechunked"])
+def test_each_format_is_copied_to_zarr(files: Path, tmp_path: Path, run, name: str, what: str):
+    member = next(member for each, _, member in FORMATS if each == name)
+    inside = member if what == "whole" else ""
+    source = files / name if what == "whole" or not member else files / name / member
+    wanted = ps.open(files / name, member)[...]
+    options = ["--chunks", ",".join(map(str, wanted.shape))] if what == "rechunked" else []
+    out = tmp_path / "out.zarr"
+    status, text, err = run("copy", source, out, "--json", *options)
+    assert (status, err) == (0, "")
+    found = ps.open(out, inside)
+    np.testing.assert_array_equal(found[...], wanted)
+    document = json.loads(text)
+    nodes = list(ps.open(out).members(max_depth=None)) if inside else []
+    assert document["arrays"] == (sum(isinstance(node, ps.Array) for _, node in nodes) if inside else 1)
+    assert document["groups"] == (sum(isinstance(node, ps.Group) for _, node in nodes) + 1 if inside else 0)
+    status, _, err = run("copy", source, out, *options)
+    assert status == 1, "it is there already"
+    assert re.search("is there already|something stands at", err)
+    assert run("copy", source, out, "--overwrite", *options)[::2] == (0, "")
+    np.testing.assert_array_equal(ps.open(out, inside)[...], wanted)
 
 
 @pytest.mark.parametrize("name", [name for name, _, member in FORMATS if member])
