@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
+import numcodecs
 import numpy as np
 import penstock as ps
 import pytest
@@ -243,3 +245,23 @@ def test_the_verb_shows_a_tree(tmp_path):
         ["└──", "b"],
     ]
     assert json.loads(run("tree", tmp_path / "g", "--json").stdout)["children"][0]["name"] == "a"
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">i2", "U3", "T"])
+@pytest.mark.parametrize("compressor", [None, numcodecs.Zlib(1), numcodecs.Blosc("lz4")])
+@pytest.mark.parametrize("has_filter", [False, True])
+def test_version_2_keeps_its_filters_and_compressor(dtype, compressor, has_filter, tmp_path):
+    """Which codec is the compressor, only the metadata of version 2 says."""
+    values = np.arange(35).reshape(7, 5).astype(np.dtypes.StringDType() if dtype == "T" else dtype)
+    filters = [numcodecs.Delta(dtype)] if has_filter and dtype not in ("U3", "T") else None
+    if dtype == "T":
+        filters = [numcodecs.VLenUTF8()]
+    source = {"filters": filters, "compressors": compressor, "chunks": (3, 5), "zarr_format": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        zarr.create_array(tmp_path / "s.zarr", data=values, **source)
+    copied = ps.copy(tmp_path / "s.zarr", tmp_path / "t.zarr", chunks=(7, 2))
+    np.testing.assert_array_equal(copied[...], values)
+    old, new = (json.loads((tmp_path / name / ".zarray").read_text()) for name in ("s.zarr", "t.zarr"))
+    assert (new["filters"], new["compressor"]) == (old["filters"], old["compressor"])
+    assert new["chunks"] == [7, 2]

@@ -11,6 +11,7 @@
 #include "api/array_state.h"
 #include "api/check_create.h"
 #include "api/copy_work.h"
+#include "api/metadata_edit.h"
 #include "array/chunk_grid.h"
 #include "base/checked.h"
 #include "base/json.h"
@@ -94,6 +95,17 @@ result<std::string> complete_codecs(const std::string& text, const dtype& type, 
   return json(std::move(out)).dump();
 }
 
+/// The object of filters and compressor: which of the codecs is the compressor, only the metadata says.
+result<std::string> codecs_of_version_2(const array_state& state) {
+  PENSTOCK_ASSIGN(const stored_metadata stored, read_stored_metadata(state));
+  json::object_t out;
+  for (const char* const name : {"filters", "compressor"}) {
+    const json* const member = stored.document.find(name);
+    out.emplace_back(name, member != nullptr ? *member : json());
+  }
+  return json(std::move(out)).dump();
+}
+
 /// Whether the chunks of another format make good ones of Zarr: not single rows, not a whole large array.
 bool suits_as_chunk(const array_state& from) {
   constexpr std::uint64_t kLeast = std::uint64_t{16} << 10, kMost = std::uint64_t{32} << 20;
@@ -138,7 +150,7 @@ result<create_options> options_for(const array_copy& what) {
   if (!wanted.codecs_json.empty()) {
     PENSTOCK_ASSIGN(out.codecs_json, complete_codecs(wanted.codecs_json, out.type, out.zarr_format));
   } else if (is_zarr && out.zarr_format == source_format) {
-    PENSTOCK_ASSIGN(out.codecs_json, inner_codecs(state.codecs_json));
+    PENSTOCK_ASSIGN(out.codecs_json, source_format == 2 ? codecs_of_version_2(state) : inner_codecs(state.codecs_json));
   }
   if (what.from.fill_value_json() == "null") {
     out.fill_is_undefined = out.zarr_format == 2;
