@@ -10,6 +10,7 @@
 
 #include "api/array_state.h"
 #include "api/node_files.h"
+#include "api/node_mode.h"
 #include "api/node_replacement.h"
 #include "api/zarr_nodes.h"
 #include "bind.h"
@@ -133,7 +134,8 @@ std::optional<replacement_handle> replace(const nb::object& in, nb::bytes path) 
   std::string prefix = prefix_of(bytes_of(path));
   if (nb::isinstance<group_handle>(in)) {
     out.parent = nb::cast<const group_handle&>(in).group;
-    // An open group keeps its store as something to read; the store refuses writes if it is read-only.
+    call_engine([&] { return check_writable(out.parent->state()); });
+    // An open group keeps its store as something to read.
     to = std::const_pointer_cast<store>(out.parent->state().store);
     if (prefix.empty()) return std::nullopt;
     prefix = out.parent->state().prefix + prefix;

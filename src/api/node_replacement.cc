@@ -17,7 +17,8 @@ result<std::unique_ptr<node_replacement>> node_replacement::begin(std::shared_pt
   if (const auto* const files = dynamic_cast<const file_store*>(at.get())) {
     out->swap_ = folder_swap::make(files->root() + "/" + prefix);
     if (!out->swap_) return std::unique_ptr<node_replacement>();
-    out->in_ = std::make_shared<file_store>(out->swap_->path());
+    // The swap syncs all of it at once.
+    out->in_ = std::make_shared<file_store>(out->swap_->path(), file_store_options{.sync = write_sync::none});
   } else if (!at->traits().blocking) {
     out->in_ = std::make_shared<memory_store>();
   } else {
