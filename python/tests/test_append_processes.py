@@ -21,7 +21,7 @@ import pytest
 
 PROGRAM = Path(__file__).parent / "programs" / "appender.py"
 APPENDERS = 8
-APPENDS = int(os.environ.get("PENSTOCK_APPENDS", "300"))
+APPENDS = int(os.environ.get("PENSTOCK_APPENDS", "150"))
 LEASE = 0.25
 
 

@@ -53,7 +53,8 @@ def test_a_colon_is_a_character(ending: str, tmp_path: Path, monkeypatch: pytest
 
 def test_a_folder_may_be_called_as_files_are(tmp_path: Path) -> None:
     for name in ("a.npz", "b.npy", "c.h5"):
-        ps.save(str(tmp_path / name), x=VALUES)
+        ps.save(str(tmp_path / "x.zarr"), x=VALUES)
+        (tmp_path / "x.zarr").rename(tmp_path / name)  # Penstock itself refuses to write a folder of this name
         np.testing.assert_array_equal(ps.open(tmp_path / name, "x")[...], VALUES)
         assert list(ps.open(tmp_path / name).keys()) == ["x"]
 

@@ -366,8 +366,6 @@ def test_options_that_would_do_nothing_are_refused(tmp_path: Path) -> None:
         ps.open_shards(pattern, mmap=True, **options)
     with pytest.raises(ps.InvalidArgumentError, match="take no option 'columns'"):
         ps.open_shards(pattern, columns="x", **options)
-    with pytest.raises(ps.InvalidArgumentError, match="give dataset="):
-        ps.open_shards(pattern)
     with pytest.raises(ps.UnsupportedError, match="format is one of"):
         ps.open_shards(pattern, format="csv", **options)
     ps.save_shards(np.zeros((4, 2)), str(tmp_path / "z_{}.zarr"), rows=2)

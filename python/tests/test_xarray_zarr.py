@@ -407,8 +407,10 @@ def test_storage_options_reach_the_store(tmp_path):
     assert_same(ours, xr.open_dataset(tmp_path / "a.zarr", engine=THEIRS))
 
 
-def test_the_name_says_what_can_be_opened(stored, tmp_path):
+def test_the_name_says_what_can_be_opened(stored, tmp_path, monkeypatch):
     guess = xr.backends.list_engines()["penstock"].guess_can_open
+    assert not guess(stored), "xarray's own engine opens it"
+    monkeypatch.setenv("PENSTOCK_XARRAY_GUESS", "1")
     assert guess(stored)
     assert guess(str(stored) + "/")
     assert guess("s3://bucket/x.zarr.zip")
