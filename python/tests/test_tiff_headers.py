@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 import subprocess
@@ -314,3 +315,48 @@ def test_nodata_as_microsofts_runtime_wrote_it(text, wanted):
     np.testing.assert_equal(float(sparse("f4", text)), wanted)
     tags = image(1, 1, bits=32) | {339: tag(3, 3), 42113: tag(2, text)}
     np.testing.assert_equal(ps.open(tiff_of(tags, bytes(4))).nodata, wanted)
+
+
+@pytest.mark.parametrize("compression", [1, 8])
+@pytest.mark.parametrize("extra", [(1,), (16, 3), (8,)])
+@pytest.mark.parametrize("samples", [1, 3])
+def test_bits_of_more_samples_than_there_are_mean_nothing(compression, extra, samples):
+    values = np.arange(8 * 8 * samples, dtype="u1").reshape(8, 8, samples)
+    data = values.tobytes() if compression == 1 else zlib.compress(values.tobytes())
+    tags = image(8, 8, samples) | {258: tag(3, *[8] * samples, *extra), 259: tag(3, compression)}
+    tags[339] = tag(3, *[1] * samples, *[3 for _ in extra])
+    np.testing.assert_array_equal(ps.open(tiff_of(tags, data))[...], np.moveaxis(values, 2, 0))
+
+
+@pytest.mark.parametrize("bits", [(8, 8, 1), (8, 1, 8), (8, 16, 8, 8)])
+def test_samples_of_unequal_bits_are_refused(bits):
+    tags = image(8, 8, 3) | {258: tag(3, *bits)}
+    with pytest.raises(ps.UnsupportedError, match="BitsPerSample"):
+        ps.open(tiff_of(tags, bytes(192)))
+
+
+@pytest.mark.parametrize("kinds", [(1, 1), (1, 4), (4, 1), (1, 3), (3, 1)])
+@pytest.mark.parametrize("form", ["tiles", "strips", "strip"])
+def test_offsets_and_byte_counts_of_type_byte_are_read(kinds, form):
+    # A tile of only the image's rows: a byte has to reach its end.
+    values = np.arange(96, dtype="u1").reshape((6, 16) if form == "tiles" else (16, 6))
+    height, width = values.shape
+    data = values.tobytes()
+    tags = image(width, height)
+    parts = {"tiles": 1, "strips": 4, "strip": 1}[form]
+    step = len(data) // parts
+    places, lengths = (324, 325) if form == "tiles" else (273, 279)
+    if form == "tiles":
+        del tags[278]
+        tags |= {322: tag(3, 16), 323: tag(3, 16)}
+    else:
+        tags[278] = tag(4, height // parts)
+
+    def numbers(kind: int, *values: int) -> tuple[int, int, bytes]:
+        return (1, len(values), bytes(values)) if kind == 1 else tag(kind, *values)
+
+    tags[places] = numbers(kinds[0], *[8 + i * step for i in range(parts)])
+    tags[lengths] = numbers(kinds[1], *[step] * parts)
+    file = tiff_of(tags, data)
+    np.testing.assert_array_equal(ps.open(file)[0], values)
+    np.testing.assert_array_equal(pytest.importorskip("tifffile").imread(io.BytesIO(file)), values)

@@ -31,13 +31,13 @@ class tag_reader {
     return tag == nullptr ? std::nullopt : tiff_integer(tag->value, tag->type, i, from_.big_endian);
   }
 
-  /// The one value that all samples share.
-  result<std::uint64_t> shared(tiff_id id, std::string_view name, std::uint64_t absent) const {
+  /// The one value that all samples share. Values after the last sample's mean nothing, as in libtiff.
+  result<std::uint64_t> shared(tiff_id id, std::string_view name, std::uint64_t samples, std::uint64_t absent) const {
     const tiff_tag* const tag = find(id);
     if (tag == nullptr || tag->count == 0) return absent;
     const std::optional<std::uint64_t> first = integer(id);
     if (!first) return error(errc::corrupt_data, fmt::format("tag {} ({}) cannot be read", tag->tag, name));
-    for (std::uint64_t i = 1; i < tag->count; ++i) {
+    for (std::uint64_t i = 1; i < std::min(tag->count, samples); ++i) {
       if (integer(id, i) != first)
         return error(errc::unsupported, fmt::format("samples of unequal {} are not readable", name));
     }
@@ -70,7 +70,9 @@ tiff_array array_of(const tiff_directory& directory, tiff_id id) noexcept {
   const tiff_entry* const entry = directory.find(id);
   if (entry == nullptr || entry->count == 0) return {};
   const std::uint32_t width = tiff_type_bytes(entry->type);
-  if (width < 2 || entry->type == 5 || (entry->type >= 10 && entry->type <= 12)) return {};  // no integers
+  const bool is_other_byte = width == 1 && entry->type != 1;
+  if (width == 0 || is_other_byte || entry->type == 5 || (entry->type >= 10 && entry->type <= 12))
+    return {};  // no integers
   return {entry->offset, entry->count, width};
 }
 
@@ -207,10 +209,10 @@ result<tiff_image> tiff_image::read(const tiff_details& from, const tiff_directo
   const std::uint64_t samples = tags.integer(tiff_id::samples_per_pixel).value_or(1);
   if (samples == 0 || samples > 65535) return error(errc::corrupt_data, fmt::format("SamplesPerPixel is {}", samples));
   out.samples = static_cast<std::uint32_t>(samples);
-  PENSTOCK_ASSIGN(const std::uint64_t bits, tags.shared(tiff_id::bits_per_sample, "BitsPerSample", 1));
+  PENSTOCK_ASSIGN(const std::uint64_t bits, tags.shared(tiff_id::bits_per_sample, "BitsPerSample", samples, 1));
   if (bits == 0 || bits > 128) return error(errc::unsupported, fmt::format("{} bits a sample are not readable", bits));
   out.bits = static_cast<std::uint32_t>(bits);
-  PENSTOCK_ASSIGN(const std::uint64_t format, tags.shared(tiff_id::sample_format, "SampleFormat", 1));
+  PENSTOCK_ASSIGN(const std::uint64_t format, tags.shared(tiff_id::sample_format, "SampleFormat", samples, 1));
   PENSTOCK_ASSIGN(out.kind, kind_of(format, bits));
   const std::uint64_t compression = tags.integer(tiff_id::compression).value_or(1);
   if (compression > std::numeric_limits<std::uint16_t>::max())

@@ -38,6 +38,7 @@ std::vector<std::uint64_t> numbers_of(const std::byte* at, std::uint64_t count, 
 }
 
 std::vector<std::uint64_t> numbers(const std::byte* at, std::uint64_t count, std::uint32_t width, bool big_endian) {
+  if (width == 1) return numbers_of<std::uint8_t>(at, count, big_endian);
   if (width == 2) return numbers_of<std::uint16_t>(at, count, big_endian);
   return width == 4 ? numbers_of<std::uint32_t>(at, count, big_endian)
                     : numbers_of<std::uint64_t>(at, count, big_endian);
