@@ -12,6 +12,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from device_support import FakeCuda, cuda, fake_cuda_library
+from test_tiff_short_tiles import TILE, pixels, tiled
 from tiff_bytes import image, tag, tiff_of
 
 __all__ = ["cuda", "fake_cuda_library"]
@@ -84,6 +85,19 @@ def test_tiles_that_were_never_written(cuda: FakeCuda, dtype: str) -> None:
     offsets = [0, 8, 8, 0, 0, 8]
     tags |= {324: tag(4, *offsets), 325: tag(4, *[len(tile) if at else 0 for at in offsets])}
     check(tiff_of(tags, tile))
+
+
+@pytest.mark.parametrize("compression", ["none", "lzma", "lzw", "deflate", "packbits", "zstd"])
+@pytest.mark.parametrize("planar", [False, True])
+def test_short_tiles_are_right_or_refused(cuda: FakeCuda, tmp_path: Path, compression: str, planar: bool) -> None:
+    for kept in (TILE[0], 7):
+        path = tmp_path / f"{kept}.tif"
+        path.write_bytes(tiled(pixels(39, "u2"), compression, planar=planar, kept=kept))
+        if kept == TILE[0] or compression in ("none", "lzma"):
+            check(path)
+            continue
+        with pytest.raises(ps.CorruptDataError, match="tile \\(row 1, "):
+            ps.open(path).read(np.s_[...], device="cuda").numpy()
 
 
 def test_masks_and_overviews(cuda: FakeCuda) -> None:

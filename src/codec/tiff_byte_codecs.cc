@@ -147,6 +147,42 @@ class generous_codec final : public decoding_codec, public has_portable_form {
   std::shared_ptr<const byte_codec> inner_;
 };
 
+class short_tile_codec final : public decoding_codec, public has_portable_form {
+ public:
+  short_tile_codec(std::shared_ptr<const byte_codec> inner, std::uint64_t least_bytes, std::uint64_t row_bytes,
+                   std::uint64_t tile_bytes) noexcept
+      : decoding_codec(inner ? inner->name() : "tiff.short_tile"),
+        inner_(std::move(inner)),
+        least_bytes_(least_bytes),
+        row_bytes_(row_bytes),
+        tile_bytes_(tile_bytes) {}
+
+  // Device decoders refuse short tiles; tiles that hold all rows decode there as usual.
+  std::optional<portable_form> portable() const override {
+    const auto* const form = dynamic_cast<const has_portable_form*>(inner_.get());
+    return form == nullptr ? std::nullopt : form->portable();
+  }
+
+  result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
+                                            worker_scratch& scratch) const override {
+    std::span<const std::byte> made;
+    if (inner_) {
+      PENSTOCK_ASSIGN(made, inner_->decode(encoded, out, scratch));
+    } else {
+      made = keep_needed(encoded, out);
+    }
+    const bool pads = made.size() >= least_bytes_ && made.size() < tile_bytes_ && made.size() % row_bytes_ == 0 &&
+                      made.data() == out.data() && out.size() >= tile_bytes_;
+    if (!pads) return made;
+    std::memset(out.data() + made.size(), 0, tile_bytes_ - made.size());
+    return std::span<const std::byte>(out.first(tile_bytes_));
+  }
+
+ private:
+  std::shared_ptr<const byte_codec> inner_;
+  std::uint64_t least_bytes_, row_bytes_, tile_bytes_;
+};
+
 result<std::shared_ptr<const byte_codec>> generous(std::string_view name, const codec_config& config) {
   PENSTOCK_ASSIGN(std::shared_ptr<const byte_codec> inner, make_byte_codec(config, 1));
   return std::shared_ptr<const byte_codec>(std::make_shared<generous_codec>(name, std::move(inner)));
@@ -162,6 +198,11 @@ result<std::shared_ptr<const byte_codec>> make_tiff_zstd_codec() {
 }
 result<std::shared_ptr<const byte_codec>> make_tiff_lzma_codec() {
   return generous("tiff.lzma", {"numcodecs.lzma", {}});
+}
+std::shared_ptr<const byte_codec> make_short_tile_codec(std::shared_ptr<const byte_codec> inner,
+                                                        std::uint64_t least_bytes, std::uint64_t row_bytes,
+                                                        std::uint64_t tile_bytes) {
+  return std::make_shared<short_tile_codec>(std::move(inner), least_bytes, row_bytes, tile_bytes);
 }
 
 }  // namespace penstock::inline v0

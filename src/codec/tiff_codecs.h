@@ -25,4 +25,16 @@ result<std::shared_ptr<const byte_codec>> make_tiff_zstd_codec();
 /// xz streams, with liblzma's filters.
 result<std::shared_ptr<const byte_codec>> make_tiff_lzma_codec();
 
+/// Decodes tiles that may hold only their first rows, as GDAL and tifffile read them: fills the missing rows with
+/// zeros.
+///
+/// Fewer than `least_bytes`, or a part of a row, are returned as they are: the chain refuses the chunk.
+///
+/// \param inner  The compression; null: the tiles are not compressed.
+/// \param least_bytes  Of the rows that the image needs.
+/// \param row_bytes, tile_bytes  Of one row and of all rows.
+std::shared_ptr<const byte_codec> make_short_tile_codec(std::shared_ptr<const byte_codec> inner,
+                                                        std::uint64_t least_bytes, std::uint64_t row_bytes,
+                                                        std::uint64_t tile_bytes);
+
 }  // namespace penstock::inline v0

@@ -103,8 +103,13 @@ result<codec> compressor_of(const tiff_image& image, const tiff_samples& samples
 
 }  // namespace
 
+bool may_hold_fewer_rows(tiff_compression compression) noexcept {
+  return has_predictors(compression) || compression == tiff_compression::none ||
+         compression == tiff_compression::packbits;
+}
+
 result<tiff_chain> make_tiff_chain(const tiff_image& image, std::uint64_t rows, int band_axis,
-                                   const std::vector<std::uint32_t>& picked) {
+                                   const std::vector<std::uint32_t>& picked, std::uint64_t least_rows) {
   tiff_samples samples;
   samples.rows = rows;
   samples.width = image.cell_width;
@@ -153,7 +158,11 @@ result<tiff_chain> make_tiff_chain(const tiff_image& image, std::uint64_t rows, 
   out.samples = samples;
   PENSTOCK_ASSIGN(stages.compressor, compressor_of(image, samples, out.max_ratio));
   out.compressed = stages.compressor != nullptr;
-  if (out.compressed) codecs.push_back({"tiff.compressor", {}});
+  if (least_rows < rows && may_hold_fewer_rows(static_cast<tiff_compression>(image.compression))) {
+    stages.compressor = make_short_tile_codec(std::move(stages.compressor), least_rows * samples.row_bytes(),
+                                              samples.row_bytes(), bytes);
+  }
+  if (stages.compressor) codecs.push_back({"tiff.compressor", {}});
   if (image.reversed_bits) codecs.push_back({"tiff.bit_reversal", {}});
   codec_chain_options options;
   options.external = &stages;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -17,11 +18,18 @@ struct tiff_chain {
   std::uint64_t max_ratio = 1;  ///< no stream decodes to more times its length
 };
 
+/// Returns true if streams of the compression decode row by row, so that a tile's can end after the image's rows.
+bool may_hold_fewer_rows(tiff_compression compression) noexcept;
+
 /// \param rows       Of the tile or strip.
 /// \param band_axis  Of the cell: 0, 2, or -1.
 /// \param picked     The samples of a pixel that are the cell's bands.
+/// \param least_rows  Fewer than `rows`: streams that hold only the first so many rows, or more, are taken too. Only
+/// for
+///                    compressions that `may_hold_fewer_rows`.
 /// \error unsupported  The compression, by name. \error corrupt_data  Sizes that leave 62 bits.
 result<tiff_chain> make_tiff_chain(const tiff_image& image, std::uint64_t rows, int band_axis,
-                                   const std::vector<std::uint32_t>& picked);
+                                   const std::vector<std::uint32_t>& picked,
+                                   std::uint64_t least_rows = std::numeric_limits<std::uint64_t>::max());
 
 }  // namespace penstock::inline v0

@@ -19,6 +19,8 @@ constexpr std::uint64_t kPage = 65536;
 constexpr std::uint64_t kCutBytes = std::uint64_t{1} << 20;
 /// Of files of unknown size.
 constexpr std::uint64_t kMostCutBytes = std::uint64_t{1} << 44;
+/// Of tiles that may hold only the image's rows: their streams are short for what the tile takes.
+constexpr std::uint64_t kShortTileBytes = std::uint64_t{16} << 20;
 
 class number_page final : public index_block {
  public:
@@ -166,6 +168,13 @@ result<> tiff_layout::add_chains(bool native_order) {
     PENSTOCK_ASSIGN(tiff_chain last, make_tiff_chain(image_, image_.height % cell_rows_, band_axis_, picked));
     chains_.push_back(std::move(last.chain));
   }
+  // Some writers store only the image's rows of the last row of tiles. GDAL and tifffile read them.
+  if (image_.tiled && image_.height % cell_rows_ != 0 &&
+      may_hold_fewer_rows(static_cast<tiff_compression>(image_.compression))) {
+    PENSTOCK_ASSIGN(tiff_chain last,
+                    make_tiff_chain(image_, cell_rows_, band_axis_, picked, image_.height % cell_rows_));
+    chains_.push_back(std::move(last.chain));
+  }
   return {};
 }
 
@@ -200,7 +209,7 @@ tiff_layout::place tiff_layout::place_of(cell_id cell) const {
 }
 
 std::uint64_t tiff_layout::rows_of(const place& at) const noexcept {
-  return at.last_row ? image_.height % cell_rows_ : cell_rows_;
+  return at.last_row && !image_.tiled ? image_.height % cell_rows_ : cell_rows_;
 }
 
 bool tiff_layout::look_up(which array, std::uint64_t index, const index_lookup& known,
@@ -264,7 +273,13 @@ result<> tiff_layout::to_extent(const place& at, std::uint64_t offset, std::uint
   out.state = presence::present;
   const bool stored = image_.compression == 1;
   const std::uint64_t decoded = rows_of(at) * row_bytes_;
-  if (stored) {
+  const bool may_be_short = image_.tiled && at.last_row;
+  const std::uint64_t least = may_be_short ? image_.height % cell_rows_ * row_bytes_ : decoded;
+  if (stored && may_be_short) {
+    const bool is_short = bytes >= least && bytes < decoded && bytes % row_bytes_ == 0;
+    out.chain = is_short ? 1 : 0;
+    if (!is_short) bytes = decoded;
+  } else if (stored) {
     bytes = at.skipped + decoded;  // whatever the count says: writers get it wrong
   } else if (bytes == byte_range::kAll) {
     // Without a byte count a lone compressed strip may take the rest of the file.
@@ -272,7 +287,7 @@ result<> tiff_layout::to_extent(const place& at, std::uint64_t offset, std::uint
       return error(errc::corrupt_data, "a strip without byte count that does not lie within the file");
     bytes = std::min(file_size_ - offset, chains_[out.chain].max_encoded_bytes());
   }
-  if (!stored && decoded / bytes > max_ratio_ && decoded > kCutBytes) {
+  if (!stored && decoded / bytes > max_ratio_ && decoded > (may_be_short ? kShortTileBytes : kCutBytes)) {
     return error(errc::corrupt_data, fmt::format("a tile or strip of {} bytes cannot decode to {}", bytes, decoded));
   }
   std::uint64_t begin = 0, end = 0;
