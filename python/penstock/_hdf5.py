@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from penstock import _core
@@ -29,6 +29,9 @@ from penstock._hdf5_links import Members, find, members_of
 from penstock._references import UNPICKLABLE, Object, ReferencedArray, open_described
 from penstock._without_ranges import content_without_ranges
 
+if TYPE_CHECKING:
+    from penstock._hdf5_dimensions import DimensionNames
+
 
 def import_h5py() -> Any:
     try:
@@ -48,7 +51,7 @@ class Source:
     context: Context
     storage_options: Mapping[str, Any] | None
     uri: str
-    _dimensions: tuple[Any, dict[str, tuple[str, ...]]] | None = field(default=None, repr=False, compare=False)
+    _dimensions: tuple[Any, DimensionNames] | None = field(default=None, repr=False, compare=False)
     _content: tuple[bytes | None] | None = field(default=None, repr=False, compare=False)  # None: not looked for yet
 
     @classmethod
@@ -167,7 +170,7 @@ class Source:
                     _check_links(self.holder(file, group).file_object(), group)
 
                 self._dimensions = now, all_dimension_names(file, check)
-        return self._dimensions[1].get(path)
+        return self._dimensions[1].of(path)
 
     @property
     def is_remote(self) -> bool:
@@ -311,6 +314,7 @@ class Hdf5Group(Group):
         """A name for each dimension of a direct child: where the file has none, the one that netCDF would give it."""
         made = self._source.dimension_names(f"{self._path}/{name}".strip("/"))
         if made is None:
+            self[name]  # a damaged dataset has an error of its own
             raise _make(NotFoundError, f"the group has no dataset '{name}'", f"in '{self.uri}'")
         return made
 

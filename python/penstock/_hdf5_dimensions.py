@@ -61,14 +61,38 @@ def _netcdf_dimensions(dataset: Any) -> dict[int, str]:
         group = group.parent
 
 
-def all_dimension_names(file: Any, check: Callable[[Any], None]) -> dict[str, tuple[str, ...]]:
-    """A name for each dimension of each dataset of a file, by the datasets' paths.
+class DimensionNames:
+    """A name for each dimension of each dataset of a file, by the datasets' paths."""
+
+    def __init__(self, names: dict[str, tuple[str, ...]], links: dict[str, str]) -> None:
+        self._names = names
+        self._links = links  # further paths of groups, and the first one of each
+
+    def of(self, path: str) -> tuple[str, ...] | None:
+        """The names of the dataset at a path; None where it has none, or is not readable."""
+        group = ""
+        *above, name = path.split("/")
+        for part in above:
+            group = f"{group}/{part}".lstrip("/")
+            group = self._links.get(group, group)
+        return self._names.get(f"{group}/{name}".lstrip("/"))
+
+
+def all_dimension_names(file: Any, check: Callable[[Any], None]) -> DimensionNames:
+    """A name for each dimension of each dataset of a file.
 
     Those without a scale are numbered as netCDF numbers them (`phony_dim_3`): dimensions of one group of one length
     are one, but not twice in a dataset; of subgroups before those of their group, and after all that have names.
     `check` refuses damaged groups.
     """
-    names = {path: _names_and_lengths(dataset) for path, dataset in _datasets(file, "", set(), check)}
+    names = {}
+    groups: dict[tuple[int, int], str] = {}
+    links: dict[str, str] = {}
+    for path, dataset in _datasets(file, "", groups, links, check):
+        try:
+            names[path] = _names_and_lengths(dataset)
+        except (CorruptDataError, KeyError, OSError, RuntimeError, ValueError):
+            continue  # it has no numbers to give; opening it raises
     scales = {path: lengths[0] for path, (_, lengths, is_scale) in names.items() if is_scale and lengths}
     number = len(scales)
     of_groups: dict[str, list[tuple[str, _Length]]] = {}
@@ -93,24 +117,28 @@ def all_dimension_names(file: Any, check: Callable[[Any], None]) -> dict[str, tu
         shown = given_name(file[above or "/"], name)
         if shown != name:
             out[f"{above}/{shown}".lstrip("/")] = out[path]
-    return out
+    return DimensionNames(out, links)
 
 
 _Length = tuple[int, bool]  # and whether it may grow
 
 
 def _datasets(
-    group: Any, path: str, seen: set[tuple[int, int]], check: Callable[[Any], None]
+    group: Any, path: str, seen: dict[tuple[int, int], str], links: dict[str, str], check: Callable[[Any], None]
 ) -> Iterator[tuple[str, Any]]:
-    """The datasets below a group with their paths: of its subgroups, then its own."""
+    """The datasets below a group with their paths: of its subgroups, then its own.
+
+    Each group is entered once; `links` gets its further paths.
+    """
     import h5py
     from h5py import h5o
 
     info = h5o.get_info(group.id)
-    if (info.fileno, info.addr) in seen:
+    first = seen.setdefault((info.fileno, info.addr), path.rstrip("/"))
+    if first != path.rstrip("/"):
+        links[path.rstrip("/")] = first
         return
     check(group)
-    seen.add((info.fileno, info.addr))
     own = []
     for name in group:
         try:
@@ -118,7 +146,7 @@ def _datasets(
         except (CorruptDataError, KeyError, OSError, RuntimeError, ValueError):
             continue  # it has no numbers to give; opening it raises
         if isinstance(found, h5py.Group):
-            yield from _datasets(found, f"{path}{name}/", seen, check)
+            yield from _datasets(found, f"{path}{name}/", seen, links, check)
         elif isinstance(found, h5py.Dataset) and found.shape is not None:
             own.append((f"{path}{name}", found))
     yield from own
@@ -129,7 +157,7 @@ def _names_and_lengths(dataset: Any) -> tuple[list[str | None], list[_Length], b
     names = dimension_names(dataset) or [None] * len(lengths)
     try:
         inner = dataset.dtype.shape
-    except TypeError:  # a type that NumPy has not
+    except (TypeError, ValueError):  # a type that NumPy has not
         inner = ()
     lengths += [(n, False) for n in inner]
     return [*names, *(None for _ in inner)], lengths, is_scale(dataset)

@@ -526,3 +526,24 @@ def test_ranges_of_a_remote_file_share_the_question_whether_it_is_the_same(tmp_p
     plain.rm_file("/x.h5")
     with pytest.raises(ps.Error):
         array[::2]
+
+
+def test_what_dimensions_are_called_does_not_depend_on_damaged_neighbours(tmp_path):
+    """Types that NumPy has not, groups with two names and groups that contain themselves."""
+    quad = h5py.h5t.IEEE_F64LE.copy()
+    quad.set_size(16)
+    quad.set_precision(128)
+    quad.set_fields(127, 112, 15, 0, 112)
+    quad.set_ebias(16383)
+    with h5py.File(tmp_path / "x.h5", "w") as made:
+        made["a/x"] = np.arange(6.0).reshape(2, 3)
+        made["b"] = made["a"]
+        made["a/loop"] = made["/"]
+        h5py.h5d.create(made.id, b"quad", quad, h5py.h5s.create_simple((4,)))
+    group = ps.open(tmp_path / "x.h5")
+    wanted = group["a"].dimension_names("x")
+    assert wanted == ("phony_dim_0", "phony_dim_1")
+    assert group["b"].dimension_names("x") == wanted
+    assert group["a/loop/b"].dimension_names("x") == wanted
+    with pytest.raises(ps.NotFoundError, match="has no 'y'"):
+        group.dimension_names("y")
