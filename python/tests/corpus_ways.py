@@ -1,0 +1,339 @@
+"""Every array of the corpus, and every way in which a user reads it.
+
+`ps.open(path)[...]` is compared with the formats' reference readers elsewhere (test_corpus, test_tiff_corpus,
+test_hdf5_corpus, test_tabular). Here every other way of reading must give the same values, bit for bit, or refuse.
+
+`python python/tests/corpus_ways.py FILE` writes the table of docs/formats/corpus.md.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import penstock as ps
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus"))
+AREAS = ("zarr", "tiff", "hdf5", "npy", "arrow_parquet", "virtual")
+# Files that are made to end a process: test_hdf5_corpus reads them in processes of their own.
+FATAL = ("cve", "fuzz", "hdf5-pickles")
+MOST_BYTES = 1 << 24
+
+
+@dataclass(frozen=True)
+class Item:
+    """A file, or the folder of a Zarr array; `member` is the array in it."""
+
+    area: str
+    path: Path
+    member: str = ""
+
+    def __str__(self) -> str:
+        name = str(self.path.relative_to(CORPUS))
+        return f"{name}:{self.member}" if self.member else name
+
+
+def targets(area: str, one_of: int) -> Iterator[Path]:
+    """What a user would name: files, and folders that are Zarr nodes and lie in no other; one of so many."""
+    for path in _all_targets(area):
+        name = str(path.relative_to(CORPUS)).encode("utf-8", "surrogateescape")
+        if zlib.crc32(name) % one_of == 0:
+            yield path
+
+
+def _all_targets(area: str) -> Iterator[Path]:
+    folders: set[Path] = set()
+    for path in sorted((CORPUS / area).rglob("*")):
+        if any(word in str(path).lower() for word in FATAL) or any(parent in folders for parent in path.parents):
+            continue
+        if path.is_dir() and any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
+            folders.add(path)
+            yield path
+        elif path.is_file() and path.suffix.lower() in (
+            *(".tif", ".tiff", ".h5", ".hdf5", ".nc", ".nc4", ".npy", ".npz", ".parquet", ".arrow", ".stream"),
+            *(".arrow_file", ".feather", ".zip"),
+        ):
+            yield path
+
+
+def items(area: str, one_of: int) -> Iterator[Item]:
+    """The arrays of the targets; a target that does not open is an item too."""
+    for path in targets(area, one_of):
+        if path.suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                yield from (Item(area, path, name.removesuffix(".npy")) for name in archive.namelist())
+            continue
+        try:
+            node = ps.open(path)
+        except Exception:
+            yield Item(area, path)
+            continue
+        if isinstance(node, ps.Array):
+            yield Item(area, path)
+        else:
+            yield from (Item(area, path, name) for name in members(node))
+
+
+def members(group: ps.Group, prefix: str = "", depth: int = 0) -> Iterator[str]:
+    """Paths of the arrays of a group, and of what does not open."""
+    for name in group:
+        try:
+            child = group[name]
+        except Exception:
+            yield prefix + name
+            continue
+        if isinstance(child, ps.Array):
+            yield prefix + name
+        elif depth < 8:
+            yield from members(child, f"{prefix}{name}/", depth + 1)
+
+
+# What a way refuses, and why: the documents' table shows these.
+KNOWN_REFUSALS = {
+    "references": {
+        "references to shards are not readable": "a reference names a whole chunk; the chunks of a shard have none",
+    },
+    "xarray": {
+        "conflicting sizes for dimension": "dimensions of one name have different lengths",
+        "has no dimension names|_ARRAY_DIMENSIONS|dimension_names": "the array has no dimension names",
+    },
+}
+
+
+@dataclass
+class Outcome:
+    """What came of one way of reading, over an area."""
+
+    equal: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+
+def same(found: Any, wanted: Any) -> bool:
+    """Equal bit for bit; texts and objects by value."""
+    found, wanted = np.asarray(found), np.asarray(wanted)
+    if found.shape != wanted.shape:
+        return False
+    if wanted.dtype.names is not None:  # without the bytes between the fields
+        return found.dtype == wanted.dtype and all(same(found[name], wanted[name]) for name in wanted.dtype.names)
+    if wanted.dtype.kind in "OT" or found.dtype.kind in "OT":
+        return all(a == b or (a != a and b != b) for a, b in zip(found.ravel(), wanted.ravel(), strict=True))
+    return found.dtype == wanted.dtype and found.tobytes() == wanted.tobytes()
+
+
+def reason(error: BaseException) -> str:
+    """A refusal without what differs from file to file."""
+    text = getattr(error, "message", str(error)).split("\n")[0]
+    text = re.sub(r"(/[^\s'\"]+)+", "…", text)
+    text = re.sub(r"'[^']*'|\"[^\"]*\"|\{[^}]*\}", "…", text)
+    return re.sub(r"(?<![\w-])-?\d[\d.,x]*", "N", text)[:100]
+
+
+# --- the ways: each gives the values, or None if a user would not go it with such an item ---
+
+
+def by_path(item: Item) -> Any:
+    return ps.open(item.path, item.member)[...]
+
+
+def by_uri(item: Item) -> Any:
+    return ps.open(f"file://{item.path}", item.member)[...]
+
+
+def in_one_name(item: Item) -> Any:
+    return ps.open(f"{item.path}/{item.member}")[...] if item.member and item.path.suffix != ".npz" else None
+
+
+def from_bytes(item: Item) -> Any:
+    return ps.open(item.path.read_bytes(), item.member)[...] if one_file(item) else None
+
+
+def from_file(item: Item) -> Any:
+    if not one_file(item):
+        return None
+    with item.path.open("rb") as stream:
+        return ps.open(stream, item.member)[...]
+
+
+def from_stream(item: Item) -> Any:
+    return ps.open(io.BytesIO(item.path.read_bytes()), item.member)[...] if one_file(item) else None
+
+
+def from_dict(item: Item) -> Any:
+    if not item.path.is_dir():
+        return None
+    return ps.open({name: path.read_bytes() for name, path in objects(item.path)}, item.member)[...]
+
+
+def from_zip(item: Item) -> Any:
+    if not item.path.is_dir():
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        archive = Path(folder) / "x.zip"
+        with zipfile.ZipFile(archive, "w") as made:
+            for name, path in objects(item.path):
+                made.write(path, name)
+        return ps.open(archive, item.member)[...]
+
+
+def by_references(item: Item) -> Any:
+    """Every object of a Zarr array as a reference to its file."""
+    if not item.path.is_dir():
+        return None
+    documents = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
+    refs: dict[str, Any] = {}
+    for name, path in objects(item.path):
+        is_document = name.rpartition("/")[2] in documents
+        refs[name] = path.read_text("utf-8", "surrogateescape") if is_document else [str(path)]
+    return ps.open({"version": 1, "refs": refs}, item.member)[...]
+
+
+def reversed_twice(item: Item) -> Any:
+    """Through strided copies."""
+    a = ps.open(item.path, item.member)
+    if not a.shape:
+        return None
+    turn = tuple(slice(None, None, -1) for _ in a.shape)
+    return a[turn][turn]
+
+
+def by_points(item: Item) -> Any:
+    """All elements one by one, by `vindex`."""
+    a = ps.open(item.path, item.member)
+    if not a.shape or not 0 < a.size <= 10_000:
+        return None
+    return a.vindex[tuple(np.indices(a.shape).reshape(len(a.shape), -1))].reshape(a.shape)
+
+
+def by_command_line(item: Item) -> Any:
+    from penstock.__main__ import main
+
+    a = ps.open(item.path, item.member)
+    if a.dtype.kind in "OTV" or not a.dtype.itemsize or a.dtype.name in ("bfloat16", "int4", "uint4", "int2", "uint2"):
+        return None  # no .npy file has such elements in a way that NumPy loads
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.npy"
+        target = f"{item.path}/{item.member}" if item.member and item.path.suffix != ".npz" else str(item.path)
+        if item.path.suffix == ".npz":
+            return None
+        with mock.patch.object(sys, "argv", ["penstock", "read", target, "-o", str(out)]):
+            status = main()
+        if status != 0:
+            raise ps.Error(f"the command line program ends with {status}")
+        return np.load(out)
+
+
+def by_xarray(item: Item) -> Any:
+    import xarray as xr
+
+    is_group = (item.area == "zarr" and item.member) or (item.area == "hdf5" and not item.path.name.endswith(".tif"))
+    if not is_group:
+        return None  # TIFFs: test_xarray_tiff
+    group, _, name = item.member.rpartition("/")
+    others = [each for each in ps.open(item.path, group) if each != name]  # they may be unreadable
+    options = {"decode_cf": False, "chunks": None, "group": group or None, "drop_variables": others}
+    with xr.open_dataset(item.path, engine="penstock", **options) as found:
+        values = found.variables[name].values
+    # xarray has text where HDF5 has ASCII of variable length, which is bytes elsewhere.
+    is_ascii = values.dtype.kind == "U" and ps.open(item.path, item.member).dtype.kind == "O"
+    return np.char.encode(values, "ascii").astype(object) if is_ascii else values
+
+
+WAYS: dict[str, Callable[[Item], Any]] = {
+    "path": by_path,
+    "`file:` URI": by_uri,
+    "path/member": in_one_name,
+    "bytes": from_bytes,
+    "open file": from_file,
+    "BytesIO": from_stream,
+    "dict": from_dict,
+    "zip": from_zip,
+    "references": by_references,
+    "negative steps": reversed_twice,
+    "points": by_points,
+    "command line": by_command_line,
+    "xarray": by_xarray,
+}
+
+
+def one_file(item: Item) -> bool:
+    return item.path.is_file() and item.path.suffix not in (".zip", ".npz")
+
+
+def objects(folder: Path) -> Iterator[tuple[str, Path]]:
+    return ((str(path.relative_to(folder)), path) for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def walk(area: str, ways: dict[str, Callable[[Item], Any]], one_of: int) -> tuple[dict[str, Outcome], Counter[str]]:
+    """The outcomes of each way, and the refusals of `ps.open(path)` itself by reason; of one of so many targets."""
+    out = {name: Outcome() for name in ways}
+    refused: Counter[str] = Counter()
+    for item in items(area, one_of):
+        try:
+            a = ps.open(item.path, item.member)
+            if not isinstance(a, ps.Array) or a.nbytes > MOST_BYTES:
+                continue
+            wanted = a[...]
+        except ps.Error as error:
+            refused[f"{type(error).__name__}: {reason(error)}"] += 1
+            continue
+        for name, way in ways.items():
+            try:
+                found = way(item)
+            except Exception as error:
+                known = KNOWN_REFUSALS.get(name, {})
+                why = next((why for pattern, why in known.items() if re.search(pattern, str(error))), None)
+                if why is not None:
+                    out[name].refused[why] += 1
+                else:
+                    out[name].wrong.append(f"{item}: {type(error).__name__}: {error}")
+            else:
+                if found is None:
+                    continue
+                if same(found, wanted):
+                    out[name].equal += 1
+                else:
+                    out[name].wrong.append(f"{item}: other values")
+    return out, refused
+
+
+def table() -> Iterator[str]:
+    """The lines of docs/formats/corpus.md from its first table on."""
+    walked = {area: walk(area, WAYS, 1) for area in AREAS}
+    yield f"| way | {' | '.join(AREAS)} |"
+    yield "|---|" + "---|" * len(AREAS)
+    for name in WAYS:
+        yield f"| {name} | {' | '.join(str(outcomes[name].equal or '') for outcomes, _ in walked.values())} |"
+    yield "\n## Refused in one way\n"
+    for area, (outcomes, _) in walked.items():
+        for name, each in outcomes.items():
+            for why, number in each.refused.items():
+                yield f"- {area}, {name}: {number} because {why}."
+    yield "\n## Refused in every way\n\nThe error's type and text; `N` stands for a number, `…` for a name.\n"
+    yield "| area | arrays | error |"
+    yield "|---|---|---|"
+    for area, (_, refused) in walked.items():
+        for why, number in refused.most_common():
+            yield f"| {area} | {number} | {why.replace('|', ' ')} |"
+
+
+if __name__ == "__main__":
+    import warnings
+
+    warnings.simplefilter("ignore")
+    page = Path(sys.argv[1])
+    head = page.read_text().partition("| way |")[0]
+    page.write_text(head + "\n".join(table()) + "\n")
