@@ -13,15 +13,17 @@ and is or has not; `remove(key)` removes one, also where it is not there.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import importlib
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, MutableMapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from penstock._errors import ConflictError, ReadOnlyError, UnsupportedError, _make
+
+if TYPE_CHECKING:
+    import asyncio  # imported where it is used: it is a quarter of this package's import
 
 Request = tuple[str, int, int | None, bool, str | None]
 Stored = str | None | Literal[False]
@@ -161,6 +163,8 @@ class _EventLoop:
         self._loop = None
 
     def get(self) -> asyncio.AbstractEventLoop:
+        import asyncio
+
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -194,6 +198,8 @@ class AsyncAdapter:
         raise NotImplementedError
 
     def submit(self, requests: list[Request], pending: Any) -> None:
+        import asyncio
+
         asyncio.run_coroutine_threadsafe(self._answer_all(requests, pending), self.loop())
 
     async def _answer(self, which: int, request: Request, pending: Any) -> None:
@@ -203,6 +209,8 @@ class AsyncAdapter:
             pending.failed(which, error)
 
     async def _answer_all(self, requests: list[Request], pending: Any) -> None:
+        import asyncio
+
         waiting = {asyncio.ensure_future(self._answer(i, one, pending)) for i, one in enumerate(requests)}
         while waiting:
             _, waiting = await asyncio.wait(waiting, timeout=self._CHECK_SECONDS)
@@ -211,6 +219,8 @@ class AsyncAdapter:
                     task.cancel()
 
     def _wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        import asyncio
+
         return asyncio.run_coroutine_threadsafe(work, self.loop()).result()
 
     def list(self, prefix: str, children: bool) -> list[str]:
@@ -450,6 +460,8 @@ class PinnedFsspecAdapter(FsspecAdapter):
         self._begun = self._good = 0  # looks at the file; the last one that found it unchanged
 
     async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        import asyncio
+
         value = await super().get(key, offset, length, from_end, expected)
         if self._next is None:
             self._next = asyncio.ensure_future(self._look(self._under_way))
@@ -457,6 +469,8 @@ class PinnedFsspecAdapter(FsspecAdapter):
         return value
 
     async def _look(self, before: asyncio.Task[None] | None) -> None:
+        import asyncio
+
         if before is not None:
             await asyncio.wait([before])
         self._under_way, self._next = self._next, None
