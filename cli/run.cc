@@ -41,14 +41,15 @@ bool is_of_images(std::span<const char* const> arguments) {
   return to_image && !has_format;
 }
 
-int run_verb(int argc, const char* const* argv, const opener& others) {
+int run_verb(int argc, const char* const* argv, const opener& others, bool with_bench) {
   session speak;
   speak.argc = argc;
   speak.argv = argv;
   if (others) speak.others = &others;
   for (int i = 1; i < argc; ++i) speak.as_json = speak.as_json || std::string_view(argv[i]) == "--json";
   const std::string_view verb = argc > 1 ? argv[1] : "";
-  if (verb == "demo" || verb == "bench" || (verb == "read" && is_of_images(std::span(argv, argv + argc)))) {
+  if (verb == "demo" || (verb == "bench" && with_bench) ||
+      (verb == "read" && is_of_images(std::span(argv, argv + argc)))) {
     return run_in_python(speak, argc, argv);
   }
 
@@ -59,17 +60,17 @@ int run_verb(int argc, const char* const* argv, const opener& others) {
   add_check(line);
   add_tree(line);
   add_copy(line);
-  line.list("bench", "Time scenarios against this machine's ceiling (needs the Python package)");
+  if (with_bench) line.list("bench", "Time scenarios against this machine's ceiling (needs a source checkout)");
   line.list("demo", "Write an array, read it, show where the time goes (needs the Python package)");
   return line.run(speak, argc, argv);
 }
 
 }  // namespace
 
-int run(int argc, const char* const* argv, const opener& others) {
+int run(int argc, const char* const* argv, const opener& others, bool with_bench) {
   const signal_scope signals;
   try {
-    return run_verb(argc, argv, others);
+    return run_verb(argc, argv, others, with_bench);
   } catch (const std::bad_alloc&) {
     return session{}.fail(error(errc::resource_exhausted, "out of memory"));
   } catch (const std::exception& e) {

@@ -114,7 +114,7 @@ cli::opened as_opened(nb::object found) {
   return cli::opened(std::make_shared<const python_group>(std::move(found)));
 }
 
-int run_cli(nb::list arguments, nb::object open) {
+int run_cli(nb::list arguments, nb::object open, bool with_bench) {
   std::vector<std::string> texts;
   for (const nb::handle argument : arguments) {
     const nb::bytes bytes = nb::cast<nb::bytes>(argument);
@@ -130,15 +130,16 @@ int run_cli(nb::list arguments, nb::object open) {
     };
   }
   const without_gil released;
-  return cli::run(static_cast<int>(texts.size()), argv.data(), others);
+  return cli::run(static_cast<int>(texts.size()), argv.data(), others, with_bench);
 }
 
 }  // namespace
 
 void bind_cli(nb::module_& m) {
-  m.def("cli_main", run_cli, nb::arg("argv"), nb::arg("open") = nb::none(),
-        "Run the command line program with these arguments (bytes; the first is its name); returns its exit status. "
-        "`open(uri, threads)` opens formats that the C++ library does not open.");
+  m.def(
+      "cli_main", run_cli, nb::arg("argv"), nb::arg("open") = nb::none(), nb::arg("with_bench") = true,
+      "Run the command line program with these arguments (bytes; the first is its name); returns its exit status. "
+      "`open(uri, threads)` opens formats that the C++ library does not open; `with_bench`: there is a verb `bench`.");
 }
 
 }  // namespace penstock::inline v0::python

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock._array import Array
     from penstock._group import Group
 
+SCENARIOS = Path(__file__).resolve().parents[2] / "bench" / "run.py"
+"""What `bench` runs: a part of source checkouts, not of the package."""
+
 
 def main() -> int:
     """Run the program on `sys.argv`; returns its exit status: 0, 1 (failed) or 2 (usage)."""
     verb = sys.argv[1] if len(sys.argv) > 1 else ""
-    if verb in ("demo", "bench"):
+    has_bench = SCENARIOS.exists()
+    if verb == "demo" or (verb == "bench" and has_bench):
         import importlib
 
         module = importlib.import_module("penstock.demo" if verb == "demo" else "penstock.bench_cli")
@@ -48,7 +53,7 @@ def main() -> int:
     from penstock import _core
 
     sys.stdout.flush()
-    return _core.cli_main([b"penstock", *map(os.fsencode, sys.argv[1:])], _open)
+    return _core.cli_main([b"penstock", *map(os.fsencode, sys.argv[1:])], _open, has_bench)
 
 
 def _open(uri: str, threads: int) -> Array | Group:

@@ -668,7 +668,9 @@ def store_means(
     made: npt.NDArray[Any],
     nodata: npt.NDArray[Any] | None,
 ) -> bool: ...
-def cli_main(argv: list[bytes], open: Callable[[str, int], Array | Group] | None = None) -> int:
+def cli_main(
+    argv: list[bytes], open: Callable[[str, int], Array | Group] | None = None, with_bench: bool = True
+) -> int:
     """Run the command line program with these arguments (bytes; the first is its name); returns its exit status.
 
     `open(uri, threads)` opens formats that the C++ library does not open.

@@ -465,3 +465,25 @@ class TestSignals:
         assert checking.communicate(timeout=30)[0] == b""
         assert checking.returncode == 130
         os.close(ours)
+
+
+def test_bench_is_a_verb_of_source_checkouts(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from penstock import __main__
+
+    monkeypatch.setattr(sys, "argv", ["penstock", "--help"])
+    assert __main__.main() == 0
+    assert "  bench" in capfd.readouterr().out
+    monkeypatch.setattr(__main__, "SCENARIOS", Path("/nowhere/run.py"))
+    assert __main__.main() == 0
+    assert "  bench" not in capfd.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["penstock", "bench"])
+    assert __main__.main() == 2
+
+
+def test_the_package_is_imported_without_what_few_need() -> None:
+    modules = {"asyncio", "ssl", "zarr", "xarray", "h5py", "pyarrow", "fsspec"}
+    code = f"import sys, penstock; print(sys.modules.keys() & {modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
