@@ -45,6 +45,7 @@ class dict_store final : public store {
     traits.inline_completion = true;
     traits.lends_bytes = true;
     traits.writable = writable_;
+    traits.sizes = true;
     traits.guards = true;
     return traits;
   }

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import zipfile
+from collections import UserDict
 
 import numpy as np
 import penstock as ps
 import pytest
 from conftest import sharded, write
+from support.http_server import HttpServer
 
 VALUES = np.arange(40_000, dtype="<i4").reshape(200, 200)
 
@@ -153,6 +156,30 @@ def test_a_profile_may_measure_the_machine(context):
         array[:, ::2]
     assert p.ceilings["memcpy"] > 1e8
     assert "memcpy" in p.table()
+
+
+def test_a_plan_sums_the_bytes_of_whole_objects(tmp_path):
+    made = write(VALUES, (50, 100))
+    del made["c/3/1"]
+    for key, value in made.items():
+        (tmp_path / "folder" / key).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "folder" / key).write_bytes(value)
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for key, value in made.items():
+            archive.writestr(key, value)
+    chunks = {key: len(value) for key, value in made.items() if key.startswith("c/")}
+    assert len(chunks) == 7
+    with HttpServer({f"x/{key}": value for key, value in made.items()}) as server:
+        for where in (made, tmp_path / "folder", tmp_path / "x.zip", f"{server.url}/x"):
+            array = ps.open(where)
+            assert f"8 requests, {sum(chunks.values())} bytes, 8 of them whole objects" in array.plan()
+            upper = sum(size for key, size in chunks.items() if key.startswith("c/0"))
+            assert f"2 requests, {upper} bytes, 2 of them whole objects" in array.plan(np.s_[:50])
+    assert "8 of them whole objects (8 of unknown size)" in ps.open(Sizeless(made)).plan()
+
+
+class Sizeless(UserDict):
+    """A mapping: nobody knows how long a value is without having it."""
 
 
 def test_a_plan_is_text():

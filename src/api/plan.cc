@@ -23,6 +23,8 @@ namespace {
 
 /// Sums of larger selections stop here: a plan answers at once, whatever the array's size.
 constexpr std::uint64_t kMaxCountedCells = 1'000'000;
+/// Whole objects whose size a remote store is asked for: each is a request.
+constexpr std::uint64_t kMaxRemoteSizes = 10'000;
 
 // Indexes that the printed plan has read itself; each as old as the plan.
 class read_indexes final : public plan_indexes {
@@ -34,7 +36,8 @@ class read_indexes final : public plan_indexes {
 struct planned {
   plan_totals totals;
   std::uint64_t total_cells = 0;
-  std::uint64_t grid_cells = 0;  // of the layout that is read, which a sparse selection may have finer
+  std::uint64_t grid_cells = 0;     // of the layout that is read, which a sparse selection may have finer
+  std::uint64_t unknown_sizes = 0;  // of whole objects, whose bytes are in no sum
   bool complete = true;
   std::string selects;  // where it is no box
   std::string text;
@@ -51,6 +54,29 @@ plan_limits limits_for(planned_for engine, const source& from, const context_sta
   plan_limits limits;
   limits.trim_cells = limits.whole_objects = true;  // as reads do
   return limits;
+}
+
+/// Adds the bytes of the objects that a piece reads as a whole. Objects that are not there have none.
+void add_sizes(planned& out, const read_plan& piece, const store& from) {
+  std::vector<std::string> keys;
+  for (const fetch_op& op : piece.fetches) {
+    if ((op.what == request::data || op.what == request::object) && op.range.whole())
+      keys.push_back(piece.objects[op.object].key);
+  }
+  const store_traits traits = from.traits();
+  const bool asks = traits.sizes && (traits.inline_completion || out.totals.whole_objects <= kMaxRemoteSizes);
+  if (!asks || keys.empty()) {
+    out.unknown_sizes += keys.size();
+    return;
+  }
+  constexpr byte_range kNothing{0, 0, false};
+  for (const result<blocking_read>& each : read_all_and_wait(from, keys, kNothing, byte_range::kAll)) {
+    if (each.ok() && each->object_size != byte_range::kAll) {
+      out.totals.fetched_bytes += each->object_size;
+    } else {
+      out.unknown_sizes += each.ok() || each.error().code() != errc::not_found;
+    }
+  }
 }
 
 result<planned> make_plan(const array_state& state, const resolved_selection& resolved, planned_for engine,
@@ -99,6 +125,7 @@ result<planned> make_plan(const array_state& state, const resolved_selection& re
     }
     append_text(out.text, piece, {&from, 1}, max_lines);
     add(out.totals, piece, {&from, 1});
+    add_sizes(out, piece, *state.store);
     known.table.clear();
     if (out.totals.cells >= kMaxCountedCells && out.totals.cells < out.total_cells) {
       out.complete = false;
@@ -117,8 +144,9 @@ result<std::string> plan_text(const array_state& state, const resolved_selection
   if (!made->selects.empty()) out += fmt::format("selects {}\n", made->selects);
   if (!made->complete) out += fmt::format("sums of the first {} cells:\n", sums.cells);
   out += fmt::format("{} index reads, {} requests", sums.index_requests, sums.requests);
-  if (sums.requests > sums.whole_objects) out += fmt::format(", {} bytes", sums.fetched_bytes);
+  if (sums.requests > made->unknown_sizes) out += fmt::format(", {} bytes", sums.fetched_bytes);
   if (sums.whole_objects != 0) out += fmt::format(", {} of them whole objects", sums.whole_objects);
+  if (made->unknown_sizes != 0) out += fmt::format(" ({} of unknown size)", made->unknown_sizes);
   if (sums.checks != 0) out += fmt::format(", {} version checks", sums.checks);
   out +=
       fmt::format("\n{} cells decode directly, {} scatter, {} are filled\n", sums.direct, sums.scattered, sums.filled);
@@ -142,6 +170,7 @@ result<std::string> plan_sums(const array_state& state, const resolved_selection
                              {"requests", sums.requests},
                              {"fetched_bytes", sums.fetched_bytes},
                              {"whole_objects", sums.whole_objects},
+                             {"unknown_sizes", made->unknown_sizes},
                              {"version_checks", sums.checks},
                              {"direct", sums.direct},
                              {"scattered", sums.scattered},

@@ -15,7 +15,7 @@ struct plan_totals {
   std::uint64_t checks = 0;
   std::uint64_t index_requests = 0;
   std::uint64_t index_bytes = 0;    ///< upper bound
-  std::uint64_t fetched_bytes = 0;  ///< of ranges; whole objects have no size yet
+  std::uint64_t fetched_bytes = 0;  ///< of ranges; the sizes of whole objects are the store's to say
   std::uint64_t whole_objects = 0;
   std::uint64_t cells = 0, direct = 0, scattered = 0, in_place = 0, filled = 0;
   std::uint64_t decoded_bytes = 0;

@@ -73,6 +73,7 @@ store_traits file_store::traits() const {
   // own speed, 1 MiB at 0.96 of it.
   traits.max_length_bytes = std::uint64_t{256} << 10;
   traits.versions = true;
+  traits.sizes = true;
   traits.lasting_versions = true;  // device, inode, length, times
   traits.blocking = true;
   traits.inline_completion = true;

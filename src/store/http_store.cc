@@ -25,6 +25,7 @@ store_traits http_traits() noexcept {
   // Many answers side by side fill a line better than a long one: one connection is slow to start.
   out.max_length_bytes = std::uint64_t{1} << 20;
   out.versions = true;
+  out.sizes = true;
   out.blocking = true;
   out.inline_completion = false;
   return out;

@@ -104,6 +104,7 @@ store_traits memory_store::traits() const {
   // Lent bytes cost nothing, so nothing is gained by asking for more of them at once.
   traits.max_gap_bytes = 0;
   traits.versions = true;
+  traits.sizes = true;
   traits.blocking = false;
   traits.inline_completion = true;
   traits.lends_bytes = true;

@@ -60,7 +60,7 @@ result<std::shared_ptr<const reference_store>> reference_store::make(std::vector
   out->uri_ = std::move(uri);
   store_traits traits;
   traits.blocking = false;
-  traits.versions = !out->objects_.empty();
+  traits.versions = traits.sizes = !out->objects_.empty();
   traits.max_length_bytes = ~std::uint64_t{0};
   for (std::size_t i = 0; i < out->objects_.size(); ++i) {
     object& each = out->objects_[i];
@@ -74,6 +74,7 @@ result<std::shared_ptr<const reference_store>> reference_store::make(std::vector
     traits.blocking = traits.blocking || theirs.blocking;
     traits.inline_completion = traits.inline_completion && theirs.inline_completion;
     traits.versions = traits.versions && theirs.versions;
+    traits.sizes = traits.sizes && theirs.sizes;
     traits.lends_bytes = traits.lends_bytes || theirs.lends_bytes;
   }
   if (out->objects_.empty()) traits.max_length_bytes = store_traits().max_length_bytes;

@@ -19,6 +19,7 @@ version only_version() noexcept {
 store_traits span_store::traits() const {
   store_traits traits;
   traits.versions = true;
+  traits.sizes = true;
   traits.blocking = false;
   traits.lends_bytes = true;
   return traits;

@@ -102,6 +102,7 @@ store_traits zip_store::traits() const {
   traits.max_gap_bytes = std::uint64_t{4} << 10;
   traits.max_length_bytes = std::uint64_t{256} << 10;
   traits.versions = true;
+  traits.sizes = true;
   traits.blocking = true;
   traits.inline_completion = true;
   traits.lends_bytes = false;
