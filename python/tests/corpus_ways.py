@@ -31,6 +31,8 @@ AREAS = ("zarr", "tiff", "hdf5", "npy", "arrow_parquet", "virtual")
 # Files that are made to end a process: test_hdf5_corpus reads them in processes of their own.
 FATAL = ("cve", "fuzz", "hdf5-pickles")
 MOST_BYTES = 1 << 24
+ONE_OF = 1 if os.environ.get("PENSTOCK_SWEEP") == "1" else 3
+"""So many files are there for each that is read."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,18 @@ class Item:
     area: str
     path: Path
     member: str = ""
+    column: str = ""
+    null: Any = None
+    """What stands for a column's nulls."""
 
     def __str__(self) -> str:
         name = str(self.path.relative_to(CORPUS))
-        return f"{name}:{self.member}" if self.member else name
+        return f"{name}:{self.member or self.column}" if self.member or self.column else name
+
+    def open(self, target: Any = None) -> Any:
+        """The array, from its path or from another target with the same content."""
+        options = {"columns": self.column, "nulls": self.null} if self.column else {}
+        return ps.open(self.path if target is None else target, self.member, **options)
 
 
 def targets(area: str, one_of: int) -> Iterator[Path]:
@@ -76,6 +86,9 @@ def items(area: str, one_of: int) -> Iterator[Item]:
             with zipfile.ZipFile(path) as archive:
                 yield from (Item(area, path, name.removesuffix(".npy")) for name in archive.namelist())
             continue
+        if area == "arrow_parquet":
+            yield from (Item(area, path, "", *column) for column in columns(path) or [("",)])
+            continue
         try:
             node = ps.open(path)
         except Exception:
@@ -85,6 +98,31 @@ def items(area: str, one_of: int) -> Iterator[Item]:
             yield Item(area, path)
         else:
             yield from (Item(area, path, name) for name in members(node))
+
+
+def columns(path: Path) -> list[tuple[str, Any]]:
+    """The names of a table's columns, and a null of their types; none where pyarrow does not read it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def null(of: pa.DataType) -> Any:
+        if pa.types.is_boolean(of):
+            return False
+        if pa.types.is_duration(of):
+            return np.timedelta64("NaT")
+        if pa.types.is_temporal(of):
+            return np.datetime64("NaT")
+        return np.void(bytes(of.byte_width)) if pa.types.is_fixed_size_binary(of) else 0
+
+    try:
+        if path.suffix == ".parquet":
+            schema = pq.read_schema(path)
+        else:
+            with pa.memory_map(str(path)) as file:
+                schema = (pa.ipc.open_stream if path.suffix == ".stream" else pa.ipc.open_file)(file).schema
+        return [(each.name, null(each.type)) for each in schema]
+    except (pa.ArrowException, OSError, ValueError):
+        return []
 
 
 def members(group: ps.Group, prefix: str = "", depth: int = 0) -> Iterator[str]:
@@ -105,6 +143,12 @@ def members(group: ps.Group, prefix: str = "", depth: int = 0) -> Iterator[str]:
 KNOWN_REFUSALS = {
     "references": {
         "references to shards are not readable": "a reference names a whole chunk; the chunks of a shard have none",
+    },
+    "C++ alone": {
+        "no codec|does not round": "the codec is Python's",
+    },
+    "GPU's code on the CPU": {
+        "items of variable length": "elements of variable length are not read into device memory",
     },
     "xarray": {
         "conflicting sizes for dimension": "dimensions of one name have different lengths",
@@ -138,6 +182,7 @@ def reason(error: BaseException) -> str:
     """A refusal without what differs from file to file."""
     text = getattr(error, "message", str(error)).split("\n")[0]
     text = re.sub(r"(/[^\s'\"]+)+", "…", text)
+    text = re.sub(r"<.*>", "<…>", text)
     text = re.sub(r"'[^']*'|\"[^\"]*\"|\{[^}]*\}", "…", text)
     return re.sub(r"(?<![\w-])-?\d[\d.,x]*", "N", text)[:100]
 
@@ -146,11 +191,11 @@ def reason(error: BaseException) -> str:
 
 
 def by_path(item: Item) -> Any:
-    return ps.open(item.path, item.member)[...]
+    return item.open()[...]
 
 
 def by_uri(item: Item) -> Any:
-    return ps.open(f"file://{item.path}", item.member)[...]
+    return item.open(f"file://{item.path}")[...]
 
 
 def in_one_name(item: Item) -> Any:
@@ -158,24 +203,24 @@ def in_one_name(item: Item) -> Any:
 
 
 def from_bytes(item: Item) -> Any:
-    return ps.open(item.path.read_bytes(), item.member)[...] if one_file(item) else None
+    return item.open(item.path.read_bytes())[...] if one_file(item) else None
 
 
 def from_file(item: Item) -> Any:
     if not one_file(item):
         return None
     with item.path.open("rb") as stream:
-        return ps.open(stream, item.member)[...]
+        return item.open(stream)[...]
 
 
 def from_stream(item: Item) -> Any:
-    return ps.open(io.BytesIO(item.path.read_bytes()), item.member)[...] if one_file(item) else None
+    return item.open(io.BytesIO(item.path.read_bytes()))[...] if one_file(item) else None
 
 
 def from_dict(item: Item) -> Any:
     if not item.path.is_dir():
         return None
-    return ps.open({name: path.read_bytes() for name, path in objects(item.path)}, item.member)[...]
+    return item.open({name: path.read_bytes() for name, path in objects(item.path)})[...]
 
 
 def from_zip(item: Item) -> Any:
@@ -186,7 +231,7 @@ def from_zip(item: Item) -> Any:
         with zipfile.ZipFile(archive, "w") as made:
             for name, path in objects(item.path):
                 made.write(path, name)
-        return ps.open(archive, item.member)[...]
+        return item.open(archive)[...]
 
 
 def by_references(item: Item) -> Any:
@@ -198,12 +243,12 @@ def by_references(item: Item) -> Any:
     for name, path in objects(item.path):
         is_document = name.rpartition("/")[2] in documents
         refs[name] = path.read_text("utf-8", "surrogateescape") if is_document else [str(path)]
-    return ps.open({"version": 1, "refs": refs}, item.member)[...]
+    return item.open({"version": 1, "refs": refs})[...]
 
 
 def reversed_twice(item: Item) -> Any:
     """Through strided copies."""
-    a = ps.open(item.path, item.member)
+    a = item.open()
     if not a.shape:
         return None
     turn = tuple(slice(None, None, -1) for _ in a.shape)
@@ -212,28 +257,59 @@ def reversed_twice(item: Item) -> Any:
 
 def by_points(item: Item) -> Any:
     """All elements one by one, by `vindex`."""
-    a = ps.open(item.path, item.member)
+    a = item.open()
     if not a.shape or not 0 < a.size <= 10_000:
         return None
     return a.vindex[tuple(np.indices(a.shape).reshape(len(a.shape), -1))].reshape(a.shape)
 
 
 def by_command_line(item: Item) -> Any:
+    """What `penstock read` writes: through C++ where a driver is there, else through this package."""
     from penstock.__main__ import main
 
-    a = ps.open(item.path, item.member)
-    if a.dtype.kind in "OTV" or not a.dtype.itemsize or a.dtype.name in ("bfloat16", "int4", "uint4", "int2", "uint2"):
+    def run(target: str, out: str) -> int:
+        with mock.patch.object(sys, "argv", ["penstock", "read", target, "-o", out]):
+            return main()
+
+    return _written(item, run)
+
+
+def by_cpp(item: Item) -> Any:
+    """What the C++ library reads without Python: the program, without what Python opens for it."""
+    from penstock import _core
+
+    def run(target: str, out: str) -> int:
+        with mock.patch.dict(os.environ, {"PENSTOCK_VERB_IN_PYTHON": "1"}):  # it does not start Python either
+            return _core.cli_main([b"penstock", b"read", os.fsencode(target), b"-o", os.fsencode(out)])
+
+    return _written(item, run) if item.area in ("zarr", "tiff", "npy") else None
+
+
+def _written(item: Item, run: Callable[[str, str], int]) -> Any:
+    dtype = item.open().dtype
+    if dtype.kind in "OTV" or not dtype.itemsize or dtype.name in ("bfloat16", "int4", "uint4", "int2", "uint2"):
         return None  # no .npy file has such elements in a way that NumPy loads
+    if item.path.suffix == ".npz" or item.column:
+        return None  # the program does not name members of .npz, nor columns
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.npy"
-        target = f"{item.path}/{item.member}" if item.member and item.path.suffix != ".npz" else str(item.path)
-        if item.path.suffix == ".npz":
-            return None
-        with mock.patch.object(sys, "argv", ["penstock", "read", target, "-o", str(out)]):
-            status = main()
-        if status != 0:
-            raise ps.Error(f"the command line program ends with {status}")
+        with Path(folder, "said").open("w+") as said:
+            standard_error = os.dup(2)
+            os.dup2(said.fileno(), 2)
+            try:
+                status = run(f"{item.path}/{item.member}" if item.member else str(item.path), str(out))
+            finally:
+                os.dup2(standard_error, 2)
+                os.close(standard_error)
+            said.seek(0)
+            if status != 0:
+                raise ps.Error(f"the program ends with {status}: {said.read()}")
         return np.load(out)
+
+
+def on_device(item: Item) -> Any:
+    """The GPU's code, run by the host: against the fake CUDA driver, which `PENSTOCK_CUDA_DRIVER` names."""
+    return item.open().read(device="cuda", check=True).numpy()
 
 
 def by_xarray(item: Item) -> Any:
@@ -248,7 +324,7 @@ def by_xarray(item: Item) -> Any:
     with xr.open_dataset(item.path, engine="penstock", **options) as found:
         values = found.variables[name].values
     # xarray has text where HDF5 has ASCII of variable length, which is bytes elsewhere.
-    is_ascii = values.dtype.kind == "U" and ps.open(item.path, item.member).dtype.kind == "O"
+    is_ascii = values.dtype.kind == "U" and item.open().dtype.kind == "O"
     return np.char.encode(values, "ascii").astype(object) if is_ascii else values
 
 
@@ -265,8 +341,13 @@ WAYS: dict[str, Callable[[Item], Any]] = {
     "negative steps": reversed_twice,
     "points": by_points,
     "command line": by_command_line,
+    "C++ alone": by_cpp,
     "xarray": by_xarray,
 }
+
+
+DEVICE_WAYS: dict[str, Callable[[Item], Any]] = {"GPU's code on the CPU": on_device}
+"""With the fake CUDA driver only."""
 
 
 def one_file(item: Item) -> bool:
@@ -283,7 +364,7 @@ def walk(area: str, ways: dict[str, Callable[[Item], Any]], one_of: int) -> tupl
     refused: Counter[str] = Counter()
     for item in items(area, one_of):
         try:
-            a = ps.open(item.path, item.member)
+            a = item.open()
             if not isinstance(a, ps.Array) or a.nbytes > MOST_BYTES:
                 continue
             wanted = a[...]
@@ -312,10 +393,15 @@ def walk(area: str, ways: dict[str, Callable[[Item], Any]], one_of: int) -> tupl
 
 def table() -> Iterator[str]:
     """The lines of docs/formats/corpus.md from its first table on."""
-    walked = {area: walk(area, WAYS, 1) for area in AREAS}
+    from device_support import LIBRARY, FakeCuda
+
+    os.environ["PENSTOCK_CUDA_DRIVER"] = str(LIBRARY)
+    FakeCuda().configure()
+    ways = WAYS | DEVICE_WAYS
+    walked = {area: walk(area, ways, 1) for area in AREAS}
     yield f"| way | {' | '.join(AREAS)} |"
     yield "|---|" + "---|" * len(AREAS)
-    for name in WAYS:
+    for name in ways:
         yield f"| {name} | {' | '.join(str(outcomes[name].equal or '') for outcomes, _ in walked.values())} |"
     yield "\n## Refused in one way\n"
     for area, (outcomes, _) in walked.items():

@@ -1,0 +1,9 @@
+"""The GPU's code over the files of others: in a file of its own, to run beside the others."""
+
+from __future__ import annotations
+
+from device_support import run_cases
+
+
+def test_cases_against_the_fake_driver() -> None:
+    run_cases("device_corpus_cases.py")
