@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/array_state.h"
+#include "api/missing_value.h"
 #include "api/node_files.h"
 #include "api/node_mode.h"
 #include "api/node_replacement.h"
@@ -58,6 +59,8 @@ create_options options_of(const context_handle& with, const nb::bytes& path, con
     out.fill_value.resize(bytes.size());
     std::memcpy(out.fill_value.data(), bytes.data(), bytes.size());
   }
+  if (const nb::object no_fill = find("fill_is_undefined"); !no_fill.is_none())
+    out.fill_is_undefined = nb::cast<bool>(no_fill);
   if (const nb::object chunks = find("chunks"); !chunks.is_none()) out.chunks = extents_of(chunks, "chunks");
   if (const nb::object lengths = find("chunk_lengths"); !lengths.is_none()) {
     for (const nb::handle each : lengths) out.chunk_lengths.push_back(lengths_of(each));
@@ -186,6 +189,27 @@ void edit_attributes(Handle& self, Node Handle::* member, nb::handle set, nb::ob
   self.*member = call_engine([&] { return before.update_attributes(text, names); });
 }
 
+/// Options of create_array for a copy in another format; empty where xarray has no meaning for the array.
+nb::dict meaning_in(const array_handle& of, int zarr_format) {
+  const array_state& state = of.array.state();
+  nb::dict out;
+  if (!has_dimensions(state)) return out;
+  create_options made;
+  made.zarr_format = zarr_format;
+  made.fill_value = state.fill_value;
+  if (auto kept = keep_meaning(state, made); !kept.ok()) raise(std::move(kept).error());
+  nb::list names;
+  for (const std::optional<std::string>& each : made.dimension_names) names.append(to_str(each.value_or("")));
+  out["attributes"] = to_str(made.attributes_json);
+  out["dimension_names"] = names;
+  if (made.fill_is_undefined) {
+    out["fill_is_undefined"] = true;
+  } else if (!state.type.variable_length()) {
+    out["fill_bytes"] = nb::bytes(reinterpret_cast<const char*>(made.fill_value.data()), made.fill_value.size());
+  }
+  return out;
+}
+
 }  // namespace
 
 void bind_create(nb::module_& m) {
@@ -195,6 +219,8 @@ void bind_create(nb::module_& m) {
           "Where to write the new node, at its root.")
       .def("commit", commit, "Put it in the place of the old one.")
       .def("discard", [](replacement_handle& self) { self.fresh.reset(); }, "Give up what was written.");
+  m.def("meaning_in", meaning_in, nb::arg("array"), nb::arg("zarr_format"),
+        "What names an array's dimensions and masks its values in another format, as options of `create_array`.");
   m.def(
       "check_new_name", [](nb::bytes name) { call_engine([&] { return check_new_name(bytes_of(name)); }); },
       nb::arg("name"), "Refuse the name of a file of another format for a new Zarr node.");

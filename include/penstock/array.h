@@ -97,7 +97,7 @@ class PENSTOCK_API array {
   const std::string& fill_value_json() const noexcept;
   /// A JSON object.
   const std::string& attributes_json() const noexcept;
-  /// Empty where the array names none; an unnamed dimension is nullopt.
+  /// Empty where the array names none; an unnamed dimension is nullopt. Of Zarr 2: xarray's `_ARRAY_DIMENSIONS`.
   const std::vector<std::optional<std::string>>& dimension_names() const noexcept;
   const std::string& format() const noexcept;       ///< `zarr2`, `zarr3`
   const std::string& codecs_json() const noexcept;  ///< the codec list as the metadata writes it

@@ -42,14 +42,15 @@ struct create_options {
   /// object; where no codec makes bytes of arrays, one that does is put in. Version 2: `{"filters": list or null,
   /// "compressor": object or null}`, each of which may be missing.
   std::string codecs_json;
-  std::string fill_value_json;                              ///< as the metadata writes it
-  std::vector<std::byte> fill_value;                        ///< one item in native byte order, in place of the JSON
-  bool fill_is_undefined = false;                           ///< version 2: null
-  std::vector<std::optional<std::string>> dimension_names;  ///< version 3; empty: none
-  char order = 'C';                                         ///< of the elements in a chunk: 'C' or 'F'
-  bool v2_keys = false;                                     ///< version 3: `0/3` in place of `c/0/3`
-  std::string key_suffix;                                   ///< version 3: of each key, as in `c/0/3.tiff`
-  char separator = 0;  ///< of the numbers in keys; 0: '/', and '.' where keys are as in version 2
+  std::string fill_value_json;        ///< as the metadata writes it
+  std::vector<std::byte> fill_value;  ///< one item in native byte order, in place of the JSON
+  bool fill_is_undefined = false;     ///< version 2: null
+  /// Empty: none. Version 2: all named, and kept as xarray's attribute `_ARRAY_DIMENSIONS`.
+  std::vector<std::optional<std::string>> dimension_names;
+  char order = 'C';        ///< of the elements in a chunk: 'C' or 'F'
+  bool v2_keys = false;    ///< version 3: `0/3` in place of `c/0/3`
+  std::string key_suffix;  ///< version 3: of each key, as in `c/0/3.tiff`
+  char separator = 0;      ///< of the numbers in keys; 0: '/', and '.' where keys are as in version 2
 };
 
 /// Writes the metadata of a new array and opens it. Groups that miss on the way to it are made.

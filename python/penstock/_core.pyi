@@ -36,7 +36,7 @@ class Array:
 
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:
-        """One name, or None, for each dimension; None where the array names none."""
+        """One name, or None, for each dimension; None where the array names none. Of Zarr 2: xarray's attribute."""
 
     @property
     def format(self) -> str:
@@ -645,6 +645,9 @@ def decode_on_host(codecs: str, encoded: bytes, decoded_bytes: int) -> bytes:
 
 def codec_names() -> list[str]:
     """All codecs that need no Python, sorted."""
+
+def meaning_in(array: Array, zarr_format: int) -> dict[str, Any]:
+    """What names an array's dimensions and masks its values in another format, as options of `create_array`."""
 
 def copy(source: Array | Group, store: Store, path: bytes, options: dict[str, Any]) -> dict[str, int]:
     """Copy an array or a group."""

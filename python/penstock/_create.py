@@ -163,9 +163,10 @@ def create_array(
     dimension_names = None if dimension_names is None else list(dimension_names)
     for each in dimension_names or ():
         _check_text(each, "a dimension name")
+    fill: dict[str, Any] = {}
     there = data is not None and _device.is_device_value(data)
     if data is not None and not there:
-        brought = {
+        brought: dict[str, Any] = {
             "attributes": attributes,
             "dimension_names": dimension_names,
             "fill_value": fill_value,
@@ -174,7 +175,7 @@ def create_array(
         }
         data = for_zarr(data, brought)
         attributes, dimension_names = brought["attributes"], brought["dimension_names"]
-        fill_value = brought["fill_value"]
+        fill_value, fill = brought["fill_value"], brought.get("fill", fill)
     values = None if data is None or there else np.asarray(data)
     if values is not None:
         check_objects(values)
@@ -202,7 +203,7 @@ def create_array(
         "order": order,
         **_chunks(chunks, len(lengths)),
         **_shards(shards, len(lengths)),
-        **fill_options(fill_value, described),
+        **(fill or fill_options(fill_value, described)),
         **_codecs(codecs, filters, serializer, compressors, zarr_format),
         **_keys(chunk_key_encoding, dimension_separator),
     }

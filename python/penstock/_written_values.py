@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from typing import Any
 
 import numpy as np
 
+from penstock import _core
 from penstock._array import Array
 from penstock._errors import InvalidArgumentError, UnsupportedError, _make
 from penstock._group import Group
@@ -33,24 +35,21 @@ def _is_xarray(data: Any, name: str) -> bool:
 def for_zarr(data: Any, given: dict[str, Any]) -> Any:
     """The values to write; `given` gets attributes, dimension names and the fill value that `data` has.
 
+    `given["fill"]` gets what masks an array of another format: options of the core, in place of a fill value.
     What the caller gave stays. A masked array needs a fill value.
     """
     check_is_array(data)
     if isinstance(data, Array):
         warn_of_place(data)
-        if given["attributes"] is None and data.format in ("zarr2", "zarr3", "hdf5"):
-            given["attributes"] = dict(data.attrs)
-        if given["dimension_names"] is None and given["zarr_format"] == 3 and any(data.dimension_names or ()):
-            given["dimension_names"] = data.dimension_names
-        same_type = given["dtype"] is None or given["dtype"] == data.dtype
-        if given["fill_value"] is None and same_type and data.format in ("zarr2", "zarr3"):
-            given["fill_value"] = data.fill_value
+        _take_from_array(data, given)
         return data
     if _is_xarray(data, "DataArray"):
         if given["attributes"] is None:
             given["attributes"] = {name: _plain(value) for name, value in data.attrs.items()}
-        if given["dimension_names"] is None and given["zarr_format"] == 3:
+        if given["dimension_names"] is None:
             given["dimension_names"] = [str(name) for name in data.dims]
+            if not data.dims and given["zarr_format"] == 2:
+                given["attributes"] = {**given["attributes"], "_ARRAY_DIMENSIONS": []}
         _warn_of_coordinates(data, set())
         return data.values
     if isinstance(data, np.ma.MaskedArray):
@@ -60,6 +59,28 @@ def for_zarr(data: Any, given: dict[str, Any]) -> Any:
             raise _make(InvalidArgumentError, "data has masked values: give fill_value, or write data.filled(value)")
         return data.filled(given["fill_value"])
     return data
+
+
+def _take_from_array(data: Array, given: dict[str, Any]) -> None:
+    named = data.format in ("zarr2", "zarr3", "hdf5")
+    same_type = given["dtype"] is None or given["dtype"] == data.dtype
+    nothing_given = all(given[name] is None for name in ("attributes", "dimension_names", "fill_value"))
+    if named and nothing_given and same_type and data.format != f"zarr{given['zarr_format']}":
+        meaning = _core.meaning_in(data, given["zarr_format"])
+        if meaning:
+            given["attributes"] = json.loads(meaning.pop("attributes"))
+            given["dimension_names"] = meaning.pop("dimension_names")
+            given["fill"] = meaning
+            return
+    if given["attributes"] is None and named:
+        given["attributes"] = dict(data.attrs)
+    names = data.dimension_names or (None,)
+    if given["dimension_names"] is None and (all(names) or (any(names) and given["zarr_format"] == 3)):
+        given["dimension_names"] = names
+    if given["fill_value"] is None and same_type and data.format in ("zarr2", "zarr3"):
+        given["fill_value"] = data.fill_value
+        if data.fill_value is None and given["zarr_format"] == 2:
+            given["fill"] = {"fill_is_undefined": True}
 
 
 def warn_of_place(data: Any) -> None:

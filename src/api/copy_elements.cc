@@ -12,6 +12,7 @@
 #include "api/check_create.h"
 #include "api/copy_work.h"
 #include "api/metadata_edit.h"
+#include "api/missing_value.h"
 #include "array/chunk_grid.h"
 #include "base/checked.h"
 #include "base/json.h"
@@ -160,6 +161,7 @@ result<create_options> options_for(const array_copy& what) {
     out.fill_value = state.fill_value;
   }
   if (out.zarr_format == 3) out.dimension_names = state.dimension_names;
+  if (state.format == "hdf5" || (is_zarr && out.zarr_format != source_format)) PENSTOCK_TRY(keep_meaning(state, out));
   return out;
 }
 

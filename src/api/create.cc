@@ -228,6 +228,21 @@ result<> set_fill(const create_options& options, zarr_metadata& out) {
   return {};
 }
 
+result<> set_names(const std::vector<std::optional<std::string>>& names, zarr_metadata& out) {
+  if (out.zarr_format == 2) {
+    json::array_t list;
+    for (const std::optional<std::string>& each : names) {
+      if (!each) return wrong("dimension_names: zarr_format 2 has xarray's attribute, which names every dimension");
+      list.emplace_back(*each);
+    }
+    json::object_t attributes = out.attributes.as_object() != nullptr ? *out.attributes.as_object() : json::object_t();
+    if (out.attributes.find(kArrayDimensions) == nullptr) attributes.emplace_back(kArrayDimensions, std::move(list));
+    out.attributes = std::move(attributes);
+  }
+  out.dimension_names = names;
+  return {};
+}
+
 result<zarr_metadata> new_array(const create_options& options) {
   PENSTOCK_TRY(check_format(options.zarr_format));
   zarr_metadata out;
@@ -245,9 +260,8 @@ result<zarr_metadata> new_array(const create_options& options) {
   if (!out.keys.suffix.empty() && out.zarr_format == 2) return wrong("a suffix of keys needs zarr_format 3");
   out.keys.separator = options.separator != 0 ? options.separator : out.keys.v2 ? '.' : '/';
   if (!options.dimension_names.empty()) {
-    if (out.zarr_format == 2) return wrong("dimension_names need zarr_format 3");
     PENSTOCK_TRY(check_rank("dimension_names", options.dimension_names.size(), out.shape));
-    out.dimension_names = options.dimension_names;
+    PENSTOCK_TRY(set_names(options.dimension_names, out));
   }
   if (out.zarr_format == 2) {
     out.f_order = options.order == 'F';

@@ -18,9 +18,9 @@ constexpr std::size_t kRecordBytes = 3 * 4 + 6 * 8;  // without the key
 constexpr std::string_view kJsonMember = "penstock_shards";
 constexpr std::uint32_t kHasChecksum = 1;
 
-class writer {
+class manifest_writer {
  public:
-  explicit writer(std::vector<std::byte>& out) : out_(out) {}
+  explicit manifest_writer(std::vector<std::byte>& out) : out_(out) {}
   void text(std::string_view value) {
     const auto bytes = std::as_bytes(std::span(value));
     out_.insert(out_.end(), bytes.begin(), bytes.end());
@@ -205,7 +205,7 @@ result<shard_table> parse_manifest(std::span<const std::byte> bytes, std::string
 
 std::vector<std::byte> write_manifest(const shard_table& table, std::string_view root, manifest_form form) {
   std::vector<std::byte> out;
-  writer to(out);
+  manifest_writer to(out);
   json::object_t common = common_members(table, root);
   const auto checksum_of = [&](std::size_t i) {
     return i < table.checksums.size() ? table.checksums[i] : std::optional<std::uint32_t>();

@@ -42,8 +42,9 @@ struct zarr_metadata {
   std::shared_ptr<const std::string> fill_text;  ///< what a variable_item in it points to
   json fill_json;                                ///< as it stands in the document; null: not defined (version 2)
   zarr_codecs codecs;
-  json codecs_json;                                         ///< the list as it stands in the document
-  std::vector<std::optional<std::string>> dimension_names;  ///< empty, or one for each dimension
+  json codecs_json;  ///< the list as it stands in the document
+  /// Empty, or one for each dimension. In version 2 they are xarray's attribute.
+  std::vector<std::optional<std::string>> dimension_names;
 
   // Version 2 only.
   json endian;           ///< see zarr_v2_type

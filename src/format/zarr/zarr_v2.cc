@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "format/zarr/metadata_reader.h"
 #include "format/zarr/zarr_data_type.h"
@@ -31,6 +33,18 @@ result<> read_attributes(const json* zattrs, zarr_metadata& out) {
   }
   out.attributes = *zattrs;
   return {};
+}
+
+std::vector<std::optional<std::string>> names_in_attributes(const zarr_metadata& of) {
+  const json* const names = of.attributes.find(kArrayDimensions);
+  const json::array_t* const list = names != nullptr ? names->as_array() : nullptr;
+  std::vector<std::optional<std::string>> out;
+  if (list == nullptr || list->size() != of.shape.size()) return out;
+  for (const json& each : *list) {
+    if (each.as_string() == nullptr) return {};
+    out.emplace_back(*each.as_string());
+  }
+  return out;
 }
 
 const std::string* id_of(const json& codec) {
@@ -168,6 +182,7 @@ result<zarr_metadata> parse_zarr_v2_array(const json& zarray, const json* zattrs
   result<zarr_metadata> out = read_array(zarray);
   if (!out.ok()) return of_document(std::move(out).error(), kZarrayKey);
   PENSTOCK_TRY(read_attributes(zattrs, *out));
+  out->dimension_names = names_in_attributes(*out);
   return out;
 }
 

@@ -16,11 +16,15 @@ inline constexpr std::string_view kZgroupKey = ".zgroup";
 inline constexpr std::string_view kZattrsKey = ".zattrs";
 inline constexpr std::string_view kZmetadataKey = ".zmetadata";
 
+/// The attribute in which xarray keeps the names of an array's dimensions.
+inline constexpr const char* kArrayDimensions = "_ARRAY_DIMENSIONS";
+
 /// Parses a .zarray and its .zattrs (null: there is none). Members that are not known are passed over, as the format
 /// says.
 ///
 /// The chain is that of version 3: transpose (order F), bytes (the byte order of `dtype`; not for `|O`), the filters
 /// and the compressor under their names with `numcodecs.` before them. It is compiled with `stored_order_filters`.
+/// Names of dimensions are those of the attribute `_ARRAY_DIMENSIONS`, where it has one for each.
 /// `|O` with the filter vlen-utf8 or vlen-bytes is text or bytes of variable length, otherwise `object`.
 /// \error corrupt_data, unsupported  As parse_zarr_metadata.
 /// Source: Zarr v2 specification.

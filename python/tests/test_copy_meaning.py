@@ -1,0 +1,147 @@
+"""What xarray shows of an array is what it shows of its copy in another format: dimensions, missing values, types.
+
+Each format keeps them elsewhere: see `src/api/missing_value.h`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+
+xr = pytest.importorskip("xarray")
+zarr = pytest.importorskip("zarr")
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+DTYPES = ("bool", "i1", "u1", "i2", "u4", "i8", "f4", "f8", "U3", "O")
+MISSING = ("no", "zero", "nine", "nan")
+SHAPES: tuple[tuple[int, ...], ...] = ((), (5,), (5, 7), (0, 3))
+SOURCES = ("netcdf", "zarr2", "zarr3")
+"""104 variables each, copied in three ways to two formats and shown by two engines: 3,744 comparisons."""
+
+
+def dataset() -> Any:
+    """A variable of each type, shape and missing value, in which both the missing value and zeros stand."""
+    out = xr.Dataset(attrs={"title": "all"})
+    for dtype, missing, shape in itertools.product(DTYPES, MISSING, SHAPES):
+        kind = np.dtype(dtype).kind
+        if (kind in "UOb" and missing != "no") or (missing == "nan" and kind != "f"):
+            continue
+        values = (np.arange(int(np.prod(shape))) % 11).reshape(shape).astype("i8")
+        data = values.astype("U3").astype(dtype) if kind in "UO" else values.astype(dtype)
+        name = f"{dtype}_{missing}_{len(shape)}_{shape[0] if shape else 0}"
+        variable = xr.Variable([f"d{n}" for n in shape], data)
+        if missing != "no":
+            value = {"zero": 0, "nine": 9, "nan": np.nan}[missing]
+            variable.attrs["_FillValue"] = np.dtype(dtype).type(value)
+        out[name] = xr.conventions.decode_cf_variable(name, variable) if missing != "no" else variable
+    return out
+
+
+def written(source: str, folder: Path) -> Path:
+    path = folder / f"source.{'nc' if source == 'netcdf' else source}"
+    if source == "netcdf":
+        dataset().to_netcdf(path, engine="netcdf4")
+    else:
+        dataset().to_zarr(path, zarr_format=int(source[-1]), consolidated=source == "zarr2")
+    return path
+
+
+def shown(path: Path, engine: str) -> Any:
+    return xr.open_dataset(path, engine=engine, chunks=None).load()
+
+
+def differences(found: Any, wanted: Any) -> list[str]:
+    assert found.attrs == wanted.attrs
+    assert set(found.variables) == set(wanted.variables)
+    return [name for name, each in wanted.variables.items() if not found.variables[name].identical(each)]
+
+
+def copied(source: Path, target: Path, zarr_format: int) -> None:
+    ps.copy(source, target, zarr_format=zarr_format)
+
+
+def copied_anew(source: Path, target: Path, zarr_format: int) -> None:
+    ps.copy(source, target, zarr_format=zarr_format, codecs="auto")
+
+
+def saved_one_by_one(source: Path, target: Path, zarr_format: int) -> None:
+    group = ps.open_group(source)
+    made = ps.create_group(target, zarr_format=zarr_format, attributes=dict(group.attrs))
+    for name, array in group.arrays():
+        ps.create_array(made, name, data=array)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("copy", [copied, copied_anew, saved_one_by_one])
+@pytest.mark.parametrize("source", SOURCES)
+def test_xarray_shows_of_a_copy_what_it_shows_of_the_source(
+    tmp_path: Path, source: str, copy: Callable[[Path, Path, int], None], zarr_format: int
+) -> None:
+    if source == "netcdf":
+        pytest.importorskip("netCDF4")
+    path = written(source, tmp_path)
+    wanted = shown(path, "netcdf4" if source == "netcdf" else "zarr")
+    assert len(wanted.variables) > 60
+    copy(path, tmp_path / "copy.zarr", zarr_format)
+    for engine in ("zarr", "penstock"):
+        assert differences(shown(tmp_path / "copy.zarr", engine), wanted) == [], engine
+
+
+def test_what_was_never_written_keeps_its_values(tmp_path: Path) -> None:
+    """The fill value of version 2 is xarray's missing value: another one than that of version 3."""
+    for dtype, fill, missing in itertools.product(("i2", "u1", "f4"), (0, 7, 255), (None, 0, 7, 200)):
+        if dtype == "u1" or fill != 255:
+            made = zarr.create_array(
+                tmp_path / "a.zarr", name="v", shape=(8,), chunks=(2,), dtype=dtype, fill_value=fill,
+                dimension_names=["x"], overwrite=True,
+            )  # fmt: skip
+            made[2:4] = 7
+            made[6:] = [0, 200 % 128]
+            if missing is not None:
+                coder = xr.backends.zarr.FillValueCoder
+                made.attrs["_FillValue"] = coder.encode(np.dtype(dtype).type(missing), np.dtype(dtype))
+            wanted = xr.open_zarr(tmp_path / "a.zarr", consolidated=False, chunks=None).load()
+            ps.copy(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=2, overwrite=True)
+            found = xr.open_zarr(tmp_path / "b.zarr", consolidated=False, chunks=None).load()
+            assert found.identical(wanted), (dtype, fill, missing)
+            assert np.array_equal(ps.open(tmp_path / "b.zarr")["v"][:], made[:])
+            ps.copy(tmp_path / "b.zarr", tmp_path / "c.zarr", zarr_format=3, overwrite=True)
+            again = xr.open_zarr(tmp_path / "c.zarr", consolidated=False, chunks=None).load()
+            assert again.identical(wanted), (dtype, fill, missing)
+
+
+@pytest.mark.parametrize("missing", ["text", [1, 2], None, 1e300, -1, {"a": 1}])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_missing_value_that_is_none_loses_no_data(tmp_path: Path, missing: Any, zarr_format: int) -> None:
+    for dtype in ("u1", "f4", "S2", "U2"):
+        values = np.array([1, 0, 3]).astype(dtype)
+        made = zarr.create_array(tmp_path / "a.zarr", data=values, zarr_format=5 - zarr_format, overwrite=True)
+        made.attrs["_FillValue"] = missing
+        if zarr_format == 3:
+            made.attrs["_ARRAY_DIMENSIONS"] = ["x"]
+        ps.copy(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=zarr_format, overwrite=True)
+        assert np.array_equal(ps.open(tmp_path / "b.zarr")[:], values)
+
+
+def test_names_of_dimensions_in_version_2(tmp_path: Path) -> None:
+    made = ps.create_array(tmp_path / "a.zarr", shape=(2, 3), dtype="f4", dimension_names=["y", "x"], zarr_format=2)
+    assert made.dimension_names == ("y", "x") == ps.open(tmp_path / "a.zarr").dimension_names
+    assert made.attrs["_ARRAY_DIMENSIONS"] == ["y", "x"]
+    for names in (["y"], "yx", [1, 2], ["y", None], None):
+        zarr.open_array(tmp_path / "a.zarr").attrs["_ARRAY_DIMENSIONS"] = names
+        assert ps.open(tmp_path / "a.zarr").dimension_names is None
+    for dims in ((), ("x",)):
+        values = xr.DataArray(np.ones((2,) * len(dims)), dims=dims, name="v")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ps.create_array(tmp_path / "g.zarr", name="v", data=values, zarr_format=2, overwrite=True)
+        found = xr.open_zarr(tmp_path / "g.zarr", consolidated=False)
+        assert found["v"].dims == dims
