@@ -62,10 +62,15 @@ def for_zarr(data: Any, given: dict[str, Any]) -> Any:
 
 
 def _take_from_array(data: Array, given: dict[str, Any]) -> None:
-    named = data.format in ("zarr2", "zarr3", "hdf5")
+    named = data.format in ("zarr2", "zarr3", "hdf5")  # those of a TIFF are its tags
     same_type = given["dtype"] is None or given["dtype"] == data.dtype
     nothing_given = all(given[name] is None for name in ("attributes", "dimension_names", "fill_value"))
-    if named and nothing_given and same_type and data.format != f"zarr{given['zarr_format']}":
+    if (
+        (named or data.format == "tiff")
+        and nothing_given
+        and same_type
+        and data.format != f"zarr{given['zarr_format']}"
+    ):
         meaning = _core.meaning_in(data, given["zarr_format"])
         if meaning:
             given["attributes"] = json.loads(meaning.pop("attributes"))
@@ -84,13 +89,15 @@ def _take_from_array(data: Array, given: dict[str, Any]) -> None:
 
 
 def warn_of_place(data: Any) -> None:
-    """Warn that the coordinate system of a TIFF is not written to Zarr."""
-    if getattr(data, "format", None) == "tiff" and getattr(data, "crs", None) is not None:
-        warnings.warn(
-            "the coordinate system and the transform of a TIFF are not written to Zarr (xarray's to_zarr writes them)",
-            UserWarning,
-            stacklevel=3,
-        )
+    """Warn of what a TIFF says of its place and of its values, and Zarr's arrays do not."""
+    if getattr(data, "format", None) != "tiff":
+        return
+    lost = ["the coordinate system and the transform"] if data.crs is not None else []
+    if any(each != 1 for each in data.scales) or any(data.offsets):
+        lost.append("scale and offset")
+    if lost:
+        text = f"{' and '.join(lost)} of a TIFF are not written to Zarr (xarray's to_zarr writes them)"
+        warnings.warn(text, UserWarning, stacklevel=3)
 
 
 def for_tiff(data: Any, options: dict[str, Any]) -> Any:

@@ -145,3 +145,31 @@ def test_names_of_dimensions_in_version_2(tmp_path: Path) -> None:
             ps.create_array(tmp_path / "g.zarr", name="v", data=values, zarr_format=2, overwrite=True)
         found = xr.open_zarr(tmp_path / "g.zarr", consolidated=False)
         assert found["v"].dims == dims
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("way", ["copy", "create_array"])
+def test_nodata_of_a_tiff_masks_its_copy(tmp_path: Path, way: str, zarr_format: int) -> None:
+    rasterio = pytest.importorskip("rasterio")
+    dtypes, nodatas = ("uint8", "int16", "uint32", "float32", "float64"), (None, 0, 7, -9, np.nan)
+    cases = [
+        (dtype, nodata)
+        for dtype, nodata in itertools.product(dtypes, nodatas)
+        if dtype.startswith("f") or nodata is None or nodata >= np.iinfo(dtype).min
+    ]
+    for dtype, nodata in cases:
+        values = (np.arange(2 * 8 * 9) % 11).reshape(2, 8, 9).astype(dtype)
+        shape = {"width": 9, "height": 8, "count": 2}
+        with rasterio.open(tmp_path / "a.tif", "w", driver="GTiff", dtype=dtype, nodata=nodata, **shape) as file:
+            file.write(values)
+        ps.create_group(tmp_path / "b.zarr", zarr_format=zarr_format, overwrite=True)
+        if way == "copy":
+            ps.copy(tmp_path / "a.tif", tmp_path / "b.zarr", "v", zarr_format=zarr_format)
+        else:
+            ps.create_array(tmp_path / "b.zarr", "v", data=ps.open(tmp_path / "a.tif"), zarr_format=zarr_format)
+        wanted = xr.open_dataset(tmp_path / "a.tif", engine="penstock")["band_data"]
+        found = xr.open_zarr(tmp_path / "b.zarr", consolidated=False)["v"]
+        assert found.dims == wanted.dims
+        np.testing.assert_array_equal(found.values, wanted.values, err_msg=f"{dtype} {nodata}")
+        assert np.array_equal(ps.open(tmp_path / "b.zarr")["v"][:], values)
+    assert len(cases) == 20

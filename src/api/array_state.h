@@ -48,6 +48,7 @@ class array_state {
   std::vector<std::byte> fill_value;
   std::shared_ptr<const std::string> fill_text;  // what a variable_item in it points to
   std::string fill_value_json;                   // as the metadata has it; "null": not defined
+  bool fill_is_nodata = false;                   // of a TIFF: the file says so
   std::string attributes_json, codecs_json, codecs_text, format, uri;
   std::vector<std::optional<std::string>> dimension_names;
   std::shared_ptr<const shard_table> files;       // of .npy and raw files; else null

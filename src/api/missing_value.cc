@@ -75,6 +75,11 @@ double double_of(const item& of, const dtype& type) {
   return out;
 }
 
+/// Of formats whose fill value is what masks.
+bool masks_by_fill(const array_state& of) {
+  return of.fill_is_nodata || (of.format == "zarr2" && of.fill_value_json != "null");
+}
+
 /// xarray's form of a float among the attributes of version 3.
 std::optional<item> item_of_base64(const json& text, const dtype& type) {
   const std::string* const encoded = text.as_string();
@@ -123,9 +128,8 @@ result<> to_version_3(const array_state& from, json::object_t& attributes) {
     return {};
   }
   if (!is_number(from.type)) return {};
-  const bool by_fill = from.format == "zarr2" && from.fill_value_json != "null";
   std::optional<item> missing;
-  if (by_fill) {
+  if (masks_by_fill(from)) {
     missing = from.fill_value;
   } else if (attribute != nullptr) {
     missing = item_of(*attribute, from.type);
@@ -150,6 +154,7 @@ result<> to_version_2(const array_state& from, json::object_t& attributes, creat
     out.fill_value.clear();
     out.fill_value_json.clear();
   };
+  if (masks_by_fill(from)) return {};
   json* const attribute = member(attributes, kMissing);
   if (attribute == nullptr) {
     without_fill();

@@ -359,6 +359,7 @@ result<array> make_array(const tiff_place& from, tiff_options options, found_ima
   tiff_fill fill = fill_of_nodata(options.mask ? std::string_view() : image.nodata, out->type);
   out->fill_value = std::move(fill.item);
   out->fill_value_json = std::move(fill.json);
+  out->fill_is_nodata = fill.is_nodata;
   out->attributes_json = "{}";
   out->codecs_json = fmt::format(R"([{{"name": "tiff", "configuration": {{"compression": "{}", "predictor": {}}}}}])",
                                  compression_name(image.compression), image.predictor);

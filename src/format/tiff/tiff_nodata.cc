@@ -57,6 +57,7 @@ void put_integer(std::string_view text, tiff_fill& out) {
   if (!value) return;
   std::memcpy(out.item.data(), &*value, sizeof(T));
   out.json = fmt::format("{}", *value);
+  out.is_nodata = true;
 }
 
 template <class T>
@@ -78,6 +79,7 @@ void put_real(std::string_view text, tiff_fill& out) {
   out.json = std::isnan(rounded)   ? "\"NaN\""
              : std::isinf(rounded) ? rounded > 0 ? "\"Infinity\"" : "\"-Infinity\""
                                    : fmt::format("{}", rounded);
+  out.is_nodata = true;
 }
 
 template <class Signed, class Unsigned>

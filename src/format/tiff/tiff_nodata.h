@@ -13,6 +13,7 @@ namespace penstock::inline v0 {
 struct tiff_fill {
   std::vector<std::byte> item;  ///< of the image's type, in native order
   std::string json;             ///< the same as metadata of Zarr write it
+  bool is_nodata = false;       ///< it is what the text says, and not 0 in its place
 };
 
 /// The number that GDAL_NODATA writes, where the type has it: integers exactly, floats rounded to the nearest one that

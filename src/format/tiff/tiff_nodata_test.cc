@@ -26,6 +26,7 @@ TEST(TiffNodata, IntegersAreExact) {
   EXPECT_EQ(item_of<std::uint64_t>("9007199254740993", "uint64"), 9007199254740993U);
   EXPECT_EQ(item_of<std::uint64_t>("9007199254740993.00", "uint64"), 9007199254740993U);
   EXPECT_EQ(fill_of_nodata("9007199254740993", *dtype::from_name("uint64")).json, "9007199254740993");
+  EXPECT_TRUE(fill_of_nodata("0", *dtype::from_name("uint64")).is_nodata);
 }
 
 TEST(TiffNodata, IntegersMayBeWrittenAsReals) {
@@ -37,6 +38,8 @@ TEST(TiffNodata, IntegersMayBeWrittenAsReals) {
 TEST(TiffNodata, WhatTheTypeHasNotIsZero) {
   EXPECT_EQ(item_of<std::uint8_t>("-1", "uint8"), 0);
   EXPECT_EQ(item_of<std::uint8_t>("256", "uint8"), 0);
+  EXPECT_FALSE(fill_of_nodata("256", *dtype::from_name("uint8")).is_nodata);
+  EXPECT_FALSE(fill_of_nodata("", *dtype::from_name("float32")).is_nodata);
   EXPECT_EQ(item_of<std::int16_t>("0.5", "int16"), 0);
   EXPECT_EQ(item_of<std::int16_t>("12.5", "int16"), 0);
   EXPECT_EQ(item_of<std::int16_t>("nan", "int16"), 0);
