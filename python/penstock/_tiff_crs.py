@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -57,6 +58,24 @@ _WRITTEN_DEGREES = (9107, 9108, 9110, 9122)  # degrees, whatever the form that t
 _ELLIPSOIDAL = (4979, 5030)  # what stands for heights above the ellipsoid, in the place of a vertical system
 
 
+# In metres, by names without blanks and marks. "Feet" alone are those of the US Survey, as in GDAL.
+_CITED = re.compile(r"(?:^|[\n|])[ \t]*L?Units[ \t]*=([^\n|]*)", re.IGNORECASE)
+_CITED_SIZES = {
+    1.0: ("m", "meter", "meters", "metre", "metres"),
+    1000.0: ("km", "kilometer", "kilometers", "kilometre", "kilometres"),
+    0.3048: (
+        "internationalfeet",
+        "internationalfoot",
+        "feetinternational",
+        "footinternational",
+        "feetintl",
+        "footintl",
+    ),
+    1200 / 3937: ("feet", "foot", "ussurveyfeet", "ussurveyfoot", "surveyfeet", "surveyfoot", "feetus", "footus"),
+    0.9144: ("yards", "yard"),
+}
+
+
 class _Unit(NamedTuple):
     """Of lengths or angles: how many metres or radians it has."""
 
@@ -70,13 +89,29 @@ class _Unit(NamedTuple):
 def epsg_of(keys: Mapping[int, Any]) -> int | None:
     """The code of the projected or geographic system, where it is one of EPSG's, in the unit that EPSG has it in.
 
-    Without pyproj nothing is known of that unit: then the code is what the file says.
+    A system that the file describes by parameters has a code where `crs_of` finds one. Without pyproj nothing is known
+    of units and parameters: then the code is what the file says.
     """
     code = _code_of(keys)
     if keys.get(1024) == 1 and 3072 not in keys and (text := _esri_of(keys)) is not None:
         # ArcGIS names the base system only (4326) and holds the projected system as text.
         return _code_of_text(text)
-    return None if code is None or _other_unit(keys, code) is not None else code
+    if code is None:
+        return _code_of_parameters(keys)
+    return None if _other_unit(keys, code) is not None else code
+
+
+def _code_of_parameters(keys: Mapping[int, Any]) -> int | None:
+    try:
+        import pyproj
+    except ImportError:
+        return None
+    try:
+        made = _horizontal(keys)
+    except pyproj.exceptions.CRSError:
+        return None
+    code: int | None = None if made is None else made.to_epsg()
+    return code
 
 
 def _code_of_text(text: str) -> int | None:
@@ -151,6 +186,8 @@ def _horizontal(keys: Mapping[int, Any]) -> Any:
         if base is not None:
             made = pyproj.crs.ProjectedCRS(made.coordinate_operation, _name_of(keys), None, base)
     unit = _length_of(keys) if made.is_projected else _angle_of(keys)
+    if made.is_projected and projection is None:
+        unit = _cited_unit(keys) or unit  # of the coordinates only, as GDAL has it: parameters keep their own
     if unit is not None and not unit.is_near(made.axis_info[0].unit_conversion_factor):
         made = _in_unit(made, unit)
     shift = keys.get(2062)
@@ -334,6 +371,18 @@ def _poles_of(keys: Mapping[int, Any], angle: _Unit) -> list[str]:
 
 def _length_of(keys: Mapping[int, Any]) -> _Unit | None:
     return _unit("linear", keys.get(3076, _METRE), keys.get(3077))
+
+
+def _cited_unit(keys: Mapping[int, Any]) -> _Unit | None:
+    """The unit of length that ERDAS and ArcGIS write into a citation: "Units = feet", "...|LUnits = Foot"."""
+    for key in (1026, 3073):
+        text = keys.get(key)
+        found = _CITED.search(text) if isinstance(text, str) else None
+        if found is not None:
+            name = re.sub(r"[\W_]", "", found[1]).lower()
+            size = next((size for size, names in _CITED_SIZES.items() if name in names), None)
+            return None if size is None else _Unit(found[1].strip(), size)
+    return None
 
 
 def _angle_of(keys: Mapping[int, Any]) -> _Unit | None:

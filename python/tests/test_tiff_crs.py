@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 
@@ -269,3 +270,110 @@ def test_what_is_not_understood_is_said_and_its_keys_are_there() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert ps.open(tiff_of(image(2, 2), b"abcd")).crs is None
+
+
+ERDAS = "IMAGINE GeoTIFF Support\nCopyright 1991 - 2001 by ERDAS, Inc. All Rights Reserved\n"
+UNITS_OF_GDAL = (
+    "feet",
+    "Feet",
+    "us_survey_feet",
+    "international_feet",
+    "Foot",
+    "meters",
+    "Meter",
+    "Kilometer",
+    "yards",
+)
+CITATIONS = {
+    "ERDAS": (1026, ERDAS + "Projection Name = LCC\nUnits = {}\nGeoTIFF Units = {}"),
+    "ERDAS, two units": (1026, ERDAS + "Projection Name = LCC\nUnits = {}\nGeoTIFF Units = meters"),
+    "ERDAS, projection": (3073, ERDAS + "Projection = LCC\nUnits = {}"),
+    "ArcGIS": (1026, "PCS Name = X|LUnits = {}"),
+    "ArcGIS, projection": (3073, "PCS Name = X|LUnits = {}"),
+}
+
+
+def cited(key: int, text: str, entries: dict[int, int]) -> bytes:
+    """A conic system on NAD83 whose unit is in a citation."""
+    doubles = {3078: 44.3, 3079: 46.0, 3084: -120.5, 3085: 43.6, 3086: 2500000.0, 3087: 0.0}
+    fields = {
+        each: (each, 0, 1, value) for each, value in {1024: 1, 2048: 4269, 3072: 32767, 3075: 8, **entries}.items()
+    }
+    fields |= {each: (each, 34736, 1, i) for i, each in enumerate(doubles)}
+    fields[key] = (key, 34737, len(text) + 1, 0)
+    directory = [1, 1, 0, len(fields)] + [number for each in sorted(fields) for number in fields[each]]
+    return file_of({34735: tag(3, *directory), 34736: tag(12, *doubles.values()), 34737: tag(2, text + "|")})
+
+
+@pytest.mark.parametrize("citation", CITATIONS)
+def test_units_that_only_a_citation_has_are_gdals(citation: str) -> None:
+    key, text = CITATIONS[citation]
+    for unit in UNITS_OF_GDAL:
+        data = cited(key, text.replace("{}", unit), {})
+        found, wanted = ps.open(data).crs, gdals(data)
+        sizes = [[axis.unit_conversion_factor for axis in each.axis_info] for each in (found, wanted)]
+        assert sizes[0] == pytest.approx(sizes[1], rel=1e-9), unit
+        np.testing.assert_allclose(points_of(found), points_of(wanted), atol=1e-3, err_msg=unit)
+    for unit, size in (("US Survey Feet", 1200 / 3937), ("Foot_US", 1200 / 3937), ("International Feet", 0.3048)):
+        found = ps.open(cited(key, text.replace("{}", unit), {})).crs  # GDAL takes these for metres
+        assert found.axis_info[0].unit_conversion_factor == pytest.approx(size, rel=1e-9)
+
+
+@pytest.mark.parametrize("unit", [9001, 9002, 9003])
+def test_a_citation_goes_before_the_keys_as_in_gdal(unit: int) -> None:
+    key, text = CITATIONS["ERDAS"]
+    for name in ("feet", "meters", "international_feet"):
+        data = cited(key, text.replace("{}", name), {3076: unit})
+        found, wanted = ps.open(data).crs, gdals(data)
+        np.testing.assert_allclose(points_of(found), points_of(wanted), atol=1e-3, err_msg=name)
+
+
+def test_a_unit_that_nobody_knows_is_passed_over() -> None:
+    assert ps.open(cited(1026, ERDAS + "Units = cubits", {})).crs.axis_info[0].unit_conversion_factor == 1
+
+
+CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", Path(__file__).parents[3] / "shared" / "corpus")) / "tiff"
+# Where the code is another one than GDAL's, or GDAL has none, and why.
+OTHER_CODES = {
+    "lambert_azimuthal_equal_area.tif": "GDAL identifies a system of parameters by its name too",
+    "oblique_mercator_laborde.tif": "the method has no parameters in GeoTIFF 1.1: no system",
+    "oblique_stereographic.tif": "GDAL identifies a system of parameters by its name too",
+    "polar_stereographic_variant_a.tif": "GDAL identifies a system of parameters by its name too",
+    "esri_pcs_gcs_ellipsoid_names.tif": "GDAL identifies a system of parameters by its name too",
+    "compound_with_VerticalCitationGeoKey_only.tif": "GDAL gives the code of the compound system",
+    "cog_gcps_ovr.tif": "the system of the control points: GDAL has it in the place of the image's",
+    "cint_sar.tif": "the system of the control points: GDAL has it in the place of the image's",
+    "corrupted_gtiff_tags.tif": "GDAL gives up at the ellipsoid's axis",
+    "epsg26711_3855_geotiff1_1.tif": "the horizontal part of a compound system",
+    "epsg32631_4979_geotiff1_1.tif": "the horizontal part of a compound system",
+    "compdcrs_no_citation.tif": "the horizontal part of a compound system",
+    "compdcrs_without_gtcitation.tif": "the horizontal part of a compound system",
+    "epsg_2193_override.tif": "GDAL follows the citation, which names a system of its own",
+    "inconsistent_invflattening.tif": "GDAL makes a system of its own of the file's flattening, 6e-7 off",
+}
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of files of others is not beside the checkout")
+@pytest.mark.filterwarnings("ignore")
+def test_codes_of_the_corpus_are_those_of_crs_and_of_gdal() -> None:
+    """All TIFFs with a coordinate system, of GDAL, libgeotiff, rio-tiler and others: about 200."""
+    compared, other = 0, {}
+    for path in sorted(CORPUS.rglob("*.tif*")):
+        try:
+            array = ps.open(path)
+            with rasterio.open(path) as file:
+                wanted = file.crs.to_epsg() if file.crs else None
+        except (ps.Error, rasterio.errors.RasterioError):
+            continue
+        if not hasattr(array, "epsg") or (array.crs is None and wanted is None):
+            continue
+        compared += 1
+        crs, code = array.crs, array.epsg
+        horizontal = crs.sub_crs_list[0] if crs is not None and crs.is_compound else crs
+        if crs is not None and crs.is_bound:
+            horizontal = crs.source_crs
+        assert code is None or horizontal.to_2d().to_epsg() == code, path
+        if code != wanted:
+            other[path.name] = (code, wanted)
+    assert compared > 150
+    assert {name: codes for name, codes in other.items() if name not in OTHER_CODES} == {}
