@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from penstock._array import Array, Selection, _how_to_reopen
-from penstock._errors import InvalidArgumentError, _make
+from penstock._errors import InvalidArgumentError, OutOfRangeError, _make
 from penstock._tiff_header import TiffHeader
 from penstock._unpacked import unpack
 
@@ -80,6 +84,25 @@ class TiffArray(TiffHeader, Array):
             kept[name] = made
         return kept[name]
 
+    def read(self, selection: Selection = ..., *arguments: Any, **options: Any) -> Any:
+        """As `Array.read`. Indices count from 0: `read(1)` is the second band, of which the first such call warns."""
+        is_number = isinstance(selection, int | np.integer) and not isinstance(selection, bool | np.bool_)
+        if is_number and self.dimension_names is not None and self.dimension_names[0] == "band":
+            _warn_of_band()
+        return super().read(selection, *arguments, **options)
+
+    def band(self, number: int, **options: Any) -> Any:
+        """Read one band, counted from 1 as in GDAL, rasterio and the file's own tags: (y, x). Options are `read`'s.
+
+        Raises OutOfRangeError where the image has no such band.
+        """
+        number, axis = operator.index(number), self._band_axis
+        if not 1 <= number <= self.shape[axis]:
+            raise _make(
+                OutOfRangeError, f"there is no band {number}: bands are counted from 1 to {self.shape[axis]}", self.uri
+            )
+        return super().read((slice(None),) * axis + (number - 1,), **options)
+
     def unpacked(self, selection: Selection = ..., *, masked: bool = True) -> npt.NDArray[Any]:
         """Read `selection` of the (band, y, x) array with scale and offset applied, as floats: see `UnpackedArray`.
 
@@ -97,6 +120,17 @@ class TiffArray(TiffHeader, Array):
     @property
     def _is_mask(self) -> bool:
         return bool((self._options or {}).get("mask"))
+
+
+@functools.cache
+def _warn_of_band() -> None:
+    """Once in a process: the user of rasterio means the first band by `read(1)`."""
+    warnings.warn(
+        "read(n) of an image counts from 0, as all indices do: read(1) is its second band. band(n) counts from 1, as "
+        "rasterio's read(n); a[n] says nothing",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def _reopen(uri: str, storage_options: dict[str, Any] | None, options: Mapping[str, Any] | None) -> Any:

@@ -8,6 +8,8 @@ import itertools
 import json
 import pickle
 import struct
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -631,3 +633,34 @@ def test_a_file_of_the_selection_reads_as_gdal_reads_it(record):
 
 def test_the_selection_is_there():
     assert len(selection()) >= 12
+
+
+def test_bands_are_counted_from_one_by_band_alone(tmp_path):
+    """rasterio's `read(1)` is the first band; ours warns, once in a process."""
+    tifffile = pytest.importorskip("tifffile")
+    values = np.arange(3 * 8 * 9, dtype="u1").reshape(3, 8, 9)
+    tifffile.imwrite(tmp_path / "planes.tif", values, photometric="rgb", planarconfig="separate")
+    tifffile.imwrite(tmp_path / "pixels.tif", values.transpose(1, 2, 0), photometric="rgb")
+    for name, layout in itertools.product(("planes.tif", "pixels.tif"), ("band", "native")):
+        a = ps.open(tmp_path / name, layout=layout)
+        for number in (1, 2, np.int64(3)):
+            np.testing.assert_array_equal(a.band(number), values[number - 1], strict=True)
+            assert a.band(number, dtype="f4").dtype == np.float32
+        for number in (0, 4, -1):
+            with pytest.raises(ps.OutOfRangeError, match="counted from 1 to 3"):
+                a.band(number)
+        with pytest.raises(TypeError):
+            a.band(1.0)
+    code = f"""if True:
+        import warnings, numpy as np, penstock as ps
+        a = ps.open({str(tmp_path / "planes.tif")!r})
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            a[1], a.read(), a.read(np.s_[1:2]), a.read((1, 0)), a.read(...), a.band(1)
+            assert not said
+            assert (a.read(1) == a[1]).all() and (a.read(np.int64(2)) == a[2]).all()
+            ps.open({str(tmp_path / "pixels.tif")!r}).read(0)
+        print(len(said), said[0].filename, said[0].message)
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.startswith("1 <string> read(n) of an image counts from 0"), done

@@ -93,11 +93,18 @@ NOT_TIFFFILES = {
 # Where GDAL has something else, and why. `*`: in all fields.
 CMYK = "GDAL makes RGBA of it"
 LOCAL = "GDAL makes a system of it that is nowhere"
+IDENTIFIED = "GDAL's own tool does not look for the code of a system of parameters; rasterio's to_epsg() does"
 COMPOUND = "the code is of the horizontal part"
 DIFFERENT = by_path(
     {
         GEO: {
             "oblique_mercator_laborde.tif": {"has_crs": "not understood, which is said"},
+            "albers_equal_area.tif": {"epsg": IDENTIFIED},
+            "cassini_soldner.tif": {"epsg": IDENTIFIED},
+            "equidistant_cylindrical.tif": {"epsg": IDENTIFIED},
+            "lcc2sp.tif": {"epsg": IDENTIFIED},
+            "new_zealand_mapping_grid.tif": {"epsg": IDENTIFIED},
+            "polyconic.tif": {"epsg": IDENTIFIED},
             "ProjectedCSTypeGeoKey_3410_lambert_cylindrical_equal_area.tif": {"epsg": "GDAL finds a younger code"},
         },
         "blacha__cogeotiff/packages/core/data": {"model_transformation.tif": {"mask": "-128 in GDAL's old int8"}},
@@ -123,6 +130,9 @@ DIFFERENT = by_path(
                 "epsg": "a shift of its own"
             },
             "imagine_localcs_citation.tif": {"has_crs": LOCAL},
+            "projection_3856.tif": {"epsg": IDENTIFIED},
+            "spaf27_correct.tif": {"epsg": IDENTIFIED},
+            "spaf27_markedcorrect.tif": {"epsg": IDENTIFIED},
             "test3_with_mask_1bit.tif": {"mask": "the mask is of another size"},
             "test3_with_mask_8bit.tif": {"mask": "the mask is of another size"},
         },
