@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
 import os
 import pickle
 import threading
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -480,3 +483,29 @@ def test_values_that_a_codec_refuses_do_not_fall_back_in_silence():
         array = zarr.create_array({}, shape=(4,), dtype="u1", filters=codecs, fill_value=100)
         with pytest.raises(ps.UnsupportedError, match=r"strict: this write .* a codec refuses the values"):
             array[:] = 1
+
+
+@pytest.mark.parametrize("write", ["[]", "basic", "oindex", "vindex", "mask", "blocks"])
+def test_documents_that_zarr_repairs_are_stored_before_chunks_are(tmp_path: Path, write: str) -> None:
+    """Chunks of length 0, which old software wrote, are read as 1: such an array's first write stores that."""
+    pytest.importorskip("zarr.core.metadata.repair")
+    zarr.create_array(tmp_path / "a.zarr", shape=(3,), chunks=(1,), dtype="i2", fill_value=0, zarr_format=2)
+    document = tmp_path / "a.zarr" / ".zarray"
+    stored = json.loads(document.read_text()) | {"chunks": [0]}
+    document.write_text(json.dumps(stored))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        array = pz.wrap(zarr.open_array(tmp_path / "a.zarr", mode="r+"))
+    for value in (7, 8):
+        if write == "[]":
+            array[1] = value
+        elif write == "basic":
+            array.set_basic_selection(1, value)
+        elif write == "mask":
+            array.set_mask_selection(np.arange(3) == 1, value)
+        elif write == "blocks":
+            array.blocks[1] = value
+        else:
+            getattr(array, write)[[1]] = value
+        assert json.loads(document.read_text())["chunks"] == [1]
+        assert array[:].tolist() == [0, value, 0]

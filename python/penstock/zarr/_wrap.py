@@ -175,7 +175,9 @@ def _selection_method(name: str) -> Callable[..., Any]:
     ours = _without_loop(theirs)
 
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
-        return (ours if self._penstock_engine().drives else theirs)(self, *args, **kwargs)
+        # A document that zarr-python repairs is read again, and stored, before chunks are: that waits.
+        repairs = getattr(self.metadata, "_stored_document", None) is not None
+        return (ours if self._penstock_engine().drives and not repairs else theirs)(self, *args, **kwargs)
 
     method.__name__, method.__qualname__ = name, f"Array.{name}"
     method.__doc__ = theirs.__doc__
