@@ -509,3 +509,19 @@ def test_documents_that_zarr_repairs_are_stored_before_chunks_are(tmp_path: Path
             getattr(array, write)[[1]] = value
         assert json.loads(document.read_text())["chunks"] == [1]
         assert array[:].tolist() == [0, value, 0]
+
+
+def test_a_pipeline_of_the_users_own_is_obeyed_without_the_event_loop() -> None:
+    calls = []
+
+    class Own(zarr.core.codec_pipeline.BatchedCodecPipeline):
+        async def write(self, *args: Any, **kwargs: Any) -> Any:
+            calls.append(1)
+            return await super().write(*args, **kwargs)
+
+    zarr.registry.register_pipeline(Own)
+    with pz.enable(bypass=True), zarr.config.set({"codec_pipeline.path": f"{Own.__module__}.{Own.__qualname__}"}):
+        array = zarr.create_array({}, shape=(4,), chunks=(2,), dtype="i4")
+        array[:] = 1
+        assert calls
+        assert array[:].tolist() == [1] * 4

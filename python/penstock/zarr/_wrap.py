@@ -549,9 +549,10 @@ Group.__module__ = "penstock.zarr"
 
 
 def wrap_node(node: Any) -> Any:
-    """An array or a group of zarr-python as ours; everything else as it is."""
+    """An array or a group of zarr-python as ours; else as it is, also arrays with a pipeline of the user's own."""
     if isinstance(node, zarr.Array):
-        return wrap(node)
+        module = type(node._async_array.codec_pipeline).__module__
+        return wrap(node) if module.partition(".")[0] in ("zarr", "penstock") else node
     if isinstance(node, zarr.Group) and not isinstance(node, Group):
         return Group(node._async_group)
     return node
