@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,10 +40,31 @@ void bind_resample(nb::module_& m);
 void bind_cli(nb::module_& m);
 void bind_codec_testing(nb::module_& m);
 
+nb::str to_str(std::string_view text, const char* on_error);
+
+/// The text of a node's attributes, made once for as long as the node is: whoever parses it sees by its identity
+/// whether it is still the one that was parsed. The GIL is held.
+template <class Node>
+class text_of_attributes {
+ public:
+  nb::object get(const Node& of) const {
+    if (!of_ || &of_->state() != &of.state()) {
+      text_ = to_str(of.attributes_json(), "surrogateescape");
+      of_ = of;
+    }
+    return text_;
+  }
+
+ private:
+  mutable std::optional<Node> of_;
+  mutable nb::object text_;
+};
+
 /// What a Python `Array` holds.
 struct array_handle {
   penstock::array array;
   nb::object dtype;  ///< numpy.dtype, made once
+  text_of_attributes<penstock::array> attributes = {};
 
   explicit array_handle(penstock::array from);
 };
@@ -50,6 +72,7 @@ struct array_handle {
 /// What a Python `Group` holds.
 struct group_handle {
   penstock::group group;
+  text_of_attributes<penstock::group> attributes = {};
 };
 
 // Owners of their own: nanobind's shared_ptr would tie the C++ object's life to a Python object and to the GIL.

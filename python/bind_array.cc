@@ -244,7 +244,7 @@ void bind_array(nb::module_& m) {
       .def_prop_ro("_fill_object", fill_object)
       .def_prop_ro("_has_items", [](const array_handle& self) { return self.array.type().variable_length(); })
       .def_prop_ro("_fill_value_json", [](const array_handle& self) { return to_str(self.array.fill_value_json()); })
-      .def_prop_ro("_attributes_json", [](const array_handle& self) { return to_str(self.array.attributes_json()); })
+      .def_prop_ro("_attributes_json", [](const array_handle& self) { return self.attributes.get(self.array); })
       .def_prop_ro("_tiff_details", tiff_of)
       .def("_tiff_image", tiff_image_of, nb::arg("options"))
       .def_prop_ro("_codecs_text", [](const array_handle& self) { return to_str(self.array.codecs_text()); })

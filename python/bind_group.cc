@@ -74,7 +74,7 @@ void bind_group(nb::module_& m) {
       .def(nb::init<const group_handle&>(), nb::arg("from_"))
       .def_prop_ro("uri", [](const group_handle& self) { return to_str(self.group.uri()); })
       .def_prop_ro("format", [](const group_handle& self) { return to_str(self.group.format()); })
-      .def_prop_ro("_attributes_json", [](const group_handle& self) { return to_str(self.group.attributes_json()); })
+      .def_prop_ro("_attributes_json", [](const group_handle& self) { return self.attributes.get(self.group); })
       .def_prop_ro("read_only", [](const group_handle& self) { return self.group.read_only(); })
       .def_prop_ro("consolidated", [](const group_handle& self) { return self.group.consolidated(); })
       .def("keys", keys, "Names of the direct children, sorted.")

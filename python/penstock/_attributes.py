@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
@@ -37,6 +38,7 @@ class Attributes(MutableMapping[str, Any]):
 
     def __init__(self, node: _core.Array | _core.Group) -> None:
         self._node = node
+        self._parsed: tuple[str, dict[str, Any]] | None = None  # the text, and what it says
 
     def _write(self, set_json: str, removed: list[str] | None) -> None:
         if isinstance(self._node, _core.Group):
@@ -48,20 +50,26 @@ class Attributes(MutableMapping[str, Any]):
         values: dict[str, Any] = json.loads(self._node._attributes_json)
         return values
 
+    def _values(self) -> dict[str, Any]:
+        text = self._node._attributes_json  # the same object until the node is another one
+        if self._parsed is None or self._parsed[0] is not text:
+            self._parsed = text, json.loads(text)
+        return self._parsed[1]
+
     def __getitem__(self, name: str) -> Any:
-        return self.asdict()[name]
+        return copy.deepcopy(self._values()[name])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.asdict())
+        return iter(list(self._values()))
 
     def __len__(self) -> int:
-        return len(self.asdict())
+        return len(self._values())
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._write(to_json({_name(name): value}), [])
 
     def __delitem__(self, name: str) -> None:
-        if name not in self.asdict():
+        if name not in self._values():
             raise KeyError(name)
         self._write("{}", [name])
 
