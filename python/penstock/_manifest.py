@@ -31,6 +31,8 @@ from penstock._tabular_shards import JoinedTables
 
 _VERSION = 1
 _MOST_TABLE_BYTES = 1 << 31
+_MOST_SMALL_TABLE_BYTES = 1 << 26  # as long as a table of less than 1 MB may be
+_MOST_EXPANSION = 64  # of longer tables, once more; what is written stays below
 _MOST_VARIANTS = 1000  # as many as an HDF5 dataset may have
 _MOST_UNLISTED_EDGES = 1 << 20  # cells along the joined axis where the table lists fewer
 _MOST_JOINED_VARIANTS = 60000  # joined files may end at as many different lengths
@@ -56,6 +58,9 @@ def references_bytes(array: ReferencedArray, folder: str | None) -> bytes:
     described = array._described
     plain = _core.save_references(array)
     table = zlib.compress(plain, 1)
+    if len(plain) > max(_MOST_SMALL_TABLE_BYTES, _MOST_EXPANSION * len(table)):
+        packer = zlib.compressobj(1, strategy=zlib.Z_HUFFMAN_ONLY)  # expands eightfold at most
+        table = packer.compress(plain) + packer.flush()
     document: dict[str, Any] = {
         "penstock_manifest": _VERSION,
         "kind": "references",
@@ -132,7 +137,7 @@ def _parts(saved: bytes, path: str) -> tuple[dict[str, Any], bytes]:
     line, _, rest = saved.partition(b"\n")
     try:
         document = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _make(CorruptDataError, f"the manifest '{path}' is damaged: {error}") from error
     if not isinstance(document, dict):
         raise _make(CorruptDataError, f"the manifest '{path}' is no JSON object")
@@ -225,7 +230,10 @@ def _described(
         raise _make(CorruptDataError, f"the manifest '{path}' is damaged: its table has another checksum")
     folder = os.path.dirname(os.path.abspath(path)) if path and "://" not in path else ""
     unpack = zlib.decompressobj()
-    plain = unpack.decompress(table, _MOST_TABLE_BYTES)
+    most = min(max(_MOST_SMALL_TABLE_BYTES, _MOST_EXPANSION * len(table)), _MOST_TABLE_BYTES)
+    plain = unpack.decompress(table, most)
+    if not unpack.eof and len(plain) == most:
+        raise _make(UnsupportedError, f"the table of the manifest '{path}' has more than {most} bytes, in {len(table)}")
     if not unpack.eof:
         raise _make(CorruptDataError, f"the manifest '{path}' is damaged: its table does not end")
     if len(document["variants"]) > (_MOST_JOINED_VARIANTS if "joined" in document else _MOST_VARIANTS):

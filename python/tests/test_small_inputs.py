@@ -1,15 +1,47 @@
-"""Small references that declare or expand to very much are refused or read within 1 s of the processor."""
+"""No input of less than 1 MB takes more than 1 s of the processor, or 256 MiB.
+
+`support/small_inputs.py` has 168 of them, of every format; one of four is tried, all with PENSTOCK_SWEEP=1.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
+import subprocess
+import sys
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
 import penstock as ps
 import pytest
+from support import small_inputs
+from support.small_inputs import CASES
+
+# Seconds: twice the bound, for slower machines.
+MOST_SECONDS, MOST_MEMORY = 2.0, 256 << 20
+ALWAYS = ("zarr3_members", "manifest_large_table", "manifest_table_of_zeros", "manifest_deep_documents")
+ONE_OF = 1 if os.environ.get("PENSTOCK_SWEEP") == "1" else 4
+
+
+def test_small_inputs_take_little_time_and_memory() -> None:
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("peak memory is read from Linux's /proc")
+    chosen = [name for name in CASES if name in ALWAYS or zlib.crc32(name.encode()) % ONE_OF == 0]
+    assert set(ALWAYS) <= set(chosen)
+    program = Path(small_inputs.__file__)
+    done = subprocess.run([sys.executable, program, *chosen], capture_output=True, text=True, timeout=300)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["name"] for each in found] == chosen, done.stderr[-2000:]
+    bad = [
+        each
+        for each in found
+        if each["outcome"].startswith("!") or each["seconds"] > MOST_SECONDS or each["memory"] > MOST_MEMORY
+    ]
+    assert bad == []
+
 
 ZARRAY = {
     "zarr_format": 2, "shape": [10**7], "chunks": [1], "dtype": "|u1", "order": "C", "compressor": None,
@@ -66,3 +98,22 @@ def test_parquet_references_of_a_huge_grid_are_not_probed(tmp_path: Path, rows: 
         array: Any = ps.open(tmp_path / "d.parq", "x")
         assert array[5:6].tolist() == [0]
     assert time.process_time() - begin < 2
+
+
+def test_a_manifest_that_is_written_is_within_the_bounds_of_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from penstock import _manifest
+
+    (tmp_path / "b.bin").write_bytes(bytes(4000))
+    zarray = json.dumps({**ZARRAY, "shape": [4000], "chunks": [4]})
+    refs = {"x/.zarray": zarray, **{f"x/{i}": ["b.bin", 4 * i, 4] for i in range(1000)}}
+    (tmp_path / "r.json").write_text(json.dumps({"version": 1, "refs": refs}))
+    array: Any = ps.open(tmp_path / "r.json", "x")
+    ps.save_manifest(array, tmp_path / "m")
+    monkeypatch.setattr(_manifest, "_MOST_SMALL_TABLE_BYTES", 100)
+    monkeypatch.setattr(_manifest, "_MOST_EXPANSION", 9)
+    with pytest.raises(ps.UnsupportedError, match=r"the table of the manifest '.*m' has more than \d+ bytes, in \d+"):
+        ps.open(tmp_path / "m")
+    ps.save_manifest(array, tmp_path / "n")
+    assert (ps.open(tmp_path / "n")[:] == 0).all()
