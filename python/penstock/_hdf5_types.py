@@ -163,6 +163,19 @@ def _compound(tid: Any, h5t: Any) -> StoredType:
     return StoredType(fields, texts=tuple(texts))
 
 
+def _opaque(tid: Any) -> StoredType:
+    """Bytes, or what h5py's tag calls them: `NUMPY:<M8[s]` and its like, whose unit HDF5's own types do not have."""
+    tag, size = tid.get_tag(), tid.get_size()
+    if tag.startswith(b"NUMPY:"):
+        try:
+            tagged = np.dtype(tag[6:].decode("ascii"))
+        except (TypeError, ValueError, UnicodeDecodeError, SyntaxError):
+            return StoredType(f"|V{size}")
+        if tagged.kind in "mM" and tagged.itemsize == size and np.datetime_data(tagged)[0] != "generic":
+            return StoredType(tagged.str)
+    return StoredType(f"|V{size}")
+
+
 def stored_type(tid: Any) -> StoredType:
     """What an HDF5 type comes to. Raises `UnsupportedError` by name."""
     from h5py import h5t
@@ -188,7 +201,7 @@ def stored_type(tid: Any) -> StoredType:
         size = tid.get_size()
         return StoredType(f"|S{size}", texts=() if spaces is None else ((0, 1, size, spaces),))
     if kind == h5t.OPAQUE:
-        return StoredType(f"|V{tid.get_size()}")
+        return _opaque(tid)
     if kind == h5t.ARRAY:
         inner = stored_type(tid.get_super())
         if inner.variable:
@@ -205,6 +218,8 @@ def fill_json(item: np.ndarray[Any, Any], stored: StoredType) -> Any:
         return float((item.view("<u2").astype("<u4") << np.uint32(16)).view("<f4")[0])
     if dtype.names is not None or dtype.kind in "SV":
         return base64.b64encode(item.tobytes()).decode()
+    if dtype.kind in "mM":
+        return int(item.view(dtype.str[0] + "i8")[0])
     value = item.view(dtype)[0]
     if dtype.kind == "b":
         return bool(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import pickle
 import sys
@@ -547,3 +548,32 @@ def test_what_dimensions_are_called_does_not_depend_on_damaged_neighbours(tmp_pa
     assert group["a/loop/b"].dimension_names("x") == wanted
     with pytest.raises(ps.NotFoundError, match="has no 'y'"):
         group.dimension_names("y")
+
+
+def test_times_in_opaque_types_are_what_h5py_calls_them(tmp_path):
+    """HDF5 has no times with a unit; h5py keeps them as opaque bytes with a tag."""
+    path = tmp_path / "t.h5"
+    dtypes = ["<M8[s]", "<M8[ns]", ">M8[ms]", "<m8[us]", "<M8[D]", "<M8[25s]"]
+    with h5py.File(path, "w") as file:
+        for i, (dtype, chunks) in enumerate(itertools.product(dtypes, (None, (3,)))):
+            values = np.array([0, 1, 2**40, -5, np.iinfo("i8").min], "i8").astype(dtype)
+            file.create_dataset(f"{i}", data=values.astype(h5py.opaque_dtype(dtype)), chunks=chunks)
+        file.create_dataset("sparse", (4,), h5py.opaque_dtype("<M8[s]"), chunks=(2,))
+        file.create_dataset("bytes", data=np.zeros(2, "V5"))
+        for name, tag in (
+            ("generic", b"NUMPY:<M8"),
+            ("short", b"NUMPY:<M8[s]"),
+            ("wrong", b"NUMPY:x("),
+            ("not", b"\xff"),
+        ):
+            tid = h5py.h5t.create(h5py.h5t.OPAQUE, 4 if name == "short" else 8)
+            tid.set_tag(tag)
+            h5py.h5d.create(file.id, name.encode(), tid, h5py.h5s.create_simple((2,)))
+    with h5py.File(path) as file:
+        for i in range(12):
+            found = ps.open(path, str(i))
+            assert found.dtype == file[str(i)].dtype.newbyteorder("=")
+            np.testing.assert_array_equal(found[:], file[str(i)][:].astype(found.dtype))
+        np.testing.assert_array_equal(ps.open(path, "sparse")[:], file["sparse"][:])
+    assert ps.open(path, "bytes").dtype == "V5"
+    assert [ps.open(path, name).dtype for name in ("generic", "short", "wrong", "not")] == ["V8", "V4", "V8", "V8"]
