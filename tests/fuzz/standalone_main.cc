@@ -1,9 +1,14 @@
 // Stands in for libFuzzer: feeds every file of the given files and folders to the target once, then an empty input.
+//
+// Measures each input, and fails where one takes more than 1 s of the processor or 256 MiB for each MB that it has (an
+// input below 1 MB counts as one). Sanitizers multiply both.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,6 +16,63 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+
+namespace {
+
+#if defined(__SANITIZE_THREAD__)
+constexpr double kSlower = 15;
+constexpr double kLarger = 8;
+#elif defined(__SANITIZE_ADDRESS__)
+constexpr double kSlower = 5;
+constexpr double kLarger = 4;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+constexpr double kSlower = 15;
+constexpr double kLarger = 8;
+#elif __has_feature(address_sanitizer)
+constexpr double kSlower = 5;
+constexpr double kLarger = 4;
+#else
+constexpr double kSlower = 1;
+constexpr double kLarger = 1;
+#endif
+#else
+constexpr double kSlower = 1;
+constexpr double kLarger = 1;
+#endif
+constexpr double kMegabyte = 1e6;
+constexpr double kMostSeconds = 1;
+constexpr double kMostBytes = 256.0 * (1 << 20);
+
+// Of all threads, so that other programs on the machine do not count.
+double processor_seconds() {
+  std::timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+double resident_bytes(const std::string& member) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind(member, 0) == 0) return 1024 * std::strtod(line.c_str() + member.size(), nullptr);
+  return 0;
+}
+
+// Returns false if this input took too much.
+bool measure(const char* name, const std::string& bytes) {
+  std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
+  const double resident = resident_bytes("VmRSS:");
+  const double begin = processor_seconds();
+  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  const double seconds = processor_seconds() - begin;
+  const double memory = resident_bytes("VmHWM:") - resident;
+  const double megabytes = std::max(1.0, static_cast<double>(bytes.size()) / kMegabyte);
+  if (seconds <= kMostSeconds * kSlower * megabytes && memory <= kMostBytes * kLarger * megabytes) return true;
+  std::printf("%s: %zu bytes took %.2f s and %.0f MiB\n", name, bytes.size(), seconds, memory / (1 << 20));
+  return false;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   namespace fs = std::filesystem;
@@ -25,15 +87,17 @@ int main(int argc, char** argv) {
       inputs.push_back(given);
     }
   }
+  std::size_t expensive = 0;
   std::sort(inputs.begin(), inputs.end());
   for (const auto& path : inputs) {
     std::ifstream file(path, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
     std::printf("%s\n", path.c_str());  // before the call: after a crash the last line is the culprit
     std::fflush(stdout);
-    LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+    if (!measure(path.c_str(), bytes)) ++expensive;
   }
   LLVMFuzzerTestOneInput(nullptr, 0);
   std::printf("%zu inputs replayed\n", inputs.size() + 1);
-  return 0;
+  if (expensive != 0) std::printf("%zu of them took too long or too much memory\n", expensive);
+  return expensive == 0 ? 0 : 1;
 }
