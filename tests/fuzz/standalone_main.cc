@@ -1,7 +1,7 @@
 // Stands in for libFuzzer: feeds every file of the given files and folders to the target once, then an empty input.
 //
 // Measures each input, and fails where one takes more than 1 s of the processor or 256 MiB for each MB that it has (an
-// input below 1 MB counts as one). Sanitizers multiply both.
+// input below 1 MB counts as one). Sanitizers multiply both. `fuzz_limits` shows that it does.
 
 #include <algorithm>
 #include <cstddef>
