@@ -106,7 +106,7 @@ class TiffArray(TiffHeader, Array):
     def unpacked(self, selection: Selection = ..., *, masked: bool = True) -> npt.NDArray[Any]:
         """Read `selection` of the (band, y, x) array with scale and offset applied, as floats: see `UnpackedArray`.
 
-        `masked` turns what the file's mask leaves out, or what is nodata where it has no mask, into NaN.
+        `masked` turns missing pixels into NaN.
         """
         return unpack(self, selection, masked)
 

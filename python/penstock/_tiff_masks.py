@@ -17,19 +17,25 @@ if TYPE_CHECKING:
 
 
 class Validity:
-    """Which pixels of an image have a value: those that its mask has, in bands without one those that are not nodata.
+    """Which pixels of an image have a value, as GDAL decides it: those that its mask has, in bands without one those
+    that are not nodata; where there is neither, those that an alpha band does not make transparent.
 
     `mask` is to be read beside the image: None, one band for all of the image's, or as many as it has.
     """
 
     def __init__(self, array: TiffArray) -> None:
         self.mask = mask_of(array)
+        self._alpha: int | None = None  # the array's own alpha band, which is never masked
         is_masked = array._is_masked
         masked = is_masked if any(is_masked) else (self.mask is not None,) * len(is_masked)
         nodata = (None,) * len(masked) if array._is_mask else array._held_nodata_of_bands
         self._nodata = tuple(None if own else each for own, each in zip(masked, nodata, strict=True))
         self._masked = None if self.mask is None or all(masked) else np.array(masked)
-        self.is_partial = self.mask is not None or any(each is not None for each in self._nodata)
+        is_nodata = any(each is not None for each in self._nodata)
+        if self.mask is None and not is_nodata and (alpha := _masking_alpha_band(array)) is not None:
+            self.mask = array._image(bands=[alpha])
+            self._alpha = array._bands.index(alpha) if alpha in array._bands else None
+        self.is_partial = self.mask is not None or is_nodata
 
     def of(self, values: Any, mask: Any, bands: Any) -> Any:
         """Of values and what was read of the mask beside them. None: all are valid.
@@ -39,7 +45,8 @@ class Validity:
         if not self.is_partial:
             return None
         if self.mask is not None and self._masked is None:
-            return mask != 0
+            opaque = mask != 0
+            return opaque if self._alpha is None else opaque | module_of(values).asarray(bands == self._alpha)
         if self.mask is None and len(set(map(str, self._nodata))) == 1:
             return _differs(values, self._nodata[0])
         asarray = module_of(values).asarray
@@ -65,9 +72,9 @@ def alpha_band(array: Any) -> int | None:
     return samples - 1 if 0 < len(extra) < samples and extra[-1] in (1, 2) else None
 
 
-def masking_alpha_band(array: Any) -> int | None:
+def _masking_alpha_band(array: TiffArray) -> int | None:
     """Return the alpha band where GDAL derives a mask from it: the last of two or four bands of 8 or 16 bits."""
-    if array._integer(277, 1) not in (2, 4) or array.dtype not in ("uint8", "uint16"):
+    if array._is_mask or array._integer(277, 1) not in (2, 4) or array.dtype not in ("uint8", "uint16"):
         return None
     return alpha_band(array)
 

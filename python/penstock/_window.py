@@ -50,12 +50,13 @@ def read_window(
     resampling
         "nearest": the pixel under the middle of each result's pixel. "average": the mean of the pixels under it, by the
         area that each has there. "bilinear": a triangle that reaches one pixel to each side, or one of the result's
-        where those are larger. The latter two leave missing pixels (masked ones; nodata where there is no mask) out;
-        integers are rounded, halves up. In numbers: `penstock/_resample.py`. Equal to what GDAL reads with the same
-        window, except that GDAL lets a nodata value of NaN spread and leaves out what lies beyond a window's edge in a
-        pixel that the edge cuts, and for halves that rounding errors decide.
+        where those are larger. The latter two leave missing pixels (masked ones; nodata where there is no mask;
+        transparent ones where there is neither) out and give them the fill value; integers are rounded, halves up. In
+        numbers: `penstock/_resample.py`. Equal to what GDAL reads with the same window, except that GDAL lets a nodata
+        value of NaN spread, leaves out what lies beyond a window's edge in a pixel that the edge cuts, and keeps what
+        is stored in missing pixels where it resamples nothing, and for halves that rounding errors decide.
     fill_value
-        For pixels without a value. None: nodata; without nodata, 0 for masked pixels within the image.
+        For pixels without a value. None: nodata; without nodata, 0 for missing pixels within the image.
     transform, nodata, overviews
         Where the array lies, as affine has it, (a, b, c, d, e, f); what stands for nothing; the same image in coarser
         arrays. None: what a GeoTIFF says of itself.

@@ -15,7 +15,10 @@ rasterio = pytest.importorskip("rasterio")
 pytest.importorskip("rioxarray")
 if not hasattr(ps, "TiffArray"):
     pytest.skip("this build opens no TIFF", allow_module_level=True)
-pytestmark = pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning"),
+    pytest.mark.filterwarnings("ignore::rasterio.errors.NodataShadowWarning"),
+]
 
 BANDS = (1, 2, 3, 4, 5)
 TYPES = ("uint8", "uint16", "float32")
@@ -57,6 +60,14 @@ def test_masks_and_alpha_equal_gdals(tmp_path, driver, last):
         assert (alpha_band(ps.open(path)) == bands - 1) == is_alpha, case
         with xr.open_dataset(path, engine="penstock") as ours, xr.open_dataset(path, engine="rasterio") as theirs:
             np.testing.assert_array_equal(ours.band_data, theirs.band_data, err_msg=case)
+        with rasterio.open(path) as file:
+            valid = file.read(masked=True).astype("f8").filled(np.nan)
+            halves = file.read(out_shape=(bands, 10, 12), resampling=rasterio.enums.Resampling.average)
+        unpacked = ps.open(path, unpack=True)
+        np.testing.assert_array_equal(unpacked[...], valid, err_msg=case)
+        np.testing.assert_array_equal(unpacked.oindex[[bands - 1], [3, 1]], valid[[bands - 1]][:, [3, 1]], err_msg=case)
+        window = ps.read_window(ps.open(path), shape=(10, 12), resampling="average")
+        assert np.abs(window.astype("f8") - halves).max() <= (1e-5 if dtype.startswith("float") else 1), case
     assert files >= 50
 
 

@@ -20,7 +20,7 @@ from penstock._file_objects import fsspec_place, is_file
 from penstock._group import Group
 from penstock._place import place_of
 from penstock._tiff import FIRST_IMAGE, TiffArray
-from penstock._tiff_masks import Validity, masking_alpha_band, module_of, of_all_bands
+from penstock._tiff_masks import Validity, module_of, of_all_bands
 from penstock.xarray._lazy import Place, Selection, as_points, kind_of, read, read_async, settled, start
 from penstock.xarray._tiff_attributes import attributes_of, grid_mapping_of, image_attributes, other_sign
 
@@ -94,21 +94,9 @@ class RasterArray(BackendArray):
         self.array: Any = place.open()
         self._sign = other_sign(self.array, 0 if by_band else None) if scaled else None
         self._validity = Validity(self.array) if masked else None
-        self._mask: Any = None  # of each band, or one for all but `_alpha`
-        self._alpha: int | None = None
-        if masked:
-            self._open_mask()
+        self._mask: Any = None if self._validity is None else self._validity.mask
         self.shape = self.array.shape
         self.dtype = _promoted(self.array.dtype) if masked else self.array.dtype
-
-    def _open_mask(self) -> None:
-        assert self._validity is not None
-        self._mask = self._validity.mask
-        alpha = None if self._validity.is_partial else masking_alpha_band(self.array)
-        if alpha is not None:
-            self._mask = self.array._image(bands=[alpha])
-            bands: Any = self.place.options.get("bands") or range(self.array.shape[0])
-            self._alpha = list(bands).index(alpha) if alpha in bands else None
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         support, selection = kind_of(key)
@@ -145,7 +133,7 @@ class RasterArray(BackendArray):
             return values
         numbers = values if self._sign is None else values.view(self._sign)
         made, bands = numbers.astype(self.dtype), self._bands(items, values.ndim)
-        valid = self._valid(values, mask, bands)
+        valid = None if self._validity is None else self._validity.of(values, mask, bands)
         if valid is not None:
             made = _blanked(made, valid)
         return self._scale(made, bands) if self.scaled else made
@@ -159,14 +147,6 @@ class RasterArray(BackendArray):
         ):
             return bands
         return bands.reshape(bands.shape + (1,) * (rank - bands.ndim))
-
-    def _valid(self, values: Any, mask: Any, bands: Any) -> Any:
-        if self._validity is None:
-            return None
-        if mask is None or self._validity.mask is not None:
-            return self._validity.of(values, mask, bands)
-        opaque = mask != 0
-        return opaque if self._alpha is None else opaque | module_of(values).asarray(bands == self._alpha)
 
     def _scale(self, values: Any, bands: Any) -> Any:
         """In place where arrays can; what leaves integers as they are is passed over."""
