@@ -140,7 +140,8 @@ def run(suite: Suite, mode: str, options: argparse.Namespace) -> Outcomes:
     """Runs a suite in a mode ("default": the peer's own code) and returns the outcome of each test."""
     folder = suite.folder(options)
     announce_pipeline()
-    report = WORK / f"{suite.name}-{mode}.xml"
+    name = f"{suite.name}-{mode}" + ("-part" if options.extra else "")
+    report = WORK / f"{name}.xml"
     report.unlink(missing_ok=True)
     environment = dict(os.environ, PENSTOCK_PEERS_SUITE=suite.name, PENSTOCK_PEERS_MODE=mode)
     paths = [str(PLUGINS), str(WORK), str(requirements()), *filter(None, [environment.get("PYTHONPATH")])]
@@ -158,7 +159,7 @@ def run(suite: Suite, mode: str, options: argparse.Namespace) -> Outcomes:
     command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--timeout=300"]
     command += ["-p", "penstock_peers", "-c", str(settings), "--rootdir", str(folder), "--tb=short"]
     command += ["--hypothesis-seed=0", f"--junitxml={report}", *suite.arguments, *extra]
-    with (WORK / f"{suite.name}-{mode}.log").open("w") as log:
+    with (WORK / f"{name}.log").open("w") as log:
         subprocess.run(
             [*command, *suite.tests, *options.extra], cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT
         )
@@ -231,7 +232,8 @@ def table(found: list[Comparison]) -> str:
         "# The test suites of others",
         "",
         "`make test-peers` runs the tests of zarr-python, xarray and rioxarray twice in one environment: with the",
-        "peer's own code, and with Penstock in its place. This page is its output.",
+        "peer's own code, and with Penstock in its place. This page is what `--table docs/peers.md` in `ARGS` wrote.",
+        "`make test` runs a part: zarr-python's tests of codec pipelines, and xarray's tests of one Zarr store.",
         "",
         "| suite | mode | with the peer's own code | with Penstock | worse, with a reason below | worse, without |",
         "|---|---|---|---|---|---|",
@@ -298,7 +300,7 @@ def main() -> int:
     for suite, mode in chosen(options.suites):
         if suite.name not in defaults:
             last = WORK / f"{suite.name}-default.xml"
-            reuse = options.reuse_default and last.exists()
+            reuse = options.reuse_default and not options.extra and last.exists()
             try:
                 defaults[suite.name] = outcomes(last) if reuse else run(suite, "default", options)
             except (OSError, subprocess.CalledProcessError) as error:

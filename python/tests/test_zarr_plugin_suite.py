@@ -1,11 +1,12 @@
-"""zarr-python's own behaviour suite for codec pipelines, in the small: `make test-peers` runs all of its tests.
+"""The tests of zarr-python and xarray, in the small: `make test-peers` runs all of them, which takes half an hour.
 
-Its classes are in the installed package where it carries them; otherwise they come from an unpacked source
+zarr-python's classes are in the installed package where it carries them; otherwise they come from an unpacked source
 distribution (build/peers, which `make test` gets), and without one the test is skipped.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -43,6 +44,17 @@ def test_zarr_pythons_pipeline_suite_passes(tmp_path):
         timeout=250,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+
+
+@pytest.mark.timeout(900)
+def test_xarrays_tests_of_zarr_pass_as_with_zarr_pythons_own_code(tmp_path):
+    if importlib.util.find_spec("xarray.tests") is None:
+        pytest.skip("this xarray comes without its tests")
+    command = [sys.executable, str(ROOT / "tools" / "test_peers.py"), "--jobs", "1", "xarray:bypass"]
+    classes = "TestZarrDictStore or TestDataArrayToZarr or TestInstrumentedZarrStore"
+    done = subprocess.run([*command, "--", "-k", classes], capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert "no test is worse without a reason" in done.stdout
 
 
 def test_strategies_of_zarr_python_round_trip():

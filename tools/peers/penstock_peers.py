@@ -64,8 +64,11 @@ if MODE == "engine" and SUITE == "rioxarray":
         if left:
             return own_open_rasterio(filename, **options, masked=masked, mask_and_scale=scaled)
         options.pop("lock", None)
-        if isinstance(options.get("chunks"), tuple):  # xarray's own functions take no tuples
-            options["chunks"] = dict(zip(("band", "y", "x"), options["chunks"], strict=True))
+        chunks = options.get("chunks")
+        if chunks in (True, "auto"):  # one pixel each, for xarray's own functions
+            chunks = (1, "auto", "auto")
+        if isinstance(chunks, tuple):  # these take no tuples
+            options["chunks"] = dict(zip(("band", "y", "x"), chunks, strict=True))
         found = xr.open_dataset(filename, engine="penstock", masked=masked, mask_and_scale=scaled, **options)
         (name,) = found.data_vars
         made = found[name]
