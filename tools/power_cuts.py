@@ -72,7 +72,9 @@ def cut(folder: Path, name: str, seconds: float, sync: str) -> str | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cuts", type=int, default=50, help="of each scenario on each file system")
-    parser.add_argument("--scenarios", nargs="*", default=["chunk", "shard", "metadata", "zip", "save_shards"])
+    scenarios = importlib.import_module("test_power_cuts").SCENARIOS
+    repeated = [name for name, it in scenarios.items() if it.repeats]
+    parser.add_argument("--scenarios", nargs="*", choices=repeated, default=repeated)
     parser.add_argument("--sync", default="objects", help="as of penstock.Context")
     given = parser.parse_args()
     if os.geteuid() != 0 or not os.path.exists("/dev/loop-control"):

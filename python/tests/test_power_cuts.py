@@ -46,6 +46,7 @@ class Scenario:
     script: str
     check: Callable[[Path, int], str | None]
     damaged_without: bool = True  # cuts without syncs do damage that `check` sees
+    repeats: bool = True  # the script may run again on what it left: `make test-power` does
 
 
 def judged(check: Callable[[Path, int], str | None]) -> Callable[[Path, int], str | None]:
@@ -137,7 +138,7 @@ for i in range(6):
 
 def check_rows(folder: Path, marks: int) -> str | None:
     a = ps.open(str(folder / "a"))
-    if len(a) not in range(6, 37, 5):
+    if len(a) % 5 != 1 or len(a) < 6:
         return f"there are {len(a)} rows"
     values = a[...]
     return None if (values == rows(0, len(a))).all() else f"of {len(a)} rows some are wrong: {values[:, 0].tolist()}"
@@ -364,7 +365,7 @@ SCENARIOS = {
     "append": Scenario(make_rows, APPEND, check_rows),
     "create": Scenario(lambda root: None, CREATE.format(durable=False), check_created),
     "metadata": Scenario(make_tree, EDIT, check_tree),
-    "shrink": Scenario(make_ones, SHRINK, check_ones, damaged_without=False),  # durable by itself
+    "shrink": Scenario(make_ones, SHRINK, check_ones, damaged_without=False, repeats=False),  # durable by itself
     "zip": Scenario(make_zip, WRITE_ZIP.format(durable=False), check_zip),
     "save_shards": Scenario(make_shards, WRITE_SHARDS, check_shards),
 }
