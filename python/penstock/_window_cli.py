@@ -152,34 +152,49 @@ def _picture(values: npt.NDArray[Any], a: Array) -> npt.NDArray[np.uint8]:
     if a.photometric == "palette" and colors is not None and len(values) == 1 and values.dtype.kind == "u":
         indexes = np.minimum(values[0], len(colors) - 1)
         return np.ascontiguousarray((colors >> 8).astype(np.uint8)[indexes])
-    return to_pixels(values, nodata, has_alpha=alpha_band(a) == 3)
+    bits = a._integer(258, 8)
+    if values.dtype == np.uint8 and bits < 8:  # 0 to 1, 3, 15: black to white
+        values = values * np.uint8(255 // ((1 << bits) - 1))
+    made = to_pixels(values, nodata, has_alpha=alpha_band(a) == a._bands[-1])
+    if a.photometric == "miniswhite":
+        gray = made if made.ndim == 2 else made[..., 0]
+        gray[...] = 255 - gray
+    return made
 
 
 def to_pixels(
     values: npt.NDArray[Any], nodata: float | None = None, *, has_alpha: bool = False
 ) -> npt.NDArray[np.uint8]:
-    """(bands, y, x) as a picture (y, x) or (y, x, 3 or 4): the first band, or the first three.
+    """(bands, y, x) as a picture: the first band (y, x), or the first three (y, x, 3).
 
-    The fourth of four bands is opacity only if `has_alpha`. Bytes are unchanged. Other types are stretched from the
-    2nd to the 98th percentile of the values that are not nodata (nodata becomes black), all bands alike.
+    The last of two or four bands is opacity if `has_alpha`, which adds a band to the picture. Bytes are unchanged.
+    Other types are stretched from the 2nd to the 98th percentile of the values that are neither nodata nor wholly
+    transparent (nodata becomes black), all bands alike; opacity is scaled from its type's range.
     """
     values = values.reshape(-1, *values.shape[-2:])
-    values = values[: 1 if len(values) < 3 else 4 if has_alpha and len(values) == 4 else 3]
+    opacity = values[-1] if has_alpha and len(values) in (2, 4) else None
+    values = values[: 1 if len(values) < 3 else 3]
     if values.dtype != np.uint8:
         numbers = values.real.astype(np.float64)
         known = np.isfinite(numbers)
         if nodata is not None:
             known &= values != nodata
+        if opacity is not None:
+            known &= opacity != 0
+            opacity = (opacity / np.iinfo(opacity.dtype).max if opacity.dtype.kind in "iu" else opacity).real
+            opacity = np.clip(opacity * 255, 0, 255).astype(np.uint8)
         low, high = np.percentile(numbers[known], (2, 98)) if known.any() else (0.0, 1.0)
         scaled = (numbers - low) * (255 / (high - low if high > low else 1.0))
         values = np.where(known, np.clip(scaled, 0, 255), 0).astype(np.uint8)
-    return np.ascontiguousarray(values[0] if len(values) == 1 else np.moveaxis(values, 0, -1))
+    if opacity is not None:
+        values = np.concatenate([values, opacity[None]])
+    return np.array(values[0] if len(values) == 1 else np.moveaxis(values, 0, -1), order="C")
 
 
 def png(pixels: npt.NDArray[np.uint8]) -> bytes:
-    """A PNG of (y, x), (y, x, 3) or (y, x, 4) bytes. Source: RFC 2083."""
+    """A PNG of bytes (y, x), or (y, x, 2 to 4): gray or colours, and opacity. Source: RFC 2083."""
     rows, columns = pixels.shape[:2]
-    color = {1: 0, 3: 2, 4: 6}[1 if pixels.ndim == 2 else pixels.shape[2]]
+    color = {1: 0, 2: 4, 3: 2, 4: 6}[1 if pixels.ndim == 2 else pixels.shape[2]]
     lines = pixels.reshape(rows, -1)
     filtered = np.empty((rows, 1 + lines.shape[1]), np.uint8)
     filtered[:, 0] = 2  # each line as what it adds to the one above

@@ -91,6 +91,45 @@ def test_pictures_have_opacity_only_of_an_alpha_band(tmp_path, bands, alpha):
 
 
 @pytest.mark.filterwarnings("ignore:.*")
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+@pytest.mark.parametrize("bands", [2, 4])
+def test_opacity_is_not_stretched_with_the_colours(tmp_path, bands, dtype):
+    from penstock._window_cli import main
+
+    most = np.iinfo(dtype).max
+    values = np.random.default_rng(0).integers(100, 200, (bands, 20, 24)).astype(dtype)
+    values[-1] = most
+    values[-1, :5] = most // 2
+    values[:, :2] = 0  # transparent, and darker than everything that is seen
+    colors = "RGB" if bands == 4 else "MINISBLACK"
+    shape = {"width": 24, "height": 20, "count": bands, "dtype": dtype}
+    with rasterio.open(tmp_path / "a.tif", "w", photometric=colors, alpha="YES", **shape) as file:
+        file.write(values)
+    assert main([str(tmp_path / "a.tif"), "-o", str(tmp_path / "a.png")]) == 0
+    made = pixels_of(tmp_path / "a.png")
+    assert len(made) == bands
+    assert [made[-1, row, 0] for row in (0, 2, 5)] == [0, 127, 255]
+    seen = np.sort(made[:-1, 2:], axis=None)
+    assert dtype == "uint8" or (seen[0] == 0 and seen[len(seen) // 2] in range(118, 138) and seen[-1] == 255)
+
+
+@pytest.mark.filterwarnings("ignore:.*")
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+@pytest.mark.parametrize("white", ["MINISBLACK", "MINISWHITE"])
+def test_grays_of_few_bits_and_of_white_first(tmp_path, bits, white):
+    from penstock._window_cli import main
+
+    levels = np.arange(1 << bits, dtype="u1").reshape(1, 1, -1)
+    shape = {"width": levels.size, "height": 1, "count": 1, "dtype": "uint8"}
+    with rasterio.open(tmp_path / "a.tif", "w", nbits=bits, photometric=white, **shape) as file:
+        file.write(levels)
+    assert main([str(tmp_path / "a.tif"), "-o", str(tmp_path / "a.png")]) == 0
+    want = np.linspace(0, 255, levels.size).astype("u1")
+    made = pixels_of(tmp_path / "a.png")[0, 0]
+    np.testing.assert_array_equal(made, want if white == "MINISBLACK" else 255 - want)
+
+
+@pytest.mark.filterwarnings("ignore:.*")
 def test_pictures_of_palettes_have_their_colours(tmp_path):
     from penstock._window_cli import main
 
