@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _zfp
-from penstock._errors import UnsupportedError, _make
+from penstock._errors import CorruptDataError, Error, UnsupportedError, _make
 
 _NUMCODECS = "numcodecs."
 
@@ -24,6 +24,9 @@ _EXECUTES_CODE = frozenset({"pickle"})
 _MAKES_BYTES = frozenset(
     {"pickle", "pcodec", "zfpy", "json2", "msgpack2", "base64", "vlen-array", "vlen-bytes", "vlen-utf8"}
 )
+
+_OF_TEXT = {"vlen-utf8": "U", "vlen-bytes": "SV"}
+"""The kinds of fixed length that they are asked for here; the engine itself has what they are meant for."""
 
 _PROBE_BYTES = 1 << 20
 
@@ -50,10 +53,20 @@ def make(
     settings = json.loads(configuration)
     if name == "zfp":
         return _zfp.make_stage(settings, dtype, shape)
-    if name.startswith(_NUMCODECS):
-        return _from_numcodecs(name.removeprefix(_NUMCODECS), settings, dtype, shape, allow_pickle)
-    found = _from_zarr(name, settings, dtype, shape)
-    return found or _from_numcodecs(name, settings, dtype, shape, allow_pickle)
+    if name in _OF_TEXT and (dtype is None or dtype.kind not in _OF_TEXT[name]):
+        given = "bytes" if dtype is None else "other elements" if dtype.hasobject else f"elements of {dtype}"
+        raise _make(UnsupportedError, f"codec '{name}' is for text or bytes of variable length, not for {given}")
+    try:
+        if name.startswith(_NUMCODECS):
+            return _from_numcodecs(name.removeprefix(_NUMCODECS), settings, dtype, shape, allow_pickle)
+        found = _from_zarr(name, settings, dtype, shape)
+        return found or _from_numcodecs(name, settings, dtype, shape, allow_pickle)
+    except (Error, MemoryError):
+        raise
+    except Exception as error:  # a codec of others says no in its own words
+        given = "bytes" if dtype is None else f"elements of {dtype}"
+        message = f"codec '{name}' does not take this configuration for {given}: {type(error).__name__}: {error}"
+        raise _make(CorruptDataError, message) from error
 
 
 class _Array:

@@ -219,7 +219,7 @@ def open_node(source: Source, path: str) -> Array | Group:
     """What stands at `path` of the file."""
     h5py = import_h5py()
     path = path.strip("/")
-    uri = source.uri + ("/" + quote(path, safe="/ ") if path else "")
+    uri = source.uri + ("/" + quote(path, safe="/ ", errors="surrogateescape") if path else "")
     before = source.stamp()
     try:
         object_ = source.file_object() if source.is_remote else None  # of what it is before it is looked at

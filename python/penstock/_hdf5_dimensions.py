@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from penstock._errors import CorruptDataError
-from penstock._hdf5_links import find, given_name, is_scale
-from penstock._hdf5_types import attribute
+from penstock._hdf5_links import encoded, find, given_name, is_scale, names_in
+from penstock._hdf5_types import as_text, attribute
 
 
 def dimension_names(dataset: Any) -> list[str | None] | None:
@@ -18,12 +18,12 @@ def dimension_names(dataset: Any) -> list[str | None] | None:
     names: list[str | None] = [None] * rank
     for d, scales in enumerate(_scales(dataset, rank)):
         try:
-            names[d] = dataset.file[scales[0]].name.rpartition("/")[2] if len(scales) else None
+            names[d] = as_text(dataset.file[scales[0]].name).rpartition("/")[2] if len(scales) else None
         except (AttributeError, KeyError, OSError, RuntimeError, ValueError):
             continue  # a scale that is gone names nothing
     if is_scale(dataset):
         if rank == 1:
-            names[0] = dataset.name.rpartition("/")[2]
+            names[0] = as_text(dataset.name).rpartition("/")[2]
         elif "_Netcdf4Coordinates" in dataset.attrs:
             by_number = _netcdf_dimensions(dataset)
             names = [by_number.get(int(number)) for number in attribute(dataset, "_Netcdf4Coordinates")]
@@ -51,11 +51,11 @@ def _netcdf_dimensions(dataset: Any) -> dict[int, str]:
     out: dict[int, str] = {}
     group = dataset.parent
     while True:
-        for name in group:
-            if h5a.exists(group.id, b"_Netcdf4Dimid", obj_name=name.encode("utf-8", "surrogateescape")):
-                found = group[name]
+        for name in names_in(group):
+            if h5a.exists(group.id, b"_Netcdf4Dimid", obj_name=encoded(name)):
+                found = group[encoded(name)]
                 if isinstance(found, h5py.Dataset):
-                    out.setdefault(int(attribute(found, "_Netcdf4Dimid")), name)
+                    out.setdefault(int(attribute(found, "_Netcdf4Dimid")), as_text(encoded(name)))
         if group.name == "/":
             return out
         group = group.parent
@@ -114,7 +114,7 @@ def all_dimension_names(file: Any, check: Callable[[Any], None]) -> DimensionNam
         out[path] = tuple(str(name) for name in made)
     for path in list(out):
         above, _, name = path.rpartition("/")
-        shown = given_name(file[above or "/"], name)
+        shown = given_name(file[encoded(above or "/")], name)
         if shown != name:
             out[f"{above}/{shown}".lstrip("/")] = out[path]
     return DimensionNames(out, links)
@@ -140,7 +140,7 @@ def _datasets(
         return
     check(group)
     own = []
-    for name in group:
+    for name in names_in(group):
         try:
             found = find(group, name)
         except (CorruptDataError, KeyError, OSError, RuntimeError, ValueError):

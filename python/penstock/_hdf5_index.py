@@ -12,6 +12,7 @@ from penstock import _core
 from penstock._errors import CorruptDataError, UnsupportedError, _make
 from penstock._hdf5_dimensions import dimension_names
 from penstock._hdf5_filters import codec_of
+from penstock._hdf5_links import encoded, names_in
 from penstock._hdf5_types import StoredType, attributes_json, attributes_of, fill_json, stored_type
 from penstock._hdf5_virtual import describe_external, describe_virtual
 from penstock._references import Described, Object, describe_contiguous, pack_table
@@ -88,10 +89,10 @@ def _type_name(dataset: Any) -> str | None:
 
     kind, group = dataset.id.get_type(), dataset.parent
     while True:
-        for name in group:
-            raw = name.encode("utf-8", "surrogateescape")
+        for name in names_in(group):
+            raw = encoded(name)
             try:
-                if h5g.get_objinfo(group.id, raw).type == h5g.TYPE and group[name].id.equal(kind):
+                if h5g.get_objinfo(group.id, raw).type == h5g.TYPE and group[raw].id.equal(kind):
                     return str(name)
             except (KeyError, OSError, RuntimeError, ValueError):
                 continue

@@ -37,10 +37,20 @@ def find(group: Any, path: str) -> Any:
     if _locate(above, name, 0) is None:
         return None
     try:
-        return above[name]
+        return above[encoded(name)]
     except (KeyError, OSError, RuntimeError, ValueError) as error:
         text = str(error).strip("'\"")
         raise _make(CorruptDataError, f"'{path}' cannot be opened: {text}") from error
+
+
+def names_in(group: Any) -> list[str]:
+    """The names of a group, of which h5py gives those that are no UTF-8 as bytes."""
+    return [name if isinstance(name, str) else name.decode("utf-8", "surrogateescape") for name in group]
+
+
+def encoded(name: str) -> bytes:
+    """The name as the file has it."""
+    return name.encode("utf-8", "surrogateescape")
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,7 @@ def members_of(group: Any) -> Members:
     A name whose object is damaged is shown; a link that leads to nothing and a named type are not. netCDF's
     `_nc4_non_coord_x` is `x`.
     """
-    kinds = [(name, _is_shown(group, name)) for name in group]
+    kinds = [(name, _is_shown(group, name)) for name in names_in(group)]
     shown = [given_name(group, name) for name, is_shown in kinds if is_shown]
     return Members(shown, [name for name, is_shown in kinds if is_shown is None])
 
@@ -66,9 +76,9 @@ def stored_name(group: Any, name: str) -> str:
     """The name in the file of the member that is shown as `name`: netCDF renames a variable that has the name of a
     dimension and is not that dimension's coordinate."""
     renamed = _RENAMED + name
-    if not group.id.links.exists(_encode(renamed)):
+    if not group.id.links.exists(encoded(renamed)):
         return name
-    return name if group.id.links.exists(_encode(name)) and not _is_stand_in(group, name) else renamed
+    return name if group.id.links.exists(encoded(name)) and not _is_stand_in(group, name) else renamed
 
 
 def given_name(group: Any, name: str) -> str:
@@ -85,7 +95,7 @@ def _is_shown(group: Any, name: str) -> bool | None:
         place = _locate(group, name, 0)
         if place is None:
             return False
-        kind = h5g.get_objinfo(place[0].id, _encode(place[1])).type
+        kind = h5g.get_objinfo(place[0].id, encoded(place[1])).type
     except (Error, KeyError, OSError, RuntimeError, ValueError):
         return True  # opening it raises
     if kind == h5g.TYPE:
@@ -110,23 +120,23 @@ def text_attribute(node: Any, attribute: str, name: str = ".") -> bytes:
     """The text of an attribute of the member `name` of a group, which is not opened; empty if it is not text."""
     from h5py import h5a, h5t
 
-    if not h5a.exists(node.id, attribute.encode(), obj_name=_encode(name)):
+    if not h5a.exists(node.id, attribute.encode(), obj_name=encoded(name)):
         return b""
-    found = h5a.open(node.id, attribute.encode(), obj_name=_encode(name))
+    found = h5a.open(node.id, attribute.encode(), obj_name=encoded(name))
     kind = found.get_type()
     if found.shape != () or kind.get_class() != h5t.STRING:
         return b""
     value: Any = np.empty((), "O" if kind.is_variable_str() else found.dtype)
     found.read(value)
     text = value[()]
-    return text.encode() if isinstance(text, str) else bytes(text or b"")
+    return encoded(text) if isinstance(text, str) else bytes(text or b"")
 
 
 def _locate(group: Any, name: str, hops: int) -> Found | None:
     """Where the object is to which the link `name` of a group leads, or None if it leads to nothing."""
     from h5py import h5l
 
-    links, raw = group.id.links, _encode(name)
+    links, raw = group.id.links, encoded(name)
     if not links.exists(raw):
         return None
     kind = links.get_info(raw).type
@@ -150,7 +160,7 @@ def _locate_path(group: Any, path: str, hops: int) -> Found | None:
     for part in parts[:-1]:
         if _locate(at, part, hops) is None:
             return None
-        at = at[part]
+        at = at[encoded(part)]
         if not _is_group(at):
             return None
     return _locate(at, parts[-1], hops)
@@ -159,7 +169,7 @@ def _locate_path(group: Any, path: str, hops: int) -> Found | None:
 def _locate_elsewhere(group: Any, name: str, hops: int) -> Found | None:
     import h5py
 
-    file, path = group.id.links.get_val(_encode(name))
+    file, path = group.id.links.get_val(encoded(name))
     main = group.file.filename
     if not isinstance(main, str) or not os.path.isfile(main):
         text = "links into other HDF5 files are followed only in files that are opened by a path"
@@ -169,7 +179,7 @@ def _locate_elsewhere(group: Any, name: str, hops: int) -> Found | None:
     if not any(os.path.isfile(each) for each in places):
         return None
     try:
-        h5py.h5g.get_objinfo(group.id, _encode(name))
+        h5py.h5g.get_objinfo(group.id, encoded(name))
         return group, name
     except (KeyError, OSError, RuntimeError, ValueError):
         found = next(each for each in places if os.path.isfile(each))
@@ -182,7 +192,3 @@ def _is_group(node: Any) -> bool:
     import h5py
 
     return isinstance(node, h5py.Group)
-
-
-def _encode(name: str) -> bytes:
-    return name.encode("utf-8", "surrogateescape")

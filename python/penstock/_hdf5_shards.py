@@ -18,7 +18,7 @@ from penstock._errors import ConflictError, InvalidArgumentError, NotFoundError,
 from penstock._group import Group
 from penstock._hdf5 import Source, import_h5py, open_node
 from penstock._hdf5_index import describe_dataset
-from penstock._hdf5_links import find
+from penstock._hdf5_links import encoded, find, names_in
 from penstock._hdf5_merge import Alike, merge, merge_alike
 from penstock._hdf5_types import StoredType
 from penstock._references import Described, Object
@@ -179,16 +179,16 @@ def _look(source: Source, name: str, allow_holes: bool) -> list[_Shard]:
 
 def _paths(file: Any, name: str, allow_holes: bool) -> list[str]:
     """The datasets that a name or a pattern stands for, in the order of the numbers in them."""
-    if not any(letter in name for letter in _WILD) or name in file:
+    if not any(letter in name for letter in _WILD) or encoded(name) in file:
         return [name]
     h5py = import_h5py()
     found = [""]
     for part in name.split("/"):
         below = []
         for base in found:
-            group = file[base] if base else file
+            group = file[encoded(base)] if base else file
             if isinstance(group, h5py.Group):
-                names = [each for each in group if fnmatch.fnmatchcase(each, part)]
+                names = [each for each in names_in(group) if fnmatch.fnmatchcase(each, part)]
                 below += [f"{base}/{each}" if base else each for each in names]
         found = below
     found = [each for each in found if not _is_other(file, each)]
@@ -203,7 +203,7 @@ def _is_other(file: Any, path: str) -> bool:
     from h5py import h5g
 
     try:
-        return bool(h5g.get_objinfo(file.id, path.encode("utf-8", "surrogateescape")).type != h5g.DATASET)
+        return bool(h5g.get_objinfo(file.id, encoded(path)).type != h5g.DATASET)
     except (KeyError, OSError, RuntimeError, ValueError):
         return False
 

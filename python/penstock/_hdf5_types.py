@@ -123,7 +123,7 @@ def _enum(tid: Any, h5t: Any) -> StoredType:
 def _compound(tid: Any, h5t: Any) -> StoredType:
     size = tid.get_size()
     members = sorted(
-        (tid.get_member_offset(i), tid.get_member_name(i).decode("utf-8", "surrogateescape"), tid.get_member_type(i))
+        (tid.get_member_offset(i), tid.get_member_name(i).decode("utf-8", "backslashreplace"), tid.get_member_type(i))
         for i in range(tid.get_nmembers())
     )
     if [name for _, name, _ in members] == ["r", "i"]:
@@ -238,7 +238,7 @@ def _float_json(value: float) -> Any:
     return value
 
 
-def attribute(node: Any, name: str) -> Any:
+def attribute(node: Any, name: str | bytes) -> Any:
     """An attribute's value. h5py's conversion of lists of region references takes what it did not write for an object,
     and ends the process: they are refused."""
     if _has_lists_of_regions(node.attrs.get_id(name).get_type(), False):
@@ -278,13 +278,14 @@ def attributes_of(node: Any) -> dict[str, Any]:
     import h5py
 
     out: dict[str, Any] = {}
-    for name in node.attrs:
+    for stored in node.attrs:
+        name = as_text(stored)
         if name in HIDDEN:
             continue
         try:
-            value = attribute(node, name)
+            value = attribute(node, stored)
         except Exception as error:  # h5py raises anything where a file is damaged
-            if not isinstance(error, (TypeError, UnsupportedError)) and not _has_bytes(node.attrs.get_id(name)):
+            if not isinstance(error, (TypeError, UnsupportedError)) and not _has_bytes(node.attrs.get_id(stored)):
                 raise _make(CorruptDataError, f"attribute '{name}' is not readable: {error}") from error
             out[name] = f"<not readable: {error}>"  # a type that h5py does not know: the array is still readable
             continue
@@ -294,15 +295,22 @@ def attributes_of(node: Any) -> dict[str, Any]:
     return out
 
 
+def as_text(value: str | bytes) -> str:
+    """Text with U+FFFD for what is no UTF-8, as netCDF4 shows it. h5py has surrogates there, or gives bytes."""
+    if isinstance(value, str):
+        if value.isascii():
+            return value
+        value = value.encode("utf-8", "surrogateescape")
+    return value.decode("utf-8", "replace")
+
+
 def _netcdf_value(value: Any) -> Any:
     """Text as str; one number as a number, as netCDF's attributes, which are lists in the file, are meant."""
     if isinstance(value, np.ndarray) and value.shape == (1,):
         value = value[0]
     if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
         return [_netcdf_value(each) for each in value.reshape(-1)] if value.ndim == 1 else value
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return value
+    return as_text(value) if isinstance(value, str | bytes) else value
 
 
 def attributes_json(attributes: dict[str, Any]) -> dict[str, Any]:
@@ -317,10 +325,10 @@ def _plain(value: Any) -> Any:
         return _plain(value.item())
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
+    if isinstance(value, str | bytes):
+        return as_text(value)
     if isinstance(value, complex):
         return [value.real, value.imag]
-    if value is None or isinstance(value, str | bool | int | float):
+    if value is None or isinstance(value, bool | int | float):
         return value
     return str(value)

@@ -412,3 +412,29 @@ def test_a_forked_child_decodes_through_python():
     if child == 0:
         os._exit(0 if np.array_equal(a[...], first) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("codec", ["vlen-utf8", "vlen-bytes", "vlen-array", "fixedscaleoffset", "packbits"])
+@pytest.mark.parametrize("dtype", ["string", "variable_length_bytes", "bool", "float32", "int64", "r16"])
+def test_a_codec_that_does_not_go_with_the_type_is_refused_by_name(tmp_path, dtype, codec):
+    """Of Zarr v3, with a chunk that text codecs could read: never another type's values, never a StorageError."""
+    fills = {"string": "", "variable_length_bytes": "", "bool": False, "r16": [0, 0]}
+    document = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [2],
+        "data_type": dtype,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+        "chunk_key_encoding": {"name": "default"},
+        "codecs": [{"name": codec}],
+        "fill_value": fills.get(dtype, 0),
+    }
+    (tmp_path / "c").mkdir()
+    (tmp_path / "zarr.json").write_text(json.dumps(document))
+    (tmp_path / "c" / "0").write_bytes(b"\2\0\0\0" + b"\1\0\0\0a" + b"\1\0\0\0b")
+    if (dtype, codec) in (("string", "vlen-utf8"), ("variable_length_bytes", "vlen-bytes"), ("r16", "vlen-bytes")):
+        made = ps.open(tmp_path)[:].tolist()
+        assert made == (["a", "b"] if dtype == "string" else [b"a", b"b"] if dtype != "r16" else [b"a\0", b"b\0"])
+        return
+    with pytest.raises((ps.CorruptDataError, ps.UnsupportedError), match=codec if "vlen" in codec else ""):
+        ps.open(tmp_path)[:]

@@ -577,3 +577,26 @@ def test_times_in_opaque_types_are_what_h5py_calls_them(tmp_path):
         np.testing.assert_array_equal(ps.open(path, "sparse")[:], file["sparse"][:])
     assert ps.open(path, "bytes").dtype == "V5"
     assert [ps.open(path, name).dtype for name in ("generic", "short", "wrong", "not")] == ["V8", "V4", "V8", "V8"]
+
+
+def test_text_that_is_no_utf8_is_shown_with_replacement_characters(tmp_path):
+    """Files of instruments have Latin-1 in attributes, and in names of all kinds."""
+    text = h5py.string_dtype("utf-8")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("x", data=np.arange(3.0))
+        for name, value in {"variable": b"\xb0C", "list": [b"\xb0C", b"ok"], "fixed": np.bytes_(b"\xb0C")}.items():
+            made.attrs.create(name, value, dtype=None if name == "fixed" else text)
+        h5py.h5a.create(made.id, b"n\xe9", h5py.h5t.NATIVE_INT32, h5py.h5s.create_simple((1,)))
+        file.create_group(b"g\xe9")["y"] = np.arange(2)
+        file.attrs.create("title", b"caf\xe9", dtype=text)
+    group = ps.open(tmp_path / "a.h5")
+    assert group.attrs["title"] == "caf\ufffd"
+    wanted = {"variable": "\ufffdC", "list": ["\ufffdC", "ok"], "fixed": "\ufffdC", "n\ufffd": 0}
+    assert dict(group["x"].attrs) == wanted
+    assert group.keys() == ["g\udce9", "x"]
+    np.testing.assert_array_equal(group["g\udce9/y"][:], [0, 1])
+    assert group["g\udce9/y"].uri.endswith("/g%E9/y")
+    xr = pytest.importorskip("xarray")
+    with xr.open_dataset(tmp_path / "a.h5", engine="penstock") as shown:
+        assert shown.attrs["title"] == "caf\ufffd"
+        assert shown["x"].attrs["variable"] == "\ufffdC"
