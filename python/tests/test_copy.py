@@ -265,3 +265,16 @@ def test_version_2_keeps_its_filters_and_compressor(dtype, compressor, has_filte
     old, new = (json.loads((tmp_path / name / ".zarray").read_text()) for name in ("s.zarr", "t.zarr"))
     assert (new["filters"], new["compressor"]) == (old["filters"], old["compressor"])
     assert new["chunks"] == [7, 2]
+
+
+def test_the_last_report_says_that_all_is_done(tmp_path):
+    a = ps.create_array(tmp_path / "a", data=np.arange(1000.0), chunks=(10,))
+    for number in range(3):
+        reports = []
+
+        def slow(path, done, total, reports=reports):
+            reports.append((done, total))
+            time.sleep(0.05)  # the other threads are done with everything
+
+        ps.copy(a, tmp_path / f"b{number}", progress=slow, threads=2)
+        assert reports[-1][0] == reports[-1][1] > 0

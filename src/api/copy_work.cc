@@ -11,6 +11,7 @@ result<> copy_work::run(std::size_t count, const std::function<result<>(std::siz
     for (std::size_t i = 1; i < threads_ && i < count; ++i) others.emplace_back([&] { work(count, piece); });
     work(count, piece);
   }
+  if (reported_bytes_ != done_bytes_) report();
   if (failure_) return std::move(*failure_);
   return {};
 }
@@ -28,9 +29,10 @@ void copy_work::work(std::size_t count, const std::function<result<>(std::size_t
 
 void copy_work::report() {
   if (!options_.progress) return;
-  const std::unique_lock lock(mutex_, std::try_to_lock);  // who reports now will do so again
+  const std::unique_lock lock(mutex_, std::try_to_lock);  // the end is reported by `run`
   if (!lock.owns_lock() || failed_) return;
-  if (options_.progress({path_, done_bytes_, total_bytes_})) return;
+  reported_bytes_ = done_bytes_;
+  if (options_.progress({path_, reported_bytes_, total_bytes_})) return;
   failed_ = true;
   failure_ = std::make_unique<error>(errc::cancelled, "the copy was stopped");
 }

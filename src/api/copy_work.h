@@ -12,7 +12,8 @@
 
 namespace penstock::inline v0 {
 
-/// Runs pieces 0..count-1 of a copy on several threads and reports how far they are. The first failure ends all.
+/// Runs pieces 0..count-1 of a copy on several threads and reports how far they are, at last that all is done. The
+/// first failure ends all.
 class copy_work {
  public:
   copy_work(const copy_options& options, unsigned threads, std::string path, std::uint64_t total_bytes)
@@ -35,6 +36,7 @@ class copy_work {
   std::atomic<std::uint64_t> done_bytes_{0};
   std::atomic<bool> failed_{false};
   std::mutex mutex_;
+  std::uint64_t reported_bytes_ = 0;  ///< by the last report
   std::unique_ptr<error> failure_;
 };
 
