@@ -30,7 +30,7 @@ from penstock._references import UNPICKLABLE, Object, ReferencedArray, open_desc
 from penstock._without_ranges import content_without_ranges
 
 if TYPE_CHECKING:
-    from penstock._hdf5_dimensions import DimensionNames
+    from penstock._hdf5_dimensions import DimensionNames, ScaleNames
 
 
 def import_h5py() -> Any:
@@ -52,6 +52,7 @@ class Source:
     storage_options: Mapping[str, Any] | None
     uri: str
     _dimensions: tuple[Any, DimensionNames] | None = field(default=None, repr=False, compare=False)
+    _scales: tuple[Any, ScaleNames] = field(default_factory=lambda: (None, {}), repr=False, compare=False)
     _content: tuple[bytes | None] | None = field(default=None, repr=False, compare=False)  # None: not looked for yet
 
     @classmethod
@@ -172,6 +173,14 @@ class Source:
                 self._dimensions = now, all_dimension_names(file, check)
         return self._dimensions[1].of(path)
 
+    def scale_names(self, stamp: tuple[int, ...] | None) -> ScaleNames | None:
+        """Names that are known of the file as it was at `stamp`, to be added to."""
+        if stamp is None:
+            return None
+        if self._scales[0] != stamp:
+            self._scales = stamp, {}
+        return self._scales[1]
+
     @property
     def is_remote(self) -> bool:
         return bool(self.uri == self.target)
@@ -236,7 +245,8 @@ def open_node(source: Source, path: str) -> Array | Group:
                 return _open_group(source, found, path, uri)
             from penstock._hdf5_index import describe_dataset
 
-            described = describe_dataset(found, object_ or holder.file_object(), uri, holder.read_at)
+            scales = source.scale_names(before) if holder is source else None
+            described = describe_dataset(found, object_ or holder.file_object(), uri, holder.read_at, scales=scales)
         made = open_described(described, source.context, source.reopen(path))
         if source.stamp() != before or holder.stamp() != held:
             raise _make(ConflictError, "the file changed while its index was read")

@@ -9,16 +9,21 @@ from penstock._errors import CorruptDataError
 from penstock._hdf5_links import encoded, find, given_name, is_scale, names_in
 from penstock._hdf5_types import as_text, attribute
 
+ScaleNames = dict[int, str]
+"""By addresses, of one state of a file: HDF5 searches the whole file for the name of what a reference leads to."""
 
-def dimension_names(dataset: Any) -> list[str | None] | None:
-    """Names of the dimensions, from the scales attached to them; of a scale itself, its own."""
+
+def dimension_names(dataset: Any, known: ScaleNames | None = None) -> list[str | None] | None:
+    """Names of the dimensions, from the scales attached to them (the last of several, as netCDF does); of a scale
+    itself, its own. `known` is added to.
+    """
     rank = len(dataset.shape)
     if not rank:
         return None
     names: list[str | None] = [None] * rank
     for d, scales in enumerate(_scales(dataset, rank)):
         try:
-            names[d] = as_text(dataset.file[scales[0]].name).rpartition("/")[2] if len(scales) else None
+            names[d] = _name_of(dataset, scales[-1], {} if known is None else known) if len(scales) else None
         except (AttributeError, KeyError, OSError, RuntimeError, ValueError):
             continue  # a scale that is gone names nothing
     if is_scale(dataset):
@@ -28,6 +33,16 @@ def dimension_names(dataset: Any) -> list[str | None] | None:
             by_number = _netcdf_dimensions(dataset)
             names = [by_number.get(int(number)) for number in attribute(dataset, "_Netcdf4Coordinates")]
     return names
+
+
+def _name_of(dataset: Any, scale: Any, known: ScaleNames) -> str:
+    from h5py import h5o, h5r
+
+    found = h5r.dereference(scale, dataset.id)
+    address = h5o.get_info(found).addr
+    if address not in known:
+        known[address] = as_text(dataset.file[scale].name).rpartition("/")[2]
+    return known[address]
 
 
 def _scales(dataset: Any, rank: int) -> list[Any]:
@@ -88,9 +103,10 @@ def all_dimension_names(file: Any, check: Callable[[Any], None]) -> DimensionNam
     names = {}
     groups: dict[tuple[int, int], str] = {}
     links: dict[str, str] = {}
+    seen: ScaleNames = {}
     for path, dataset in _datasets(file, "", groups, links, check):
         try:
-            names[path] = _names_and_lengths(dataset)
+            names[path] = _names_and_lengths(dataset, seen)
         except (CorruptDataError, KeyError, OSError, RuntimeError, ValueError):
             continue  # it has no numbers to give; opening it raises
     scales = {path: lengths[0] for path, (_, lengths, is_scale) in names.items() if is_scale and lengths}
@@ -152,9 +168,9 @@ def _datasets(
     yield from own
 
 
-def _names_and_lengths(dataset: Any) -> tuple[list[str | None], list[_Length], bool]:
+def _names_and_lengths(dataset: Any, known: ScaleNames) -> tuple[list[str | None], list[_Length], bool]:
     lengths = [(n, most is None) for n, most in zip(dataset.shape, dataset.maxshape, strict=True)]
-    names = dimension_names(dataset) or [None] * len(lengths)
+    names = dimension_names(dataset, known) or [None] * len(lengths)
     try:
         inner = dataset.dtype.shape
     except (TypeError, ValueError):  # a type that NumPy has not

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from penstock import _core
 from penstock._errors import CorruptDataError, UnsupportedError, _make
-from penstock._hdf5_dimensions import dimension_names
+from penstock._hdf5_dimensions import ScaleNames, dimension_names
 from penstock._hdf5_filters import codec_of
 from penstock._hdf5_links import encoded, names_in
-from penstock._hdf5_types import StoredType, attributes_json, attributes_of, fill_json, stored_type
+from penstock._hdf5_types import NoArrayError, StoredType, attributes_json, attributes_of, fill_json, stored_type
 from penstock._hdf5_virtual import describe_external, describe_virtual
 from penstock._references import Described, Object, describe_contiguous, pack_table
 
@@ -22,17 +22,23 @@ _MOST_CHAINS = 1000
 
 
 def describe_dataset(
-    dataset: Any, file: Object, uri: str, read_at: Callable[[int, int], bytes], depth: int = 0
+    dataset: Any,
+    file: Object,
+    uri: str,
+    read_at: Callable[[int, int], bytes],
+    depth: int = 0,
+    scales: ScaleNames | None = None,
 ) -> Described:
     """The array that a dataset is, with the bytes in `file`. Raises `UnsupportedError` by name.
 
-    `read_at(offset, length)` gives bytes of the file; `depth` says how many virtual datasets led here.
+    `read_at(offset, length)` gives bytes of the file; `depth` says how many virtual datasets led here;
+    `scales`: names that are known of this state of the file.
     """
     if dataset.shape is None:
-        raise _make(UnsupportedError, "a dataset without a dataspace (H5S_NULL) is no array")
+        raise _make(NoArrayError, "a dataset without a dataspace (H5S_NULL) is no array")
     stored = stored_type(dataset.id.get_type())
     typed = attributes_of(dataset)
-    names = dimension_names(dataset)
+    names = dimension_names(dataset, scales)
     made = Described({}, b"", [file], "hdf5", uri, typed_attributes=typed)
     shape = tuple(dataset.shape) + stored.shape
     plist = dataset.id.get_create_plist()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock._errors import CorruptDataError, UnsupportedError, _make
+from penstock._errors import CorruptDataError, Error, UnsupportedError, _make
 
 # (sign bit, exponent's place and size, mantissa's place and size, bias) of the floats that are read as they are.
 _FLOATS = {
@@ -71,10 +71,12 @@ def _numpy_dtype(stored: Any) -> np.dtype[Any]:
     return np.dtype({**parts, "itemsize": at})  # type: ignore[call-overload,no-any-return]
 
 
-def _refuse(what: str) -> UnsupportedError:
-    error = _make(UnsupportedError, f"HDF5 elements of {what} are not readable")
-    assert isinstance(error, UnsupportedError)
-    return error
+class NoArrayError(UnsupportedError):
+    """A dataset of elements, or without any, that no array here has: references, lists, H5S_NULL."""
+
+
+def _refuse(what: str) -> Error:
+    return _make(NoArrayError, f"HDF5 elements of {what} are not readable")
 
 
 def _order(tid: Any, h5t: Any) -> str:
@@ -139,7 +141,7 @@ def _compound(tid: Any, h5t: Any) -> StoredType:
         try:
             stored = stored_type(member)
         except UnsupportedError as error:
-            raise _make(UnsupportedError, f"{error.message} (member '{name}' of a compound)") from None
+            raise _make(type(error), f"{error.message} (member '{name}' of a compound)") from None
         if stored.bits is not None or stored.variable:
             raise _refuse(f"a compound whose member '{name}' has bits to spare or a variable length")
         one = stored.numpy.itemsize

@@ -600,3 +600,17 @@ def test_text_that_is_no_utf8_is_shown_with_replacement_characters(tmp_path):
     with xr.open_dataset(tmp_path / "a.h5", engine="penstock") as shown:
         assert shown.attrs["title"] == "caf\ufffd"
         assert shown["x"].attrs["variable"] == "\ufffdC"
+
+
+def test_of_several_scales_the_last_names_the_dimension(tmp_path):
+    """As netCDF4 and h5netcdf name it."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("x", data=np.zeros(3))
+        for name in ("first", "second"):
+            file[name] = np.arange(3)
+            file[name].make_scale(name)
+            made.dims[0].attach_scale(file[name])
+    assert ps.open(tmp_path / "a.h5")["x"].dimension_names == ("second",)
+    h5netcdf = pytest.importorskip("h5netcdf")
+    with h5netcdf.File(tmp_path / "a.h5", "r") as file:
+        assert file["x"].dimensions == ("second",)

@@ -11,6 +11,7 @@ import json
 import pickle
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +143,25 @@ def test_lazy_text_pickles(files: tuple[Path, dict[str, Any]]) -> None:
     again = pickle.loads(pickle.dumps(dataset))
     assert again["strings"].values.tolist() == ["a", "", "längst"]
     assert again["strings"].dtype == dataset["strings"].dtype
+
+
+def test_variables_that_no_array_can_show_are_left_out_with_a_warning(tmp_path):
+    """References, lists, nothing at all: h5py's users store them beside their data."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.arange(3.0)
+        file.create_dataset("lists", (2,), h5py.vlen_dtype("i4"))
+        file.create_dataset("references", data=np.array([file["x"].ref], h5py.ref_dtype))
+        file["nothing"] = h5py.Empty("f4")
+        file.create_dataset("text_in_structures", (2,), np.dtype([("a", h5py.string_dtype())]))
+    with (
+        pytest.warns(UserWarning, match="is left out") as said,
+        xarray.open_dataset(tmp_path / "a.h5", engine="penstock") as made,
+    ):
+        assert list(made.variables) == ["x"]
+    named = [str(each.message) for each in said if "is left out" in str(each.message)]
+    for name in ("lists", "references", "nothing", "text_in_structures"):
+        assert sum(f"'{name}' of file://" in text for text in named) == 1, named
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dropped = ["lists", "references", "nothing", "text_in_structures"]
+        xarray.open_dataset(tmp_path / "a.h5", engine="penstock", drop_variables=dropped).close()

@@ -10,6 +10,7 @@ import base64
 import json
 import posixpath
 import struct
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -22,6 +23,7 @@ from penstock._array import Array
 from penstock._errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError, _make
 from penstock._group import Group
 from penstock._hdf5 import Hdf5Group
+from penstock._hdf5_types import NoArrayError
 from penstock._place import place_of
 from penstock._references import ReferencedArray
 from penstock.xarray._encoding import codecs_of
@@ -137,8 +139,18 @@ class ZarrGroup(AbstractDataStore):
 
 def _arrays_of(group: Group, dropped: set[str]) -> dict[str, Array]:
     if isinstance(group, Hdf5Group):
-        members = ((name, group[name]) for name in group.names_in_file_order if name not in dropped)
-        return {name: node for name, node in members if isinstance(node, Array)}
+        made = {}
+        for name in group.names_in_file_order:
+            if name in dropped:
+                continue
+            try:
+                node = group[name]
+            except NoArrayError as error:
+                warnings.warn(f"'{name}' of {group.uri} is left out: {error.message}", UserWarning, stacklevel=2)
+                continue
+            if isinstance(node, Array):
+                made[name] = node
+        return made
     return {name: array for name, array in group.arrays() if name not in dropped}
 
 
