@@ -93,8 +93,8 @@ def epsg_of(keys: Mapping[int, Any]) -> int | None:
     of units and parameters: then the code is what the file says.
     """
     code = _code_of(keys)
-    if keys.get(1024) == 1 and 3072 not in keys and (text := _esri_of(keys)) is not None:
-        # ArcGIS names the base system only (4326) and holds the projected system as text.
+    if keys.get(1024) != 2 and 3072 not in keys and (text := _esri_of(keys)) is not None:
+        # ArcGIS and GDAL name the base system only (4326) and hold the projected system as text.
         return _code_of_text(text)
     if code is None:
         return _code_of_parameters(keys)
@@ -184,7 +184,7 @@ def _horizontal(keys: Mapping[int, Any]) -> Any:
             return None
         made = pyproj.CRS.from_user_input(text)
         if base is not None:
-            made = pyproj.crs.ProjectedCRS(made.coordinate_operation, _name_of(keys), None, base)
+            made = pyproj.crs.ProjectedCRS(made.coordinate_operation, _name_of(keys), made.coordinate_system, base)
     unit = _length_of(keys) if made.is_projected else _angle_of(keys)
     if made.is_projected and projection is None:
         unit = _cited_unit(keys) or unit  # of the coordinates only, as GDAL has it: parameters keep their own

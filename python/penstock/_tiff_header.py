@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 import xml.etree.ElementTree as ElementTree
@@ -165,18 +166,16 @@ class TiffHeader:
 
     def _nodata_of(self, band: int) -> int | float | None:
         value = self._beside.nodata.get(band)
-        if value is not None:
-            return int(value) if self.dtype.kind in "iu" and value.is_integer() else value
-        found = self._details.tag(42113, True)
-        text = "" if found is None else str(found[1]).strip("\0 ")
-        if not text:
-            return None
-        if dialect := _DIALECT.match(text):
-            return float(dialect[1] + "inf" if dialect[2] == "INF" else "nan")
-        try:
-            return int(text) if text.lstrip("+-").isdigit() and self.dtype.kind in "iu" else float(text)
-        except ValueError:
-            return None
+        if value is None:
+            found = self._details.tag(42113, True)
+            value = _nodata_of_text("" if found is None else str(found[1]).strip("\0 "), self.dtype)
+        elif self.dtype.kind in "iu" and value.is_integer():
+            value = int(value)
+        if value is None or self.dtype not in ("float32", "complex64"):
+            return value
+        with np.errstate(over="ignore"):
+            rounded = float(np.float32(value))  # what its pixels hold, as GDAL has it
+        return value if math.isinf(rounded) else rounded
 
     @property
     def _held_nodata(self) -> int | float | None:
@@ -500,6 +499,18 @@ class TiffHeader:
         if self._gcps_beside:
             return None if self._beside.gcps_crs is None else _tiff_crs.named(self._beside.gcps_crs)
         return self.crs if self.gcps else None
+
+
+def _nodata_of_text(text: str, dtype: np.dtype[Any]) -> int | float | None:
+    """What the tag GDAL_NODATA says, None where it says nothing."""
+    if not text:
+        return None
+    if dialect := _DIALECT.match(text):
+        return float(dialect[1] + "inf" if dialect[2] == "INF" else "nan")
+    try:
+        return int(text) if text.lstrip("+-").isdigit() and dtype.kind in "iu" else float(text)
+    except ValueError:
+        return None
 
 
 def nodata_in(nodata: Any, dtype: np.dtype[Any]) -> Any:

@@ -25,6 +25,7 @@ class Validity:
 
     def __init__(self, array: TiffArray) -> None:
         self.mask = mask_of(array)
+        self.is_opacity = False  # the mask is an alpha band, which may lie beside the values
         self._alpha: int | None = None  # the array's own alpha band, which is never masked
         is_masked = array._is_masked
         masked = is_masked if any(is_masked) else (self.mask is not None,) * len(is_masked)
@@ -33,7 +34,7 @@ class Validity:
         self._masked = None if self.mask is None or all(masked) else np.array(masked)
         is_nodata = any(each is not None for each in self._nodata)
         if self.mask is None and not is_nodata and (alpha := _masking_alpha_band(array)) is not None:
-            self.mask = array._image(bands=[alpha])
+            self.mask, self.is_opacity = array._image(bands=[alpha]), True
             self._alpha = array._bands.index(alpha) if alpha in array._bands else None
         self.is_partial = self.mask is not None or is_nodata
 

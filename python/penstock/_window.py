@@ -53,8 +53,9 @@ def read_window(
         where those are larger. The latter two leave missing pixels (masked ones; nodata where there is no mask;
         transparent ones where there is neither) out and give them the fill value; integers are rounded, halves up. In
         numbers: `penstock/_resample.py`. Equal to what GDAL reads with the same window, except that GDAL lets a nodata
-        value of NaN spread, leaves out what lies beyond a window's edge in a pixel that the edge cuts, and keeps what
-        is stored in missing pixels where it resamples nothing, and for halves that rounding errors decide.
+        value of NaN spread, leaves out what lies beyond a window's edge in a pixel that the edge cuts, takes gray
+        images that begin with white for palettes, and keeps what is stored in masked pixels where it resamples nothing
+        (here that is so for transparent ones, without `fill_value`), and for halves that rounding errors decide.
     fill_value
         For pixels without a value. None: nodata; without nodata, 0 for missing pixels within the image.
     transform, nodata, overviews
@@ -126,7 +127,7 @@ def read_window(
             _pick(of_mask, rows_of, columns_of, 0, mask, threads)
         _pick(level, rows_of, columns_of, 0 if missing is None else missing, made, threads)
         valid = valid_of(made, mask)
-        if valid is not None:
+        if valid is not None and not (validity is not None and validity.is_opacity and fill_value is None):
             made[np.broadcast_to(~valid, made.shape)] = 0 if missing is None else missing
         return made
     strips = list(_strips(row_taps, column_taps, made.size // max(1, rows * columns), level.chunks[-2]))

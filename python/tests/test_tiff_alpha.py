@@ -66,6 +66,7 @@ def test_masks_and_alpha_equal_gdals(tmp_path, driver, last):
         unpacked = ps.open(path, unpack=True)
         np.testing.assert_array_equal(unpacked[...], valid, err_msg=case)
         np.testing.assert_array_equal(unpacked.oindex[[bands - 1], [3, 1]], valid[[bands - 1]][:, [3, 1]], err_msg=case)
+        np.testing.assert_array_equal(ps.read_window(ps.open(path), resampling="average"), pixels_of(path), case)
         window = ps.read_window(ps.open(path), shape=(10, 12), resampling="average")
         assert np.abs(window.astype("f8") - halves).max() <= (1e-5 if dtype.startswith("float") else 1), case
     assert files >= 50

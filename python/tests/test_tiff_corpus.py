@@ -105,6 +105,7 @@ DIFFERENT = by_path(
             "lcc2sp.tif": {"epsg": IDENTIFIED},
             "new_zealand_mapping_grid.tif": {"epsg": IDENTIFIED},
             "polyconic.tif": {"epsg": IDENTIFIED},
+            "polar_stereographic_variant_a.tif": {"epsg": IDENTIFIED},
             "ProjectedCSTypeGeoKey_3410_lambert_cylindrical_equal_area.tif": {"epsg": "GDAL finds a younger code"},
         },
         "blacha__cogeotiff/packages/core/data": {"model_transformation.tif": {"mask": "-128 in GDAL's old int8"}},

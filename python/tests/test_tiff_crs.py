@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from pathlib import Path
 
@@ -377,3 +378,28 @@ def test_codes_of_the_corpus_are_those_of_crs_and_of_gdal() -> None:
             other[path.name] = (code, wanted)
     assert compared > 150
     assert {name: codes for name, codes in other.items() if name not in OTHER_CODES} == {}
+
+
+@pytest.mark.parametrize("code", [3031, 3413, 3995, 3976, 6931, 6932])
+def test_polar_systems_of_parameters_have_their_codes(code: int, tmp_path: Path) -> None:
+    """Their axes both point away from the pole; without that no code is found."""
+    text = rasterio.crs.CRS.from_proj4(rasterio.crs.CRS.from_epsg(code).to_proj4()).to_wkt()
+    shape = {"width": 4, "height": 4, "count": 1, "dtype": "uint8"}
+    with rasterio.open(tmp_path / "a.tif", "w", crs=text, transform=rasterio.Affine(10, 0, 0, 0, -10, 0), **shape):
+        pass
+    with rasterio.open(tmp_path / "a.tif") as file:
+        assert file.crs.to_epsg() == code
+    array = ps.open(tmp_path / "a.tif")
+    assert array.epsg == array.crs.to_epsg() == code
+
+
+@pytest.mark.parametrize("code", [2304, 8352, 31300])
+def test_a_system_that_gdal_writes_as_text_has_not_the_code_of_its_base(code: int, tmp_path: Path) -> None:
+    """Of projections that GeoTIFF has no number for, GDAL writes ESRI's text, and the base by its code."""
+    text = re.sub(r',AUTHORITY\["EPSG","\d+"\](?=\]$)', "", rasterio.crs.CRS.from_epsg(code).to_wkt())
+    shape = {"width": 4, "height": 4, "count": 1, "dtype": "uint8"}
+    with rasterio.open(tmp_path / "a.tif", "w", crs=text, transform=rasterio.Affine(10, 0, 0, 0, -10, 0), **shape):
+        pass
+    array = ps.open(tmp_path / "a.tif")
+    assert array.epsg == array.crs.to_epsg()
+    assert array.crs.is_projected

@@ -360,3 +360,16 @@ def test_offsets_and_byte_counts_of_type_byte_are_read(kinds, form):
     file = tiff_of(tags, data)
     np.testing.assert_array_equal(ps.open(file)[0], values)
     np.testing.assert_array_equal(pytest.importorskip("tifffile").imread(io.BytesIO(file)), values)
+
+
+@pytest.mark.parametrize("nodata", [0.1, -9999.9, -3.4e38, -3.4028234663852886e38, 1e-50, float("nan"), float("inf")])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+def test_nodata_is_what_pixels_hold_as_in_gdal(tmp_path, dtype, nodata):
+    """A text of more digits than float32 has means the number that is in the pixels."""
+    rasterio = pytest.importorskip("rasterio")
+    nodata = -9999 if dtype == "int16" else nodata
+    shape = {"width": 4, "height": 4, "count": 1, "dtype": dtype, "nodata": nodata}
+    with rasterio.open(tmp_path / "a.tif", "w", transform=rasterio.Affine(10, 0, 0, 0, -10, 0), **shape):
+        pass
+    with rasterio.open(tmp_path / "a.tif") as file:
+        np.testing.assert_equal(ps.open(tmp_path / "a.tif").nodata, file.nodata)
