@@ -41,7 +41,7 @@ test-peers: build ## the test suites of zarr-python, xarray and rioxarray with P
 test-legate: build ## loads into cuPyNumeric, where there is a Python 3.12 (nearly 2 GB to download once); ARGS= go to pytest
 	@tools/test_legate.sh $(ARGS)
 
-test-appends: build ## 10,000 appends by processes that are killed and stopped, twice (half an hour, PID namespaces need root)
+test-appends: build ## 10,000 appends by processes that are killed and stopped, twice (minutes, PID namespaces need root)
 	@tools/setup.sh core test
 	@PENSTOCK_APPENDS=10000 $(python) -m pytest -rs -s python/tests/test_append_processes.py $(ARGS)
 
