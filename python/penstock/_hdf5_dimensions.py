@@ -39,6 +39,8 @@ def _name_of(dataset: Any, scale: Any, known: ScaleNames) -> str:
     from h5py import h5o, h5r
 
     found = h5r.dereference(scale, dataset.id)
+    if found is None:
+        raise ValueError("the reference leads to nothing")
     address = h5o.get_info(found).addr
     if address not in known:
         known[address] = as_text(dataset.file[scale].name).rpartition("/")[2]

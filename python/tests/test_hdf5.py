@@ -614,3 +614,21 @@ def test_of_several_scales_the_last_names_the_dimension(tmp_path):
     h5netcdf = pytest.importorskip("h5netcdf")
     with h5netcdf.File(tmp_path / "a.h5", "r") as file:
         assert file["x"].dimensions == ("second",)
+
+
+def test_scales_that_are_gone_name_nothing(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name in ("kept", "gone"):
+            file[name] = np.arange(3)
+            file[name].make_scale(name)
+        made = file.create_dataset("x", data=np.zeros((3, 3)))
+        made.dims[0].attach_scale(file["kept"])
+        made.dims[1].attach_scale(file["gone"])
+        null = np.empty(1, object)
+        null[0] = np.array([h5py.Reference()], h5py.ref_dtype)
+        file["y"] = np.zeros(3)
+        file["y"].attrs.create("DIMENSION_LIST", null, dtype=h5py.vlen_dtype(h5py.ref_dtype))
+        del file["gone"]
+    group = ps.open(tmp_path / "a.h5")
+    assert group["x"].dimension_names == ("kept", None)
+    assert group["y"].dimension_names is None
