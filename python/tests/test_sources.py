@@ -14,6 +14,7 @@ import penstock as ps
 import penstock.zarr as pz
 import pytest
 import zarr
+from conftest import ZARR_VERSION
 from sources import SOURCES, Subclass, numbered, read_only
 from zarr.core.config import config
 from zarr.storage import MemoryStore
@@ -133,7 +134,7 @@ def test_the_plug_in_stores_what_zarr_python_stores(name: str, tmp_path: Path) -
         new_zarr(dtype, name)
     except Exception as error:
         pytest.skip(f"zarr-python has no such data type: {error}")
-    kept = 0
+    kept, writers = 0, ("plug-in", "wrap") if ZARR_VERSION >= (3, 4) else ("plug-in",)
     for number, source_name in enumerate(SOURCES):
         for at, (kind, (_, shape)) in enumerate(SELECTIONS.items()):
             if name not in ("f4", "M8[s]") and (number + at) % 4:
@@ -142,14 +143,14 @@ def test_the_plug_in_stores_what_zarr_python_stores(name: str, tmp_path: Path) -
             if source is None:
                 continue
             theirs = outcome_of("zarr-python", dtype, name, kind, source)
-            for writer in ("plug-in", "wrap"):
+            for writer in writers:
                 ours = outcome_of(writer, dtype, name, kind, source)
                 if isinstance(theirs, dict) and isinstance(ours, dict):
                     assert ours == theirs or decoded(ours) == decoded(theirs), (writer, source_name, kind)
                     kept += 1
                 else:
                     assert ours == theirs, (writer, source_name, kind)
-    assert kept > 40
+    assert kept > 20 * len(writers)
 
 
 def decoded(values: dict[str, Any]) -> Any:
