@@ -228,16 +228,18 @@ def fill_json(item: np.ndarray[Any, Any], stored: StoredType) -> Any:
     if dtype.kind in "iu":
         return int(value)
     if dtype.kind == "c":
-        return [_float_json(float(value.real)), _float_json(float(value.imag))]
-    return _float_json(float(value))
+        return [_float_json(value.real), _float_json(value.imag)]
+    return _float_json(value)
 
 
-def _float_json(value: float) -> Any:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
+def _float_json(value: np.floating[Any]) -> Any:
+    if np.isnan(value):
+        native = np.array(value, value.dtype.newbyteorder("="))
+        size, plain = native.itemsize, native.dtype.type(np.nan)
+        return "NaN" if native.tobytes() == plain.tobytes() else f"0x{int(native.view(f'u{size}')):0{2 * size}x}"
+    if np.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    return value
+    return float(value)
 
 
 def attribute(node: Any, name: str | bytes) -> Any:

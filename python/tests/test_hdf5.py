@@ -632,3 +632,19 @@ def test_scales_that_are_gone_name_nothing(tmp_path):
     group = ps.open(tmp_path / "a.h5")
     assert group["x"].dimension_names == ("kept", None)
     assert group["y"].dimension_names is None
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize(
+    "bits", ["7e01", "7fc00123", "ffc00000", "7ff8000000000abc", "fff8000000000000", "7ff8000000000000"]
+)
+def test_the_bits_of_a_fill_value_that_is_nan_are_kept(tmp_path, bits, order):
+    size = len(bits) // 2
+    fill = np.array([int(bits, 16)], f"{order}u{size}").view(f"{order}f{size}")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", (4,), f"{order}f{size}", chunks=(2,), fillvalue=fill[0])
+    array = ps.open(tmp_path / "a.h5")["x"]
+    assert np.isnan(array.fill_value)
+    assert array[:].view(f"u{size}").tolist() == [int(bits, 16)] * 4
+    copied = ps.copy(array, tmp_path / "a.zarr")
+    assert copied[:].view(f"u{size}").tolist() == [int(bits, 16)] * 4
