@@ -9,16 +9,9 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from rasterio_peers import QUIET, rasterio, xr
 
-xr = pytest.importorskip("xarray")
-rasterio = pytest.importorskip("rasterio")
-pytest.importorskip("rioxarray")
-if not hasattr(ps, "TiffArray"):
-    pytest.skip("this build opens no TIFF", allow_module_level=True)
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning"),
-    pytest.mark.filterwarnings("ignore::rasterio.errors.NodataShadowWarning"),
-]
+pytestmark = QUIET
 
 BANDS = (1, 2, 3, 4, 5)
 TYPES = ("uint8", "uint16", "float32")

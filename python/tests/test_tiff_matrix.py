@@ -17,16 +17,9 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from rasterio_peers import QUIET, rasterio, xr
 
-xr = pytest.importorskip("xarray")
-rasterio = pytest.importorskip("rasterio")
-pytest.importorskip("rioxarray")
-if not hasattr(ps, "TiffArray"):
-    pytest.skip("this build opens no TIFF", allow_module_level=True)
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning"),
-    pytest.mark.filterwarnings("ignore::rasterio.errors.NodataShadowWarning"),
-]
+pytestmark = QUIET
 
 TYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "float64")
 LOSSY = ("JPEG", "WEBP")
@@ -52,7 +45,7 @@ class Case:
     bands: int
     dtype: str
     nodata: int | None
-    mask: str  # "internal", "msk": a file beside it, or "": none
+    mask: str  # "internal", "msk" (a sidecar file) or "" (none)
     codec: str
 
     @property

@@ -19,23 +19,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
-constexpr double kSlower = 15;
-constexpr double kLarger = 8;
-#elif defined(__SANITIZE_ADDRESS__)
-constexpr double kSlower = 5;
-constexpr double kLarger = 4;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-constexpr double kSlower = 15;
-constexpr double kLarger = 8;
-#elif __has_feature(address_sanitizer)
-constexpr double kSlower = 5;
-constexpr double kLarger = 4;
-#else
-constexpr double kSlower = 1;
-constexpr double kLarger = 1;
+#ifndef __has_feature
+#define __has_feature(name) 0  // clang's; gcc has macros of its own
 #endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+constexpr double kSlower = 15;
+constexpr double kLarger = 8;
+#elif defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+constexpr double kSlower = 5;
+constexpr double kLarger = 4;
 #else
 constexpr double kSlower = 1;
 constexpr double kLarger = 1;
