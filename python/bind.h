@@ -42,8 +42,8 @@ void bind_codec_testing(nb::module_& m);
 
 nb::str to_str(std::string_view text, const char* on_error);
 
-/// The text of a node's attributes, made once for as long as the node is: whoever parses it sees by its identity
-/// whether it is still the one that was parsed. The GIL is held.
+/// The JSON text of a node's attributes, converted once for each state of the node. Callers that keep the parsed
+/// document compare identities to detect a change. Requires the GIL.
 template <class Node>
 class text_of_attributes {
  public:

@@ -38,7 +38,7 @@ class Attributes(MutableMapping[str, Any]):
 
     def __init__(self, node: _core.Array | _core.Group) -> None:
         self._node = node
-        self._parsed: tuple[str, dict[str, Any]] | None = None  # the text, and what it says
+        self._parsed: tuple[str, dict[str, Any]] | None = None  # the text and its document
 
     def _write(self, set_json: str, removed: list[str] | None) -> None:
         if isinstance(self._node, _core.Group):
@@ -51,7 +51,7 @@ class Attributes(MutableMapping[str, Any]):
         return values
 
     def _values(self) -> dict[str, Any]:
-        text = self._node._attributes_json  # the same object until the node is another one
+        text = self._node._attributes_json  # the same object until the node changes
         if self._parsed is None or self._parsed[0] is not text:
             self._parsed = text, json.loads(text)
         return self._parsed[1]

@@ -26,7 +26,8 @@ _MAKES_BYTES = frozenset(
 )
 
 _OF_TEXT = {"vlen-utf8": "U", "vlen-bytes": "SV"}
-"""The kinds of fixed length that they are asked for here; the engine itself has what they are meant for."""
+"""The NumPy kinds of fixed length that numcodecs' text codecs convert. The engine itself implements them for types of
+variable length."""
 
 _PROBE_BYTES = 1 << 20
 
@@ -63,7 +64,7 @@ def make(
         return found or _from_numcodecs(name, settings, dtype, shape, allow_pickle)
     except (Error, MemoryError):
         raise
-    except Exception as error:  # a codec of others says no in its own words
+    except Exception as error:  # third-party codecs raise anything
         given = "bytes" if dtype is None else f"elements of {dtype}"
         message = f"codec '{name}' does not take this configuration for {given}: {type(error).__name__}: {error}"
         raise _make(CorruptDataError, message) from error

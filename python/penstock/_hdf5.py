@@ -174,7 +174,7 @@ class Source:
         return self._dimensions[1].of(path)
 
     def scale_names(self, stamp: tuple[int, ...] | None) -> ScaleNames | None:
-        """Names that are known of the file as it was at `stamp`, to be added to."""
+        """The cache of scale names for the file's state `stamp`; None if its state is not known."""
         if stamp is None:
             return None
         if self._scales[0] != stamp:

@@ -10,12 +10,13 @@ from penstock._hdf5_links import encoded, find, given_name, is_scale, names_in
 from penstock._hdf5_types import as_text, attribute
 
 ScaleNames = dict[int, str]
-"""By addresses, of one state of a file: HDF5 searches the whole file for the name of what a reference leads to."""
+"""Names of scales by address, for one state of a file. Cached, because HDF5 searches the whole file to name the target
+of a reference."""
 
 
 def dimension_names(dataset: Any, known: ScaleNames | None = None) -> list[str | None] | None:
     """Names of the dimensions, from the scales attached to them (the last of several, as netCDF does); of a scale
-    itself, its own. `known` is added to.
+    itself, its own name. Names that were looked up are added to `known`.
     """
     rank = len(dataset.shape)
     if not rank:
@@ -40,7 +41,7 @@ def _name_of(dataset: Any, scale: Any, known: ScaleNames) -> str:
 
     found = h5r.dereference(scale, dataset.id)
     if found is None:
-        raise ValueError("the reference leads to nothing")
+        raise ValueError("the reference is null")
     address = h5o.get_info(found).addr
     if address not in known:
         known[address] = as_text(dataset.file[scale].name).rpartition("/")[2]

@@ -31,11 +31,11 @@ def describe_dataset(
 ) -> Described:
     """The array that a dataset is, with the bytes in `file`. Raises `UnsupportedError` by name.
 
-    `read_at(offset, length)` gives bytes of the file; `depth` says how many virtual datasets led here;
-    `scales`: names that are known of this state of the file.
+    `read_at(offset, length)` gives bytes of the file; `depth` is the number of virtual datasets that led here;
+    `scales` caches names of scales for this state of the file.
     """
     if dataset.shape is None:
-        raise _make(NoArrayError, "a dataset without a dataspace (H5S_NULL) is no array")
+        raise _make(NoArrayError, "a dataset without a dataspace (H5S_NULL) is not an array")
     stored = stored_type(dataset.id.get_type())
     typed = attributes_of(dataset)
     names = dimension_names(dataset, scales)

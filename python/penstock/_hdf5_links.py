@@ -44,7 +44,7 @@ def find(group: Any, path: str) -> Any:
 
 
 def names_in(group: Any) -> list[str]:
-    """The names of a group, of which h5py gives those that are no UTF-8 as bytes."""
+    """Names of a group's links as text. h5py returns bytes for names that are not UTF-8: they become surrogates."""
     return [name if isinstance(name, str) else name.decode("utf-8", "surrogateescape") for name in group]
 
 

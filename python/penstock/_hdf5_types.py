@@ -72,7 +72,7 @@ def _numpy_dtype(stored: Any) -> np.dtype[Any]:
 
 
 class NoArrayError(UnsupportedError):
-    """A dataset of elements, or without any, that no array here has: references, lists, H5S_NULL."""
+    """The element type, or H5S_NULL, cannot be represented as an array: references, lists of numbers."""
 
 
 def _refuse(what: str) -> Error:
@@ -166,7 +166,7 @@ def _compound(tid: Any, h5t: Any) -> StoredType:
 
 
 def _opaque(tid: Any) -> StoredType:
-    """Bytes, or what h5py's tag calls them: `NUMPY:<M8[s]` and its like, whose unit HDF5's own types do not have."""
+    """Bytes, or the NumPy type in h5py's tag (`NUMPY:<M8[s]`): HDF5's own types have no unit of time."""
     tag, size = tid.get_tag(), tid.get_size()
     if tag.startswith(b"NUMPY:"):
         try:
@@ -300,7 +300,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
 
 
 def as_text(value: str | bytes) -> str:
-    """Text with U+FFFD for what is no UTF-8, as netCDF4 shows it. h5py has surrogates there, or gives bytes."""
+    """Text in which U+FFFD replaces bytes that are not UTF-8, as in netCDF4. h5py returns surrogates or bytes there."""
     if isinstance(value, str):
         if value.isascii():
             return value

@@ -99,7 +99,9 @@ class TiffArray(TiffHeader, Array):
         number, axis = operator.index(number), self._band_axis
         if not 1 <= number <= self.shape[axis]:
             raise _make(
-                OutOfRangeError, f"there is no band {number}: bands are counted from 1 to {self.shape[axis]}", self.uri
+                OutOfRangeError,
+                f"band {number} is out of range: bands are counted from 1 to {self.shape[axis]}",
+                self.uri,
             )
         return super().read((slice(None),) * axis + (number - 1,), **options)
 
@@ -127,7 +129,7 @@ def _warn_of_band() -> None:
     """Once in a process: the user of rasterio means the first band by `read(1)`."""
     warnings.warn(
         "read(n) of an image counts from 0, as all indices do: read(1) is its second band. band(n) counts from 1, as "
-        "rasterio's read(n); a[n] says nothing",
+        "rasterio's read(n) does; a[n] does not warn",
         UserWarning,
         stacklevel=3,
     )

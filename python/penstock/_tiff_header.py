@@ -174,7 +174,7 @@ class TiffHeader:
         if value is None or self.dtype not in ("float32", "complex64"):
             return value
         with np.errstate(over="ignore"):
-            rounded = float(np.float32(value))  # what its pixels hold, as GDAL has it
+            rounded = float(np.float32(value))  # the value that pixels can hold, as in GDAL
         return value if math.isinf(rounded) else rounded
 
     @property
@@ -502,7 +502,7 @@ class TiffHeader:
 
 
 def _nodata_of_text(text: str, dtype: np.dtype[Any]) -> int | float | None:
-    """What the tag GDAL_NODATA says, None where it says nothing."""
+    """The number in the tag GDAL_NODATA; None if it has none."""
     if not text:
         return None
     if dialect := _DIALECT.match(text):

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 class Validity:
-    """Which pixels of an image have a value, as GDAL decides it: those that its mask has, in bands without one those
-    that are not nodata; where there is neither, those that an alpha band does not make transparent.
+    """Which pixels of an image have a value, by GDAL's rules: those in the mask; in bands without a mask, those that
+    are not nodata; without both, those that the alpha band does not make fully transparent.
 
     `mask` is to be read beside the image: None, one band for all of the image's, or as many as it has.
     """
 
     def __init__(self, array: TiffArray) -> None:
         self.mask = mask_of(array)
-        self.is_opacity = False  # the mask is an alpha band, which may lie beside the values
+        self.is_opacity = False  # the mask is an alpha band
         self._alpha: int | None = None  # the array's own alpha band, which is never masked
         is_masked = array._is_masked
         masked = is_masked if any(is_masked) else (self.mask is not None,) * len(is_masked)

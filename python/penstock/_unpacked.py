@@ -95,8 +95,8 @@ def _box(start: int, step: int, count: int) -> slice:
 class UnpackedArray(TiffHeader):
     """A TIFF image whose reads give the numbers that its pixels stand for: `penstock.open(..., unpack=True)`.
 
-    value = stored * scale + offset, of each band; NaN where the file's mask leaves a pixel out or, if there is no mask,
-    where it is nodata or, if there is neither, transparent. `dtype` is float32 for integers of 16 bits and fewer
+    value = stored * scale + offset, of each band; NaN where the pixel is missing (by the mask, else by nodata,
+    else by alpha). `dtype` is float32 for integers of 16 bits and fewer
     without scale and offset, the stored one for floats without, else float64; complex numbers stay complex. `packed` is
     the array as it is stored; what the header says is the same, but that `nodata` is NaN and scales and offsets are 1
     and 0.

@@ -50,12 +50,13 @@ def read_window(
     resampling
         "nearest": the pixel under the middle of each result's pixel. "average": the mean of the pixels under it, by the
         area that each has there. "bilinear": a triangle that reaches one pixel to each side, or one of the result's
-        where those are larger. The latter two leave missing pixels (masked ones; nodata where there is no mask;
-        transparent ones where there is neither) out and give them the fill value; integers are rounded, halves up. In
-        numbers: `penstock/_resample.py`. Equal to what GDAL reads with the same window, except that GDAL lets a nodata
-        value of NaN spread, leaves out what lies beyond a window's edge in a pixel that the edge cuts, takes gray
-        images that begin with white for palettes, and keeps what is stored in masked pixels where it resamples nothing
-        (here that is so for transparent ones, without `fill_value`), and for halves that rounding errors decide.
+        where those are larger. The latter two exclude missing pixels: masked ones, else nodata, else
+        fully transparent ones. A result pixel without any source value gets the fill value. Integers are rounded,
+        halves up. `penstock/_resample.py` has the formulas. Results equal GDAL's for the same window, with these
+        exceptions. GDAL propagates a nodata value of NaN. GDAL ignores source values outside the window in pixels that
+        its edge cuts. GDAL averages MINISWHITE images through a colour table. Without resampling, GDAL returns the
+        stored values of masked pixels; here these get the fill value, and only transparent pixels keep their stored
+        values unless `fill_value` is given. Halves can differ by rounding errors.
     fill_value
         For pixels without a value. None: nodata; without nodata, 0 for missing pixels within the image.
     transform, nodata, overviews

@@ -74,7 +74,7 @@ def outcome(work: Callable[[], Any]) -> Any:
 
 
 def native_of(dtype: Any) -> Any:
-    """In the machine's byte order: NumPy 2.4 and older make swapped numbers of text when they are to be big-endian."""
+    """The dtype in native byte order: NumPy 2.4 and older cast text to big-endian numbers with swapped bytes."""
     return dtype.newbyteorder("=") if dtype.kind in "iufcmM" else dtype
 
 

@@ -579,8 +579,8 @@ def test_times_in_opaque_types_are_what_h5py_calls_them(tmp_path):
     assert [ps.open(path, name).dtype for name in ("generic", "short", "wrong", "not")] == ["V8", "V4", "V8", "V8"]
 
 
-def test_text_that_is_no_utf8_is_shown_with_replacement_characters(tmp_path):
-    """Files of instruments have Latin-1 in attributes, and in names of all kinds."""
+def test_attributes_that_are_not_utf8_have_replacement_characters(tmp_path):
+    """Instruments write Latin-1 attributes and names."""
     text = h5py.string_dtype("utf-8")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         made = file.create_dataset("x", data=np.arange(3.0))
@@ -616,7 +616,7 @@ def test_of_several_scales_the_last_names_the_dimension(tmp_path):
         assert file["x"].dimensions == ("second",)
 
 
-def test_scales_that_are_gone_name_nothing(tmp_path):
+def test_deleted_scales_do_not_name_dimensions(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         for name in ("kept", "gone"):
             file[name] = np.arange(3)

@@ -145,8 +145,8 @@ def test_lazy_text_pickles(files: tuple[Path, dict[str, Any]]) -> None:
     assert again["strings"].dtype == dataset["strings"].dtype
 
 
-def test_variables_that_no_array_can_show_are_left_out_with_a_warning(tmp_path):
-    """References, lists, nothing at all: h5py's users store them beside their data."""
+def test_unsupported_variables_are_left_out_with_a_warning(tmp_path):
+    """References, lists and empty datasets, which users of h5py store next to their data."""
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"] = np.arange(3.0)
         file.create_dataset("lists", (2,), h5py.vlen_dtype("i4"))

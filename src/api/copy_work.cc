@@ -29,7 +29,7 @@ void copy_work::work(std::size_t count, const std::function<result<>(std::size_t
 
 void copy_work::report() {
   if (!options_.progress) return;
-  const std::unique_lock lock(mutex_, std::try_to_lock);  // the end is reported by `run`
+  const std::unique_lock lock(mutex_, std::try_to_lock);  // a skipped report is made up for by the next one or by `run`
   if (!lock.owns_lock() || failed_) return;
   reported_bytes_ = done_bytes_;
   if (options_.progress({path_, reported_bytes_, total_bytes_})) return;

@@ -12,8 +12,8 @@
 
 namespace penstock::inline v0 {
 
-/// Runs pieces 0..count-1 of a copy on several threads and reports how far they are, at last that all is done. The
-/// first failure ends all.
+/// Runs pieces 0..count-1 of a copy on several threads. Reports progress, last of all the completed copy. The first
+/// failure stops the others.
 class copy_work {
  public:
   copy_work(const copy_options& options, unsigned threads, std::string path, std::uint64_t total_bytes)

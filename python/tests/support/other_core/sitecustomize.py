@@ -1,6 +1,6 @@
-"""Has Python take `penstock._core` from the file that PENSTOCK_CORE names: a build with sanitizers.
+"""Loads `penstock._core` from the file in PENSTOCK_CORE, for example a build with sanitizers.
 
-With this folder in PYTHONPATH that holds for the programs that tests start, too.
+With this folder in PYTHONPATH, Python imports this module in the programs that tests start, too.
 """
 
 import importlib.util
