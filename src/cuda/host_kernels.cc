@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "cuda/decode/launch.h"
+#include "cuda/decode/host_run.h"
 #include "cuda/move/move.h"
 
 namespace penstock::inline v0::cuda {

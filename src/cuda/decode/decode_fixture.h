@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/decode/host_decode.h"
+#include "cuda/decode/host_run.h"
 #include "cuda/decode/warp.h"
 
 namespace penstock::inline v0::device {

@@ -1,41 +1,18 @@
 #include "cuda/decode/host_decode.h"
 
 #include <cstdint>
-#include <memory>
-#include <new>
 #include <string>
 #include <utility>
 
+#include "cuda/decode/host_run.h"
 #include "cuda/decode/lz4_frame.h"
 
 namespace penstock::inline v0::device {
 namespace {
 
-constexpr std::align_val_t kAligned{256};
-
-struct aligned_free {
-  void operator()(std::byte* block) const { ::operator delete(block, kAligned); }
-};
-using aligned_block = std::unique_ptr<std::byte, aligned_free>;
-
-aligned_block allocate(std::uint64_t bytes) {
-  return aligned_block(static_cast<std::byte*>(::operator new(bytes, kAligned)));
-}
-
 std::uint64_t address(const void* at) { return reinterpret_cast<std::uintptr_t>(at); }
 
 }  // namespace
-
-std::vector<std::uint32_t> run_wave_on_host(const decode_wave& wave) {
-  const aligned_block descriptors = allocate(wave.descriptor_bytes()), workspace = allocate(wave.workspace_bytes());
-  std::vector<std::uint32_t> statuses(wave.chunks(), 0);
-  std::vector<kernel_launch> launches;
-  wave.emit({descriptors.get(), wave.descriptor_bytes()}, address(descriptors.get()), address(workspace.get()),
-            address(statuses.data()), launches);
-  for (const kernel_launch& launch : launches)
-    run_on_host(launch.kernel, launch.grid, launch.threads, launch.argument.data());
-  return statuses;
-}
 
 result<device_step> step_of_codec(std::string_view name, std::span<const std::byte> encoded,
                                   std::uint64_t decoded_bytes) {

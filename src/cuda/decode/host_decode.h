@@ -28,7 +28,4 @@ result<> decode_on_host(std::span<const device_step> steps, std::span<const std:
 result<device_step> step_of_codec(std::string_view name, std::span<const std::byte> encoded,
                                   std::uint64_t decoded_bytes);
 
-/// Runs what a wave emits for host addresses. \returns The status words.
-std::vector<std::uint32_t> run_wave_on_host(const decode_wave& wave);
-
 }  // namespace penstock::inline v0::device

@@ -1,50 +1,6 @@
 #include "cuda/decode/launch.h"
 
-#include <memory>
-
-#include "cuda/decode/inflate.h"
-#include "cuda/decode/library_check.h"
-#include "cuda/decode/lz4_frame.h"
-#include "cuda/decode/lzw.h"
-#include "cuda/decode/numbers.h"
-#include "cuda/decode/transforms.h"
-#include "cuda/decode/zstd_checksum.h"
-#include "cuda/decode/zstd_execute.h"
-#include "cuda/decode/zstd_literals.h"
-#include "cuda/decode/zstd_sequences.h"
-
 namespace penstock::inline v0::device {
-namespace {
-
-constexpr int kLeftBytes = 0xa5;
-
-template <class Argument>
-Argument argument_of(const void* bytes) {
-  Argument argument;
-  std::memcpy(&argument, bytes, sizeof argument);
-  return argument;
-}
-
-// A kernel of one warp a thread block, with `Shared` as its shared memory, which holds what others left there.
-template <class Argument, class Shared, class Body>
-void run_warps(std::uint32_t grid, const void* bytes, Body&& body) {
-  const auto argument = argument_of<Argument>(bytes);
-  const auto shared = std::make_unique<Shared>();  // on the heap, so that a sanitizer sees what leaves it
-  for (std::uint32_t group = 0; group < grid; ++group) {
-    std::memset(static_cast<void*>(shared.get()), kLeftBytes, sizeof(Shared));
-    body(argument, group, *shared, warp{});
-  }
-}
-
-// A kernel whose threads do not talk to each other.
-template <class Argument, class Body>
-void run_threads(std::uint32_t grid, std::uint32_t threads, const void* bytes, Body&& body) {
-  const auto argument = argument_of<Argument>(bytes);
-  for (std::uint32_t block = 0; block < grid; ++block)
-    for (std::uint32_t thread = 0; thread < threads; ++thread) body(argument, block, thread, threads);
-}
-
-}  // namespace
 
 const char* kernel_name(kernel_id kernel) noexcept {
   switch (kernel) {
@@ -78,51 +34,6 @@ const char* kernel_name(kernel_id kernel) noexcept {
       break;
   }
   return "";
-}
-
-void run_on_host(kernel_id kernel, std::uint32_t grid, std::uint32_t threads, const void* argument) {
-  switch (kernel) {
-    case kernel_id::zstd_literals:
-      return run_warps<zstd_wave, zstd_literals_shared>(grid, argument,
-                                                        [](auto&&... all) { zstd_literals_warp(all...); });
-    case kernel_id::zstd_sequences:
-      return run_warps<zstd_wave, zstd_sequences_shared>(grid, argument,
-                                                         [](auto&&... all) { zstd_sequences_warp(all...); });
-    case kernel_id::zstd_execute:
-      return run_warps<zstd_wave, lz_shared>(grid, argument, [](auto&&... all) { zstd_execute_warp(all...); });
-    case kernel_id::zstd_checksum:
-      return run_warps<zstd_wave, zstd_checksum_shared>(grid, argument,
-                                                        [](auto&&... all) { zstd_checksum_warp(all...); });
-    case kernel_id::lz:
-      return run_warps<part_wave, lz_parts_shared>(grid, argument, [](auto&&... all) { lz_warp(all...); });
-    case kernel_id::inflate:
-      return run_warps<part_wave, inflate_shared>(grid, argument, [](auto&&... all) { inflate_warp(all...); });
-    case kernel_id::lz4_frame:
-      return run_warps<part_wave, lz_parts_shared>(grid, argument, [](auto&&... all) { lz4_frame_warp(all...); });
-    case kernel_id::lzw:
-      return run_warps<part_wave, lzw_shared>(grid, argument, [](auto&&... all) { lzw_warp(all...); });
-    case kernel_id::delta:
-      return run_warps<part_wave, char>(
-          grid, argument,
-          [](const part_wave& wave, std::uint32_t turn, char&, warp lanes) { delta_warp(wave, turn, lanes); });
-    case kernel_id::rows:
-      return run_warps<rows_wave, char>(
-          grid, argument,
-          [](const rows_wave& wave, std::uint32_t group, char&, warp lanes) { rows_warp(wave, group, lanes); });
-    case kernel_id::crc32c:
-      return run_warps<part_wave, char>(
-          grid, argument,
-          [](const part_wave& wave, std::uint32_t turn, char&, warp lanes) { crc32c_warp(wave, turn, lanes); });
-    case kernel_id::transform:
-      return run_threads<transform_wave>(grid, threads, argument, [](auto&&... all) { transform_thread(all...); });
-    case kernel_id::library_check:
-      return run_warps<library_wave, char>(grid, argument,
-                                           [](const library_wave& wave, std::uint32_t turn, char&, warp lanes) {
-                                             library_check_warp(wave, turn, lanes);
-                                           });
-    case kernel_id::nvcomp:
-      return;
-  }
 }
 
 }  // namespace penstock::inline v0::device

@@ -53,11 +53,4 @@ kernel_launch make_launch(kernel_id kernel, std::uint32_t grid, std::uint32_t th
   return launch;
 }
 
-/// Runs the host form of a kernel with all its thread blocks, in the calling thread: the same source, 32 lanes as a
-/// loop.
-///
-/// `argument` is the kernel's structure; its addresses are those of host memory. Never reads or writes outside of what
-/// the descriptors name, whatever the encoded bytes are.
-void run_on_host(kernel_id kernel, std::uint32_t grid, std::uint32_t threads, const void* argument);
-
 }  // namespace penstock::inline v0::device

@@ -86,7 +86,7 @@ PENSTOCK_DEVICE chunk_status lz4_frame_blocks(const decode_part& part, const lz4
 PENSTOCK_DEVICE void lz4_frame_warp(const part_wave& wave, std::uint32_t turn, lz_parts_shared& shared, warp lanes) {
   const decode_part& part = pointer<const decode_part>(wave.parts)[pointer<const std::uint32_t>(wave.order)[turn]];
   const auto* const source = pointer<const std::uint8_t>(part.source);
-  lz_output out(shared.output, pointer<std::uint8_t>(part.target), part.target_bytes);
+  lz_output out(shared.output, pointer<std::uint8_t>(part.target), part.target_bytes, lanes);
   chunk_status status = chunk_status::ok;
   for (std::uint32_t at = 0; status == chunk_status::ok && at != part.source_bytes;) {
     const byte_view rest{source + at, part.source_bytes - at};

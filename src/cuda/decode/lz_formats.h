@@ -268,7 +268,7 @@ PENSTOCK_DEVICE bool lz_sequences(const decode_part& part, lz_output& out, lz_pa
 /// What one warp does: the part that is `turn` in the wave's order.
 PENSTOCK_DEVICE void lz_warp(const part_wave& wave, std::uint32_t turn, lz_parts_shared& shared, warp lanes) {
   const decode_part& part = pointer<const decode_part>(wave.parts)[pointer<const std::uint32_t>(wave.order)[turn]];
-  lz_output out(shared.output, pointer<std::uint8_t>(part.target), part.target_bytes);
+  lz_output out(shared.output, pointer<std::uint8_t>(part.target), part.target_bytes, lanes);
   const bool good = lz_sequences(part, out, shared, lanes);
   out.finish(lanes);
   if (!good || out.room() != 0)

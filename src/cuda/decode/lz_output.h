@@ -37,8 +37,14 @@ PENSTOCK_DEVICE const std::uint8_t* literal_pointer(std::uint64_t address) {
 /// One part's target while it is filled. All members but the bytes are the same in all lanes.
 class lz_output {
  public:
-  PENSTOCK_DEVICE lz_output(lz_shared& shared, std::uint8_t* target, std::uint32_t size)
-      : ring_(shared.ring), target_(target), size_(size), phase_(misalignment(target, 16)) {}
+  PENSTOCK_DEVICE lz_output(lz_shared& shared, std::uint8_t* target, std::uint32_t size, warp lanes)
+      : ring_(shared.ring), target_(target), size_(size), phase_(misalignment(target, 16)) {
+    // `last_bytes` loads words, of which some bytes are not written yet; checkers of memory need not know that.
+    lanes.each([&](int lane) {
+      PENSTOCK_SMALL_LOOP
+      for (auto i = 4 * static_cast<std::uint32_t>(lane); i < kRingBytes; i += 4 * kLanes) store_word(ring_ + i, 0);
+    });
+  }
 
   PENSTOCK_DEVICE std::uint32_t at() const { return at_; }
   PENSTOCK_DEVICE std::uint32_t room() const { return size_ - at_; }
@@ -84,7 +90,7 @@ class lz_output {
     return position >= ring_low_ ? ring_[slot(position)] : target_[position];
   }
 
-  /// The eight ring bytes in front of `position`; of no meaning as far as they lie before the part's start.
+  /// The eight ring bytes in front of `position`; zeros as far as they lie before the part's start.
   PENSTOCK_DEVICE std::uint64_t last_bytes(std::uint32_t position) const {
     const std::uint32_t start = slot(position - 8), word = start & ~3u, shift = 8 * (start & 3u);
     const std::uint64_t low =

@@ -82,7 +82,7 @@ PENSTOCK_DEVICE void zstd_execute_warp(const zstd_wave& wave, std::uint32_t turn
   per_lane<std::uint32_t> stopped;
   lanes.each([&](int lane) { stopped[lane] = failed(wave.statuses, part.chunk) ? 1 : 0; });
   if (lanes.from(stopped, 0) != 0) return;
-  lz_output out(shared, pointer<std::uint8_t>(part.target), part.target_bytes);
+  lz_output out(shared, pointer<std::uint8_t>(part.target), part.target_bytes, lanes);
   const auto* const first_frames = pointer<const std::uint32_t>(wave.first_frames);
   chunk_status status = chunk_status::ok;
   for (std::uint32_t f = first_frames[index]; f < first_frames[index + 1] && status == chunk_status::ok; ++f) {

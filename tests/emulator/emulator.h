@@ -1,0 +1,72 @@
+#pragma once
+
+// A GPU's thread block on the CPU, for tests: lanes that take turns, and memory that knows who touched it.
+//
+// The host form of the kernels runs 32 lanes as a loop, and never compiles what stands behind `__CUDA_ARCH__`: it
+// cannot see a missing barrier, a collective that not all lanes reach, or a funnel shift with its operands swapped.
+// Here that code runs as it stands. Each lane is a fiber: it gives way at collectives, and by chance at accesses to
+// memory. The compiler calls us at every access (it thinks that it instruments for ThreadSanitizer), and we check
+//
+// - collectives: all lanes arrive at the same one, with masks of all lanes and the same source lane,
+// - races: two lanes touch a byte, one of them writing, and no barrier is between; or two blocks of a launch do,
+// - places: every access is aligned and within memory that the kernel was given; nobody writes what is only to be read,
+//   or touches another lane's stack,
+// - content: nobody reads shared memory, workspace or targets that nobody has written.
+//
+// What ptxas, caches and real clocks do is not seen here.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace emulator {
+
+/// Which lane goes on where one stops.
+enum class turn { lowest_first, highest_first, random };
+/// How lanes take turns. All of it is repeatable.
+struct schedule {
+  turn next = turn::random;
+  std::uint32_t switch_every = 64;  ///< one of so many accesses, at random, gives way to another lane; 0: none does
+  std::uint32_t seed = 1;
+};
+void set_schedule(const schedule& how);
+/// Likewise, and leaves the rest as it is.
+void set_turn(turn next);
+
+enum class content { written, unwritten };
+enum class use { read, write };
+
+/// Forgets all memory and who touched it.
+void forget_memory();
+/// Memory that kernels may touch from now on. Places that were given before and overlap it become one with it.
+void give_memory(const void* at, std::size_t bytes, const char* name, content holds, use may);
+
+/// Runs a kernel: `lane` once for each thread of each block, blocks one after the other.
+/// \param threads       At most 256; collectives are for blocks of 32.
+/// \param shared_bytes  Of its `__shared__` variables.
+void launch(std::uint32_t grid, std::uint32_t threads, std::size_t shared_bytes, const std::function<void()>& lane);
+
+/// What was wrong since the last call: sentences that name the place in the source, each once. Lanes that wait for each
+/// other end the process instead.
+std::vector<std::string> take_findings();
+
+/// What happened so far.
+struct counts {
+  std::uint64_t launches = 0, collectives = 0, shared_accesses = 0, global_accesses = 0, switches = 0;
+};
+counts counted();
+
+/// Faults to plant, for the test of the tests (mutations.py). Sites are return addresses from the program's start.
+struct mutation {
+  std::vector<std::uintptr_t> dropped;  ///< barriers that are none
+  int masked_line = 0, masked_bit = 0;  ///< collectives in this line of warp.h lack this lane in their mask
+  int swapped_line = 0;  ///< funnel shifts and byte permutations in this line of their file swap operands
+};
+/// Also: the process ends at the first finding.
+void plant(const mutation& fault);
+/// The barriers that were met, in the form of `mutation::dropped`.
+std::vector<std::uintptr_t> barriers_met();
+
+}  // namespace emulator

@@ -1,0 +1,87 @@
+// Built with -fsanitize=thread, as the kernels are.
+
+#include "emulator/faulty_lanes.h"
+
+#include "emulator/cuda_names.h"
+
+namespace emulator {
+namespace {
+
+constexpr unsigned kAll = 0xffffffffU;
+
+unsigned lane() { return threadIdx.x; }
+
+void neighbours_in_order(unsigned* words) {
+  words[lane()] = lane();
+  __syncwarp();
+  const unsigned next = words[(lane() + 1) % 32];
+  __syncwarp();
+  words[lane()] = next;
+}
+void reads_without_barrier(unsigned* words) {
+  words[lane()] = lane();
+  words[64 + lane()] = words[(lane() + 1) % 32];
+}
+void writes_without_barrier(unsigned* words) {
+  const unsigned next = words[(lane() + 1) % 32];
+  words[lane()] = next;
+}
+void all_write_one(unsigned* words) { words[0] = lane(); }
+void all_count_in_one(unsigned* words) { atomicAdd(words, 1U); }
+void blocks_write_one(unsigned* words) {
+  if (lane() == 0) words[0] = blockIdx.x;
+}
+void reads_unwritten(unsigned* words) { words[lane()] = words[64 + lane()]; }
+void leaves_memory(unsigned* words) { words[kFaultyWords + lane()] = 1; }
+void is_misaligned(unsigned* words) {
+  if (lane() == 0) *reinterpret_cast<unsigned*>(reinterpret_cast<unsigned char*>(words) + 1) = 1;
+}
+void keeps_to_itself(unsigned*) {
+  [[maybe_unused]] volatile unsigned own[4];
+  for (unsigned i = 0; i < 4; ++i) own[i] = i;
+}
+void sends_away_its_local_memory(unsigned* words) {
+  volatile unsigned own = lane();
+  const auto address = __shfl_sync(kAll, reinterpret_cast<std::uint64_t>(&own), 5);
+  words[lane()] = *reinterpret_cast<volatile unsigned*>(address);
+}
+void leaves_lanes_out(unsigned*) { __ballot_sync(0x7fffffffU, 1); }
+void asks_for_several_lanes(unsigned* words) { words[lane()] = __shfl_sync(kAll, lane(), static_cast<int>(lane())); }
+void goes_two_ways(unsigned*) {
+  if (lane() < 16)
+    __syncwarp();
+  else
+    __ballot_sync(kAll, 1);
+}
+void ends_early(unsigned*) {
+  if (lane() != 3) __syncwarp();
+}
+void leaves_its_shared_memory(unsigned*) {
+  [[maybe_unused]] __shared__ volatile unsigned shared[64];  // the launch says 32
+  shared[lane()] = 1;
+  if (lane() == 31) shared[32] = 1;
+}
+
+}  // namespace
+
+const faulty kFaulty[] = {
+    {nullptr, false, neighbours_in_order},
+    {"a byte of words that another", false, reads_without_barrier},
+    {"a byte of words that another", false, writes_without_barrier},
+    {"two lanes write a byte of words", false, all_write_one},
+    {nullptr, false, all_count_in_one},
+    {"two blocks write a byte of words", false, blocks_write_one, 2},
+    {"nobody has written a byte of words", false, reads_unwritten},
+    {"an access outside of all memory", false, leaves_memory},
+    {"a misaligned access of 4 bytes to words", false, is_misaligned},
+    {nullptr, false, keeps_to_itself},
+    {"another lane's local memory", false, sends_away_its_local_memory},
+    {"without all lanes in its mask", false, leaves_lanes_out},
+    {"from different lanes", false, asks_for_several_lanes},
+    {"lane 0 waits at", true, goes_two_ways},
+    {"some lanes have ended", true, ends_early},
+    {"outside of the kernel's shared memory", false, leaves_its_shared_memory},
+    {nullptr, false, nullptr},
+};
+
+}  // namespace emulator

@@ -1,0 +1,36 @@
+#pragma once
+
+// What lanes.cc and memory.cc say to each other.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "emulator/emulator.h"
+
+namespace emulator {
+
+// memory.cc: time, as memory sees it. Accesses of one epoch are not ordered.
+void begin_launch(std::size_t shared_bytes);
+void begin_block();
+void begin_epoch();
+void add_accesses(counts& to);
+
+void finding(const std::string& what, const void* site);
+void end_at_first_finding();
+/// The source line behind a return address, with the lines that it was inlined to.
+std::string place_of(const void* site);
+std::uintptr_t offset_in_program(const void* site);
+
+// lanes.cc: who runs. Read at every access, so these are no functions.
+inline constexpr int kNobody = -1;
+inline constexpr std::size_t kStackBytes = 256 * 1024;
+inline constexpr int kMostLanes = 256;
+extern int current;                ///< the lane, or kNobody
+extern std::uintptr_t all_stacks;  ///< of kMostLanes
+extern std::uint32_t until_switch;
+inline std::uintptr_t stack_of(int lane) { return all_stacks + kStackBytes * static_cast<std::size_t>(lane); }
+/// Another lane goes on.
+void switch_lanes();
+
+}  // namespace emulator
