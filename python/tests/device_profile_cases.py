@@ -156,6 +156,4 @@ def test_nothing_is_timed_without_a_profile(cuda: FakeCuda, tmp_path: Path) -> N
     array = made(tmp_path, ["zstd"])
     with ps.profile():
         array.read(device="cuda")
-    assert_warm(
-        cuda, lambda: array.read(device="cuda").synchronize(), ["cuEventCreate", "cuEventElapsedTime", "cuEventQuery"]
-    )
+    assert_warm(cuda, lambda: array.read(device="cuda").synchronize(), ["cuEventCreate", "cuEventElapsedTime"])

@@ -25,6 +25,8 @@ constexpr std::uint64_t kFewestBytes = std::uint64_t{32} << 20;
 /// Device memory that each stream of writes gathers into.
 constexpr std::uint64_t kStagingBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kAlignment = 256;
+/// As many parcels as are usually on their way.
+constexpr std::size_t kEventsAtOnce = 256;
 constexpr unsigned kEndNumber = 31;  // the stream of its end, beside the decode streams, in a read's set
 
 std::uint64_t memory_limit_of(const driver& with, context_ref context, std::uint64_t asked) {
@@ -85,7 +87,7 @@ result<std::shared_ptr<device_engine>> device_engine::make(int ordinal, const de
   PENSTOCK_TRY(with->check(with->device_get(&device, ordinal), "cuDeviceGet"));
   context_ref context = nullptr;
   PENSTOCK_TRY(with->check(with->primary_context_retain(&context, device), "cuDevicePrimaryCtxRetain"));
-  std::shared_ptr<device_engine> made(new device_engine(*with, ordinal, context, options));
+  std::shared_ptr<device_engine> made(new device_engine(*with, ordinal, device, context, options));
   PENSTOCK_TRY(made->start());
   if (options.allocator) {
     const current_context current(*with, context);
@@ -95,9 +97,11 @@ result<std::shared_ptr<device_engine>> device_engine::make(int ordinal, const de
   return made;
 }
 
-device_engine::device_engine(const driver& with, int ordinal, context_ref context, const device_options& options)
+device_engine::device_engine(const driver& with, int ordinal, device_number device, context_ref context,
+                             const device_options& options)
     : driver_(with),
       ordinal_(ordinal),
+      device_(device),
       context_(context),
       memory_limit_(memory_limit_of(with, context, options.device_memory_bytes)),
       staging_bytes_(staging_bytes_of(memory_limit_)),
@@ -117,20 +121,20 @@ result<> device_engine::start() {
     return std::move(loaded).error().note(fmt::format(
         "the driver is of CUDA {}.{}: device code is for drivers of the CUDA that it was built with, and later",
         driver_.version / 1000, driver_.version % 1000 / 10));
-  PENSTOCK_TRY(driver_.check(driver_.module_get_function(&move_, module_, kMoveKernel), "cuModuleGetFunction"));
-  PENSTOCK_TRY(driver_.check(driver_.module_get_function(&gather_, module_, kGatherKernel), "cuModuleGetFunction"));
-  for (int i = 0; i < device::kKernels; ++i) {
-    PENSTOCK_TRY(driver_.check(
-        driver_.module_get_function(&decoders_[i], module_, device::kernel_name(static_cast<device::kernel_id>(i))),
-        "cuModuleGetFunction"));
-  }
+  // Loaded now: a kernel that is loaded by its first launch may wait for all that the context was given.
+  const auto find_kernel = [&](function_ref& out, const char* name) -> result<> {
+    PENSTOCK_TRY(driver_.check(driver_.module_get_function(&out, module_, name), "cuModuleGetFunction"));
+    if (driver_.function_load == nullptr) return {};
+    return driver_.check(driver_.function_load(out), "cuFuncLoad");
+  };
+  PENSTOCK_TRY(find_kernel(move_, kMoveKernel));
+  PENSTOCK_TRY(find_kernel(gather_, kGatherKernel));
+  for (int i = 0; i < device::kKernels; ++i)
+    PENSTOCK_TRY(find_kernel(decoders_[i], device::kernel_name(static_cast<device::kernel_id>(i))));
   const auto make_stream = [&](stream_ref& out) {
     return driver_.check(driver_.stream_create(&out, kStreamNonBlocking), "cuStreamCreate");
   };
   PENSTOCK_TRY(make_stream(copy_));
-  PENSTOCK_TRY(make_stream(tell_copied_));
-  for (stream_ref& each : tell_ended_) PENSTOCK_TRY(make_stream(each));
-  for (stream_ref& each : tell_decoded_) PENSTOCK_TRY(make_stream(each));
   for (stream_ref& each : decode_) PENSTOCK_TRY(make_stream(each));
   for (stream_ref& each : result_) PENSTOCK_TRY(make_stream(each));
   for (stream_ref& each : write_) PENSTOCK_TRY(make_stream(each));
@@ -139,15 +143,18 @@ result<> device_engine::start() {
   };
   const auto engine_bytes = decompression_engine_of(driver_, ordinal_, nvcomp_);
   PENSTOCK_TRY(make_event(order_, kEventDisableTiming));
+  PENSTOCK_TRY(make_events());
   PENSTOCK_TRY(
       waves_.start(kWaves, {nvcomp_, std::min(device::kMostLibraryBytes, waves_.limit_bytes() / 4), engine_bytes}));
-  return spans_.start(copy_);
+  PENSTOCK_TRY(spans_.start(copy_));
+  completions_.start(context_, [this] { collect(); });
+  return {};
 }
 
 device_engine::~device_engine() {
   {
+    completions_.stop();
     const current_context current(driver_, context_);
-    // Host functions that are still to come would find nobody.
     for (const stream_ref each : streams()) driver_.stream_synchronize(each);
     for (wave_memory& each : staging_) (void)waves_.resize(each, 0);
     waves_.clear();
@@ -160,10 +167,10 @@ device_engine::~device_engine() {
     pool_.clear();
     ring_.clear();
   }
-  driver_.primary_context_release(ordinal_);
+  driver_.primary_context_release(device_);
 }
 
-// Those that were made, each behind what it waits for.
+// Those that were made.
 std::vector<stream_ref> device_engine::streams() const {
   std::vector<stream_ref> out;
   const auto add = [&](std::span<const stream_ref> some) {
@@ -173,9 +180,6 @@ std::vector<stream_ref> device_engine::streams() const {
   add({&copy_, 1});
   add(decode_);
   add(result_);
-  add({&tell_copied_, 1});
-  add(tell_ended_);
-  add(tell_decoded_);
   add({&peer_, 1});
   add(write_);
   return out;
@@ -193,16 +197,9 @@ result<> device_engine::check(driver_status status, std::string_view call) {
 void device_engine::break_with(const error& what) {
   if (broken_) return;
   broken_.emplace(what.clone());
+  completions_.abandon();
   ring_.close();
   tell_freed();
-}
-
-void device_engine::look_for_fault() noexcept {
-  const current_context current(driver_, context_);
-  const std::lock_guard lock(mutex_);
-  if (broken_) return;
-  if (const driver_status status = driver_.stream_query(copy_); status != kNotReady)
-    (void)check(status, "cuStreamQuery");
 }
 
 result<> device_engine::healthy() const {
@@ -230,13 +227,11 @@ bool device_engine::clear() {
 
 result<report_slot*> device_engine::take_report() {
   const current_context current(driver_, context_);
-  collect();
   PENSTOCK_TRY(outcome_of_handed(false));
   const std::lock_guard lock(mutex_);
   PENSTOCK_TRY(healthy());
-  PENSTOCK_ASSIGN(report_slot* const slot, reports_.take());
-  PENSTOCK_TRY(check(driver_.set_bytes(slot->device, 0, sizeof(failure_report), copy_), "cuMemsetD8Async"));
-  return slot;
+  if (!reports_.has_free()) note_reached();
+  return reports_.take(copy_);
 }
 
 void device_engine::give_report(report_slot* slot) noexcept {
@@ -263,18 +258,25 @@ result<> device_engine::outcome_of_handed(bool wait) {
   }
   for (const event_ref each : ends) PENSTOCK_TRY(driver_.check(driver_.event_synchronize(each), "cuEventSynchronize"));
   const std::lock_guard lock(mutex_);
+  if (reports_.watches()) note_reached();
   return reports_.outcome();
+}
+
+result<> device_engine::make_events() {
+  for (std::size_t i = 0; i < kEventsAtOnce; ++i) {
+    event_ref event = nullptr;
+    PENSTOCK_TRY(driver_.check(driver_.event_create(&event, kEventDisableTiming), "cuEventCreate"));
+    free_events_.push_back(event);
+  }
+  return {};
 }
 
 // Needs the lock.
 result<event_ref> device_engine::new_event() {
-  event_ref event = nullptr;
-  if (free_events_.empty()) {
-    PENSTOCK_TRY(driver_.check(driver_.event_create(&event, kEventDisableTiming), "cuEventCreate"));
-  } else {
-    event = free_events_.back();
-    free_events_.pop_back();
-  }
+  if (free_events_.empty()) note_reached();
+  if (free_events_.empty()) PENSTOCK_TRY(make_events());
+  const event_ref event = free_events_.back();
+  free_events_.pop_back();
   return event;
 }
 
@@ -372,7 +374,8 @@ result<> device_engine::finish(device_read& read) {
   if (open_ != nullptr && std::any_of(open_->shares.begin(), open_->shares.end(),
                                       [&](const wave_share& each) { return each.read == &read; }))
     PENSTOCK_TRY(close_wave());
-  const stream_ref end = result_[end_of(read)];
+  const unsigned which = end_of(read);
+  const stream_ref end = result_[which];
   const auto join = [&](stream_ref stream) -> result<> {
     PENSTOCK_TRY(check(driver_.event_record(order_, stream), "cuEventRecord"));
     return check(driver_.stream_wait_event(end, order_, 0), "cuStreamWaitEvent");
@@ -389,7 +392,8 @@ result<> device_engine::finish(device_read& read) {
   PENSTOCK_TRY(
       check(driver_.copy_to_host(report.host, report.device, sizeof(failure_report), end), "cuMemcpyDtoHAsync"));
   PENSTOCK_TRY(check(driver_.event_record(report.done, end), "cuEventRecord"));
-  report.used = report.recorded = true;
+  report.used = report.queued = true;
+  completions_.push(kFirstResultNumber + which, {report.done, false, nullptr, nullptr, &report});
   return {};
 }
 
@@ -524,7 +528,7 @@ result<> device_engine::leave_to_host(device_read& read, parcel& what, std::uint
 unsigned device_engine::end_of(device_read& read) {
   if (read.end_stream()) return *read.end_stream();
   unsigned which = take_result_stream();
-  for (unsigned tried = 1; tried < kResultStreams && driver_.stream_query(result_[which]) != kSuccess; ++tried)
+  for (unsigned tried = 1; tried < kResultStreams && !completions_.idle(kFirstResultNumber + which); ++tried)
     which = take_result_stream();
   read.set_end_stream(which);
   return which;
@@ -552,14 +556,20 @@ result<> device_engine::copy_plain(device_read& read, parcel& what) {
 
 result<> device_engine::release_block(device_read& read, parcel& what) {
   if (what.block == nullptr) return {};  // the driver has read ordinary memory by now
-  stream_ref tell = tell_copied_;
+  unsigned number = kCopyNumber;
+  stream_ref stream = copy_;
   if (what.copied_at_end) {
-    tell = tell_ended_[end_of(read)];
-    PENSTOCK_TRY(check(driver_.event_record(order_, result_[end_of(read)]), "cuEventRecord"));
-    if (what.copied) PENSTOCK_TRY(check(driver_.stream_wait_event(tell, order_, 0), "cuStreamWaitEvent"));
+    number = kFirstResultNumber + end_of(read);
+    stream = result_[end_of(read)];
+    if (what.copied) {
+      PENSTOCK_TRY(check(driver_.event_record(order_, copy_), "cuEventRecord"));
+      PENSTOCK_TRY(check(driver_.stream_wait_event(stream, order_, 0), "cuStreamWaitEvent"));
+    }
   }
-  if (what.copied) PENSTOCK_TRY(check(driver_.event_record(order_, copy_), "cuEventRecord"));
-  return tell_host(order_, tell, std::exchange(what.block, nullptr), nullptr);
+  PENSTOCK_ASSIGN(const event_ref copied, new_event());
+  PENSTOCK_TRY(check(driver_.event_record(copied, stream), "cuEventRecord"));
+  completions_.push(number, {copied, true, std::exchange(what.block, nullptr), nullptr, nullptr});
+  return {};
 }
 
 result<> device_engine::close_wave() {
@@ -573,7 +583,8 @@ result<> device_engine::close_wave() {
     // Without memory for its tables the wave cannot run: its reads fail, the engine goes on.
     for (const wave_share& each : wave.shares) each.read->fail(written.error());
     PENSTOCK_TRY(check(driver_.event_record(wave.done, copy_), "cuEventRecord"));
-    return tell_host(wave.done, tell_copied_, nullptr, &wave);
+    completions_.push(kCopyNumber, {wave.done, false, nullptr, &wave, nullptr});
+    return {};
   }
   PENSTOCK_TRY(
       check(driver_.copy_to_device(wave.tail.address, wave.tables, written->uploaded, copy_), "cuMemcpyHtoDAsync"));
@@ -582,7 +593,8 @@ result<> device_engine::close_wave() {
   for (const wave_share& each : wave.shares) PENSTOCK_TRY(wait_for_start(*each.read, stream, wave.stream));
   PENSTOCK_TRY(launch(wave, *written));
   PENSTOCK_TRY(check(driver_.event_record(wave.done, stream), "cuEventRecord"));
-  return tell_host(wave.done, tell_decoded_[wave.stream], nullptr, &wave);
+  completions_.push(kFirstDecodeNumber + wave.stream, {wave.done, false, nullptr, &wave, nullptr});
+  return {};
 }
 
 result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {
@@ -631,74 +643,47 @@ result<> device_engine::decode_by_library(const device::kernel_launch& launch, s
   return what;
 }
 
-// ---- news ----
-
-result<> device_engine::tell_host(event_ref after, stream_ref stream, std::byte* block, device_wave* wave) {
-  news* told = nullptr;
-  {
-    const std::lock_guard lock(news_mutex_);
-    if (free_news_.empty()) {
-      all_news_.push_back(std::make_unique<news>());
-      free_news_.push_back(all_news_.back().get());
-      arrived_news_.reserve(all_news_.size());  // a host function allocates nothing
-    }
-    told = free_news_.back();
-    free_news_.pop_back();
-  }
-  *told = {this, block, wave};
-  PENSTOCK_TRY(check(driver_.stream_wait_event(stream, after, 0), "cuStreamWaitEvent"));
-  return check(driver_.launch_host_function(stream, &device_engine::on_news, told), "cuLaunchHostFunc");
-}
-
-// On a thread of the driver's: no call of the driver, and no lock that is held during one.
-void device_engine::on_news(void* which) {
-  auto* const told = static_cast<news*>(which);
-  device_engine& self = *told->engine;
-  const std::lock_guard lock(self.news_mutex_);
-  self.arrived_news_.push_back(told);
-  self.news_.fetch_add(1, std::memory_order_relaxed);
-  for (read_job* const each : self.listeners_) each->nudge();
-}
+// ---- completions ----
 
 void device_engine::collect() noexcept {
-  if (!has_news()) return;
   const current_context current(driver_, context_);
   const std::lock_guard lock(mutex_);
-  spans_.collect();
-  {
-    const std::lock_guard inner(news_mutex_);
-    std::swap(taken_news_, arrived_news_);
-    arrived_news_.reserve(all_news_.size());
-    news_.store(0, std::memory_order_relaxed);
+  note_reached();
+}
+
+// Needs the lock.
+void device_engine::note_reached() noexcept {
+  reached_.clear();
+  const driver_status status = completions_.take_reached(reached_);
+  for (const completion& each : reached_) {
+    if (each.owns_event) free_events_.push_back(each.event);
+    if (each.block != nullptr) ring_.give(each.block);
+    if (each.report != nullptr) each.report->queued = false;
+    if (each.wave == nullptr) continue;
+    spans_.record(*each.wave);
+    each.wave->now = device_wave::phase::free;
   }
-  for (news* const each : taken_news_) {
-    if (each->block != nullptr) ring_.give(each->block);
-    if (each->wave == nullptr) continue;
-    spans_.record(*each->wave);
-    each->wave->now = device_wave::phase::free;
+  if (!reached_.empty()) {
+    spans_.collect();
+    tell_freed();
   }
-  {
-    const std::lock_guard inner(news_mutex_);
-    free_news_.insert(free_news_.end(), taken_news_.begin(), taken_news_.end());
-    taken_news_.clear();
-  }
-  tell_freed();
+  if (status != kSuccess) (void)check(status, "cuEventQuery");
 }
 
 // Whoever frees does so for all: others may wait for the same.
 void device_engine::tell_freed() noexcept {
-  const std::lock_guard lock(news_mutex_);
+  const std::lock_guard lock(listeners_mutex_);
   freed_.fetch_add(1, std::memory_order_release);
   for (read_job* const each : listeners_) each->nudge();
 }
 
 void device_engine::add_listener(read_job* job) {
-  const std::lock_guard lock(news_mutex_);
+  const std::lock_guard lock(listeners_mutex_);
   listeners_.push_back(job);
 }
 
 void device_engine::remove_listener(read_job* job) noexcept {
-  const std::lock_guard lock(news_mutex_);
+  const std::lock_guard lock(listeners_mutex_);
   std::erase(listeners_, job);
 }
 
@@ -714,9 +699,9 @@ void device_engine::settle() noexcept {
     ended = spans_.take_queued();
   }
   // Without the lock: whoever queues meanwhile goes on.
-  driver_.stream_synchronize(tell_copied_);
-  for (const stream_ref each : tell_decoded_) driver_.stream_synchronize(each);
-  for (const stream_ref each : tell_ended_) driver_.stream_synchronize(each);
+  driver_.stream_synchronize(copy_);
+  for (const stream_ref each : decode_) driver_.stream_synchronize(each);
+  for (const stream_ref each : result_) driver_.stream_synchronize(each);
   for (const timed_span* const each : ended) driver_.event_synchronize(each->end);
   collect();
   const std::lock_guard lock(mutex_);

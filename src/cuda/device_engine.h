@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <penstock/result.h>
+#include "cuda/completion_queue.h"
 #include "cuda/device_pool.h"
 #include "cuda/device_tables.h"
 #include "cuda/device_wave.h"
@@ -38,14 +39,13 @@ struct device_options {
 /// One device of one context: streams, waves, page-locked memory, and the order between them.
 ///
 /// Streams, none of which is ordered with the legacy stream: one for copies to the device, two for decoding, four for
-/// the ends of reads, and those that only tell the host: of copies, of each decode stream and of each end stream. What
-/// is copied straight to where it belongs goes on its read's end stream, which may wait for the caller; the copy stream
-/// never does. Every order between streams is an event that is named where it is recorded. The host is told by host
-/// functions on streams of their own, so that no other stream ever waits for the host, and no copy's end is told behind
-/// a decode's; such a function only notes what ended and wakes the reads.
+/// the ends of reads, two for writes. What is copied straight to where it belongs goes on its read's end stream, which
+/// may wait for the caller; the copy stream never does. Every order between streams is an event that is named where it
+/// is recorded. One thread polls for the events that free something for the host, and wakes the reads; no stream ever
+/// waits for the host.
 ///
-/// Thread-safe. Driver calls are made under one lock, which no host function takes. When a call of the driver fails in
-/// the middle of a wave, the engine is broken: every later read fails with that error, until the context is cleared.
+/// Thread-safe. Driver calls are made under one lock. When a call of the driver fails in the middle of a wave, the
+/// engine is broken: every later read fails with that error, until the context is cleared.
 class device_engine final : public device_service, public std::enable_shared_from_this<device_engine> {
  public:
   /// \error unsupported  No driver, or a build without device code. \error invalid_argument  No such device.
@@ -102,8 +102,6 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first, std::uint64_t count,
                   std::byte* to);
 
-  /// Finds out whether a kernel has faulted. No host function runs then, so whoever waits for one looks now and then.
-  void look_for_fault() noexcept;
   bool is_broken() {
     const std::lock_guard lock(mutex_);
     return broken_.has_value();
@@ -116,7 +114,6 @@ class device_engine final : public device_service, public std::enable_shared_fro
   timed_span* begin_work(const recorded_read& of, std::uint32_t worker, stream_ref stream) noexcept;
   /// Marks where it ends; null `stream`: nobody wants to know any more.
   void end_work(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept;
-  bool has_news() const noexcept { return news_.load(std::memory_order_relaxed) != 0; }
   /// Grows whenever something was freed: what did not fit may fit now.
   std::uint64_t freed() const noexcept { return freed_.load(std::memory_order_acquire); }
   /// Reads that are woken when something ends; the job must stay until it is removed.
@@ -129,14 +126,11 @@ class device_engine final : public device_service, public std::enable_shared_fro
   static constexpr unsigned kWaves = 3;
   static constexpr unsigned kWriteStreams = 2;
 
-  // What the host is told of: a block of the ring that was copied, or a wave that has ended.
-  struct news {
-    device_engine* engine = nullptr;
-    std::byte* block = nullptr;
-    device_wave* wave = nullptr;
-  };
+  // The streams by their numbers in the completion queue.
+  static constexpr unsigned kCopyNumber = 0, kFirstDecodeNumber = 1, kFirstResultNumber = 1 + kDecodeStreams;
 
-  device_engine(const driver& with, int ordinal, context_ref context, const device_options& options);
+  device_engine(const driver& with, int ordinal, device_number device, context_ref context,
+                const device_options& options);
   result<> start();
   std::vector<stream_ref> streams() const;
   result<> check(driver_status status, std::string_view call);
@@ -144,6 +138,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   void tell_freed() noexcept;
   result<> healthy() const;
   result<event_ref> new_event();
+  result<> make_events();
   result<> queue_gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first,
                         std::uint64_t count, std::byte* to, unsigned which);
 
@@ -156,17 +151,17 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> launch(device_wave& wave, const wave_layout& layout);
   result<> decode_by_library(const device::kernel_launch& launch, stream_ref stream);
   result<> copy_plain(device_read& read, parcel& what);
-  result<> tell_host(event_ref after, stream_ref stream, std::byte* block, device_wave* wave);
+  void note_reached() noexcept;
   // In turns.
   unsigned take_result_stream() noexcept { return next_result_++ % kResultStreams; }
   unsigned end_of(device_read& read);
   result<> release_block(device_read& read, parcel& what);
   result<> wait_for_start(device_read& read, stream_ref stream, unsigned which);
   static wave_share& share_of(device_wave& wave, device_read& read);
-  static void on_news(void* which);
 
   const driver& driver_;
   const int ordinal_;
+  const device_number device_;
   const context_ref context_;
   const std::uint64_t memory_limit_, staging_bytes_;
   const device::nvcomp* const nvcomp_;
@@ -179,8 +174,6 @@ class device_engine final : public device_service, public std::enable_shared_fro
   std::mutex mutex_;  // of what follows, and of the order of calls on the streams
   std::optional<error> broken_;
   stream_ref copy_ = nullptr;
-  // Host functions and nothing else.
-  stream_ref tell_copied_ = nullptr, tell_decoded_[kDecodeStreams] = {}, tell_ended_[kResultStreams] = {};
   stream_ref peer_ = nullptr;  // of another library's allocator: in whose order it gives and takes; null: none
   stream_ref decode_[kDecodeStreams] = {}, result_[kResultStreams] = {}, write_[kWriteStreams] = {};
   unsigned next_decode_ = 0, next_result_ = 0, next_write_ = 0;
@@ -191,12 +184,12 @@ class device_engine final : public device_service, public std::enable_shared_fro
   device_wave* open_ = nullptr;
   read_reports reports_{driver_};
   std::vector<event_ref> free_events_;
+  std::vector<completion> reached_;  // used again
 
-  std::mutex news_mutex_;  // never held during a call of the driver
-  std::vector<std::unique_ptr<news>> all_news_;
-  std::vector<news*> free_news_, arrived_news_, taken_news_;
+  std::mutex listeners_mutex_;
   std::vector<read_job*> listeners_;
-  std::atomic<std::uint64_t> news_{0}, freed_{0};
+  std::atomic<std::uint64_t> freed_{0};
+  completion_queue completions_{driver_};  // last: its thread uses the rest
 };
 
 }  // namespace penstock::inline v0::cuda

@@ -21,14 +21,12 @@ error with_names(error what, const failure_note& cell, const chunk_layout& layou
   return what;
 }
 
-/// A request of a local store: so long that a copy, its event and its host function cost little beside the bytes.
+/// A request of a local store: so long that a copy and its event cost little next to the bytes.
 constexpr std::uint64_t kRequestBytes = std::uint64_t{8} << 20;
 /// Page-locked memory holds so many of them: some are read, some copied, some on their way back.
 constexpr std::uint64_t kRequestsInRing = 16;
 /// Reads of less are divided further: all workers read, and the device begins before the last of them is through.
 constexpr unsigned kRequestsOfAWorker = 4;
-/// How often whoever waits looks whether the device still works.
-constexpr std::chrono::milliseconds kLookEvery{100};
 
 // No request's bytes go to the device as they are.
 bool all_decode_on_host(std::span<const source> sources) {
@@ -156,12 +154,13 @@ bool device_read::has_room() const noexcept { return waiting_.load(std::memory_o
 
 // The first thing that a worker does is to listen: a read that finds no room for its first request has to be woken too.
 bool device_read::can_advance() const noexcept {
-  return !listening_.load(std::memory_order_relaxed) || engine_->has_news() ||
-         wanted_bytes_.load(std::memory_order_relaxed) != 0 || has_refused_.load(std::memory_order_relaxed) ||
+  return !listening_.load(std::memory_order_relaxed) || wanted_bytes_.load(std::memory_order_relaxed) != 0 ||
+         has_refused_.load(std::memory_order_relaxed) ||
          (waiting_.load(std::memory_order_relaxed) != 0 && engine_->freed() != tried_.load(std::memory_order_relaxed));
 }
 
-// With the job's lock, which host functions of the driver wait for: more page-locked memory is for `advance` to get.
+// With the job's lock, which must not be held while the driver is asked for more page-locked memory: `advance` does
+// that.
 read_buffer* device_read::take_buffer(std::uint64_t likely_bytes) {
   const std::lock_guard lock(mutex_);
   if (free_buffers_.empty()) {
@@ -449,7 +448,6 @@ result<bool> device_read::advance(bool last) {
   listen();
   if (const std::uint64_t wanted = wanted_bytes_.exchange(0, std::memory_order_relaxed); wanted != 0)
     (void)engine_->ring().grow(wanted);
-  engine_->collect();
   auto went = hand_over_kept();
   if (!last || (went.ok() && !*went)) return went;
   // However it ends, the wave that has cells of this read is told so, and nobody wakes the job afterwards.
@@ -596,20 +594,8 @@ result<> device_read::host_outcome() {
   return out;
 }
 
-// What the job waits for may be told by a host function, and none runs once a kernel has faulted.
-bool device_read::wait_queued_for(std::chrono::nanoseconds timeout) {
-  if (job_->wait_for(timeout)) return true;
-  engine_->look_for_fault();
-  return false;
-}
-
-void device_read::wait_for_job() {
-  while (!wait_queued_for(kLookEvery)) {
-  }
-}
-
 result<> device_read::wait_queued() {
-  wait_for_job();
+  job_->wait();
   return host_outcome();
 }
 
@@ -620,7 +606,7 @@ result<> device_read::order(stream_ref stream) {
 }
 
 result<> device_read::synchronize() {
-  wait_for_job();
+  job_->wait();
   const driver& with = engine_->api();
   if (report_->used) {
     const current_context current(with, engine_->context());

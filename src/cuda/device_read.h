@@ -48,7 +48,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   /// Waits until all is queued on the device: for storage and for host work, not for the device.
   /// \error  What failed on the host.
   result<> wait_queued();
-  bool wait_queued_for(std::chrono::nanoseconds timeout);
+  bool wait_queued_for(std::chrono::nanoseconds timeout) { return job_->wait_for(timeout); }
   /// Makes `stream` wait for the read, without waiting on the host for the device.
   result<> order(stream_ref stream);
   /// Waits for the device.
@@ -140,7 +140,6 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   std::function<error(const failure_report&)> describe_later() const;
   void release_starts() noexcept;
   void listen();
-  void wait_for_job();
   result<> host_outcome();
 
   std::shared_ptr<device_engine> engine_;

@@ -114,10 +114,10 @@ inline const stream_ref kPerThreadStream = reinterpret_cast<stream_ref>(std::uin
   X(module_get_function, "cuModuleGetFunction", 2000, driver_status(function_ref*, module_ref, const char*))         \
   X(launch_kernel, "cuLaunchKernel", 4000,                                                                           \
     driver_status(function_ref, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, stream_ref,    \
-                  void**, void**))                                                                                   \
-  X(launch_host_function, "cuLaunchHostFunc", 10000, driver_status(stream_ref, void (*)(void*), void*))
+                  void**, void**))
 // Absent from older drivers; null then.
 #define PENSTOCK_CUDA_DRIVER_OPTIONAL(X)                                                                             \
+  X(function_load, "cuFuncLoad", 12040, driver_status(function_ref))                                                 \
   X(context_record_event, "cuCtxRecordEvent", 12050, driver_status(context_ref, event_ref))
 // clang-format on
 

@@ -28,8 +28,7 @@ class page_locked_ring {
 
   /// 256-byte aligned; null where there is no room yet, or will never be for so many bytes.
   std::byte* take(std::uint64_t bytes);
-  /// The same of what is held already, without a call of the driver: it may wait for a host function of ours, which may
-  /// wait for whoever calls.
+  /// The same of what is held already, without a call of the driver, which may wait for the device.
   std::byte* take_held(std::uint64_t bytes);
   /// `take` would ask the driver for more.
   bool may_grow(std::uint64_t bytes) const;

@@ -1,6 +1,7 @@
 #include "cuda/read_reports.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,22 +22,31 @@ void read_reports::clear() noexcept {
   }
 }
 
-result<report_slot*> read_reports::take() {
-  if (free_.empty() || (free_.front()->recorded && driver_.event_query(free_.front()->done) != kSuccess))
-    PENSTOCK_TRY(make_more());
+result<report_slot*> read_reports::take(stream_ref stream) {
+  if (!has_free()) PENSTOCK_TRY(make_more(stream));
   report_slot* const slot = free_.front();
   free_.pop_front();
   slot->used = false;
+  // A record without failures is still zero. A memset could be a kernel, which waits for room on the device, and all
+  // later copies would wait for it.
+  if (slot->host->failed != 0) {
+    *slot->host = {};
+    PENSTOCK_TRY(driver_.check(driver_.copy_to_device(slot->device, slot->host, sizeof(failure_report), stream),
+                               "cuMemcpyHtoDAsync"));
+  }
   return slot;
 }
 
 // Puts them before all others.
-result<> read_reports::make_more() {
+result<> read_reports::make_more(stream_ref stream) {
   device_address device = 0;
   void* host = nullptr;
   PENSTOCK_TRY(driver_.check(driver_.mem_alloc(&device, kAtOnce * sizeof(failure_report)), "cuMemAlloc"));
   PENSTOCK_TRY(driver_.check(driver_.mem_host_alloc(&host, kAtOnce * sizeof(failure_report), kHostAllocPortable),
                              "cuMemHostAlloc"));
+  std::uninitialized_default_construct_n(static_cast<failure_report*>(host), kAtOnce);
+  PENSTOCK_TRY(driver_.check(driver_.copy_to_device(device, host, kAtOnce * sizeof(failure_report), stream),
+                             "cuMemcpyHtoDAsync"));
   for (std::size_t i = 0; i < kAtOnce; ++i) {
     auto made = std::make_unique<report_slot>();
     made->device = device + i * sizeof(failure_report);
@@ -73,7 +83,7 @@ std::vector<event_ref> read_reports::watched_ends() const {
 }
 
 result<> read_reports::outcome() {
-  while (!watched_.empty() && driver_.event_query(watched_.front().slot->done) == kSuccess) {
+  while (!watched_.empty() && !watched_.front().slot->queued) {
     const watched_report seen = std::move(watched_.front());
     watched_.pop_front();
     if (seen.left) free_.push_back(seen.slot);

@@ -18,8 +18,8 @@ struct report_slot {
   device_address device = 0;
   failure_report* host = nullptr;  ///< page-locked; set once `done` has been reached
   event_ref done = nullptr;
-  bool used = false;      ///< `done` was recorded by the read that has it now: `host` is of that read from then on
-  bool recorded = false;  ///< `done` was recorded by some read
+  bool used = false;    ///< `done` was recorded by the read that has it now: `host` is of that read from then on
+  bool queued = false;  ///< `done` was recorded, and the host does not know yet that it was reached
 };
 
 /// The records of failures of a device's reads, and what is still to be told of reads at whose outcome nobody has
@@ -30,13 +30,17 @@ class read_reports {
   /// Before the context goes.
   void clear() noexcept;
 
-  /// One that no earlier read still needs: this read's copies would have to wait for that.
-  result<report_slot*> take();
+  /// One that no earlier read still needs: this read's copies would have to wait for that. Its record on the device is
+  /// zero once `stream`, of copies to the device, has done what it was given.
+  result<report_slot*> take(stream_ref stream);
+  /// `take` would make none.
+  bool has_free() const noexcept { return !free_.empty() && !free_.front()->queued; }
   void give(report_slot* slot) noexcept;
 
   /// `describe` is asked once the slot's read has ended with failures, unless somebody looks before.
   void watch(report_slot* slot, std::function<error(const failure_report&)> describe);
   void unwatch(report_slot* slot) noexcept;
+  bool watches() const noexcept { return !watched_.empty(); }
   /// The ends of the reads that are watched.
   std::vector<event_ref> watched_ends() const;
   /// The first failure of those that have ended; told once.
@@ -48,7 +52,7 @@ class read_reports {
     std::function<error(const failure_report&)> describe;
     bool left = false;  // the read is gone
   };
-  result<> make_more();
+  result<> make_more(stream_ref stream);
 
   const driver& driver_;
   std::vector<std::unique_ptr<report_slot>> all_;

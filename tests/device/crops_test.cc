@@ -79,6 +79,7 @@ TEST_P(DeviceCrops, AreWhatTheModelsHoldWhateverTheSchedule) {
   const auto seeded = std::make_shared<deterministic_executor>(random());
   seeded->pending = [] { return penstock_fake_cuda_pending(); };
   seeded->deliver = [](std::uint64_t) { penstock_fake_cuda_pump(1); };
+  seeded->wakes_from_outside = kCompletionTime;
   context_options options;
   options.threads = 3;
   options.page_locked_bytes = 8192;

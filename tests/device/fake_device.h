@@ -13,6 +13,9 @@
 
 namespace penstock::test {
 
+/// Within this time an engine's completion thread has noted what ended, also on a machine that is busy.
+inline constexpr std::chrono::seconds kCompletionTime{10};
+
 /// Loads the fake driver in place of the machine's, for this process.
 inline const cuda::driver& fake_driver_table() {
   setenv("PENSTOCK_CUDA_DRIVER", PENSTOCK_FAKE_CUDA, 1);
@@ -22,6 +25,11 @@ inline const cuda::driver& fake_driver_table() {
     std::abort();
   }
   return **loaded;
+}
+
+/// Calls of the driver without the completion thread's queries, whose number depends on time.
+inline std::uint64_t calls_but_queries() {
+  return penstock_fake_cuda_calls() - penstock_fake_cuda_count("cuEventQuery");
 }
 
 /// Device 0's context, current for the test.

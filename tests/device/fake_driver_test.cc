@@ -98,24 +98,6 @@ TEST_F(FakeDriver, LetsNobodyTouchDeviceMemory) {
   ASSERT_EQ(driver.mem_free(memory), kSuccess);
 }
 
-TEST_F(FakeDriver, RefusesCallsFromHostFunctions) {
-  const auto stream = make_stream();
-  std::atomic<int> status{0};
-  struct box {
-    const cuda::driver* driver;
-    std::atomic<int>* status;
-  } with{&driver, &status};
-  const auto call = [](void* argument) {
-    const auto* const in = static_cast<const box*>(argument);
-    cuda::context_ref found = nullptr;
-    in->status->store(in->driver->context_get_current(&found));
-  };
-  ASSERT_EQ(driver.launch_host_function(stream, call, &with), kSuccess);
-  ASSERT_EQ(driver.stream_synchronize(stream), kSuccess);
-  EXPECT_EQ(status.load(), 800);
-  EXPECT_EQ(penstock_fake_cuda_count("call from host function"), 1U);
-}
-
 TEST_F(FakeDriver, NeedsACurrentContextAndCountsTheLegacyStream) {
   cuda::context_ref popped = nullptr;
   ASSERT_EQ(driver.context_pop(&popped), kSuccess);

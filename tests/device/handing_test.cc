@@ -246,6 +246,7 @@ TEST_F(DeviceHanding, AChunkThatIsRefusedAtTheVeryEndIsDecodedToo) {
       seeded->deliver = [&](std::uint64_t) {
         if (!holds) penstock_fake_cuda_pump(1);
       };
+      seeded->wakes_from_outside = kCompletionTime;
       seeded->between = [&](std::uint64_t step) {
         if (step != late) return;
         holds = false;

@@ -126,13 +126,14 @@ TEST_F(PageLocked, LongChunksWaitForRoom) {
   std::filesystem::remove_all(folder);
 }
 
-// A call of the driver may wait for what is queued, and so for host functions: they need the job's lock to wake it.
+// A call of the driver may wait for what is queued: what was freed meanwhile wakes the job, which needs the job's lock.
 TEST_F(PageLocked, NobodyWhoAsksForMoreHoldsWhatNewsOfTheDeviceNeeds) {
   const auto store = make_memory_store();
   const model_array model = write_model(*store, "a/", chunks_of(kMiB, 40, ""));
   penstock_fake_cuda_configure(1, 1, 0);
   penstock_fake_cuda_pump_at("cuMemHostAlloc");  // by the second segment there is news of the first
   const auto seeded = std::make_shared<deterministic_executor>(1);
+  seeded->wakes_from_outside = kCompletionTime;
   const array opened = open_in(store, 48 * kMiB, seeded);
   EXPECT_EQ(pageable_copies(opened, model), 0U);
   EXPECT_FALSE(seeded->stuck());

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,7 +19,7 @@ namespace penstock::test {
 ///
 /// Workers are numbers, not threads. Between steps it may deliver completions that a store holds back, and it calls
 /// `between` (to cancel, say). A job that is idle while nothing is held back is stuck: `stuck` tells, instead of
-/// hanging.
+/// hanging. Where another thread may wake the job, `wakes_from_outside` says how long that is waited for.
 class deterministic_executor final : public executor {
  public:
   explicit deterministic_executor(std::uint64_t seed) : random_(seed) {}
@@ -23,6 +27,7 @@ class deterministic_executor final : public executor {
   std::function<bool()> pending = [] { return false; };               ///< a store holds completions back
   std::function<void(std::uint64_t)> deliver = [](std::uint64_t) {};  ///< lets one of them go
   std::function<void(std::uint64_t step)> between;                    ///< called before each step
+  std::chrono::milliseconds wakes_from_outside{0};
 
   bool stuck() const noexcept { return stuck_; }
   std::uint64_t steps() const noexcept { return steps_; }
@@ -30,20 +35,26 @@ class deterministic_executor final : public executor {
   void run(const std::shared_ptr<job>& work, unsigned workers, const std::function<void()>& poll,
            std::chrono::nanoseconds) override {
     // Shared: a job that is stuck may be woken after all.
-    const auto idle_workers = std::make_shared<std::vector<bool>>(workers, false);
-    work->set_waker([idle_workers] { idle_workers->assign(idle_workers->size(), false); });
-    std::vector<bool>& idle = *idle_workers;
+    const auto state = std::make_shared<idle_workers>();
+    state->idle.assign(workers, false);
+    work->set_waker([state] { state->wake(); });
     for (;;) {
       ++steps_;
       if (between) between(steps_);
       if (poll) poll();
       std::vector<unsigned> ready;
-      for (unsigned i = 0; i < workers; ++i)
-        if (!idle[i]) ready.push_back(i);
       const bool held = pending();
-      if (ready.empty() && !held) {
-        stuck_ = true;
-        return;
+      std::uint64_t seen = 0;
+      {
+        std::unique_lock lock(state->mutex);
+        const auto any_ready = [&] { return std::count(state->idle.begin(), state->idle.end(), false) != 0; };
+        if (!held && !state->woken.wait_for(lock, wakes_from_outside, any_ready)) {
+          stuck_ = true;
+          return;
+        }
+        for (unsigned i = 0; i < workers; ++i)
+          if (!state->idle[i]) ready.push_back(i);
+        seen = state->wakes;
       }
       const std::uint64_t choice = random_();
       if (held && (ready.empty() || choice % (ready.size() + 1) == ready.size())) {
@@ -54,9 +65,11 @@ class deterministic_executor final : public executor {
       switch (work->step(worker)) {
         case job::progress::worked:
           break;
-        case job::progress::idle:
-          idle[worker] = true;
+        case job::progress::idle: {
+          const std::lock_guard lock(state->mutex);
+          state->idle[worker] = state->wakes == seen;  // a wake during the step counts
           break;
+        }
         case job::progress::done:
           return;
       }
@@ -66,6 +79,18 @@ class deterministic_executor final : public executor {
   void start(std::shared_ptr<job> work, unsigned workers) override { run(work, workers, {}, {}); }
 
  private:
+  struct idle_workers {
+    std::mutex mutex;
+    std::condition_variable woken;
+    std::vector<bool> idle;
+    std::uint64_t wakes = 0;
+    void wake() {
+      const std::lock_guard lock(mutex);
+      idle.assign(idle.size(), false);
+      ++wakes;
+      woken.notify_all();
+    }
+  };
   std::mt19937_64 random_;
   bool stuck_ = false;
   std::uint64_t steps_ = 0;

@@ -30,15 +30,15 @@ bool penstock_fake_cuda_pending();
 void penstock_fake_cuda_pump_at(const char* name);
 
 /// How often a driver function was called since the last reset. Beside the driver's names there are "legacy stream" (an
-/// operation on stream 0 or 1), "pageable copy" (a copy from or to memory that is not page-locked), "call from host
-/// function", "kernel", "broken capture".
+/// operation on stream 0 or 1), "pageable copy" (a copy from or to memory that is not page-locked),
+/// "kernel", "broken capture".
 std::uint64_t penstock_fake_cuda_count(const char* name);
 /// The sum over all calls.
 std::uint64_t penstock_fake_cuda_calls();
 void penstock_fake_cuda_reset_counts();
 /// The call of `name` after `after` further ones fails with `status`, once.
 void penstock_fake_cuda_fail(const char* name, std::uint64_t after, int status);
-/// A kernel has faulted: what is queued, and will be, ends without effect, no host function runs, and every call but
+/// A kernel has faulted: what is queued, and will be, ends without effect, and every call but
 /// those for the current context returns `status`. 0: it never happened, but for what was lost.
 void penstock_fake_cuda_fault(int status);
 

@@ -1,0 +1,87 @@
+#include "cuda/completion_queue.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::inline v0::cuda {
+namespace {
+
+constexpr std::chrono::microseconds kShortestPause{20}, kLongestPause{1000};
+
+}  // namespace
+
+void completion_queue::start(context_ref context, std::function<void()> take) {
+  thread_ = std::thread([this, context, take = std::move(take)] { serve(context, take); });
+}
+
+void completion_queue::stop() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void completion_queue::abandon() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (auto& each : streams_) each.clear();
+  queued_ = 0;
+}
+
+void completion_queue::push(unsigned stream, const completion& what) {
+  const std::lock_guard lock(mutex_);
+  streams_[stream].push_back(what);
+  pushed_ = true;
+  if (queued_++ == 0) changed_.notify_one();
+}
+
+bool completion_queue::idle(unsigned stream) const {
+  const std::lock_guard lock(mutex_);
+  return streams_[stream].empty();
+}
+
+driver_status completion_queue::take_reached(std::vector<completion>& out) {
+  const std::lock_guard lock(mutex_);
+  for (auto& stream : streams_) {
+    while (!stream.empty()) {
+      const driver_status status = driver_.event_query(stream.front().event);
+      if (status == kNotReady) break;
+      if (status != kSuccess) return status;
+      out.push_back(stream.front());
+      stream.pop_front();
+      --queued_;
+    }
+  }
+  return kSuccess;
+}
+
+// Also where a query fails.
+bool completion_queue::any_reached() const {
+  return std::any_of(streams_.begin(), streams_.end(), [&](const auto& each) {
+    return !each.empty() && driver_.event_query(each.front().event) != kNotReady;
+  });
+}
+
+void completion_queue::serve(context_ref context, const std::function<void()>& take) {
+  constexpr unsigned long kTimerSlackNs = 1000;  // the default of 50 us is longer than the shortest pause
+  prctl(PR_SET_TIMERSLACK, kTimerSlackNs, 0, 0, 0);
+  const current_context current(driver_, context);
+  auto pause = kShortestPause;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (queued_ == 0) changed_.wait(lock, [&] { return stop_ || queued_ != 0; });
+    changed_.wait_for(lock, pause, [&] { return stop_; });
+    if (stop_) return;
+    const bool reached = any_reached();
+    pause = std::exchange(pushed_, false) || reached ? kShortestPause : std::min(2 * pause, kLongestPause);
+    if (!reached) continue;
+    lock.unlock();
+    take();
+    lock.lock();
+  }
+}
+
+}  // namespace penstock::inline v0::cuda

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "cuda/driver.h"
+#include "cuda/read_reports.h"
+
+namespace penstock::inline v0::cuda {
+
+class device_wave;
+
+/// An event that was recorded on a stream, and what the host may use again once it is reached.
+struct completion {
+  event_ref event = nullptr;
+  bool owns_event = false;        ///< the event is free afterwards
+  std::byte* block = nullptr;     ///< page-locked memory that was copied from
+  device_wave* wave = nullptr;    ///< a wave that has ended
+  report_slot* report = nullptr;  ///< the record of a read that has ended
+};
+
+/// Completions in the order of their streams, and the thread that polls for them.
+///
+/// The thread queries the first event of each stream: 20 us after something was queued, up to 1 ms apart while nothing
+/// ends, not at all while nothing is queued. No stream waits for the host, and no completion waits for one of another
+/// stream. Host functions would need a stream of their own for each stream that they follow: more streams than a device
+/// has hardware queues, so that unrelated work would wait for them.
+///
+/// Thread-safe. Queries need the context to be current.
+class completion_queue {
+ public:
+  static constexpr std::size_t kMostStreams = 8;
+
+  explicit completion_queue(const driver& with) noexcept : driver_(with) {}
+  ~completion_queue() { stop(); }
+  completion_queue(const completion_queue&) = delete;
+  completion_queue& operator=(const completion_queue&) = delete;
+
+  /// Starts the thread, which makes `context` current and calls `take` when there is something for `take_reached`.
+  void start(context_ref context, std::function<void()> take);
+  /// Ends the thread. What is still queued is forgotten.
+  void stop() noexcept;
+  /// Forgets what is queued: after a failure of the driver it may never be reached.
+  void abandon() noexcept;
+
+  /// After `what.event` was recorded on the stream of that number.
+  void push(unsigned stream, const completion& what);
+  /// Everything that was pushed for the stream was taken.
+  bool idle(unsigned stream) const;
+  /// Appends what was reached to `out`, in the order of each stream.
+  /// \returns The status of the first query that failed; `kSuccess` if none did.
+  driver_status take_reached(std::vector<completion>& out);
+
+ private:
+  void serve(context_ref context, const std::function<void()>& take);
+  bool any_reached() const;
+
+  const driver& driver_;
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  std::array<std::deque<completion>, kMostStreams> streams_;
+  std::size_t queued_ = 0;
+  bool pushed_ = false;  // since the thread last looked
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace penstock::inline v0::cuda
