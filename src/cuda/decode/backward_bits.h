@@ -8,7 +8,8 @@ namespace penstock::inline v0::device {
 
 /// Reads a bit stream backwards. Behind its start there are zeros, and `exhausted_exactly` is false.
 ///
-/// The next word is loaded before it is needed, so a GPU does not wait for it.
+/// The next word is loaded before it is needed, and nothing looks at it until then: an instruction that did, even one
+/// that is skipped, would make the warp wait for memory.
 class backward_bits {
  public:
   /// False when there are no bytes, or the last one lacks the bit that marks the end. Up to three bytes in front of the
@@ -39,9 +40,10 @@ class backward_bits {
   /// Makes at least 32 bits available, or all that are left. Called before `take` and `peek` of 32 bits in all.
   PENSTOCK_DEVICE void refill() {
     if (available_ > 32 || next_bits_ == 0) return;
+    const std::uint32_t word = next_ & ~shift_right(~0u, next_bits_);  // without what lies in front of the stream
     // With 32 bits or fewer, all are in the high word.
-    high_ |= shift_right(next_, available_);
-    low_ = shift_left(next_, 32 - available_);
+    high_ |= shift_right(word, available_);
+    low_ = shift_left(word, 32 - available_);
     available_ += next_bits_;
     load();
   }
@@ -63,6 +65,13 @@ class backward_bits {
     return value;
   }
 
+  /// `front`, and behind it as its lowest bits the next `count`, 0 to 32.
+  PENSTOCK_DEVICE std::uint32_t append_to(std::uint32_t front, int count) {
+    const std::uint32_t value = shift_in(front, high_, count);
+    skip(count);
+    return value;
+  }
+
   /// Whether more bits were taken than there are.
   PENSTOCK_DEVICE bool overrun() const { return available_ < 0; }
   /// Whether all bits were taken and no more.
@@ -79,11 +88,7 @@ class backward_bits {
     __builtin_assume(__isGlobal(at_));
 #endif
     next_ = load_word(at_);
-    next_bits_ = 32;
-    if (left < 4) {
-      next_ &= ~0u << (32 - 8 * left);
-      next_bits_ = 8 * left;
-    }
+    next_bits_ = left < 4 ? 8 * left : 32;
   }
 
   const std::uint8_t* begin_;
@@ -91,7 +96,7 @@ class backward_bits {
   std::uint32_t high_;      ///< the next 32 bits, from the highest
   std::uint32_t low_;       ///< those behind them
   int available_;           ///< bits in both; below 0 when too many were taken
-  std::uint32_t next_;      ///< from the highest bit
+  std::uint32_t next_;      ///< from the highest bit; its lowest may be none of the stream's
   int next_bits_;
 };
 

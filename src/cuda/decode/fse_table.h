@@ -9,19 +9,6 @@ namespace penstock::inline v0::device {
 
 inline constexpr int kMostFseSymbols = 64;
 
-/// A state's entry in 16 bits: ten for `next` (the symbol's occurrence number, count to 2 count - 1, from which the
-/// number of bits and the next state follow), six for the symbol.
-using fse_entry = std::uint16_t;
-
-PENSTOCK_DEVICE std::uint32_t fse_symbol(fse_entry entry) { return entry >> 10; }
-
-/// The state after `entry` of a table of 2^log, and how many bits that took.
-PENSTOCK_DEVICE std::uint32_t fse_next(fse_entry entry, int log, backward_bits& bits) {
-  const std::uint32_t next = entry & 1023u;
-  const int count = log - highest_bit(next);
-  return (next << count) - (1u << log) + bits.take(count);
-}
-
 /// What a table description says.
 struct fse_description {
   std::uint32_t bytes;  ///< of the description; 0: it is damaged
@@ -95,28 +82,28 @@ PENSTOCK_DEVICE_CALL fse_description read_fse_description(byte_view view, std::u
 }
 
 /// Makes the decoding table of 2^log entries; uses up `counts`, whose sum (with 1 for each -1) is 2^log.
-PENSTOCK_DEVICE_CALL void build_fse_table(std::int16_t* counts, std::uint32_t symbols, int log, fse_entry* table) {
+///
+/// `make(symbol, next)` is an entry: `next` is the symbol's occurrence number, count to 2 count - 1, from which the
+/// number of bits and the next state follow.
+template <class Entry, class Make>
+PENSTOCK_DEVICE void build_fse_table(std::int16_t* counts, std::uint32_t symbols, int log, Entry* table, Make&& make) {
   const std::uint32_t size = 1u << log, mask = size - 1, step = (size >> 1) + (size >> 3) + 3;
   std::uint32_t high = size;
   for (std::uint32_t symbol = 0; symbol < symbols; ++symbol)
-    if (counts[symbol] < 0) table[--high] = static_cast<fse_entry>(symbol);
+    if (counts[symbol] < 0) table[--high] = static_cast<Entry>(symbol);
   std::uint32_t at = 0;
   for (std::uint32_t symbol = 0; symbol < symbols; ++symbol) {
     for (std::int32_t i = 0; i < counts[symbol]; ++i) {
-      table[at] = static_cast<fse_entry>(symbol);
+      table[at] = static_cast<Entry>(symbol);
       do at = (at + step) & mask;
       while (at >= high);
     }
     if (counts[symbol] < 0) counts[symbol] = 1;
   }
   for (std::uint32_t state = 0; state < size; ++state) {
-    const std::uint32_t symbol = table[state];
-    const auto next = static_cast<std::uint32_t>(counts[symbol]++);
-    table[state] = static_cast<fse_entry>(next | symbol << 10);
+    const auto symbol = static_cast<std::uint32_t>(table[state]);
+    table[state] = make(symbol, static_cast<std::uint32_t>(counts[symbol]++));
   }
 }
-
-/// The table of one state that always says `symbol` and takes no bits.
-PENSTOCK_DEVICE fse_entry fse_constant(std::uint32_t symbol) { return static_cast<fse_entry>(1u | symbol << 10); }
 
 }  // namespace penstock::inline v0::device

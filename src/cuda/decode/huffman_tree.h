@@ -21,24 +21,38 @@ struct huffman_table {
   std::uint8_t reserved[5];                    ///< keeps tables of a warp on different banks
 };
 
+/// A state's entry in 16 bits: ten for `next`, six for the weight.
+using weight_entry = std::uint16_t;
+
+PENSTOCK_DEVICE std::uint32_t weight_of(weight_entry entry) { return entry >> 10; }
+
+/// The state after `entry` of a table of 2^log.
+PENSTOCK_DEVICE std::uint32_t state_after(weight_entry entry, int log, backward_bits& bits) {
+  const std::uint32_t next = entry & 1023u;
+  const int count = log - highest_bit(next);
+  return (next << count) - (1u << log) + bits.take(count);
+}
+
 /// Weights that are described by an FSE stream; returns how many, 0 when damaged. `table` serves as scratch.
 PENSTOCK_DEVICE_CALL std::uint32_t read_fse_weights(byte_view view, huffman_table& table) {
   constexpr std::uint32_t kWeights = kMostHuffmanBits + 2;  // 0 to 11, and one that is refused
   auto* const counts = reinterpret_cast<std::int16_t*>(table.entries);
-  fse_entry* const states = table.entries + kMostFseSymbols;
+  weight_entry* const states = table.entries + kMostFseSymbols;
   const fse_description description = read_fse_description(view, kWeights, 6, counts);
   if (description.bytes == 0) return 0;
-  build_fse_table(counts, kWeights, description.log, states);
+  build_fse_table(counts, kWeights, description.log, states, [](std::uint32_t weight, std::uint32_t next) {
+    return static_cast<weight_entry>(next | weight << 10);
+  });
   backward_bits bits;
   if (!bits.start({view.begin + description.bytes, view.size - description.bytes})) return 0;
   std::uint32_t even = bits.take(description.log), odd = bits.take(description.log);
   if (bits.overrun()) return 0;
   for (std::uint32_t count = 0; count < 254;) {
-    table.weights[count++] = static_cast<std::uint8_t>(fse_symbol(states[even]));
-    even = fse_next(states[even], description.log, bits);
+    table.weights[count++] = static_cast<std::uint8_t>(weight_of(states[even]));
+    even = state_after(states[even], description.log, bits);
     bits.refill();
     if (bits.overrun()) {
-      table.weights[count++] = static_cast<std::uint8_t>(fse_symbol(states[odd]));
+      table.weights[count++] = static_cast<std::uint8_t>(weight_of(states[odd]));
       return count;
     }
     const std::uint32_t state = even;

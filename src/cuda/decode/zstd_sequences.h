@@ -13,20 +13,29 @@ inline constexpr std::uint32_t kMostBlockBytes = 128 * 1024;
 
 enum sequence_table : int { kLiteralLengths = 0, kOffsets = 1, kMatchLengths = 2 };
 
-/// The tables of one block.
-struct sequence_tables {
-  fse_entry literal_lengths[512];
-  fse_entry match_lengths[512];
-  fse_entry offsets[256];
-  std::int16_t counts[kMostFseSymbols];
-  std::uint32_t reserved;  ///< keeps the tables of a warp on different banks
-};
+/// A state's entry: from the lowest bits, nine of the next state (to which as many bits of the stream are added as the
+/// four behind it say), five that count the extra bits of what the state stands for, and the five bits in front of
+/// those. Every base of RFC 8878, 3.1.1.3.2.1.1, is such a number (a match length's, without its 3), so that a value is
+/// made by one shift.
+using sequence_entry = std::uint32_t;
 
-/// What a length code stands for: the number of extra bits above 24 bits of base.
+PENSTOCK_DEVICE std::uint32_t next_state(sequence_entry entry, backward_bits& bits) {
+  return (entry & 511u) + bits.take(static_cast<int>(entry >> 9 & 15u));
+}
+PENSTOCK_DEVICE int state_bits(sequence_entry entry) { return static_cast<int>(entry >> 9 & 15u); }
+PENSTOCK_DEVICE int extra_bits(sequence_entry entry) { return static_cast<int>(entry >> 13 & 31u); }
+PENSTOCK_DEVICE std::uint32_t sequence_value(sequence_entry entry, backward_bits& bits) {
+  return bits.append_to(entry >> 18, extra_bits(entry));
+}
+
+/// Room for tables, which take as much as their logs say; blocks that find none wait. Three blocks with the largest
+/// tables fit, and eight of the usual ones.
+inline constexpr std::uint32_t kSequenceEntries = 4608;
+inline constexpr std::uint32_t kMostSequenceSymbols = 54;  ///< one more than there are: tables of lanes on other banks
+
 struct zstd_sequences_shared {
-  sequence_tables tables[kSequenceBlocksPerWarp];
-  std::uint32_t literal_codes[36];
-  std::uint32_t match_codes[53];
+  sequence_entry entries[kSequenceEntries];
+  std::int16_t counts[kSequenceBlocksPerWarp][3][kMostSequenceSymbols];
 };
 
 PENSTOCK_DEVICE std::uint32_t symbols_of(int table) {
@@ -37,28 +46,18 @@ PENSTOCK_DEVICE std::uint32_t mode_of(const zstd_block& block, int table) {
   return (block.modes >> (6 - 2 * table)) & 3u;
 }
 
-/// Fills the tables of length codes (RFC 8878, 3.1.1.3.2.1.1), a share of each lane.
-PENSTOCK_DEVICE void fill_length_codes(zstd_sequences_shared& shared, int lane) {
-  for (std::uint32_t code = static_cast<std::uint32_t>(lane); code < 36; code += kLanes) {
-    std::uint32_t base = code, bits = 0;
-    if (code >= 16) {
-      const std::uint8_t extra[20] = {1, 1, 1, 1, 2, 2, 3, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-      base = 16;
-      for (std::uint32_t i = 0; i < code - 16; ++i) base += 1u << extra[i];
-      bits = extra[code - 16];
-    }
-    shared.literal_codes[code] = bits << 24 | base;
-  }
-  for (std::uint32_t code = static_cast<std::uint32_t>(lane); code < 53; code += kLanes) {
-    std::uint32_t base = code + 3, bits = 0;
-    if (code >= 32) {
-      const std::uint8_t extra[21] = {1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-      base = 35;
-      for (std::uint32_t i = 0; i < code - 32; ++i) base += 1u << extra[i];
-      bits = extra[code - 32];
-    }
-    shared.match_codes[code] = bits << 24 | base;
-  }
+/// The extra bits of a code, and those in front of them: bits 13 and up of its entries.
+PENSTOCK_DEVICE sequence_entry entry_of_code(int table, std::uint32_t code) {
+  if (table == kOffsets) return 1u << 18 | code << 13;
+  // From here on, lengths double every so many codes; in front, each has a code of its own.
+  const std::uint8_t literals[20] = {1, 1, 1, 1, 2, 2, 3, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  const std::uint8_t matches[21] = {1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  const std::uint32_t plain = table == kLiteralLengths ? 16 : 32;
+  if (code < plain) return code << 18;
+  const std::uint8_t* const extra = table == kLiteralLengths ? literals : matches;
+  std::uint32_t base = plain;
+  for (std::uint32_t i = 0; i < code - plain; ++i) base += 1u << extra[i];
+  return (base >> extra[code - plain]) << 18 | static_cast<std::uint32_t>(extra[code - plain]) << 13;
 }
 
 /// The distributions that need no description (RFC 8878, 3.1.1.3.2.2).
@@ -76,10 +75,12 @@ PENSTOCK_DEVICE_CALL int predefined_counts(int table, std::int16_t* counts) {
   return table == kOffsets ? 5 : 6;
 }
 
-/// A block's sequences section while it is read.
+/// A block's sequences section when its tables are described, not built.
 struct sequence_section {
-  byte_view left;  ///< what follows the tables read so far
+  byte_view bits;  ///< what follows the tables
   int logs[3];
+
+  PENSTOCK_DEVICE std::uint32_t entries() const { return (1u << logs[0]) + (1u << logs[1]) + (1u << logs[2]); }
 };
 
 PENSTOCK_DEVICE byte_view sequence_bytes(const zstd_wave& wave, const zstd_block& block) {
@@ -87,60 +88,59 @@ PENSTOCK_DEVICE byte_view sequence_bytes(const zstd_wave& wave, const zstd_block
   return {source + block.sequences, block.content + block.content_bytes - block.sequences};
 }
 
-/// Reads the description at the front of `left` and builds table `table` from it when `out` is not null; false:
-/// damaged.
+/// Reads the description at the front of `left`: counts, or the only symbol where `log` is 0. False: damaged.
 PENSTOCK_DEVICE_CALL bool read_sequence_table(byte_view& left, std::uint32_t mode, int table, std::int16_t* counts,
-                                              fse_entry* out, int* log) {
+                                              int* log) {
   std::uint32_t bytes = 0;
   const std::uint32_t symbols = symbols_of(table);
   if (mode == 0) {
-    if (out == nullptr) return true;
     *log = predefined_counts(table, counts);
-    build_fse_table(counts, symbols, *log, out);
   } else if (mode == 1) {
     bytes = 1;
     if (left.size < 1 || left.begin[0] >= symbols) return false;
-    if (out != nullptr) {
-      *log = 0;
-      out[0] = fse_constant(left.begin[0]);
-    }
+    *log = 0;
+    counts[0] = left.begin[0];
   } else if (mode == 2) {
     const fse_description description = read_fse_description(left, symbols, most_log_of(table), counts);
     if (description.bytes == 0) return false;
     bytes = description.bytes;
-    if (out != nullptr) {
-      *log = description.log;
-      build_fse_table(counts, symbols, description.log, out);
-    }
+    *log = description.log;
   }
   left.begin += bytes;
   left.size -= bytes;
   return true;
 }
 
-/// Builds the three tables of `block`, from its own section or from that of an earlier block; false: damaged.
-PENSTOCK_DEVICE_CALL bool build_sequence_tables(const zstd_wave& wave, std::uint32_t index, sequence_tables& tables,
+/// Reads the descriptions of the three tables of block `index`, from its own section or from that of an earlier block;
+/// false: damaged.
+PENSTOCK_DEVICE_CALL bool read_sequence_section(const zstd_wave& wave, std::uint32_t index,
+                                                std::int16_t (*counts)[kMostSequenceSymbols],
                                                 sequence_section& section) {
   const auto* const blocks = pointer<const zstd_block>(wave.blocks);
-  section.left = sequence_bytes(wave, blocks[index]);
+  section.bits = sequence_bytes(wave, blocks[index]);
   for (int table = 0; table < 3; ++table) {
-    fse_entry* const out = table == kLiteralLengths ? tables.literal_lengths
-                           : table == kOffsets      ? tables.offsets
-                                                    : tables.match_lengths;
     const std::uint32_t from = blocks[index].table_block[table];
     if (from == index) {
-      if (!read_sequence_table(section.left, mode_of(blocks[index], table), table, tables.counts, out,
-                               &section.logs[table]))
+      if (!read_sequence_table(section.bits, mode_of(blocks[index], table), table, counts[table], &section.logs[table]))
         return false;
       continue;
     }
     byte_view left = sequence_bytes(wave, blocks[from]);
-    for (int t = 0; t <= table; ++t)
-      if (!read_sequence_table(left, mode_of(blocks[from], t), t, tables.counts, t == table ? out : nullptr,
-                               &section.logs[table]))
-        return false;
+    for (int t = 0; t <= table; ++t)  // those in front of it stand there first
+      if (!read_sequence_table(left, mode_of(blocks[from], t), t, counts[table], &section.logs[table])) return false;
   }
   return true;
+}
+
+PENSTOCK_DEVICE_CALL void build_sequence_table(int table, std::int16_t* counts, int log, sequence_entry* out) {
+  if (log == 0) {
+    out[0] = entry_of_code(table, static_cast<std::uint32_t>(counts[0]));
+    return;
+  }
+  build_fse_table(counts, symbols_of(table), log, out, [&](std::uint32_t code, std::uint32_t next) {
+    const int bits = log - highest_bit(next);
+    return entry_of_code(table, code) | static_cast<std::uint32_t>(bits) << 9 | ((next << bits) - (1u << log));
+  });
 }
 
 inline constexpr std::uint32_t kSymbolicOffset = 1u << 27;  ///< see zstd_sequence
@@ -157,71 +157,63 @@ PENSTOCK_DEVICE std::uint32_t resolve_offset(std::uint32_t offset, const std::ui
 struct repeat_offsets {
   std::uint32_t first = kSymbolicOffset, second = kSymbolicOffset | 1u << 25, third = kSymbolicOffset | 2u << 25;
 
-  /// The offset of a sequence whose offset value is `value`, 1 or more.
+  /// The offset of a sequence whose offset value is `value`, 1 or more. Without branches: lanes go together.
   PENSTOCK_DEVICE std::uint32_t use(std::uint32_t value, bool no_literals) {
-    std::uint32_t offset;
-    if (value > 3) {
-      offset = value - 3;
-      third = second;
-      second = first;
-      first = offset;
-      return offset;
-    }
-    const std::uint32_t which = value + (no_literals ? 1 : 0);
-    if (which == 1) return first;
-    if (which == 2) {
-      offset = second;
-    } else {
-      // One less than a symbolic offset is one more in its low bits; one less than 1 is 0, which the caller refuses.
-      offset = which == 3 ? third : (first & kSymbolicOffset) != 0 ? first + 1 : first - 1;
-      third = second;
-    }
-    second = first;
+    const std::uint32_t which = value > 3 ? 0 : value + (no_literals ? 1 : 0);
+    // One less than a symbolic offset is one more in its low bits; one less than 1 is 0, which the caller refuses.
+    const std::uint32_t less = first - 1 + (first >> 26 & 2u);
+    static_assert(kSymbolicOffset >> 26 == 2);
+    const std::uint32_t of_two = (which & 1u) != 0 ? first : second, of_others = (which & 1u) != 0 ? third : less;
+    const std::uint32_t repeated = which > 2 ? of_others : of_two;
+    const std::uint32_t offset = which == 0 ? value - 3 : repeated;
+    third = which == 1 || which == 2 ? third : second;
+    second = which == 1 ? second : first;
     first = offset;
     return offset;
   }
 };
 
-/// Decodes the sequences of block `index`; false: damaged.
-PENSTOCK_DEVICE bool decode_sequences(const zstd_wave& wave, std::uint32_t index, sequence_tables& tables,
-                                      const zstd_sequences_shared& shared) {
-  const zstd_block& block = pointer<const zstd_block>(wave.blocks)[index];
-  sequence_section section;
+/// Decodes the sequences of block `index` with its tables, which stand one behind the other; false: damaged.
+PENSTOCK_DEVICE bool decode_sequences(const zstd_wave& wave, std::uint32_t index, const sequence_section& section,
+                                      const sequence_entry* tables) {
   backward_bits bits;
-  if (!build_sequence_tables(wave, index, tables, section) || !bits.start(section.left)) return false;
-  const int literal_log = section.logs[kLiteralLengths], offset_log = section.logs[kOffsets],
-            match_log = section.logs[kMatchLengths];
-  std::uint32_t literal_state = bits.take(literal_log);
-  std::uint32_t offset_state = bits.take(offset_log);
-  std::uint32_t match_state = bits.take(match_log);
-  auto* const out = pointer<zstd_sequence>(wave.sequences) + block.sequences_buffer;
+  if (!bits.start(section.bits)) return false;
+  const sequence_entry* const literal_table = tables;
+  const sequence_entry* const offset_table = literal_table + (1u << section.logs[kLiteralLengths]);
+  const sequence_entry* const match_table = offset_table + (1u << section.logs[kOffsets]);
+  std::uint32_t literal_state = bits.take(section.logs[kLiteralLengths]);
+  std::uint32_t offset_state = bits.take(section.logs[kOffsets]);
+  std::uint32_t match_state = bits.take(section.logs[kMatchLengths]);
+  // Copied: the stores below could change what `block` refers to, as far as a compiler knows.
+  const zstd_block& block = pointer<const zstd_block>(wave.blocks)[index];
+  const std::uint32_t most_literals = block.literals_bytes, most_bytes = block.size;
+  auto* out = pointer<zstd_sequence>(wave.sequences) + block.sequences_buffer;
   repeat_offsets repeats;
   std::uint32_t literal_bytes = 0, match_bytes = 0;
   for (std::uint32_t left = block.sequence_count;;) {
-    const fse_entry literal_entry = tables.literal_lengths[literal_state], offset_entry = tables.offsets[offset_state],
-                    match_entry = tables.match_lengths[match_state];
-    const std::uint32_t literal_code = shared.literal_codes[fse_symbol(literal_entry)];
-    const std::uint32_t match_code = shared.match_codes[fse_symbol(match_entry)];
-    const std::uint32_t offset_code = fse_symbol(offset_entry);
-    if (offset_code > 27) return false;  // further than any target reaches
+    const sequence_entry literal_entry = literal_table[literal_state], offset_entry = offset_table[offset_state],
+                         match_entry = match_table[match_state];
+    // 32 bits are enough for nearly all sequences; 31, 32 and 26 for any.
+    const int values = extra_bits(offset_entry) + extra_bits(match_entry) + extra_bits(literal_entry);
+    const bool wide = values + state_bits(literal_entry) + state_bits(match_entry) + state_bits(offset_entry) > 32;
     bits.refill();
-    const std::uint32_t offset_value = (1u << offset_code) + bits.take(static_cast<int>(offset_code));
-    bits.refill();
-    const std::uint32_t match = (match_code & 0xffffffu) + bits.take(static_cast<int>(match_code >> 24));
-    const std::uint32_t literals = (literal_code & 0xffffffu) + bits.take(static_cast<int>(literal_code >> 24));
+    const std::uint32_t offset_value = sequence_value(offset_entry, bits);
+    if (wide) bits.refill();
+    const std::uint32_t match = sequence_value(match_entry, bits) + 3;
+    const std::uint32_t literals = sequence_value(literal_entry, bits);
     const std::uint32_t offset = repeats.use(offset_value, literals == 0);
     literal_bytes += literals;
     match_bytes += match;
-    // Each sequence makes at least three bytes, so damaged blocks end here as well.
-    if (offset == 0 || (offset_value > 3 && offset >= kSymbolicOffset)) return false;
-    if (literal_bytes > block.literals_bytes || block.literals_bytes + match_bytes > block.size) return false;
-    *(out + (block.sequence_count - left)) =
-        literals | static_cast<std::uint64_t>(match) << 18 | static_cast<std::uint64_t>(offset) << 36;
+    // Offsets that are no repeats are further than any target reaches where they look symbolic. Each sequence makes at
+    // least three bytes, so damaged blocks end here as well.
+    const bool far = offset_value > 3 && offset >= kSymbolicOffset;
+    if (offset == 0 || far || literal_bytes > most_literals || most_literals + match_bytes > most_bytes) return false;
+    *out++ = literals | static_cast<std::uint64_t>(match) << 18 | static_cast<std::uint64_t>(offset) << 36;
     if (--left == 0) break;
-    bits.refill();
-    literal_state = fse_next(literal_entry, literal_log, bits);
-    match_state = fse_next(match_entry, match_log, bits);
-    offset_state = fse_next(offset_entry, offset_log, bits);
+    if (wide) bits.refill();
+    literal_state = next_state(literal_entry, bits);
+    match_state = next_state(match_entry, bits);
+    offset_state = next_state(offset_entry, bits);
   }
   if (!bits.exhausted_exactly()) return false;
   pointer<zstd_block_result>(wave.results)[index] = {match_bytes, {repeats.first, repeats.second, repeats.third}};
@@ -231,15 +223,38 @@ PENSTOCK_DEVICE bool decode_sequences(const zstd_wave& wave, std::uint32_t index
 /// What one warp does: eight of the wave's blocks with sequences.
 PENSTOCK_DEVICE void zstd_sequences_warp(const zstd_wave& wave, std::uint32_t group, zstd_sequences_shared& shared,
                                          warp lanes) {
-  lanes.each([&](int lane) { fill_length_codes(shared, lane); });
+  per_lane<std::uint32_t> index, needed;
+  per_lane<sequence_section> section;
+  per_lane<bool> good, waits;
   lanes.each([&](int lane) {
     const std::uint32_t i = group * kSequenceBlocksPerWarp + static_cast<std::uint32_t>(lane);
-    if (lane >= kSequenceBlocksPerWarp || i >= wave.sequence_block_count) return;
-    const std::uint32_t index = pointer<const std::uint32_t>(wave.sequence_blocks)[i];
-    if (decode_sequences(wave, index, shared.tables[lane], shared)) return;
-    const std::uint32_t part = pointer<const zstd_block>(wave.blocks)[index].part;
-    report(wave.statuses, pointer<const decode_part>(wave.parts)[part].chunk, chunk_status::corrupt_sequences);
+    waits[lane] = lane < kSequenceBlocksPerWarp && i < wave.sequence_block_count;
+    needed[lane] = 0;
+    if (!waits[lane]) return;
+    index[lane] = pointer<const std::uint32_t>(wave.sequence_blocks)[i];
+    good[lane] = read_sequence_section(wave, index[lane], shared.counts[lane], section[lane]);
+    if (good[lane]) needed[lane] = section[lane].entries();
   });
+  while (lanes.ballot(waits) != 0) {
+    per_lane<std::uint32_t> ends;
+    lanes.each([&](int lane) { ends[lane] = waits[lane] ? needed[lane] : 0; });
+    lanes.sum_up(ends);
+    lanes.each([&](int lane) {
+      if (!waits[lane] || ends[lane] > kSequenceEntries) return;
+      waits[lane] = false;
+      if (good[lane]) {
+        sequence_entry* const tables = shared.entries + (ends[lane] - needed[lane]);
+        sequence_entry* to = tables;
+        for (int table = 0; table < 3; ++table) {
+          build_sequence_table(table, shared.counts[lane][table], section[lane].logs[table], to);
+          to += 1u << section[lane].logs[table];
+        }
+        if (decode_sequences(wave, index[lane], section[lane], tables)) return;
+      }
+      const std::uint32_t part = pointer<const zstd_block>(wave.blocks)[index[lane]].part;
+      report(wave.statuses, pointer<const decode_part>(wave.parts)[part].chunk, chunk_status::corrupt_sequences);
+    });
+  }
 }
 
 }  // namespace penstock::inline v0::device
