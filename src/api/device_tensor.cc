@@ -109,7 +109,6 @@ result<> device_tensor_state::take_memory(const extents& shape, const dtype& typ
     return {};
   }
   PENSTOCK_ASSIGN(const std::uint64_t bytes, bytes_of(shape, type.item_bytes()));
-  const cuda::current_context current(engine_->api(), engine_->context());
   if (bytes != 0) {
     PENSTOCK_ASSIGN(block_, engine_->results().take(bytes));
   }
@@ -169,7 +168,7 @@ device_tensor_state::~device_tensor_state() {
   engine_->end_work(work_, 0, nullptr);
   if (block_.address == 0) return;
   const cuda::driver& with = engine_->api();
-  const cuda::current_context current(with, engine_->context());
+  const cuda::current_context current(with, engine_->context(), cuda::driver_calls::queues_only);
   if (auto ready = engine_->results().event_of(block_);
       !ready.ok() || !engine_->record_end(block_.ready, read_.get(), handed_)) {
     // Nobody can say when it is free: wait for it.

@@ -107,7 +107,7 @@ device_engine::device_engine(const driver& with, int ordinal, device_number devi
       staging_bytes_(staging_bytes_of(memory_limit_)),
       nvcomp_(options.nvcomp),
       ring_(with, context, options.page_locked_bytes == 0 ? kDefaultPageLockedBytes : options.page_locked_bytes),
-      pool_(with, memory_limit_of(with, context, 0) * 2),
+      pool_(with, context, memory_limit_of(with, context, 0) * 2),
       waves_(with, (memory_limit_ - std::min(memory_limit_, kWriteStreams * staging_bytes_)) / kWaves) {}
 
 result<> device_engine::start() {
@@ -226,11 +226,12 @@ bool device_engine::clear() {
 // ---- reads ----
 
 result<report_slot*> device_engine::take_report() {
-  const current_context current(driver_, context_);
   PENSTOCK_TRY(outcome_of_handed(false));
   const std::lock_guard lock(mutex_);
   PENSTOCK_TRY(healthy());
-  if (!reports_.has_free()) note_reached();
+  if (report_slot* const zero = reports_.take_zero()) return zero;
+  const current_context current(driver_, context_);
+  note_reached();
   return reports_.take(copy_);
 }
 
@@ -250,15 +251,21 @@ void device_engine::unwatch(report_slot* slot) noexcept {
 }
 
 result<> device_engine::outcome_of_handed(bool wait) {
-  const current_context current(driver_, context_);
   std::vector<event_ref> ends;
   if (wait) {
     const std::lock_guard lock(mutex_);
     ends = reports_.watched_ends();
   }
-  for (const event_ref each : ends) PENSTOCK_TRY(driver_.check(driver_.event_synchronize(each), "cuEventSynchronize"));
+  if (!ends.empty()) {
+    const current_context current(driver_, context_);
+    for (const event_ref each : ends)
+      PENSTOCK_TRY(driver_.check(driver_.event_synchronize(each), "cuEventSynchronize"));
+  }
   const std::lock_guard lock(mutex_);
-  if (reports_.watches()) note_reached();
+  if (wait || reports_.watches_queued()) {
+    const current_context current(driver_, context_);
+    note_reached();
+  }
   return reports_.outcome();
 }
 
@@ -308,7 +315,7 @@ wave_share& device_engine::share_of(device_wave& wave, device_read& read) {
   return wave.shares.emplace_back(wave_share{&read, read.recorded_as(), 0, 0, 0});
 }
 
-result<bool> device_engine::submit(device_read& read, parcel& what) {
+result<bool> device_engine::submit(device_read& read, parcel& what, bool ends) {
   const current_context current(driver_, context_);
   const std::lock_guard lock(mutex_);
   PENSTOCK_TRY(healthy());
@@ -323,6 +330,7 @@ result<bool> device_engine::submit(device_read& read, parcel& what) {
     const bool is_worth_it = open_->cells() >= kFewestCells || open_->used_bottom + open_->used_top >= kFewestBytes;
     if (open_->cells() >= kMostCells || (is_worth_it && !waves_.any_queued())) PENSTOCK_TRY(close_wave());
   }
+  if (!ends) PENSTOCK_TRY(release_copied());
   return true;
 }
 
@@ -356,7 +364,7 @@ void device_engine::drop(device_read& read, parcel& what) noexcept {
   if (copied && broken_) {
     what.block = nullptr;
   } else if (copied) {
-    (void)release_block(read, what);
+    if (release_block(read, what).ok()) (void)release_copied();
   } else {
     give_block(std::exchange(what.block, nullptr));
   }
@@ -374,23 +382,28 @@ result<> device_engine::finish(device_read& read) {
   if (open_ != nullptr && std::any_of(open_->shares.begin(), open_->shares.end(),
                                       [&](const wave_share& each) { return each.read == &read; }))
     PENSTOCK_TRY(close_wave());
+  PENSTOCK_TRY(release_copied());
   const unsigned which = end_of(read);
   const stream_ref end = result_[which];
-  const auto join = [&](stream_ref stream) -> result<> {
-    PENSTOCK_TRY(check(driver_.event_record(order_, stream), "cuEventRecord"));
-    return check(driver_.stream_wait_event(end, order_, 0), "cuStreamWaitEvent");
-  };
-  PENSTOCK_TRY(join(copy_));
-  for (unsigned i = 0; i < kDecodeStreams; ++i)
-    if ((read.used_streams() >> i & 1) != 0) PENSTOCK_TRY(join(decode_[i]));
+  // The last wave of a decode stream ends after all others there, and each wave after the copies that it needs. If the
+  // host knows that the last one has ended (the wave is free, or used again), then there is nothing to wait for.
+  bool decodes = false;
+  for (unsigned i = 0; i < kDecodeStreams; ++i) {
+    if ((read.used_streams() >> i & 1) == 0) continue;
+    decodes = true;
+    if (const device_wave& last = *last_[i]; last.now == device_wave::phase::queued && last.stream == i)
+      PENSTOCK_TRY(check(driver_.stream_wait_event(end, last.done, 0), "cuStreamWaitEvent"));
+  }
   // Where nothing was written, what came before the read still comes before its end.
   if (read.used_streams() == 0) {
     PENSTOCK_TRY(read.for_each_start(
         [&](event_ref each) { return check(driver_.stream_wait_event(end, each, 0), "cuStreamWaitEvent"); }));
   }
   report_slot& report = read.report();
-  PENSTOCK_TRY(
-      check(driver_.copy_to_host(report.host, report.device, sizeof(failure_report), end), "cuMemcpyDtoHAsync"));
+  // Without a kernel nothing can have failed.
+  if (decodes)
+    PENSTOCK_TRY(
+        check(driver_.copy_to_host(report.host, report.device, sizeof(failure_report), end), "cuMemcpyDtoHAsync"));
   PENSTOCK_TRY(check(driver_.event_record(report.done, end), "cuEventRecord"));
   report.used = report.queued = true;
   completions_.push(kFirstResultNumber + which, {report.done, false, nullptr, nullptr, &report});
@@ -537,39 +550,82 @@ unsigned device_engine::end_of(device_read& read) {
 // Cells whose bytes are the elements go straight where they belong, on the stream of the read's end: what the read has
 // to wait for holds up no other read's copies.
 result<> device_engine::copy_plain(device_read& read, parcel& what) {
-  timed_span* span = nullptr;
   std::uint64_t bytes = 0, raw_bytes = 0;
+  run_targets_.clear();
+  run_sources_.clear();
+  run_bytes_.clear();
   for (const parcel_cell& each : what.cells) {
     if (!each.plain) continue;
-    const unsigned end = end_of(read);
-    PENSTOCK_TRY(wait_for_start(read, result_[end], kEndNumber));
-    if (!what.copied_at_end) span = spans_.begin(read.recorded_as(), stage::transfer, kCopyWorker, result_[end]);
-    what.copied_at_end = true;
-    PENSTOCK_TRY(check(driver_.copy_to_device(each.item.to, what.data() + each.offset, each.length, result_[end]),
-                       "cuMemcpyHtoDAsync"));
+    const device_address from = reinterpret_cast<device_address>(what.data() + each.offset);
+    // Cells that are adjacent on both sides are one copy.
+    if (!run_bytes_.empty() && run_targets_.back() + run_bytes_.back() == each.item.to &&
+        run_sources_.back() + run_bytes_.back() == from) {
+      run_bytes_.back() += each.length;
+    } else {
+      run_targets_.push_back(each.item.to);
+      run_sources_.push_back(from);
+      run_bytes_.push_back(each.length);
+    }
     bytes += each.length;
     if (each.chain->is_raw()) raw_bytes += each.length;
   }
-  if (what.copied_at_end) spans_.end(span, bytes, raw_bytes, result_[end_of(read)]);
+  if (run_bytes_.empty()) return {};
+  const stream_ref end = result_[end_of(read)];
+  PENSTOCK_TRY(wait_for_start(read, end, kEndNumber));
+  timed_span* const span = spans_.begin(read.recorded_as(), stage::transfer, kCopyWorker, end);
+  what.copied_at_end = true;
+  PENSTOCK_TRY(copy_runs(what, end));
+  spans_.end(span, bytes, raw_bytes, end);
+  return {};
+}
+
+// A batch is for page-locked memory: it may read its sources after it returns.
+result<> device_engine::copy_runs(parcel& what, stream_ref stream) {
+  if (driver_.copy_batch != nullptr && run_bytes_.size() > 1 && what.block != nullptr) {
+    copy_attributes attributes;
+    std::size_t first = 0, failed = 0;  // the attributes are of all copies from the first
+    return check(driver_.copy_batch(run_targets_.data(), run_sources_.data(), run_bytes_.data(), run_bytes_.size(),
+                                    &attributes, &first, 1, &failed, stream),
+                 "cuMemcpyBatchAsync");
+  }
+  for (std::size_t i = 0; i < run_bytes_.size(); ++i)
+    PENSTOCK_TRY(check(
+        driver_.copy_to_device(run_targets_[i], reinterpret_cast<const void*>(run_sources_[i]), run_bytes_[i], stream),
+        "cuMemcpyHtoDAsync"));
   return {};
 }
 
 result<> device_engine::release_block(device_read& read, parcel& what) {
   if (what.block == nullptr) return {};  // the driver has read ordinary memory by now
-  unsigned number = kCopyNumber;
-  stream_ref stream = copy_;
-  if (what.copied_at_end) {
-    number = kFirstResultNumber + end_of(read);
-    stream = result_[end_of(read)];
-    if (what.copied) {
-      PENSTOCK_TRY(check(driver_.event_record(order_, copy_), "cuEventRecord"));
-      PENSTOCK_TRY(check(driver_.stream_wait_event(stream, order_, 0), "cuStreamWaitEvent"));
-    }
+  if (!what.copied_at_end) {
+    copied_.push_back(std::exchange(what.block, nullptr));
+    return {};
+  }
+  const unsigned number = end_of(read);
+  const stream_ref end = result_[number];
+  if (what.copied) {
+    PENSTOCK_TRY(check(driver_.event_record(order_, copy_), "cuEventRecord"));
+    PENSTOCK_TRY(check(driver_.stream_wait_event(end, order_, 0), "cuStreamWaitEvent"));
   }
   PENSTOCK_ASSIGN(const event_ref copied, new_event());
-  PENSTOCK_TRY(check(driver_.event_record(copied, stream), "cuEventRecord"));
-  completions_.push(number, {copied, true, std::exchange(what.block, nullptr), nullptr, nullptr});
+  PENSTOCK_TRY(check(driver_.event_record(copied, end), "cuEventRecord"));
+  completions_.push(kFirstResultNumber + number, {copied, true, std::exchange(what.block, nullptr), nullptr, nullptr});
   return {};
+}
+
+// One event for the blocks that were copied from since the last one.
+result<> device_engine::release_copied() {
+  if (copied_.empty()) return {};
+  PENSTOCK_ASSIGN(const event_ref event, new_event());
+  PENSTOCK_TRY(check(driver_.event_record(event, copy_), "cuEventRecord"));
+  push_copied(event);
+  return {};
+}
+
+void device_engine::push_copied(event_ref event) {
+  for (std::byte* const each : copied_) completions_.push(kCopyNumber, {event, false, each, nullptr, nullptr});
+  copied_.clear();
+  completions_.push(kCopyNumber, {event, true, nullptr, nullptr, nullptr});
 }
 
 result<> device_engine::close_wave() {
@@ -588,10 +644,13 @@ result<> device_engine::close_wave() {
   }
   PENSTOCK_TRY(
       check(driver_.copy_to_device(wave.tail.address, wave.tables, written->uploaded, copy_), "cuMemcpyHtoDAsync"));
-  PENSTOCK_TRY(check(driver_.event_record(wave.copied, copy_), "cuEventRecord"));
-  PENSTOCK_TRY(check(driver_.stream_wait_event(stream, wave.copied, 0), "cuStreamWaitEvent"));
+  PENSTOCK_ASSIGN(const event_ref copied, new_event());
+  PENSTOCK_TRY(check(driver_.event_record(copied, copy_), "cuEventRecord"));
+  PENSTOCK_TRY(check(driver_.stream_wait_event(stream, copied, 0), "cuStreamWaitEvent"));
+  push_copied(copied);
   for (const wave_share& each : wave.shares) PENSTOCK_TRY(wait_for_start(*each.read, stream, wave.stream));
   PENSTOCK_TRY(launch(wave, *written));
+  last_[wave.stream] = &wave;
   PENSTOCK_TRY(check(driver_.event_record(wave.done, stream), "cuEventRecord"));
   completions_.push(kFirstDecodeNumber + wave.stream, {wave.done, false, nullptr, &wave, nullptr});
   return {};
@@ -602,9 +661,6 @@ result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {
   const bool timed = std::any_of(wave.shares.begin(), wave.shares.end(),
                                  [](const wave_share& each) { return each.recorded_as.profile != nullptr; });
   if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[0], stream), "cuEventRecord"));
-  if (layout.status_bytes != 0)
-    PENSTOCK_TRY(check(driver_.set_bytes(wave.tail.address + layout.statuses, 0, layout.status_bytes, stream),
-                       "cuMemsetD8Async"));
   {
     const nvtx_scope range(nvtx_name::decode);
     for (device::kernel_launch& each : wave.launches) {

@@ -76,8 +76,9 @@ class device_engine final : public device_service, public std::enable_shared_fro
 
   /// Queues the parcel's copies and adds its cells to waves, as many as they need. False: no wave is free for those
   /// from `what.next` on; try again after `nudge`. With cells in `what.refused` the block stays the parcel's.
+  /// \param ends  `finish` follows at once.
   /// \error resource_exhausted  One cell alone is larger than a wave.
-  result<bool> submit(device_read& read, parcel& what);
+  result<bool> submit(device_read& read, parcel& what, bool ends = false);
   /// Gives back the block of a parcel that nobody will submit (any more), once it is copied from.
   void drop(device_read& read, parcel& what) noexcept;
   /// The same of a block that no parcel has.
@@ -151,11 +152,14 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> launch(device_wave& wave, const wave_layout& layout);
   result<> decode_by_library(const device::kernel_launch& launch, stream_ref stream);
   result<> copy_plain(device_read& read, parcel& what);
+  result<> copy_runs(parcel& what, stream_ref stream);
   void note_reached() noexcept;
   // In turns.
   unsigned take_result_stream() noexcept { return next_result_++ % kResultStreams; }
   unsigned end_of(device_read& read);
   result<> release_block(device_read& read, parcel& what);
+  result<> release_copied();
+  void push_copied(event_ref event);
   result<> wait_for_start(device_read& read, stream_ref stream, unsigned which);
   static wave_share& share_of(device_wave& wave, device_read& read);
 
@@ -182,9 +186,14 @@ class device_engine final : public device_service, public std::enable_shared_fro
   timed_spans spans_{driver_};
   wave_arena waves_;
   device_wave* open_ = nullptr;
+  device_wave* last_[kDecodeStreams] = {};  // that was queued on each decode stream
   read_reports reports_{driver_};
   std::vector<event_ref> free_events_;
-  std::vector<completion> reached_;  // used again
+  std::vector<std::byte*> copied_;  // blocks whose copies are queued on `copy_`, until the next event there
+  // Used again.
+  std::vector<completion> reached_;
+  std::vector<device_address> run_targets_, run_sources_;
+  std::vector<std::size_t> run_bytes_;
 
   std::mutex listeners_mutex_;
   std::vector<read_job*> listeners_;

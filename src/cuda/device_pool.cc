@@ -22,6 +22,7 @@ device_pool::~device_pool() { clear(); }
 
 // The peer may be anything, and slow: no lock is held while it is called.
 result<device_block> device_pool::take_of_peer(std::uint64_t bytes) {
+  const current_context current(driver_, context_);
   device_block made;
   made.bytes = bytes;
   {
@@ -59,6 +60,7 @@ result<device_block> device_pool::take_of_peer(std::uint64_t bytes) {
 }
 
 void device_pool::give_to_peer(const device_block& block) noexcept {
+  const current_context current(driver_, context_);
   if (block.ready != nullptr) driver_.stream_wait_event(peer_stream_, block.ready, 0);
   peer_->release(block.address, block.bytes, device_, reinterpret_cast<std::uintptr_t>(peer_stream_));
   const std::lock_guard lock(mutex_);
@@ -77,6 +79,7 @@ result<device_block> device_pool::take(std::uint64_t bytes) {
     idle_bytes_ -= found.bytes;
     return found;
   }
+  const current_context current(driver_, context_);
   device_block made;
   made.bytes = size;
   driver_status status = driver_.mem_alloc(&made.address, size);
@@ -107,13 +110,16 @@ void device_pool::give(const device_block& block) noexcept {
 }
 
 result<event_ref> device_pool::event_of(device_block& block) {
-  if (block.ready == nullptr)
-    PENSTOCK_TRY(driver_.check(driver_.event_create(&block.ready, kEventDisableTiming), "cuEventCreate"));
+  if (block.ready != nullptr) return block.ready;
+  const current_context current(driver_, context_);
+  PENSTOCK_TRY(driver_.check(driver_.event_create(&block.ready, kEventDisableTiming), "cuEventCreate"));
   return block.ready;
 }
 
 void device_pool::clear() noexcept {
   const std::lock_guard lock(mutex_);
+  if (idle_.empty() && idle_events_.empty()) return;
+  const current_context current(driver_, context_);
   for (const device_block& each : idle_) free(each);
   idle_.clear();
   idle_bytes_ = 0;
@@ -123,6 +129,7 @@ void device_pool::clear() noexcept {
 
 // cuMemFree waits for the device, so that nothing queued is left without its memory.
 void device_pool::free(const device_block& block) noexcept {
+  const current_context current(driver_, context_);
   driver_.mem_free(block.address);
   if (block.ready != nullptr) driver_.event_destroy(block.ready);
   held_ -= block.bytes;

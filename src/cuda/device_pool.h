@@ -22,14 +22,14 @@ struct device_block {
 /// Memory of results, used again. Pointer and wait are handed out together: a block that comes back may still be read
 /// by work that was queued before, and whoever writes to it next has to wait for `ready` on the stream that writes.
 ///
-/// Thread-safe; the context must be current. Nothing is allocated for a size that came back before.
+/// Thread-safe. Nothing is allocated, and the driver is not called, for a size that came back before.
 ///
 /// With a peer's allocator the pool keeps nothing but events: memory is taken and given back in the order of one
 /// stream, which waits for a block's last users before the peer has it back.
 class device_pool {
  public:
-  explicit device_pool(const driver& with, std::uint64_t kept_bytes) noexcept
-      : driver_(with), kept_limit_(kept_bytes) {}
+  device_pool(const driver& with, context_ref context, std::uint64_t kept_bytes) noexcept
+      : driver_(with), context_(context), kept_limit_(kept_bytes) {}
   /// Before the first `take`. `stream` must stay until all blocks are back.
   void use(std::shared_ptr<device_allocator> peer, int device, stream_ref stream) noexcept {
     peer_ = std::move(peer);
@@ -55,6 +55,7 @@ class device_pool {
 
  private:
   const driver& driver_;
+  const context_ref context_;
   const std::uint64_t kept_limit_;
   mutable std::mutex mutex_;
   std::vector<device_block> idle_;

@@ -23,6 +23,9 @@ error with_names(error what, const failure_note& cell, const chunk_layout& layou
 
 /// A request of a local store: so long that a copy and its event cost little next to the bytes.
 constexpr std::uint64_t kRequestBytes = std::uint64_t{8} << 20;
+/// Requests of so few bytes share a parcel: two more copies on the host cost less than one more to the device.
+constexpr std::uint64_t kSmallRequestBytes = std::uint64_t{32} << 10;
+constexpr std::uint64_t kJoinedBytes = std::uint64_t{256} << 10;
 /// Page-locked memory holds so many of them: some are read, some copied, some on their way back.
 constexpr std::uint64_t kRequestsInRing = 16;
 /// Reads of less are divided further: all workers read, and the device begins before the last of them is through.
@@ -51,7 +54,7 @@ struct device_read::request_buffer final : read_buffer {
 
   // Without a call of the driver. False: there is no room yet.
   bool prepare(std::uint64_t likely_bytes) {
-    if (!page_locked || likely_bytes == 0 || !engine.ring().can_hold(likely_bytes)) return true;
+    if (!page_locked || likely_bytes <= small_bytes || !engine.ring().can_hold(likely_bytes)) return true;
     block = engine.ring().take_held(likely_bytes);
     block_bytes = likely_bytes;
     return block != nullptr;
@@ -68,7 +71,7 @@ struct device_read::request_buffer final : read_buffer {
     return block != nullptr;
   }
   result<std::span<std::byte>> reserve(std::uint64_t bytes) override {
-    if (page_locked && bytes != 0 && claim(bytes)) return std::span(block, static_cast<std::size_t>(bytes));
+    if (page_locked && bytes > small_bytes && claim(bytes)) return std::span(block, static_cast<std::size_t>(bytes));
     return ordinary.reserve(bytes);
   }
   void release() noexcept {
@@ -77,6 +80,7 @@ struct device_read::request_buffer final : read_buffer {
 
   device_engine& engine;
   bool page_locked = true;
+  std::uint64_t small_bytes = 0;  ///< requests of no more go through ordinary memory
   std::byte* block = nullptr;
   std::uint64_t block_bytes = 0;
   buffer ordinary;
@@ -138,6 +142,8 @@ void device_read::start(std::span<const source> sources, read_job::settings sett
   note_ = settings.note;
   keep_alive_ = settings.keep_alive;
   const unsigned workers = settings.workers;
+  owns_threads_ = state.options().executor == nullptr;
+  small_bytes_ = kJoinedBytes <= engine_->ring().limit_bytes() / kRequestsInRing ? kSmallRequestBytes : 0;
   through_host_ = all_decode_on_host(sources_);
   settings.limits = limits_of(sources_, engine_->ring().limit_bytes(), workers);
   job_ = std::make_shared<read_job>(state);
@@ -166,6 +172,7 @@ read_buffer* device_read::take_buffer(std::uint64_t likely_bytes) {
   if (free_buffers_.empty()) {
     buffers_.push_back(std::make_unique<request_buffer>(*engine_, &state_->accounts()));
     buffers_.back()->page_locked = !through_host_;
+    buffers_.back()->small_bytes = small_bytes_;
     free_buffers_.push_back(buffers_.back().get());
   }
   request_buffer* const out = free_buffers_.back();
@@ -214,8 +221,51 @@ result<> device_read::take(const fetched_cells& what, read_buffer* buffer, worke
   return decode_refused(scratch);
 }
 
+// Adds the cells of a small request to those of others.
+result<> device_read::join(const fetched_cells& what, worker_scratch& scratch) {
+  std::unique_ptr<parcel> full;
+  {
+    const std::lock_guard lock(joining_);
+    std::uint64_t at = joined_ ? joined_->bytes : 0;
+    if (joined_ && what.bytes.size() > kJoinedBytes - at) {
+      full = std::exchange(joined_, nullptr);
+      at = 0;
+    }
+    if (!joined_) {
+      joined_ = take_parcel();
+      PENSTOCK_TRY(joined_->ordinary.reserve(kJoinedBytes));
+    }
+    fetched_cells moved = what;
+    moved.bytes = {joined_->ordinary.data() + at, what.bytes.size()};
+    std::memcpy(joined_->ordinary.data() + at, what.bytes.data(), what.bytes.size());
+    joined_->bytes = at + what.bytes.size();
+    placement where;
+    for (const decode_op& op : what.decodes) {
+      auto added = add_cell(*joined_, moved, op, where, scratch);
+      if (!added.ok()) return name_request(std::move(added).error(), what, op);
+    }
+  }
+  return full ? hand_over(std::move(full)) : result<>();
+}
+
+result<> device_read::hand_over_joined() {
+  std::unique_ptr<parcel> last;
+  {
+    const std::lock_guard lock(joining_);
+    last = std::exchange(joined_, nullptr);
+  }
+  const bool ends = waiting_.load(std::memory_order_relaxed) == 0;
+  return last ? hand_over(std::move(last), ends) : result<>();
+}
+
+error device_read::name_request(error what, const fetched_cells& of, const decode_op& op) {
+  const byte_range range =
+      of.fetch->range.whole() ? of.fetch->range : byte_range{of.fetch->range.offset + op.offset, op.length, false};
+  what.note("decoding " + of.from->layout->describe(op.cell));
+  return std::move(what).note(read_note(of.object->key, range));
+}
+
 result<> device_read::take_cells(const fetched_cells& what, request_buffer* arrived, worker_scratch& scratch) {
-  std::unique_ptr<parcel> made = take_parcel();
   placement where;
   // Lent bytes are copied as they are; where the host has a part in it, cells are put together anew.
   bool on_host = false;  // of any cell: some chunks of HDF5 have passed a filter that their neighbours have not
@@ -223,6 +273,8 @@ result<> device_read::take_cells(const fetched_cells& what, request_buffer* arri
     if (i == 0 || what.decodes[i].chain != what.decodes[i - 1].chain)
       on_host = chain_of(*what.from, what.decodes[i].chain).decodes_on_host();
   }
+  if (!on_host && !what.bytes.empty() && what.bytes.size() <= small_bytes_) return join(what, scratch);
+  std::unique_ptr<parcel> made = take_parcel();
   const bool as_read = !on_host && arrived->block != nullptr && what.bytes.data() >= arrived->block &&
                        what.bytes.data() + what.bytes.size() <= arrived->block + arrived->block_bytes;
   fetched_cells moved = what;
@@ -242,13 +294,7 @@ result<> device_read::take_cells(const fetched_cells& what, request_buffer* arri
     if (!added.ok()) {
       if (made->block != nullptr) engine_->give_block(made->block);
       give_parcel(std::move(made));
-      const byte_range range = what.fetch->range.whole()
-                                   ? what.fetch->range
-                                   : byte_range{what.fetch->range.offset + op.offset, op.length, false};
-      return std::move(added)
-          .error()
-          .note("decoding " + what.from->layout->describe(op.cell))
-          .note(read_note(what.object->key, range));
+      return name_request(std::move(added).error(), what, op);
     }
     // Cells that are put together anew go one by one.
     if (!whole) {
@@ -279,9 +325,8 @@ result<> device_read::add_cell(parcel& into, const fetched_cells& what, const de
   cell.note.offset = what.fetch->range.whole() ? 0 : what.fetch->range.offset + op.offset;
   cell.note.length = op.length;
   cell.note.chain = op.chain;
-  if (into.block != nullptr && encoded.data() >= into.block &&
-      encoded.data() + encoded.size() <= into.block + into.bytes) {
-    cell.offset = static_cast<std::uint64_t>(encoded.data() - into.block);
+  if (into.bytes != 0 && encoded.data() >= into.data() && encoded.data() + encoded.size() <= into.data() + into.bytes) {
+    cell.offset = static_cast<std::uint64_t>(encoded.data() - into.data());
     cell.length = encoded.size();
   } else {
     PENSTOCK_TRY(host_part(into, cell, chain.stages(), split, encoded, what.worker, scratch));
@@ -369,7 +414,8 @@ void device_read::give_parcel(std::unique_ptr<parcel> what) noexcept {
   free_parcels_.push_back(std::move(what));
 }
 
-result<> device_read::hand_over(std::unique_ptr<parcel> what) {
+// `ends`: the read's end follows at once, and needs nothing that this gives back.
+result<> device_read::hand_over(std::unique_ptr<parcel> what, bool ends) {
   if (what->cells.empty()) {
     if (what->block != nullptr) engine_->give_block(what->block);
     give_parcel(std::move(what));
@@ -379,7 +425,7 @@ result<> device_read::hand_over(std::unique_ptr<parcel> what) {
   // What has page-locked memory does not queue up behind what waits for some.
   const bool tried = waiting_.load(std::memory_order_relaxed) == 0 || what->block != nullptr;
   if (tried) {
-    auto taken = submit(*what);
+    auto taken = submit(*what, ends);
     if (!taken.ok()) {
       engine_->drop(*this, *what);
       return std::move(taken).error();
@@ -398,7 +444,7 @@ result<> device_read::hand_over(std::unique_ptr<parcel> what) {
 
 // Bytes in ordinary memory move to page-locked memory as soon as it has room: from there the driver would copy them
 // while everybody waits. False: no room there, or in a wave.
-result<bool> device_read::submit(parcel& what) {
+result<bool> device_read::submit(parcel& what, bool ends) {
   if (what.block == nullptr && what.bytes != 0 && engine_->ring().can_hold(what.bytes)) {
     std::byte* const block = engine_->ring().take(what.bytes);
     // Whether it could ever be held is asked again: the machine may have had no more.
@@ -408,7 +454,7 @@ result<bool> device_read::submit(parcel& what) {
       what.block = block;
     }
   }
-  return engine_->submit(*this, what);
+  return engine_->submit(*this, what, ends);
 }
 
 result<> device_read::fill(std::uint32_t source_number, const source& from, cell_id cell) {
@@ -444,11 +490,15 @@ result<bool> device_read::submit_fills(kept_fill& what) {
 }
 
 result<bool> device_read::advance(bool last) {
-  const current_context current(engine_->api(), engine_->context());
   listen();
+  if (owns_threads_) current_context::leave_captures(engine_->api());
+  std::optional<current_context> current;
+  if (last || waiting_.load(std::memory_order_relaxed) != 0) current.emplace(engine_->api(), engine_->context());
   if (const std::uint64_t wanted = wanted_bytes_.exchange(0, std::memory_order_relaxed); wanted != 0)
     (void)engine_->ring().grow(wanted);
-  auto went = hand_over_kept();
+  result<> joined;
+  if (last && !abandoned_.load(std::memory_order_relaxed)) joined = hand_over_joined();
+  auto went = joined.ok() ? hand_over_kept() : result<bool>(std::move(joined).error());
   if (!last || (went.ok() && !*went)) return went;
   // However it ends, the wave that has cells of this read is told so, and nobody wakes the job afterwards.
   auto ended = engine_->finish(*this);
@@ -601,7 +651,7 @@ result<> device_read::wait_queued() {
 
 result<> device_read::order(stream_ref stream) {
   PENSTOCK_TRY(wait_queued());
-  const current_context current(engine_->api(), engine_->context());
+  const current_context current(engine_->api(), engine_->context(), driver_calls::queues_only);
   return engine_->api().check(engine_->api().stream_wait_event(stream, report_->done, 0), "cuStreamWaitEvent");
 }
 

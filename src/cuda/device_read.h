@@ -128,12 +128,15 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   result<> add_cell(parcel& into, const fetched_cells& what, const decode_op& op, placement& where,
                     worker_scratch& scratch);
   void finish_cell(parcel& into, parcel_cell& cell, const source& from, placement& where, bool direct) const;
-  result<bool> submit(parcel& what);
+  result<bool> submit(parcel& what, bool ends = false);
   result<bool> submit_fills(kept_fill& what);
   result<> host_part(parcel& into, parcel_cell& cell, std::size_t made, const device_chain& split,
                      std::span<const std::byte> encoded, std::uint32_t worker, worker_scratch& scratch);
-  result<> hand_over(std::unique_ptr<parcel> what);
+  result<> hand_over(std::unique_ptr<parcel> what, bool ends = false);
   result<> take_cells(const fetched_cells& what, request_buffer* arrived, worker_scratch& scratch);
+  result<> join(const fetched_cells& what, worker_scratch& scratch);
+  result<> hand_over_joined();
+  static error name_request(error what, const fetched_cells& of, const decode_op& op);
   result<> decode_refused(worker_scratch& scratch);
   std::unique_ptr<parcel> take_parcel();
   void give_parcel(std::unique_ptr<parcel> what) noexcept;
@@ -156,6 +159,10 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   unsigned waited_ = 0;  // under the engine's lock, and so is what follows
   std::optional<unsigned> end_stream_;
 
+  std::mutex joining_;  // of `joined_`; taken before `mutex_`
+  std::unique_ptr<parcel>
+      joined_;  // of small requests, until it is full or the read ends; its bytes are in ordinary memory
+
   std::mutex mutex_;  // of what follows
   std::vector<std::unique_ptr<request_buffer>> buffers_;
   std::vector<request_buffer*> free_buffers_;
@@ -166,7 +173,9 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   worker_scratch advance_scratch_;                                   // of the one worker that is in `advance`
   std::vector<std::unique_ptr<device_chain>> chains_, host_chains_;  // one of each codec chain
   std::optional<error> failure_;
-  bool through_host_ = false;  // no request's bytes go to the device as they are
+  bool owns_threads_ = false;      // it runs on threads of the context
+  std::uint64_t small_bytes_ = 0;  // requests of no more share parcels
+  bool through_host_ = false;      // no request's bytes go to the device as they are
   std::atomic<bool> abandoned_{false}, has_refused_{false}, listening_{false};
   std::atomic<bool> handed_on_{false}, claimed_{false}, looked_{false};
   std::atomic<std::uint64_t> tried_{0};         // what `freed` was when something did not fit

@@ -209,10 +209,10 @@ wave_layout lay_out(device_wave& wave) {
   out.patterns = place(wave.patterns.size());
   for (const auto& each : wave.batches)
     if (each->decoder.chunks() != 0) each->descriptors = place(each->decoder.descriptor_bytes());
-  out.uploaded = std::max<std::uint64_t>(end, kTableAlignment);
-  end = out.uploaded;
   out.status_bytes = wave.statuses * sizeof(std::uint32_t);
   out.statuses = place(out.status_bytes);
+  out.uploaded = std::max<std::uint64_t>(end, kTableAlignment);
+  end = out.uploaded;
   for (const auto& each : wave.batches)
     if (each->decoder.chunks() != 0) each->workspace = place(each->decoder.workspace_bytes());
   out.total = end;
@@ -230,6 +230,7 @@ void write(device_wave& wave, const wave_layout& layout) {
   put(wave.tables, layout.tiles, wave.tiles);
   put(wave.tables, layout.notes, wave.notes);
   put(wave.tables, layout.patterns, wave.patterns);
+  std::memset(wave.tables + layout.statuses, 0, static_cast<std::size_t>(layout.status_bytes));
   for (const auto& each : wave.batches) {
     if (each->decoder.chunks() == 0) continue;
     each->decoder.emit({wave.tables + each->descriptors, static_cast<std::size_t>(each->decoder.descriptor_bytes())},

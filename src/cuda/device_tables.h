@@ -12,8 +12,8 @@ namespace penstock::inline v0::cuda {
 /// Where each table lies in a wave's tail, in bytes from its begin. What is uploaded comes first.
 struct wave_layout {
   std::uint64_t items = 0, axes = 0, runs = 0, tiles = 0, notes = 0, patterns = 0;
+  std::uint64_t statuses = 0, status_bytes = 0;  ///< uploaded as zeros: a memset would be one more kernel
   std::uint64_t uploaded = 0;
-  std::uint64_t statuses = 0, status_bytes = 0;  ///< behind what is uploaded; zeroed on the device
   std::uint64_t total = 0;
 };
 

@@ -78,7 +78,7 @@ class device_wave {
   std::vector<wave_share> shares;                    ///< of the reads that have cells here
   std::uint64_t decoded_bytes = 0, moved_bytes = 0;  ///< by the device
 
-  event_ref copied = nullptr, done = nullptr;
+  event_ref done = nullptr;
   // With timing, for profiles: begin of decoding, begin of the scatter, end.
   event_ref marks[3] = {nullptr, nullptr, nullptr};
 };

@@ -53,6 +53,12 @@ inline constexpr int kPointerMemoryType = 2;
 inline constexpr int kPointerDeviceOrdinal = 9;
 inline constexpr unsigned kMemoryTypeHost = 1;
 inline constexpr unsigned kMemoryTypeDevice = 2;
+/// CUmemcpyAttributes: how the copies of a batch treat their sources, and hints of where memory is (0: none).
+struct copy_attributes {
+  int source_order = 1;  ///< CU_MEMCPY_SRC_ACCESS_ORDER_STREAM: sources are read in the order of the stream
+  int source_location[2] = {}, target_location[2] = {};
+  unsigned flags = 0;
+};
 /// CU_DEVICE_ATTRIBUTE_*.
 inline constexpr int kAttributeMultiprocessors = 16;
 inline constexpr int kAttributeMajor = 75;
@@ -118,6 +124,9 @@ inline const stream_ref kPerThreadStream = reinterpret_cast<stream_ref>(std::uin
 // Absent from older drivers; null then.
 #define PENSTOCK_CUDA_DRIVER_OPTIONAL(X)                                                                             \
   X(function_load, "cuFuncLoad", 12040, driver_status(function_ref))                                                 \
+  X(copy_batch, "cuMemcpyBatchAsync", 12080,                                                                         \
+    driver_status(device_address*, device_address*, std::size_t*, std::size_t, copy_attributes*, std::size_t*,       \
+                  std::size_t, std::size_t*, stream_ref))                                                            \
   X(context_record_event, "cuCtxRecordEvent", 12050, driver_status(context_ref, event_ref))
 // clang-format on
 
@@ -149,20 +158,34 @@ std::string driver_file();
 /// \error unsupported  There is no driver, it is too old, or it finds no device. The message says which.
 result<const driver*> load_driver();
 
+/// What is called within a `current_context`.
+enum class driver_calls : std::uint8_t {
+  any,
+  queues_only,  ///< launches, copies, records and waits of events: a stream capture of another thread allows them
+};
+
 /// Makes a device's primary context current for a scope, on the calling thread. What is called there belongs to no
 /// stream capture: without saying so, taking memory while another thread captures a graph fails, and breaks its
 /// capture. A scope within one of the same context calls nothing.
 class current_context {
  public:
-  current_context(const driver& with, context_ref context) noexcept : driver_(with), outer_(entered_) {
-    if (outer_ == context || driver_.context_push(context) != kSuccess) return;
-    pushed_ = true;
-    entered_ = context;
+  current_context(const driver& with, context_ref context, driver_calls what = driver_calls::any) noexcept
+      : driver_(with), outer_(entered_) {
+    if (outer_ != context) {
+      if (driver_.context_push(context) != kSuccess) return;
+      pushed_ = true;
+      entered_ = context;
+    }
+    if (what == driver_calls::queues_only || leaves_captures_) return;
+    exchanged_ = leaves_captures_ = true;
     driver_.exchange_capture_mode(&capture_mode_);
   }
   ~current_context() {
+    if (exchanged_) {
+      driver_.exchange_capture_mode(&capture_mode_);
+      leaves_captures_ = false;
+    }
     if (!pushed_) return;
-    driver_.exchange_capture_mode(&capture_mode_);
     entered_ = outer_;
     context_ref popped = nullptr;
     driver_.context_pop(&popped);
@@ -170,11 +193,20 @@ class current_context {
   current_context(const current_context&) = delete;
   current_context& operator=(const current_context&) = delete;
 
+  /// Says once for a thread of ours that nothing it calls belongs to a stream capture.
+  static void leave_captures(const driver& with) noexcept {
+    if (leaves_captures_) return;
+    int mode = kCaptureRelaxed;
+    with.exchange_capture_mode(&mode);
+    leaves_captures_ = true;
+  }
+
  private:
   inline static thread_local context_ref entered_ = nullptr;  // by the innermost scope
+  inline static thread_local bool leaves_captures_ = false;
   const driver& driver_;
   const context_ref outer_;
-  bool pushed_ = false;
+  bool pushed_ = false, exchanged_ = false;
   int capture_mode_ = kCaptureRelaxed;  // from then on that of before
 };
 

@@ -22,19 +22,25 @@ void read_reports::clear() noexcept {
   }
 }
 
-result<report_slot*> read_reports::take(stream_ref stream) {
-  if (!has_free()) PENSTOCK_TRY(make_more(stream));
+// A record without failures is still zero.
+report_slot* read_reports::take_zero() {
+  if (!has_free() || free_.front()->host->failed != 0) return nullptr;
   report_slot* const slot = free_.front();
   free_.pop_front();
   slot->used = false;
-  // A record without failures is still zero. A memset could be a kernel, which waits for room on the device, and all
-  // later copies would wait for it.
-  if (slot->host->failed != 0) {
-    *slot->host = {};
-    PENSTOCK_TRY(driver_.check(driver_.copy_to_device(slot->device, slot->host, sizeof(failure_report), stream),
+  return slot;
+}
+
+// Zeroed by a copy: a memset could be a kernel, which waits for room on the device, and all later copies would wait for
+// it.
+result<report_slot*> read_reports::take(stream_ref stream) {
+  if (!has_free()) PENSTOCK_TRY(make_more(stream));
+  if (report_slot* const first = free_.front(); first->host->failed != 0) {
+    *first->host = {};
+    PENSTOCK_TRY(driver_.check(driver_.copy_to_device(first->device, first->host, sizeof(failure_report), stream),
                                "cuMemcpyHtoDAsync"));
   }
-  return slot;
+  return take_zero();
 }
 
 // Puts them before all others.

@@ -33,14 +33,15 @@ class read_reports {
   /// One that no earlier read still needs: this read's copies would have to wait for that. Its record on the device is
   /// zero once `stream`, of copies to the device, has done what it was given.
   result<report_slot*> take(stream_ref stream);
-  /// `take` would make none.
-  bool has_free() const noexcept { return !free_.empty() && !free_.front()->queued; }
+  /// The same without a call of the driver. Null: there is none whose record is zero.
+  report_slot* take_zero();
   void give(report_slot* slot) noexcept;
 
   /// `describe` is asked once the slot's read has ended with failures, unless somebody looks before.
   void watch(report_slot* slot, std::function<error(const failure_report&)> describe);
   void unwatch(report_slot* slot) noexcept;
-  bool watches() const noexcept { return !watched_.empty(); }
+  /// The first read that is watched is not known to have ended.
+  bool watches_queued() const noexcept { return !watched_.empty() && watched_.front().slot->queued; }
   /// The ends of the reads that are watched.
   std::vector<event_ref> watched_ends() const;
   /// The first failure of those that have ended; told once.
@@ -53,6 +54,7 @@ class read_reports {
     bool left = false;  // the read is gone
   };
   result<> make_more(stream_ref stream);
+  bool has_free() const noexcept { return !free_.empty() && !free_.front()->queued; }
 
   const driver& driver_;
   std::vector<std::unique_ptr<report_slot>> all_;

@@ -29,7 +29,6 @@ result<> wave_arena::start(unsigned waves, const device::library_use& by_library
     device_wave& wave = *waves_.back();
     wave.by_library = by_library;
     wave.limit_bytes = limit_;
-    PENSTOCK_TRY(driver_.check(driver_.event_create(&wave.copied, kEventDisableTiming), "cuEventCreate"));
     PENSTOCK_TRY(driver_.check(driver_.event_create(&wave.done, kEventDisableTiming), "cuEventCreate"));
     for (event_ref& each : wave.marks) PENSTOCK_TRY(driver_.check(driver_.event_create(&each, 0), "cuEventCreate"));
   }
@@ -40,7 +39,7 @@ void wave_arena::clear() noexcept {
   for (const auto& each : waves_) each->now = device_wave::phase::free;
   trim();
   for (const auto& each : waves_)
-    for (const event_ref event : {each->copied, each->done, each->marks[0], each->marks[1], each->marks[2]})
+    for (const event_ref event : {each->done, each->marks[0], each->marks[1], each->marks[2]})
       if (event != nullptr) driver_.event_destroy(event);
   waves_.clear();
 }

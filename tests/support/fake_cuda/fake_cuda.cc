@@ -472,6 +472,26 @@ driver_status copy_to_device(device_address to, const void* from, std::size_t by
   return enqueue(stream, [to, staged] { copying(pointer_to(to), staged->data(), staged->size())(); });
 }
 
+// In any order, as the driver may.
+driver_status copy_batch(device_address* to, device_address* from, std::size_t* bytes, std::size_t count,
+                         copy_attributes* attributes, std::size_t* first, std::size_t attribute_count,
+                         std::size_t* failed_at, stream_ref stream) {
+  PENSTOCK_CALLED("cuMemcpyBatchAsync");
+  *failed_at = std::numeric_limits<std::size_t>::max();
+  if (count == 0 || attribute_count != 1 || first[0] != 0 || attributes[0].source_order != 1) return kInvalidValue;
+  for (std::size_t i = 0; i < count; ++i) {
+    *failed_at = i;
+    if (bytes[i] == 0 || self().memory.find(to[i], bytes[i]) == nullptr ||
+        !self().is_page_locked(pointer_to(from[i]), bytes[i]))
+      return kInvalidValue;
+  }
+  for (std::size_t i = count; i-- > 0;) {
+    const driver_status queued = enqueue(stream, copying(pointer_to(to[i]), pointer_to(from[i]), bytes[i]));
+    if (queued != kSuccess) return queued;
+  }
+  return kSuccess;
+}
+
 driver_status copy_to_host(void* to, device_address from, std::size_t bytes, stream_ref stream) {
   PENSTOCK_CALLED("cuMemcpyDtoHAsync");
   if (bytes == 0) return kSuccess;
