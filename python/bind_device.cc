@@ -88,6 +88,10 @@ class device_handle {
     wait_for(-1);
     finish([&] { return tensor_->order(stream); });
   }
+  void release(std::uintptr_t stream) {
+    wait_for(-1);
+    finish([&] { return tensor_->release(stream); });
+  }
   void synchronize() {
     wait_for(-1);
     finish([&] { return tensor_->synchronize(); });
@@ -265,6 +269,7 @@ void bind_device(nb::module_& m) {
       .def("wait_for", &device_handle::wait_for, nb::arg("seconds"))
       .def("wait", &device_handle::wait)
       .def("order", &device_handle::order, nb::arg("stream"))
+      .def("release", &device_handle::release, nb::arg("stream"))
       .def("synchronize", &device_handle::synchronize)
       .def("outcome", &device_handle::outcome, "As `synchronize`, and of no other read.")
       .def("claim_outcome", &device_handle::claim_outcome, "`outcome` will be asked for: no other read raises it.")

@@ -62,6 +62,12 @@ class PENSTOCK_API device_tensor {
   /// Makes `stream` wait for the result, and the memory wait for what `stream` does with it before it is used again.
   /// \error invalid_argument  Stream 0.
   result<> order(stream_handle stream);
+  /// Ends the use of the memory: it may be used again after what `stream` holds now, instead of after everything that
+  /// the context was given until the tensor is destroyed. The read itself comes before that. For work on several
+  /// streams, one call for each; the later streams wait for the earlier ones. The memory goes back when this tensor and
+  /// all that it was handed on to are gone. Memory that was given as `out` stays the caller's.
+  /// \error invalid_argument  Stream 0; from `order` and `to_dlpack` afterwards. What failed on the host.
+  result<> release(stream_handle stream);
   /// Hands the result on by DLPack, in device memory and without a copy: `stream`, the consumer's, is made to wait for
   /// it, as by `order`. The memory goes back to the pool after the deleter and this tensor, and after what `stream`
   /// does with it until then. Read into `out`, the memory stays the caller's.

@@ -70,6 +70,22 @@ class DeviceTensor(_tensor.Tensor):
         """Make a stream wait for the values, and the memory wait for that stream before it is used again."""
         self._read.order(as_stream(stream))
 
+    def release(self, stream: Any) -> None:
+        """End the use of the memory: it may be used again after what a stream holds now.
+
+        Without it the memory waits for everything that the device's context was given until the tensor is gone: for
+        work of others, too, and dropping the tensor breaks the capture of a CUDA graph. The memory goes back when the
+        tensor and all arrays that share its memory are gone.
+
+        Args:
+            stream: A handle, a stream of CuPy or torch, or an object with `__cuda_stream__`. For work on several
+                streams, one call for each; the later streams wait for the earlier ones.
+
+        Raises:
+            InvalidArgumentError: Stream 0. Handing the tensor on afterwards raises it, too.
+        """
+        self._read.release(as_stream(stream))
+
     def synchronize(self) -> DeviceTensor:
         """Wait for the device; raises what went wrong there."""
         self._read.synchronize()

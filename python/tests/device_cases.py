@@ -11,6 +11,7 @@ import itertools
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -555,3 +556,28 @@ def test_a_failed_tile_raises_where_it_is_reached(cuda: FakeCuda, array: ps.Arra
         with pytest.raises(ps.CorruptDataError, match="c/1/0"):
             next(tiles)
     assert indexes == [(0, 0)]
+
+
+@pytest.mark.parametrize("kind", ["handle", "cupy", "torch", "cuda_stream"])
+def test_memory_is_released_on_streams_of_all_kinds(cuda: FakeCuda, array: ps.Array, kind: str) -> None:
+    handle = cuda.stream()
+    stream = {
+        "handle": handle,
+        "cupy": SimpleNamespace(ptr=handle),
+        "torch": SimpleNamespace(cuda_stream=handle),
+        "cuda_stream": SimpleNamespace(__cuda_stream__=(0, handle)),
+    }[kind]
+    first = array.read(device="cuda")
+    first.order(stream)
+    address = first.__cuda_array_interface__["data"][0]
+    cuda.reset()
+    first.release(stream)
+    with pytest.raises(ps.InvalidArgumentError, match="released"):
+        first.order(stream)
+    with pytest.raises(ps.InvalidArgumentError, match="released"):
+        first.__dlpack__(stream=handle)
+    del first
+    assert cuda.count("cuCtxRecordEvent") == 0
+    second = array.read(device="cuda")
+    assert second.__cuda_array_interface__["data"][0] == address
+    np.testing.assert_array_equal(second.numpy(), VALUES)

@@ -33,7 +33,7 @@ result<std::uint64_t> bytes_of(const extents& shape, std::uint32_t item_bytes) {
 }
 
 // An address that is no memory of the device, or of the caller's no more, would break the engine at its first copy.
-result<> check_memory(const tensor_view& out, int device) {
+result<> check_memory(const tensor_view& out, const cuda::device_engine& engine) {
   std::int64_t lowest = 0, highest = out.type.item_bytes() - std::int64_t{1};
   for (std::size_t d = 0; d < out.extents.size(); ++d) {
     if (out.extents[d] == 0) return {};
@@ -48,9 +48,10 @@ result<> check_memory(const tensor_view& out, int device) {
           errc::invalid_argument,
           fmt::format("out reaches from {:#x} to {:#x}, which is no memory of a device that the driver knows of",
                       base + lowest, base + highest));
-    if (*found != device)
+    if (*found != engine.ordinal())
       return error(errc::invalid_argument,
-                   fmt::format("out is memory of cuda:{}, the read goes to cuda:{}", *found, device));
+                   fmt::format("out is memory of cuda:{}, the read goes to cuda:{}", *found, engine.ordinal()));
+    PENSTOCK_TRY(device_tensor_state::check_context(engine, static_cast<std::uintptr_t>(base + each)));
   }
   return {};
 }
@@ -86,6 +87,19 @@ result<std::shared_ptr<cuda::device_engine>> device_tensor_state::engine_of(cont
   return std::static_pointer_cast<cuda::device_engine>(std::move(service));
 }
 
+// A kernel in our context that touches memory of another one faults, and takes the process's context with it.
+result<> device_tensor_state::check_context(const cuda::device_engine& engine, std::uintptr_t address) {
+  cuda::context_ref owner = nullptr;
+  // Null: memory that belongs to no context, as that of stream-ordered pools.
+  if (engine.api().pointer_get_attribute(&owner, cuda::kPointerContext, address) != cuda::kSuccess ||
+      owner == nullptr || owner == engine.context())
+    return {};
+  return error(errc::invalid_argument,
+               fmt::format("memory at {:#x} belongs to another CUDA context than the primary one of cuda:{}: make it "
+                           "with the CUDA runtime, CuPy or torch, or in the primary context",
+                           address, engine.ordinal()));
+}
+
 result<> device_tensor_state::begin(const resolved_selection& which, const std::optional<tensor_view>& out,
                                     const device_read_options& options) {
   PENSTOCK_TRY(check_request(*from_, which, out));
@@ -104,7 +118,7 @@ result<> device_tensor_state::take_memory(const extents& shape, const dtype& typ
     if (!(out->type == type))
       return error(errc::invalid_argument,
                    fmt::format("out has dtype {}, the values {}", out->type.name(), type.name()));
-    PENSTOCK_TRY(check_memory(*out, engine_->ordinal()));
+    PENSTOCK_TRY(check_memory(*out, *engine_));
     view_ = *out;
     return {};
   }
@@ -146,6 +160,13 @@ result<> device_tensor_state::begin(std::span<source> sources, std::shared_ptr<c
 }
 
 result<> device_tensor_state::order(stream_handle stream) {
+  const std::lock_guard lock(mutex_);
+  if (released_) return error(errc::invalid_argument, "the tensor's memory was released");
+  return order_on(stream);
+}
+
+// Needs the lock.
+result<> device_tensor_state::order_on(stream_handle stream) {
   PENSTOCK_ASSIGN(const cuda::stream_ref on, stream_of(stream));
   if (read_) {
     PENSTOCK_TRY(read_->order(on));
@@ -158,8 +179,23 @@ result<> device_tensor_state::order(stream_handle stream) {
   return {};
 }
 
+result<> device_tensor_state::release(stream_handle stream) {
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_TRY(order_on(stream));  // after the read, also where the stream never waited for it
+  if (block_.address == 0) return {};
+  const cuda::driver& with = engine_->api();
+  const cuda::current_context current(with, engine_->context(), cuda::driver_calls::queues_only);
+  auto* const on = reinterpret_cast<cuda::stream_ref>(stream);
+  PENSTOCK_ASSIGN(const cuda::event_ref ready, engine_->results().event_of(block_));
+  if (released_) PENSTOCK_TRY(with.check(with.stream_wait_event(on, ready, 0), "cuStreamWaitEvent"));
+  PENSTOCK_TRY(with.check(with.event_record(ready, on), "cuEventRecord"));
+  released_ = true;
+  return {};
+}
+
 // The memory goes back with the wait for whatever was queued on it: by us, and by those whom it was handed to.
 device_tensor_state::~device_tensor_state() {
+  if (engine_->is_of_parent()) return;
   if (read_) {
     read_->cancel();
     (void)read_->wait_queued();
@@ -167,6 +203,10 @@ device_tensor_state::~device_tensor_state() {
   }
   engine_->end_work(work_, 0, nullptr);
   if (block_.address == 0) return;
+  if (released_) {
+    engine_->results().give(block_);
+    return;
+  }
   const cuda::driver& with = engine_->api();
   const cuda::current_context current(with, engine_->context(), cuda::driver_calls::queues_only);
   if (auto ready = engine_->results().event_of(block_);
@@ -196,6 +236,7 @@ bool device_tensor::wait_for(std::chrono::nanoseconds timeout) {
   return !state_->read_ || state_->read_->wait_queued_for(timeout);
 }
 result<> device_tensor::order(stream_handle stream) { return state_->order(stream); }
+result<> device_tensor::release(stream_handle stream) { return state_->release(stream); }
 result<DLManagedTensorVersioned*> device_tensor::to_dlpack(stream_handle stream) {
   constexpr std::int32_t kCuda = 2;
   PENSTOCK_TRY(order(stream));
@@ -316,6 +357,7 @@ result<> copy_to_host(penstock::context& with, int device, const tensor_view& fr
     PENSTOCK_ASSIGN(after, stream_of(*stream));
   }
   if (is_empty(from.extents)) return {};
+  PENSTOCK_TRY(device_tensor_state::check_context(*engine, reinterpret_cast<std::uintptr_t>(from.data)));
   PENSTOCK_TRY(engine->begin_write(after));
   return cuda::copy_to_host(*engine, from, to);
 }
@@ -336,8 +378,12 @@ result<std::optional<int>> device_of(std::uintptr_t address) {
   PENSTOCK_ASSIGN(const cuda::driver* const with, cuda::load_driver());
   unsigned kind = 0;
   int device = 0;
-  if (with->pointer_get_attribute(&kind, cuda::kPointerMemoryType, address) != cuda::kSuccess ||
-      kind != cuda::kMemoryTypeDevice)
+  if (with->pointer_get_attribute(&kind, cuda::kPointerMemoryType, address) != cuda::kSuccess)
+    return std::optional<int>();
+  // Managed memory is of the host or the device by where it was used last.
+  unsigned managed = 0;
+  if (kind != cuda::kMemoryTypeDevice &&
+      (with->pointer_get_attribute(&managed, cuda::kPointerIsManaged, address) != cuda::kSuccess || managed == 0))
     return std::optional<int>();
   PENSTOCK_TRY(
       with->check(with->pointer_get_attribute(&device, cuda::kPointerDeviceOrdinal, address), "cuPointerGetAttribute"));

@@ -25,6 +25,8 @@ class device_tensor_state {
 
   /// The device's engine of the array's context.
   static result<std::shared_ptr<cuda::device_engine>> engine_of(context_state& state, int device);
+  /// \error invalid_argument  Memory of another context than the engine's.
+  static result<> check_context(const cuda::device_engine& engine, std::uintptr_t address);
   result<> begin(const resolved_selection& which, const std::optional<tensor_view>& out,
                  const device_read_options& options);
   /// `view_` becomes `out`, or memory of the pool.
@@ -33,13 +35,16 @@ class device_tensor_state {
   result<> begin(std::span<source> sources, std::shared_ptr<const void> keep_alive, std::string note,
                  const device_read_options& options);
   result<> order(stream_handle stream);
+  result<> release(stream_handle stream);
+  result<> order_on(stream_handle stream);
 
   std::shared_ptr<cuda::device_engine> engine_;
   std::shared_ptr<const array_state> from_;
   std::shared_ptr<cuda::device_read> read_;  // null: an empty selection, or memory without a read
   cuda::device_block block_;                 // address 0: the memory is somebody else's
   tensor_view view_;
-  std::mutex mutex_;
+  std::mutex mutex_;                  // of `block_.ready` and `released_`
+  bool released_ = false;             // `block_.ready` was recorded after the last use
   std::atomic<bool> handed_{false};   // others may have queued work on the memory
   cuda::timed_span* work_ = nullptr;  // of the caller's, that has begun
 };

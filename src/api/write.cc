@@ -96,6 +96,7 @@ result<> run_from_device(const array_state& state, const resolved_selection& whi
   }
   PENSTOCK_ASSIGN(const cuda::conversion how, cuda::conversion_of(value.type, state.type));
   PENSTOCK_ASSIGN(const auto engine, device_tensor_state::engine_of(state.context->state(), device));
+  PENSTOCK_TRY(device_tensor_state::check_context(*engine, reinterpret_cast<std::uintptr_t>(value.data)));
   std::optional<cuda::stream_ref> stream;
   if (options.stream) stream = reinterpret_cast<cuda::stream_ref>(*options.stream);
   PENSTOCK_TRY(engine->begin_write(stream));

@@ -87,7 +87,12 @@ result<std::shared_ptr<device_engine>> device_engine::make(int ordinal, const de
   PENSTOCK_TRY(with->check(with->device_get(&device, ordinal), "cuDeviceGet"));
   context_ref context = nullptr;
   PENSTOCK_TRY(with->check(with->primary_context_retain(&context, device), "cuDevicePrimaryCtxRetain"));
-  std::shared_ptr<device_engine> made(new device_engine(*with, ordinal, device, context, options));
+  fork_clock::start();
+  // A forked process leaks its parent's engine.
+  std::shared_ptr<device_engine> made(new device_engine(*with, ordinal, device, context, options),
+                                      [](device_engine* engine) {
+                                        if (!engine->is_of_parent()) delete engine;
+                                      });
   PENSTOCK_TRY(made->start());
   if (options.allocator) {
     const current_context current(*with, context);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <penstock/result.h>
+#include "base/fork_local.h"
 #include "cuda/completion_queue.h"
 #include "cuda/device_pool.h"
 #include "cuda/device_tables.h"
@@ -103,6 +104,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first, std::uint64_t count,
                   std::byte* to);
 
+  /// This process was forked from the engine's: its threads and its device are not here, and its locks may be held.
+  bool is_of_parent() const noexcept { return generation_ != fork_clock::now(); }
   bool is_broken() {
     const std::lock_guard lock(mutex_);
     return broken_.has_value();
@@ -166,6 +169,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   const driver& driver_;
   const int ordinal_;
   const device_number device_;
+  const std::uint64_t generation_ = fork_clock::now();
   const context_ref context_;
   const std::uint64_t memory_limit_, staging_bytes_;
   const device::nvcomp* const nvcomp_;

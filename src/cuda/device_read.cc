@@ -99,6 +99,7 @@ device_read::device_read(std::shared_ptr<device_engine> engine, context_state& s
     : engine_(std::move(engine)), state_(&state) {}
 
 device_read::~device_read() {
+  if (engine_->is_of_parent()) return;
   for (const auto& each : buffers_) each->release();
   for (const auto& each : kept_) engine_->drop(*this, *each);
   refused_.clear();

@@ -1,6 +1,7 @@
 #include "cuda/driver.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <mutex>
@@ -80,9 +81,15 @@ result<const driver*> load_driver() {
   static std::mutex mutex;
   // The driver is one a process, whoever loads it; not destroyed, since threads may use it until the end.
   static const driver* loaded = nullptr;
+  static pid_t loaded_by = 0;
   const std::lock_guard lock(mutex);
+  if (loaded != nullptr && loaded_by != ::getpid())
+    return error(errc::unsupported,
+                 "this process was forked from one that had started the CUDA driver, which does not work in it: start "
+                 "processes by 'spawn' or 'forkserver'");
   if (loaded != nullptr) return loaded;
   PENSTOCK_ASSIGN(std::unique_ptr<driver> made, load(driver_file()));
+  loaded_by = ::getpid();
   loaded = made.release();
   return loaded;
 }

@@ -48,8 +48,11 @@ inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kHostAllocPortable = 1;
 inline constexpr int kCaptureRelaxed = 2;
-/// CU_POINTER_ATTRIBUTE_*: the kind of memory, and the device that it is on.
+/// CU_POINTER_ATTRIBUTE_*: the context that memory was made in (null: none), its kind, whether it moves between host
+/// and device, and the device that it is on.
+inline constexpr int kPointerContext = 1;
 inline constexpr int kPointerMemoryType = 2;
+inline constexpr int kPointerIsManaged = 8;
 inline constexpr int kPointerDeviceOrdinal = 9;
 inline constexpr unsigned kMemoryTypeHost = 1;
 inline constexpr unsigned kMemoryTypeDevice = 2;
@@ -155,7 +158,8 @@ struct driver {
 std::string driver_file();
 
 /// Loads and initialises the driver, once a process; a failure is tried again at the next call.
-/// \error unsupported  There is no driver, it is too old, or it finds no device. The message says which.
+/// \error unsupported  There is no driver, it is too old, it finds no device, or a process that had started it forked
+/// this one. The message says which.
 result<const driver*> load_driver();
 
 /// What is called within a `current_context`.

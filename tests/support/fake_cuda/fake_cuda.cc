@@ -24,6 +24,7 @@ using namespace penstock::cuda;
 
 constexpr driver_status kCaptureUnsupported = 900;
 constexpr std::uint64_t kHostAlignment = 4096;
+constexpr int kForeignContext = 1000;  // which is no device's primary one
 
 struct fake_function {
   host_kernel kernel;
@@ -137,6 +138,7 @@ class fake_driver {
   int version = 13000;
   std::atomic<int> engine_formats{0}, engine_most_bytes{0};
   std::atomic<int> retained{0};
+  std::atomic<std::uint64_t> foreign{0}, foreign_bytes{0};
   std::vector<std::shared_ptr<fake_stream>> legacy, per_thread;
   fake_memory memory;
   fake_streams streams;
@@ -525,6 +527,18 @@ driver_status pointer_get_attribute(void* out, int which, device_address address
   const fake_memory::block* const found = self().memory.find(address, 1);
   const bool page_locked = found == nullptr && self().is_page_locked(pointer_to(address), 1);
   if (found == nullptr && !page_locked) return kInvalidValue;
+  if (which == kPointerContext) {
+    const bool is_foreign = address >= self().foreign && address - self().foreign < self().foreign_bytes;
+    const context_ref owner = fake_driver::context_of(is_foreign         ? kForeignContext
+                                                      : found == nullptr ? 0
+                                                                         : found->device);
+    std::memcpy(out, &owner, sizeof owner);
+    return kSuccess;
+  }
+  if (which == kPointerIsManaged) {
+    std::memset(out, 0, sizeof(unsigned));
+    return kSuccess;
+  }
   const unsigned value = which == kPointerMemoryType ? (found != nullptr ? kMemoryTypeDevice : kMemoryTypeHost)
                          : found != nullptr          ? static_cast<unsigned>(found->device)
                                                      : 0;
@@ -638,6 +652,10 @@ PENSTOCK_EXPORT void penstock_fake_cuda_fault(int status) {
 PENSTOCK_EXPORT void penstock_fake_cuda_capture(int begins) {
   const std::lock_guard lock(self().mutex);
   self().captured = begins != 0;
+}
+PENSTOCK_EXPORT void penstock_fake_cuda_foreign(std::uint64_t address, std::uint64_t bytes) {
+  self().foreign = address;
+  self().foreign_bytes = bytes;
 }
 PENSTOCK_EXPORT void penstock_fake_cuda_engine(int formats, int most_bytes) {
   self().engine_formats = formats;

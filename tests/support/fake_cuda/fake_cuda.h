@@ -45,6 +45,9 @@ void penstock_fake_cuda_fault(int status);
 /// Another thread, which is nobody's here, begins to capture a graph or ends it.
 void penstock_fake_cuda_capture(int begins);
 
+/// Memory from `address` on belongs to a context that is not primary. 0 bytes: none does.
+void penstock_fake_cuda_foreign(std::uint64_t address, std::uint64_t bytes);
+
 /// Devices have a decompression engine from now on: the formats and the longest stream, as their attributes tell. 0:
 /// no.
 void penstock_fake_cuda_engine(int formats, int most_bytes);

@@ -1,0 +1,148 @@
+// When memory of results is used again, and memory that is refused.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include <penstock/penstock.h>
+#include "fake_device.h"
+#include "support/model_array.h"
+
+namespace penstock::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class DeviceRelease : public FakeDevice {
+ protected:
+  DeviceRelease() {
+    model_options wanted;
+    wanted.shape = {8 * 1024};
+    wanted.chunks = {1024};
+    wanted.dtype = "float32";
+    wanted.codecs = R"([{"name":"bytes","configuration":{"endian":"little"}}])";
+    model = write_model(*files, "a/", wanted);
+    open_options where;
+    where.context = context::make({}).value();
+    where.path = "a";
+    opened.emplace(open_array(files, where).value());
+    wanted.seed += 1;
+    write_model(*files, "b/", wanted);
+    where.path = "b";
+    other.emplace(open_array(files, where).value());
+  }
+  device_tensor read() const { return read_of(*opened); }
+  static device_tensor read_of(const array& from) {
+    auto made = read_to_device(from, basic_selection());
+    EXPECT_TRUE(made.ok()) << made.error().to_string();
+    return std::move(made).value();
+  }
+  static bool ends(const device_tensor& which) {
+    const auto until = std::chrono::steady_clock::now() + 10s;
+    while (!which.done())
+      if (std::chrono::steady_clock::now() > until) return false;
+    return true;
+  }
+  static stream_handle handle(cuda::stream_ref stream) { return reinterpret_cast<stream_handle>(stream); }
+
+  const std::shared_ptr<store> files = make_memory_store();
+  model_array model;
+  std::optional<array> opened, other;  // of one size
+};
+
+// Another stream of the context is busy all the time, as one that trains is. The chunks are copied without a kernel.
+TEST_F(DeviceRelease, MemoryWaitsForTheStreamThatItWasReleasedOn) {
+  const cuda::stream_ref busy = make_stream(), mine = make_stream();
+  const auto nothing = [](void*) {};
+  void* first = nullptr;
+  {
+    device_tensor tensor = read();
+    first = tensor.view().data;
+    penstock_fake_cuda_hold_kernels(1);
+    ASSERT_EQ(penstock_fake_cuda_enqueue(busy, nothing, nullptr), 0);
+    ASSERT_TRUE(tensor.release(handle(mine)).ok());
+    const auto refused = tensor.order(handle(mine));
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code(), errc::invalid_argument);
+  }
+  device_tensor next = read();
+  EXPECT_EQ(next.view().data, first);
+  EXPECT_TRUE(ends(next));
+  EXPECT_EQ(driver.stream_query(busy), cuda::kNotReady);
+  EXPECT_EQ(penstock_fake_cuda_count("cuCtxRecordEvent"), 0U);
+  penstock_fake_cuda_hold_kernels(0);
+  ASSERT_EQ(driver.stream_synchronize(busy), cuda::kSuccess);
+}
+
+TEST_F(DeviceRelease, MemoryIsNotWrittenBeforeTheStreamIsThrough) {
+  const cuda::stream_ref one = make_stream(), two = make_stream();
+  struct seen_values {
+    void* from;
+    std::vector<std::byte> bytes;
+  };
+  const auto look = [](void* argument) {
+    auto* const into = static_cast<seen_values*>(argument);
+    std::memcpy(into->bytes.data(), into->from, into->bytes.size());
+  };
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    std::vector<seen_values> seen(2, {nullptr, std::vector<std::byte>(model.values.size())});
+    {
+      device_tensor tensor = read();
+      for (seen_values& each : seen) each.from = tensor.view().data;
+      ASSERT_TRUE(tensor.order(handle(one)).ok());
+      ASSERT_TRUE(tensor.order(handle(two)).ok());
+      penstock_fake_cuda_configure(seed, 1, 0);
+      ASSERT_EQ(penstock_fake_cuda_enqueue(one, look, &seen[0]), 0);
+      ASSERT_EQ(penstock_fake_cuda_enqueue(two, look, &seen[1]), 0);
+      ASSERT_TRUE(tensor.release(handle(one)).ok());
+      ASSERT_TRUE(tensor.release(handle(two)).ok());
+    }
+    device_tensor again = read_of(*other);
+    EXPECT_EQ(again.view().data, seen[0].from);
+    ASSERT_TRUE(again.synchronize().ok());
+    ASSERT_EQ(driver.stream_synchronize(one), cuda::kSuccess);
+    ASSERT_EQ(driver.stream_synchronize(two), cuda::kSuccess);
+    EXPECT_EQ(seen[0].bytes, model.values);
+    EXPECT_EQ(seen[1].bytes, model.values);
+    penstock_fake_cuda_configure(seed, 0, 0);
+  }
+}
+
+TEST_F(DeviceRelease, MemoryOfAnotherContextIsRefused) {
+  const cuda::device_address memory = allocate(model.values.size());
+  tensor_view out = tensor_view::contiguous(reinterpret_cast<void*>(memory), opened->type(), opened->shape());
+  out.space = memory_space::cuda;
+  penstock_fake_cuda_foreign(memory, model.values.size());
+  const auto refused = read_to_device(*opened, basic_selection(), out);
+  penstock_fake_cuda_foreign(0, 0);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), errc::invalid_argument);
+  EXPECT_NE(refused.error().to_string().find("another CUDA context"), std::string::npos);
+  auto taken = read_to_device(*opened, basic_selection(), out);
+  ASSERT_TRUE(taken.ok());
+  ASSERT_TRUE(taken->synchronize().ok());
+  ASSERT_EQ(driver.mem_free(memory), cuda::kSuccess);
+}
+
+TEST_F(DeviceRelease, AForkedProcessSaysThatItCannotUseTheDevice) {
+  auto before = std::make_unique<device_tensor>(read());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    before.reset();
+    const auto refused = read_to_device(*opened, basic_selection());
+    const bool is_named = !refused.ok() && refused.error().code() == errc::unsupported &&
+                          refused.error().to_string().find("forked") != std::string::npos;
+    ::_exit(is_named ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(before->synchronize().ok());
+}
+
+}  // namespace
+}  // namespace penstock::test
