@@ -24,7 +24,7 @@ struct index {
 };
 extern index thread_index, block_index, block_size;
 
-enum class collective_kind { barrier, ballot, from_lane, from_lanes_before };
+enum class collective_kind { barrier, ballot, from_lane, from_any_lane, from_lanes_before };
 /// What the lane gets when all have arrived. `argument`: the source lane, or how many lanes before.
 std::uint64_t collective(collective_kind kind, unsigned mask, std::uint64_t value, unsigned argument, int line);
 
@@ -100,11 +100,19 @@ EMULATED unsigned __ballot_sync(unsigned mask, int value, int line = __builtin_L
   return static_cast<unsigned>(emulator::collective(emulator::collective_kind::ballot, mask, value != 0, 0, line));
 }
 template <class T>
-EMULATED T __shfl_sync(unsigned mask, T value, int lane, int line = __builtin_LINE()) {
+EMULATED T shuffle_at(int line, unsigned mask, T value, int lane) {
   static_assert(std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
   return static_cast<T>(emulator::collective(emulator::collective_kind::from_lane, mask,
                                              static_cast<std::uint64_t>(value), static_cast<unsigned>(lane), line));
 }
+/// With its width spelled out: each lane names a lane of its own.
+template <class T>
+EMULATED T shuffle_at(int line, unsigned mask, T value, int lane, int) {
+  static_assert(std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
+  return static_cast<T>(emulator::collective(emulator::collective_kind::from_any_lane, mask,
+                                             static_cast<std::uint64_t>(value), static_cast<unsigned>(lane), line));
+}
+#define __shfl_sync(...) shuffle_at(__LINE__, __VA_ARGS__)
 template <class T>
 EMULATED T __shfl_up_sync(unsigned mask, T value, unsigned distance, int line = __builtin_LINE()) {
   static_assert(std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));

@@ -161,7 +161,8 @@ void meet() {
     if (each.site != first.site || each.kind != first.kind)
       end_diverged("lane 0 waits at " + place_of(first.site) + ", lane " + std::to_string(lane) + " at " +
                    place_of(each.site));
-    if (each.argument != first.argument) finding("lanes take a value from different lanes", first.site);
+    if (each.argument != first.argument && first.kind != collective_kind::from_any_lane)
+      finding("lanes take a value from different lanes", first.site);
     ballot |= (each.value & 1) << lane;
   }
   if (first.kind == collective_kind::barrier) begin_epoch();
@@ -169,6 +170,7 @@ void meet() {
     fiber& each = fibers[static_cast<std::size_t>(lane)];
     if (first.kind == collective_kind::ballot) each.result = ballot;
     if (first.kind == collective_kind::from_lane) each.result = fibers[first.argument % kWarp].value;
+    if (first.kind == collective_kind::from_any_lane) each.result = fibers[each.argument % kWarp].value;
     if (first.kind == collective_kind::from_lanes_before) {
       const int from = lane - static_cast<int>(first.argument);
       each.result = fibers[static_cast<std::size_t>(from < 0 ? lane : from)].value;

@@ -112,10 +112,9 @@ void check_shared_range(std::uintptr_t at, std::uint32_t bytes, const void* site
   if (how == use::write && !in->writable) finding("a write to " + in->name, site);
   const auto lane = static_cast<std::uint16_t>(current);
   marks* const first = in->bytes.data() + (at - in->begin);
-  if (atomic == 0) {
-    for (std::uint32_t i = 0; i < bytes; ++i)
-      how == use::write ? write_byte(*in, first[i], lane, site) : read_byte(*in, first[i], lane, site);
-  }
+  if (atomic != 0) return;
+  for (std::uint32_t i = 0; i < bytes; ++i)
+    how == use::write ? write_byte(*in, first[i], lane, site) : read_byte(*in, first[i], lane, site);
   if (until_switch != 0 && --until_switch == 0) switch_lanes();
 }
 

@@ -14,7 +14,8 @@ namespace penstock::inline v0::device {
 inline constexpr std::uint32_t kRingBytes = 4096;
 inline constexpr std::uint32_t kMostBatchBytes = kRingBytes / 2;  ///< the other half is history
 inline constexpr std::uint32_t kNearOffset = 8;
-inline constexpr std::uint32_t kLongLiterals = 32, kLongMatch = 64;  ///< longer ones are copied by all lanes
+inline constexpr std::uint32_t kLongLiterals = 32, kLongMatch = 128;  ///< longer ones are copied by all lanes
+inline constexpr int kCopiers = 8;                                    ///< lanes that copy a match that is not long
 
 struct lz_shared {
   alignas(16) std::uint8_t ring[kRingBytes];
@@ -28,6 +29,19 @@ struct lz_batch {
   per_lane<std::uint32_t> offset;   ///< of no meaning where `match` is 0
   std::uint32_t literals_step = 1;  ///< 0: the same byte again and again
 };
+
+#if !defined(__CUDACC__)
+/// What the host form has done: tests hold it against what a GPU has time for.
+struct lz_work {
+  std::uint64_t batches = 0;
+  std::uint64_t rounds = 0;  ///< as many a batch as matches depend on each other
+  std::uint64_t turns = 0;   ///< of four short matches or a long one
+};
+inline thread_local lz_work host_lz_work;
+#define PENSTOCK_COUNT(what) (++host_lz_work.what)
+#else
+#define PENSTOCK_COUNT(what) static_cast<void>(0)
+#endif
 
 /// Literals may lie in shared memory, which `pointer` excludes.
 PENSTOCK_DEVICE const std::uint8_t* literal_pointer(std::uint64_t address) {
@@ -99,17 +113,27 @@ class lz_output {
     return low >> shift | (high << 1) << (63 - shift);
   }
 
+  /// The bytes that the matches of a batch repeat: `period` bytes, again and again.
+  struct match_sources {
+    per_lane<std::uint32_t> begin, period;
+    per_lane<std::uint32_t> needs;  ///< a bit for each match of which there are bytes among them
+  };
+
   PENSTOCK_DEVICE void flush(warp lanes, bool everything);
   PENSTOCK_DEVICE void copy(warp lanes, const std::uint8_t* from, std::uint8_t* to, std::uint32_t count);
   PENSTOCK_DEVICE void fill(warp lanes, std::uint8_t value, std::uint32_t count);
   PENSTOCK_DEVICE void skip_ring(warp lanes, std::uint32_t count);
   PENSTOCK_DEVICE void append_long_match(warp lanes, std::uint32_t offset, std::uint32_t length);
+  template <class Load>
+  PENSTOCK_DEVICE void put(std::uint32_t to, std::uint32_t count, std::uint32_t share, std::uint32_t shares,
+                           Load&& load);
   PENSTOCK_DEVICE void place_literals(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& starts);
-  PENSTOCK_DEVICE void copy_far(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& matches,
-                                const per_lane<bool>& ready);
+  PENSTOCK_DEVICE match_sources find_sources(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& matches,
+                                             std::uint32_t left) const;
+  PENSTOCK_DEVICE void copy_ready(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& matches,
+                                  const match_sources& from, std::uint32_t ready);
   PENSTOCK_DEVICE void copy_near(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& matches,
-                                 const per_lane<bool>& near, per_lane<bool>& copied, std::uint32_t first,
-                                 std::uint32_t end);
+                                 std::uint32_t chain, std::uint32_t end);
   PENSTOCK_DEVICE void repeat(std::uint32_t position, std::uint32_t offset, std::uint32_t length, std::uint64_t before);
 
   std::uint8_t* ring_;
@@ -237,53 +261,131 @@ PENSTOCK_DEVICE void lz_output::append_long_match(warp lanes, std::uint32_t offs
   skip_ring(lanes, length);
 }
 
+/// Writes `count` bytes at `to`, of which `load(i)` is the i-th, to the ring: one lane of `shares` its share of the
+/// words. The four bytes of a word are loaded before the first is written, so that their loads overlap.
+template <class Load>
+PENSTOCK_DEVICE void lz_output::put(std::uint32_t to, std::uint32_t count, std::uint32_t share, std::uint32_t shares,
+                                    Load&& load) {
+  const std::uint32_t lead = slot(to) & 3u, words = (lead + count + 3) / 4, ring = slot(to) - lead;
+  PENSTOCK_SMALL_LOOP
+  for (std::uint32_t w = share; w < words; w += shares) {
+    const std::uint32_t first = 4 * w - lead;  // bytes in front of the first are beyond `count`
+    std::uint32_t word = 0;
+    for (std::uint32_t b = 0; b < 4; ++b)
+      if (first + b < count) word |= static_cast<std::uint32_t>(load(first + b)) << (8 * b);
+    std::uint8_t* const at = ring_ + ((ring + 4 * w) & (kRingBytes - 1));
+    if (first < count && count - first >= 4) {
+      store_word(at, word);
+    } else {
+      for (std::uint32_t b = 0; b < 4; ++b)
+        if (first + b < count) at[b] = static_cast<std::uint8_t>(word >> (8 * b));
+    }
+  }
+}
+
 PENSTOCK_DEVICE void lz_output::place_literals(warp lanes, const lz_batch& batch,
                                                const per_lane<std::uint32_t>& starts) {
   per_lane<bool> is_long;
-  lanes.each([&](int lane) {
+  lanes.each_alone([&](int lane) {
     const std::uint32_t count = batch.literals[lane];
     is_long[lane] = count > kLongLiterals;
     if (is_long[lane]) return;
     const auto* const from = literal_pointer(batch.literals_at[lane]);
-    PENSTOCK_SMALL_LOOP
-    for (std::uint32_t i = 0; i < count; ++i) ring_[slot(starts[lane] + i)] = from[i * batch.literals_step];
+    put(starts[lane], count, 0, 1, [&](std::uint32_t i) { return from[i * batch.literals_step]; });
   });
   PENSTOCK_SMALL_LOOP
   for (std::uint32_t left = lanes.ballot(is_long); left != 0; left &= left - 1) {
     const int which = lowest_bit(left);
     const auto* const from = literal_pointer(lanes.from(batch.literals_at, which));
     const std::uint32_t count = lanes.from(batch.literals, which), start = lanes.from(starts, which);
-    lanes.each([&](int lane) {
-      PENSTOCK_SMALL_LOOP
-      for (auto i = static_cast<std::uint32_t>(lane); i < count; i += kLanes)
-        ring_[slot(start + i)] = from[i * batch.literals_step];
+    lanes.each_alone([&](int lane) {
+      put(start, count, static_cast<std::uint32_t>(lane), kLanes,
+          [&](std::uint32_t i) { return from[i * batch.literals_step]; });
     });
   }
+  lanes.sync();
 }
 
-/// Copies the matches of the lanes that are `ready`: all that they repeat is there, or is their own.
-PENSTOCK_DEVICE void lz_output::copy_far(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& matches,
-                                         const per_lane<bool>& ready) {
-  per_lane<bool> is_long;
-  lanes.each([&](int lane) {
-    const std::uint32_t count = batch.match[lane];
-    is_long[lane] = ready[lane] && count > kLongMatch;
-    if (!ready[lane] || is_long[lane]) return;
-    const std::uint32_t to = matches[lane], from = to - batch.offset[lane];
-    PENSTOCK_SMALL_LOOP
-    for (std::uint32_t i = 0; i < count; ++i) ring_[slot(to + i)] = read(from + i);
+/// Finds where the bytes of the matches `left` come from, and which of these matches have to be copied before.
+///
+/// What a match repeats is often what an earlier one has repeated, all of it: it is taken from where that one has it,
+/// so that chains of matches become short. Matches are gone through in order, so the earlier one has been there before.
+PENSTOCK_DEVICE lz_output::match_sources lz_output::find_sources(warp lanes, const lz_batch& batch,
+                                                                 const per_lane<std::uint32_t>& matches,
+                                                                 std::uint32_t left) const {
+  match_sources found;
+  per_lane<bool> inside;
+  lanes.each_alone([&](int lane) {
+    const std::uint32_t offset = batch.offset[lane], length = batch.match[lane];
+    found.needs[lane] = 0;
+    found.begin[lane] = matches[lane] - offset;
+    found.period[lane] = offset < length ? offset : length;
+    inside[lane] = (left >> lane & 1) != 0 && found.begin[lane] + found.period[lane] > at_;
   });
+  if (lanes.ballot(inside) == 0) return found;
   PENSTOCK_SMALL_LOOP
-  for (std::uint32_t left = lanes.ballot(is_long); left != 0; left &= left - 1) {
+  for (; left != 0; left &= left - 1) {
     const int which = lowest_bit(left);
-    const std::uint32_t count = lanes.from(batch.match, which), offset = lanes.from(batch.offset, which);
-    const std::uint32_t to = lanes.from(matches, which), from = to - offset;
-    lanes.each([&](int lane) {
-      PENSTOCK_SMALL_LOOP
-      for (auto i = static_cast<std::uint32_t>(lane); i < count; i += kLanes)
-        ring_[slot(to + i)] = read(from + (i < offset ? i : i % offset));
+    const std::uint32_t to = lanes.from(matches, which), length = lanes.from(batch.match, which);
+    const std::uint32_t from = lanes.from(found.begin, which), period = lanes.from(found.period, which);
+    const std::uint32_t needs = lanes.from(found.needs, which);
+    lanes.each_alone([&](int lane) {
+      const std::uint32_t begin = found.begin[lane], count = found.period[lane];
+      if (!inside[lane] || to >= begin + count || to + length <= begin) return;
+      std::uint32_t place = begin - to;  // of no meaning where the source begins in front of the match
+      if (place >= period) place = place < length ? place % period : period;
+      if (begin >= to && begin + count <= to + length && place + count <= period) {
+        found.begin[lane] = from + place;
+        found.needs[lane] |= needs;
+      } else {
+        found.needs[lane] |= 1u << which;
+      }
     });
   }
+  return found;
+}
+
+/// Copies the matches of the lanes `ready`: all that they repeat is there, or is their own.
+PENSTOCK_DEVICE void lz_output::copy_ready(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& matches,
+                                           const match_sources& from, std::uint32_t ready) {
+  per_lane<bool> is_long;
+  lanes.each_alone([&](int lane) { is_long[lane] = (ready >> lane & 1) != 0 && batch.match[lane] > kLongMatch; });
+  const std::uint32_t long_ones = lanes.ballot(is_long);
+  PENSTOCK_SMALL_LOOP
+  for (std::uint32_t left = ready & ~long_ones; left != 0;) {
+    PENSTOCK_COUNT(turns);
+    int first[kLanes / kCopiers];
+    for (int& each : first) {
+      each = left == 0 ? -1 : lowest_bit(left);
+      left &= left - 1;
+    }
+    const auto copied_by = [&](int lane) {
+      const int group = lane / kCopiers;
+      return group == 0 ? first[0] : group == 1 ? first[1] : group == 2 ? first[2] : first[3];
+    };
+    per_lane<int> mine;
+    lanes.each_alone([&](int lane) { mine[lane] = copied_by(lane) & (kLanes - 1); });
+    const per_lane<std::uint32_t> counts = lanes.pick(batch.match, mine), targets = lanes.pick(matches, mine),
+                                  begins = lanes.pick(from.begin, mine), periods = lanes.pick(from.period, mine);
+    lanes.each_alone([&](int lane) {
+      if (copied_by(lane) < 0) return;
+      const std::uint32_t begin = begins[lane], period = periods[lane];
+      put(targets[lane], counts[lane], static_cast<std::uint32_t>(lane % kCopiers), kCopiers,
+          [&](std::uint32_t i) { return read(begin + (i < period ? i : i % period)); });
+    });
+  }
+  PENSTOCK_SMALL_LOOP
+  for (std::uint32_t left = long_ones; left != 0; left &= left - 1) {
+    PENSTOCK_COUNT(turns);
+    const int which = lowest_bit(left);
+    const std::uint32_t count = lanes.from(batch.match, which), to = lanes.from(matches, which);
+    const std::uint32_t begin = lanes.from(from.begin, which), period = lanes.from(from.period, which);
+    lanes.each_alone([&](int lane) {
+      put(to, count, static_cast<std::uint32_t>(lane), kLanes,
+          [&](std::uint32_t i) { return read(begin + (i < period ? i : i % period)); });
+    });
+  }
+  lanes.sync();
 }
 
 /// Writes `length` bytes at `position` that repeat the last `offset` (1 to 8) bytes of `before`.
@@ -315,35 +417,35 @@ PENSTOCK_DEVICE void lz_output::repeat(std::uint32_t position, std::uint32_t off
     ring_[to] = static_cast<std::uint8_t>(pattern >> (8 * (to & 7u)));
 }
 
-/// Resolves the near matches of the lanes from `first` up to `end`, all others of which are copied.
+/// Resolves the near matches of the lanes `chain`, of which there is one; all in front of lane `end` but these are
+/// copied.
 PENSTOCK_DEVICE void lz_output::copy_near(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& matches,
-                                          const per_lane<bool>& near, per_lane<bool>& copied, std::uint32_t first,
-                                          std::uint32_t end) {
+                                          std::uint32_t chain, std::uint32_t end) {
+  const auto first = static_cast<std::uint32_t>(lowest_bit(chain));
   per_lane<byte_window> known, windows;
   per_lane<std::uint32_t> starts;
   per_lane<bool> is_long;
-  lanes.each([&](int lane) {
+  lanes.each_alone([&](int lane) {
     const auto i = static_cast<std::uint32_t>(lane);
+    const bool copied = (chain >> i & 1) == 0;
     starts[lane] = matches[lane] - batch.literals[lane];
     known[lane] = windows[lane] = {0, byte_window::kSame};
     if (i < first || i >= end) return;
-    const std::uint32_t length = batch.match[lane], count = batch.literals[lane] + (copied[lane] ? length : 0);
+    const std::uint32_t length = batch.match[lane], count = batch.literals[lane] + (copied ? length : 0);
     known[lane] = windows[lane] = byte_window::of_known(last_bytes(starts[lane] + count), count);
-    if (!copied[lane]) windows[lane] = byte_window::of_match(batch.offset[lane], length).after(known[lane]);
+    if (!copied) windows[lane] = byte_window::of_match(batch.offset[lane], length).after(known[lane]);
   });
   lanes.scan(windows, [](const byte_window& before, const byte_window& own) { return own.after(before); });
   const std::uint64_t front = last_bytes(lanes.from(starts, static_cast<int>(first)));
+  lanes.sync();
   per_lane<std::uint64_t> states;
-  lanes.each([&](int lane) { states[lane] = windows[lane].of(front); });
+  lanes.each_alone([&](int lane) { states[lane] = windows[lane].of(front); });
   lanes.shift_up(states, front);
-  lanes.each([&](int lane) {
-    const auto i = static_cast<std::uint32_t>(lane);
-    const bool mine = i >= first && i < end && near[lane] && !copied[lane];
+  lanes.each_alone([&](int lane) {
+    const bool mine = (chain >> lane & 1) != 0;
     states[lane] = known[lane].of(states[lane]);
     is_long[lane] = mine && batch.match[lane] > kLongMatch;
-    if (!mine) return;
-    copied[lane] = true;
-    if (!is_long[lane]) repeat(matches[lane], batch.offset[lane], batch.match[lane], states[lane]);
+    if (mine && !is_long[lane]) repeat(matches[lane], batch.offset[lane], batch.match[lane], states[lane]);
   });
   PENSTOCK_SMALL_LOOP
   for (std::uint32_t left = lanes.ballot(is_long); left != 0; left &= left - 1) {
@@ -351,36 +453,36 @@ PENSTOCK_DEVICE void lz_output::copy_near(warp lanes, const lz_batch& batch, con
     const std::uint32_t count = lanes.from(batch.match, which), offset = lanes.from(batch.offset, which);
     const std::uint32_t to = lanes.from(matches, which);
     const std::uint64_t pattern = lanes.from(states, which) >> (64 - 8 * offset);
-    lanes.each([&](int lane) {
-      PENSTOCK_SMALL_LOOP
-      for (auto i = static_cast<std::uint32_t>(lane); i < count; i += kLanes)
-        ring_[slot(to + i)] = static_cast<std::uint8_t>(pattern >> (8 * (i % offset)));
+    lanes.each_alone([&](int lane) {
+      put(to, count, static_cast<std::uint32_t>(lane), kLanes,
+          [&](std::uint32_t i) { return static_cast<std::uint8_t>(pattern >> (8 * (i % offset))); });
     });
   }
+  lanes.sync();
 }
 
 PENSTOCK_DEVICE std::uint32_t lz_output::append(warp lanes, lz_batch& batch, std::uint32_t count) {
   per_lane<std::uint32_t> ends, matches, starts;
-  per_lane<bool> fits, wrong, near, copied, ready;
-  lanes.each([&](int lane) {
+  per_lane<bool> fits, wrong, near, has_match;
+  lanes.each_alone([&](int lane) {
     if (static_cast<std::uint32_t>(lane) >= count) batch.literals[lane] = batch.match[lane] = 0;
     ends[lane] = batch.literals[lane] + batch.match[lane];
   });
   lanes.sum_up(ends);
-  lanes.each([&](int lane) { fits[lane] = static_cast<std::uint32_t>(lane) < count && ends[lane] <= kMostBatchBytes; });
+  lanes.each_alone(
+      [&](int lane) { fits[lane] = static_cast<std::uint32_t>(lane) < count && ends[lane] <= kMostBatchBytes; });
   const std::uint32_t fitting = lanes.ballot(fits);
   const std::uint32_t taken = fitting == 0xffffffffu ? kLanes : static_cast<std::uint32_t>(lowest_bit(~fitting));
   const std::uint32_t total = lanes.from(ends, taken == 0 ? 0 : static_cast<int>(taken) - 1);
   if (total > room()) return 0;
-  lanes.each([&](int lane) {
+  lanes.each_alone([&](int lane) {
     const std::uint32_t length = batch.match[lane];
     matches[lane] = at_ + ends[lane] - length;
     starts[lane] = matches[lane] - batch.literals[lane];
-    const bool counts = static_cast<std::uint32_t>(lane) < (taken == 0 ? 1 : taken) && length != 0;
+    has_match[lane] = static_cast<std::uint32_t>(lane) < (taken == 0 ? 1 : taken) && length != 0;
     const std::uint32_t offset = batch.offset[lane];
-    wrong[lane] = counts && (offset == 0 || offset > matches[lane] - base_);
-    near[lane] = counts && offset <= kNearOffset;
-    copied[lane] = !counts;
+    wrong[lane] = has_match[lane] && (offset == 0 || offset > matches[lane] - base_);
+    near[lane] = has_match[lane] && offset <= kNearOffset;
   });
   if (lanes.ballot(wrong) != 0) return 0;
   if (taken == 0) {
@@ -391,33 +493,32 @@ PENSTOCK_DEVICE std::uint32_t lz_output::append(warp lanes, lz_batch& batch, std
     if (length != 0) append_long_match(lanes, offset, length);
     return 1;
   }
-  lanes.each([&](int lane) {
+  lanes.each_alone([&](int lane) {
     if (static_cast<std::uint32_t>(lane) >= taken) batch.literals[lane] = batch.match[lane] = 0;
   });
   const std::uint32_t history = kRingBytes - kMostBatchBytes;
   ring_low_ = at_ > history && at_ - history > ring_from_ ? at_ - history : ring_from_;
   place_literals(lanes, batch, starts);
-  for (std::uint32_t done = 0; done < taken;) {
-    // In front of this lane's match everything is there, and everywhere all literals are.
-    const std::uint32_t there = lanes.from(matches, static_cast<int>(done));
-    per_lane<bool> blocked, waiting;
-    lanes.each([&](int lane) {
-      const std::uint32_t offset = batch.offset[lane], length = batch.match[lane];
-      ready[lane] =
-          !copied[lane] && !near[lane] && matches[lane] - offset + (offset < length ? offset : length) <= there;
-    });
-    if (lanes.ballot(ready) != 0) copy_far(lanes, batch, matches, ready);
-    lanes.each([&](int lane) {
-      const auto i = static_cast<std::uint32_t>(lane);
-      if (ready[lane]) copied[lane] = true;
-      blocked[lane] = i >= done && !copied[lane] && !near[lane];
-      waiting[lane] = i >= done && !copied[lane] && near[lane];
-    });
-    const std::uint32_t block = lanes.ballot(blocked), near_ones = lanes.ballot(waiting);
-    const std::uint32_t end = block == 0 ? taken : static_cast<std::uint32_t>(lowest_bit(block));
-    if ((near_ones & (end == 32 ? 0xffffffffu : (1u << end) - 1)) != 0)
-      copy_near(lanes, batch, matches, near, copied, done, end);
-    done = end;
+  PENSTOCK_COUNT(batches);
+  // All literals are there. Matches are copied as soon as those are that they repeat. Near ones that follow each other
+  // would be a round each: a chain of them in front of the first far one that waits is resolved at once.
+  std::uint32_t left = lanes.ballot(has_match);
+  const std::uint32_t near_ones = lanes.ballot(near);
+  match_sources from;
+  lanes.each_alone([&](int lane) { from.needs[lane] = left; });
+  if ((left & ~near_ones) != 0) from = find_sources(lanes, batch, matches, left);
+  while (left != 0) {
+    PENSTOCK_COUNT(rounds);
+    per_lane<bool> can;
+    lanes.each_alone([&](int lane) { can[lane] = (from.needs[lane] & left) == 0; });
+    const std::uint32_t ready = lanes.ballot(can) & left, waiting = left & ~ready & ~near_ones;
+    const int end = waiting == 0 ? static_cast<int>(taken) : lowest_bit(waiting);
+    std::uint32_t chain = left & near_ones & (end == kLanes ? 0xffffffffu : (1u << end) - 1);
+    if ((chain & ~ready) == 0) chain = 0;  // no chain
+    const std::uint32_t alone = ready & ~chain;
+    if (alone != 0) copy_ready(lanes, batch, matches, from, alone);
+    if (chain != 0) copy_near(lanes, batch, matches, chain, static_cast<std::uint32_t>(end));
+    left &= ~(alone | chain);
   }
   at_ += total;
   flush(lanes, false);

@@ -50,12 +50,33 @@ class warp {
 #endif
   }
 
-  /// Runs `step()` in one lane.
+  /// The same for a step that writes values of its own lane only, and reads no memory that the next step writes: no
+  /// barrier follows.
+  template <class Step>
+  PENSTOCK_DEVICE void each_alone(Step&& step) const {
+#if defined(__CUDA_ARCH__)
+    step(static_cast<int>(threadIdx.x) & (kLanes - 1));
+#else
+    for (int i = 0; i < kLanes; ++i) step(host_lane(i));
+#endif
+  }
+
+  /// Runs `step()` in one lane; what it wrote is seen by all afterwards.
   template <class Step>
   PENSTOCK_DEVICE void once(Step&& step) const {
 #if defined(__CUDA_ARCH__)
     if ((threadIdx.x & (kLanes - 1)) == 0) step();
     __syncwarp();
+#else
+    step();
+#endif
+  }
+
+  /// Runs `step()` in one lane; nobody looks at what it wrote.
+  template <class Step>
+  PENSTOCK_DEVICE void once_alone(Step&& step) const {
+#if defined(__CUDA_ARCH__)
+    if ((threadIdx.x & (kLanes - 1)) == 0) step();
 #else
     step();
 #endif
@@ -87,6 +108,18 @@ class warp {
     return __shfl_sync(kAll, values.value, lane);
 #else
     return values[lane];
+#endif
+  }
+
+  /// In each lane the value of the lane that it names, 0 to 31.
+  template <class T>
+  PENSTOCK_DEVICE per_lane<T> pick(const per_lane<T>& values, const per_lane<int>& which) const {
+#if defined(__CUDA_ARCH__)
+    return {__shfl_sync(kAll, values.value, which.value, kLanes)};
+#else
+    per_lane<T> out;
+    for (int lane = 0; lane < kLanes; ++lane) out[lane] = values[which[lane]];
+    return out;
 #endif
   }
 

@@ -1,0 +1,133 @@
+"""Plants faults in the kernels, one at a time, and says by what the emulator's tests find them.
+
+    tests/emulator/mutations.py [--program build/release/tests/emulator/test_emulator] [--jobs N] [ONLY...]
+
+Faults: each barrier of the device code is none; each collective lacks a lane in its mask; each funnel shift and byte
+permutation has its operands swapped. Nothing is compiled: the emulator leaves a barrier out where it is told to. ONLY
+chooses faults by a part of their name ("lz_output.h", "swap"). Exit status 1: a fault was not found; it is either a gap
+of the tests or a barrier that nobody needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "build" / "release" / "tests" / "emulator" / "test_emulator"
+DECODERS = ROOT / "src" / "cuda" / "decode"
+EVERYTHING = "-Emulator.*"  # its own tests have findings
+# Seconds instead of minutes, and enough for most faults.
+QUICK = (
+    "DeviceWave.*:DeviceDelta.*:DeviceRows.*:DevicePack*:DeviceZstd.*Benchmark*:DeviceZstd.*ManyChunks*:"
+    "DeviceZstd.RefusesA*:DeviceZstd.*EverySize*:DeviceLz4.Takes*:DeviceLz4Frame.*Several*:DeviceLz4Frame.Never*:"
+    "DeviceInflate.Verif*:DeviceInflate.*Several*:DeviceLzw.Leaves*:DeviceBlosc.*EverySize:Emulated.Library*"
+)
+FOUND = 3  # exit status at the first finding; 1: wrong bytes
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault: its name, and what PENSTOCK_EMULATOR_MUTATION says."""
+
+    name: str
+    words: str
+
+
+def places(program: Path, offsets: Iterable[int]) -> dict[str, list[int]]:
+    """Barriers by the line of the kernels that has them: the innermost one outside of the warp's own header."""
+    found: dict[str, list[int]] = {}
+    for offset in offsets:
+        # One byte before: the call, not what follows it.
+        command = ["addr2line", "-ie", str(program), hex(offset - 1)]
+        lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+        names = [re.sub(r" \(.*", "", Path(line).name) for line in lines]
+        place = next(name for name in names if not name.startswith(("cuda_names.h", "warp.h")))
+        found.setdefault(place, []).append(offset)
+    return found
+
+
+def barriers(program: Path) -> list[Fault]:
+    """A fault for each line with a barrier that the tests reach."""
+    with tempfile.NamedTemporaryFile() as met:
+        environment = {**os.environ, "PENSTOCK_EMULATOR_MUTATION": "", "PENSTOCK_EMULATOR_BARRIERS": met.name}
+        command = [str(program), f"--gtest_filter={EVERYTHING}"]
+        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+        offsets = [int(line, 16) for line in Path(met.name).read_text().split()]
+    by_line = sorted(
+        places(program, offsets).items(), key=lambda item: (item[0].split(":")[0], int(item[0].split(":")[1]))
+    )
+    return [Fault(f"barrier {line}", "barrier " + " ".join(map(hex, at))) for line, at in by_line]
+
+
+def lines_with(file: str, pattern: str) -> list[int]:
+    text = (DECODERS / file).read_text().splitlines()
+    return [number for number, line in enumerate(text, 1) if re.search(pattern, line)]
+
+
+def arithmetic() -> list[Fault]:
+    """Faults in the intrinsics: one for each line that has some."""
+    faults = [
+        Fault(f"swap {path.name}:{line}", f"swap {line}")
+        for path in sorted(DECODERS.glob("*.h"))
+        for line in lines_with(path.name, r"__funnelshift_|__byte_perm")
+    ]
+    masked = [
+        Fault(f"mask {path}:{line} bit {bit}", f"mask {line} {bit}")
+        for path in ("warp.h", "lz_window.h")
+        for line in lines_with(path, r"__(ballot|shfl|shfl_up|syncwarp)(_sync)?\(")
+        for bit in (0, 13, 31)
+    ]
+    return faults + masked
+
+
+def outcome(program: Path, fault: Fault) -> str:
+    """What found the fault; empty: nothing did."""
+    for tests in (QUICK, EVERYTHING):
+        environment = {**os.environ, "PENSTOCK_EMULATOR_MUTATION": fault.words}
+        try:
+            done = subprocess.run(
+                [str(program), f"--gtest_filter={tests}"], env=environment, capture_output=True, text=True, timeout=1200
+            )
+        except subprocess.TimeoutExpired:
+            return "it never ends"
+        if done.returncode == FOUND:
+            return done.stderr.split("FINDING ", 1)[-1].splitlines()[0]
+        if done.returncode < 0:
+            return f"signal {-done.returncode}"
+        if done.returncode != 0:
+            failed = re.search(r"\[  FAILED  \] (\S+)", done.stdout)
+            return f"wrong result of {failed.group(1) if failed else 'a test'}"
+    return ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--program", type=Path, default=PROGRAM)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("only", nargs="*")
+    options = parser.parse_args()
+    faults = [
+        fault
+        for fault in [*arithmetic(), *barriers(options.program)]
+        if not options.only or any(word in fault.name for word in options.only)
+    ]
+    missed = 0
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for fault, found in zip(faults, pool.map(lambda each: outcome(options.program, each), faults), strict=True):
+            print(f"| {fault.name} | {found or 'NOT FOUND'} |", flush=True)
+            missed += not found
+    print(f"{len(faults)} faults, {missed} not found")
+    return 1 if missed or not faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
