@@ -237,6 +237,8 @@ def load(source: Any, mesh: Any, placements: Sequence[Any], *, threads: int | No
     Returns
     -------
     torch.distributed.tensor.DTensor
+        On "cuda" when all is queued on the device, ordered on the current stream. A chunk that fails there later is
+        raised by the next read, or by `synchronize` of the context.
 
     Raises
     ------
@@ -261,7 +263,7 @@ def load(source: Any, mesh: Any, placements: Sequence[Any], *, threads: int | No
         raise _make(InvalidArgumentError, "this rank is not of the mesh")
     part = local_part(array.shape, tuple(mesh.shape), coordinates, dims)
     device = f"cuda:{torch.cuda.current_device()}" if mesh.device_type == "cuda" else "cpu"
-    local = as_tensor(array.read(part, device=device, threads=threads, check=device != "cpu"))
+    local = as_tensor(array.read(part, device=device, threads=threads))
     strides = [1] * array.ndim
     for d in range(array.ndim - 2, -1, -1):
         strides[d] = strides[d + 1] * max(1, array.shape[d + 1])

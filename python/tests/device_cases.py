@@ -448,7 +448,7 @@ def test_what_somebody_asked_for_is_raised_by_nothing_else(cuda: FakeCuda, array
         good.read(device="cuda", check=True)
 
 
-def test_a_dtensor_whose_part_failed_on_the_device_is_an_error(
+def test_dtensors_are_loaded_ahead_of_the_device_and_failures_are_told_later(
     cuda: FakeCuda, damaged: ps.Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_torch.install(monkeypatch, cuda.stream())
@@ -457,10 +457,14 @@ def test_a_dtensor_whose_part_failed_on_the_device_is_an_error(
     mesh: Any = fake_torch.Mesh()
     with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
         opened = ps.open(damaged.uri, context=context)
+        load(opened, mesh, [fake_torch.Shard(0)])  # the engine starts
+        with cuda.ahead():
+            parts = [load(opened, mesh, [fake_torch.Shard(0)]) for _ in range(2)]
         with pytest.raises(ps.CorruptDataError, match="c/2/0") as caught:
-            load(opened, mesh, [fake_torch.Shard(0)])
-        assert "earlier" not in str(caught.value)
+            context.synchronize()
+        assert "3 reads failed like this" in str(caught.value)
         context.synchronize()  # it was told
+        del parts
     monkeypatch.delitem(sys.modules, "penstock.torch")
 
 

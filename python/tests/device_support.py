@@ -60,8 +60,20 @@ class FakeCuda:
     def fail(self, name: str, status: int, after: int = 0) -> None:
         self.driver.penstock_fake_cuda_fail(name.encode(), after, status)
 
-    def hold_kernels(self) -> None:
-        self.driver.penstock_fake_cuda_hold_kernels(1)
+    def hold_kernels(self, hold: bool = True) -> None:
+        self.driver.penstock_fake_cuda_hold_kernels(int(hold))
+
+    @contextlib.contextmanager
+    def ahead(self) -> Iterator[None]:
+        """No kernel begins within the block: whatever waits for the device there waits for ever, and counts."""
+        self.hold_kernels()
+        self.reset()
+        try:
+            yield
+            waits = ("cuEventSynchronize", "cuStreamSynchronize", "cuCtxSynchronize", "cuMemFree", "cuMemFreeHost")
+            assert {each: self.count(each) for each in waits} == dict.fromkeys(waits, 0)
+        finally:
+            self.hold_kernels(False)
 
     def fault(self, status: int) -> None:
         self.driver.penstock_fake_cuda_fault(status)

@@ -131,7 +131,7 @@ def test_trees_are_read_to_a_device(tmp_path: Path) -> None:
         assert type(node[name].variable._data.get_duck_array()) is fake_cupy.ndarray
 
 
-def test_a_chunk_that_fails_on_the_device_is_an_exception(tmp_path: Path) -> None:
+def test_reads_are_ahead_of_the_device_and_failures_are_told_later(cuda: FakeCuda, tmp_path: Path) -> None:
     values = np.random.default_rng(1).integers(0, 8, (4, 4096)).astype("f4")
     made = ps.create_array(
         str(tmp_path / "x.zarr" / "v"), shape=values.shape, dtype="f4", chunks=(1, 4096), codecs=["zstd"]
@@ -147,7 +147,11 @@ def test_a_chunk_that_fails_on_the_device_is_an_exception(tmp_path: Path) -> Non
 
     lazy = LazyArray(Place(made.uri, ""), ps.open(made.uri), device="cuda")
     key = indexing.BasicIndexer((slice(None), slice(None)))
+    lazy[key]  # the engine starts
     with pytest.raises(ps.CorruptDataError, match="c/2/0"):
+        ps.current_context().synchronize()
+    with cuda.ahead():
         lazy[key]
-    with pytest.raises(ps.CorruptDataError, match="c/2/0"):
         asyncio.run(lazy.async_getitem(key))
+    with pytest.raises(ps.CorruptDataError, match="c/2/0"):
+        ps.current_context().synchronize()

@@ -122,8 +122,49 @@ def test_chunks_that_are_damaged_are_errors(tmp_path: Path) -> None:
     path.write_bytes(content)
     with penstock.zarr.enable(device="cuda"):
         z = zarr.open_array(str(tmp_path / "x.zarr"), mode="r")
-        with pytest.raises((ps.Error, RuntimeError, ValueError)):
+
+        def read() -> None:
             z[:]
+            ps.current_context().synchronize()
+
+        with pytest.raises((ps.Error, RuntimeError, ValueError)):
+            read()
+
+
+@pytest.mark.parametrize("bypass", [False, True])
+@pytest.mark.parametrize("codecs", ["zstd", "sharded"])
+def test_reads_return_ahead_of_the_device(cuda: FakeCuda, tmp_path: Path, codecs: str, bypass: bool) -> None:
+    import penstock.zarr
+    import zarr
+
+    written(str(tmp_path / "x.zarr"), **CODECS[codecs])
+    with penstock.zarr.enable(device="cuda", strict=True, bypass=bypass):
+        z = zarr.open_array(str(tmp_path / "x.zarr"), mode="r")
+        np.testing.assert_array_equal(z[:].get(), VALUES)
+        with cuda.ahead():
+            found = [z[:], z[:]]
+        for each in found:
+            np.testing.assert_array_equal(each.get(), VALUES)
+
+
+def test_a_failure_on_the_device_is_raised_by_the_next_read(cuda: FakeCuda, tmp_path: Path) -> None:
+    import penstock.zarr
+    import zarr
+
+    written(str(tmp_path / "x.zarr"), compressors=zarr.codecs.ZstdCodec(checksum=True))
+    path = tmp_path / "x.zarr" / "c" / "2" / "1"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 0x55  # of the checksum, which the device looks at
+    path.write_bytes(content)
+    for bypass in (False, True):
+        with penstock.zarr.enable(device="cuda", strict=True, bypass=bypass):
+            z = zarr.open_array(str(tmp_path / "x.zarr"), mode="r")
+            failed = z[:]
+            failed.get()  # the device is done
+            with pytest.raises(ps.CorruptDataError, match="c/2/1") as caught:
+                z[:7]
+            assert "of an earlier read" in str(caught.value)
+            np.testing.assert_array_equal(z[:7].get(), VALUES[:7])
 
 
 def test_device_values_are_written(tmp_path: Path) -> None:

@@ -196,8 +196,13 @@ result<> chunk_pipeline::read_to_device(const std::shared_ptr<penstock::context>
     while (!read->wait_queued_for(options.poll_interval))
       if (!options.progress({read->done_bytes(), read->total_bytes()})) read->cancel();
   }
-  PENSTOCK_TRY(read->synchronize());
-  return read->order(on);
+  auto queued = read->order(on);
+  if (!queued.ok()) {
+    (void)read->synchronize();  // nothing writes to the caller's memory any more
+    return queued;
+  }
+  read->hand_on();
+  return {};
 }
 
 std::string chunk_pipeline::device_path() const { return cuda::describe(cuda::split_chain(layout_->chains()[0])); }

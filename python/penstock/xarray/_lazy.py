@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 from collections.abc import Callable
@@ -122,15 +121,17 @@ class LazyArray(BackendArray):
 
 
 def read(array: Array | NodataMask, selection: Any, device: str | None) -> Any:
-    """Values on the host, or CuPy's in device memory: whole when they are returned, for nobody has the tensor then that
-    would tell of a chunk that failed."""
+    """Values on the host, or CuPy's in device memory: ordered on its current stream, when all is queued on the device.
+
+    A chunk that fails on the device later is raised by the next read, or by `synchronize` of the context.
+    """
     if device is None:
         return array.read(selection)
     if isinstance(array, NodataMask):
         return array.valid([read(band, selection, device) for band in array.bands])
     import cupy
 
-    return cupy.from_dlpack(array.read(selection, device=device, check=True))
+    return cupy.from_dlpack(array.read(selection, device=device))
 
 
 def start(array: Array | NodataMask, selection: Any, device: str | None) -> Callable[[], Any]:
@@ -149,9 +150,7 @@ async def read_async(array: Array | NodataMask, selection: Any, device: str | No
         return array.valid([await read_async(band, selection, device) for band in array.bands])
     import cupy
 
-    made = await array.read_async(selection, device=device)
-    await asyncio.to_thread(made._read.outcome)
-    return cupy.from_dlpack(made)
+    return cupy.from_dlpack(await array.read_async(selection, device=device))
 
 
 Selection = Callable[[Array, tuple[Any, ...]], Any]

@@ -7,6 +7,7 @@ synchronous codecs it never waits. So exceptions and casts are zarr-python's, be
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import os
@@ -215,7 +216,11 @@ def _read_plain(engine: _Engine, selection: Any, scalar: bool) -> Any:
 
 
 def _read_gpu(engine: _Engine, selection: Any) -> Any:
-    """A new array in GPU memory, decoded there; `NotImplemented` where zarr-python is to read, or to refuse."""
+    """A new array in GPU memory, decoded there; `NotImplemented` where zarr-python is to read, or to refuse.
+
+    Returns when all is queued on the device, ordered on CuPy's current stream. What fails on the device later is raised
+    by the next read, or by `synchronize` of the context.
+    """
     if engine.array is None or not engine.plain or engine.dtype.kind == "T" or not is_plain(selection):
         return NotImplemented
     try:
@@ -226,11 +231,16 @@ def _read_gpu(engine: _Engine, selection: Any) -> Any:
         place = _gpu.memory_of(out)
         read = _core._read_to_device(
             engine.array, selection, place.device, place.stream, place.address, shape, place.strides, out,
-            engine.threads, True,
+            engine.threads, False,
         )  # fmt: skip
+    except OutOfRangeError:
+        return NotImplemented  # zarr-python says it in its words; damage is an earlier read's, and is raised here
+    try:
         read.order(place.stream)
-    except (OutOfRangeError, CorruptDataError, StorageError):
-        return NotImplemented  # the pipeline finds it too, and says it in zarr-python's words
+    except (CorruptDataError, StorageError):
+        with contextlib.suppress(CorruptDataError, StorageError):
+            read.outcome()  # nothing writes to `out` any more
+        return NotImplemented  # the pipeline finds it too
     count("read", "device")
     return out
 

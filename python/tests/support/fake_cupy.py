@@ -77,6 +77,8 @@ class ndarray:
 
     def _copied(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         base, size = self._region()
+        for stream in (1, 2):  # as CuPy's own copies, which come after what its stream holds
+            _call("cuStreamSynchronize", ctypes.c_void_p(stream))
         memory = _cuda.peek(base, (size,), np.uint8)
         values = np.ndarray(self.shape, self.dtype, memory, self._view.ctypes.data - base, self._view.strides)
         return values, memory
@@ -179,7 +181,6 @@ def asarray(values: Any, dtype: Any = None) -> ndarray:
 
 def from_dlpack(tensor: Any) -> ndarray:
     shown = tensor.__cuda_array_interface__
-    _call("cuStreamSynchronize", ctypes.c_void_p(shown["stream"]))
     dtype = np.dtype(shown["typestr"])
     address = _Address(shown["data"][0], shown["shape"], dtype, tensor)
     return ndarray(np.lib.stride_tricks.as_strided(np.asarray(address), shown["shape"], shown["strides"]), tensor)
