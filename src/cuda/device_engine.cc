@@ -11,7 +11,6 @@
 #include "base/nvtx.h"
 #include "cuda/device_read.h"
 #include "cuda/device_tables.h"
-#include "cuda/kernel_image.h"
 #include "cuda/move_plan.h"
 #include "engine/read_job.h"
 
@@ -76,8 +75,6 @@ result<std::shared_ptr<device_engine>> device_engine::make(int ordinal, const de
   if (ordinal < 0 || ordinal >= with->devices)
     return error(errc::invalid_argument,
                  fmt::format("there is no device cuda:{}: the driver finds {}", ordinal, with->devices));
-  if (kernel_image().empty() && !with->simulated)
-    return error(errc::unsupported, "this build of Penstock has no device code: it was made without nvcc");
   if (options.nvcomp != nullptr && options.nvcomp->cuda_major() > static_cast<unsigned>(with->version) / 1000)
     return error(errc::unsupported,
                  fmt::format("nvCOMP {} is of CUDA {}, the driver of {}.{}: install the one for an earlier CUDA",
@@ -117,25 +114,7 @@ device_engine::device_engine(const driver& with, int ordinal, device_number devi
 
 result<> device_engine::start() {
   const current_context current(driver_, context_);
-  const std::span<const std::byte> image = kernel_image();
-  const char nothing[16] = "no device code";
-  auto loaded =
-      driver_.check(driver_.module_load(&module_, image.empty() ? static_cast<const void*>(nothing) : image.data()),
-                    "cuModuleLoadData");
-  if (!loaded.ok())
-    return std::move(loaded).error().note(fmt::format(
-        "the driver is of CUDA {}.{}: device code is for drivers of the CUDA that it was built with, and later",
-        driver_.version / 1000, driver_.version % 1000 / 10));
-  // Loaded now: a kernel that is loaded by its first launch may wait for all that the context was given.
-  const auto find_kernel = [&](function_ref& out, const char* name) -> result<> {
-    PENSTOCK_TRY(driver_.check(driver_.module_get_function(&out, module_, name), "cuModuleGetFunction"));
-    if (driver_.function_load == nullptr) return {};
-    return driver_.check(driver_.function_load(out), "cuFuncLoad");
-  };
-  PENSTOCK_TRY(find_kernel(move_, kMoveKernel));
-  PENSTOCK_TRY(find_kernel(gather_, kGatherKernel));
-  for (int i = 0; i < device::kKernels; ++i)
-    PENSTOCK_TRY(find_kernel(decoders_[i], device::kernel_name(static_cast<device::kernel_id>(i))));
+  PENSTOCK_TRY(kernels_.load());
   const auto make_stream = [&](stream_ref& out) {
     return driver_.check(driver_.stream_create(&out, kStreamNonBlocking), "cuStreamCreate");
   };
@@ -168,7 +147,7 @@ device_engine::~device_engine() {
     spans_.clear();
     if (order_ != nullptr) driver_.event_destroy(order_);
     for (const stream_ref each : streams()) driver_.stream_destroy(each);
-    if (module_ != nullptr) driver_.module_unload(module_);
+    kernels_.unload();
     pool_.clear();
     ring_.clear();
   }
@@ -674,8 +653,8 @@ result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {
         continue;
       }
       void* argument[] = {each.argument.data()};
-      PENSTOCK_TRY(check(driver_.launch_kernel(decoders_[static_cast<int>(each.kernel)], each.grid, 1, 1, each.threads,
-                                               1, 1, 0, stream, argument, nullptr),
+      PENSTOCK_TRY(check(driver_.launch_kernel(kernels_.decoder(each.kernel), each.grid, 1, 1, each.threads, 1, 1, 0,
+                                               stream, argument, nullptr),
                          "cuLaunchKernel"));
     }
   }
@@ -684,8 +663,8 @@ result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {
   move_parameters parameters = move_parameters_of(wave, layout);
   void* arguments[] = {&parameters};
   if (!wave.tiles.empty())
-    PENSTOCK_TRY(check(driver_.launch_kernel(move_, static_cast<unsigned>(wave.tiles.size()), 1, 1, kMoveThreads, 1, 1,
-                                             0, stream, arguments, nullptr),
+    PENSTOCK_TRY(check(driver_.launch_kernel(kernels_.move(), static_cast<unsigned>(wave.tiles.size()), 1, 1,
+                                             kMoveThreads, 1, 1, 0, stream, arguments, nullptr),
                        "cuLaunchKernel"));
   if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[2], stream), "cuEventRecord"));
   return {};

@@ -16,6 +16,7 @@
 #include "cuda/device_tables.h"
 #include "cuda/device_wave.h"
 #include "cuda/driver.h"
+#include "cuda/kernel_module.h"
 #include "cuda/page_locked_ring.h"
 #include "cuda/parcel.h"
 #include "cuda/read_reports.h"
@@ -175,9 +176,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   const device::nvcomp* const nvcomp_;
   page_locked_ring ring_;
   device_pool pool_;
-  module_ref module_ = nullptr;
-  function_ref move_ = nullptr, gather_ = nullptr;
-  function_ref decoders_[device::kKernels] = {};
+  kernel_module kernels_{driver_};
 
   std::mutex mutex_;  // of what follows, and of the order of calls on the streams
   std::optional<error> broken_;

@@ -32,9 +32,9 @@ result<> device_engine::copy(const move_item& item, std::span<const move_axis> a
     with.end = std::min(item.units, with.first + most);
     const auto blocks = static_cast<unsigned>((with.end - with.first + with.tile_units - 1) / with.tile_units);
     void* arguments[] = {&with};
-    PENSTOCK_TRY(
-        driver_.check(driver_.launch_kernel(gather_, blocks, 1, 1, kMoveThreads, 1, 1, 0, stream, arguments, nullptr),
-                      "cuLaunchKernel"));
+    PENSTOCK_TRY(driver_.check(
+        driver_.launch_kernel(kernels_.gather(), blocks, 1, 1, kMoveThreads, 1, 1, 0, stream, arguments, nullptr),
+        "cuLaunchKernel"));
   }
   return {};
 }
@@ -94,8 +94,9 @@ result<> device_engine::queue_gather(const move_item& item, std::span<const move
     with.item.to = staging.address - with.first * unit;
     const auto blocks = static_cast<unsigned>((units + with.tile_units - 1) / with.tile_units);
     void* arguments[] = {&with};
-    PENSTOCK_TRY(check(driver_.launch_kernel(gather_, blocks, 1, 1, kMoveThreads, 1, 1, 0, stream, arguments, nullptr),
-                       "cuLaunchKernel"));
+    PENSTOCK_TRY(
+        check(driver_.launch_kernel(kernels_.gather(), blocks, 1, 1, kMoveThreads, 1, 1, 0, stream, arguments, nullptr),
+              "cuLaunchKernel"));
     PENSTOCK_TRY(
         check(driver_.copy_to_host(to + done * unit, staging.address, units * unit, stream), "cuMemcpyDtoHAsync"));
   }

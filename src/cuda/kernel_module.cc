@@ -1,0 +1,44 @@
+#include "cuda/kernel_module.h"
+
+#include <fmt/format.h>
+
+#include "cuda/kernel_image.h"
+#include "cuda/move/move.h"
+
+namespace penstock::inline v0::cuda {
+
+result<> kernel_module::load() {
+  auto image = kernel_image::load();
+  const bool built_without = !image.ok() && image.error().code() == errc::unsupported;
+  if (!image.ok() && !(built_without && driver_.simulated)) return std::move(image).error();
+  const char nothing[16] = "no device code";
+  const void* const bytes = image.ok() ? static_cast<const void*>(image->bytes().data()) : nothing;
+  const auto all = [&]() -> result<> {
+    PENSTOCK_TRY(driver_.check(driver_.module_load(&module_, bytes), "cuModuleLoadData"));
+    const auto find = [&](function_ref& out, const char* name) -> result<> {
+      PENSTOCK_TRY(driver_.check(driver_.module_get_function(&out, module_, name),
+                                 fmt::format("cuModuleGetFunction of {}", name)));
+      if (driver_.function_load == nullptr) return {};
+      return driver_.check(driver_.function_load(out), fmt::format("cuFuncLoad of {}", name));
+    };
+    PENSTOCK_TRY(find(move_, kMoveKernel));
+    PENSTOCK_TRY(find(gather_, kGatherKernel));
+    for (int i = 0; i < device::kKernels; ++i)
+      PENSTOCK_TRY(find(decoders_[i], device::kernel_name(static_cast<device::kernel_id>(i))));
+    return {};
+  };
+  auto loaded = all();
+  if (loaded.ok()) return loaded;
+  if (image.ok() && !image->file().empty())
+    return std::move(loaded).error().note(fmt::format("loading PENSTOCK_CUDA_KERNELS: '{}'", image->file()));
+  return std::move(loaded).error().note(fmt::format(
+      "the driver is of CUDA {}.{}: device code is for drivers of the CUDA that it was built with, and later",
+      driver_.version / 1000, driver_.version % 1000 / 10));
+}
+
+void kernel_module::unload() noexcept {
+  if (module_ != nullptr) driver_.module_unload(module_);
+  module_ = nullptr;
+}
+
+}  // namespace penstock::inline v0::cuda
