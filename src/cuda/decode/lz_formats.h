@@ -1,50 +1,193 @@
 #pragma once
 
-// Formats of bytes without entropy coding: LZ4 blocks, Snappy, BloscLZ, PackBits. One lane reads the headers of up to
-// 32 sequences from a window in shared memory, all lanes put them together.
+// Formats of bytes without entropy coding: LZ4 blocks, Snappy, BloscLZ, PackBits.
+//
+// Where a token ends is found in its first bytes, and one after the other: one lane does that, in a window in shared
+// memory, for 32 tokens. What they say is read by all lanes, a token each. What does not fit into the window, and the
+// first and last tokens, for which there are rules, are read by one lane with every check.
 
 #include "cuda/decode/lz_found.h"
 
 namespace penstock::inline v0::device {
 
 inline constexpr std::uint32_t kWindowBytes = 2048;
+/// So many bytes of source and target are left behind tokens that are read without checks: no format has rules for what
+/// is further from the end.
+inline constexpr std::uint32_t kTokenMargin = 16;
 
-/// Literals count from the part's first byte.
-struct lz_parts_shared : lz_found<std::uint32_t> {
+struct lz_parts_shared {
   lz_shared output;
   alignas(16) std::uint8_t window[kWindowBytes];
-  std::uint32_t at;    ///< in the source
-  std::uint32_t made;  ///< bytes of all sequences so far
-  std::uint32_t more;  ///< 1: not at the end
+  std::uint32_t starts[kLanes];  ///< where tokens begin, in the window
+  std::uint32_t count;           ///< of them
+  // What one lane has read with every check.
+  std::uint32_t literals_at, literals, match, offset;  ///< a sequence: literals count from the part's first byte
+  std::uint32_t found;                                 ///< 1: there is one
+  std::uint32_t at;                                    ///< in the source
+  std::uint32_t made;                                  ///< bytes of all sequences so far
+  std::uint32_t more;                                  ///< 1: not at the end
   std::uint32_t bad;
 };
 
-/// The reading lane's view of a part: its bytes, and the sequences that it has found in this batch.
+/// What a token says: literals, then a match.
+struct lz_token {
+  std::uint32_t literals_at;  ///< as the token's place
+  std::uint32_t literals, match, offset;
+  std::uint32_t end;  ///< where the next one begins; 0: this one does not end within the view
+};
+
+/// Adds bytes at `at` to `length` until one is not 255; false when the view ends before.
+PENSTOCK_DEVICE bool extend_length(byte_view from, std::uint32_t& at, std::uint32_t& length) {
+  std::uint32_t more;
+  PENSTOCK_SMALL_LOOP
+  do {
+    if (at >= from.size) return false;
+    more = from.begin[at++];
+    length += more;
+  } while (more == 255);
+  return true;
+}
+
+/// The LZ4 token at `at`, which is within the view.
+PENSTOCK_DEVICE lz_token lz4_token(byte_view from, std::uint32_t at) {
+  const std::uint32_t head = from.begin[at++];
+  lz_token token{0, head >> 4, head & 15, 0, 0};
+  if (token.literals == 15 && !extend_length(from, at, token.literals)) return token;
+  token.literals_at = at;
+  at += token.literals;
+  if (at + 2 > from.size) return token;
+  token.offset = from.begin[at] | static_cast<std::uint32_t>(from.begin[at + 1]) << 8;
+  at += 2;
+  if (token.match == 15 && !extend_length(from, at, token.match)) return token;
+  token.match += 4;
+  token.end = at;
+  return token;
+}
+
+/// A Snappy tag, literals or a copy.
+PENSTOCK_DEVICE lz_token snappy_token(byte_view from, std::uint32_t at) {
+  const std::uint32_t head = from.begin[at++], kind = head & 3;
+  lz_token token{at, 0, 0, 0, 0};
+  const std::uint32_t bytes = kind == 3 ? 4 : kind != 0 ? kind : head >> 2 < 60 ? 0 : (head >> 2) - 59;
+  if (at + bytes > from.size) return token;
+  std::uint32_t number = 0;
+  for (std::uint32_t i = 0; i < 4; ++i)
+    if (i < bytes) number |= static_cast<std::uint32_t>(from.begin[at + i]) << (8 * i);
+  at += bytes;
+  if (kind == 0) {
+    token.literals_at = at;
+    token.literals = bytes == 0 ? (head >> 2) + 1 : number + 1;
+    if (token.literals == 0 || token.literals > from.size - at) return token;
+    at += token.literals;
+  } else {
+    token.offset = kind == 1 ? (head >> 5) << 8 | number : number;
+    token.match = kind == 1 ? 4 + (head >> 2 & 7) : 1 + (head >> 2);
+  }
+  token.end = at;
+  return token;
+}
+
+PENSTOCK_DEVICE lz_token blosclz_token(byte_view from, std::uint32_t at) {
+  const std::uint32_t head = from.begin[at++];
+  lz_token token{at, 0, 0, 0, 0};
+  if (head < 32) {
+    token.literals = head + 1;
+    at += token.literals;
+    token.end = at <= from.size ? at : 0;
+    return token;
+  }
+  token.match = (head >> 5) - 1;
+  if (token.match == 6 && !extend_length(from, at, token.match)) return token;
+  token.match += 3;
+  if (at + 3 > from.size) return token;  // the most that follows
+  const std::uint32_t low = from.begin[at++];
+  token.offset = ((head & 31) << 8) + low + 1;
+  if (low == 255 && (head & 31) == 31) {
+    token.offset = (static_cast<std::uint32_t>(from.begin[at]) << 8 | from.begin[at + 1]) + 8192;
+    at += 2;
+  }
+  token.end = at;
+  return token;
+}
+
+/// A PackBits run. The byte that means nothing is a token of nothing.
+PENSTOCK_DEVICE lz_token packbits_token(byte_view from, std::uint32_t at) {
+  const std::uint32_t head = from.begin[at++];
+  lz_token token{at, head < 128 ? head + 1 : head == 128 ? 0u : 1u, head > 128 ? 256 - head : 0u, 1, 0};
+  at += token.literals;
+  token.end = at <= from.size ? at : 0;
+  return token;
+}
+
+PENSTOCK_DEVICE lz_token token_at(lz_format format, byte_view from, std::uint32_t at) {
+  switch (format) {
+    case lz_format::snappy:
+      return snappy_token(from, at);
+    case lz_format::blosclz:
+      return blosclz_token(from, at);
+    case lz_format::packbits:
+      return packbits_token(from, at);
+    case lz_format::lz4_block:
+      break;
+  }
+  return lz4_token(from, at);
+}
+
+/// Whether an LZ4 token's lengths stand in its first byte.
+PENSTOCK_DEVICE bool is_short_lz4(std::uint32_t head) { return head < 0xf0 && (head & 15) != 15; }
+
+/// Where up to 32 tokens begin, from `at` of the window on; how many end within it.
+PENSTOCK_DEVICE std::uint32_t find_tokens(lz_format format, byte_view window, std::uint32_t at, std::uint32_t* starts) {
+  constexpr std::uint32_t kAhead = 4, kMostShort = 3 + 14;
+  static_assert(kLanes % kAhead == 0);
+  std::uint32_t count = 0;
+  PENSTOCK_SMALL_LOOP
+  while (count < kLanes && at < window.size) {
+    // Several steps as if all tokens were short; whether they were is asked once.
+    if (format == lz_format::lz4_block && count % kAhead == 0 && at + kAhead * kMostShort < window.size) {
+      std::uint32_t next = at;
+      bool all_short = true;
+      for (std::uint32_t i = 0; i < kAhead; ++i) {
+        starts[count + i] = next;
+        const std::uint32_t head = window.begin[next];
+        all_short = all_short && is_short_lz4(head);
+        next += 3 + (head >> 4);
+      }
+      if (all_short) {
+        at = next;
+        count += kAhead;
+        continue;
+      }
+    }
+    starts[count] = at;
+    const std::uint32_t end = token_at(format, window, at).end;
+    if (end == 0) break;
+    at = end;
+    ++count;
+  }
+  return count;
+}
+
+/// The reading lane's view of a part: its bytes, and the sequence that it has found.
 class lz_reader {
  public:
-  PENSTOCK_DEVICE lz_reader(const decode_part& part, lz_parts_shared& shared, std::uint32_t window_at)
+  PENSTOCK_DEVICE lz_reader(const decode_part& part, lz_parts_shared& shared, std::uint32_t at, std::uint32_t made)
       : source_(pointer<const std::uint8_t>(part.source)),
         size_(part.source_bytes),
         room_(part.target_bytes),
-        window_at_(window_at),
         shared_(shared),
-        at_(shared.at),
-        made_(shared.made) {}
+        at_(at),
+        made_(made) {}
 
   PENSTOCK_DEVICE bool has(std::uint32_t count) const { return size_ - at_ >= count; }
   PENSTOCK_DEVICE bool done() const { return at_ == size_; }
   PENSTOCK_DEVICE std::uint32_t left() const { return size_ - at_; }
   PENSTOCK_DEVICE std::uint32_t room() const { return room_ - made_; }
   PENSTOCK_DEVICE std::uint32_t made() const { return made_; }
-  PENSTOCK_DEVICE bool full() const { return count_ == kLanes; }
+  PENSTOCK_DEVICE bool full() const { return found_; }
 
   /// The next byte; `has(1)`.
-  PENSTOCK_DEVICE std::uint32_t byte() {
-    const std::uint32_t in_window = at_ - window_at_;
-    const std::uint32_t value = in_window < kWindowBytes ? shared_.window[in_window] : source_[at_];
-    ++at_;
-    return value;
-  }
+  PENSTOCK_DEVICE std::uint32_t byte() { return source_[at_++]; }
 
   /// Little-endian, `count` bytes that are there.
   PENSTOCK_DEVICE std::uint32_t number(std::uint32_t count) {
@@ -69,25 +212,25 @@ class lz_reader {
   /// Takes a sequence: literals that stand here, then a match (of length 0: none). False when they do not fit.
   PENSTOCK_DEVICE bool take(std::uint32_t literals) {
     if (literals > left() || literals > room()) return false;
-    shared_.literals_at[count_] = at_;
-    shared_.literals[count_] = literals;
-    shared_.match[count_] = shared_.offset[count_] = 0;
+    shared_.literals_at = at_;
+    shared_.literals = literals;
+    shared_.match = shared_.offset = 0;
     at_ += literals;
     made_ += literals;
-    ++count_;
+    found_ = true;
     return true;
   }
-  /// The match of the sequence that was taken last.
+  /// The match of the sequence that was taken.
   PENSTOCK_DEVICE bool take_match(std::uint32_t length, std::uint32_t offset) {
     if (length > room()) return false;
-    shared_.match[count_ - 1] = length;
-    shared_.offset[count_ - 1] = offset;
+    shared_.match = length;
+    shared_.offset = offset;
     made_ += length;
     return true;
   }
 
   PENSTOCK_DEVICE void finish(bool good, bool more) {
-    shared_.count = count_;
+    shared_.found = found_ ? 1 : 0;
     shared_.at = at_;
     shared_.made = made_;
     shared_.more = more ? 1 : 0;
@@ -96,12 +239,13 @@ class lz_reader {
 
  private:
   const std::uint8_t* source_;
-  std::uint32_t size_, room_, window_at_;
+  std::uint32_t size_, room_;
   lz_parts_shared& shared_;
-  std::uint32_t at_, made_, count_ = 0;
+  std::uint32_t at_, made_;
+  bool found_ = false;
 };
 
-/// Sequences of an LZ4 block (lz4_Block_format.md); false: damaged. `more` is false behind the last.
+/// The next sequence of an LZ4 block (lz4_Block_format.md); false: damaged. `more` is false behind the last.
 PENSTOCK_DEVICE bool read_lz4(lz_reader& in, bool& more) {
   while (!in.full()) {
     if (!in.has(1)) return false;
@@ -122,7 +266,7 @@ PENSTOCK_DEVICE bool read_lz4(lz_reader& in, bool& more) {
   return true;
 }
 
-/// Sequences of a Snappy stream (format_description.txt).
+/// The next sequence of a Snappy stream (format_description.txt).
 PENSTOCK_DEVICE bool read_snappy(lz_reader& in, bool& more) {
   while (!in.full()) {
     if (in.done()) {
@@ -150,7 +294,7 @@ PENSTOCK_DEVICE bool read_snappy(lz_reader& in, bool& more) {
   return true;
 }
 
-/// Sequences of a BloscLZ stream (c-blosc, blosclz.c: the format has no other description).
+/// The next sequence of a BloscLZ stream (c-blosc, blosclz.c: the format has no other description).
 PENSTOCK_DEVICE bool read_blosclz(lz_reader& in, bool& more, bool first) {
   while (!in.full()) {
     if (in.done()) {
@@ -181,7 +325,7 @@ PENSTOCK_DEVICE bool read_blosclz(lz_reader& in, bool& more, bool first) {
   return true;
 }
 
-/// Runs of a PackBits stream (TIFF 6.0, section 9). What is left when the target is full is left out.
+/// The next run of a PackBits stream (TIFF 6.0, section 9). What is left when the target is full is left out.
 PENSTOCK_DEVICE bool read_packbits(lz_reader& in, bool& more) {
   while (!in.full()) {
     if (in.done() || in.room() == 0) {
@@ -213,11 +357,13 @@ PENSTOCK_DEVICE bool read_snappy_length(lz_reader& in, std::uint32_t wanted) {
   return false;
 }
 
-/// What the reading lane does for a batch.
-PENSTOCK_DEVICE void read_lz_batch(const decode_part& part, lz_parts_shared& shared, std::uint32_t window_at) {
-  lz_reader in(part, shared, window_at);
+/// What the reading lane does for a sequence with every check.
+PENSTOCK_DEVICE void read_lz_sequence(const decode_part& part, lz_parts_shared& shared, std::uint32_t at,
+                                      std::uint32_t made) {
+  shared.literals_at = shared.literals = shared.match = shared.offset = 0;
+  lz_reader in(part, shared, at, made);
   bool more = true, good = true;
-  const bool first = shared.at == 0;
+  const bool first = at == 0;
   switch (static_cast<lz_format>(part.parameter)) {
     case lz_format::lz4_block:
       good = read_lz4(in, more);
@@ -235,34 +381,80 @@ PENSTOCK_DEVICE void read_lz_batch(const decode_part& part, lz_parts_shared& sha
   in.finish(good, more);
 }
 
+/// Reads tokens from `at` on, a token each lane, and appends what they stand for as far as no rules are about them.
+/// `at` and `made` move on; false: damaged.
+PENSTOCK_DEVICE bool append_tokens(const decode_part& part, lz_output& out, lz_parts_shared& shared,
+                                   std::uint32_t window_at, std::uint32_t& at, std::uint32_t& made, warp lanes) {
+  const auto format = static_cast<lz_format>(part.parameter);
+  const std::uint32_t left = part.source_bytes - window_at;
+  const byte_view window{shared.window, left < kWindowBytes ? left : kWindowBytes};
+  lanes.once([&] { shared.count = find_tokens(format, window, at - window_at, shared.starts); });
+  const std::uint32_t count = shared.count;
+  lz_batch batch;
+  per_lane<std::uint32_t> made_ends, ends;
+  per_lane<bool> plain;
+  lanes.each_alone([&](int lane) {
+    lz_token token{};
+    if (static_cast<std::uint32_t>(lane) < count) token = token_at(format, window, shared.starts[lane]);
+    batch.literals_at[lane] = part.source + window_at + token.literals_at;
+    batch.literals[lane] = token.literals;
+    batch.match[lane] = token.match;
+    batch.offset[lane] = token.offset;
+    made_ends[lane] = token.literals + token.match;
+    ends[lane] = window_at + token.end;
+  });
+  lanes.sum_up(made_ends);
+  lanes.each_alone([&](int lane) {
+    plain[lane] = static_cast<std::uint32_t>(lane) < count && part.source_bytes - ends[lane] >= kTokenMargin &&
+                  made + made_ends[lane] + kTokenMargin <= part.target_bytes;
+  });
+  lanes.sync();  // the window and the starts are read
+  const std::uint32_t others = ~lanes.ballot(plain);
+  const std::uint32_t tokens = others == 0 ? kLanes : static_cast<std::uint32_t>(lowest_bit(others));
+  if (tokens == 0) return true;
+  const std::uint32_t taken = out.append(lanes, batch, tokens);
+  if (taken == 0) return false;
+  at = lanes.from(ends, static_cast<int>(taken) - 1);
+  made += lanes.from(made_ends, static_cast<int>(taken) - 1);
+  return true;
+}
+
 /// Appends what the sequences of `part` stand for, at most `part.target_bytes` bytes; false: damaged.
 PENSTOCK_DEVICE bool lz_sequences(const decode_part& part, lz_output& out, lz_parts_shared& shared, warp lanes) {
   const auto* const source = pointer<const std::uint8_t>(part.source);
-  std::uint32_t window_at = 0;
-  lanes.once([&] {
-    shared.at = shared.made = 0;
-    shared.more = 1;
-  });
-  bool more = true, good = true;
-  for (bool window = false; good && more;) {
-    const std::uint32_t at = shared.at;
-    lanes.sync();
-    if (!window || at - window_at > kWindowBytes / 2) {
-      window_at = at;
-      window = true;
-      lanes.each([&](int lane) {
-        PENSTOCK_SMALL_LOOP
-        for (std::uint32_t i = at + static_cast<std::uint32_t>(lane); i < part.source_bytes && i < at + kWindowBytes;
-             i += kLanes)
-          shared.window[i - at] = source[i];
-      });
+  std::uint32_t at = 0, made = 0, window_at = 0;
+  bool window = false;
+  for (;;) {
+    if (at != 0) {
+      if (!window || at - window_at > kWindowBytes / 2) {
+        window_at = at;
+        window = true;
+        lanes.each([&](int lane) {
+          PENSTOCK_SMALL_LOOP
+          for (std::uint32_t i = at + static_cast<std::uint32_t>(lane); i < part.source_bytes && i < at + kWindowBytes;
+               i += kLanes)
+            shared.window[i - at] = source[i];
+        });
+      }
+      const std::uint32_t before = at;
+      if (!append_tokens(part, out, shared, window_at, at, made, lanes)) return false;
+      if (at != before) continue;
     }
-    lanes.once([&] { read_lz_batch(part, shared, window_at); });
-    good = shared.bad == 0;
-    more = shared.more != 0;
-    if (good) good = append_found(lanes, out, shared, part.source);
+    lanes.once([&] { read_lz_sequence(part, shared, at, made); });
+    const bool good = shared.bad == 0, more = shared.more != 0, found = shared.found != 0;
+    lz_batch batch;
+    lanes.each([&](int lane) {
+      batch.literals_at[lane] = part.source + shared.literals_at;
+      batch.literals[lane] = lane == 0 ? shared.literals : 0;
+      batch.match[lane] = lane == 0 ? shared.match : 0;
+      batch.offset[lane] = shared.offset;
+    });
+    at = shared.at;
+    made = shared.made;
+    lanes.sync();
+    if (!good || (found && out.append(lanes, batch, 1) == 0)) return false;
+    if (!more) return true;
   }
-  return good;
 }
 
 /// What one warp does: the part that is `turn` in the wave's order.
