@@ -449,6 +449,7 @@ driver_status enqueue(stream_ref handle, std::function<void()> what, bool kernel
   operation.run = std::move(what);
   operation.kernel = kernel;
   self().streams.enqueue(*stream, std::move(operation));
+  self().streams.maybe_block(*stream);
   return kSuccess;
 }
 
@@ -620,6 +621,7 @@ PENSTOCK_EXPORT void penstock_fake_cuda_configure(std::uint64_t seed, int lazy, 
   self().streams.configure(seed, lazy != 0, max_delay_us);
 }
 PENSTOCK_EXPORT void penstock_fake_cuda_hold_kernels(int hold) { self().streams.hold_kernels(hold != 0); }
+PENSTOCK_EXPORT void penstock_fake_cuda_block_at_random(unsigned one_in) { self().streams.block_at_random(one_in); }
 PENSTOCK_EXPORT int penstock_fake_cuda_pump(int most) { return self().streams.pump(most); }
 PENSTOCK_EXPORT bool penstock_fake_cuda_pending() { return self().streams.pending(); }
 PENSTOCK_EXPORT void penstock_fake_cuda_pump_at(const char* name) { self().pump_at(name); }

@@ -21,11 +21,24 @@ void fake_streams::configure(std::uint64_t seed, bool lazy, unsigned max_delay_u
   random_.seed(seed);
   holds_kernels_ = false;
   max_delay_us_ = max_delay_us;
+  blocks_one_in_ = 0;
   changed_.notify_all();
   // What was queued before would run no more, and whoever waits for it on the host would wait for ever.
   if (lazy && !lazy_) run_until_empty(lock);
   lazy_ = lazy;
   changed_.notify_all();
+}
+
+void fake_streams::block_at_random(unsigned one_in) {
+  const guard lock(mutex_);
+  blocks_one_in_ = one_in;
+}
+
+void fake_streams::maybe_block(const fake_stream& stream) {
+  guard lock(mutex_);
+  if (blocks_one_in_ == 0 || random_() % blocks_one_in_ != 0) return;
+  const std::uint64_t until = stream.queued;
+  run_until(lock, [&] { return stream.ended >= until; });
 }
 
 void fake_streams::hold_kernels(bool hold) {

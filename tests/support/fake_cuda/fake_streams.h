@@ -52,6 +52,10 @@ class fake_streams {
   void configure(std::uint64_t seed, bool lazy, unsigned max_delay_us);
   /// Kernels begin no more, until `configure`.
   void hold_kernels(bool hold);
+  /// Every `one_in`th call of `maybe_block`, by chance, waits. 0, and after `configure`: none.
+  void block_at_random(unsigned one_in);
+  /// Waits, by chance, until the stream has ended with what it was given, as a call does whose queue is full.
+  void maybe_block(const fake_stream& stream);
   /// Operations end without being run, and held kernels are let go.
   void discard(bool all);
   void add(std::shared_ptr<fake_stream> stream);
@@ -88,7 +92,7 @@ class fake_streams {
   std::set<const fake_stream*> removed_;
   std::mt19937_64 random_{1};
   bool lazy_ = false, holds_kernels_ = false, discards_ = false, stop_ = false;
-  unsigned max_delay_us_ = 0;
+  unsigned max_delay_us_ = 0, blocks_one_in_ = 0;
   std::thread thread_;
 };
 
