@@ -462,18 +462,43 @@ result<bool> device_engine::stage_cells(device_read& read, parcel& what) {
   }
 }
 
-// Adds cells to the wave and copies their bytes there, as far as it has room.
+// The cells from `what.next` on whose bytes and decoded elements the wave has room for, whether it has some for their
+// tables or not.
+device_engine::cell_run device_engine::run_that_fits(const parcel& what, const device_wave& wave) {
+  cell_run out{what.cells[what.next].offset / kAlignment * kAlignment, 0, what.next, 0};
+  out.end = out.begin;
+  std::uint64_t scratch = 0;
+  for (std::size_t cells = wave.cells(); out.last < what.cells.size() && cells < kMostCells; ++out.last) {
+    const parcel_cell& each = what.cells[out.last];
+    if (each.plain) continue;
+    const std::uint64_t end_with = std::max(out.end, each.offset + each.length);
+    scratch += decoded_room(each);
+    if (each.offset < out.begin || !wave.fits(round_up(end_with - out.begin, kAlignment), scratch)) break;
+    out.end = end_with;
+    if (each.chain->is_raw()) out.raw_bytes += each.length;
+    ++cells;
+  }
+  return out;
+}
+
+// Copies the bytes of a run of cells to the wave and adds the cells, as far as it has room for their tables. The copy
+// comes first: the device has it while the host scans headers.
 result<> device_engine::stage_run(device_read& read, parcel& what, device_wave& wave) {
-  const std::uint64_t begin = what.cells[what.next].offset / kAlignment * kAlignment;
-  const device_address base = wave.memory.address + wave.used_bottom - begin;  // of the parcel's first byte
+  const cell_run run = run_that_fits(what, wave);
+  const device_address base = wave.memory.address + wave.used_bottom - run.begin;  // of the parcel's first byte
+  if (run.end != run.begin) {
+    what.copied = true;
+    timed_span* const span = spans_.begin(read.recorded_as(), stage::transfer, kCopyWorker, copy_);
+    PENSTOCK_TRY(check(driver_.copy_to_device(base + run.begin, what.data() + run.begin, run.end - run.begin, copy_),
+                       "cuMemcpyHtoDAsync"));
+    spans_.end(span, run.end - run.begin, run.raw_bytes, copy_);
+  }
   const std::uint64_t decoded_before = wave.decoded_bytes, moved_before = wave.moved_bytes;
-  std::uint64_t end = begin, raw_bytes = 0;
   bool added_any = false;
-  for (; what.next < what.cells.size() && wave.cells() < kMostCells; ++what.next) {
+  for (; what.next < run.last; ++what.next) {
     const parcel_cell& each = what.cells[what.next];
     if (each.plain) continue;
-    const std::uint64_t end_with = std::max(end, each.offset + each.length), scratch = decoded_room(each);
-    if (each.offset < begin || !wave.fits(round_up(end_with - begin, kAlignment), scratch)) break;
+    const std::uint64_t scratch = decoded_room(each);
     device_address decoded = base + each.offset;
     if (scratch != 0) {
       decoded = wave.memory.address + wave.memory.bytes / kAlignment * kAlignment - wave.used_top - scratch;
@@ -489,22 +514,14 @@ result<> device_engine::stage_run(device_read& read, parcel& what, device_wave& 
     }
     if (!*added) break;
     wave.used_top += scratch;
-    if (each.chain->is_raw()) raw_bytes += each.length;
-    end = end_with;
     added_any = true;
   }
-  if (!added_any) return {};
+  if (!added_any) return {};  // what is copied next goes to the same place, after this copy
   wave_share& share = share_of(wave, read);
-  share.encoded_bytes += end - begin;
+  share.encoded_bytes += run.end - run.begin;
   share.decoded_bytes += wave.decoded_bytes - decoded_before;
   share.moved_bytes += wave.moved_bytes - moved_before;
-  if (end == begin) return {};
-  what.copied = true;
-  timed_span* const span = spans_.begin(share.recorded_as, stage::transfer, kCopyWorker, copy_);
-  PENSTOCK_TRY(
-      check(driver_.copy_to_device(base + begin, what.data() + begin, end - begin, copy_), "cuMemcpyHtoDAsync"));
-  spans_.end(span, end - begin, raw_bytes, copy_);
-  wave.used_bottom += round_up(end - begin, kAlignment);
+  wave.used_bottom += round_up(run.end - run.begin, kAlignment);
   return {};
 }
 

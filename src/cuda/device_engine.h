@@ -150,6 +150,13 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<device_wave*> open_wave(std::uint64_t encoded_bytes, std::uint64_t scratch_bytes, std::uint64_t likely_cells);
   result<bool> make_room_for_tables(device_wave& wave, std::uint64_t needed);
   result<bool> stage_cells(device_read& read, parcel& what);
+  // Bytes [begin, end) of a parcel, with its cells up to `last`.
+  struct cell_run {
+    std::uint64_t begin, end;
+    std::size_t last;
+    std::uint64_t raw_bytes;
+  };
+  static cell_run run_that_fits(const parcel& what, const device_wave& wave);
   result<> stage_run(device_read& read, parcel& what, device_wave& wave);
   result<> leave_to_host(device_read& read, parcel& what, std::uint64_t needed);
   result<> close_wave();
