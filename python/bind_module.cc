@@ -29,5 +29,6 @@ NB_MODULE(_core, m) {
   bind_resample(m);
   bind_cli(m);
   bind_codec_testing(m);
+  bind_resident_wave(m);
   m.def("_end", end_interpreter, "Stop the reads of threads that the end of the program would catch within C++.");
 }

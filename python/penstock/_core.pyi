@@ -647,6 +647,23 @@ def decode_on_host(codecs: str, encoded: bytes, decoded_bytes: int) -> bytes:
 def codec_names() -> list[str]:
     """All codecs that need no Python, sorted."""
 
+class _ResidentWave:
+    """Chunks on a device, or with device -1 on the host, that its kernels decode."""
+
+    def __init__(
+        self, codecs: str, encoded: list[bytes], decoded_bytes: Sequence[int], device: int, nvcomp: bool
+    ) -> None: ...
+    @property
+    def kernels(self) -> list[str]: ...
+    def run(self, launch: int) -> None: ...
+    def decode(self) -> list[float]: ...
+    def workspace(self) -> dict[str, bytes]: ...
+    def output(self, chunk: int) -> bytes: ...
+    def statuses(self) -> list[int]: ...
+
+def _describe_status(status: int) -> str:
+    """The error of a status that is not 0."""
+
 def meaning_in(array: Array, zarr_format: int) -> dict[str, Any]:
     """What names an array's dimensions and masks its values in another format, as options of `create_array`."""
 

@@ -9,6 +9,7 @@ For tests of data and of other programs, and to look into a chunk that does not 
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +19,19 @@ import numpy.typing as npt
 
 from penstock import _core
 
-__all__ = ["codec_names", "decode", "decode_on_host", "describe", "encode"]
+__all__ = [
+    "Decoded",
+    "Difference",
+    "Stage",
+    "codec_names",
+    "decode",
+    "decode_on_device",
+    "decode_on_host",
+    "describe",
+    "encode",
+    "first_difference",
+    "first_different_byte",
+]
 
 Codecs = Sequence[Mapping[str, Any] | str]
 
@@ -81,12 +94,120 @@ def decode_on_host(
     Raises CorruptDataError where the bytes are damaged or decode to another size, UnsupportedError for other codecs and
     for what the GPU leaves to the host (dictionaries, more than 128 MiB of zstd, Blosc of very small blocks).
     """
+    return _core.decode_on_host(_codecs_json(codec, settings), bytes(encoded), decoded_bytes)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """What one kernel of a decode left: after it, and before the next one.
+
+    `memory` has the bytes that kernels write, by name: "output" (the decoded chunk), "status" (four bytes, 0 while
+    nothing is wrong), "intermediates" (between the steps of a chain) and, for zstd, "literals" (of all blocks),
+    "sequences" (eight bytes each), "block_results" and "frame_starts". What no kernel has written yet is 0xA5.
+    """
+
+    kernel: str
+    memory: dict[str, bytes]
+
+
+@dataclasses.dataclass(frozen=True)
+class Decoded:
+    """A chunk that was decoded kernel by kernel: `data`, what each kernel left, and the error (None: there is none)."""
+
+    data: bytes
+    stages: list[Stage]
+    error: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """The first kernel after which two decodes of a chunk differ, and the first byte that does."""
+
+    kernel: str
+    memory: str
+    offset: int
+    size: int
+    got: bytes
+    expected: bytes
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kernel} wrote other {self.memory}: first at byte {self.offset} of {self.size}, "
+            f"{self.got.hex(' ', 4)} and not {self.expected.hex(' ', 4)}"
+        )
+
+
+def decode_on_device(
+    codec: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
+    encoded: bytes | bytearray | memoryview,
+    decoded_bytes: int,
+    *,
+    device: str | int = "cuda",
+    **settings: Any,
+) -> Decoded:
+    """Decode one chunk on a GPU, kernel by kernel, and return what each kernel wrote: to find out which one is wrong.
+
+    `codec` and its settings are those of `decode_on_host`. `device` is "cuda", "cuda:1" or a device's number; "cpu"
+    runs the kernels' host forms in the same way, without a GPU. Waits for the device after each kernel, so it says
+    nothing about speed. A chunk that the kernels find damaged is returned with its `error`.
+
+    Raises CorruptDataError where the chunk's headers are damaged, UnsupportedError for other codecs, for what the GPU
+    leaves to the host, and where there is no GPU.
+
+    >>> got = decode_on_device("zstd", chunk, n)
+    >>> print(first_difference(got, decode_on_device("zstd", chunk, n, device="cpu")))
+    """
+    wave = _core._ResidentWave(
+        _codecs_json(codec, settings), [bytes(encoded)], [decoded_bytes], _device_number(device), False
+    )
+    stages = []
+    for number, kernel in enumerate(wave.kernels):
+        wave.run(number)
+        status = wave.statuses()[0].to_bytes(4, "little")
+        stages.append(Stage(kernel, {**wave.workspace(), "output": wave.output(0), "status": status}))
+    (last,) = wave.statuses()
+    return Decoded(wave.output(0), stages, _core._describe_status(last) if last else None)
+
+
+def first_difference(got: Decoded, expected: Decoded) -> Difference | None:
+    """The first kernel after which `got` differs from `expected`, which is of the same chunk; None: they are equal."""
+    for mine, theirs in zip(got.stages, expected.stages, strict=True):
+        for name, wanted in theirs.memory.items():
+            offset = first_different_byte(mine.memory[name], wanted)
+            if offset is not None:
+                shown = slice(offset, offset + 32)
+                return Difference(mine.kernel, name, offset, len(wanted), mine.memory[name][shown], wanted[shown])
+    return None
+
+
+def first_different_byte(got: bytes, expected: bytes) -> int | None:
+    """Where two byte strings first differ, the end of the shorter one included; None: they are equal."""
+    if got == expected:
+        return None
+    size = min(len(got), len(expected))
+    unequal = np.frombuffer(got, "u1", size) != np.frombuffer(expected, "u1", size)
+    return int(unequal.argmax()) if unequal.any() else size
+
+
+def _device_number(device: str | int) -> int:
+    if isinstance(device, int):
+        if device < 0:
+            raise ValueError(f"device numbers begin with 0, got {device}")
+        return device
+    if device == "cpu":
+        return -1
+    name, _, number = device.partition(":")
+    if name != "cuda" or (number and not number.isdecimal()):
+        raise ValueError(f"device should be 'cpu', 'cuda' or 'cuda:0', got {device!r}")
+    return int(number or 0)
+
+
+def _codecs_json(codec: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]], settings: dict[str, Any]) -> str:
     if settings:
         if not isinstance(codec, str):
             raise TypeError("settings go with a codec's name; a codec of metadata has its own")
         codec = {"name": codec, "configuration": settings}
-    given = codec if isinstance(codec, str | Mapping) else list(codec)
-    return _core.decode_on_host(json.dumps(given), bytes(encoded), decoded_bytes)
+    return json.dumps(codec if isinstance(codec, str | Mapping) else list(codec))
 
 
 def _type_name(dtype: npt.DTypeLike) -> str:

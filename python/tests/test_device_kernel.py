@@ -1,0 +1,9 @@
+"""`penstock.testing.decode_on_device`: the cases run where the fake CUDA driver is in place of the machine's."""
+
+from __future__ import annotations
+
+from device_support import run_cases
+
+
+def test_device_kernel_cases() -> None:
+    run_cases("device_kernel_cases.py")
