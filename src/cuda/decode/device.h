@@ -55,6 +55,26 @@ PENSTOCK_DEVICE int lowest_bit(std::uint32_t value) {
 #endif
 }
 
+/// How many bits of `value` are set.
+PENSTOCK_DEVICE std::uint32_t bit_count(std::uint32_t value) {
+#if defined(__CUDA_ARCH__)
+  return static_cast<std::uint32_t>(__popc(value));
+#else
+  return static_cast<std::uint32_t>(__builtin_popcount(value));
+#endif
+}
+
+/// The lowest bit becomes the highest, and so on.
+PENSTOCK_DEVICE std::uint32_t reversed_bits(std::uint32_t value) {
+#if defined(__CUDA_ARCH__)
+  return __brev(value);
+#else
+  std::uint32_t out = 0;
+  for (int i = 0; i < 32; ++i) out |= (value >> i & 1u) << (31 - i);
+  return out;
+#endif
+}
+
 /// `value << count` for 0 to 32: one instruction of a GPU, where C++ leaves 32 undefined.
 PENSTOCK_DEVICE std::uint32_t shift_left(std::uint32_t value, int count) {
 #if defined(__CUDA_ARCH__)

@@ -1,7 +1,8 @@
 #pragma once
 
 // Deflate (RFC 1951) in its three wrappings: raw, zlib (RFC 1950), gzip (RFC 1952). One lane reads symbols, up to 32
-// matches and a buffer of literals at a time; all lanes put them together and check the sums.
+// matches and a buffer of literals at a time; all lanes put them together, make the tables of codes, and check the
+// sums.
 
 #include "cuda/decode/checksums.h"
 #include "cuda/decode/lz_found.h"
@@ -18,7 +19,8 @@ struct deflate_code {
   std::uint16_t symbols[288];
 };
 
-enum class inflate_phase : std::uint32_t { header, block, stored, codes, trailer };
+/// What the reading lane does next; but `length_code` and `codes` are made by all lanes.
+enum class inflate_phase : std::uint32_t { header, block, stored, length_code, lengths, codes, symbols, trailer };
 
 struct inflate_shared : lz_found<std::uint64_t> {
   lz_shared output;
@@ -34,38 +36,34 @@ struct inflate_shared : lz_found<std::uint64_t> {
   std::uint32_t made;
   std::uint32_t member;  ///< where the member's content starts in the target
   std::uint32_t stored_left;
+  std::uint32_t length_symbols, distance_symbols;  ///< that the block has lengths for
   inflate_phase phase;
   std::uint32_t last;
   std::uint32_t cut;  ///< 1: the stream has more than the part, and that may be
   std::uint32_t bad;
 };
 
-/// Reads bits of a part forwards; zeros behind its end, and `held` below 0 when those were taken.
+/// Reads bits of a part forwards; zeros behind its end, and `held` below 0 when those were taken. The next word is
+/// loaded before it is needed.
 class deflate_bits {
  public:
   PENSTOCK_DEVICE deflate_bits(byte_view view, const inflate_shared& shared)
-      : view_(view), hold_(shared.hold), held_(shared.held), at_(shared.at) {}
+      : view_(view), hold_(shared.hold), held_(shared.held), at_(shared.at) {
+    to_bits();
+  }
 
   PENSTOCK_DEVICE void save(inflate_shared& shared) const {
     shared.hold = hold_;
     shared.held = held_;
-    shared.at = at_;
+    shared.at = position();
   }
 
-  /// At least 33 bits, or all that are left.
+  /// At least 32 bits, or all that are left.
   PENSTOCK_DEVICE void refill() {
-    PENSTOCK_SMALL_LOOP
-    while (held_ <= 32 && held_ >= 0 && at_ < view_.size) {
-      if (view_.size - at_ >= 4 && misalignment(view_.begin + at_, 4) == 0) {
-        hold_ |= static_cast<std::uint64_t>(load_word(view_.begin + at_)) << held_;
-        held_ += 32;
-        at_ += 4;
-      } else {
-        hold_ |= static_cast<std::uint64_t>(view_.begin[at_]) << held_;
-        held_ += 8;
-        ++at_;
-      }
-    }
+    if (held_ > 32 || next_bits_ == 0) return;
+    hold_ |= static_cast<std::uint64_t>(next_) << held_;
+    held_ += next_bits_;
+    load();
   }
 
   PENSTOCK_DEVICE std::uint32_t peek(int count) const {
@@ -85,56 +83,128 @@ class deflate_bits {
 
   /// Drops bits up to a whole byte, and gives back the bytes that are held: reading goes on at `position`.
   PENSTOCK_DEVICE void to_bytes() {
-    at_ -= static_cast<std::uint32_t>(held_ / 8);
+    at_ = position() - static_cast<std::uint32_t>(held_ / 8);
+    next_bits_ = 0;
     hold_ = 0;
     held_ = 0;
   }
-  PENSTOCK_DEVICE std::uint32_t position() const { return at_; }
+  PENSTOCK_DEVICE std::uint32_t position() const { return at_ - static_cast<std::uint32_t>(next_bits_ / 8); }
+  /// Goes on with bits, behind whole bytes: takes those in front of the next aligned word.
+  PENSTOCK_DEVICE void to_bits() {
+    const std::uint32_t ahead = (4 - misalignment(view_.begin + at_, 4)) & 3u;
+    const std::uint32_t count = ahead < left() ? ahead : left();
+    if (count != 0) hold_ |= static_cast<std::uint64_t>(load_bytes(view_.begin + at_, count)) << held_;
+    held_ += static_cast<std::int32_t>(8 * count);
+    at_ += count;
+    load();
+  }
+  // Of whole bytes, behind `to_bytes`.
   PENSTOCK_DEVICE void move(std::uint32_t count) { at_ += count; }
   PENSTOCK_DEVICE std::uint32_t left() const { return view_.size - at_; }
   PENSTOCK_DEVICE std::uint32_t byte() { return view_.begin[at_++]; }
   PENSTOCK_DEVICE const std::uint8_t* here() const { return view_.begin + at_; }
 
  private:
+  /// The next word, which is aligned; of the last, what the part has.
+  PENSTOCK_DEVICE void load() {
+    const std::uint32_t left = view_.size - at_, count = left < 4 ? left : 4;
+    next_ = count == 4 ? load_word(view_.begin + at_) : load_bytes(view_.begin + at_, count);
+    next_bits_ = static_cast<std::int32_t>(8 * count);
+    at_ += count;
+  }
+
   byte_view view_;
   std::uint64_t hold_;
   std::int32_t held_;
-  std::uint32_t at_;
+  std::uint32_t at_;        ///< behind what is loaded
+  std::uint32_t next_ = 0;  ///< loaded, and not yet in `hold_`
+  std::int32_t next_bits_ = 0;
 };
 
-/// Makes a code from the lengths of its symbols; false when they make no prefix code. One symbol of one bit may stand
-/// alone, and a code may be empty where `may_be_empty`.
-PENSTOCK_DEVICE_CALL bool build_deflate_code(const std::uint8_t* lengths, std::uint32_t symbols, bool may_be_empty,
-                                             deflate_code& code, std::uint16_t* table, int table_bits) {
-  std::uint16_t firsts[kMostCodeBits + 2];
-  for (int i = 0; i <= kMostCodeBits; ++i) code.counts[i] = 0;
-  for (std::uint32_t i = 0; i < symbols; ++i) ++code.counts[lengths[i]];
-  code.counts[0] = 0;
-  std::int32_t space = 1;
-  std::uint32_t used = 0;
-  firsts[1] = 0;
-  for (int i = 1; i <= kMostCodeBits; ++i) {
-    space = 2 * space - code.counts[i];
-    if (space < 0) return false;
-    used += code.counts[i];
-    firsts[i + 1] = static_cast<std::uint16_t>(firsts[i] + code.counts[i]);
-  }
-  if (used == 0 && !may_be_empty) return false;
-  if (space != 0 && !(used == 0 || (used == 1 && code.counts[1] == 1))) return false;
-  for (std::uint32_t i = 0; i < (1u << table_bits); ++i) table[i] = 0;
-  for (std::uint32_t i = 0; i < symbols; ++i)
-    if (lengths[i] != 0) code.symbols[firsts[lengths[i]]++] = static_cast<std::uint16_t>(i);
-  // Codes in order: each is the one before plus one, with zeros appended where they get longer; streams hold them from
-  // their highest bit, so tables are indexed by them reversed.
-  std::uint32_t next = 0, index = 0;
-  for (int length = 1; length <= table_bits; ++length, next <<= 1) {
-    for (std::uint32_t i = 0; i < code.counts[length]; ++i, ++next, ++index) {
-      std::uint32_t reversed = 0;
-      for (int bit = 0; bit < length; ++bit) reversed |= (next >> bit & 1) << (length - 1 - bit);
-      const auto entry = static_cast<std::uint16_t>(code.symbols[index] << 4 | length);
-      for (std::uint32_t at = reversed; at < (1u << table_bits); at += 1u << length) table[at] = entry;
+/// Makes a code from the lengths of its symbols, 0 to 15 each, by all lanes; false when they make no prefix code. One
+/// symbol of one bit may stand alone, and a code may be empty where `may_be_empty`.
+PENSTOCK_DEVICE bool build_deflate_code(const std::uint8_t* lengths, std::uint32_t symbols, bool may_be_empty,
+                                        deflate_code& code, std::uint16_t* table, int table_bits, warp lanes) {
+  const auto length_of = [&](std::uint32_t group, int lane) -> std::uint32_t {
+    const std::uint32_t symbol = group + static_cast<std::uint32_t>(lane);
+    return symbol < symbols ? lengths[symbol] : 0;
+  };
+  // In lane i: how many symbols have length i, then the first of their codes, and its place among all symbols.
+  per_lane<std::uint32_t> counts, firsts, places, mine;
+  per_lane<bool> same;
+  lanes.each([&](int lane) {
+    counts[lane] = firsts[lane] = places[lane] = 0;
+    PENSTOCK_SMALL_LOOP
+    for (auto i = static_cast<std::uint32_t>(lane); i < (1u << table_bits); i += kLanes) table[i] = 0;
+  });
+  PENSTOCK_SMALL_LOOP
+  for (std::uint32_t group = 0; group < symbols; group += kLanes) {
+    lanes.each_alone([&](int lane) { mine[lane] = length_of(group, lane); });
+    PENSTOCK_SMALL_LOOP
+    for (int length = 1; length <= kMostCodeBits; ++length) {
+      lanes.each_alone([&](int lane) { same[lane] = mine[lane] == static_cast<std::uint32_t>(length); });
+      const std::uint32_t found = bit_count(lanes.ballot(same));
+      lanes.each_alone([&](int lane) { counts[lane] += lane == length ? found : 0; });
     }
   }
+  std::int32_t space = 1;
+  std::uint32_t used = 0, next = 0;
+  PENSTOCK_SMALL_LOOP
+  for (int length = 1; length <= kMostCodeBits; ++length) {
+    const std::uint32_t count = lanes.from(counts, length);
+    next <<= 1;
+    lanes.each_alone([&](int lane) {
+      if (lane != length) return;
+      firsts[lane] = next;
+      places[lane] = used;
+    });
+    next += count;
+    used += count;
+    space = 2 * space - static_cast<std::int32_t>(count);
+    if (space < 0) return false;
+  }
+  if (used == 0 && !may_be_empty) return false;
+  if (space != 0 && !(used == 0 || (used == 1 && lanes.from(counts, 1) == 1))) return false;
+  // Symbols of one length have codes one behind the other. Streams hold codes from their highest bit, so tables are
+  // indexed by them reversed.
+  lanes.each_alone([&](int lane) {
+    if (lane <= kMostCodeBits) code.counts[lane] = static_cast<std::uint16_t>(counts[lane]);
+  });
+  PENSTOCK_SMALL_LOOP
+  for (std::uint32_t group = 0; group < symbols; group += kLanes) {
+    per_lane<int> which;
+    per_lane<std::uint32_t> rank;
+    lanes.each_alone([&](int lane) {
+      mine[lane] = length_of(group, lane);
+      which[lane] = static_cast<int>(mine[lane]);
+      rank[lane] = 0;
+    });
+    const per_lane<std::uint32_t> first = lanes.pick(firsts, which), place = lanes.pick(places, which);
+    PENSTOCK_SMALL_LOOP
+    for (int length = 1; length <= kMostCodeBits; ++length) {
+      lanes.each_alone([&](int lane) { same[lane] = mine[lane] == static_cast<std::uint32_t>(length); });
+      const std::uint32_t found = lanes.ballot(same);
+      lanes.each_alone([&](int lane) {
+        if (same[lane]) rank[lane] = bit_count(found & ((1u << lane) - 1));
+        if (lane != length) return;
+        firsts[lane] += bit_count(found);
+        places[lane] += bit_count(found);
+      });
+    }
+    lanes.each_alone([&](int lane) {
+      const int length = which[lane];
+      if (length == 0) return;
+      const std::uint32_t symbol = group + static_cast<std::uint32_t>(lane);
+      code.symbols[place[lane] + rank[lane]] = static_cast<std::uint16_t>(symbol);
+      if (length > table_bits) return;
+      const auto entry = static_cast<std::uint16_t>(symbol << 4 | static_cast<std::uint32_t>(length));
+      PENSTOCK_SMALL_LOOP
+      for (std::uint32_t at = reversed_bits(first[lane] + rank[lane]) >> (32 - length); at < (1u << table_bits);
+           at += 1u << length)
+        table[at] = entry;
+    });
+  }
+  lanes.sync();
   return true;
 }
 
@@ -163,33 +233,31 @@ PENSTOCK_DEVICE std::uint32_t next_symbol(deflate_bits& bits, const deflate_code
   return 0xffffu;
 }
 
-/// The codes that need no description.
-PENSTOCK_DEVICE bool fixed_codes(inflate_shared& shared) {
-  for (std::uint32_t i = 0; i < 288; ++i)
-    shared.code_lengths[i] = static_cast<std::uint8_t>(i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8);
-  bool good =
-      build_deflate_code(shared.code_lengths, 288, false, shared.lengths, shared.length_table, kLengthTableBits);
-  for (std::uint32_t i = 0; i < 32; ++i) shared.code_lengths[i] = 5;
-  good = good &&
-         build_deflate_code(shared.code_lengths, 32, true, shared.distances, shared.distance_table, kDistanceTableBits);
-  return good;
-}
+inline constexpr int kLengthCodeBits = 7;  ///< of the code that the lengths of a block's codes are written in
 
-/// The codes that stand at the front of a block (RFC 1951, 3.2.7).
-PENSTOCK_DEVICE_CALL bool dynamic_codes(deflate_bits& bits, inflate_shared& shared) {
+/// Reads how many symbols a block's codes have, and the code that their lengths are written in (RFC 1951, 3.2.7).
+PENSTOCK_DEVICE bool read_length_code(deflate_bits& bits, inflate_shared& shared) {
   bits.refill();
-  const std::uint32_t lengths = bits.take(5) + 257, distances = bits.take(5) + 1, codes = bits.take(4) + 4;
-  if (lengths > 286 || distances > 30) return false;
+  shared.length_symbols = bits.take(5) + 257;
+  shared.distance_symbols = bits.take(5) + 1;
+  const std::uint32_t codes = bits.take(4) + 4;
+  if (shared.length_symbols > 286 || shared.distance_symbols > 30) return false;
   const std::uint8_t order[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
+  PENSTOCK_SMALL_LOOP
   for (std::uint32_t i = 0; i < 19; ++i) {
     bits.refill();
     shared.code_lengths[order[i]] = static_cast<std::uint8_t>(i < codes ? bits.take(3) : 0);
   }
-  // The code of the lengths lies where the distances' will be.
-  if (!build_deflate_code(shared.code_lengths, 19, false, shared.distances, shared.distance_table, 7)) return false;
-  for (std::uint32_t i = 0; i < lengths + distances;) {
+  return !bits.overrun();
+}
+
+/// Reads the lengths of a block's codes.
+PENSTOCK_DEVICE bool read_lengths(deflate_bits& bits, inflate_shared& shared) {
+  const std::uint32_t symbols = shared.length_symbols + shared.distance_symbols;
+  PENSTOCK_SMALL_LOOP
+  for (std::uint32_t i = 0; i < symbols;) {
     bits.refill();
-    const std::uint32_t symbol = next_symbol(bits, shared.distances, shared.distance_table, 7);
+    const std::uint32_t symbol = next_symbol(bits, shared.distances, shared.distance_table, kLengthCodeBits);
     if (symbol > 18 || bits.overrun()) return false;
     if (symbol < 16) {
       shared.code_lengths[i++] = static_cast<std::uint8_t>(symbol);
@@ -198,71 +266,99 @@ PENSTOCK_DEVICE_CALL bool dynamic_codes(deflate_bits& bits, inflate_shared& shar
     if (symbol == 16 && i == 0) return false;
     const std::uint8_t repeated = symbol == 16 ? shared.code_lengths[i - 1] : std::uint8_t{0};
     const std::uint32_t count = symbol == 16 ? 3 + bits.take(2) : symbol == 17 ? 3 + bits.take(3) : 11 + bits.take(7);
-    if (count > lengths + distances - i) return false;
+    if (count > symbols - i) return false;
     for (std::uint32_t k = 0; k < count; ++k) shared.code_lengths[i++] = repeated;
   }
-  if (bits.overrun() || shared.code_lengths[256] == 0) return false;
-  return build_deflate_code(shared.code_lengths, lengths, false, shared.lengths, shared.length_table,
-                            kLengthTableBits) &&
-         build_deflate_code(shared.code_lengths + lengths, distances, true, shared.distances, shared.distance_table,
-                            kDistanceTableBits);
+  return !bits.overrun() && shared.code_lengths[256] != 0;
 }
 
-/// The sequences of a batch while one lane finds them.
+/// Makes the tables of `phase`, by all lanes; false: damaged. The code of the lengths lies where the distances' will
+/// be.
+PENSTOCK_DEVICE bool build_codes(inflate_shared& shared, inflate_phase phase, warp lanes) {
+  const std::uint32_t lengths = shared.length_symbols, distances = shared.distance_symbols;
+  const bool of_lengths = phase == inflate_phase::length_code;
+  const bool good = of_lengths
+                        ? build_deflate_code(shared.code_lengths, 19, false, shared.distances, shared.distance_table,
+                                             kLengthCodeBits, lanes)
+                        : build_deflate_code(shared.code_lengths, lengths, false, shared.lengths, shared.length_table,
+                                             kLengthTableBits, lanes) &&
+                              build_deflate_code(shared.code_lengths + lengths, distances, true, shared.distances,
+                                                 shared.distance_table, kDistanceTableBits, lanes);
+  lanes.once([&] { shared.phase = of_lengths ? inflate_phase::lengths : inflate_phase::symbols; });
+  return good;
+}
+
+/// The lengths of the codes that need no description.
+PENSTOCK_DEVICE void set_fixed_lengths(inflate_shared& shared) {
+  PENSTOCK_SMALL_LOOP
+  for (std::uint32_t i = 0; i < 288; ++i)
+    shared.code_lengths[i] = static_cast<std::uint8_t>(i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8);
+  PENSTOCK_SMALL_LOOP
+  for (std::uint32_t i = 288; i < 320; ++i) shared.code_lengths[i] = 5;
+  shared.length_symbols = 288;
+  shared.distance_symbols = 32;
+}
+
+/// The sequences of a batch while one lane finds them. Counts are kept in registers, and written by `finish`.
 class deflate_batch {
  public:
-  PENSTOCK_DEVICE deflate_batch(inflate_shared& shared, std::uint32_t room) : shared_(shared), room_(room) {
-    shared.count = 0;
-    shared.literals[0] = 0;
-    shared.literals_at[0] = address(shared.literal_bytes);
-  }
+  PENSTOCK_DEVICE deflate_batch(inflate_shared& shared, std::uint32_t room)
+      : shared_(&shared), room_(room - shared.made) {}
 
   PENSTOCK_DEVICE bool full() const { return count_ == kLanes || literals_ == kLiteralBuffer; }
-  PENSTOCK_DEVICE std::uint32_t room() const { return room_ - shared_.made; }
-
-  PENSTOCK_DEVICE bool literal(std::uint32_t byte) {
-    if (room() == 0) return false;
-    shared_.literal_bytes[literals_++] = static_cast<std::uint8_t>(byte);
-    ++run_;
-    ++shared_.made;
-    return true;
+  PENSTOCK_DEVICE std::uint32_t room() const { return room_; }
+  /// How many literals are taken without a look at anything.
+  PENSTOCK_DEVICE std::uint32_t literals_left() const {
+    const std::uint32_t left = kLiteralBuffer - literals_;
+    return left < room_ ? left : room_;
   }
-  PENSTOCK_DEVICE bool match(std::uint32_t length, std::uint32_t distance) {
-    if (length > room()) return false;
-    shared_.made += length;
-    close(length, distance, address(shared_.literal_bytes + literals_ - run_), run_);
+
+  /// One of `literals_left`.
+  PENSTOCK_DEVICE void literal(std::uint32_t byte) {
+    shared_->literal_bytes[literals_++] = static_cast<std::uint8_t>(byte);
+    ++run_;
+    --room_;
+  }
+  /// Of at most `room`.
+  PENSTOCK_DEVICE void match(std::uint32_t length, std::uint32_t distance) {
+    room_ -= length;
+    close(length, distance, address(shared_->literal_bytes + literals_ - run_), run_);
     run_ = 0;
-    return true;
   }
   /// Bytes of a stored block, in the source.
   PENSTOCK_DEVICE bool stored(const std::uint8_t* from, std::uint32_t count) {
-    if (count > room()) return false;
-    finish();
+    if (count > room_) return false;
+    end_run();
     if (count_ == kLanes)
       return false;  // the caller asks `full` first, and calls with no literals behind the last match
-    shared_.made += count;
+    room_ -= count;
     close(0, 0, address(from), count);
     return true;
   }
   /// Literals that no match follows become a sequence.
-  PENSTOCK_DEVICE void finish() {
-    if (run_ != 0) close(0, 0, address(shared_.literal_bytes + literals_ - run_), run_);
+  PENSTOCK_DEVICE void end_run() {
+    if (run_ != 0) close(0, 0, address(shared_->literal_bytes + literals_ - run_), run_);
     run_ = 0;
-    shared_.count = count_;
+  }
+  /// \param room  As the constructor had it.
+  PENSTOCK_DEVICE void finish(std::uint32_t room) {
+    end_run();
+    shared_->count = count_;
+    shared_->made = room - room_;
   }
 
  private:
   PENSTOCK_DEVICE static std::uint64_t address(const std::uint8_t* at) { return reinterpret_cast<std::uintptr_t>(at); }
   PENSTOCK_DEVICE void close(std::uint32_t length, std::uint32_t distance, std::uint64_t literals_at,
                              std::uint32_t literals) {
-    shared_.literals_at[count_] = literals_at;
-    shared_.literals[count_] = literals;
-    shared_.match[count_] = length;
-    shared_.offset[count_] = distance;
-    shared_.count = ++count_;
+    shared_->literals_at[count_] = literals_at;
+    shared_->literals[count_] = literals;
+    shared_->match[count_] = length;
+    shared_->offset[count_] = distance;
+    ++count_;
   }
 
-  inflate_shared& shared_;
+  inflate_shared* shared_;
   std::uint32_t room_;
   std::uint32_t count_ = 0, literals_ = 0, run_ = 0;
 };
@@ -274,46 +370,74 @@ PENSTOCK_DEVICE bool cut_off(inflate_shared& shared) {
   return true;
 }
 
+/// Whether a table's entry is a literal with a short code.
+PENSTOCK_DEVICE bool is_literal(std::uint32_t entry) { return entry - 1 < (256u << 4) - 1; }
+
 /// Reads symbols until the block or the batch ends; false: damaged. `or_more`: what the part has no room for is left
 /// out.
-PENSTOCK_DEVICE bool read_symbols(deflate_bits& bits, deflate_batch& batch, inflate_shared& shared, bool or_more) {
+PENSTOCK_DEVICE bool read_symbols(deflate_bits& stream, deflate_batch& to, inflate_shared& shared, bool or_more) {
+  // Copies, of which nobody has the address: they stay in registers.
+  deflate_bits bits = stream;
+  deflate_batch batch = to;
+  bool good = true;
   while (!batch.full()) {
     bits.refill();
-    const std::uint32_t symbol = next_symbol(bits, shared.lengths, shared.length_table, kLengthTableBits);
-    if (bits.overrun() || symbol > 285) return false;
-    if (symbol < 256) {
-      if (or_more && batch.room() == 0) return cut_off(shared);
-      if (!batch.literal(symbol)) return false;
+    const std::uint32_t entry = shared.length_table[bits.peek(kLengthTableBits)];
+    if (is_literal(entry) && batch.literals_left() >= 3) {
+      // Three literals often have short codes, which fit into a refill. They are looked up before any is asked.
+      deflate_bits ahead = bits;
+      ahead.skip(static_cast<int>(entry & 15));
+      const std::uint32_t second = shared.length_table[ahead.peek(kLengthTableBits)];
+      ahead.skip(static_cast<int>(second & 15));
+      const std::uint32_t third = shared.length_table[ahead.peek(kLengthTableBits)];
+      batch.literal(entry >> 4);
+      if (is_literal(second) && is_literal(third)) {
+        batch.literal(second >> 4);
+        batch.literal(third >> 4);
+        ahead.skip(static_cast<int>(third & 15));
+        bits = ahead;
+      } else {
+        bits.skip(static_cast<int>(entry & 15));
+      }
       continue;
     }
-    if (symbol == 256) {
-      shared.phase = shared.last != 0 ? inflate_phase::trailer : inflate_phase::block;
-      return true;
+    const std::uint32_t symbol = next_symbol(bits, shared.lengths, shared.length_table, kLengthTableBits);
+    if (symbol < 256) {
+      if (batch.room() == 0) {
+        good = or_more && !bits.overrun() && cut_off(shared);
+        break;
+      }
+      batch.literal(symbol);
+      continue;
+    }
+    if (symbol == 256 || symbol > 285) {
+      good = symbol == 256;
+      if (good) shared.phase = shared.last != 0 ? inflate_phase::trailer : inflate_phase::block;
+      break;
     }
     // Lengths and distances double every four and every two symbols (RFC 1951, 3.2.5).
-    std::uint32_t length = symbol - 254;
-    if (symbol == 285) {
-      length = 258;
-    } else if (symbol >= 265) {
-      const std::uint32_t extra = (symbol - 261) / 4;
-      length = ((4 + (symbol - 261) % 4) << extra) + 3 + bits.take(static_cast<int>(extra));
-    }
+    const std::uint32_t step = symbol - 257, extra = step < 8 || step == 28 ? 0 : (step >> 2) - 1;
+    std::uint32_t length = ((step < 4 ? step : 4 | (step & 3)) << extra) + 3 + bits.take(static_cast<int>(extra));
+    if (step == 28) length = 258;
     bits.refill();
     const std::uint32_t code = next_symbol(bits, shared.distances, shared.distance_table, kDistanceTableBits);
-    if (code > 29) return false;
-    std::uint32_t distance = code + 1;
-    if (code >= 4) {
-      const std::uint32_t extra = code / 2 - 1;
-      bits.refill();
-      distance = ((2 + code % 2) << extra) + 1 + bits.take(static_cast<int>(extra));
+    const std::uint32_t more = code < 4 || code > 29 ? 0 : (code >> 1) - 1;
+    const std::uint32_t distance = ((code < 2 ? code : 2 | (code & 1)) << more) + 1 + bits.take(static_cast<int>(more));
+    good = code <= 29 && !bits.overrun();
+    if (good && length <= batch.room()) {
+      batch.match(length, distance);
+      continue;
     }
-    if (bits.overrun()) return false;
-    const bool cut = or_more && length > batch.room();
-    if (cut) length = batch.room();
-    if (length != 0 && !batch.match(length, distance)) return false;
-    if (cut) return cut_off(shared);
+    // No room for all of it.
+    good = good && or_more;
+    if (!good) break;
+    if (batch.room() != 0) batch.match(batch.room(), distance);
+    cut_off(shared);
+    break;
   }
-  return true;
+  stream = bits;
+  to = batch;
+  return good && !bits.overrun();
 }
 
 /// Skips a zlib or gzip header; false: damaged. The reader stands on whole bytes.
@@ -355,9 +479,15 @@ PENSTOCK_DEVICE bool read_block_header(deflate_bits& bits, inflate_shared& share
   shared.last = bits.take(1);
   const std::uint32_t type = bits.take(2);
   if (bits.overrun() || type == 3) return false;
-  shared.phase = inflate_phase::codes;
-  if (type == 1) return fixed_codes(shared);
-  if (type == 2) return dynamic_codes(bits, shared);
+  if (type == 1) {
+    set_fixed_lengths(shared);
+    shared.phase = inflate_phase::codes;
+    return true;
+  }
+  if (type == 2) {
+    shared.phase = inflate_phase::length_code;
+    return read_length_code(bits, shared);
+  }
   bits.to_bytes();
   if (bits.left() < 4) return false;
   std::uint32_t length = bits.byte();
@@ -369,27 +499,38 @@ PENSTOCK_DEVICE bool read_block_header(deflate_bits& bits, inflate_shared& share
   return (length ^ check) == 0xffffu;
 }
 
-/// What the reading lane does for a batch: up to a trailer, or as much as fits.
+PENSTOCK_DEVICE bool is_for_all(inflate_phase phase) {
+  return phase == inflate_phase::length_code || phase == inflate_phase::codes;
+}
+
+/// What the reading lane does for a batch: up to a trailer or to tables, or as much as fits.
 PENSTOCK_DEVICE void read_inflate_batch(const decode_part& part, inflate_shared& shared) {
   deflate_bits bits({pointer<const std::uint8_t>(part.source), part.source_bytes}, shared);
   deflate_batch batch(shared, part.target_bytes);
   bool good = true;
   const bool or_more = static_cast<deflate_format>(part.parameter) == deflate_format::zlib_or_more;
-  while (good && !batch.full() && shared.phase != inflate_phase::trailer) {
+  while (good && !batch.full() && shared.phase != inflate_phase::trailer && !is_for_all(shared.phase)) {
     switch (shared.phase) {
       case inflate_phase::header:
+        bits.to_bytes();
         good = skip_header(bits, static_cast<deflate_format>(part.parameter));
+        bits.to_bits();
         shared.phase = inflate_phase::block;
         break;
       case inflate_phase::block:
         good = read_block_header(bits, shared);
         break;
-      case inflate_phase::codes:
+      case inflate_phase::lengths:
+        good = read_lengths(bits, shared);
+        shared.phase = inflate_phase::codes;
+        break;
+      case inflate_phase::symbols:
         good = read_symbols(bits, batch, shared, or_more);
         break;
       case inflate_phase::stored: {
-        batch.finish();
+        batch.end_run();
         if (batch.full()) break;
+        bits.to_bytes();
         const std::uint32_t count = shared.stored_left;
         if (or_more && count > batch.room() && count <= bits.left()) {
           good = batch.stored(bits.here(), batch.room()) && cut_off(shared);
@@ -397,6 +538,7 @@ PENSTOCK_DEVICE void read_inflate_batch(const decode_part& part, inflate_shared&
         }
         good = count <= bits.left() && batch.stored(bits.here(), count);
         if (good) bits.move(count);
+        bits.to_bits();
         shared.phase = shared.last != 0 ? inflate_phase::trailer : inflate_phase::block;
         break;
       }
@@ -405,7 +547,7 @@ PENSTOCK_DEVICE void read_inflate_batch(const decode_part& part, inflate_shared&
     }
   }
   if (!good) shared.bad = 1;
-  batch.finish();
+  batch.finish(part.target_bytes);
   if (shared.phase == inflate_phase::trailer) bits.to_bytes();
   bits.save(shared);
 }
@@ -468,8 +610,11 @@ PENSTOCK_DEVICE void inflate_warp(const part_wave& wave, std::uint32_t turn, inf
   for (bool more = true; more && status == chunk_status::ok;) {
     lanes.once([&] { read_inflate_batch(part, shared); });
     if (shared.bad != 0) status = chunk_status::corrupt_stream;
-    const bool at_trailer = shared.phase == inflate_phase::trailer;
+    const inflate_phase phase = shared.phase;
+    const bool at_trailer = phase == inflate_phase::trailer;
     if (status == chunk_status::ok && !append_found(lanes, out, shared, 0)) status = chunk_status::corrupt_match;
+    if (status == chunk_status::ok && is_for_all(phase) && !build_codes(shared, phase, lanes))
+      status = chunk_status::corrupt_stream;
     if (status != chunk_status::ok || !at_trailer) continue;
     out.finish(lanes);
     out.begin_frame();
