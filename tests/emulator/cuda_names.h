@@ -47,6 +47,8 @@ struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
 
+EMULATED uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+
 EMULATED int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
 EMULATED int __ffs(int x) { return __builtin_ffs(x); }
 template <class T>
