@@ -46,7 +46,7 @@ PENSTOCK_DEVICE std::uint32_t crc_of(const std::uint8_t* at, std::uint32_t count
 PENSTOCK_DEVICE std::uint32_t crc_by_warp(byte_view content, std::uint32_t polynomial, warp lanes) {
   const std::uint32_t slice = content.size / kLanes + 1;
   per_lane<std::uint32_t> sums;
-  lanes.each([&](int lane) {
+  lanes.each_alone([&](int lane) {
     const std::uint32_t start = static_cast<std::uint32_t>(lane) * slice;
     const std::uint32_t from = start < content.size ? start : content.size;
     const std::uint32_t end = content.size - from < slice ? content.size : from + slice;
@@ -64,14 +64,14 @@ PENSTOCK_DEVICE void crc32c_warp(const part_wave& wave, std::uint32_t turn, warp
   const std::uint32_t size = part.source_bytes - 4;  // the host saw that they are there
   const std::uint32_t crc = crc_by_warp({source, size}, kCrc32c, lanes);
   if (crc != load_bytes(source + size, 4))
-    lanes.once([&] { report(wave.statuses, part.chunk, chunk_status::wrong_checksum); });
+    lanes.once_alone([&] { report(wave.statuses, part.chunk, chunk_status::wrong_checksum); });
 }
 
 /// Adler-32 of `content` (RFC 1950), by all lanes.
 PENSTOCK_DEVICE std::uint32_t adler_by_warp(byte_view content, warp lanes) {
   constexpr std::uint32_t kModulus = 65521;
   per_lane<std::uint32_t> low, high;
-  lanes.each([&](int lane) {
+  lanes.each_alone([&](int lane) {
     std::uint64_t sum = 0, weighted = 0;
     PENSTOCK_SMALL_LOOP
     for (auto i = static_cast<std::uint64_t>(lane); i < content.size; i += kLanes) {

@@ -559,7 +559,7 @@ PENSTOCK_DEVICE std::uint32_t reversed_bytes(std::uint32_t x) {
 /// Whether all bytes are 0.
 PENSTOCK_DEVICE bool all_zero(byte_view bytes, warp lanes) {
   per_lane<bool> other;
-  lanes.each([&](int lane) {
+  lanes.each_alone([&](int lane) {
     other[lane] = false;
     PENSTOCK_SMALL_LOOP
     for (auto i = static_cast<std::uint32_t>(lane); i < bytes.size; i += kLanes)
@@ -622,7 +622,7 @@ PENSTOCK_DEVICE void inflate_warp(const part_wave& wave, std::uint32_t turn, inf
   }
   out.finish(lanes);
   if (status == chunk_status::ok && out.room() != 0) status = chunk_status::wrong_size;
-  if (status != chunk_status::ok) lanes.once([&] { report(wave.statuses, part.chunk, status); });
+  if (status != chunk_status::ok) lanes.once_alone([&] { report(wave.statuses, part.chunk, status); });
 }
 
 }  // namespace penstock::inline v0::device

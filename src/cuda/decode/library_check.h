@@ -46,7 +46,7 @@ PENSTOCK_DEVICE void library_check_warp(const library_wave& wave, std::uint32_t 
     }
     if (!right) status = chunk_status::wrong_checksum;
   }
-  if (status != chunk_status::ok) lanes.once([&] { report(wave.statuses, part.chunk, status); });
+  if (status != chunk_status::ok) lanes.once_alone([&] { report(wave.statuses, part.chunk, status); });
 }
 
 }  // namespace penstock::inline v0::device

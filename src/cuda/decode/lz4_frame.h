@@ -111,7 +111,7 @@ PENSTOCK_DEVICE void lz4_frame_warp(const part_wave& wave, std::uint32_t turn, l
   }
   out.finish(lanes);
   if (status == chunk_status::ok && out.room() != 0) status = chunk_status::wrong_size;
-  if (status != chunk_status::ok) lanes.once([&] { report(wave.statuses, part.chunk, status); });
+  if (status != chunk_status::ok) lanes.once_alone([&] { report(wave.statuses, part.chunk, status); });
 }
 
 }  // namespace penstock::inline v0::device

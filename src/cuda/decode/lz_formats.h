@@ -443,7 +443,7 @@ PENSTOCK_DEVICE bool lz_sequences(const decode_part& part, lz_output& out, lz_pa
     lanes.once([&] { read_lz_sequence(part, shared, at, made); });
     const bool good = shared.bad == 0, more = shared.more != 0, found = shared.found != 0;
     lz_batch batch;
-    lanes.each([&](int lane) {
+    lanes.each_alone([&](int lane) {
       batch.literals_at[lane] = part.source + shared.literals_at;
       batch.literals[lane] = lane == 0 ? shared.literals : 0;
       batch.match[lane] = lane == 0 ? shared.match : 0;
@@ -464,7 +464,7 @@ PENSTOCK_DEVICE void lz_warp(const part_wave& wave, std::uint32_t turn, lz_parts
   const bool good = lz_sequences(part, out, shared, lanes);
   out.finish(lanes);
   if (!good || out.room() != 0)
-    lanes.once(
+    lanes.once_alone(
         [&] { report(wave.statuses, part.chunk, good ? chunk_status::wrong_size : chunk_status::corrupt_stream); });
 }
 

@@ -24,7 +24,7 @@ PENSTOCK_DEVICE bool append_found(warp lanes, lz_output& out, const lz_found<At>
   lanes.sync();
   for (std::uint32_t i = 0; i < count;) {
     lz_batch batch;
-    lanes.each([&](int lane) {
+    lanes.each_alone([&](int lane) {
       const std::uint32_t from = i + static_cast<std::uint32_t>(lane);
       const bool mine = from < count;
       batch.literals[lane] = mine ? found.literals[from] : 0;

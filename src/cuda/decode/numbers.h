@@ -45,12 +45,12 @@ PENSTOCK_DEVICE void sum_by_warp(std::uint64_t count, warp lanes, Load&& load, S
   std::uint64_t carry = 0;
   for (std::uint64_t first = 0; first < count; first += kLanes) {
     per_lane<std::uint64_t> sums;
-    lanes.each([&](int lane) {
+    lanes.each_alone([&](int lane) {
       const std::uint64_t i = first + static_cast<std::uint64_t>(lane);
       sums[lane] = i < count ? load(i) : 0;
     });
     lanes.scan(sums, [](std::uint64_t before, std::uint64_t own) { return before + own; });
-    lanes.each([&](int lane) {
+    lanes.each_alone([&](int lane) {
       const std::uint64_t i = first + static_cast<std::uint64_t>(lane);
       if (i < count) store(i, carry + sums[lane]);
     });
@@ -104,7 +104,7 @@ PENSTOCK_DEVICE std::uint32_t picked_sample(const row_layout& rows, std::uint32_
 /// One row without a predictor: every number by itself.
 PENSTOCK_DEVICE void copy_samples(const row_layout& rows, const std::uint8_t* from, std::uint8_t* to, warp lanes) {
   const std::uint32_t item = rows.item_bytes;
-  lanes.each([&](int lane) {
+  lanes.each_alone([&](int lane) {
     PENSTOCK_SMALL_LOOP
     for (auto i = static_cast<std::uint32_t>(lane); i < rows.width * rows.wanted; i += kLanes) {
       const std::uint32_t pixel = i / rows.wanted, sample = picked_sample(rows, i - pixel * rows.wanted);

@@ -48,7 +48,7 @@ PENSTOCK_DEVICE std::uint32_t finish(byte_view content, std::uint32_t a, std::ui
 /// XXH32 of `content`, by all lanes.
 PENSTOCK_DEVICE_CALL std::uint32_t xxh32_by_warp(byte_view content, warp lanes) {
   per_lane<std::uint32_t> accumulators;
-  lanes.each([&](int lane) { accumulators[lane] = lane < 4 ? xxh32::accumulate(content, lane) : 0; });
+  lanes.each_alone([&](int lane) { accumulators[lane] = lane < 4 ? xxh32::accumulate(content, lane) : 0; });
   return xxh32::finish(content, lanes.from(accumulators, 0), lanes.from(accumulators, 1), lanes.from(accumulators, 2),
                        lanes.from(accumulators, 3));
 }

@@ -85,13 +85,13 @@ PENSTOCK_DEVICE void zstd_checksum_warp(const zstd_wave& wave, std::uint32_t gro
       shared.accumulators[lane] = xxh64::accumulate(mine.content, lane % kLanesPerCheckedFrame);
   });
   per_lane<bool> wrong;
-  lanes.each([&](int lane) {
+  lanes.each_alone([&](int lane) {
     const work mine = work_of(lane);
     wrong[lane] =
         lane % kLanesPerCheckedFrame == 0 && mine.frame != nullptr &&
         static_cast<std::uint32_t>(xxh64::finish(mine.content, shared.accumulators + lane)) != mine.frame->checksum;
   });
-  lanes.each([&](int lane) {
+  lanes.each_alone([&](int lane) {
     if (!wrong[lane]) return;
     const work mine = work_of(lane);
     if (mine.frame != nullptr)

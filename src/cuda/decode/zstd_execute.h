@@ -30,7 +30,7 @@ PENSTOCK_DEVICE bool execute_sequences(const zstd_wave& wave, const zstd_block& 
     lz_batch batch;
     batch.literals_step = literals.step;
     per_lane<std::uint32_t> literal_ends;
-    lanes.each([&](int lane) {
+    lanes.each_alone([&](int lane) {
       const bool mine = static_cast<std::uint32_t>(lane) < count;
       const zstd_sequence sequence = mine ? sequences[i + static_cast<std::uint32_t>(lane)] : 0;
       batch.literals[lane] = static_cast<std::uint32_t>(sequence) & 0x3ffffu;
@@ -39,7 +39,7 @@ PENSTOCK_DEVICE bool execute_sequences(const zstd_wave& wave, const zstd_block& 
       literal_ends[lane] = batch.literals[lane];
     });
     lanes.sum_up(literal_ends);
-    lanes.each([&](int lane) {
+    lanes.each_alone([&](int lane) {
       const std::uint32_t start = used + literal_ends[lane] - batch.literals[lane];
       batch.literals_at[lane] =
           static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(literals.at)) + start * literals.step;
@@ -80,7 +80,7 @@ PENSTOCK_DEVICE void zstd_execute_warp(const zstd_wave& wave, std::uint32_t turn
   // The tables or sequences of a block may be missing. Another warp may report a failure of the same chunk meanwhile,
   // so one lane looks for all.
   per_lane<std::uint32_t> stopped;
-  lanes.each([&](int lane) { stopped[lane] = failed(wave.statuses, part.chunk) ? 1 : 0; });
+  lanes.each_alone([&](int lane) { stopped[lane] = failed(wave.statuses, part.chunk) ? 1 : 0; });
   if (lanes.from(stopped, 0) != 0) return;
   lz_output out(shared, pointer<std::uint8_t>(part.target), part.target_bytes, lanes);
   const auto* const first_frames = pointer<const std::uint32_t>(wave.first_frames);
@@ -88,7 +88,7 @@ PENSTOCK_DEVICE void zstd_execute_warp(const zstd_wave& wave, std::uint32_t turn
   for (std::uint32_t f = first_frames[index]; f < first_frames[index + 1] && status == chunk_status::ok; ++f) {
     const zstd_frame& frame = pointer<const zstd_frame>(wave.frames)[f];
     const std::uint32_t start = out.at();
-    lanes.once([&] { pointer<std::uint32_t>(wave.frame_starts)[f] = start; });
+    lanes.once_alone([&] { pointer<std::uint32_t>(wave.frame_starts)[f] = start; });
     out.begin_frame();
     std::uint32_t repeats[3] = {1, 4, 8};
     for (std::uint32_t b = 0; b < frame.blocks && status == chunk_status::ok; ++b)
@@ -98,7 +98,7 @@ PENSTOCK_DEVICE void zstd_execute_warp(const zstd_wave& wave, std::uint32_t turn
   }
   out.finish(lanes);
   if (status == chunk_status::ok && out.room() != 0) status = chunk_status::wrong_size;
-  if (status != chunk_status::ok) lanes.once([&] { report(wave.statuses, part.chunk, status); });
+  if (status != chunk_status::ok) lanes.once_alone([&] { report(wave.statuses, part.chunk, status); });
 }
 
 }  // namespace penstock::inline v0::device

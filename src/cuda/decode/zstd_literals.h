@@ -60,7 +60,7 @@ PENSTOCK_DEVICE void zstd_literals_warp(const zstd_wave& wave, std::uint32_t gro
     fill_huffman_table(shared.tables[lane / kLanesPerLiteralBlock],
                        static_cast<std::uint32_t>(lane % kLanesPerLiteralBlock), kLanesPerLiteralBlock);
   });
-  lanes.each([&](int lane) {
+  lanes.each_alone([&](int lane) {
     const zstd_block* const block = block_of(lane);
     if (block == nullptr) return;
     const huffman_table& table = shared.tables[lane / kLanesPerLiteralBlock];

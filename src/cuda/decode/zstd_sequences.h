@@ -226,7 +226,7 @@ PENSTOCK_DEVICE void zstd_sequences_warp(const zstd_wave& wave, std::uint32_t gr
   per_lane<std::uint32_t> index, needed;
   per_lane<sequence_section> section;
   per_lane<bool> good, waits;
-  lanes.each([&](int lane) {
+  lanes.each_alone([&](int lane) {
     const std::uint32_t i = group * kSequenceBlocksPerWarp + static_cast<std::uint32_t>(lane);
     waits[lane] = lane < kSequenceBlocksPerWarp && i < wave.sequence_block_count;
     needed[lane] = 0;
@@ -237,7 +237,7 @@ PENSTOCK_DEVICE void zstd_sequences_warp(const zstd_wave& wave, std::uint32_t gr
   });
   while (lanes.ballot(waits) != 0) {
     per_lane<std::uint32_t> ends;
-    lanes.each([&](int lane) { ends[lane] = waits[lane] ? needed[lane] : 0; });
+    lanes.each_alone([&](int lane) { ends[lane] = waits[lane] ? needed[lane] : 0; });
     lanes.sum_up(ends);
     lanes.each([&](int lane) {
       if (!waits[lane] || ends[lane] > kSequenceEntries) return;
