@@ -41,6 +41,8 @@ struct zstd_frame {
 
 inline constexpr std::uint32_t kUnknownSize = 0xffffffffu;
 
+inline constexpr std::uint32_t kNotDirect = 0xffffffffu;
+
 /// One zstd block. Offsets count from its part's first byte; `*_block` are indexes in the wave's blocks.
 struct zstd_block {
   std::uint32_t part;
@@ -61,7 +63,9 @@ struct zstd_block {
   std::uint8_t literals_type;      ///< 0 raw, 1 RLE, 2 Huffman with a tree, 3 Huffman with an earlier tree
   std::uint8_t streams;            ///< Huffman: 1 or 4
   std::uint8_t modes;              ///< the modes byte of its sequences section
-  std::uint32_t reserved;
+  /// Where its content goes in the part's target, if that is known and another kernel than the execute stage brings it
+  /// there: raw blocks are copied, literals without sequences decoded in place. Otherwise kNotDirect.
+  std::uint32_t direct;
 };
 
 /// What the sequence stage says about a block to the execute stage.

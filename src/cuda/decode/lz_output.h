@@ -87,6 +87,12 @@ class lz_output {
     skip_ring(lanes, count);
   }
 
+  /// The next `count` bytes, at most `room()`, are in the target already.
+  PENSTOCK_DEVICE void skip(warp lanes, std::uint32_t count) {
+    flush(lanes, true);
+    skip_ring(lanes, count);
+  }
+
   /// Appends the first sequences of `batch`, of `count` (1 to 32) as many as fit into the ring.
   ///
   /// The sum of all lengths is below 2^32. \returns How many, at least 1; 0 when one leaves the target or reaches

@@ -95,14 +95,20 @@ result<std::uint64_t> bytes_before(const device_step& step, std::uint64_t bytes)
   }
 }
 
-template <class Parts>
-std::vector<std::uint32_t> heaviest_first(const Parts& parts) {
-  std::vector<std::uint32_t> order(parts.size());
+// Numbers below `count`, those with the largest `weight` first.
+template <class Weight>
+std::vector<std::uint32_t> heaviest_first(std::size_t count, Weight&& weight) {
+  std::vector<std::uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return parts[a].part.source_bytes > parts[b].part.source_bytes;
-  });
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return weight(a) > weight(b); });
   return order;
+}
+
+// Cycles of the execute stage for a block, roughly (docs/design/kernels.md): a batch of 32 sequences takes about 2,000,
+// and eight bytes without one a cycle.
+std::uint64_t execute_weight(const zstd_block& block) {
+  if (block.direct != kNotDirect) return 0;
+  return 64ull * block.sequence_count + (block.type < 2 ? block.size : block.literals_bytes) / 8;
 }
 
 transform_kind transform_of(step_kind kind) {
@@ -342,25 +348,45 @@ void decode_wave::add_transforms(const wave_chunk& chunk, std::uint64_t first_so
   }
 }
 
+// The copy of a raw block whose place is known.
+planned_part decode_wave::raw_block(const zstd_block& block) const {
+  planned_part copy = zstd_parts_[block.part];
+  copy.part.source += block.content;
+  copy.part.target += block.direct;
+  copy.part.source_bytes = copy.part.target_bytes = block.size;
+  copy.part.parameter = transform_parameter(transform_kind::copy, 1);
+  return copy;
+}
+
 void decode_wave::emit_zstd(decode_layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const {
   if (zstd_parts_.empty()) return;
-  // Heavy parts first, and their blocks too: what starts last should end soon.
-  const std::vector<std::uint32_t> order = heaviest_first(zstd_parts_);
   std::vector<std::uint32_t> first_frames(zstd_parts_.size() + 1, 0);
   for (const zstd_frame& frame : zstd_.frames) ++first_frames[frame.part + 1];
   std::partial_sum(first_frames.begin(), first_frames.end(), first_frames.begin());
+  // What is heavy for a stage starts first: what starts last should end soon.
+  std::vector<std::uint64_t> weights(zstd_parts_.size(), 0);
   std::vector<std::uint32_t> literal_blocks, sequence_blocks, checked_frames;
-  for (const std::uint32_t part : order) {
-    for (std::uint32_t f = first_frames[part]; f < first_frames[part + 1]; ++f) {
-      const zstd_frame& frame = zstd_.frames[f];
-      if (verify_ && frame.has_checksum != 0) checked_frames.push_back(f);
-      for (std::uint32_t b = frame.first_block; b < frame.first_block + frame.blocks; ++b) {
-        if (zstd_.blocks[b].type != 2) continue;
-        if (zstd_.blocks[b].literals_type >= 2) literal_blocks.push_back(b);
-        if (zstd_.blocks[b].sequence_count != 0) sequence_blocks.push_back(b);
-      }
-    }
+  std::vector<planned_part> raw_blocks;
+  for (std::uint32_t b = 0; b < zstd_.blocks.size(); ++b) {
+    const zstd_block& block = zstd_.blocks[b];
+    weights[block.part] += execute_weight(block);
+    if (block.type == 0 && block.direct != kNotDirect) raw_blocks.push_back(raw_block(block));
+    if (block.type == 2 && block.literals_type >= 2) literal_blocks.push_back(b);
+    if (block.type == 2 && block.sequence_count != 0) sequence_blocks.push_back(b);
   }
+  const auto sort_by = [&](std::vector<std::uint32_t>& blocks, std::uint32_t zstd_block::* measure) {
+    std::stable_sort(blocks.begin(), blocks.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return zstd_.blocks[a].*measure > zstd_.blocks[b].*measure;
+    });
+  };
+  sort_by(literal_blocks, &zstd_block::literals_bytes);
+  sort_by(sequence_blocks, &zstd_block::sequence_count);
+  const std::vector<std::uint32_t> order =
+      heaviest_first(zstd_parts_.size(), [&](std::uint32_t part) { return weights[part]; });
+  for (const std::uint32_t part : order)
+    for (std::uint32_t f = first_frames[part]; f < first_frames[part + 1]; ++f)
+      if (verify_ && zstd_.frames[f].has_checksum != 0) checked_frames.push_back(f);
+  emit_transform(to, statuses, raw_blocks, launches);
   zstd_wave wave{};
   wave.parts = to.put(zstd_parts_);
   wave.frames = to.put(zstd_.frames);
@@ -394,7 +420,7 @@ void decode_wave::emit_parts(decode_layout& to, std::uint64_t statuses, kernel_i
   if (parts.empty()) return;
   part_wave wave{};
   wave.parts = to.put(parts);
-  wave.order = to.put(heaviest_first(parts));
+  wave.order = to.put(heaviest_first(parts.size(), [&](std::uint32_t i) { return parts[i].part.source_bytes; }));
   wave.statuses = statuses;
   wave.part_count = static_cast<std::uint32_t>(parts.size());
   launches.push_back(make_launch(kernel, wave.part_count, kLanes, wave));
@@ -463,7 +489,8 @@ std::uint64_t decode_wave::descriptor_bytes() const noexcept {
   if (!zstd_parts_.empty()) {
     const std::size_t frames = zstd_.frames.size(), blocks = zstd_.blocks.size();
     bytes += rows(frames, sizeof(zstd_frame)) + rows(frames, sizeof(std::uint32_t)) + rows(blocks, sizeof(zstd_block)) +
-             2 * rows(blocks, sizeof(std::uint32_t)) + rows(zstd_parts_.size() + 1, sizeof(std::uint32_t));
+             2 * rows(blocks, sizeof(std::uint32_t)) + rows(zstd_parts_.size() + 1, sizeof(std::uint32_t)) +
+             rows(blocks, sizeof(decode_part));  // copies of raw ones
   }
   return bytes;
 }

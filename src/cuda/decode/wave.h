@@ -89,6 +89,7 @@ class decode_wave {
                  const std::vector<planned_part>& parts, std::vector<kernel_launch>& launches) const;
   void emit_all(decode_layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const;
   planned_part part_of(const wave_chunk& chunk, std::uint64_t target, bool in_workspace) const;
+  planned_part raw_block(const zstd_block& block) const;
 
   device_step decoder_{step_kind::byte_swap};  ///< the first step, if that is a decoder
   std::vector<device_step> transforms_;        ///< those behind the decoder

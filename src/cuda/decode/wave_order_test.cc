@@ -77,21 +77,64 @@ TEST(WaveOrder, PartsOfEveryKernelStartWithTheHeaviest) {
   expect_heaviest_first(made.numbers(wave.order, wave.part_count), chunks);
 }
 
-TEST(WaveOrder, BlocksOfHeavyFramesStartFirstToo) {
+TEST(WaveOrder, BlocksAndPartsStartWithWhatIsHeavyForTheirStage) {
   const auto chunks = chunks_of(step_kind::zstd);
   const emitted made = emit(wave_of(step_kind::zstd, chunks));
   const auto wave = made.argument<zstd_wave>(kernel_id::zstd_execute);
-  const auto order = made.numbers(wave.order, wave.part_count);
-  expect_heaviest_first(order, chunks);
-  std::vector<zstd_block> blocks;
-  for (const std::uint32_t block : made.numbers(wave.sequence_blocks, wave.sequence_block_count)) {
+  const auto block = [&](std::uint32_t index) {
     zstd_block each;
-    std::memcpy(&each, made.descriptors.data() + (wave.blocks - kDescriptors) + block * sizeof each, sizeof each);
-    blocks.push_back(each);
+    std::memcpy(&each, made.descriptors.data() + (wave.blocks - kDescriptors) + index * sizeof each, sizeof each);
+    return each;
+  };
+  const auto by_sequences = made.numbers(wave.sequence_blocks, wave.sequence_block_count);
+  const auto by_literals = made.numbers(wave.literal_blocks, wave.literal_block_count);
+  ASSERT_GT(by_sequences.size(), 1U);
+  ASSERT_GT(by_literals.size(), 1U);
+  for (std::size_t i = 1; i < by_sequences.size(); ++i)
+    EXPECT_GE(block(by_sequences[i - 1]).sequence_count, block(by_sequences[i]).sequence_count) << i;
+  for (std::size_t i = 1; i < by_literals.size(); ++i)
+    EXPECT_GE(block(by_literals[i - 1]).literals_bytes, block(by_literals[i]).literals_bytes) << i;
+  // Sequences are what takes the execute stage's time in these chunks.
+  std::vector<std::uint32_t> sequences(chunks.size(), 0);
+  for (const std::uint32_t index : by_sequences) sequences[block(index).part] += block(index).sequence_count;
+  const auto order = made.numbers(wave.order, wave.part_count);
+  for (std::size_t i = 1; i < order.size(); ++i) EXPECT_GE(sequences[order[i - 1]] + 100, sequences[order[i]]) << i;
+}
+
+// What is stored as it is, or has literals only, does not go through the execute stage as long as its place is known.
+TEST(WaveOrder, RawBlocksAndLiteralsWithoutSequencesGoStraightToTheirPlace) {
+  const std::size_t block = 128 * 1024;
+  bytes content = content_of("noise", block);
+  const bytes skewed = content_of("skewed", block), text = content_of("text", 2 * block);
+  content.insert(content.end(), skewed.begin(), skewed.end());
+  content.insert(content.end(), text.begin(), text.end());
+  content.insert(content.end(), skewed.begin(), skewed.end());
+  bytes encoded(ZSTD_compressBound(content.size()));
+  encoded.resize(ZSTD_compress(encoded.data(), encoded.size(), content.data(), content.size(), 1));
+  const device_step step[] = {{step_kind::zstd}};
+  auto wave = decode_wave::make(step);
+  ASSERT_TRUE(wave.ok());
+  ASSERT_TRUE(wave->add({encoded, 0, 0, content.size()}).ok());
+  const emitted made = emit(*wave);
+  const auto argument = made.argument<zstd_wave>(kernel_id::zstd_execute);
+  std::size_t raw = 0, literals = 0, others = 0;
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    zstd_block each;
+    std::memcpy(&each, made.descriptors.data() + (argument.blocks - kDescriptors) + i * sizeof each, sizeof each);
+    if (each.direct == kNotDirect) {
+      ++others;
+      continue;
+    }
+    EXPECT_EQ(each.sequence_count, 0U);
+    EXPECT_EQ(each.direct, block * i);
+    ++(each.type == 0 ? raw : literals);
   }
-  ASSERT_GT(blocks.size(), 1U);
-  for (std::size_t i = 1; i < blocks.size(); ++i)
-    EXPECT_GE(chunks[blocks[i - 1].part].size(), chunks[blocks[i].part].size()) << i;
+  EXPECT_EQ(raw, 1U);
+  EXPECT_EQ(literals, 1U);
+  EXPECT_EQ(others, 3U);  // behind sequences no place is known
+  const auto copies = made.argument<transform_wave>(kernel_id::transform);
+  EXPECT_EQ(copies.part_count, 1U);
+  expect_decodes(step, encoded, content, "raw, literals and sequences");
 }
 
 // Threads step over a chunk's end in 32 bits, and a launch has fewer than 2^31 blocks, whatever chunks come together.

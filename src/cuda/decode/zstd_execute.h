@@ -59,6 +59,11 @@ PENSTOCK_DEVICE chunk_status execute_block(const zstd_wave& wave, std::uint32_t 
   const literal_source literals = literals_of(wave, block);
   const std::uint32_t count = block.type < 2 ? block.size : block.literals_bytes;
   std::uint32_t used = 0;
+  if (block.direct != kNotDirect) {  // is there
+    if (count > out.room()) return chunk_status::wrong_size;
+    out.skip(lanes, count);
+    return chunk_status::ok;
+  }
   if (block.type == 2 && block.sequence_count != 0) {
     const zstd_block_result& result = pointer<const zstd_block_result>(wave.results)[index];
     if (count + result.match_bytes > out.room()) return chunk_status::wrong_size;

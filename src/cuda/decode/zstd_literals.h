@@ -16,9 +16,10 @@ struct zstd_literals_shared {
 /// Decodes stream `stream` of `block` with `table`.
 PENSTOCK_DEVICE bool decode_literal_stream(const zstd_wave& wave, const zstd_block& block, const huffman_table& table,
                                            std::uint32_t stream) {
-  const auto* const at =
-      pointer<const std::uint8_t>(pointer<const decode_part>(wave.parts)[block.part].source) + block.literals;
-  auto* const out = pointer<std::uint8_t>(wave.literals) + block.literals_buffer;
+  const decode_part& part = pointer<const decode_part>(wave.parts)[block.part];
+  const auto* const at = pointer<const std::uint8_t>(part.source) + block.literals;
+  auto* const out = block.direct != kNotDirect ? pointer<std::uint8_t>(part.target) + block.direct
+                                               : pointer<std::uint8_t>(wave.literals) + block.literals_buffer;
   if (block.streams == 1) {
     return stream != 0 || decode_huffman_stream({at, block.literals_encoded}, table, out, block.literals_bytes);
   }

@@ -139,10 +139,21 @@ class scanner {
       return damaged_zstd("a block is larger than its room");
     left_ -= least;
     if (least == 0) return {};
-    if (type == 2 && made.literals_type >= 2) index_.literal_bytes += (made.literals_bytes + 15) / 16 * 16;
+    made.direct = direct(made);
+    if (made.sequence_count == 0) place_ += least;
+    place_known_ = place_known_ && made.sequence_count == 0;
+    if (type == 2 && made.literals_type >= 2 && made.direct == kNotDirect)
+      index_.literal_bytes += (made.literals_bytes + 15) / 16 * 16;
     if (type == 2) index_.sequences += made.sequence_count;
     index_.blocks.push_back(made);
     return {};
+  }
+
+  // See zstd_block. A block's place is known until one has sequences, whose matches nobody has added up yet.
+  std::uint32_t direct(const zstd_block& block) const {
+    const bool raw = block.type == 0, literals = block.type == 2 && block.literals_type >= 2;
+    if (!place_known_ || block.sequence_count != 0 || !(raw || literals)) return kNotDirect;
+    return static_cast<std::uint32_t>(place_);
   }
 
   result<> compressed(zstd_block& block, frame_memory& memory) {
@@ -226,7 +237,9 @@ class scanner {
 
   std::span<const std::byte> bytes_;
   std::uint64_t at_ = 0;
-  std::uint64_t left_;  // decoded bytes that no block is known to make
+  std::uint64_t left_;       // decoded bytes that no block is known to make
+  std::uint64_t place_ = 0;  // decoded bytes in front, as far as they are known
+  bool place_known_ = true;
   std::uint32_t part_;
   zstd_index& index_;
 };
