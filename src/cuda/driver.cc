@@ -38,12 +38,12 @@ result<std::unique_ptr<driver>> load(const std::string& file) {
   auto made = std::make_unique<driver>();
   void* address = nullptr;
 #define PENSTOCK_CUDA_LOAD(member, name, number, ...) \
-  PENSTOCK_TRY(find(lookup, name, number, address));  \
+  PENSTOCK_TRY(find(lookup, #name, number, address)); \
   made->member = reinterpret_cast<decltype(made->member)>(address);
   PENSTOCK_CUDA_DRIVER(PENSTOCK_CUDA_LOAD)
 #undef PENSTOCK_CUDA_LOAD
 #define PENSTOCK_CUDA_LOAD(member, name, number, ...) \
-  if (find(lookup, name, number, address).ok()) made->member = reinterpret_cast<decltype(made->member)>(address);
+  if (find(lookup, #name, number, address).ok()) made->member = reinterpret_cast<decltype(made->member)>(address);
   PENSTOCK_CUDA_DRIVER_OPTIONAL(PENSTOCK_CUDA_LOAD)
 #undef PENSTOCK_CUDA_LOAD
   made->simulated = dlsym(library, "penstock_fake_cuda_count") != nullptr;

@@ -81,56 +81,56 @@ inline const stream_ref kPerThreadStream = reinterpret_cast<stream_ref>(std::uin
 // One line a function: member, the driver's name, the version whose ABI is meant, the type.
 // clang-format off
 #define PENSTOCK_CUDA_DRIVER(X)                                                                                      \
-  X(init, "cuInit", 2000, driver_status(unsigned))                                                                   \
-  X(driver_get_version, "cuDriverGetVersion", 2020, driver_status(int*))                                             \
-  X(get_error_name, "cuGetErrorName", 6000, driver_status(driver_status, const char**))                              \
-  X(get_error_string, "cuGetErrorString", 6000, driver_status(driver_status, const char**))                          \
-  X(device_get_count, "cuDeviceGetCount", 2000, driver_status(int*))                                                 \
-  X(device_get, "cuDeviceGet", 2000, driver_status(device_number*, int))                                             \
-  X(device_get_attribute, "cuDeviceGetAttribute", 2000, driver_status(int*, int, device_number))                     \
-  X(primary_context_retain, "cuDevicePrimaryCtxRetain", 7000, driver_status(context_ref*, device_number))            \
-  X(primary_context_release, "cuDevicePrimaryCtxRelease", 11000, driver_status(device_number))                       \
-  X(context_get_current, "cuCtxGetCurrent", 4000, driver_status(context_ref*))                                       \
-  X(context_get_device, "cuCtxGetDevice", 2000, driver_status(device_number*))                                       \
-  X(context_synchronize, "cuCtxSynchronize", 2000, driver_status())                                                  \
-  X(context_push, "cuCtxPushCurrent", 4000, driver_status(context_ref))                                              \
-  X(context_pop, "cuCtxPopCurrent", 4000, driver_status(context_ref*))                                               \
-  X(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", 10010, driver_status(int*))                          \
-  X(stream_create, "cuStreamCreate", 2000, driver_status(stream_ref*, unsigned))                                     \
-  X(stream_destroy, "cuStreamDestroy", 4000, driver_status(stream_ref))                                              \
-  X(stream_query, "cuStreamQuery", 2000, driver_status(stream_ref))                                                  \
-  X(stream_synchronize, "cuStreamSynchronize", 2000, driver_status(stream_ref))                                      \
-  X(stream_wait_event, "cuStreamWaitEvent", 3020, driver_status(stream_ref, event_ref, unsigned))                    \
-  X(event_create, "cuEventCreate", 2000, driver_status(event_ref*, unsigned))                                        \
-  X(event_destroy, "cuEventDestroy", 4000, driver_status(event_ref))                                                 \
-  X(event_record, "cuEventRecord", 2000, driver_status(event_ref, stream_ref))                                       \
-  X(event_query, "cuEventQuery", 2000, driver_status(event_ref))                                                     \
-  X(event_synchronize, "cuEventSynchronize", 2000, driver_status(event_ref))                                         \
-  X(event_elapsed_ms, "cuEventElapsedTime", 2000, driver_status(float*, event_ref, event_ref))                       \
-  X(mem_alloc, "cuMemAlloc", 3020, driver_status(device_address*, std::size_t))                                      \
-  X(mem_free, "cuMemFree", 3020, driver_status(device_address))                                                      \
-  X(mem_get_info, "cuMemGetInfo", 3020, driver_status(std::size_t*, std::size_t*))                                   \
-  X(mem_host_alloc, "cuMemHostAlloc", 2020, driver_status(void**, std::size_t, unsigned))                            \
-  X(mem_free_host, "cuMemFreeHost", 2000, driver_status(void*))                                                      \
-  X(copy_to_device, "cuMemcpyHtoDAsync", 3020, driver_status(device_address, const void*, std::size_t, stream_ref))  \
-  X(copy_to_host, "cuMemcpyDtoHAsync", 3020, driver_status(void*, device_address, std::size_t, stream_ref))          \
-  X(copy_on_device, "cuMemcpyDtoDAsync", 3020,                                                                       \
+  X(init, cuInit, 2000, driver_status(unsigned))                                                                     \
+  X(driver_get_version, cuDriverGetVersion, 2020, driver_status(int*))                                               \
+  X(get_error_name, cuGetErrorName, 6000, driver_status(driver_status, const char**))                                \
+  X(get_error_string, cuGetErrorString, 6000, driver_status(driver_status, const char**))                            \
+  X(device_get_count, cuDeviceGetCount, 2000, driver_status(int*))                                                   \
+  X(device_get, cuDeviceGet, 2000, driver_status(device_number*, int))                                               \
+  X(device_get_attribute, cuDeviceGetAttribute, 2000, driver_status(int*, int, device_number))                       \
+  X(primary_context_retain, cuDevicePrimaryCtxRetain, 7000, driver_status(context_ref*, device_number))              \
+  X(primary_context_release, cuDevicePrimaryCtxRelease, 11000, driver_status(device_number))                         \
+  X(context_get_current, cuCtxGetCurrent, 4000, driver_status(context_ref*))                                         \
+  X(context_get_device, cuCtxGetDevice, 2000, driver_status(device_number*))                                         \
+  X(context_synchronize, cuCtxSynchronize, 2000, driver_status())                                                    \
+  X(context_push, cuCtxPushCurrent, 4000, driver_status(context_ref))                                                \
+  X(context_pop, cuCtxPopCurrent, 4000, driver_status(context_ref*))                                                 \
+  X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, 10010, driver_status(int*))                            \
+  X(stream_create, cuStreamCreate, 2000, driver_status(stream_ref*, unsigned))                                       \
+  X(stream_destroy, cuStreamDestroy, 4000, driver_status(stream_ref))                                                \
+  X(stream_query, cuStreamQuery, 2000, driver_status(stream_ref))                                                    \
+  X(stream_synchronize, cuStreamSynchronize, 2000, driver_status(stream_ref))                                        \
+  X(stream_wait_event, cuStreamWaitEvent, 3020, driver_status(stream_ref, event_ref, unsigned))                      \
+  X(event_create, cuEventCreate, 2000, driver_status(event_ref*, unsigned))                                          \
+  X(event_destroy, cuEventDestroy, 4000, driver_status(event_ref))                                                   \
+  X(event_record, cuEventRecord, 2000, driver_status(event_ref, stream_ref))                                         \
+  X(event_query, cuEventQuery, 2000, driver_status(event_ref))                                                       \
+  X(event_synchronize, cuEventSynchronize, 2000, driver_status(event_ref))                                           \
+  X(event_elapsed_ms, cuEventElapsedTime, 2000, driver_status(float*, event_ref, event_ref))                         \
+  X(mem_alloc, cuMemAlloc, 3020, driver_status(device_address*, std::size_t))                                        \
+  X(mem_free, cuMemFree, 3020, driver_status(device_address))                                                        \
+  X(mem_get_info, cuMemGetInfo, 3020, driver_status(std::size_t*, std::size_t*))                                     \
+  X(mem_host_alloc, cuMemHostAlloc, 2020, driver_status(void**, std::size_t, unsigned))                              \
+  X(mem_free_host, cuMemFreeHost, 2000, driver_status(void*))                                                        \
+  X(copy_to_device, cuMemcpyHtoDAsync, 3020, driver_status(device_address, const void*, std::size_t, stream_ref))    \
+  X(copy_to_host, cuMemcpyDtoHAsync, 3020, driver_status(void*, device_address, std::size_t, stream_ref))            \
+  X(copy_on_device, cuMemcpyDtoDAsync, 3020,                                                                         \
     driver_status(device_address, device_address, std::size_t, stream_ref))                                          \
-  X(set_bytes, "cuMemsetD8Async", 3020, driver_status(device_address, unsigned char, std::size_t, stream_ref))       \
-  X(pointer_get_attribute, "cuPointerGetAttribute", 4000, driver_status(void*, int, device_address))                 \
-  X(module_load, "cuModuleLoadData", 2000, driver_status(module_ref*, const void*))                                  \
-  X(module_unload, "cuModuleUnload", 2000, driver_status(module_ref))                                                \
-  X(module_get_function, "cuModuleGetFunction", 2000, driver_status(function_ref*, module_ref, const char*))         \
-  X(launch_kernel, "cuLaunchKernel", 4000,                                                                           \
+  X(set_bytes, cuMemsetD8Async, 3020, driver_status(device_address, unsigned char, std::size_t, stream_ref))       \
+  X(pointer_get_attribute, cuPointerGetAttribute, 4000, driver_status(void*, int, device_address))                   \
+  X(module_load, cuModuleLoadData, 2000, driver_status(module_ref*, const void*))                                    \
+  X(module_unload, cuModuleUnload, 2000, driver_status(module_ref))                                                  \
+  X(module_get_function, cuModuleGetFunction, 2000, driver_status(function_ref*, module_ref, const char*))           \
+  X(launch_kernel, cuLaunchKernel, 4000,                                                                             \
     driver_status(function_ref, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, stream_ref,    \
                   void**, void**))
 // Absent from older drivers; null then.
 #define PENSTOCK_CUDA_DRIVER_OPTIONAL(X)                                                                             \
-  X(function_load, "cuFuncLoad", 12040, driver_status(function_ref))                                                 \
-  X(copy_batch, "cuMemcpyBatchAsync", 12080,                                                                         \
+  X(function_load, cuFuncLoad, 12040, driver_status(function_ref))                                                   \
+  X(copy_batch, cuMemcpyBatchAsync, 12080,                                                                           \
     driver_status(device_address*, device_address*, std::size_t*, std::size_t, copy_attributes*, std::size_t*,       \
                   std::size_t, std::size_t*, stream_ref))                                                            \
-  X(context_record_event, "cuCtxRecordEvent", 12050, driver_status(context_ref, event_ref))
+  X(context_record_event, cuCtxRecordEvent, 12050, driver_status(context_ref, event_ref))
 // clang-format on
 
 /// The loaded driver: a table of its functions. Immutable; lives until the process ends, as the driver itself does.

@@ -31,7 +31,7 @@ class KernelImage : public testing::Test {
   }
 
   // The header of a fatbin of 8 bytes, and the 8 bytes.
-  const std::string fatbin_ = std::string("\x50\xed\x55\xba\1\0\x10\0\x8\0\0\0\0\0\0\0", 16) + "contents";
+  const std::string fatbin_{"\x50\xed\x55\xba\1\0\x10\0\x8\0\0\0\0\0\0\0contents", 24};
   const std::filesystem::path path_ =
       std::filesystem::temp_directory_path() / ("kernels-" + std::to_string(getpid()) + ".fatbin");
 };

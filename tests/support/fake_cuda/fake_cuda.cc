@@ -604,10 +604,10 @@ using namespace penstock::test;
 
 PENSTOCK_EXPORT int cuGetProcAddress_v2(const char* name, void** out, int version, std::uint64_t, int* found) {
   *out = nullptr;
-#define PENSTOCK_FAKE_ENTRY(member, text, number, ...)                                     \
-  if (std::string_view(name) == (text) && std::min(version, self().version) >= (number)) { \
-    const std::add_pointer_t<__VA_ARGS__> entry = member;                                  \
-    *out = reinterpret_cast<void*>(entry);                                                 \
+#define PENSTOCK_FAKE_ENTRY(member, text, number, ...)                                    \
+  if (std::string_view(name) == #text && std::min(version, self().version) >= (number)) { \
+    const std::add_pointer_t<__VA_ARGS__> entry = member;                                 \
+    *out = reinterpret_cast<void*>(entry);                                                \
   }
   PENSTOCK_CUDA_DRIVER(PENSTOCK_FAKE_ENTRY)
   PENSTOCK_CUDA_DRIVER_OPTIONAL(PENSTOCK_FAKE_ENTRY)
