@@ -1,25 +1,35 @@
 #!/usr/bin/env bash
-# test_gpu.sh WHEEL [ARGS...]: all that only a GPU can show, on a machine that has one: tests/gpu, then `python -m bench.gpu ARGS...`.
+# test_gpu.sh WHEEL [STEP [ARGS...]]: what only a GPU can show, on a machine that has one, without a network and a compiler.
 #
-# WHEEL is what `make wheel CUDA=1` made, here or elsewhere. Needs NumPy, and pytest for the tests: PYTHON=python3 says
-# whose; no network, no compiler, no .venv. Both parts run whatever the other says; exit status 0: neither failed.
+# WHEEL is what `make wheel CUDA=1` made, here or elsewhere. STEP: smoke (are the bytes right?), clean (compute-sanitizer),
+# bars (how fast?), nvcomp (the decoders alone, against nvCOMP), why (Nsight's reports), switches; without it all of them,
+# in this order. Each ends within eight minutes. ARGS are those of `python -m bench.gpu`, such as --arrays or --small.
+#
+# Needs NumPy; PYTHON=python3 says whose. RESULTS=folder: where results go, row by row (default: bench/results/gpu).
+# WITH="more.whl ...": wheels that are used with it, such as nvCOMP's. Exit status 0: no row failed; 2: there is no GPU.
 set -u
-cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || { sed -n '2,5s/^# \?//p' "$0"; exit 2; }
+cd "$(dirname "$0")/.." || exit
+[ $# -gt 0 ] || { sed -n '2,9s/^# \?//p' "$0"; exit 2; }
 wheel=$1
 shift
+steps="smoke clean bars nvcomp why switches"
+if [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; then
+  steps=$1
+  shift
+fi
 python=${PYTHON:-python3}
 site=$(mktemp -d)
 trap 'rm -rf "$site"' EXIT
-"$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --target "$site" "$wheel" || exit
-export PYTHONPATH=$site PYTHONUNBUFFERED=1
+# shellcheck disable=SC2086 # WITH is a list
+"$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --target "$site" "$wheel" ${WITH:-} || exit
+export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
 
 status=0
-if "$python" -c 'import pytest' 2>/dev/null; then
-  "$python" -m pytest -rs -p no:cacheprovider tests/gpu || status=$?
-else
-  echo "Left out: tests/gpu, because $python has no pytest"
-  status=1
-fi
-"$python" -m bench.gpu "$@" || status=$?
+for step in $steps; do
+  # A step ends by itself before this limit; the limit is for what no program can foresee.
+  timeout --kill-after=5 475 "$python" -m bench.gpu "$step" ${RESULTS:+--results "$RESULTS"} "$@"
+  ended=$?
+  [ $ended -eq 0 ] || status=$ended
+  [ $ended -ne 2 ] || break
+done
 exit $status

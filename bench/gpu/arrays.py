@@ -1,4 +1,8 @@
-"""The arrays that are read: made by Penstock itself, so that nothing else need be installed."""
+"""The arrays that are read: made by Penstock itself, so that nothing else need be installed.
+
+The shards of an array are alike: decoding a shard does not depend on what another one holds, and the arrays are made in
+a quarter of the time.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,38 +24,60 @@ BLOSC = {
 }
 
 
-def of_items(codec: dict[str, Any], item_bytes: int) -> dict[str, Any]:
-    return {**codec, "configuration": {**codec["configuration"], "typesize": item_bytes}}
+def keep_bits(values: np.ndarray, kept: int) -> np.ndarray:
+    """float32 values rounded to `kept` bits of the mantissa, as archives of model output keep them."""
+    dropped = np.uint32(23 - kept)
+    half = np.uint32(1) << dropped >> np.uint32(1)
+    bits = values.astype("f4").view("u4") + half
+    return (bits >> dropped << dropped).view("f4")
 
 
-def ramp(shard: int, elements: int) -> np.ndarray:
-    """What the published benchmark holds: every shard the same."""
+def temperature(elements: int, noise: float) -> np.ndarray:
+    """Kelvin: 280, waves of two lengths, and noise of that standard deviation."""
+    at = np.arange(elements, dtype="f4")
+    values = 280 + 15 * np.sin(at / 700) + 8 * np.sin(at / 90_000)
+    values += np.float32(noise) * np.random.default_rng(5).standard_normal(elements, dtype="f4")
+    return values.astype("f4")
+
+
+def ramp(elements: int) -> np.ndarray:
+    """What the published benchmark holds."""
     return np.arange(elements, dtype="f4")
 
 
-def walk(shard: int, elements: int) -> np.ndarray:
-    """A random walk of which nine bits of the mantissa are kept, as compressed model output has."""
-    steps = np.random.default_rng(shard).standard_normal(elements, dtype="f4")
-    bits = (280 + 0.05 * steps.cumsum(dtype="f8")).astype("f4").view("u4")
-    return ((bits + (1 << 13)) & np.uint32(0xFFFFFFFF << 14 & 0xFFFFFFFF)).view("f4")
+def field(elements: int) -> np.ndarray:
+    """A temperature with every bit of its noise: what compresses least."""
+    return temperature(elements, 1)
 
 
-def packed(shard: int, elements: int) -> np.ndarray:
-    """A field in 16 bits with scale and offset: waves and a little noise."""
+def rounded(elements: int) -> np.ndarray:
+    """A smooth temperature of which 13 bits of the mantissa are kept."""
+    return keep_bits(temperature(elements, 0.05), 13)
+
+
+def ocean(elements: int) -> np.ndarray:
+    """A field in 16 bits with scale and offset, half of which is land and missing."""
     at = np.arange(elements, dtype="f4")
-    noise = np.random.default_rng(shard).standard_normal(elements, dtype="f4")
-    return (8000 * np.sin(at / 700) + 4000 * np.sin(at / 90_000 + shard) + 4 * noise).astype("i2")
+    noise = np.random.default_rng(5).standard_normal(elements, dtype="f4")
+    values = (8000 * np.sin(at / 700) + 4 * noise).astype("i2")
+    return np.where(np.sin(at / 3000) > 0, values, np.int16(-32768))
+
+
+def walk(elements: int) -> np.ndarray:
+    """A random walk of which nine bits of the mantissa are kept: a test of long runs, not of a field."""
+    steps = np.random.default_rng(5).standard_normal(elements, dtype="f4")
+    return keep_bits((280 + 0.05 * steps.cumsum(dtype="f8")).astype("f4"), 9)
 
 
 @dataclass(frozen=True)
 class Spec:
-    """One array: `shards` of `chunks` of `chunk_elements`, filled by `values(shard, elements)`."""
+    """One array: `shards` of `chunks` of `chunk_elements`, each shard filled by `values(elements)`."""
 
     name: str
     title: str
     dtype: str
     codecs: Any
-    values: Callable[[int, int], np.ndarray]
+    values: Callable[[int], np.ndarray]
     shards: int
     chunks: int
     chunk_elements: int
@@ -64,14 +91,24 @@ class Spec:
         return self.shards * self.shard_elements
 
     @property
+    def chunk_bytes(self) -> int:
+        return self.chunk_elements * np.dtype(self.dtype).itemsize
+
+    @property
     def nbytes(self) -> int:
         return self.elements * np.dtype(self.dtype).itemsize
 
     def shard(self, number: int) -> slice:
         return slice(number * self.shard_elements, (number + 1) * self.shard_elements)
 
-    def expected(self, number: int) -> np.ndarray:
-        return self.values(number, self.shard_elements)
+    def expected(self) -> np.ndarray:
+        """The values of every shard."""
+        return _values(self.values, self.shard_elements)
+
+
+@cache
+def _values(values: Callable[[int], np.ndarray], elements: int) -> np.ndarray:
+    return values(elements)
 
 
 def specs(small: bool) -> dict[str, Spec]:
@@ -86,12 +123,17 @@ def specs(small: bool) -> dict[str, Spec]:
     all_ = [
         spec("benchmark", "the benchmark array, zstd", "<f4", ["zstd"], ramp, benchmark=True),
         spec("benchmark_raw", "the benchmark array, uncompressed", "<f4", [], ramp, benchmark=True),
-        spec("walk_zstd", "random walk of few bits, zstd", "<f4", ["zstd"], walk),
-        spec("walk_blosc", "random walk of few bits, Blosc (zstd, shuffle)", "<f4", [of_items(BLOSC, 4)], walk),
-        spec("packed_zstd", "packed int16, zstd", "<i2", ["zstd"], packed),
-        spec("packed_blosc", "packed int16, Blosc (zstd, shuffle)", "<i2", [of_items(BLOSC, 2)], packed),
-        spec("walk_lz4", "random walk of few bits, LZ4", "<f4", ["numcodecs.lz4"], walk),
-        spec("walk_zlib", "random walk of few bits, Deflate", "<f4", ["numcodecs.zlib"], walk),
+        spec("field_zstd", "temperature, all bits, zstd", "<f4", ["zstd"], field),
+        spec("field_blosc", "temperature, all bits, Blosc (zstd, shuffle)", "<f4", [BLOSC], field),
+        spec("ocean_zstd", "packed int16 with missing values, zstd", "<i2", ["zstd"], ocean),
+        spec("ocean_lz4", "packed int16 with missing values, LZ4", "<i2", ["numcodecs.lz4"], ocean),
+        spec("rounded_zstd", "temperature of 13 bits, zstd", "<f4", ["zstd"], rounded),
+        spec("rounded_lz4", "temperature of 13 bits, LZ4", "<f4", ["numcodecs.lz4"], rounded),
+        spec("rounded_zlib", "temperature of 13 bits, Deflate", "<f4", ["numcodecs.zlib"], rounded),
+        spec("walk_zstd", "run lengths (a walk of 9 bits), zstd", "<f4", ["zstd"], walk),
+        spec("walk_blosc", "run lengths, Blosc (zstd, shuffle)", "<f4", [BLOSC], walk),
+        spec("walk_lz4", "run lengths, LZ4", "<f4", ["numcodecs.lz4"], walk),
+        spec("walk_zlib", "run lengths, Deflate", "<f4", ["numcodecs.zlib"], walk),
     ]
     return {each.name: each for each in all_}
 
@@ -117,11 +159,9 @@ def ensure(folder: Path, spec: Spec) -> Path:
         codecs=spec.codecs,
         fill_value=-1,
     )
-    for number in range(spec.shards):
-        if number and spec.values is ramp:
-            shutil.copyfile(path / "c" / "0", path / "c" / str(number))
-        else:
-            made[spec.shard(number)] = spec.expected(number)
+    made[spec.shard(0)] = spec.expected()
+    for number in range(1, spec.shards):
+        shutil.copyfile(path / "c" / "0", path / "c" / str(number))
     receipt.write_text(json.dumps(sizes(path)))
     return path
 
@@ -132,6 +172,29 @@ def files(path: Path) -> list[Path]:
 
 def sizes(path: Path) -> dict[str, int]:
     return {str(each.relative_to(path)): each.stat().st_size for each in files(path)}
+
+
+def ratio(path: Path, spec: Spec) -> float:
+    """Decoded bytes for each stored byte, as measured."""
+    return spec.nbytes / sum(sizes(path).values())
+
+
+def inner_codecs(path: Path) -> list[Any]:
+    """The codecs of a Zarr 3 array's chunks, with all their settings, as its metadata has them."""
+    codecs = json.loads((path / "zarr.json").read_text())["codecs"]
+    return codecs[0]["configuration"]["codecs"] if codecs[0]["name"] == "sharding_indexed" else codecs
+
+
+def device_codecs(codecs: list[Any]) -> list[Any]:
+    """Those of them that are steps of a device: all but "bytes", which changes nothing in little-endian arrays."""
+    return [each for each in codecs if each["name"] != "bytes"]
+
+
+def shard_chunks(path: Path, chunks: int) -> list[bytes]:
+    """The encoded chunks of the first shard, in order. Source: Zarr 3, sharding codec; the index is at the end."""
+    shard = (path / "c" / "0").read_bytes()
+    index = np.frombuffer(shard[-(16 * chunks + 4) : -4], "<u8").reshape(-1, 2)
+    return [shard[at : at + length] for at, length in index.tolist()]
 
 
 def drop_page_cache(path: Path) -> None:

@@ -31,9 +31,24 @@ class Driver:
         self.version, self.devices = version.value, devices.value
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), ctypes.c_int(0))
         self.call("cuCtxPushCurrent", self._context)
+        self.memory_bytes = self._memory()[1]
+
+    def _memory(self) -> tuple[int, int]:
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.call("cuMemGetInfo", ctypes.byref(free), ctypes.byref(total))
-        self.memory_bytes = total.value
+        return free.value, total.value
+
+    def free_bytes(self) -> int:
+        return self._memory()[0]
+
+    def attribute(self, number: int) -> int | None:
+        """A CU_DEVICE_ATTRIBUTE of device 0; None: the driver does not know it."""
+        value = ctypes.c_int()
+        try:
+            self.call("cuDeviceGetAttribute", ctypes.byref(value), ctypes.c_int(number), ctypes.c_int(0))
+        except NoDriverError:
+            return None
+        return value.value
 
     def call(self, name: str, *arguments: Any) -> None:
         """A function of the driver, which must succeed."""
@@ -51,6 +66,20 @@ class Driver:
     def synchronize(self) -> None:
         """Waits for all that the device was given, by whomever."""
         self.call("cuCtxSynchronize")
+
+    def works(self) -> bool:
+        """Whether the context still takes calls: after a fault of a kernel all of them fail, until the process ends."""
+        try:
+            self.synchronize()
+            self.free_bytes()
+        except NoDriverError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Gives the context back, and with it the memory that it takes of the device."""
+        self.call("cuCtxPopCurrent", ctypes.byref(ctypes.c_void_p()))
+        self.call("cuDevicePrimaryCtxRelease", ctypes.c_int(0))
 
     def name(self) -> str:
         if self.simulated:

@@ -12,17 +12,29 @@ from typing import Any
 import numpy as np
 import penstock as ps
 
+from bench.gpu.arrays import Spec
 
-def best_of(turns: int, work: Callable[[], float], before: Callable[[], None] | None = None) -> dict[str, float]:
-    """Seconds of `turns` runs behind one that does not count: the best and the median."""
+
+def best_of(
+    turns: int, work: Callable[[], float], before: Callable[[], None] | None = None, warm_ups: int = 1
+) -> dict[str, float]:
+    """Seconds of `turns` runs after `warm_ups` that do not count: the best and the median."""
     taken = []
-    for turn in range(turns + 1):
+    for turn in range(warm_ups + turns):
         if before is not None:
             before()
         seconds = work()
-        if turn:
+        if turn >= warm_ups:
             taken.append(seconds)
     return {"best_s": min(taken), "median_s": float(np.median(taken)), "turns": turns}
+
+
+def check(array: ps.Array, spec: Spec) -> None:
+    """The first and the last shard, read to the device, are what was written."""
+    for number in {0, spec.shards - 1}:
+        got = array.read(np.s_[spec.shard(number)], device="cuda").numpy()
+        if not np.array_equal(got, spec.expected()):
+            raise AssertionError(f"{spec.title}: shard {number} has other values on the device")
 
 
 def timed(work: Callable[[], Any]) -> float:

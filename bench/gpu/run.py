@@ -1,27 +1,30 @@
-"""Measures reads into GPU memory: parity and compute-sanitizer first, then ceilings, arrays, implementations, decoders.
+"""Measures reads into GPU memory, in steps that each end within their time: row by row, each kept once it is known.
 
-    python -m bench.gpu                       # everything, about ten minutes with the arrays to be made
+    python -m bench.gpu                       # every step
     python -m bench.gpu --small               # kilobytes: to see that it runs
-    python -m bench.gpu --steps parity,sanitizer,ceilings
+    python -m bench.gpu bars --arrays benchmark,rounded_zstd
 
-Needs a CUDA driver, Penstock with device code, and NumPy; no network. CuPy or PyTorch compute where they are installed,
-zarr-python is compared with where it is, nvCOMP and nvTIFF (by nvImageCodec) where their wheels are; what is missing is
-named. Results are written after
-every step to bench/results/gpu/, with the timeline of a read beside them. Against the fake driver of the tests
+Needs a CUDA driver, Penstock with device code, and NumPy; no network. PyTorch, CuPy, zarr-python, nvCOMP, nvTIFF (by
+nvImageCodec), pytest, compute-sanitizer, nsys and ncu are used where they are, and named where they are not.
+
+Results are lines of JSON in the folder of --results; each number is next to what the model predicted and to the limit
+that follows from the data. A step runs in a process of its own, which is started again after a row that hangs, crashes
+or leaves the device unusable: such a row costs itself alone. Against the fake driver of the tests
 (PENSTOCK_CUDA_DRIVER) everything runs too; nothing is judged then, and nothing is kept unless --results says where.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -31,398 +34,285 @@ BENCH = Path(__file__).resolve().parents[1]
 ROOT = BENCH.parent
 sys.path.insert(0, str(BENCH))
 
-STEPS = ("parity", "sanitizer", "ceilings", "arrays", "implementations", "decoders", "tiff", "latency")
-TOOLS = ("memcheck", "racecheck", "synccheck")
-SANITIZER_SECONDS = 240.0
 GB = 1e9
+STEP_SECONDS = 450.0
+ROW_SECONDS = 120.0  # a row that takes longer without a program of its own hangs
+GRACE_SECONDS = 10.0
+DEVICE_LOST = 3
+Row = tuple[str, Callable[[], None]]
 
 
 class Run:
-    """One run: what it knows, what it found, and where that goes."""
+    """What the rows of all steps share: options, the driver, arrays, results, and the time that is left."""
 
-    def __init__(self, options: argparse.Namespace, driver: Any, folder: Path) -> None:
+    def __init__(self, options: argparse.Namespace, driver: Any, folder: Path, results: Any) -> None:
         from bench.gpu import arrays
 
-        self.options, self.driver, self.folder = options, driver, folder
-        self.specs = arrays.specs(options.small)
-        self.found: dict[str, Any] = {}
-        self.failed: dict[str, str] = {}
-        self.missing: list[str] = []
-        self.bars: list[dict[str, Any]] = []
-        self.pictures: list[Path] = []
+        self.options, self.driver, self.folder, self.results = options, driver, folder, results
+        self.small = options.small
+        every = arrays.specs(options.small)
+        self.specs = {name: every[name] for name in options.arrays.split(",")} if options.arrays else every
+        self.ends = 0.0
+        self.without_nvcomp: str | None = None
+        self._nvcomp: str | None = None
 
     @property
     def turns(self) -> int:
-        return 1 if self.options.small else 5
+        return 1 if self.small else 5
+
+    def left(self) -> float:
+        """Seconds until this step ends; at least one."""
+        return max(self.ends - time.monotonic(), 1.0)
 
     def context(self, decoder: str | None = None) -> Any:
         import penstock as ps
 
         return ps.Context(threads=self.options.threads, decoder=decoder)
 
-    def open(self, name: str, decoder: str | None = None) -> tuple[Any, Any]:
+    def nvcomp(self) -> str | None:
+        """`nvcomp 6.0.0`; None: `without_nvcomp` says why."""
+        import penstock as ps
+
+        if self._nvcomp is None and self.without_nvcomp is None:
+            try:
+                self._nvcomp = self.context("nvcomp").decoder
+            except ps.Error as error:
+                self.without_nvcomp = str(error).splitlines()[0]
+        return self._nvcomp
+
+    def open(self, name: str) -> tuple[Any, Any]:
         """An array, written where it is not there yet, and the context of its reads."""
         import penstock as ps
 
         from bench.gpu import arrays
 
         path = arrays.ensure(self.folder, self.specs[name])
-        context = self.context(decoder)
+        context = self.context()
         return ps.open(str(path), context=context), context
 
-    def bar(self, name: str, value: float | None, bar: float, unit: str, at_least: bool = True) -> None:
-        """Holds a number against its bar, where there is hardware and an array of full size."""
-        judged = value is not None and not self.driver.simulated and not self.options.small
-        met = None if not judged or value is None else (value >= bar if at_least else value <= bar)
-        self.bars.append({"name": name, "value": value, "bar": bar, "at_least": at_least, "unit": unit, "met": met})
+    def tool(self, name: str) -> str:
+        """The path of one of NVIDIA's tools. PENSTOCK_GPU_TOOLS: a folder that is looked into first."""
+        from bench.gpu.results import LeftOutError
 
-    # ---- the steps ----
+        own = os.environ.get("PENSTOCK_GPU_TOOLS")
+        found = shutil.which(name, path=own) if own else None
+        if found is None and self.driver.simulated:
+            raise LeftOutError(f"{name}: there is no hardware")
+        found = found or shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
+        if found is None:
+            raise LeftOutError(f"{name}: it is not installed")
+        return found
 
-    def parity(self) -> None:
-        from bench.gpu import parity
+    def child(
+        self, command: list[str], seconds: float, save: str | None, environment: dict[str, str] | None = None
+    ) -> tuple[int, str]:
+        """A program's status and output, which lies in the results as `save` from its first line on."""
 
-        with tempfile.TemporaryDirectory() as folder:
-            self.found["parity"] = {"reads_compared": parity.compare(Path(folder))}
-        say(f"  {self.found['parity']['reads_compared']} reads give the host's bytes")
+        def started(group: int) -> None:
+            self.results.write("child", command=command, seconds=seconds, group=group)
 
-    def sanitizer(self) -> None:
-        tool = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
-        if self.driver.simulated or tool is None:
-            why = "there is no hardware" if self.driver.simulated else "it is not installed"
-            self.missing.append(f"compute-sanitizer: {why}")
-            return
-        self.found["sanitizer"] = {}
-        for kind in TOOLS:
-            command = [tool, "--tool", kind, "--error-exitcode", "9", sys.executable, "-m", "bench.gpu.parity"]
-            status, output = run_within(command, SANITIZER_SECONDS)
-            summary = [line for line in output.splitlines() if "SUMMARY" in line]
-            self.found["sanitizer"][kind] = {"status": status, "summary": summary}
-            say(f"  {kind}: status {status} {' '.join(summary)}")
-            if status:
-                self.failed[f"sanitizer {kind}"] = output[-2000:]
-
-    def ceilings(self) -> None:
-        from bench.gpu import arrays, measure
-
-        size = 1 << 20 if self.options.small else 256 << 20
-        rates = self.driver.copy_rates(size, 2 if self.options.small else 8)
-        path = arrays.ensure(self.folder, self.specs["benchmark"])
-        rates["pread"] = measure.pread_rate(arrays.files(path), self.options.threads)
-        self.found["ceilings"] = rates
-        for name, rate in rates.items():
-            say(f"  {name:<14}{rate / GB:9.2f} GB/s")
-
-    def arrays(self) -> None:
-        from bench.gpu import arrays, implementations, measure
-
-        self.found["arrays"] = {}
-        for name, spec in self.specs.items():
-            array, context = self.open(name)
-            path = arrays.path_of(self.folder, spec)
-            check(array, spec)
-            read = implementations.penstock_read(array)
-            warm = measure.best_of(self.turns, read)
-            dropped = measure.best_of(1, read, lambda path=path: arrays.drop_page_cache(path))
-            profile = measure.profiled(context, read)
-            profile.ceilings = self.profile_ceilings()
-            row = {
-                "title": spec.title,
-                "nbytes": spec.nbytes,
-                "stored_bytes": sum(arrays.sizes(path).values()),
-                "warm": warm,
-                "dropped_page_cache": dropped,
-                "warm_bytes_per_s": spec.nbytes / warm["best_s"],
-                "stages": measure.stages(profile.report),
-                "table": profile.table().splitlines(),
-            }
-            self.found["arrays"][name] = row
-            say(
-                f"  {spec.title}: warm {rate(spec.nbytes, warm)}, dropped page cache {rate(spec.nbytes, dropped)}, "
-                f"a kernel runs {row['stages']['kernel_share']:.0%} of the time"
-            )
-            if name == "benchmark":
-                say("    " + "\n    ".join(row["table"]))
-                self.draw(profile, spec.title)
-                self.bar("storage to decoded device memory", row["warm_bytes_per_s"] / GB, 100, "GB/s")
-                copies = row["stages"]["transfer"]["bytes_per_s_while_decoding"]
-                limit = self.found.get("ceilings", {}).get("to_device")
-                self.bar("copies of the PCIe rate", copies / limit if copies and limit else None, 0.9, "x")
-        if "benchmark" in self.found["arrays"] and "benchmark_raw" in self.found["arrays"]:
-            slower = (
-                self.found["arrays"]["benchmark_raw"]["warm"]["best_s"]
-                / self.found["arrays"]["benchmark"]["warm"]["best_s"]
-            )
-            self.found["uncompressed_takes"] = slower
-            say(f"  uncompressed takes {slower:.2f} times as long (published: about 2)")
-
-    def implementations(self) -> None:
-        from bench.gpu import arrays, compute, implementations, measure
-
-        spec = self.specs["benchmark"]
-        path = arrays.ensure(self.folder, spec)
-        threads = self.options.threads
-        library, missing = compute.choose(self.driver.simulated)
-        self.missing += missing
-        array, _ = self.open("benchmark")
-        makers: dict[str, Callable[[bool], Callable[[], float]]] = {
-            "zarr-python, NumPy": lambda dots: implementations.zarr_numpy(path, spec, threads, dots),
-            "zarr-python, CuPy": lambda dots: implementations.zarr_cupy(path, spec, dots),
-            "Penstock": lambda dots: implementations.penstock_stream(array, library if dots else None),
-        }
-        rows: dict[str, Any] = {"compute": library.name, "dots": compute.DOTS, "shards": spec.shards}
-        for name, make in makers.items():
-            rows[name] = {}
-            for dots in (False, True):
-                what = "with compute" if dots else "load"
-                try:
-                    turns = 1 if name != "Penstock" else self.turns
-                    rows[name][what] = measure.best_of(turns, make(dots))
-                    say(f"  {name}, {what}: {rate(spec.nbytes, rows[name][what])}")
-                except implementations.Unavailable as why:
-                    rows[name] = {"missing": str(why)}
-                    self.missing.append(f"{name}: {why}")
-                    break
-        reads = [implementations.penstock_by_shard(array, spec) for _ in range(self.turns + 1)][1:]
-        rows["caller_us_a_shard"] = min(each[1] for each in reads) * 1e6
-        say(f"  the caller's own time: {rows['caller_us_a_shard']:.0f} µs a shard (published: 60 to 2,400)")
-        load, both = rows["Penstock"]["load"]["best_s"], rows["Penstock"]["with compute"]["best_s"]
-        alone = self.compute_alone(array, spec, library)
-        rows["compute_alone_s"] = alone
-        longest, other = max(load, alone), min(load, alone)
-        self.bar(
-            "compute overlapped, of what it may take", both / (1.1 * (longest + other / spec.shards)), 1, "x", False
-        )
-        self.found["implementations"] = rows
-
-    def compute_alone(self, array: Any, spec: Any, library: Any) -> float:
-        """Seconds of the dot products of all shards, with the values already there."""
-        import numpy as np
-        import penstock as ps
-
-        from bench.gpu import measure
-
-        tensor = array.read(np.s_[spec.shard(0)], device="cuda").synchronize()
-        stream = ps._core._DeviceStream(0)
-
-        def run() -> float:
-            def work() -> None:
-                for _ in range(spec.shards):
-                    library.queue(tensor, stream.handle)
-                library.finish()
-
-            return measure.timed(work)
-
-        return measure.best_of(1, run)["best_s"]
-
-    def decoders(self) -> None:
-        """Ours and nvCOMP on the same streams: the time in which a decode stream is busy."""
-        import penstock as ps
-
-        from bench.gpu import implementations, measure
-
-        try:
-            nvcomp = self.context("nvcomp").decoder
-        except ps.Error as error:
-            nvcomp = None
-            self.missing.append(f"nvCOMP: {error}".splitlines()[0])
-        rows: dict[str, Any] = {"nvcomp": nvcomp}
-        for name in ("benchmark", "walk_zstd", "packed_zstd", "walk_blosc", "walk_lz4", "walk_zlib"):
-            spec = self.specs[name]
-            rows[name] = {}
-            for decoder in (None, "nvcomp") if nvcomp else (None,):
-                array, context = self.open(name, decoder)
-                check(array, spec)
-                read = implementations.penstock_read(array)
-                best = None
-                for _ in range(self.turns):
-                    seconds = measure.stages(measure.profiled(context, read).report)["decode"]["s"]
-                    best = seconds if best is None else min(best, seconds)
-                rows[name][decoder or "penstock"] = {
-                    "decode_s": best,
-                    "bytes_per_s": spec.nbytes / best if best else None,
-                }
-            ours, theirs = rows[name]["penstock"]["decode_s"], rows[name].get("nvcomp", {}).get("decode_s")
-            ratio = theirs / ours if ours and theirs else None
-            rows[name]["of_nvcomp"] = ratio
-            say(f"  {spec.title}: ours {ours * 1e3:.3f} ms" + (f", nvCOMP {theirs * 1e3:.3f} ms" if theirs else ""))
-            if name in ("benchmark", "walk_lz4", "walk_zlib"):
-                self.bar(f"our decoder against nvCOMP, {spec.title}", ratio, 1, "x")
-        self.found["decoders"] = rows
-
-    def tiff(self) -> None:
-        """Whole images, from the page cache until the device is done: ours and nvTIFF on the same files."""
-        import numpy as np
-        import penstock as ps
-
-        from bench.gpu import implementations, measure
-
-        side = 256 if self.options.small else 8192
-        values = np.random.default_rng(5).integers(0, 9, (3, side, side)).cumsum(-1)
-        self.found["tiff"] = {}
-        for dtype, compress, predictor in (("u1", "deflate", None), ("u1", "lzw", 2), ("u1", "deflate", 2)):
-            name = f"{compress}, predictor {predictor or 1}"
-            path = self.folder / f"image-{compress}-{predictor or 1}.tif"
-            ps.save(path, values.astype(dtype), compress=compress, predictor=predictor, tiles=256, overviews=None)
-            opened = ps.open(path, layout="native", context=self.context())
-            wanted = opened[...]
-            np.testing.assert_array_equal(opened.read(device="cuda").numpy(), wanted)
-            row = {"penstock": measure.best_of(self.turns, implementations.penstock_read(opened))}
-            said = rate(wanted.nbytes, row["penstock"])
-            try:
-                row["nvtiff"] = measure.best_of(
-                    self.turns, implementations.nvtiff(path, wanted, self.driver.synchronize)
-                )
-                row["of_nvtiff"] = row["nvtiff"]["best_s"] / row["penstock"]["best_s"]
-                said += f"; nvTIFF: {rate(wanted.nbytes, row['nvtiff'])}"
-            except implementations.Unavailable as why:
-                self.missing.append(f"nvTIFF, {name}: {why}")
-            self.found["tiff"][name] = row
-            say(f"  TIFF of {wanted.nbytes >> 20} MiB, {name}: {said}")
-
-    def latency(self) -> None:
-        """Ten chunks of 8 KiB from the page cache until the device is done."""
-        import numpy as np
-        import penstock as ps
-
-        from bench.gpu import measure
-
-        self.found["latency"] = {}
-        values = np.arange(10 * 2048, dtype="f4")
-        for name, codecs in (("raw", []), ("lz4", ["numcodecs.lz4"])):
-            uri = str(self.folder / f"latency-{name}.zarr")
-            shutil.rmtree(uri, ignore_errors=True)
-            made = ps.create_array(uri, shape=values.shape, dtype="f4", chunks=(2048,), codecs=codecs)
-            made[...] = values
-            opened = ps.open(uri, context=self.context())
-            np.testing.assert_array_equal(opened.read(device="cuda").numpy(), values)
-            best = measure.best_of(
-                3 if self.options.small else 200,
-                lambda opened=opened: measure.timed(lambda: opened.read(device="cuda").synchronize()),
-            )
-            self.found["latency"][name] = best
-            say(f"  {name}: best {best['best_s'] * 1e6:.0f} µs, median {best['median_s'] * 1e6:.0f} µs")
-            self.bar(f"ten chunks of 8 KiB, {name}", best["median_s"] * 1e6, 150, "µs", at_least=False)
-
-    # ---- what becomes of it ----
-
-    def profile_ceilings(self) -> dict[str, float]:
-        rates = self.found.get("ceilings", {})
-        known = {"pread": "pread", "transfer": "to_device", "memcpy": "device_memory"}
-        return {row: rates[name] for row, name in known.items() if name in rates}
+        if save is None:
+            with tempfile.NamedTemporaryFile() as file:
+                return run_within(command, seconds, Path(file.name), environment, started)
+        return run_within(command, seconds, self.results.folder / save, environment, started)
 
     def draw(self, profile: Any, title: str) -> None:
         """The timeline of a read: HTML always, PNG where matplotlib is installed."""
-        target = self.target().with_suffix("")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        html = target.with_name(target.name + "-timeline.html")
+        html = self.results.path.with_name(self.results.path.stem + "-timeline.html")
         profile.save(html)
-        self.pictures = [html]
         try:
             from penstock.demo import charts
-        except ImportError as error:
-            self.missing.append(f"the timeline as PNG: {error}")
-            return
-        png = target.with_name(target.name + "-timeline.png")
+
+            charts.timeline(html.with_suffix(".png"), profile.report, f"Reading {title}", self.driver.name())
+        except (ImportError, ValueError) as error:
+            self.results.left_out(f"the timeline as PNG: {error}")
+
+
+def run_within(
+    command: list[str],
+    seconds: float,
+    output: Path,
+    environment: dict[str, str] | None = None,
+    started: Callable[[int], None] = lambda group: None,
+) -> tuple[int, str]:
+    """Runs a program with its output in a file: its status, and the output. One that takes longer is ended with all
+    that it has started: status 124. `started` is given the number of its process group."""
+    with output.open("w") as file:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"} | (environment or {}),
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        started(process.pid)
         try:
-            charts.timeline(png, profile.report, f"Reading {title}", self.driver.name())
-            self.pictures.append(png)
-        except ValueError as error:
-            self.missing.append(f"the timeline as PNG: {error}")
-
-    def target(self) -> Path:
-        from harness import machine
-
-        today = datetime.datetime.now(datetime.UTC).date().isoformat()
-        device = "-".join(self.driver.name().lower().split())
-        return Path(self.options.results) / f"{device}-{machine.commit()}-{today}.json"
-
-    def write(self) -> Path:
-        from harness import machine
-
-        document = {
-            "machine": machine.describe(),
-            "device": self.driver.describe(),
-            "commit": machine.commit(),
-            "threads": self.options.threads,
-            "small": self.options.small,
-            "judged": not self.driver.simulated and not self.options.small,
-            "found": self.found,
-            "bars": self.bars,
-            "missing": self.missing,
-            "failed": self.failed,
-        }
-        target = self.target()
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(json.dumps(document, indent=1) + "\n")
-        return target
+            status = process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            end_group(process.pid)
+            process.wait()
+            status = 124
+    return status, output.read_text(errors="replace")
 
 
-def check(array: Any, spec: Any) -> None:
-    """The first and the last shard, read to the device, are what was written."""
-    import numpy as np
+def run_rows(run: Run, step: str, after: str) -> int:
+    """Runs a step's rows, those behind `after`, until its time is up. A row that fails costs itself; one that was not
+    begun is named. Exit status 0, or DEVICE_LOST: the device does not work in this process any more."""
+    from bench.gpu.results import LeftOutError
+    from bench.gpu.steps import STEPS
 
-    for number in {0, spec.shards - 1}:
-        got = array.read(np.s_[spec.shard(number)], device="cuda").numpy()
-        if not np.array_equal(got, spec.expected(number)):
-            raise AssertionError(f"{spec.title}: shard {number} has other values on the device")
+    results = run.results
+    results.step = step
+    run.ends = time.monotonic() + run.options.seconds
+    rows = STEPS[step](run)
+    for row, work in rows:
+        if after:
+            after = "" if row == after else after
+            continue
+        results.row = row
+        if time.monotonic() >= run.ends:
+            results.left_out("the step's time was over")
+            continue
+        results.write("begun")
+        begin = time.monotonic()
+        failed = False
+        try:
+            work()
+        except LeftOutError as why:
+            results.left_out(str(why))
+        except Exception as error:
+            failed = True
+            results.failed(f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
+        results.write("done", seconds=round(time.monotonic() - begin, 3))
+        if failed and not run.driver.works():
+            return DEVICE_LOST
+    return 0
 
 
-def run_within(command: list[str], seconds: float) -> tuple[int, str]:
-    """A program's status and what it said. One that takes longer is ended with all that it has started: status 124."""
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+def guard_step(results: Any, arguments: list[str], seconds: float, row_seconds: float) -> None:
+    """Runs a step in a process of its own, and again behind the row in which that process crashed or hung."""
+    from bench.gpu.results import say
+
+    ends, after = time.time() + seconds, ""
+    say(results.step)
+    while True:
+        command = [sys.executable, "-m", "bench.gpu", results.step, "--worker", str(results.path), "--after", after]
+        left = max(ends - time.time(), 0.0)
+        seen, late = results.size(), ""
+        process = subprocess.Popen([*command, *arguments, "--seconds", str(left)], cwd=ROOT, start_new_session=True)
+        try:
+            while (status := process.poll()) is None and not late:
+                time.sleep(0.05)
+                until = results.under_way(seen, row_seconds).until
+                if time.time() > (until or ends):
+                    late = "it took longer than a row may" if until else ""
+                if time.time() > ends + GRACE_SECONDS:
+                    late = "the step's time was over"
+        finally:
+            if process.poll() is None:
+                for group in (process.pid, results.under_way(seen, row_seconds).child):
+                    end_group(group)
+                process.wait()
+        reached = results.under_way(seen, row_seconds)
+        results.row = reached.row
+        if not reached.done or status not in (0, DEVICE_LOST, None):
+            results.failed(late or f"the process ended with status {status}")
+        if status == 0 or not reached.row:
+            return
+        after = reached.row
+
+
+def end_group(group: int) -> None:
+    """Ends a process that we have started as the first of a group, and all that it has started there."""
+    if group:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+
+
+def describe(run: Run) -> None:
+    """What runs where, before anything is measured."""
+    from harness import machine
+
+    from bench.gpu import facts
+    from bench.gpu.results import say
+
+    device = facts.of_driver(run.driver)
+    run.results.write(
+        "run",
+        commit=machine.commit(),
+        machine=machine.describe(),
+        threads=run.options.threads,
+        small=run.small,
+        judged=run.results.judged,
+        environment={name: value for name, value in os.environ.items() if name.startswith(("PENSTOCK_", "CUDA_"))},
     )
+    run.results.write("fact", device=device)
+    say(
+        f"{device['name']}, {device['memory_bytes'] / 2**30:.0f} GiB ({(device['free_bytes'] or 0) / 2**30:.0f} free), "
+        f"driver {device['driver']}, {run.options.threads} threads"
+    )
+    say("  " + ", ".join(f"{name} {device[name]}" for name in facts.ATTRIBUTES))
     try:
-        output, _ = process.communicate(timeout=seconds)
-        return process.returncode, output
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
-        return 124, f"{output}\nnot done after {seconds:g} s"
+        now = facts.of_nvml()
+        run.results.write("fact", idle=now)
+        say("  " + ", ".join(f"{name} {value}" for name, value in now.items()))
+    except OSError as error:
+        run.results.left_out(f"clocks and PCIe link: {error}")
 
 
-def without_parity(error: Exception) -> str:
-    """What a failure of the comparison means: other bytes, or that nothing could be compared, and why."""
-    from bench.gpu.parity import DifferenceError
+def target(options: argparse.Namespace, driver: Any) -> Path:
+    from harness import machine
 
-    if isinstance(error, DifferenceError):
-        return f"the device gives other bytes ({error})"
-    why = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
-    return f"the device could not be compared with the host ({why})"
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    device = "-".join(driver.name().lower().split())
+    return Path(options.results) / f"{device}-{machine.commit()}-{today}.jsonl"
 
 
-def rate(nbytes: int, taken: dict[str, float]) -> str:
-    return f"{taken['best_s'] * 1e3:.2f} ms, {nbytes / taken['best_s'] / GB:.2f} GB/s"
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    from bench.gpu import arrays
+    from bench.gpu.steps import STEPS
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("steps", nargs="*", help=f"of {', '.join(STEPS)}; default: all, in this order")
+    parser.add_argument("--arrays", default="", help=f"of {', '.join(arrays.specs(False))}; default: all")
+    parser.add_argument("--small", action="store_true", help="kilobytes, one turn each; nothing is judged")
+    parser.add_argument("--seconds", type=float, default=STEP_SECONDS, help="most that a step takes")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--kernels", default="", help="fatbins that `switches` compares with the build's kernels")
+    parser.add_argument("--folder", type=Path, help="where arrays are kept; default: build/bench, for --small nowhere")
+    parser.add_argument("--results", type=Path, help="where results go; default: bench/results/gpu")
+    parser.add_argument("--row-seconds", type=float, default=ROW_SECONDS, help="most that a row takes")
+    parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)  # the results: run one step in this process
+    parser.add_argument("--after", default="", help=argparse.SUPPRESS)  # of a worker: the last row that was begun
+    options = parser.parse_args(arguments)
+    options.steps = options.steps or list(STEPS)
+    if unknown := set(options.steps) - set(STEPS):
+        parser.error(f"no such step: {', '.join(sorted(unknown))}")
+    if unknown := set(filter(None, options.arrays.split(","))) - set(arrays.specs(False)):
+        parser.error(f"no such array: {', '.join(sorted(unknown))}")
+    return options
 
 
-def say(line: str) -> None:
-    print(line, flush=True)
+def worker(options: argparse.Namespace) -> int:
+    """One step's rows in this process, which `guard_step` has started."""
+    from bench.gpu.driver import Driver
+    from bench.gpu.results import Results
 
-
-def show(bars: list[dict[str, Any]]) -> None:
-    for each in bars:
-        value = "-" if each["value"] is None else f"{each['value']:.2f}"
-        sign = "at least" if each["at_least"] else "at most"
-        verdict = {True: "met", False: "MISSED", None: "not judged"}[each["met"]]
-        say(f"{verdict:<11}{each['name']}: {value} {each['unit']} ({sign} {each['bar']:g})")
+    driver = Driver()
+    results = Results(options.worker, judged=not (driver.simulated or options.small))
+    return run_rows(Run(options, driver, options.folder, results), options.steps[0], options.after)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", default=",".join(STEPS), help=f"of {', '.join(STEPS)}")
-    parser.add_argument("--small", action="store_true", help="kilobytes, one turn each; nothing is judged")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument(
-        "--folder", type=Path, help="where arrays are kept; default: build/bench, or for --small nowhere"
-    )
-    parser.add_argument("--results", type=Path, help="where results go; default: bench/results/gpu")
-    options = parser.parse_args(arguments)
-    steps = options.steps.split(",")
-    if unknown := set(steps) - set(STEPS):
-        parser.error(f"no such step: {', '.join(sorted(unknown))}")
-
+    """Exit status 0: no row failed. 1: some did. 2: there is no device."""
     from bench.gpu.driver import Driver, NoDriverError
+    from bench.gpu.results import Results, say
 
+    options = parse(arguments)
+    if options.worker:
+        return worker(options)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     try:
         driver = Driver()
     except NoDriverError as error:
@@ -433,36 +323,27 @@ def main(arguments: list[str] | None = None) -> int:
         if options.results is None:
             options.results = BENCH / "results" / "gpu" if keep else Path(scratch) / "results"
         folder = options.folder or (Path(scratch) / "arrays" if options.small else ROOT / "build" / "bench")
+        results = Results(target(options, driver).resolve(), judged=not (driver.simulated or options.small))
         if driver.simulated:
             say("NO HARDWARE: this is the fake driver of the tests. Times say nothing, and nothing is judged.")
-        about = driver.describe()
-        say(
-            f"{about['name']}, {about['memory_bytes'] / 2**30:.0f} GiB, driver {about['driver']}, "
-            f"{options.threads} threads"
-        )
-        run = Run(options, driver, folder)
-        for name in steps:
-            say(name)
-            try:
-                getattr(run, name)()
-            except Exception as error:
-                traceback.print_exc()
-                run.failed[name] = f"{type(error).__name__}: {error}"
-                if name == "parity":
-                    say(f"{without_parity(error)}: nothing is measured")
-                    run.write()
-                    return 1
-            written = run.write()
-        show(run.bars)
-        for each in run.missing:
-            say(f"left out    {each}")
-        for name, why in run.failed.items():
-            say(f"FAILED      {name}: {why.splitlines()[-1]}")
+        describe(Run(options, driver, folder, results))
+        driver.close()
+        passed_on = ["--folder", str(folder.resolve()), "--threads", str(options.threads), "--arrays", options.arrays]
+        passed_on += ["--kernels", options.kernels, *(["--small"] if options.small else [])]
+        for name in options.steps:
+            results.step, results.row = name, ""
+            guard_step(results, passed_on, options.seconds, options.row_seconds)
+        lines = results.written()
+        failed = [line for line in lines if line["kind"] == "failed"]
+        numbers, left_out = (sum(line["kind"] == kind for line in lines) for kind in ("measured", "left_out"))
+        say(f"{numbers} numbers, {len(failed)} rows failed, {left_out} left out")
+        for each in failed:
+            say(f"FAILED      {each['step']}, {each['row']}: {each['why'].partition(chr(10))[0]}")
         if driver.simulated:
             say("NO HARDWARE: every number above is of a simulated device.")
         if keep:
-            say(f"Wrote {written}" + "".join(f" and {each.name}" for each in run.pictures))
-        return 1 if run.failed else 0
+            say(f"Wrote {results.path}")
+        return 1 if failed else 0
 
 
 if __name__ == "__main__":

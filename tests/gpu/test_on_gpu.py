@@ -5,8 +5,11 @@ Skipped, and says so, where the driver finds no device. `make test-gpu` runs it.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from penstock import _core
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench.gpu import parity
+from bench.gpu.driver import Driver
 
 
 def blosc(cname: str, shuffle: str) -> dict[str, Any]:
@@ -78,7 +82,9 @@ def test_the_device_gives_the_hosts_bytes(tmp_path: Path, kind: str, codecs: Any
 
 @pytest.mark.parametrize("part", parity.PARTS, ids=lambda part: part.__name__)
 def test_every_kernel_that_a_read_can_launch(tmp_path: Path, part: Any) -> None:
-    assert part(tmp_path, None) > 0 or part is parity.nvcomps_checks
+    outcomes = [parity.check(case) for case in part(None)]
+    assert outcomes or part is parity.nvcomps_checks
+    assert not [outcome.line() for outcome in outcomes if not outcome.good]
 
 
 def test_damaged_chunks_are_errors_and_the_device_lives_on(tmp_path: Path) -> None:
@@ -138,3 +144,115 @@ def test_tiles_overlap_and_stay_right(tmp_path: Path) -> None:
     with ps.stream(array, tile="shard", device="cuda", depth=2) as tiles:
         for tile in tiles:
             np.testing.assert_array_equal(tile.data.numpy(), expected[tile.box])
+
+
+# ---- frames of several blocks, other libraries, streams, threads, exit ----
+
+
+def large(tmp_path: Path, codecs: Any = ("zstd",), chunk: int = 1 << 18) -> tuple[ps.Array, np.ndarray[Any, Any]]:
+    """An array of chunks of 1 MiB: a frame of zstd has several blocks there."""
+    expected = np.random.default_rng(9).standard_normal(5 << 18).cumsum().astype("<f4")
+    uri = str(tmp_path / "large.zarr")
+    array = ps.create_array(uri, shape=expected.shape, dtype="f4", chunks=(chunk,), codecs=list(codecs))
+    array[...] = expected
+    return ps.open(uri), expected
+
+
+@pytest.mark.parametrize("codecs", [["zstd"], ["numcodecs.lz4"], ["gzip"], [blosc("zstd", "shuffle")]], ids=str)
+def test_frames_of_several_blocks(tmp_path: Path, codecs: Any) -> None:
+    array, expected = large(tmp_path, codecs)
+    for selection in (np.s_[...], np.s_[1000:900_000:3]):
+        got = array.read(selection, device="cuda", check=True).numpy()
+        np.testing.assert_array_equal(got, expected[selection])
+
+
+def test_jax_takes_tensors_without_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # it would take three quarters of the device
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip(f"JAX computes on the {jax.default_backend()} here")
+    array, expected = large(tmp_path)
+    tensor = array.read(device="cuda")
+    taken = jax.dlpack.from_dlpack(tensor)
+    assert taken.unsafe_buffer_pointer() == tensor._read.address
+    np.testing.assert_array_equal(np.asarray(taken), expected)
+    np.testing.assert_array_equal(np.asarray(jax.numpy.flip(taken)), expected[::-1])
+
+
+def test_a_consumers_own_stream_waits_for_the_values(tmp_path: Path) -> None:
+    """A copy to the host on a stream of the consumer, queued right after `order`, sees the values."""
+    driver = Driver()
+    array, expected = large(tmp_path)
+    stream = _core._DeviceStream(0)
+    for _ in range(20):
+        got = np.zeros_like(expected)
+        tensor = array.read(device="cuda")
+        tensor.order(stream.handle)
+        of = ctypes.c_void_p(got.ctypes.data), ctypes.c_uint64(tensor._read.address), ctypes.c_size_t(got.nbytes)
+        driver.call("cuMemcpyDtoHAsync", *of, ctypes.c_void_p(stream.handle))
+        driver.call("cuStreamSynchronize", ctypes.c_void_p(stream.handle))
+        np.testing.assert_array_equal(got, expected)
+    driver.close()
+
+
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_a_librarys_own_stream_waits_for_the_values(tmp_path: Path, library: str) -> None:
+    module = pytest.importorskip(library)
+    array, expected = large(tmp_path)
+    stream = module.cuda.Stream() if library == "torch" else module.cuda.Stream(non_blocking=True)
+    for _ in range(20):
+        with module.cuda.stream(stream) if library == "torch" else stream:
+            doubled = module.from_dlpack(array.read(device="cuda")) * 2
+        stream.synchronize()
+        np.testing.assert_array_equal(doubled.cpu().numpy() if library == "torch" else doubled.get(), expected * 2)
+
+
+def test_out_is_a_tensor_of_torch(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    array, expected = large(tmp_path)
+    stream = torch.cuda.Stream()
+    out = torch.full((len(expected), 2), -1.0, device="cuda")
+    with torch.cuda.stream(stream):
+        for column in range(2):
+            array.read(device="cuda", out=out[:, column], stream=stream)
+        total = out.sum(1)
+    stream.synchronize()
+    np.testing.assert_array_equal(out.cpu().numpy(), np.stack([expected, expected], 1))
+    np.testing.assert_array_equal(total.cpu().numpy(), expected + expected)
+
+
+def test_two_threads_read_at_the_same_time(tmp_path: Path) -> None:
+    array, expected = large(tmp_path)
+
+    def work(first: int) -> None:
+        for turn in range(20):
+            start = (first + turn * 7919) % 200_000
+            got = array.read(np.s_[start : start + 600_000], device="cuda", check=True).numpy()
+            np.testing.assert_array_equal(got, expected[start : start + 600_000])
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(work, first) for first in (0, 100_001)]:
+            done.result()
+
+
+LEAVE = """
+import sys
+import penstock as ps
+array = ps.open(sys.argv[1])
+kept = [array.read(device="cuda") for _ in range(10)]
+print("leaving", flush=True)
+{how}
+"""
+
+
+@pytest.mark.parametrize("how", ["", "del kept", "sys.exit(0)"], ids=["end", "dropped", "exit"])
+def test_a_program_ends_with_reads_under_way(tmp_path: Path, how: str) -> None:
+    large(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVE.format(how=how), str(tmp_path / "large.zarr")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (0, "leaving\n"), done.stderr
+    assert "Traceback" not in done.stderr

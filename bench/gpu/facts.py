@@ -1,0 +1,68 @@
+"""What the machine's device is and how it runs now: from the driver and from NVML, the library behind nvidia-smi."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from bench.gpu.driver import Driver
+
+# CU_DEVICE_ATTRIBUTE_*; what a driver does not know is null.
+ATTRIBUTES = {
+    "multiprocessors": 16,
+    "compute_capability_major": 75,
+    "compute_capability_minor": 76,
+    "sm_clock_khz": 13,
+    "memory_clock_khz": 36,
+    "memory_bus_bits": 37,
+    "l2_bytes": 38,
+    "ecc": 32,
+    "copy_engines": 40,
+    "coherent_host_memory": 100,
+}
+
+
+def of_driver(driver: Driver) -> dict[str, Any]:
+    """The driver's version and the device's attributes and memory, in bytes and kHz."""
+    return {
+        **driver.describe(),
+        "free_bytes": driver.free_bytes(),
+        **{name: driver.attribute(number) for name, number in ATTRIBUTES.items()},
+    }
+
+
+# Name: NVML's function, and its arguments between the device and the result. All results are unsigned integers.
+NVML = {
+    "sm_clock_mhz": ("nvmlDeviceGetClockInfo", (1,)),
+    "sm_clock_most_mhz": ("nvmlDeviceGetMaxClockInfo", (1,)),
+    "memory_clock_mhz": ("nvmlDeviceGetClockInfo", (2,)),
+    "memory_clock_most_mhz": ("nvmlDeviceGetMaxClockInfo", (2,)),
+    "pcie_generation": ("nvmlDeviceGetCurrPcieLinkGeneration", ()),
+    "pcie_generation_most": ("nvmlDeviceGetMaxPcieLinkGeneration", ()),
+    "pcie_width": ("nvmlDeviceGetCurrPcieLinkWidth", ()),
+    "pcie_width_most": ("nvmlDeviceGetMaxPcieLinkWidth", ()),
+    "temperature_c": ("nvmlDeviceGetTemperature", (0,)),
+    "power_mw": ("nvmlDeviceGetPowerUsage", ()),
+    "power_limit_mw": ("nvmlDeviceGetEnforcedPowerLimit", ()),
+}
+
+
+def of_nvml(file: str = "libnvidia-ml.so.1") -> dict[str, int | None]:
+    """Clocks, PCIe link, temperature and power of device 0 at this moment; null where NVML refuses one.
+
+    An idle device lowers its clocks and its PCIe link: read these right after work. Raises OSError without NVML.
+    """
+    library = ctypes.CDLL(file)
+    if status := library.nvmlInit_v2():
+        raise OSError(f"nvmlInit_v2: error {status}")
+    device = ctypes.c_void_p()
+    if status := library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(0), ctypes.byref(device)):
+        raise OSError(f"nvmlDeviceGetHandleByIndex_v2: error {status}")
+    found: dict[str, int | None] = {}
+    for name, (function, arguments) in NVML.items():
+        value = ctypes.c_uint()
+        get = getattr(library, function, None)
+        failed = get is None or get(device, *(ctypes.c_uint(each) for each in arguments), ctypes.byref(value))
+        found[name] = None if failed else value.value
+    library.nvmlShutdown()
+    return found

@@ -1,0 +1,140 @@
+"""Where results go: a file of JSON lines, each of which is on disk before the next thing is measured.
+
+The kinds of line: `run` (what ran where), `fact` (of the machine), `begun` and `done` (a row), `child` (a program that
+a row runs), `measured` (a number, with what the model predicted and the limit that follows from the data), `found`
+(what else a row has), `failed` and `left_out` (with the reason).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PREDICTIONS = Path(__file__).with_name("predictions.json")
+
+
+class LeftOutError(Exception):
+    """A row cannot be measured here; the text says why. Not a failure."""
+
+
+@dataclass
+class UnderWay:
+    """A row: whether it is done, when it should be (in seconds of time.time(); 0: any time), and the process group of
+    the program that it runs (0: none)."""
+
+    row: str = ""
+    done: bool = True
+    until: float = 0.0
+    child: int = 0
+
+
+class Results:
+    """The lines of one step's process or of its guard, appended to `path`. `judged`: numbers are held against bars."""
+
+    def __init__(self, path: Path, judged: bool) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path, self.judged = path, judged
+        self.step, self.row = "", ""
+        self._predictions = json.loads(PREDICTIONS.read_text())["values"]
+        self._file = path.open("a")
+        self._begin = self.size()
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+    def write(self, kind: str, **fields: Any) -> None:
+        """Appends a line, and returns when it is on disk."""
+        line = {"kind": kind, "step": self.step, "row": self.row, "at": round(time.time(), 3), **fields}
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def measured(
+        self,
+        name: str,
+        value: float,
+        unit: str,
+        *,
+        limit: float | None = None,
+        bar: float | None = None,
+        at_least: bool = True,
+        **more: Any,
+    ) -> None:
+        """Writes a number and shows it next to the model's prediction and its limit.
+
+        `limit`: what the machine allows for this data, whatever the software does. `bar`: what the number should reach,
+        or with `at_least=False` not exceed. A bar beyond the limit is not judged: no software can reach it.
+        """
+        predicted = self._predictions.get(f"{self.step}/{self.row}/{name}")
+        reachable = bar is not None and (limit is None or (bar <= limit if at_least else bar >= limit))
+        met = None
+        if bar is not None and self.judged and reachable:
+            met = value >= bar if at_least else value <= bar
+        self.write(
+            "measured",
+            name=name,
+            value=value,
+            unit=unit,
+            predicted=predicted,
+            limit=limit,
+            bar=bar,
+            at_least=at_least,
+            met=met,
+            **more,
+        )
+        shown = [f"  {self.row}, {name}: {value:.4g} {unit}"]
+        shown.append(f"model {predicted[0]:g} to {predicted[1]:g}" if predicted else "no model")
+        if limit is not None:
+            shown.append(f"limit {limit:.4g}")
+        if bar is not None:
+            verdict = {True: "met", False: "MISSED", None: "not judged" if reachable else "beyond the limit"}[met]
+            shown.append(f"bar {'≥' if at_least else '≤'} {bar:g}: {verdict}")
+        say(" | ".join(shown))
+
+    def left_out(self, why: str) -> None:
+        self.write("left_out", why=why)
+        say(f"  left out    {self.row}: {why}")
+
+    def failed(self, why: str, **more: Any) -> None:
+        self.write("failed", why=why, **more)
+        say(f"  FAILED      {self.row}: {why.partition(chr(10))[0]}")
+
+    def size(self) -> int:
+        return self.path.stat().st_size
+
+    def written(self, since: int | None = None) -> list[dict[str, Any]]:
+        """The lines in the file from a byte on, by whichever process; None: from where this object was made."""
+        with self.path.open("rb") as file:
+            file.seek(self._begin if since is None else since)
+            whole = [line for line in file.read().split(b"\n")[:-1] if line]
+        return [json.loads(line) for line in whole]
+
+    def under_way(self, since: int, seconds: float) -> UnderWay:
+        """The last row that was begun, as the lines from byte `since` on have it. A row may take so many seconds, and
+        those that it gives to the programs that it runs."""
+        out = UnderWay()
+        for line in self.written(since):
+            if line["kind"] == "begun":
+                out = UnderWay(line["row"], done=False, until=line["at"] + seconds)
+            elif line["kind"] == "child":
+                out.until, out.child = out.until + line["seconds"], line["group"]
+            elif line["kind"] == "done":
+                out.done, out.until, out.child = True, 0.0, 0
+        return out
+
+    def value(self, step: str, row: str, name: str) -> float | None:
+        """A number that this run measured before, or an earlier run that wrote to the same file: the newest."""
+        wanted = ("measured", step, row, name)
+        for line in reversed(self.written(0)):
+            if (line["kind"], line["step"], line["row"], line.get("name")) == wanted:
+                return line["value"]
+        return None
+
+
+def say(line: str) -> None:
+    print(line, flush=True)

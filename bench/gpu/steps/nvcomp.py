@@ -1,0 +1,98 @@
+"""Our decoders against nvCOMP's on the same resident bytes, and the three implementations of the GPU-Zarr study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+from penstock import _core
+
+from bench.gpu import arrays, compute, implementations, measure
+from bench.gpu.decoders import Wave
+from bench.gpu.results import LeftOutError, say
+from bench.gpu.run import GB, Row, Run
+
+TURNS = 20
+BARS = ("benchmark", "rounded_zstd", "rounded_lz4", "rounded_zlib")  # ours should be as fast as nvCOMP
+
+
+def rows(run: Run) -> Iterator[Row]:
+    for name, spec in run.specs.items():
+        if not spec.codecs:
+            continue
+        if name == "benchmark":
+            yield f"{name}, one shard", partial(decode, run, name, 1)
+        yield name, partial(decode, run, name, spec.shards)
+    if "benchmark" in run.specs:
+        yield "implementations", partial(study, run)
+
+
+def decode(run: Run, name: str, shards: int) -> None:
+    """A wave of all chunks of so many shards, launched 20 times; nvCOMP's the same. Device events time the kernels."""
+    spec = run.specs[name]
+    path = arrays.ensure(run.folder, spec)
+    codecs = arrays.device_codecs(arrays.inner_codecs(path))
+    chunks = arrays.shard_chunks(path, spec.chunks) * shards
+    nvcomp = run.nvcomp()
+    taken = {}
+    for decoder in ("penstock", "nvcomp") if nvcomp else ("penstock",):
+        wave = Wave(codecs, chunks, spec.chunk_bytes, decoder == "nvcomp")
+        kernels = wave.best(2 if run.small else TURNS)
+        wave.check(spec.expected())
+        taken[decoder] = max(sum(kernels.values()) / 1e3, 1e-9)  # the fake driver's clock may stand still
+        run.results.measured(decoder, wave.nbytes / taken[decoder] / GB, "GB/s", kernels_ms=kernels, chunks=len(chunks))
+        say("    " + ", ".join(f"{kernel} {ms:.3f} ms" for kernel, ms in kernels.items()))
+        del wave  # its memory, before the next one's
+    if not nvcomp:
+        raise LeftOutError(f"nvCOMP: {run.without_nvcomp}")
+    ratio = taken["nvcomp"] / taken["penstock"]
+    run.results.measured("of nvCOMP", ratio, "x", bar=1 if name in BARS else None)
+
+
+def study(run: Run) -> None:
+    """zarr-python on NumPy, zarr-python on CuPy, and Penstock: with 75 dot products a shard and without."""
+    spec = run.specs["benchmark"]
+    path = arrays.ensure(run.folder, spec)
+    library, missing = compute.choose(run.driver.simulated)
+    for each in missing:
+        run.results.left_out(each)
+    array, _ = run.open("benchmark")
+    makers: dict[str, Callable[[bool], Callable[[], float]]] = {
+        "zarr-python, NumPy": lambda dots: implementations.zarr_numpy(path, spec, run.options.threads, dots),
+        "zarr-python, CuPy": lambda dots: implementations.zarr_cupy(path, spec, dots),
+        "Penstock": lambda dots: implementations.penstock_stream(array, library if dots else None),
+    }
+    best: dict[str, float] = {}
+    for name, make in makers.items():
+        for dots in (False, True):
+            what = f"{name}, {f'{compute.DOTS} dot products by {library.name}' if dots else 'load'}"
+            try:
+                seconds = measure.best_of(run.turns if name == "Penstock" else 1, make(dots))["best_s"]
+            except implementations.Unavailable as why:
+                run.results.left_out(f"{name}: {why}")
+                break
+            run.results.measured(what, spec.nbytes / seconds / GB, "GB/s", seconds=seconds)
+            best[f"{name}, {dots}"] = seconds
+    asked = min(implementations.penstock_by_shard(array, spec)[1] for _ in range(run.turns + 1))
+    run.results.measured("caller's own time a shard", asked * 1e6, "µs", published=[60, 2400])
+    alone = compute_alone(run, array, spec, library)
+    run.results.write("found", compute=library.name, compute_alone_s=alone)
+    longest, other = max(best["Penstock, False"], alone), min(best["Penstock, False"], alone)
+    allowed = 1.1 * (longest + other / spec.shards)
+    run.results.measured(
+        "load and compute overlap, of the time allowed", best["Penstock, True"] / allowed, "x", bar=1, at_least=False
+    )
+
+
+def compute_alone(run: Run, array: object, spec: arrays.Spec, library: object) -> float:
+    """Seconds of the dot products of all shards, with the values already there."""
+    tensor = array.read(np.s_[spec.shard(0)], device="cuda").synchronize()
+    stream = _core._DeviceStream(0)
+
+    def work() -> None:
+        for _ in range(spec.shards):
+            library.queue(tensor, stream.handle)
+        library.finish()
+
+    return measure.best_of(1, lambda: measure.timed(work))["best_s"]

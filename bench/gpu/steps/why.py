@@ -1,0 +1,42 @@
+"""Why is it as fast as it is? Reports of Nsight Systems (with NVTX ranges) and Nsight Compute, to be opened there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from bench.gpu import arrays
+from bench.gpu.results import say
+from bench.gpu.run import Row, Run
+
+# For Nsight Compute: of each codec the array that says most.
+KERNELS = ("benchmark", "rounded_zstd", "rounded_lz4", "rounded_zlib", "field_blosc")
+
+
+def rows(run: Run) -> Iterator[Row]:
+    chosen = [name for name in KERNELS if name in run.specs]
+    reports = [("nsys", name) for name in chosen[:1]] + [("ncu", name) for name in chosen]
+    for number, (tool, name) in enumerate(reports):
+        yield f"{tool} of {name}", partial(profile, run, tool, name, len(reports) - number)
+
+
+def profile(run: Run, tool: str, name: str, reports_left: int) -> None:
+    """nsys sees whole reads; ncu the kernels of one shard's wave, which it runs again for each group of counters."""
+    program = run.tool(tool)
+    path = arrays.ensure(run.folder, run.specs[name])
+    report = run.results.folder / f"{tool}-{name}"
+    if tool == "nsys":
+        options = ["profile", "--trace=cuda,nvtx,osrt", "--sample=none", "--force-overwrite=true", "-o", str(report)]
+        more = ["--turns", "3"]
+    else:
+        options = ["--set", "full", "--kernel-name", "regex:penstock_", "--launch-count", "8", "-f", "-o", str(report)]
+        more = ["--turns", "1", "--resident"]
+    command = [program, *options, sys.executable, "-m", "bench.gpu.once", str(path), *more]
+    status, _ = run.child(command, run.left() / reports_left, f"{tool}-{name}.txt")
+    saved = [each.name for each in sorted(Path(report.parent).glob(f"{report.name}.*")) if each.suffix != ".txt"]
+    run.results.write("found", status=status, saved=saved)
+    if status or not saved:
+        raise RuntimeError(f"status {status}, saved {saved}: see {tool}-{name}.txt")
+    say(f"  {tool} of {name}: {', '.join(saved)}")
