@@ -57,6 +57,15 @@ test-gpu: build ## what only a GPU can show; skipped, and says so, without one
 	@tools/setup.sh core test
 	@$(python) -m pytest -rs tests/gpu $(ARGS)
 
+test-emulator: ## the kernels in the emulator with more seeds, and with faults planted (an hour); SEEDS="2 3 4"
+	@tools/setup.sh core test
+	@$(configure) release >/dev/null
+	@cmake --build $(release) --target test_emulator -j $(jobs)
+	@for seed in $(or $(SEEDS),2 3 4); do for switch in 3 17 0; do \
+	  PENSTOCK_EMULATOR_SEED=$$seed PENSTOCK_EMULATOR_SWITCH=$$switch GTEST_BRIEF=1 $(release)/tests/emulator/test_emulator || exit; \
+	done; done
+	@$(python) tests/emulator/mutations.py --jobs $(jobs) $(ARGS)
+
 demo: build ## write, read and compare the benchmark array; pictures in build/demo
 	@tools/setup.sh demo
 	@.venv/bin/penstock demo --output build/demo $(ARGS)
@@ -104,4 +113,4 @@ wheel: ## a self-contained wheel in build/dist; CUDA=1 as for build
 clean: ## remove build/ and the compiled module; keeps .venv
 	@rm -rf build python/penstock/_core*.so
 
-.PHONY: help build test test-gpu test-power test-peers test-legate test-torch demo bench check format tidy fuzz wheel clean
+.PHONY: help build test test-emulator test-gpu test-power test-peers test-legate test-torch demo bench check format tidy fuzz wheel clean

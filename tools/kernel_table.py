@@ -153,7 +153,7 @@ def main() -> int:
     if spilling := spills(kernels):
         print("\n".join(spilling))
     if options.write:
-        TABLE.write_text(made)
+        TABLE.write_text(made + "".join(TABLE.read_text().partition("\n## ")[1:]))  # what follows is of others
         return 1 if spilling else 0
     changed = differences(TABLE.read_text(), made)
     if changed:

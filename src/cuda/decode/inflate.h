@@ -204,8 +204,7 @@ PENSTOCK_DEVICE bool build_deflate_code(const std::uint8_t* lengths, std::uint32
         table[at] = entry;
     });
   }
-  lanes.sync();
-  return true;
+  return true;  // the caller's next barrier makes the tables seen
 }
 
 /// The next symbol; 0xffff when no code has these bits. At least 15 bits are held, or all that are left.

@@ -1,0 +1,325 @@
+"""Predicts what the kernels' hot loops cost on a GPU (sm_90), from their machine code: no GPU is needed.
+
+    tools/sass_model.py [--before SOURCE_TREE] [--write] [--show LOOP]
+
+Compiles src/cuda/kernels/kernels.cu with nvcc, disassembles it with nvdisasm (on PATH, or NVDISASM; PyPI has it as
+nvidia-cuda-nvdisasm), and walks the loops of LOOPS one instruction behind the other, as a warp does in which lanes take
+every path: an instruction waits for the scoreboards that its control word names, and the next one for its stall count.
+Loads take as long as LATENCY says; those from global memory are modelled three times (L1, L2, memory). What is not in
+it: other warps, the caches' contents, banks, clocks. Trust it to about 40 %, and its ratios to about 15 %.
+
+--before compares with another checkout; --write puts the table into docs/design/kernels.md, behind its marker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TABLE = ROOT / "docs" / "design" / "kernels.md"
+MARKER = "## What a turn of the hot loops costs"
+SKIPPED = 77
+
+# Cycles until a result is there, by the front of the opcode. Global loads are a parameter.
+LATENCY = {"LDS": 30, "LDL": 40, "SHFL": 24, "S2R": 20, "R2UR": 12, "FLO": 14, "POPC": 14, "LDC": 30, "VOTE": 12}
+READ_OPERANDS = 10  # until a store has read what it writes
+OTHER = 14
+TAKEN = 6  # of a taken branch, beyond its stall count
+GLOBAL = {"L1": 40, "L2": 250, "memory": 600}
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop of a kernel: the smallest one with the line that holds `marker`, without the lines of `cold`."""
+
+    name: str
+    kernel: str
+    file: str
+    marker: str
+    turns: str  # what one turn makes
+    cold: tuple[tuple[str, str, str], ...] = ()  # file, first and last line of what is left out
+
+
+# Lines that a turn of the usual kind leaves out: file, first and last.
+REFILL = ("backward_bits.h", r"std::uint32_t word = next_|high_ \|= shift_right", r"available_ \+= next_bits_")
+LOAD = (
+    "backward_bits.h",
+    r"left = static_cast<std::int32_t>\(at_ - begin_\)",
+    r"next_bits_ = left < 4|next_bits_ = 8 \*",
+)
+WIDE = ("zstd_sequences.h", r"if \(wide\) bits.refill", r"if \(wide\) bits.refill")
+CHECKED_TOKEN = ("lz_formats.h", r"^    starts\[count\] = at;", r"^    \+\+count;")
+LAST_BYTES = ("device.h", r"i < count; \+\+i\) value \|=", r"i < count; \+\+i\) value \|=")
+LONG_CODE = ("inflate.h", r"std::uint32_t ahead = bits.peek\(kMostCodeBits\)", r"^  return 0xffffu;")
+OTHER_SYMBOLS = ("inflate.h", r"const std::uint32_t symbol = next_symbol\(bits, shared.lengths", r"^  stream = bits;")
+THREE_LITERALS = ("inflate.h", r"deflate_bits ahead = bits;", r"^        bits.skip\(static_cast<int>\(entry & 15\)\);")
+SEQUENCE = r"literals \| static_cast<std::uint64_t>\(match\)"
+
+LOOPS = (
+    Loop(
+        "zstd sequences", "zstd_sequences", "zstd_sequences.h", SEQUENCE, "a sequence of 8 blocks", (REFILL, LOAD, WIDE)
+    ),
+    Loop("zstd sequences, loads", "zstd_sequences", "zstd_sequences.h", SEQUENCE, "the same, a lane loads", (WIDE,)),
+    Loop("zstd literals", "zstd_literals", "huffman_tree.h", r"store_word\(out, word\)", "8 symbols of 32 streams"),
+    Loop("LZ4 tokens", "lz", "lz_formats.h", r"next \+= 3 \+ \(head >> 4\)", "4 tokens", (CHECKED_TOKEN,)),
+    Loop(
+        *("Deflate literals", "inflate", "inflate.h", r"batch.literal\((entry >> 4|symbol)\)", "3 literals (1 before)"),
+        (OTHER_SYMBOLS, LAST_BYTES, LONG_CODE),
+    ),
+    Loop(
+        *("Deflate match", "inflate", "inflate.h", r"batch.match\(length, distance\)", "a match"),
+        (THREE_LITERALS, LAST_BYTES, LONG_CODE),
+    ),
+    Loop("unshuffle, any item", "transform", "transforms.h", r"to\[i \* item \+ k\] = from", "an item of any size"),
+    Loop("unshuffle 4 bytes", "transform", "transforms.h", r"store_words\(to \+ kItems", "16 bytes of a thread"),
+)
+
+
+@dataclass
+class Instruction:
+    """One instruction with its control word (bits 105 to 125 of its encoding)."""
+
+    address: int
+    opcode: str
+    text: str
+    predicated: bool
+    places: tuple[tuple[str, int], ...]  # file and line, from the innermost function out
+    control: int = 0
+    labels: list[str] = field(default_factory=list)
+
+    @property
+    def stall(self) -> int:
+        return self.control & 15
+
+    @property
+    def writes(self) -> int:
+        return self.control >> 5 & 7
+
+    @property
+    def reads(self) -> int:
+        return self.control >> 8 & 7
+
+    @property
+    def waits(self) -> int:
+        return self.control >> 11 & 63
+
+    @property
+    def target(self) -> str | None:
+        found = re.search(r"`\((\.L_x_\d+)\)", self.text)
+        return found.group(1) if found else None
+
+
+def parse(assembly: str) -> dict[str, list[Instruction]]:
+    """Instructions by kernel."""
+    kernels: dict[str, list[Instruction]] = {}
+    current: list[Instruction] = []
+    labels: list[str] = []
+    places: list[tuple[str, int]] = []
+    open_places = False
+    for line in assembly.splitlines():
+        if name := re.match(r"\.text\.penstock_(\w+):", line):
+            current = kernels.setdefault(name.group(1), [])
+            labels, places = [], []
+        elif label := re.match(r"(\.L_x_\d+):", line):
+            labels.append(label.group(1))
+        elif place := re.search(r'//## File "([^"]+)", line (\d+)', line):
+            if not open_places:
+                places = []
+            places.append((Path(place.group(1)).name, int(place.group(2))))
+            open_places = True
+        elif found := re.match(r"\s+/\*([0-9a-f]+)\*/\s+(@!?U?P\w+ )?\s*([\w.]+)(.*?);?\s*/\* 0x([0-9a-f]+) \*/", line):
+            address, predicate, opcode, rest, _ = found.groups()
+            current.append(
+                Instruction(int(address, 16), opcode, opcode + rest, predicate is not None, tuple(places), 0, labels)
+            )
+            labels, open_places = [], False
+        elif (word := re.match(r"\s+/\* 0x([0-9a-f]{16}) \*/", line)) and current:
+            current[-1].control = int(word.group(1), 16) >> 41 & 0x1FFFFF
+    return kernels
+
+
+def successors(code: list[Instruction]) -> list[list[int]]:
+    """The instructions that may follow each."""
+    by_label = {label: i for i, each in enumerate(code) for label in each.labels}
+    meeting: dict[str, str] = {}
+    out: list[list[int]] = []
+    for i, each in enumerate(code):
+        following = [i + 1] if i + 1 < len(code) else []
+        if each.opcode.startswith("BSSY"):
+            meeting[each.text.split()[1].rstrip(",")] = each.target or ""
+            out.append(following)
+        elif each.opcode.startswith("BSYNC"):
+            label = meeting.get(each.text.split()[1], "")
+            out.append([by_label[label]] if label in by_label else following)
+        elif each.opcode.startswith("BRA") and each.target in by_label:
+            out.append(
+                [*(following if each.predicated or "P" in each.text.split("`")[0] else []), by_label[each.target]]
+            )
+        elif each.opcode.startswith(("EXIT", "RET")) and not each.predicated:
+            out.append([])
+        else:
+            out.append(following)
+    return out
+
+
+def loops_of(code: list[Instruction]) -> list[list[int]]:
+    """The natural loops: instructions that reach an edge back without passing its target."""
+    after = successors(code)
+    before: list[list[int]] = [[] for _ in code]
+    for i, each in enumerate(after):
+        for j in each:
+            before[j].append(i)
+    bodies: dict[int, set[int]] = {}
+    for tail, each in enumerate(after):
+        for head in each:
+            if head > tail:
+                continue
+            body, todo = {head}, [tail]
+            while todo:
+                node = todo.pop()
+                if node not in body:
+                    body.add(node)
+                    todo.extend(before[node])
+            bodies[head] = bodies.get(head, set()) | body
+    return [sorted(body) for body in bodies.values()]
+
+
+def lines_with(tree: Path, file: str, pattern: str) -> list[int]:
+    paths = list((tree / "src" / "cuda").rglob(file))
+    lines = paths[0].read_text().splitlines() if paths else []
+    return [number for number, line in enumerate(lines, 1) if re.search(pattern, line)]
+
+
+def body_of(loop: Loop, code: list[Instruction], tree: Path) -> list[Instruction]:
+    """The loop's instructions in their order."""
+    marked = {(loop.file, line) for line in lines_with(tree, loop.file, loop.marker)}
+    cold: set[tuple[str, int]] = set()
+    for file, first, last in loop.cold:
+        begin, end = lines_with(tree, file, first), lines_with(tree, file, last)
+        if begin and end:
+            cold |= {(file, line) for line in (begin if begin == end else range(begin[0], end[-1] + 1))}
+    candidates = [body for body in loops_of(code) if any(marked & set(code[i].places) for i in body)]
+    if not candidates:
+        return []
+    return [code[i] for i in min(candidates, key=len) if not cold & set(code[i].places)]
+
+
+def cycles(body: list[Instruction], global_latency: int) -> float:
+    """Cycles of a turn, once the loop runs: the second half of several turns, one instruction behind the other."""
+    ready = [0.0] * 6
+    time = 0.0
+    ends: list[float] = []
+    for _ in range(6):
+        for each in body:
+            for board in range(6):
+                if each.waits >> board & 1:
+                    time = max(time, ready[board])
+            name = each.opcode.split(".")[0]
+            latency = LATENCY.get(name, OTHER)
+            if name in ("LDG", "LD", "ATOMG", "ATOM"):
+                latency = global_latency
+            if each.writes != 7:
+                ready[each.writes] = time + latency
+            if each.reads != 7:
+                ready[each.reads] = max(ready[each.reads], time + READ_OPERANDS)
+            time += max(1, each.stall)
+            if name == "BRA" and not each.predicated:
+                time += TAKEN
+        time += TAKEN
+        ends.append(time)
+    return (ends[-1] - ends[2]) / (len(ends) - 3)
+
+
+def assembly_of(tree: Path) -> str:
+    nvcc = shutil.which("nvcc", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/cuda/bin"]))
+    nvdisasm = os.environ.get("NVDISASM") or shutil.which("nvdisasm")
+    if nvcc is None or nvdisasm is None:
+        raise FileNotFoundError("nvcc and nvdisasm are needed: " + ("nvdisasm" if nvcc else "nvcc") + " is missing")
+    with tempfile.TemporaryDirectory() as folder:
+        cubin = Path(folder) / "kernels.cubin"
+        command = [nvcc, "-std=c++20", "-O3", "-arch=sm_90", "-lineinfo", f"-I{tree}/src", f"-I{tree}/include"]
+        subprocess.run([*command, "-cubin", "-o", cubin, tree / "src/cuda/kernels/kernels.cu"], check=True)
+        return subprocess.run([nvdisasm, "-hex", "-gi", "-c", cubin], check=True, capture_output=True, text=True).stdout
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a turn of a loop costs."""
+
+    instructions: int
+    by_memory: tuple[float, ...]
+
+
+def costs(assembly: str, tree: Path) -> dict[str, Cost]:
+    """Of each loop that this tree has."""
+    kernels = parse(assembly)
+    out = {}
+    for loop in LOOPS:
+        body = body_of(loop, kernels.get(loop.kernel, []), tree)
+        if body:
+            out[loop.name] = Cost(len(body), tuple(cycles(body, latency) for latency in GLOBAL.values()))
+    return out
+
+
+def table(found: dict[str, Cost]) -> str:
+    """The part of the document, from its headline on."""
+    places = ", ".join(f"{name} {value}" for name, value in GLOBAL.items())
+    lines = [
+        MARKER,
+        "",
+        "Written by `tools/sass_model.py --write`: machine code for sm_90, walked instruction by instruction with its",
+        "stall counts and scoreboards. A model, not a measurement: one warp, in which lanes take every usual path. The",
+        f"columns say where loads from global memory are found ({places} cycles).",
+        "",
+        "| loop | a turn makes | instructions | " + " | ".join(GLOBAL) + " |",
+        "|---|---|---|" + "---|" * len(GLOBAL),
+    ]
+    for loop in LOOPS:
+        if loop.name in found:
+            cost = found[loop.name]
+            cells = " | ".join(f"{value:,.0f}" for value in cost.by_memory)
+            lines.append(f"| {loop.name} | {loop.turns} | {cost.instructions} | {cells} |")
+    return "\n".join([*lines, ""])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--before", type=Path, help="another checkout, to compare with")
+    parser.add_argument("--write", action="store_true", help=f"write the table into {TABLE.relative_to(ROOT)}")
+    parser.add_argument("--show", help="the instructions of a loop")
+    options = parser.parse_args()
+    try:
+        assembly = assembly_of(ROOT)
+    except FileNotFoundError as missing:
+        print(missing)
+        return SKIPPED
+    if options.show:
+        loop = next(each for each in LOOPS if each.name == options.show)
+        for each in body_of(loop, parse(assembly).get(loop.kernel, []), ROOT):
+            places = " < ".join(f"{file}:{line}" for file, line in each.places)
+            sign = "@" if each.predicated else " "
+            print(f"{each.address:5x} {each.waits:06b} {each.stall:2} {sign}{each.text.strip():60} {places}")
+        return 0
+    now = costs(assembly, ROOT)
+    before = costs(assembly_of(options.before), options.before) if options.before else {}
+    for loop in LOOPS:
+        for label, found in (("before", before), ("now", now)):
+            if loop.name in found:
+                cost = found[loop.name]
+                cells = "  ".join(f"{name} {value:.0f}" for name, value in zip(GLOBAL, cost.by_memory, strict=True))
+                print(f"{loop.name:24} {label:7} {cost.instructions:5} instructions  {cells}")
+    if options.write:
+        TABLE.write_text(TABLE.read_text().partition(MARKER)[0].rstrip() + "\n\n" + table(now))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""Tests of the model of hot loops: what it makes of machine code with known control words."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+import sass_model
+
+
+def word(stall: int = 1, writes: int = 7, reads: int = 7, waits: int = 0) -> str:
+    """The second half of an instruction's encoding, with its control bits."""
+    return f"{(stall | writes << 5 | reads << 8 | waits << 11) << 41:016x}"
+
+
+def instruction(address: int, text: str, line: int, control: str, label: str = "") -> str:
+    head = f"{label}:\n" if label else ""
+    place = f'\t//## File "/src/cuda/decode/inflate.h", line {line} inlined at "/x/kernels.cu", line 9\n'
+    return f"{head}{place}        /*{address:04x}*/      {text} ;   /* 0x{0:016x} */\n     /* 0x{control} */\n"
+
+
+# A load, an instruction that waits for it, and the way back; behind the loop an end.
+LOOP = ".text.penstock_inflate:\n" + "".join(
+    [
+        instruction(0x00, "LDG.E R2, desc[UR4][R4.64]", 5, word(writes=0), ".L_x_1"),
+        instruction(0x10, "IADD3 R3, R2, 0x1, RZ", 6, word(stall=4, waits=1)),
+        instruction(0x20, "@P0 BRA `(.L_x_1)", 5, word(stall=5)),
+        instruction(0x30, "EXIT", 9, word(stall=5)),
+    ]
+)
+
+
+def test_control_words_are_read() -> None:
+    code = sass_model.parse(LOOP)["inflate"]
+    assert [each.opcode for each in code] == ["LDG.E", "IADD3", "BRA", "EXIT"]
+    assert [each.stall for each in code] == [1, 4, 5, 5]
+    assert (code[0].writes, code[1].writes, code[1].waits) == (0, 7, 1)
+    assert code[2].predicated
+    assert (code[2].target, code[0].labels) == (".L_x_1", [".L_x_1"])
+    assert code[0].places == (("inflate.h", 5),)
+
+
+def test_a_loop_is_what_reaches_the_edge_back() -> None:
+    code = sass_model.parse(LOOP)["inflate"]
+    assert sass_model.loops_of(code) == [[0, 1, 2]]
+
+
+@pytest.mark.parametrize("latency", [40, 250, 600])
+def test_what_waits_for_a_load_starts_when_it_is_there(latency: int) -> None:
+    body = sass_model.parse(LOOP)["inflate"][:3]
+    assert sass_model.cycles(body, latency) == latency + 4 + 5 + sass_model.TAKEN
+
+
+def test_every_loop_of_the_list_names_lines_that_there_are() -> None:
+    for loop in sass_model.LOOPS:
+        assert sass_model.lines_with(sass_model.ROOT, loop.file, loop.marker), loop.name
+        for file, first, last in loop.cold:
+            assert sass_model.lines_with(sass_model.ROOT, file, first), (loop.name, first)
+            assert sass_model.lines_with(sass_model.ROOT, file, last), (loop.name, last)
