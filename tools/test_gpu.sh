@@ -5,7 +5,7 @@
 # bars (how fast?), nvcomp (the decoders alone, against nvCOMP), why (Nsight's reports), switches; without it all of them,
 # in this order. Each ends within eight minutes. ARGS are those of `python -m bench.gpu`, such as --arrays or --small.
 #
-# Needs NumPy; PYTHON=python3 says whose. RESULTS=folder: where results go, row by row (default: bench/results/gpu).
+# Needs NumPy; PYTHON=python3 names the interpreter. RESULTS=folder: where results go, row by row (default: bench/results/gpu).
 # WITH="more.whl ...": wheels that are used with it, such as nvCOMP's. Exit status 0: no row failed; 2: there is no GPU.
 set -u
 cd "$(dirname "$0")/.." || exit

@@ -1,4 +1,4 @@
-"""The decoders alone: encoded chunks lie on the device, and one wave of them is launched again and again."""
+"""The decoders alone: encoded chunks are on the device, and one wave of them is launched again and again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine's device is and how it runs now: from the driver and from NVML, the library behind nvidia-smi."""
+"""What the machine's device is and how it runs now: from the driver and from NVML, the library that nvidia-smi uses."""
 
 from __future__ import annotations
 

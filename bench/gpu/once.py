@@ -2,7 +2,7 @@
 
 python -m bench.gpu.once ARRAY.zarr [--turns 3] [--nvcomp] [--resident]      # prints one line of JSON
 
-`--resident`: the encoded chunks of one shard lie on the device, and only its kernels run.
+`--resident`: the encoded chunks of one shard are on the device, and only its kernels run.
 """
 
 from __future__ import annotations

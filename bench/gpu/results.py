@@ -18,7 +18,7 @@ PREDICTIONS = Path(__file__).with_name("predictions.json")
 
 
 class LeftOutError(Exception):
-    """A row cannot be measured here; the text says why. Not a failure."""
+    """A row cannot be measured here; the text is the reason. Not a failure."""
 
 
 @dataclass

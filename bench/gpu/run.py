@@ -10,7 +10,7 @@ nvImageCodec), pytest, compute-sanitizer, nsys and ncu are used where they are, 
 Results are lines of JSON in the folder of --results; each number is next to what the model predicted and to the limit
 that follows from the data. A step runs in a process of its own, which is started again after a row that hangs, crashes
 or leaves the device unusable: such a row costs itself alone. Against the fake driver of the tests
-(PENSTOCK_CUDA_DRIVER) everything runs too; nothing is judged then, and nothing is kept unless --results says where.
+(PENSTOCK_CUDA_DRIVER) everything runs too; nothing is judged then, and nothing is kept without --results.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Run:
         return ps.Context(threads=self.options.threads, decoder=decoder)
 
     def nvcomp(self) -> str | None:
-        """`nvcomp 6.0.0`; None: `without_nvcomp` says why."""
+        """`nvcomp 6.0.0`; None: `without_nvcomp` is the reason."""
         import penstock as ps
 
         if self._nvcomp is None and self.without_nvcomp is None:
@@ -106,7 +106,7 @@ class Run:
     def child(
         self, command: list[str], seconds: float, save: str | None, environment: dict[str, str] | None = None
     ) -> tuple[int, str]:
-        """A program's status and output, which lies in the results as `save` from its first line on."""
+        """A program's status and output, which is the file `save` of the results from its first line on."""
 
         def started(group: int) -> None:
             self.results.write("child", command=command, seconds=seconds, group=group)
@@ -157,7 +157,7 @@ def run_within(
 
 
 def run_rows(run: Run, step: str, after: str) -> int:
-    """Runs a step's rows, those behind `after`, until its time is up. A row that fails costs itself; one that was not
+    """Runs a step's rows, those after `after`, until its time is up. A row that fails costs itself; one that was not
     begun is named. Exit status 0, or DEVICE_LOST: the device does not work in this process any more."""
     from bench.gpu.results import LeftOutError
     from bench.gpu.steps import STEPS
@@ -191,7 +191,7 @@ def run_rows(run: Run, step: str, after: str) -> int:
 
 
 def guard_step(results: Any, arguments: list[str], seconds: float, row_seconds: float) -> None:
-    """Runs a step in a process of its own, and again behind the row in which that process crashed or hung."""
+    """Runs a step in a process of its own, and again after the row in which that process crashed or hung."""
     from bench.gpu.results import say
 
     ends, after = time.time() + seconds, ""

@@ -135,7 +135,7 @@ result<std::vector<float>> resident_wave::decode() {
   return out;
 }
 
-// The workspace begins with what lies between the steps of a chain; each region ends where the next one begins.
+// The workspace begins with what the steps of a chain hand on; each region ends where the next one begins.
 result<std::vector<resident_wave::region>> resident_wave::workspace() const {
   std::vector<std::pair<std::uint64_t, std::string_view>> starts{{workspace_, "intermediates"}};
   for (const device::kernel_launch& each : launches_) {

@@ -18,7 +18,7 @@ def rows(run: Run) -> Iterator[Row]:
 
 
 def check(run: Run, kind: str, tools_left: int) -> None:
-    """One tool, with its share of the time that is left. What it said before it was ended is kept."""
+    """One tool, with its share of the time that is left. Its output until then is kept."""
     tool = run.tool("compute-sanitizer")
     folder = run.results.folder / "parity"
     program = [sys.executable, "-m", "bench.gpu.parity", "--quick", "--folder", str(folder)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from penstock import _core
@@ -25,7 +26,12 @@ def rows(run: Run) -> Iterator[Row]:
             yield f"{name}, one shard", partial(decode, run, name, 1)
         yield name, partial(decode, run, name, spec.shards)
     if "benchmark" in run.specs:
-        yield "implementations", partial(study, run)
+        for title, implementation in (
+            ("zarr-python, NumPy", zarr_numpy),
+            ("zarr-python, CuPy", zarr_cupy),
+            ("Penstock", penstock),
+        ):
+            yield f"study, {title}", partial(implementation, run)
 
 
 def decode(run: Run, name: str, shards: int) -> None:
@@ -50,42 +56,56 @@ def decode(run: Run, name: str, shards: int) -> None:
     run.results.measured("of nvCOMP", ratio, "x", bar=1 if name in BARS else None)
 
 
-def study(run: Run) -> None:
-    """zarr-python on NumPy, zarr-python on CuPy, and Penstock: with 75 dot products a shard and without."""
+def peer(run: Run, name: str, make: Callable[[bool], Callable[[], float]], library: str) -> dict[bool, float]:
+    """One implementation without the dot products (False) and with them (True): seconds, and its numbers written."""
+    spec, best = run.specs["benchmark"], {}
+    for dots in (False, True):
+        try:
+            seconds = measure.best_of(run.turns if name == "penstock" else 1, make(dots))["best_s"]
+        except implementations.Unavailable as why:
+            raise LeftOutError(str(why)) from None
+        what = f"{compute.DOTS} dot products by {library}" if dots else "load"
+        run.results.measured(what, spec.nbytes / seconds / GB, "GB/s", seconds=seconds)
+        best[dots] = seconds
+    return best
+
+
+def zarr_numpy(run: Run) -> None:
     spec = run.specs["benchmark"]
     path = arrays.ensure(run.folder, spec)
+    peer(run, "zarr", lambda dots: implementations.zarr_numpy(path, spec, run.options.threads, dots), "NumPy")
+
+
+def zarr_cupy(run: Run) -> None:
+    spec = run.specs["benchmark"]
+    path = arrays.ensure(run.folder, spec)
+    peer(run, "zarr", lambda dots: implementations.zarr_cupy(path, spec, dots), "CuPy")
+
+
+def penstock(run: Run) -> None:
+    """Shards as a stream, with the dot products on the tile's stream: how much of them is hidden by the reads."""
+    spec = run.specs["benchmark"]
     library, missing = compute.choose(run.driver.simulated)
     for each in missing:
         run.results.left_out(each)
     array, _ = run.open("benchmark")
-    makers: dict[str, Callable[[bool], Callable[[], float]]] = {
-        "zarr-python, NumPy": lambda dots: implementations.zarr_numpy(path, spec, run.options.threads, dots),
-        "zarr-python, CuPy": lambda dots: implementations.zarr_cupy(path, spec, dots),
-        "Penstock": lambda dots: implementations.penstock_stream(array, library if dots else None),
-    }
-    best: dict[str, float] = {}
-    for name, make in makers.items():
-        for dots in (False, True):
-            what = f"{name}, {f'{compute.DOTS} dot products by {library.name}' if dots else 'load'}"
-            try:
-                seconds = measure.best_of(run.turns if name == "Penstock" else 1, make(dots))["best_s"]
-            except implementations.Unavailable as why:
-                run.results.left_out(f"{name}: {why}")
-                break
-            run.results.measured(what, spec.nbytes / seconds / GB, "GB/s", seconds=seconds)
-            best[f"{name}, {dots}"] = seconds
+    best = peer(
+        run,
+        "penstock",
+        lambda dots: implementations.penstock_stream(array, library if dots else None),
+        library.name,
+    )
     asked = min(implementations.penstock_by_shard(array, spec)[1] for _ in range(run.turns + 1))
     run.results.measured("caller's own time a shard", asked * 1e6, "µs", published=[60, 2400])
-    alone = compute_alone(run, array, spec, library)
+    alone = compute_alone(array, spec, library)
     run.results.write("found", compute=library.name, compute_alone_s=alone)
-    longest, other = max(best["Penstock, False"], alone), min(best["Penstock, False"], alone)
-    allowed = 1.1 * (longest + other / spec.shards)
+    allowed = 1.1 * (max(best[False], alone) + min(best[False], alone) / spec.shards)
     run.results.measured(
-        "load and compute overlap, of the time allowed", best["Penstock, True"] / allowed, "x", bar=1, at_least=False
+        "load and compute overlap, of the time allowed", best[True] / allowed, "x", bar=1, at_least=False
     )
 
 
-def compute_alone(run: Run, array: object, spec: arrays.Spec, library: object) -> float:
+def compute_alone(array: Any, spec: arrays.Spec, library: Any) -> float:
     """Seconds of the dot products of all shards, with the values already there."""
     tensor = array.read(np.s_[spec.shard(0)], device="cuda").synchronize()
     stream = _core._DeviceStream(0)

@@ -20,7 +20,7 @@ def rows(run: Run) -> Iterator[Row]:
 
 
 def libraries(run: Run) -> None:
-    """What of the optional libraries is here: said now, because later rows are left out without them."""
+    """Which optional libraries are installed: rows that need others are left out."""
     found = {name: importlib.util.find_spec(name) is not None for name in ("torch", "cupy", "jax", "zarr", "pytest")}
     found["nvcomp"] = run.nvcomp() is not None
     run.results.write("found", libraries=found)
