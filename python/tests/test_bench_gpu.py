@@ -188,13 +188,28 @@ if "--worker" in getattr(sys, "orig_argv", []):
         return read(self, *arguments, device=device, **settings)
 
     ps.Array.read = planted
+    {more}
+"""
+
+# On the device, blosclz's kernel gives another byte than on the host.
+WRONG_KERNEL = """
+    from penstock import testing
+    decode = testing.decode_on_device
+
+    def wrong(codec, *arguments, device="cuda", **settings):
+        out = decode(codec, *arguments, device=device, **settings)
+        if device == "cuda" and "blosclz" in str(codec):
+            out.stages[0].memory["output"] = bytes(40) + out.stages[0].memory["output"][40:]
+        return out
+
+    testing.decode_on_device = wrong
 """
 
 
-def plant(tmp_path: Path, what: str) -> dict[str, str]:
+def plant(tmp_path: Path, what: str, more: str = "") -> dict[str, str]:
     folder = tmp_path / "planted"
     folder.mkdir()
-    (folder / "sitecustomize.py").write_text(PLANTED.format(what=what))
+    (folder / "sitecustomize.py").write_text(PLANTED.format(what=what, more=more))
     return {"PYTHONPATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))}
 
 
@@ -225,13 +240,27 @@ def test_a_row_that_fails_costs_itself_alone(tmp_path: Path, what: str, why: str
     assert "FAILED      bars, field_blosc: " in found.said
 
 
-def test_other_bytes_are_reported_saved_and_the_rest_compared(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("more", "kernel", "saved"),
+    [
+        ("", "every chunk by itself is right", {".zip"}),
+        (
+            WRONG_KERNEL,
+            "of a chunk by itself penstock_lz wrote other output: first at byte 0 ",
+            {".zip", ".chunk", ".json"},
+        ),
+    ],
+    ids=["of a read", "of a kernel"],
+)
+def test_other_bytes_are_named_saved_and_the_rest_compared(
+    tmp_path: Path, more: str, kernel: str, saved: set[str]
+) -> None:
     what = """if device and arguments and arguments[0] is ... and uri.endswith("zarr"):
           if b"blosclz" in open(uri[7:] + "/zarr.json", "rb").read():
             wrong = read(self, *arguments).copy()
             wrong.reshape(-1)[100] += 1
             return ps.Tensor(wrong)"""
-    found = run(tmp_path / "results", "smoke", **plant(tmp_path, what))
+    found = run(tmp_path / "results", "smoke", **plant(tmp_path, what, more))
     assert found.status == 1
     failed = [line for line in found.lines if line["kind"] == "failed"]
     assert [line["content"] for line in failed] == ["walk", "ramp", "noise", "steps"], found.said[-3000:]
@@ -240,7 +269,8 @@ def test_other_bytes_are_reported_saved_and_the_rest_compared(tmp_path: Path) ->
     assert 400 <= walk["offset"] < 404
     assert len(walk["got"]) == len(walk["expected"]) == 64
     assert walk["got"] != walk["expected"]
-    assert failed[0]["kernel"].startswith("every chunk by itself is right")
+    assert failed[0]["kernel"].startswith(kernel)
+    assert {Path(name).suffix for name in failed[0]["saved"]} == saved
     for name in failed[0]["saved"]:
         assert (found.folder / "parity" / name).stat().st_size > 0
     assert len([line for line in found.of("found", "smoke") if "codec" in line]) > 75

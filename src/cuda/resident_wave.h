@@ -50,8 +50,8 @@ class resident_wave {
   result<> clear();
   /// Runs one launch. Launches depend on those in front of them.
   result<> run(std::size_t launch);
-  /// Clears the statuses and runs all launches, as a read does. \returns Milliseconds of each by the device's events;
-  /// zeros on the host.
+  /// Clears outputs and statuses, and runs all launches without waiting between them.
+  /// \returns Milliseconds of each by the device's events; zeros on the host.
   result<std::vector<float>> decode();
 
   /// What kernels hand to kernels: "intermediates" (between the steps of a chain) and, for zstd, "block_results",
