@@ -138,4 +138,12 @@ EMULATED T atomicAdd(T* at, T value) {
   emulator::end_atomic();
   return old;
 }
+template <class T>
+EMULATED T atomicMax(T* at, T value) {
+  emulator::begin_atomic();
+  const T old = *at;
+  if (old < value) *at = value;
+  emulator::end_atomic();
+  return old;
+}
 // NOLINTEND(bugprone-reserved-identifier)

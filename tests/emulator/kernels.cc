@@ -13,6 +13,14 @@
 #define penstock penstock_on_device  // inline functions must not be merged with those of the host's form
 #include "cuda/kernels/kernels.cu"
 
+// Encoders, which no engine launches yet.
+#include "cuda/encode/lz4_encode.h"
+
+extern "C" __global__ void __launch_bounds__(32) penstock_encode_lz4(encode_wave wave) {
+  __shared__ lz4_encode_shared shared;
+  encode_lz4_warp(wave, blockIdx.x, shared, warp{});
+}
+
 namespace emulator {
 namespace {
 
@@ -48,6 +56,7 @@ constexpr kernel kKernels[] = {
     KERNEL(penstock_transform),
     KERNEL(penstock_move),
     KERNEL(penstock_gather),
+    KERNEL(penstock_encode_lz4, lz4_encode_shared),
 };
 
 }  // namespace

@@ -136,6 +136,15 @@ PENSTOCK_DEVICE std::uint32_t load_bytes(const std::uint8_t* at, std::uint32_t c
   return value;
 }
 
+/// `word` becomes `value` where that is higher, whichever lane is first.
+PENSTOCK_DEVICE void keep_highest(std::uint32_t& word, std::uint32_t value) {
+#if defined(__CUDA_ARCH__)
+  atomicMax(&word, value);
+#else
+  if (word < value) word = value;
+#endif
+}
+
 /// Keeps the first failure of a chunk. Which of several failures is first may differ from run to run; that one is kept
 /// not.
 PENSTOCK_DEVICE void report(std::uint64_t statuses, std::uint32_t chunk, chunk_status status) {

@@ -599,7 +599,7 @@ PENSTOCK_DEVICE chunk_status check_trailer(const decode_part& part, inflate_shar
 PENSTOCK_DEVICE void inflate_warp(const part_wave& wave, std::uint32_t turn, inflate_shared& shared, warp lanes) {
   const decode_part& part = pointer<const decode_part>(wave.parts)[pointer<const std::uint32_t>(wave.order)[turn]];
   lz_output out(shared.output, pointer<std::uint8_t>(part.target), part.target_bytes, lanes);
-  lanes.once([&] {
+  lanes.once_alone([&] {
     shared.hold = 0;
     shared.held = 0;
     shared.at = shared.made = shared.member = shared.stored_left = shared.last = shared.cut = shared.bad = 0;

@@ -408,7 +408,6 @@ PENSTOCK_DEVICE bool append_tokens(const decode_part& part, lz_output& out, lz_p
     plain[lane] = static_cast<std::uint32_t>(lane) < count && part.source_bytes - ends[lane] >= kTokenMargin &&
                   made + made_ends[lane] + kTokenMargin <= part.target_bytes;
   });
-  lanes.sync();  // the window and the starts are read
   const std::uint32_t others = ~lanes.ballot(plain);
   const std::uint32_t tokens = others == 0 ? kLanes : static_cast<std::uint32_t>(lowest_bit(others));
   if (tokens == 0) return true;
@@ -451,7 +450,6 @@ PENSTOCK_DEVICE bool lz_sequences(const decode_part& part, lz_output& out, lz_pa
     });
     at = shared.at;
     made = shared.made;
-    lanes.sync();
     if (!good || (found && out.append(lanes, batch, 1) == 0)) return false;
     if (!more) return true;
   }

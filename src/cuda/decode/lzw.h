@@ -138,7 +138,7 @@ PENSTOCK_DEVICE void read_lzw_batch(const decode_part& part, lzw_shared& shared)
 PENSTOCK_DEVICE void lzw_warp(const part_wave& wave, std::uint32_t turn, lzw_shared& shared, warp lanes) {
   const decode_part& part = pointer<const decode_part>(wave.parts)[pointer<const std::uint32_t>(wave.order)[turn]];
   lz_output out(shared.output, pointer<std::uint8_t>(part.target), part.target_bytes, lanes);
-  lanes.once([&] {
+  lanes.once_alone([&] {
     const auto* const source = pointer<const std::uint8_t>(part.source);
     shared.hold = 0;
     shared.held = shared.at = shared.made = shared.last_begin = shared.last_length = 0;

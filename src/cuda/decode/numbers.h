@@ -77,7 +77,7 @@ struct delta_layout {
 /// is left alone.
 PENSTOCK_DEVICE void delta_warp(const part_wave& wave, std::uint32_t turn, warp lanes) {
   const decode_part& part = pointer<const decode_part>(wave.parts)[pointer<const std::uint32_t>(wave.order)[turn]];
-  if (failed(wave.statuses, part.chunk)) return;
+  if (failed(wave.statuses, part.chunk, lanes)) return;
   const delta_layout how = delta_layout::of(part.parameter);
   const auto* const from = pointer<const std::uint8_t>(part.source);
   auto* const to = pointer<std::uint8_t>(part.target);
@@ -166,7 +166,7 @@ PENSTOCK_DEVICE void rows_warp(const rows_wave& wave, std::uint32_t group, warp 
   const row_layout& rows = wave.rows;
   const std::uint32_t each = wave.warps_per_part, share = group % each;
   const decode_part& part = pointer<const decode_part>(wave.parts)[group / each];
-  if (failed(wave.statuses, part.chunk)) return;
+  if (failed(wave.statuses, part.chunk, lanes)) return;
   const auto* const from = pointer<const std::uint8_t>(part.source);
   auto* const to = pointer<std::uint8_t>(part.target);
   const std::uint64_t stored = static_cast<std::uint64_t>(rows.width) * rows.samples * rows.item_bytes;

@@ -184,4 +184,12 @@ class warp {
 #endif
 };
 
+/// Whether `chunk` has failed, as one lane sees it, in all: another warp may report a failure meanwhile, and lanes that
+/// saw different answers would miss each other at the next collective.
+PENSTOCK_DEVICE bool failed(std::uint64_t statuses, std::uint32_t chunk, warp lanes) {
+  per_lane<std::uint32_t> stopped;
+  lanes.each_alone([&](int lane) { stopped[lane] = failed(statuses, chunk) ? 1 : 0; });
+  return lanes.from(stopped, 0) != 0;
+}
+
 }  // namespace penstock::inline v0::device

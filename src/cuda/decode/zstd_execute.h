@@ -82,11 +82,7 @@ PENSTOCK_DEVICE chunk_status execute_block(const zstd_wave& wave, std::uint32_t 
 PENSTOCK_DEVICE void zstd_execute_warp(const zstd_wave& wave, std::uint32_t turn, lz_shared& shared, warp lanes) {
   const std::uint32_t index = pointer<const std::uint32_t>(wave.order)[turn];
   const decode_part& part = pointer<const decode_part>(wave.parts)[index];
-  // The tables or sequences of a block may be missing. Another warp may report a failure of the same chunk meanwhile,
-  // so one lane looks for all.
-  per_lane<std::uint32_t> stopped;
-  lanes.each_alone([&](int lane) { stopped[lane] = failed(wave.statuses, part.chunk) ? 1 : 0; });
-  if (lanes.from(stopped, 0) != 0) return;
+  if (failed(wave.statuses, part.chunk, lanes)) return;  // tables or sequences of a block may be missing
   lz_output out(shared, pointer<std::uint8_t>(part.target), part.target_bytes, lanes);
   const auto* const first_frames = pointer<const std::uint32_t>(wave.first_frames);
   chunk_status status = chunk_status::ok;

@@ -1,0 +1,81 @@
+// What a warp encodes, liblz4 decodes; and it is nearly as small as liblz4 makes it.
+
+#include "cuda/encode/lz4_encode.h"
+
+#include <lz4.h>
+
+#include <memory>
+
+#include "cuda/decode/decode_fixture.h"
+
+namespace penstock::inline v0::device {
+namespace {
+
+// In one order of the lanes, with shared memory that holds what others left there; empty where it does not fit.
+bytes encoded(const bytes& content, std::size_t room, lane_order order, std::size_t shift = 0) {
+  bytes source(shift), out(shift + room + 1, std::byte{0xee});
+  source.insert(source.end(), content.begin(), content.end());
+  const encode_part part{reinterpret_cast<std::uintptr_t>(source.data() + shift),
+                         reinterpret_cast<std::uintptr_t>(out.data() + shift),
+                         static_cast<std::uint32_t>(content.size()), static_cast<std::uint32_t>(room)};
+  const auto shared = std::make_unique<lz4_encode_shared>();
+  std::memset(static_cast<void*>(shared.get()), 0xa5, sizeof *shared);
+  std::uint32_t made = 0;
+  const encode_wave wave{reinterpret_cast<std::uintptr_t>(&part), reinterpret_cast<std::uintptr_t>(&made), 1, 0};
+  host_lane_order = order;
+  encode_lz4_warp(wave, 0, *shared, warp{});
+  host_lane_order = lane_order::forward;
+  EXPECT_EQ(out.back(), std::byte{0xee}) << "a byte behind the room was written";
+  if (made == kDoesNotFit) return {};
+  EXPECT_LE(made, room);
+  return bytes(out.begin() + static_cast<std::ptrdiff_t>(shift),
+               out.begin() + static_cast<std::ptrdiff_t>(shift + made));
+}
+
+std::size_t size_by_library(const bytes& content) {
+  bytes out(static_cast<std::size_t>(LZ4_compressBound(static_cast<int>(content.size()))));
+  return static_cast<std::size_t>(LZ4_compress_default(reinterpret_cast<const char*>(content.data()),
+                                                       reinterpret_cast<char*>(out.data()),
+                                                       static_cast<int>(content.size()), static_cast<int>(out.size())));
+}
+
+TEST(Lz4Encode, MakesWhatTheLibraryDecodesInEveryOrderOfTheLanes) {
+  std::size_t shift = 0;
+  for (const char* kind : kKinds) {
+    for (const std::size_t size : {0u, 1u, 4u, 5u, 12u, 13u, 14u, 31u, 33u, 64u, 100u, 1000u, 65'537u, 200'000u}) {
+      const bytes content = content_of(kind, size);
+      const bytes first = encoded(content, lz4_bound(size), lane_order::forward, shift++ % 17);
+      for (const lane_order order : {lane_order::backward, lane_order::strided})
+        ASSERT_EQ(encoded(content, lz4_bound(size), order), first) << kind << " " << size;
+      bytes back(size + 1);
+      ASSERT_EQ(LZ4_decompress_safe(reinterpret_cast<const char*>(first.data()), reinterpret_cast<char*>(back.data()),
+                                    static_cast<int>(first.size()), static_cast<int>(size)),
+                static_cast<int>(size))
+          << kind << " " << size;
+      ASSERT_TRUE(std::equal(content.begin(), content.end(), back.begin())) << kind << " " << size;
+      expect_decodes(std::array{device_step{step_kind::lz4_block}}, first, content, kind);
+    }
+  }
+}
+
+TEST(Lz4Encode, IsNearlyAsSmallAsTheLibrarysFirstLevel) {
+  for (const char* kind : kKinds) {
+    const bytes content = content_of(kind, 1'024'000);
+    const bytes ours = encoded(content, lz4_bound(content.size()), lane_order::forward);
+    const auto theirs = static_cast<double>(size_by_library(content));
+    EXPECT_GE(theirs / static_cast<double>(ours.size()), 0.95) << kind;
+  }
+}
+
+TEST(Lz4Encode, SaysWhenThereIsNoRoom) {
+  for (const char* kind : {"noise", "packed", "zeros"}) {
+    const bytes content = content_of(kind, 5000);
+    const std::size_t needed = encoded(content, lz4_bound(content.size()), lane_order::forward).size();
+    EXPECT_EQ(encoded(content, needed, lane_order::forward).size(), needed) << kind;
+    for (const std::size_t room : {needed - 1, needed / 2, std::size_t{1}, std::size_t{0}})
+      EXPECT_TRUE(encoded(content, room, lane_order::forward).empty()) << kind << " " << room;
+  }
+}
+
+}  // namespace
+}  // namespace penstock::inline v0::device
