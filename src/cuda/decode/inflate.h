@@ -587,7 +587,7 @@ PENSTOCK_DEVICE chunk_status check_trailer(const decode_part& part, inflate_shar
   // Only gzip has several members; zeros may follow the last.
   more = left != 0 && format == deflate_format::gzip && !all_zero({trailer + bytes, left}, lanes);
   const bool ends = left == 0 || format == deflate_format::gzip || format == deflate_format::zlib_or_more;
-  lanes.once([&] {
+  lanes.once_alone([&] {
     shared.at = at + bytes;
     shared.member = made;
     shared.phase = inflate_phase::header;

@@ -17,11 +17,11 @@ struct lz_found {
 };
 
 /// Appends all that was found; `base` is the address from which literals count. False: a sequence leaves the target or
-/// reaches before its frame.
+/// reaches before its frame. Where nothing was found there is no barrier in here: the caller has one before the next
+/// batch is read.
 template <class At>
 PENSTOCK_DEVICE bool append_found(warp lanes, lz_output& out, const lz_found<At>& found, std::uint64_t base) {
   const std::uint32_t count = found.count;
-  lanes.sync();
   for (std::uint32_t i = 0; i < count;) {
     lz_batch batch;
     lanes.each_alone([&](int lane) {
