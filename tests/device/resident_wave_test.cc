@@ -3,7 +3,7 @@
 #include "cuda/resident_wave.h"
 
 #include <cstdlib>
-#include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,9 +17,8 @@ using cuda::resident_wave;
 using bytes = std::vector<std::byte>;
 
 bytes bytes_of(const std::string& text) {
-  bytes out(text.size());
-  std::memcpy(out.data(), text.data(), text.size());
-  return out;
+  const auto view = std::as_bytes(std::span(text));
+  return {view.begin(), view.end()};
 }
 
 // A block of LZ4 that is literals alone: fewer than 15.
