@@ -58,9 +58,11 @@ LOAD = (
 WIDE = ("zstd_sequences.h", r"if \(wide\) bits.refill", r"if \(wide\) bits.refill")
 CHECKED_TOKEN = ("lz_formats.h", r"^    starts\[count\] = at;", r"^    \+\+count;")
 LAST_BYTES = ("device.h", r"i < count; \+\+i\) value \|=", r"i < count; \+\+i\) value \|=")
-LONG_CODE = ("inflate.h", r"std::uint32_t ahead = bits.peek\(kMostCodeBits\)", r"^  return 0xffffu;")
-OTHER_SYMBOLS = ("inflate.h", r"const std::uint32_t symbol = next_symbol\(bits, shared.lengths", r"^  stream = bits;")
-THREE_LITERALS = ("inflate.h", r"deflate_bits ahead = bits;", r"^        bits.skip\(static_cast<int>\(entry & 15\)\);")
+LONG_CODE = ("deflate_code.h", r"std::int32_t value = 0, first = 0, index = 0;", r"^  return 0;")
+OTHER_SYMBOLS = ("inflate.h", r"^    if \(!is_length\(entry\)\) \{", r"^  stream = bits;")
+RARE_SYMBOL = ("inflate.h", r"^      if \(entry == 0\) entry = long_entry", r"^        good = \(entry & kEndOfBlock\)")
+RARE_DISTANCE = ("inflate.h", r"^      if \(place == 0\) \{", r"^        cut_off\(shared\);")
+THREE_LITERALS = ("inflate.h", r"Three short codes fit", r"^      bits.skip\(third & 15\);")
 SEQUENCE = r"literals \| static_cast<std::uint64_t>\(match\)"
 
 LOOPS = (
@@ -71,12 +73,12 @@ LOOPS = (
     Loop("zstd literals", "zstd_literals", "huffman_tree.h", r"store_word\(out, word\)", "8 symbols of 32 streams"),
     Loop("LZ4 tokens", "lz", "lz_formats.h", r"next \+= 3 \+ \(head >> 4\)", "4 tokens", (CHECKED_TOKEN,)),
     Loop(
-        *("Deflate literals", "inflate", "inflate.h", r"batch.literal\((entry >> 4|symbol)\)", "3 literals (1 before)"),
-        (OTHER_SYMBOLS, LAST_BYTES, LONG_CODE),
+        *("Deflate literals", "inflate", "inflate.h", r"batch.literal\((third >> 4|symbol)\)", "3 literals (1 before)"),
+        (OTHER_SYMBOLS, LAST_BYTES),
     ),
     Loop(
-        *("Deflate match", "inflate", "inflate.h", r"batch.match\(length, distance\)", "a match"),
-        (THREE_LITERALS, LAST_BYTES, LONG_CODE),
+        *("Deflate match", "inflate", "inflate.h", r"batch.match\(length.value, distance.value\)", "a match"),
+        (THREE_LITERALS, LAST_BYTES, LONG_CODE, RARE_SYMBOL, RARE_DISTANCE),
     ),
     Loop("unshuffle, any item", "transform", "transforms.h", r"to\[i \* item \+ k\] = from", "an item of any size"),
     Loop("unshuffle 4 bytes", "transform", "transforms.h", r"store_words\(to \+ kItems", "16 bytes of a thread"),

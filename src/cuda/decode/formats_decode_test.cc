@@ -116,6 +116,25 @@ TEST(DeviceInflate, DecodesEveryLevelInEveryWrapping) {
         }
 }
 
+TEST(DeviceInflate, DecodesTheShortestStreamsAtEveryAddress) {
+  const device_step steps[] = {{step_kind::deflate}};
+  const auto of = [](std::initializer_list<int> values) {
+    bytes made;
+    for (const int value : values) made.push_back(static_cast<std::byte>(value));
+    return made;
+  };
+  // An end of a block; a literal in front of it (by fixed codes).
+  const std::pair<bytes, bytes> cases[] = {{of({3, 0}), {}}, {of({0x4b, 4, 0}), of({'a'})}};
+  for (const auto& [encoded, content] : cases)
+    for (std::size_t shift = 0; shift < 4; ++shift) {
+      bytes source(shift), out(content.size());
+      source.insert(source.end(), encoded.begin(), encoded.end());
+      const auto done = decode_on_host(steps, std::span(source).subspan(shift), out);
+      ASSERT_TRUE(done.ok()) << content.size() << " at " << shift << ": " << done.error().to_string();
+      EXPECT_EQ(out, content);
+    }
+}
+
 TEST(DeviceInflate, DecodesSeveralGzipMembersAndZerosBehindThem) {
   const bytes first = content_of("text", 5000), second = content_of("walk", 9000);
   bytes encoded = deflate_of(first, 6, wrapping::gzip), content = first;

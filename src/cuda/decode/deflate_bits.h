@@ -1,0 +1,107 @@
+#pragma once
+
+// Deflate's bits are read from the lowest of each byte on (RFC 1951, 3.1.1).
+
+#include "cuda/decode/device.h"
+
+namespace penstock::inline v0::device {
+
+/// The lowest `count` bits of `value`, 0 to 31.
+PENSTOCK_DEVICE std::uint32_t low_bits(std::uint32_t value, std::uint32_t count) { return value & ((1u << count) - 1); }
+
+/// Reads bits of a part forwards; `overrun` when more were taken than it has.
+///
+/// Three words of the part are in registers: the next bits lie in the first two, and the third is on its way from
+/// memory. Nothing looks at it before the first has been used up, and a word is loaded whether it is one of the part's
+/// or not: a load that is left out at times would make the warp wait for the one before it.
+class deflate_bits {
+ public:
+  /// Begins at a byte of the part, at most its size.
+  /// \param elsewhere  A word of global memory, which is loaded where the part has none; what it holds does not matter.
+  PENSTOCK_DEVICE deflate_bits(byte_view view, std::uint32_t at, const void* elsewhere) : view_(view) {
+    const std::uint32_t behind = view.size - head_bytes();
+    whole_ = behind / 4;
+    last_ = load_bytes(view.begin + (view.size - (behind & 3u)), behind & 3u);
+    words_ = whole_ != 0 ? view.begin + head_bytes() : static_cast<const std::uint8_t*>(elsewhere);
+#if defined(__CUDA_ARCH__)
+    __builtin_assume(__isGlobal(words_));
+#endif
+    seek(at);
+  }
+
+  /// Goes on at a byte of the part.
+  PENSTOCK_DEVICE void seek(std::uint32_t at) {
+    const std::uint32_t head = head_bytes();
+    const auto from = static_cast<std::int64_t>(at) - head;
+    next_ = static_cast<std::int32_t>(from >> 2);
+    used_ = 8 * (static_cast<std::uint32_t>(from) & 3u);
+    PENSTOCK_SMALL_LOOP
+    for (int i = 0; i < 3; ++i) load();
+    if (from < 0) first_ = load_bytes(view_.begin, head) << (32 - 8 * head);
+  }
+
+  /// Makes 32 bits of `ahead` valid. At most 32 are consumed between two calls.
+  PENSTOCK_DEVICE void refill() {
+    if (used_ < 32) return;
+    used_ -= 32;
+    load();
+  }
+  /// The next 32 bits, after a refill.
+  PENSTOCK_DEVICE std::uint32_t ahead() const {
+#if defined(__CUDA_ARCH__)
+    return __funnelshift_r(first_, second_, used_);
+#else
+    return static_cast<std::uint32_t>((static_cast<std::uint64_t>(second_) << 32 | first_) >> used_);
+#endif
+  }
+  PENSTOCK_DEVICE void skip(std::uint32_t count) { used_ += count; }
+  /// A refill, and the next bits, 0 to 31.
+  PENSTOCK_DEVICE std::uint32_t take(std::uint32_t count) {
+    refill();
+    const std::uint32_t value = low_bits(ahead(), count);
+    skip(count);
+    return value;
+  }
+
+  /// How many bits in front of the next one the part has; more than it has when too many were taken.
+  PENSTOCK_DEVICE std::uint64_t position() const {
+    return static_cast<std::uint64_t>(32 * static_cast<std::int64_t>(next_ - 3) + 8 * head_bytes() + used_);
+  }
+  PENSTOCK_DEVICE bool overrun() const { return position() > 8 * static_cast<std::uint64_t>(view_.size); }
+  /// The first byte of which a bit is left, or the part's end.
+  PENSTOCK_DEVICE std::uint32_t byte() const {
+    const std::uint64_t bytes = position() / 8;
+    return bytes < view_.size ? static_cast<std::uint32_t>(bytes) : view_.size;
+  }
+  PENSTOCK_DEVICE std::uint32_t bit() const { return used_ & 7; }
+  /// Drops bits up to a whole byte.
+  PENSTOCK_DEVICE void to_byte() {
+    refill();
+    used_ = (used_ + 7) & ~7u;
+  }
+
+ private:
+  PENSTOCK_DEVICE void load() {
+    const auto at = static_cast<std::uint32_t>(next_);
+    first_ = second_;
+    second_ = at - 1 == whole_ ? last_ : third_;
+    third_ = load_word(words_ + 4 * static_cast<std::size_t>(at < whole_ ? at : 0));
+    ++next_;
+  }
+
+  /// How many bytes of the part are in front of its first aligned word.
+  PENSTOCK_DEVICE std::uint32_t head_bytes() const {
+    const std::uint32_t head = (4 - misalignment(view_.begin, 4)) & 3u;
+    return head < view_.size ? head : view_.size;
+  }
+
+  byte_view view_;
+  const std::uint8_t* words_;  ///< the part's first aligned word
+  std::uint32_t whole_;        ///< how many whole ones there are from there
+  std::uint32_t last_;         ///< the bytes behind them
+  std::int32_t next_;          ///< the word to load next, counted from there; -1: bytes in front of it
+  std::uint32_t first_ = 0, second_ = 0, third_ = 0;  ///< the words in front of `next_`
+  std::uint32_t used_;  ///< bits of `first_` that are consumed; 32 or more: a refill is due
+};
+
+}  // namespace penstock::inline v0::device
