@@ -49,13 +49,7 @@ class Loop:
 
 
 # Lines that a turn of the usual kind leaves out: file, first and last.
-REFILL = ("backward_bits.h", r"std::uint32_t word = next_|high_ \|= shift_right", r"available_ \+= next_bits_")
-LOAD = (
-    "backward_bits.h",
-    r"left = static_cast<std::int32_t>\(at_ - begin_\)",
-    r"next_bits_ = left < 4|next_bits_ = 8 \*",
-)
-WIDE = ("zstd_sequences.h", r"if \(wide\) bits.refill", r"if \(wide\) bits.refill")
+WIDE = ("zstd_sequences.h", r"offset_value = take_value", r"offset_state = take_state")
 CHECKED_TOKEN = ("lz_formats.h", r"^    starts\[count\] = at;", r"^    \+\+count;")
 LAST_BYTES = ("device.h", r"i < count; \+\+i\) value \|=", r"i < count; \+\+i\) value \|=")
 LONG_CODE = ("deflate_code.h", r"std::int32_t value = 0, first = 0, index = 0;", r"^  return 0;")
@@ -66,11 +60,8 @@ THREE_LITERALS = ("inflate.h", r"Three short codes fit", r"^      bits.skip\(thi
 SEQUENCE = r"literals \| static_cast<std::uint64_t>\(match\)"
 
 LOOPS = (
-    Loop(
-        "zstd sequences", "zstd_sequences", "zstd_sequences.h", SEQUENCE, "a sequence of 8 blocks", (REFILL, LOAD, WIDE)
-    ),
-    Loop("zstd sequences, loads", "zstd_sequences", "zstd_sequences.h", SEQUENCE, "the same, a lane loads", (WIDE,)),
-    Loop("zstd literals", "zstd_literals", "huffman_tree.h", r"store_word\(out, word\)", "8 symbols of 32 streams"),
+    Loop("zstd sequences", "zstd_sequences", "zstd_sequences.h", SEQUENCE, "a sequence of 8 blocks", (WIDE,)),
+    Loop("zstd literals", "zstd_literals", "huffman_tree.h", r"store_word\(out, pick_bytes", "8 symbols of 32 streams"),
     Loop("LZ4 tokens", "lz", "lz_formats.h", r"next \+= 3 \+ \(head >> 4\)", "4 tokens", (CHECKED_TOKEN,)),
     Loop(
         *("Deflate literals", "inflate", "inflate.h", r"batch.literal\((third >> 4|symbol)\)", "3 literals (1 before)"),

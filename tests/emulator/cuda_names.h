@@ -89,6 +89,11 @@ EMULATED unsigned __byte_perm(unsigned a, unsigned b, unsigned selector, int lin
   return out;
 }
 EMULATED unsigned __popc(unsigned x) { return static_cast<unsigned>(__builtin_popcount(x)); }
+/// PTX dp4a.u32.u32.
+EMULATED unsigned __dp4a(unsigned a, unsigned b, unsigned sum) {
+  for (int i = 0; i < 32; i += 8) sum += (a >> i & 255) * (b >> i & 255);
+  return sum;
+}
 EMULATED unsigned __brev(unsigned x) {
   unsigned out = 0;
   for (unsigned i = 0; i < 32; ++i) out |= (x >> i & 1) << (31 - i);

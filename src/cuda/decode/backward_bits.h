@@ -6,98 +6,77 @@
 
 namespace penstock::inline v0::device {
 
-/// Reads a bit stream backwards. Behind its start there are zeros, and `exhausted_exactly` is false.
+/// Reads a bit stream backwards. In front of its start are bits of other things, which do not matter:
+/// `exhausted_exactly` is false once one of them was taken.
 ///
-/// The next word is loaded before it is needed, and nothing looks at it until then: an instruction that did, even one
-/// that is skipped, would make the warp wait for memory.
+/// Three words of the stream are in registers: the next bits lie in the first two, and the third is on its way from
+/// memory. Nothing looks at it before the first has been used up, and a word is loaded whether the stream has one left
+/// or not: a load that is left out at times would make the warp wait for the one before it.
 class backward_bits {
  public:
-  /// False when there are no bytes, or the last one lacks the bit that marks the end. Up to three bytes in front of the
+  /// False when there are no bytes, or the last one lacks the bit that marks the end. Up to seven bytes in front of the
   /// stream are read too: in a frame, there are always some.
   PENSTOCK_DEVICE bool start(byte_view stream) {
-    begin_ = stream.begin;
-    at_ = stream.begin + stream.size;
-    high_ = low_ = 0;
-    available_ = 0;
-    next_bits_ = 0;
     if (stream.size == 0) return false;
-    const std::uint32_t last = at_[-1];
+    const std::uint32_t last = stream.begin[stream.size - 1];
     if (last == 0) return false;
-    std::uint32_t head = misalignment(at_, 4);
-    if (head > stream.size) head = stream.size;
-    if (head != 0) {
-      at_ -= head;
-      high_ = load_bytes(at_, head) << (32 - 8 * head);
-      available_ = static_cast<int>(8 * head);
-    }
+    front_ = misalignment(stream.begin, 4) + 4;
+    words_ = computed_once(stream.begin - front_);
+    // The first word to use up is that of the last bytes; what it has behind them is consumed already, as is the mark.
+    const std::uint32_t end = front_ + stream.size, tail = end & 3u;
+    next_ = static_cast<std::int32_t>(end / 4) - 1;
+    used_ = 32 - 8 * tail + static_cast<std::uint32_t>(8 - highest_bit(last));
+    second_ = 0;
+    third_ = load_bytes(words_ + (end - tail), tail);
     load();
-    refill();
-    refill();
-    skip(8 - highest_bit(last));
+    load();
     return true;
   }
 
-  /// Makes at least 32 bits available, or all that are left. Called before `take` and `peek` of 32 bits in all.
+  /// Makes 32 bits of `ahead` valid. At most 32 are consumed between two calls.
   PENSTOCK_DEVICE void refill() {
-    if (available_ > 32 || next_bits_ == 0) return;
-    const std::uint32_t word = next_ & ~shift_right(~0u, next_bits_);  // without what lies in front of the stream
-    // With 32 bits or fewer, all are in the high word.
-    high_ |= shift_right(word, available_);
-    low_ = shift_left(word, 32 - available_);
-    available_ += next_bits_;
+    if (used_ < 32) return;
+    used_ -= 32;
     load();
   }
 
-  /// The next `count` bits without consuming them, 1 to 32.
-  PENSTOCK_DEVICE std::uint32_t peek(int count) const { return high_ >> (32 - count); }
+  /// The next 32 bits, from the highest on; after a refill.
+  PENSTOCK_DEVICE std::uint32_t ahead() const { return shift_in(first_, second_, static_cast<int>(used_)); }
+  PENSTOCK_DEVICE void skip(std::uint32_t count) { used_ += count; }
 
-  /// Consumes 0 to 32 bits.
-  PENSTOCK_DEVICE void skip(int count) {
-    high_ = shift_in(high_, low_, count);
-    low_ = shift_left(low_, count);
-    available_ -= count;
-  }
-
-  /// The next `count` bits, 0 to 32.
-  PENSTOCK_DEVICE std::uint32_t take(int count) {
-    const std::uint32_t value = shift_right(high_, 32 - count);
-    skip(count);
-    return value;
-  }
-
-  /// `front`, and behind it as its lowest bits the next `count`, 0 to 32.
+  /// A refill, and the next `count` bits, 0 to 32.
+  PENSTOCK_DEVICE std::uint32_t take(int count) { return append_to(0, count); }
+  /// A refill; `front`, and behind it as its lowest bits the next `count`, 0 to 32.
   PENSTOCK_DEVICE std::uint32_t append_to(std::uint32_t front, int count) {
-    const std::uint32_t value = shift_in(front, high_, count);
-    skip(count);
+    refill();
+    const std::uint32_t value = shift_in(front, ahead(), count);
+    skip(static_cast<std::uint32_t>(count));
     return value;
   }
 
   /// Whether more bits were taken than there are.
-  PENSTOCK_DEVICE bool overrun() const { return available_ < 0; }
-  /// Whether all bits were taken and no more.
-  PENSTOCK_DEVICE bool exhausted_exactly() const { return available_ == 0 && next_bits_ == 0; }
-
- private:
-  /// Loads the word in front of `at_`, a multiple of 4 unless nothing is left.
-  PENSTOCK_DEVICE void load() {
-    const auto left = static_cast<std::int32_t>(at_ - begin_);
-    next_bits_ = 0;
-    if (left <= 0) return;
-    at_ -= 4;
-#if defined(__CUDA_ARCH__)
-    __builtin_assume(__isGlobal(at_));
-#endif
-    next_ = load_word(at_);
-    next_bits_ = left < 4 ? 8 * left : 32;
+  PENSTOCK_DEVICE bool overrun() const { return left() < 0; }
+  /// Whether all bits were taken, and `more` that are none.
+  PENSTOCK_DEVICE bool exhausted_exactly(std::uint32_t more = 0) const {
+    return left() + static_cast<std::int32_t>(more) == 0;
   }
 
-  const std::uint8_t* begin_;
-  const std::uint8_t* at_;  ///< behind the last byte that no word holds yet
-  std::uint32_t high_;      ///< the next 32 bits, from the highest
-  std::uint32_t low_;       ///< those behind them
-  int available_;           ///< bits in both; below 0 when too many were taken
-  std::uint32_t next_;      ///< from the highest bit; its lowest may be none of the stream's
-  int next_bits_;
+ private:
+  /// Bits; of a block's streams, not nearly as many as 2^31.
+  PENSTOCK_DEVICE std::int32_t left() const { return 32 * (next_ + 4) - static_cast<std::int32_t>(used_ + 8 * front_); }
+  PENSTOCK_DEVICE void load() {
+    const bool there = next_ >= 0;
+    first_ = second_;
+    second_ = there ? third_ : 0;  // the first word has nothing of the stream
+    third_ = load_word(words_ + 4 * static_cast<std::size_t>(there ? next_ : 0));
+    --next_;
+  }
+
+  const std::uint8_t* words_;             ///< a word in front of the stream
+  std::uint32_t front_;                   ///< the stream's first byte, counted from there
+  std::int32_t next_;                     ///< the word to load next, counted from there; below 0: none is left
+  std::uint32_t first_, second_, third_;  ///< the words behind `next_`
+  std::uint32_t used_;                    ///< bits of `first_` that are consumed; 32 or more: a refill is due
 };
 
 }  // namespace penstock::inline v0::device

@@ -22,10 +22,7 @@ class deflate_bits {
     const std::uint32_t behind = view.size - head_bytes();
     whole_ = behind / 4;
     last_ = load_bytes(view.begin + (view.size - (behind & 3u)), behind & 3u);
-    words_ = whole_ != 0 ? view.begin + head_bytes() : static_cast<const std::uint8_t*>(elsewhere);
-#if defined(__CUDA_ARCH__)
-    __builtin_assume(__isGlobal(words_));
-#endif
+    words_ = computed_once(whole_ != 0 ? view.begin + head_bytes() : static_cast<const std::uint8_t*>(elsewhere));
     seek(at);
   }
 

@@ -102,6 +102,29 @@ PENSTOCK_DEVICE std::uint32_t shift_in(std::uint32_t high, std::uint32_t low, in
 #endif
 }
 
+/// The high half of `high:low << count`, of which the lowest five bits count: what else stands in that word needs not
+/// be cut off.
+PENSTOCK_DEVICE std::uint32_t shift_in_modulo(std::uint32_t high, std::uint32_t low, std::uint32_t count) {
+#if defined(__CUDA_ARCH__)
+  return __funnelshift_l(low, high, count);
+#else
+  return shift_in(high, low, static_cast<int>(count & 31u));
+#endif
+}
+
+/// Four bytes of `high:low`, by the four digits of `pick` from the lowest: 0 to 3 are those of `low`, 4 to 7 of `high`.
+PENSTOCK_DEVICE std::uint32_t pick_bytes(std::uint32_t low, std::uint32_t high, std::uint32_t pick) {
+#if defined(__CUDA_ARCH__)
+  return __byte_perm(low, high, pick);
+#else
+  const std::uint64_t bytes = static_cast<std::uint64_t>(high) << 32 | low;
+  std::uint32_t out = 0;
+  for (std::uint32_t i = 0; i < 4; ++i)
+    out |= static_cast<std::uint32_t>(bytes >> (8 * (pick >> (4 * i) & 7u)) & 255u) << (8 * i);
+  return out;
+#endif
+}
+
 PENSTOCK_DEVICE std::uint32_t misalignment(const void* at, std::uint32_t unit) {
   return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at)) & (unit - 1);
 }
@@ -134,6 +157,28 @@ PENSTOCK_DEVICE std::uint32_t load_bytes(const std::uint8_t* at, std::uint32_t c
   PENSTOCK_SMALL_LOOP
   for (std::uint32_t i = 0; i < count; ++i) value |= static_cast<std::uint32_t>(at[i]) << (8 * i);
   return value;
+}
+
+/// `sum`, and those bytes of `word` for which `which` has a byte of 1, not 0.
+PENSTOCK_DEVICE std::uint32_t add_bytes(std::uint32_t sum, std::uint32_t word, std::uint32_t which) {
+#if defined(__CUDA_ARCH__)
+  return __dp4a(word, which, sum);
+#else
+  for (int i = 0; i < 32; i += 8) sum += (word >> i & 255u) * (which >> i & 255u);
+  return sum;
+#endif
+}
+
+/// A pointer to global memory that is computed once: a compiler that knows how would do it again at each use.
+template <class T>
+PENSTOCK_DEVICE T* computed_once(T* at) {
+#if defined(__CUDACC__) && defined(__CUDA_ARCH__)
+  asm("" : "+l"(at));
+#endif
+#if defined(__CUDA_ARCH__)
+  __builtin_assume(__isGlobal(at));
+#endif
+  return at;
 }
 
 /// `word` becomes `value` where that is higher, whichever lane is first.

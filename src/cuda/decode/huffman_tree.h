@@ -9,7 +9,7 @@ namespace penstock::inline v0::device {
 
 inline constexpr int kMostHuffmanBits = 11;
 
-/// The number of bits above the symbol.
+/// The symbol above the number of bits.
 using huffman_entry = std::uint16_t;
 
 /// A decoding table, and what it is made from. In shared memory, one for every block that a warp decodes.
@@ -117,7 +117,7 @@ PENSTOCK_DEVICE void fill_huffman_table(huffman_table& table, std::uint32_t shar
   for (std::uint32_t symbol = 0; symbol < 256 && table.bits != 0; ++symbol) {
     const std::uint32_t weight = table.weights[symbol];
     if (weight == 0 || weight % shares != share) continue;
-    const auto entry = static_cast<huffman_entry>((table.bits + 1 - weight) << 8 | symbol);
+    const auto entry = static_cast<huffman_entry>(symbol << 8 | (table.bits + 1 - weight));
     const std::uint32_t start = table.starts[weight], end = start + ((1u << weight) >> 1);
     for (std::uint32_t i = start; i < end; ++i) table.entries[i] = entry;
     table.starts[weight] = static_cast<std::uint16_t>(end);
@@ -129,30 +129,29 @@ PENSTOCK_DEVICE bool decode_huffman_stream(byte_view stream, const huffman_table
                                            std::uint32_t count) {
   backward_bits bits;
   if (!bits.start(stream)) return false;
-  const int width = table.bits;
-  const auto next = [&]() -> std::uint32_t {
-    const std::uint32_t entry = table.entries[bits.peek(width)];
-    bits.skip(static_cast<int>(entry >> 8));
-    return entry & 255;
+  const int unused = 32 - table.bits;  // of `ahead`, to the right of what a code can have
+  const auto one = [&] {
+    bits.refill();
+    const std::uint32_t entry = table.entries[bits.ahead() >> unused];
+    bits.skip(entry & 255);
+    return static_cast<std::uint8_t>(entry >> 8);
+  };
+  // Two codes, of at most 22 bits: the symbols in the second byte of each half.
+  const auto two = [&] {
+    bits.refill();
+    const std::uint32_t ahead = bits.ahead();
+    const std::uint32_t first = table.entries[ahead >> unused];
+    const std::uint32_t second = table.entries[shift_in_modulo(ahead, 0, first) >> unused];
+    bits.skip((first + second) & 255);
+    return first | second << 16;
   };
   std::uint32_t left = count;
-  for (; left > 0 && misalignment(out, 4) != 0; --left) {
-    bits.refill();
-    *out++ = static_cast<std::uint8_t>(next());
-  }
+  for (; left > 0 && misalignment(out, 4) != 0; --left) *out++ = one();
   for (; left >= 4; left -= 4, out += 4) {
-    bits.refill();
-    std::uint32_t word = next();
-    word |= next() << 8;
-    bits.refill();
-    word |= next() << 16;
-    word |= next() << 24;
-    store_word(out, word);
+    const std::uint32_t front = two(), back = two();
+    store_word(out, pick_bytes(front, back, 0x7531));
   }
-  for (; left > 0; --left) {
-    bits.refill();
-    *out++ = static_cast<std::uint8_t>(next());
-  }
+  for (; left > 0; --left) *out++ = one();
   return bits.exhausted_exactly();
 }
 

@@ -22,19 +22,6 @@ PENSTOCK_DEVICE void store_words(std::uint8_t* at, const std::uint32_t* words) {
 #endif
 }
 
-/// Four bytes of `high:low`, by the four digits of `pick` from the lowest: 0 to 3 are those of `low`, 4 to 7 of `high`.
-PENSTOCK_DEVICE std::uint32_t pick_bytes(std::uint32_t low, std::uint32_t high, std::uint32_t pick) {
-#if defined(__CUDA_ARCH__)
-  return __byte_perm(low, high, pick);
-#else
-  const std::uint64_t bytes = static_cast<std::uint64_t>(high) << 32 | low;
-  std::uint32_t out = 0;
-  for (std::uint32_t i = 0; i < 4; ++i)
-    out |= static_cast<std::uint32_t>(bytes >> (8 * (pick >> (4 * i) & 7u)) & 255u) << (8 * i);
-  return out;
-#endif
-}
-
 /// Word i of four becomes byte i of each.
 PENSTOCK_DEVICE void transpose_bytes(std::uint32_t* words) {
   const std::uint32_t low01 = pick_bytes(words[0], words[1], 0x5140), high01 = pick_bytes(words[0], words[1], 0x7362);

@@ -13,19 +13,26 @@ inline constexpr std::uint32_t kMostBlockBytes = 128 * 1024;
 
 enum sequence_table : int { kLiteralLengths = 0, kOffsets = 1, kMatchLengths = 2 };
 
-/// A state's entry: from the lowest bits, nine of the next state (to which as many bits of the stream are added as the
-/// four behind it say), five that count the extra bits of what the state stands for, and the five bits in front of
-/// those. Every base of RFC 8878, 3.1.1.3.2.1.1, is such a number (a match length's, without its 3), so that a value is
-/// made by one shift.
+/// A state's entry. Byte 0: how many bits of the stream the next state takes; byte 1: how many extra bits there are of
+/// what the state stands for; from bit 16, what stands in front of the extra bits, and from bit 23, in front of the
+/// next state's. Every base of RFC 8878, 3.1.1.3.2.1.1, is such a front (a match length's, without its 3), and every
+/// one of a state too, so that both are made by one shift. Bytes can be summed, and shifts ask for five bits of them
+/// only.
 using sequence_entry = std::uint32_t;
 
-PENSTOCK_DEVICE std::uint32_t next_state(sequence_entry entry, backward_bits& bits) {
-  return (entry & 511u) + bits.take(static_cast<int>(entry >> 9 & 15u));
+PENSTOCK_DEVICE sequence_entry make_entry(std::uint32_t extra_bits, std::uint32_t front) {
+  return extra_bits << 8 | front << 16;
 }
-PENSTOCK_DEVICE int state_bits(sequence_entry entry) { return static_cast<int>(entry >> 9 & 15u); }
-PENSTOCK_DEVICE int extra_bits(sequence_entry entry) { return static_cast<int>(entry >> 13 & 31u); }
-PENSTOCK_DEVICE std::uint32_t sequence_value(sequence_entry entry, backward_bits& bits) {
-  return bits.append_to(entry >> 18, extra_bits(entry));
+PENSTOCK_DEVICE sequence_entry make_next(std::uint32_t bits, std::uint32_t front) { return bits | front << 23; }
+PENSTOCK_DEVICE std::uint32_t extra_bits(sequence_entry entry) { return entry >> 8; }  ///< in its lowest five bits
+PENSTOCK_DEVICE std::uint32_t value_front(sequence_entry entry) { return entry >> 16 & 31u; }
+PENSTOCK_DEVICE std::uint32_t state_front(sequence_entry entry) { return entry >> 23; }
+
+PENSTOCK_DEVICE std::uint32_t take_value(sequence_entry entry, backward_bits& bits) {
+  return bits.append_to(value_front(entry), static_cast<int>(extra_bits(entry) & 31u));
+}
+PENSTOCK_DEVICE std::uint32_t take_state(sequence_entry entry, backward_bits& bits) {
+  return bits.append_to(state_front(entry), static_cast<int>(entry & 31u));
 }
 
 /// Room for tables, which take as much as their logs say; blocks that find none wait. Three blocks with the largest
@@ -46,18 +53,18 @@ PENSTOCK_DEVICE std::uint32_t mode_of(const zstd_block& block, int table) {
   return (block.modes >> (6 - 2 * table)) & 3u;
 }
 
-/// The extra bits of a code, and those in front of them: bits 13 and up of its entries.
+/// The extra bits of a code, and what stands in front of them.
 PENSTOCK_DEVICE sequence_entry entry_of_code(int table, std::uint32_t code) {
-  if (table == kOffsets) return 1u << 18 | code << 13;
+  if (table == kOffsets) return make_entry(code, 1);
   // From here on, lengths double every so many codes; in front, each has a code of its own.
   const std::uint8_t literals[20] = {1, 1, 1, 1, 2, 2, 3, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
   const std::uint8_t matches[21] = {1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
   const std::uint32_t plain = table == kLiteralLengths ? 16 : 32;
-  if (code < plain) return code << 18;
+  if (code < plain) return make_entry(0, code);
   const std::uint8_t* const extra = table == kLiteralLengths ? literals : matches;
   std::uint32_t base = plain;
   for (std::uint32_t i = 0; i < code - plain; ++i) base += 1u << extra[i];
-  return (base >> extra[code - plain]) << 18 | static_cast<std::uint32_t>(extra[code - plain]) << 13;
+  return make_entry(extra[code - plain], base >> extra[code - plain]);
 }
 
 /// The distributions that need no description (RFC 8878, 3.1.1.3.2.2).
@@ -138,8 +145,8 @@ PENSTOCK_DEVICE_CALL void build_sequence_table(int table, std::int16_t* counts, 
     return;
   }
   build_fse_table(counts, symbols_of(table), log, out, [&](std::uint32_t code, std::uint32_t next) {
-    const int bits = log - highest_bit(next);
-    return entry_of_code(table, code) | static_cast<std::uint32_t>(bits) << 9 | ((next << bits) - (1u << log));
+    const int kept = highest_bit(next);  // bits of the state that are not from the stream
+    return entry_of_code(table, code) | make_next(static_cast<std::uint32_t>(log - kept), next - (1u << kept));
   });
 }
 
@@ -187,35 +194,59 @@ PENSTOCK_DEVICE bool decode_sequences(const zstd_wave& wave, std::uint32_t index
   // Copied: the stores below could change what `block` refers to, as far as a compiler knows.
   const zstd_block& block = pointer<const zstd_block>(wave.blocks)[index];
   const std::uint32_t most_literals = block.literals_bytes, most_bytes = block.size;
-  auto* out = pointer<zstd_sequence>(wave.sequences) + block.sequences_buffer;
+  auto* const out = computed_once(pointer<zstd_sequence>(wave.sequences) + block.sequences_buffer);
   repeat_offsets repeats;
-  std::uint32_t literal_bytes = 0, match_bytes = 0;
-  for (std::uint32_t left = block.sequence_count;;) {
+  std::uint32_t literal_bytes = 0, match_bytes = 0, too_many = 0;
+  bool bad = false;
+  const std::uint32_t count = block.sequence_count;
+  for (std::uint32_t i = 0; i < count; ++i) {
     const sequence_entry literal_entry = literal_table[literal_state], offset_entry = offset_table[offset_state],
                          match_entry = match_table[match_state];
-    // 32 bits are enough for nearly all sequences; 31, 32 and 26 for any.
-    const int values = extra_bits(offset_entry) + extra_bits(match_entry) + extra_bits(literal_entry);
-    const bool wide = values + state_bits(literal_entry) + state_bits(match_entry) + state_bits(offset_entry) > 32;
     bits.refill();
-    const std::uint32_t offset_value = sequence_value(offset_entry, bits);
-    if (wide) bits.refill();
-    const std::uint32_t match = sequence_value(match_entry, bits) + 3;
-    const std::uint32_t literals = sequence_value(literal_entry, bits);
+    const std::uint32_t ahead = bits.ahead();
+    const std::uint32_t counts = literal_entry + match_entry + offset_entry;
+    const std::uint32_t all_bits = add_bytes(0, counts, 0x0101u);
+    std::uint32_t offset_value, match, literals;
+    if (all_bits <= 32) {  // nearly always
+      // Of sums of the counts, shifts take five bits: 32 is 0, behind which there are no bits to take.
+      const std::uint32_t to_match = extra_bits(offset_entry), to_literals = to_match + extra_bits(match_entry);
+      const std::uint32_t to_literal_state = to_literals + extra_bits(literal_entry);
+      const std::uint32_t to_match_state = to_literal_state + literal_entry,
+                          to_offset_state = to_match_state + match_entry;
+      const auto value = [&](sequence_entry entry, std::uint32_t at) {
+        return shift_in_modulo(value_front(entry), shift_in_modulo(ahead, 0, at), extra_bits(entry));
+      };
+      const auto state = [&](sequence_entry entry, std::uint32_t at) {
+        return shift_in_modulo(state_front(entry), shift_in_modulo(ahead, 0, at), entry);
+      };
+      offset_value = value(offset_entry, 0);
+      match = value(match_entry, to_match);
+      literals = value(literal_entry, to_literals);
+      literal_state = state(literal_entry, to_literal_state);
+      match_state = state(match_entry, to_match_state);
+      offset_state = state(offset_entry, to_offset_state);
+      bits.skip(all_bits);
+    } else {
+      offset_value = take_value(offset_entry, bits);
+      match = take_value(match_entry, bits);
+      literals = take_value(literal_entry, bits);
+      literal_state = take_state(literal_entry, bits);
+      match_state = take_state(match_entry, bits);
+      offset_state = take_state(offset_entry, bits);
+    }
+    match += 3;
     const std::uint32_t offset = repeats.use(offset_value, literals == 0);
     literal_bytes += literals;
     match_bytes += match;
-    // Offsets that are no repeats are further than any target reaches where they look symbolic. Each sequence makes at
-    // least three bytes, so damaged blocks end here as well.
+    // Offsets that are no repeats are further than any target reaches where they look symbolic. A damaged block is
+    // decoded to its end, into memory that is its own.
     const bool far = offset_value > 3 && offset >= kSymbolicOffset;
-    if (offset == 0 || far || literal_bytes > most_literals || most_literals + match_bytes > most_bytes) return false;
-    *out++ = literals | static_cast<std::uint64_t>(match) << 18 | static_cast<std::uint64_t>(offset) << 36;
-    if (--left == 0) break;
-    if (wide) bits.refill();
-    literal_state = next_state(literal_entry, bits);
-    match_state = next_state(match_entry, bits);
-    offset_state = next_state(offset_entry, bits);
+    bad = bad || offset == 0 || far || literal_bytes > most_literals || most_literals + match_bytes > most_bytes;
+    out[i] = literals | static_cast<std::uint64_t>(match) << 18 | static_cast<std::uint64_t>(offset) << 36;
+    too_many = counts & 255u;
   }
-  if (!bits.exhausted_exactly()) return false;
+  // The last sequence has no next states: their bits, which lie in front of the stream, were not there.
+  if (bad || !bits.exhausted_exactly(too_many)) return false;
   pointer<zstd_block_result>(wave.results)[index] = {match_bytes, {repeats.first, repeats.second, repeats.third}};
   return true;
 }
