@@ -1,0 +1,134 @@
+#pragma once
+
+// The greedy search for matches that the encoders share: 32 positions look for an earlier place with the same five
+// bytes, the first that finds one has the match, and all lanes measure it. The same matches in every run.
+
+#include "cuda/decode/warp.h"
+
+namespace penstock::inline v0::device {
+
+inline constexpr std::uint32_t kMatchHashBits = 12;
+inline constexpr std::uint32_t kLeastMatchSearched = 5;
+inline constexpr std::uint32_t kMatchHistory = 4096;
+
+struct match_table {
+  std::uint32_t places[1 << kMatchHashBits];  ///< by hash: one more than the last position that had it; 0: none
+};
+
+/// Five bytes: places that have only four in common are rarely the best.
+PENSTOCK_DEVICE std::uint64_t five_bytes(const std::uint8_t* at) {
+  return load_bytes(at, 4) | static_cast<std::uint64_t>(at[4]) << 32;
+}
+PENSTOCK_DEVICE std::uint32_t match_hash(std::uint64_t five) {
+  return static_cast<std::uint32_t>((five << 24) * 889523592379u >> (64 - kMatchHashBits));
+}
+
+/// `length` bytes at `at` are those at `place`, which is before it. Positions count from the first byte searched.
+struct found_match {
+  std::uint32_t at, place, length;  ///< length 0: there are no more
+};
+
+/// How many bytes from `at` on are those from `place` on, up to `end`.
+PENSTOCK_DEVICE std::uint32_t common_bytes(const std::uint8_t* from, std::uint32_t place, std::uint32_t at,
+                                           std::uint32_t end, warp lanes) {
+  std::uint32_t length = 0;
+  for (;;) {
+    per_lane<bool> differs;
+    lanes.each_alone([&](int lane) {
+      const std::uint32_t i = length + static_cast<std::uint32_t>(lane);
+      differs[lane] = at + i >= end || from[place + i] != from[at + i];
+    });
+    const std::uint32_t found = lanes.ballot(differs);
+    if (found != 0) return length + static_cast<std::uint32_t>(lowest_bit(found));
+    length += kLanes;
+  }
+}
+
+class match_search {
+ public:
+  /// Matches in `from` that begin at `begin` or behind it and before `last_start`, and end at `end` or before; five
+  /// bytes are readable from each position before `last_start`. Their places may be before `begin`: the last
+  /// kMatchHistory positions there are looked up too. No offset is larger than `window`.
+  PENSTOCK_DEVICE match_search(const std::uint8_t* from, std::uint32_t begin, std::uint32_t last_start,
+                               std::uint32_t end, std::uint32_t window, match_table& table, warp lanes)
+      : from_(from), last_start_(last_start), end_(end), window_(window), at_(begin), table_(table) {
+    lanes.each([&](int lane) {
+      PENSTOCK_SMALL_LOOP
+      for (auto i = static_cast<std::uint32_t>(lane); i < 1u << kMatchHashBits; i += kLanes) table.places[i] = 0;
+    });
+    if (begin == 0) return;
+    lanes.each([&](int lane) {
+      PENSTOCK_SMALL_LOOP
+      for (auto i = static_cast<std::uint32_t>(lane); i < kMatchHistory && i < begin; i += kLanes) keep(begin - 1 - i);
+    });
+  }
+
+  /// The next match. Every lane tries the offset `recent` first; 0: there is none.
+  PENSTOCK_DEVICE found_match next(std::uint32_t recent, warp lanes) {
+    while (at_ < last_start_) {
+      per_lane<std::uint32_t> hashes, places;
+      per_lane<bool> found;
+      lanes.each([&](int lane) {
+        hashes[lane] = places[lane] = 0;
+        found[lane] = look_up(at_ + static_cast<std::uint32_t>(lane), recent, hashes[lane], places[lane]);
+      });
+      const std::uint32_t finders = lanes.ballot(found);
+      const int first = finders == 0 ? kLanes - 1 : lowest_bit(finders);
+      lanes.each([&](int lane) {
+        const std::uint32_t position = at_ + static_cast<std::uint32_t>(lane);
+        if (lane <= first && position < last_start_) keep_highest(table_.places[hashes[lane]], position + 1);
+      });
+      if (finders == 0) {
+        at_ += kLanes;
+        continue;
+      }
+      const std::uint32_t match = at_ + static_cast<std::uint32_t>(first), place = lanes.from(places, first);
+      const std::uint32_t length = common_bytes(from_, place, match, end_, lanes);
+      at_ = match + length;
+      lanes.each([&](int lane) {  // positions at the match's end: what follows often repeats them
+        const std::uint32_t position = at_ - 1 - static_cast<std::uint32_t>(lane);
+        if (position > match && position < at_) keep(position);
+      });
+      return {match, place, length};
+    }
+    return {end_, 0, 0};
+  }
+
+ private:
+  /// Enters `position` into the table. The last position that has its hash stays, whichever lane is first.
+  PENSTOCK_DEVICE void keep(std::uint32_t position) {
+    if (position < last_start_) keep_highest(table_.places[match_hash(five_bytes(from_ + position))], position + 1);
+  }
+
+  /// Whether `position` has a match, which begins at `place`.
+  PENSTOCK_DEVICE bool look_up(std::uint32_t position, std::uint32_t recent, std::uint32_t& hash,
+                               std::uint32_t& place) const {
+    constexpr std::uint8_t kNearDistances[] = {4, 8, 2, 1, 3, 6, 12, 16, 5, 7, 20, 24};
+    if (position >= last_start_) return false;
+    const std::uint64_t five = five_bytes(from_ + position);
+    hash = match_hash(five);
+    if (recent != 0 && recent <= position) {
+      place = position - recent;
+      if (five_bytes(from_ + place) == five) return true;
+    }
+    const std::uint32_t kept = table_.places[hash];
+    if (kept != 0 && position - (kept - 1) <= window_) {
+      place = kept - 1;
+      if (five_bytes(from_ + place) == five) return true;
+    }
+    // The table has nothing of these 32 positions yet: distances that items of arrays have are tried.
+    PENSTOCK_SMALL_LOOP
+    for (std::uint32_t i = 0; i < sizeof kNearDistances; ++i) {
+      if (kNearDistances[i] > position) continue;
+      place = position - kNearDistances[i];
+      if (five_bytes(from_ + place) == five) return true;
+    }
+    return false;
+  }
+
+  const std::uint8_t* from_;
+  std::uint32_t last_start_, end_, window_, at_;
+  match_table& table_;
+};
+
+}  // namespace penstock::inline v0::device
