@@ -144,6 +144,14 @@ EMULATED T atomicAdd(T* at, T value) {
   return old;
 }
 template <class T>
+EMULATED T atomicOr(T* at, T value) {
+  emulator::begin_atomic();
+  const T old = *at;
+  *at = old | value;
+  emulator::end_atomic();
+  return old;
+}
+template <class T>
 EMULATED T atomicMax(T* at, T value) {
   emulator::begin_atomic();
   const T old = *at;

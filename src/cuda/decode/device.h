@@ -190,6 +190,24 @@ PENSTOCK_DEVICE void keep_highest(std::uint32_t& word, std::uint32_t value) {
 #endif
 }
 
+/// Adds to `word`, in whichever order the lanes do.
+PENSTOCK_DEVICE void add_to(std::uint32_t& word, std::uint32_t value) {
+#if defined(__CUDA_ARCH__)
+  atomicAdd(&word, value);
+#else
+  word += value;
+#endif
+}
+
+/// Sets the bits of `bits` in `word`, in whichever order the lanes do.
+PENSTOCK_DEVICE void set_bits(std::uint32_t& word, std::uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  atomicOr(&word, bits);
+#else
+  word |= bits;
+#endif
+}
+
 /// Keeps the first failure of a chunk. Which of several failures is first may differ from run to run; that one is kept
 /// not.
 PENSTOCK_DEVICE void report(std::uint64_t statuses, std::uint32_t chunk, chunk_status status) {

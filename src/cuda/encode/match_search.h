@@ -1,7 +1,8 @@
 #pragma once
 
 // The greedy search for matches that the encoders share: 32 positions look for an earlier place with the same five
-// bytes, the first that finds one has the match, and all lanes measure it. The same matches in every run.
+// bytes (six or seven, far away), the first that finds one has the match, and all lanes measure it. The same matches in
+// every run.
 
 #include "cuda/decode/warp.h"
 
@@ -114,7 +115,7 @@ class match_search {
     const std::uint32_t kept = table_.places[hash];
     if (kept != 0 && position - (kept - 1) <= window_) {
       place = kept - 1;
-      if (five_bytes(from_ + place) == five) return true;
+      if (five_bytes(from_ + place) == five && is_long_enough(position, place)) return true;
     }
     // The table has nothing of these 32 positions yet: distances that items of arrays have are tried.
     PENSTOCK_SMALL_LOOP
@@ -124,6 +125,14 @@ class match_search {
       if (five_bytes(from_ + place) == five) return true;
     }
     return false;
+  }
+
+  /// Of a match of five bytes: the farther it is, the more bits its offset takes.
+  PENSTOCK_DEVICE bool is_long_enough(std::uint32_t position, std::uint32_t place) const {
+    const std::uint32_t offset = position - place, least = offset < 1024 ? 5 : offset < 16384 ? 6 : 7;
+    bool equal = position + least <= end_;
+    for (std::uint32_t i = 5; i < least && equal; ++i) equal = from_[place + i] == from_[position + i];
+    return equal;
   }
 
   const std::uint8_t* from_;
