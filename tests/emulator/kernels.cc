@@ -15,10 +15,16 @@
 
 // Encoders, which no engine launches yet.
 #include "cuda/encode/lz4_encode.h"
+#include "cuda/encode/zstd_encode.h"
 
 extern "C" __global__ void __launch_bounds__(32) penstock_encode_lz4(encode_wave wave) {
   __shared__ lz4_encode_shared shared;
   encode_lz4_warp(wave, blockIdx.x, shared, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_encode_zstd(zstd_encode_wave wave) {
+  __shared__ zstd_encode_shared shared;
+  encode_zstd_warp(wave, blockIdx.x, shared, warp{});
 }
 
 namespace emulator {
@@ -57,6 +63,7 @@ constexpr kernel kKernels[] = {
     KERNEL(penstock_move),
     KERNEL(penstock_gather),
     KERNEL(penstock_encode_lz4, lz4_encode_shared),
+    KERNEL(penstock_encode_zstd, zstd_encode_shared),
 };
 
 }  // namespace

@@ -1,0 +1,117 @@
+#pragma once
+
+// zstd frames (RFC 8878, 3.1.1), each by one warp: a header with the content's size, blocks that do not depend on each
+// other, and a checksum if it is wanted. The same bytes in every run.
+
+#include "cuda/decode/zstd_checksum.h"
+#include "cuda/encode/encode_parts.h"
+#include "cuda/encode/zstd_encode_block.h"
+
+namespace penstock::inline v0::device {
+
+inline constexpr std::uint32_t kZstdMagic = 0xfd2fb528u;
+inline constexpr std::uint32_t kZstdBlockHeader = 3;
+inline constexpr std::uint32_t kZstdWindow = 2 * kMostBlockBytes;
+static_assert(kZstdWindow >= kMostBlockBytes + kMatchHistory);
+inline constexpr std::uint32_t kZstdFrameBytes = 14;  ///< of the longest header and a checksum
+
+enum class zstd_block_type : std::uint32_t { raw = 0, repeated = 1, compressed = 2 };
+
+/// The most bytes that so many encode to.
+constexpr std::uint64_t zstd_bound(std::uint64_t size) {
+  return size + kZstdBlockHeader * (size / kMostBlockBytes + 1) + kZstdFrameBytes;
+}
+
+struct zstd_encode_shared {
+  zstd_encode_block_shared block;
+  std::uint64_t accumulators[4];
+};
+
+/// The argument of the kernel that encodes one part by one warp, as a frame.
+struct zstd_encode_wave {
+  encode_wave parts;
+  std::uint64_t workspaces;  ///< zstd_encode_workspace[part_count], at a multiple of 8; of any content
+  std::uint32_t checksum;    ///< 1: each frame ends with one
+  std::uint32_t reserved;
+};
+
+/// Up to 256 KiB, the content is the window; more has a window of 256 KiB, which is more than the largest offset.
+PENSTOCK_DEVICE void write_zstd_header(std::uint32_t size, bool checksum, byte_writer& out, warp lanes) {
+  const std::uint32_t flag = checksum ? 4 : 0;
+  out.number(kZstdMagic, 4, lanes);
+  if (size < 256) {
+    out.number((flag | 0x20) | size << 8, 2, lanes);
+  } else if (size < 65536 + 256) {
+    out.number((flag | 0x60) | (size - 256) << 8, 3, lanes);
+  } else if (size <= kZstdWindow) {
+    out.number((flag | 0xa0) | static_cast<std::uint64_t>(size) << 8, 5, lanes);
+  } else {
+    constexpr std::uint32_t kDescriptor = (18 - 10) << 3;
+    static_assert(1u << 18 == kZstdWindow);
+    out.number((flag | 0x80) | kDescriptor << 8 | static_cast<std::uint64_t>(size) << 16, 6, lanes);
+  }
+}
+
+/// Whether all bytes are the first one.
+PENSTOCK_DEVICE bool is_one_byte(const std::uint8_t* from, std::uint32_t size, warp lanes) {
+  return size > 1 && common_bytes(from, 0, 1, size, lanes) == size - 1;
+}
+
+/// Writes one block with its header, in the shortest of the three forms.
+PENSTOCK_DEVICE void write_zstd_block(const content_block& block, bool last, zstd_encode_workspace& workspace,
+                                      zstd_encode_block_shared& shared, byte_writer& out, warp lanes) {
+  std::uint8_t* const head = out.claim(kZstdBlockHeader);
+  const std::uint8_t* const from = block.frame + block.begin;
+  zstd_block_type type = zstd_block_type::raw;
+  std::uint32_t size = block.size;
+  if (is_one_byte(from, block.size, lanes)) {
+    type = zstd_block_type::repeated;
+    out.copy(from, 1, lanes);
+  } else {
+    byte_writer content = out;
+    content.limit(block.size == 0 ? 0 : block.size - 1);
+    encode_zstd_block(block, workspace, shared, content, lanes);
+    if (content.fits()) {
+      type = zstd_block_type::compressed;
+      size = content.size() - out.size();
+      out.claim(size);
+    } else {
+      out.copy(from, block.size, lanes);
+    }
+  }
+  if (out.fits())
+    byte_writer::put(head, (last ? 1u : 0u) | static_cast<std::uint32_t>(type) << 1 | size << 3, kZstdBlockHeader,
+                     lanes);
+}
+
+/// Encodes `part` as one frame; returns its bytes, or kDoesNotFit.
+PENSTOCK_DEVICE std::uint32_t encode_zstd(const encode_part& part, bool checksum, zstd_encode_workspace& workspace,
+                                          zstd_encode_shared& shared, warp lanes) {
+  const auto* const from = pointer<const std::uint8_t>(part.source);
+  const std::uint32_t size = part.source_bytes;
+  byte_writer out(pointer<std::uint8_t>(part.target), part.target_bytes);
+  write_zstd_header(size, checksum, out, lanes);
+  for (std::uint32_t at = 0;;) {
+    const content_block block{from, at, size - at < kMostBlockBytes ? size - at : kMostBlockBytes};
+    at += block.size;
+    write_zstd_block(block, at == size, workspace, shared.block, out, lanes);
+    if (at == size || !out.fits()) break;
+  }
+  if (checksum) {
+    lanes.each([&](int lane) {
+      if (lane < 4) shared.accumulators[lane] = xxh64::accumulate({from, size}, lane);
+    });
+    out.number(static_cast<std::uint32_t>(xxh64::finish({from, size}, shared.accumulators)), 4, lanes);
+  }
+  return out.fits() ? out.size() : kDoesNotFit;
+}
+
+/// What one warp does: part `turn`.
+PENSTOCK_DEVICE void encode_zstd_warp(const zstd_encode_wave& wave, std::uint32_t turn, zstd_encode_shared& shared,
+                                      warp lanes) {
+  const std::uint32_t made = encode_zstd(pointer<const encode_part>(wave.parts.parts)[turn], wave.checksum != 0,
+                                         pointer<zstd_encode_workspace>(wave.workspaces)[turn], shared, lanes);
+  lanes.once_alone([&] { pointer<std::uint32_t>(wave.parts.encoded_bytes)[turn] = made; });
+}
+
+}  // namespace penstock::inline v0::device

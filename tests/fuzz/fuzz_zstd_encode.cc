@@ -1,0 +1,61 @@
+// Any bytes through the device's zstd encoder on the host, with any room: what it makes, libzstd and the device's
+// decoder decode to the same bytes.
+
+#include <zstd.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "codec_fuzz.h"
+#include "cuda/decode/host_decode.h"
+#include "cuda/encode/zstd_encode.h"
+
+using namespace penstock;
+
+namespace {
+
+// Some inputs are repeated with a changing byte until they have two blocks.
+std::vector<std::byte> content_of(std::span<const std::byte> given, bool two_blocks) {
+  std::vector<std::byte> out(given.begin(), given.end());
+  while (two_blocks && !given.empty() && out.size() < device::kMostBlockBytes + 5000) {
+    out.insert(out.end(), given.begin(), given.end());
+    out.back() = static_cast<std::byte>(out.size() / given.size());
+  }
+  return out;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const auto shared = std::make_unique<device::zstd_encode_shared>();
+  static const auto workspace = std::make_unique<device::zstd_encode_workspace>();
+  fuzz_input input(data, size);
+  device::host_lane_order = static_cast<device::lane_order>(input.below(3));
+  const std::uint32_t how = input.byte();
+  const bool ample = how % 4 != 0, checksum = how / 4 % 2 != 0, two_blocks = how == 255;
+  const std::size_t asked = input.byte() | input.byte() << 8;
+  const auto content = content_of(input.rest(), two_blocks);
+  const std::size_t room = ample ? device::zstd_bound(content.size()) : asked;
+  const auto source = std::make_unique<std::byte[]>(content.size()), target = std::make_unique<std::byte[]>(room);
+  if (!content.empty()) std::memcpy(source.get(), content.data(), content.size());
+  const device::encode_part part{reinterpret_cast<std::uintptr_t>(source.get()),
+                                 reinterpret_cast<std::uintptr_t>(target.get()),
+                                 static_cast<std::uint32_t>(content.size()), static_cast<std::uint32_t>(room)};
+  const std::uint32_t made = device::encode_zstd(part, checksum, *workspace, *shared, device::warp{});
+  if (made == device::kDoesNotFit) {
+    require(!ample);
+    return 0;
+  }
+  require(made <= room);
+  const auto is_content = [&](const std::byte* back) {
+    return content.empty() || std::memcmp(back, content.data(), content.size()) == 0;
+  };
+  const auto back = std::make_unique<std::byte[]>(content.size() + 1);
+  require(ZSTD_decompress(back.get(), content.size(), target.get(), made) == content.size() && is_content(back.get()));
+  std::memset(back.get(), 0, content.size());
+  constexpr std::array kSteps{device::device_step{device::step_kind::zstd}};
+  require(device::decode_on_host(kSteps, std::span(target.get(), made), std::span(back.get(), content.size())).ok() &&
+          is_content(back.get()));
+  return 0;
+}
