@@ -33,8 +33,9 @@ struct length_codes {
       PENSTOCK_SMALL_LOOP
       for (auto code = static_cast<std::uint32_t>(lane); code < symbols_of(table); code += kLanes) {
         const sequence_entry entry = entry_of_code(table, code);
-        extra[which][code] = static_cast<std::uint8_t>(extra_bits(entry));
-        const std::uint32_t first = (entry >> 18) << extra_bits(entry), end = first + (1u << extra_bits(entry));
+        const std::uint32_t bits = extra_bits(entry) & 31u, first = value_front(entry) << bits,
+                            end = first + (1u << bits);
+        extra[which][code] = static_cast<std::uint8_t>(bits);
         PENSTOCK_SMALL_LOOP
         for (std::uint32_t i = first; i < end && i < 128; ++i) small[which][i] = static_cast<std::uint8_t>(code);
       }
