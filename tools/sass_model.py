@@ -57,11 +57,29 @@ OTHER_SYMBOLS = ("inflate.h", r"^    if \(!is_length\(entry\)\) \{", r"^  stream
 RARE_SYMBOL = ("inflate.h", r"^      if \(entry == 0\) entry = long_entry", r"^        good = \(entry & kEndOfBlock\)")
 RARE_DISTANCE = ("inflate.h", r"^      if \(place == 0\) \{", r"^        cut_off\(shared\);")
 THREE_LITERALS = ("inflate.h", r"Three short codes fit", r"^      bits.skip\(third & 15\);")
+# Of a batch of the LZ output: what short runs of literals and matches of short offsets do not need.
+LONG_SEQUENCE = (
+    "lz_output.h",
+    r"void append\(warp lanes, const std::uint8_t\* from",
+    r"^    skip_ring\(lanes, count\);",
+)
+LONG_COPY = ("lz_output.h", r"^PENSTOCK_DEVICE void lz_output::copy\(", r"^  skip_ring\(lanes, length\);")
+LONG_LITERALS = ("lz_output.h", r"left = long_runs", r"put<1>\(start, count")
+FAR_MATCHES = ("lz_output.h", r"lz_output::find_sources\(warp", r"^/// Writes `length` bytes at `position`")
+LONG_MATCHES = ("lz_output.h", r"left = long_matches", r"pattern >> \(8 \* \(i % offset\)\)")
+OVERLONG = ("lz_output.h", r"^  if \(taken == 0\) \{", r"^    return 1;")
 SEQUENCE = r"literals \| static_cast<std::uint64_t>\(match\)"
 
 LOOPS = (
     Loop("zstd sequences", "zstd_sequences", "zstd_sequences.h", SEQUENCE, "a sequence of 8 blocks", (WIDE,)),
     Loop("zstd literals", "zstd_literals", "huffman_tree.h", r"store_word\(out, pick_bytes", "8 symbols of 32 streams"),
+    Loop(
+        *("zstd execute, short offsets", "zstd_execute", "zstd_execute.h", r"used \+= lanes.from\(literal_ends"),
+        *(
+            "32 sequences, their loops once",
+            (LONG_SEQUENCE, LONG_COPY, LONG_LITERALS, FAR_MATCHES, LONG_MATCHES, OVERLONG),
+        ),
+    ),
     Loop("LZ4 tokens", "lz", "lz_formats.h", r"next \+= 3 \+ \(head >> 4\)", "4 tokens", (CHECKED_TOKEN,)),
     Loop(
         *("Deflate literals", "inflate", "inflate.h", r"batch.literal\((third >> 4|symbol)\)", "3 literals (1 before)"),

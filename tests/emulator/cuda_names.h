@@ -32,6 +32,13 @@ std::uint64_t collective(collective_kind kind, unsigned mask, std::uint64_t valu
 void begin_atomic();
 void end_atomic();
 
+/// Copies past the registers. The current lane's are done where it waits for them, or at once, lane by lane in turn:
+/// both may be. True: this one is to be done now.
+bool start_copy(unsigned* to, const unsigned* from);
+void end_copies();
+/// The next copy of a group that is not one of the last `groups`; false: there is none.
+bool next_copy(unsigned groups, unsigned*& to, const unsigned*& from);
+
 extern int swapped_line;  // see mutation
 
 }  // namespace emulator
@@ -87,6 +94,16 @@ EMULATED unsigned __byte_perm(unsigned a, unsigned b, unsigned selector, int lin
     out |= byte << (8 * i);
   }
   return out;
+}
+EMULATED void __pipeline_memcpy_async(unsigned* to, const void* from, std::size_t) {  // of 4 bytes
+  const auto* const word = static_cast<const unsigned*>(from);
+  if (emulator::start_copy(to, word)) *to = *word;
+}
+EMULATED void __pipeline_commit() { emulator::end_copies(); }
+EMULATED void __pipeline_wait_prior(unsigned groups) {
+  unsigned* to = nullptr;
+  const unsigned* from = nullptr;
+  while (emulator::next_copy(groups, to, from)) *to = *from;
 }
 EMULATED unsigned __popc(unsigned x) { return static_cast<unsigned>(__builtin_popcount(x)); }
 /// PTX dp4a.u32.u32.

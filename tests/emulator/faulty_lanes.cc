@@ -36,6 +36,18 @@ void leaves_memory(unsigned* words) { words[kFaultyWords + lane()] = 1; }
 void is_misaligned(unsigned* words) {
   if (lane() == 0) *reinterpret_cast<unsigned*>(reinterpret_cast<unsigned char*>(words) + 1) = 1;
 }
+void copies_and_waits(unsigned* words) {
+  __pipeline_memcpy_async(words + 64 + lane(), words + lane(), 4);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  words[lane()] = words[64 + lane()];
+}
+void copies_and_does_not_wait(unsigned* words) {
+  __pipeline_memcpy_async(words + 64 + lane(), words + lane(), 4);
+  __pipeline_commit();
+  __pipeline_wait_prior(1);
+  words[lane()] = words[64 + lane()];
+}
 void keeps_to_itself(unsigned*) {
   [[maybe_unused]] volatile unsigned own[4];
   for (unsigned i = 0; i < 4; ++i) own[i] = i;
@@ -74,6 +86,8 @@ const faulty kFaulty[] = {
     {"nobody has written a byte of words", false, reads_unwritten},
     {"an access outside of all memory", false, leaves_memory},
     {"a misaligned access of 4 bytes to words", false, is_misaligned},
+    {nullptr, false, copies_and_waits},
+    {"nobody has written a byte of words", false, copies_and_does_not_wait},
     {nullptr, false, keeps_to_itself},
     {"another lane's local memory", false, sends_away_its_local_memory},
     {"without all lanes in its mask", false, leaves_lanes_out},

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <random>
 #include <set>
 
@@ -59,6 +60,17 @@ struct fiber {
   const void* site = nullptr;
 };
 
+// What a lane has started to copy and has not waited for, and how many groups of copies it has ended.
+struct lane_copies {
+  struct copy {
+    unsigned* to;
+    const unsigned* from;
+    unsigned group;
+  };
+  std::deque<copy> waiting;
+  unsigned groups = 0;
+};
+
 // The lanes of which something holds.
 class lane_set {
  public:
@@ -98,6 +110,7 @@ counts total;
 std::set<std::uintptr_t> met;
 
 std::array<fiber, kMostLanes> fibers;
+std::array<lane_copies, kMostLanes> all_copies;
 lane_set runnable;
 int lanes = 0, waiting = 0;
 void* scheduler = nullptr;  // its stack pointer
@@ -193,6 +206,7 @@ void run_block(std::uint32_t block, std::uint32_t threads) {
     fibers[static_cast<std::size_t>(lane)].stack_pointer = std::fill_n(top - 6, 6, nullptr) - 6;
     runnable.insert(lane);
   }
+  for (lane_copies& each : all_copies) each = {};
   for (;;) {
     const int next = choose_lane();
     if (next == kNobody) {
@@ -229,6 +243,22 @@ std::uint64_t collective(collective_kind kind, unsigned mask, std::uint64_t valu
   ++waiting;
   give_way(choose_lane());
   return mine.result;
+}
+
+bool start_copy(unsigned* to, const unsigned* from) {
+  if (current % 2 == 0) return true;
+  lane_copies& mine = all_copies[static_cast<std::size_t>(current)];
+  mine.waiting.push_back({to, from, mine.groups});
+  return false;
+}
+void end_copies() { ++all_copies[static_cast<std::size_t>(current)].groups; }
+bool next_copy(unsigned groups, unsigned*& to, const unsigned*& from) {
+  lane_copies& mine = all_copies[static_cast<std::size_t>(current)];
+  if (mine.waiting.empty() || mine.groups - mine.waiting.front().group <= groups) return false;
+  to = mine.waiting.front().to;
+  from = mine.waiting.front().from;
+  mine.waiting.pop_front();
+  return true;
 }
 
 void switch_lanes() {

@@ -2,18 +2,82 @@
 
 // zstd's bit streams are read from their end towards their start (RFC 8878, 4.1).
 
-#include "cuda/decode/device.h"
+#include "cuda/decode/warp.h"
 
 namespace penstock::inline v0::device {
+
+/// Words of a stream from its end, each loaded into a register well before it is looked at.
+class loaded_words {
+ public:
+  PENSTOCK_DEVICE void start(const std::uint8_t* words, std::int32_t next) {
+    words_ = computed_once(words);
+    next_ = next;
+  }
+  /// Before each refill, whether it takes a word or not.
+  PENSTOCK_DEVICE void turn() const {}
+  /// The next word; some other where none is left.
+  PENSTOCK_DEVICE std::uint32_t take() {
+    const std::uint32_t word = load_word(words_ + 4 * static_cast<std::size_t>(next_ < 0 ? 0 : next_));
+    --next_;
+    return word;
+  }
+  PENSTOCK_DEVICE std::int32_t next() const { return next_; }
+
+ private:
+  const std::uint8_t* words_;
+  std::int32_t next_;  ///< the word to take next, counted from `words_`
+};
+
+inline constexpr int kStagedWords = 8;
+
+/// The same by way of shared memory, to which words are copied six refills before they are taken. For lanes that refill
+/// at different times: a load into a register is waited for by all lanes as soon as one of them needs its own.
+class staged_words {
+ public:
+  /// \param ring  `kStagedWords` words, each `kLanes` behind the other.
+  PENSTOCK_DEVICE explicit staged_words(std::uint32_t* ring) : ring_(ring) {}
+
+  PENSTOCK_DEVICE void start(const std::uint8_t* words, std::int32_t next) {
+    words_ = computed_once(words);
+    next_ = next;
+    PENSTOCK_SMALL_LOOP
+    for (int i = 0; i < kStagedWords - 1; ++i) copy(next_ - i);
+    finish_copies<0>();
+  }
+  PENSTOCK_DEVICE void turn() const { finish_copies<kStagedWords - 3>(); }
+  PENSTOCK_DEVICE std::uint32_t take() {
+    const std::uint32_t word = *slot(next_);
+    copy(next_ - (kStagedWords - 1));  // to where the word before this one was, which is in a register
+    --next_;
+    return word;
+  }
+  PENSTOCK_DEVICE std::int32_t next() const { return next_; }
+
+ private:
+  PENSTOCK_DEVICE std::uint32_t* slot(std::int32_t index) const {
+    return ring_ + kLanes * (static_cast<std::uint32_t>(index) % kStagedWords);
+  }
+  PENSTOCK_DEVICE void copy(std::int32_t index) const {
+    start_copy(slot(index), words_ + 4 * static_cast<std::size_t>(index < 0 ? 0 : index));
+  }
+
+  std::uint32_t* ring_;
+  const std::uint8_t* words_;
+  std::int32_t next_;
+};
 
 /// Reads a bit stream backwards. In front of its start are bits of other things, which do not matter:
 /// `exhausted_exactly` is false once one of them was taken.
 ///
-/// Three words of the stream are in registers: the next bits lie in the first two, and the third is on its way from
-/// memory. Nothing looks at it before the first has been used up, and a word is loaded whether the stream has one left
-/// or not: a load that is left out at times would make the warp wait for the one before it.
-class backward_bits {
+/// Three words of the stream are in registers: the next bits lie in the first two, and the third is on its way. Nothing
+/// looks at it before the first has been used up, and a word is loaded whether the stream has one left or not: a load
+/// that is left out at times would make the warp wait for the one before it.
+template <class Words>
+class backward_bits_of {
  public:
+  template <class... Arguments>
+  PENSTOCK_DEVICE explicit backward_bits_of(Arguments... arguments) : words_(arguments...) {}
+
   /// False when there are no bytes, or the last one lacks the bit that marks the end. Up to seven bytes in front of the
   /// stream are read too: in a frame, there are always some.
   PENSTOCK_DEVICE bool start(byte_view stream) {
@@ -21,13 +85,13 @@ class backward_bits {
     const std::uint32_t last = stream.begin[stream.size - 1];
     if (last == 0) return false;
     front_ = misalignment(stream.begin, 4) + 4;
-    words_ = computed_once(stream.begin - front_);
+    const std::uint8_t* const words = stream.begin - front_;
     // The first word to use up is that of the last bytes; what it has behind them is consumed already, as is the mark.
     const std::uint32_t end = front_ + stream.size, tail = end & 3u;
-    next_ = static_cast<std::int32_t>(end / 4) - 1;
+    words_.start(words, static_cast<std::int32_t>(end / 4) - 1);
     used_ = 32 - 8 * tail + static_cast<std::uint32_t>(8 - highest_bit(last));
     second_ = 0;
-    third_ = load_bytes(words_ + (end - tail), tail);
+    third_ = load_bytes(words + (end - tail), tail);
     load();
     load();
     return true;
@@ -35,6 +99,7 @@ class backward_bits {
 
   /// Makes 32 bits of `ahead` valid. At most 32 are consumed between two calls.
   PENSTOCK_DEVICE void refill() {
+    words_.turn();
     if (used_ < 32) return;
     used_ -= 32;
     load();
@@ -63,20 +128,21 @@ class backward_bits {
 
  private:
   /// Bits; of a block's streams, not nearly as many as 2^31.
-  PENSTOCK_DEVICE std::int32_t left() const { return 32 * (next_ + 4) - static_cast<std::int32_t>(used_ + 8 * front_); }
+  PENSTOCK_DEVICE std::int32_t left() const {
+    return 32 * (words_.next() + 4) - static_cast<std::int32_t>(used_ + 8 * front_);
+  }
   PENSTOCK_DEVICE void load() {
-    const bool there = next_ >= 0;
     first_ = second_;
-    second_ = there ? third_ : 0;  // the first word has nothing of the stream
-    third_ = load_word(words_ + 4 * static_cast<std::size_t>(there ? next_ : 0));
-    --next_;
+    second_ = words_.next() < 0 ? 0 : third_;  // the first word has nothing of the stream
+    third_ = words_.take();
   }
 
-  const std::uint8_t* words_;             ///< a word in front of the stream
+  Words words_;                           ///< from one in front of the stream
   std::uint32_t front_;                   ///< the stream's first byte, counted from there
-  std::int32_t next_;                     ///< the word to load next, counted from there; below 0: none is left
-  std::uint32_t first_, second_, third_;  ///< the words behind `next_`
+  std::uint32_t first_, second_, third_;  ///< the words behind the next one
   std::uint32_t used_;                    ///< bits of `first_` that are consumed; 32 or more: a refill is due
 };
+
+using backward_bits = backward_bits_of<loaded_words>;
 
 }  // namespace penstock::inline v0::device

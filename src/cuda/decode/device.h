@@ -7,6 +7,10 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(__NVCC__)
+#include <cuda_pipeline_primitives.h>
+#endif
+
 #include "cuda/decode/descriptors.h"
 
 #if defined(__CUDACC__)
@@ -159,6 +163,25 @@ PENSTOCK_DEVICE std::uint32_t load_bytes(const std::uint8_t* at, std::uint32_t c
   return value;
 }
 
+/// Copies a word from global to shared memory, both aligned, past the registers: nothing waits for it but
+/// `finish_copies` of the lane.
+PENSTOCK_DEVICE void start_copy(std::uint32_t* to, const std::uint8_t* from) {
+#if defined(__CUDA_ARCH__)
+  __pipeline_memcpy_async(to, from, 4);
+#else
+  *to = load_word(from);
+#endif
+}
+
+/// Ends a group of copies, and waits until all are there but those of the last `kGroups`.
+template <int kGroups>
+PENSTOCK_DEVICE void finish_copies() {
+#if defined(__CUDA_ARCH__)
+  __pipeline_commit();
+  __pipeline_wait_prior(kGroups);
+#endif
+}
+
 /// `sum`, and those bytes of `word` for which `which` has a byte of 1, not 0.
 PENSTOCK_DEVICE std::uint32_t add_bytes(std::uint32_t sum, std::uint32_t word, std::uint32_t which) {
 #if defined(__CUDA_ARCH__)
@@ -172,7 +195,7 @@ PENSTOCK_DEVICE std::uint32_t add_bytes(std::uint32_t sum, std::uint32_t word, s
 /// A pointer to global memory that is computed once: a compiler that knows how would do it again at each use.
 template <class T>
 PENSTOCK_DEVICE T* computed_once(T* at) {
-#if defined(__CUDACC__) && defined(__CUDA_ARCH__)
+#if defined(__NVCC__) && defined(__CUDA_ARCH__)
   asm("" : "+l"(at));
 #endif
 #if defined(__CUDA_ARCH__)

@@ -125,9 +125,10 @@ PENSTOCK_DEVICE void fill_huffman_table(huffman_table& table, std::uint32_t shar
 }
 
 /// Decodes one stream to `count` bytes; whether it fits exactly.
-PENSTOCK_DEVICE bool decode_huffman_stream(byte_view stream, const huffman_table& table, std::uint8_t* out,
-                                           std::uint32_t count) {
-  backward_bits bits;
+/// \param ring  See `staged_words`.
+PENSTOCK_DEVICE bool decode_huffman_stream(byte_view stream, const huffman_table& table, std::uint32_t* ring,
+                                           std::uint8_t* out, std::uint32_t count) {
+  backward_bits_of<staged_words> bits(ring);
   if (!bits.start(stream)) return false;
   const int unused = 32 - table.bits;  // of `ahead`, to the right of what a code can have
   const auto one = [&] {

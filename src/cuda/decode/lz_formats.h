@@ -391,7 +391,7 @@ PENSTOCK_DEVICE bool append_tokens(const decode_part& part, lz_output& out, lz_p
   lanes.once([&] { shared.count = find_tokens(format, window, at - window_at, shared.starts); });
   const std::uint32_t count = shared.count;
   lz_batch batch;
-  per_lane<std::uint32_t> made_ends, ends;
+  per_lane<std::uint32_t> ends;
   per_lane<bool> plain;
   lanes.each_alone([&](int lane) {
     lz_token token{};
@@ -400,13 +400,12 @@ PENSTOCK_DEVICE bool append_tokens(const decode_part& part, lz_output& out, lz_p
     batch.literals[lane] = token.literals;
     batch.match[lane] = token.match;
     batch.offset[lane] = token.offset;
-    made_ends[lane] = token.literals + token.match;
     ends[lane] = window_at + token.end;
   });
-  lanes.sum_up(made_ends);
+  sum_up(lanes, batch);
   lanes.each_alone([&](int lane) {
     plain[lane] = static_cast<std::uint32_t>(lane) < count && part.source_bytes - ends[lane] >= kTokenMargin &&
-                  made + made_ends[lane] + kTokenMargin <= part.target_bytes;
+                  made + batch.ends[lane] + kTokenMargin <= part.target_bytes;
   });
   const std::uint32_t others = ~lanes.ballot(plain);
   const std::uint32_t tokens = others == 0 ? kLanes : static_cast<std::uint32_t>(lowest_bit(others));
@@ -414,7 +413,7 @@ PENSTOCK_DEVICE bool append_tokens(const decode_part& part, lz_output& out, lz_p
   const std::uint32_t taken = out.append(lanes, batch, tokens);
   if (taken == 0) return false;
   at = lanes.from(ends, static_cast<int>(taken) - 1);
-  made += lanes.from(made_ends, static_cast<int>(taken) - 1);
+  made += lanes.from(batch.ends, static_cast<int>(taken) - 1);
   return true;
 }
 
@@ -447,6 +446,7 @@ PENSTOCK_DEVICE bool lz_sequences(const decode_part& part, lz_output& out, lz_pa
       batch.literals[lane] = lane == 0 ? shared.literals : 0;
       batch.match[lane] = lane == 0 ? shared.match : 0;
       batch.offset[lane] = shared.offset;
+      batch.ends[lane] = shared.literals + shared.match;
     });
     at = shared.at;
     made = shared.made;

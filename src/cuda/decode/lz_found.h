@@ -32,6 +32,7 @@ PENSTOCK_DEVICE bool append_found(warp lanes, lz_output& out, const lz_found<At>
       batch.offset[lane] = mine ? found.offset[from] : 0;
       batch.literals_at[lane] = base + (mine ? found.literals_at[from] : 0);
     });
+    sum_up(lanes, batch);
     const std::uint32_t taken = out.append(lanes, batch, count - i);
     if (taken == 0) return false;
     i += taken;

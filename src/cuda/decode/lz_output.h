@@ -27,8 +27,15 @@ struct lz_batch {
   per_lane<std::uint32_t> literals;
   per_lane<std::uint32_t> match;
   per_lane<std::uint32_t> offset;   ///< of no meaning where `match` is 0
+  per_lane<std::uint32_t> ends;     ///< literals and matches, up to this sequence's
   std::uint32_t literals_step = 1;  ///< 0: the same byte again and again
 };
+
+/// Makes the `ends` of a batch whose other members are known.
+PENSTOCK_DEVICE void sum_up(warp lanes, lz_batch& batch) {
+  lanes.each_alone([&](int lane) { batch.ends[lane] = batch.literals[lane] + batch.match[lane]; });
+  lanes.sum_up(batch.ends);
+}
 
 #if !defined(__CUDACC__)
 /// What the host form has done: tests hold it against what a GPU has time for.
@@ -130,7 +137,7 @@ class lz_output {
   PENSTOCK_DEVICE void fill(warp lanes, std::uint8_t value, std::uint32_t count);
   PENSTOCK_DEVICE void skip_ring(warp lanes, std::uint32_t count);
   PENSTOCK_DEVICE void append_long_match(warp lanes, std::uint32_t offset, std::uint32_t length);
-  template <class Load>
+  template <std::uint32_t kAtOnce, class Load>
   PENSTOCK_DEVICE void put(std::uint32_t to, std::uint32_t count, std::uint32_t share, std::uint32_t shares,
                            Load&& load);
   PENSTOCK_DEVICE void place_literals(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& starts);
@@ -268,23 +275,28 @@ PENSTOCK_DEVICE void lz_output::append_long_match(warp lanes, std::uint32_t offs
 }
 
 /// Writes `count` bytes at `to`, of which `load(i)` is the i-th, to the ring: one lane of `shares` its share of the
-/// words. The four bytes of a word are loaded before the first is written, so that their loads overlap.
-template <class Load>
+/// words, so many at a time. All their bytes are loaded before the first is written, so that the loads overlap.
+template <std::uint32_t kAtOnce, class Load>
 PENSTOCK_DEVICE void lz_output::put(std::uint32_t to, std::uint32_t count, std::uint32_t share, std::uint32_t shares,
                                     Load&& load) {
   const std::uint32_t lead = slot(to) & 3u, words = (lead + count + 3) / 4, ring = slot(to) - lead;
   PENSTOCK_SMALL_LOOP
-  for (std::uint32_t w = share; w < words; w += shares) {
-    const std::uint32_t first = 4 * w - lead;  // bytes in front of the first are beyond `count`
-    std::uint32_t word = 0;
-    for (std::uint32_t b = 0; b < 4; ++b)
-      if (first + b < count) word |= static_cast<std::uint32_t>(load(first + b)) << (8 * b);
-    std::uint8_t* const at = ring_ + ((ring + 4 * w) & (kRingBytes - 1));
-    if (first < count && count - first >= 4) {
-      store_word(at, word);
-    } else {
-      for (std::uint32_t b = 0; b < 4; ++b)
-        if (first + b < count) at[b] = static_cast<std::uint8_t>(word >> (8 * b));
+  for (std::uint32_t w = share; w < words; w += kAtOnce * shares) {
+    std::uint32_t word[kAtOnce] = {};
+    for (std::uint32_t k = 0; k < kAtOnce; ++k)
+      for (std::uint32_t b = 0; b < 4; ++b) {
+        const std::uint32_t i = 4 * (w + k * shares) - lead + b;  // in front of the first byte, more than any count
+        if (i < count) word[k] |= static_cast<std::uint32_t>(load(i)) << (8 * b);
+      }
+    for (std::uint32_t k = 0; k < kAtOnce; ++k) {
+      const std::uint32_t first = 4 * (w + k * shares) - lead;
+      std::uint8_t* const at = ring_ + ((ring + first + lead) & (kRingBytes - 1));
+      if (first < count && count - first >= 4) {
+        store_word(at, word[k]);
+      } else {
+        for (std::uint32_t b = 0; b < 4; ++b)
+          if (first + b < count) at[b] = static_cast<std::uint8_t>(word[k] >> (8 * b));
+      }
     }
   }
 }
@@ -297,16 +309,17 @@ PENSTOCK_DEVICE void lz_output::place_literals(warp lanes, const lz_batch& batch
     is_long[lane] = count > kLongLiterals;
     if (is_long[lane]) return;
     const auto* const from = literal_pointer(batch.literals_at[lane]);
-    put(starts[lane], count, 0, 1, [&](std::uint32_t i) { return from[i * batch.literals_step]; });
+    put<2>(starts[lane], count, 0, 1, [&](std::uint32_t i) { return from[i * batch.literals_step]; });
   });
+  const std::uint32_t long_runs = lanes.ballot(is_long);
   PENSTOCK_SMALL_LOOP
-  for (std::uint32_t left = lanes.ballot(is_long); left != 0; left &= left - 1) {
+  for (std::uint32_t left = long_runs; left != 0; left &= left - 1) {
     const int which = lowest_bit(left);
     const auto* const from = literal_pointer(lanes.from(batch.literals_at, which));
     const std::uint32_t count = lanes.from(batch.literals, which), start = lanes.from(starts, which);
     lanes.each_alone([&](int lane) {
-      put(start, count, static_cast<std::uint32_t>(lane), kLanes,
-          [&](std::uint32_t i) { return from[i * batch.literals_step]; });
+      put<1>(start, count, static_cast<std::uint32_t>(lane), kLanes,
+             [&](std::uint32_t i) { return from[i * batch.literals_step]; });
     });
   }
   lanes.sync();
@@ -376,8 +389,8 @@ PENSTOCK_DEVICE void lz_output::copy_ready(warp lanes, const lz_batch& batch, co
     lanes.each_alone([&](int lane) {
       if (copied_by(lane) < 0) return;
       const std::uint32_t begin = begins[lane], period = periods[lane];
-      put(targets[lane], counts[lane], static_cast<std::uint32_t>(lane % kCopiers), kCopiers,
-          [&](std::uint32_t i) { return read(begin + (i < period ? i : i % period)); });
+      put<1>(targets[lane], counts[lane], static_cast<std::uint32_t>(lane % kCopiers), kCopiers,
+             [&](std::uint32_t i) { return read(begin + (i < period ? i : i % period)); });
     });
   }
   PENSTOCK_SMALL_LOOP
@@ -387,8 +400,8 @@ PENSTOCK_DEVICE void lz_output::copy_ready(warp lanes, const lz_batch& batch, co
     const std::uint32_t count = lanes.from(batch.match, which), to = lanes.from(matches, which);
     const std::uint32_t begin = lanes.from(from.begin, which), period = lanes.from(from.period, which);
     lanes.each_alone([&](int lane) {
-      put(to, count, static_cast<std::uint32_t>(lane), kLanes,
-          [&](std::uint32_t i) { return read(begin + (i < period ? i : i % period)); });
+      put<1>(to, count, static_cast<std::uint32_t>(lane), kLanes,
+             [&](std::uint32_t i) { return read(begin + (i < period ? i : i % period)); });
     });
   }
   lanes.sync();
@@ -453,28 +466,25 @@ PENSTOCK_DEVICE void lz_output::copy_near(warp lanes, const lz_batch& batch, con
     is_long[lane] = mine && batch.match[lane] > kLongMatch;
     if (mine && !is_long[lane]) repeat(matches[lane], batch.offset[lane], batch.match[lane], states[lane]);
   });
+  const std::uint32_t long_matches = lanes.ballot(is_long);
   PENSTOCK_SMALL_LOOP
-  for (std::uint32_t left = lanes.ballot(is_long); left != 0; left &= left - 1) {
+  for (std::uint32_t left = long_matches; left != 0; left &= left - 1) {
     const int which = lowest_bit(left);
     const std::uint32_t count = lanes.from(batch.match, which), offset = lanes.from(batch.offset, which);
     const std::uint32_t to = lanes.from(matches, which);
     const std::uint64_t pattern = lanes.from(states, which) >> (64 - 8 * offset);
     lanes.each_alone([&](int lane) {
-      put(to, count, static_cast<std::uint32_t>(lane), kLanes,
-          [&](std::uint32_t i) { return static_cast<std::uint8_t>(pattern >> (8 * (i % offset))); });
+      put<1>(to, count, static_cast<std::uint32_t>(lane), kLanes,
+             [&](std::uint32_t i) { return static_cast<std::uint8_t>(pattern >> (8 * (i % offset))); });
     });
   }
   lanes.sync();
 }
 
 PENSTOCK_DEVICE std::uint32_t lz_output::append(warp lanes, lz_batch& batch, std::uint32_t count) {
-  per_lane<std::uint32_t> ends, matches, starts;
+  per_lane<std::uint32_t> matches, starts;
   per_lane<bool> fits, wrong, near, has_match;
-  lanes.each_alone([&](int lane) {
-    if (static_cast<std::uint32_t>(lane) >= count) batch.literals[lane] = batch.match[lane] = 0;
-    ends[lane] = batch.literals[lane] + batch.match[lane];
-  });
-  lanes.sum_up(ends);
+  const per_lane<std::uint32_t>& ends = batch.ends;
   lanes.each_alone(
       [&](int lane) { fits[lane] = static_cast<std::uint32_t>(lane) < count && ends[lane] <= kMostBatchBytes; });
   const std::uint32_t fitting = lanes.ballot(fits);

@@ -21,33 +21,59 @@ PENSTOCK_DEVICE literal_source literals_of(const zstd_wave& wave, const zstd_blo
   return {source + block.literals, block.literals_type == 0 ? 1u : 0u};
 }
 
+/// Two numbers of which sums are made at once.
+struct sequence_sums {
+  std::uint32_t literals, all;
+
+#if defined(__CUDA_ARCH__)
+  PENSTOCK_DEVICE sequence_sums shuffled_up(int distance) const {
+    return {__shfl_up_sync(0xffffffffu, literals, static_cast<unsigned>(distance)),
+            __shfl_up_sync(0xffffffffu, all, static_cast<unsigned>(distance))};
+  }
+#endif
+};
+
 /// Appends a block's sequences and the literals in front of each; `used` counts those. False: a match reaches too far.
 PENSTOCK_DEVICE bool execute_sequences(const zstd_wave& wave, const zstd_block& block, literal_source literals,
                                        const std::uint32_t* repeats, std::uint32_t& used, lz_output& out, warp lanes) {
   const auto* const sequences = pointer<const zstd_sequence>(wave.sequences) + block.sequences_buffer;
-  for (std::uint32_t i = 0; i < block.sequence_count;) {
-    const std::uint32_t left = block.sequence_count - i, count = left < kLanes ? left : kLanes;
+  const std::uint32_t count = block.sequence_count;
+  per_lane<zstd_sequence> coming;
+  const auto load = [&](std::uint32_t from) {
+    lanes.each_alone([&](int lane) {
+      const std::uint32_t i = from + static_cast<std::uint32_t>(lane);
+      coming[lane] = i < count ? sequences[i] : 0;
+    });
+  };
+  load(0);
+  for (std::uint32_t i = 0; i < count;) {
     lz_batch batch;
     batch.literals_step = literals.step;
-    per_lane<std::uint32_t> literal_ends;
+    per_lane<sequence_sums> sums;
     lanes.each_alone([&](int lane) {
-      const bool mine = static_cast<std::uint32_t>(lane) < count;
-      const zstd_sequence sequence = mine ? sequences[i + static_cast<std::uint32_t>(lane)] : 0;
+      const zstd_sequence sequence = coming[lane];
       batch.literals[lane] = static_cast<std::uint32_t>(sequence) & 0x3ffffu;
       batch.match[lane] = static_cast<std::uint32_t>(sequence >> 18) & 0x3ffffu;
       batch.offset[lane] = resolve_offset(static_cast<std::uint32_t>(sequence >> 36), repeats);
-      literal_ends[lane] = batch.literals[lane];
+      sums[lane] = {batch.literals[lane], batch.literals[lane] + batch.match[lane]};
     });
-    lanes.sum_up(literal_ends);
+    load(i + kLanes);  // nearly always the next ones: their loads overlap what is done with these
+    lanes.scan(sums, [](const sequence_sums& before, const sequence_sums& own) {
+      return sequence_sums{before.literals + own.literals, before.all + own.all};
+    });
+    per_lane<std::uint32_t> literal_ends;
     lanes.each_alone([&](int lane) {
+      literal_ends[lane] = sums[lane].literals;
+      batch.ends[lane] = sums[lane].all;
       const std::uint32_t start = used + literal_ends[lane] - batch.literals[lane];
       batch.literals_at[lane] =
           static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(literals.at)) + start * literals.step;
     });
-    const std::uint32_t taken = out.append(lanes, batch, count);
+    const std::uint32_t taken = out.append(lanes, batch, count - i < kLanes ? count - i : kLanes);
     if (taken == 0) return false;
     used += lanes.from(literal_ends, static_cast<int>(taken) - 1);
     i += taken;
+    if (taken != kLanes) load(i);
   }
   return true;
 }

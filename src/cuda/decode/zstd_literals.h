@@ -11,17 +11,18 @@ inline constexpr int kLanesPerLiteralBlock = kLanes / kLiteralBlocksPerWarp;
 
 struct zstd_literals_shared {
   huffman_table tables[kLiteralBlocksPerWarp];
+  std::uint32_t words[kStagedWords][kLanes];
 };
 
-/// Decodes stream `stream` of `block` with `table`.
+/// Decodes stream `stream` of `block` with `table`; `ring` is the lane's.
 PENSTOCK_DEVICE bool decode_literal_stream(const zstd_wave& wave, const zstd_block& block, const huffman_table& table,
-                                           std::uint32_t stream) {
+                                           std::uint32_t* ring, std::uint32_t stream) {
   const decode_part& part = pointer<const decode_part>(wave.parts)[block.part];
   const auto* const at = pointer<const std::uint8_t>(part.source) + block.literals;
   auto* const out = block.direct != kNotDirect ? pointer<std::uint8_t>(part.target) + block.direct
                                                : pointer<std::uint8_t>(wave.literals) + block.literals_buffer;
   if (block.streams == 1) {
-    return stream != 0 || decode_huffman_stream({at, block.literals_encoded}, table, out, block.literals_bytes);
+    return stream != 0 || decode_huffman_stream({at, block.literals_encoded}, table, ring, out, block.literals_bytes);
   }
   // The jump table: the sizes of the first three streams (RFC 8878, 3.1.1.3.1.6).
   if (block.literals_encoded < 10) return false;
@@ -38,7 +39,7 @@ PENSTOCK_DEVICE bool decode_literal_stream(const zstd_wave& wave, const zstd_blo
   const std::uint32_t quarter = (block.literals_bytes + 3) / 4;
   if (3 * quarter > block.literals_bytes) return false;
   const std::uint32_t count = stream < 3 ? quarter : block.literals_bytes - 3 * quarter;
-  return decode_huffman_stream({at + start, size}, table, out + quarter * stream, count);
+  return decode_huffman_stream({at + start, size}, table, ring, out + quarter * stream, count);
 }
 
 /// What one warp does: blocks `8 group` to `8 group + 7` of the wave's blocks with Huffman literals.
@@ -66,7 +67,7 @@ PENSTOCK_DEVICE void zstd_literals_warp(const zstd_wave& wave, std::uint32_t gro
     if (block == nullptr) return;
     const huffman_table& table = shared.tables[lane / kLanesPerLiteralBlock];
     const auto stream = static_cast<std::uint32_t>(lane % kLanesPerLiteralBlock);
-    if (table.bits != 0 && decode_literal_stream(wave, *block, table, stream)) return;
+    if (table.bits != 0 && decode_literal_stream(wave, *block, table, &shared.words[0][lane], stream)) return;
     report(wave.statuses, pointer<const decode_part>(wave.parts)[block->part].chunk, chunk_status::corrupt_literals);
   });
 }
