@@ -3,6 +3,7 @@
 #include "cuda/encode/zstd_encode.h"
 
 #include <memory>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -53,7 +54,7 @@ TEST(Emulated, ZstdEncoderMakesWhatItsHostFormDoes) {
   const auto workspace = std::make_unique<zstd_encode_workspace>();
   for (const char* kind : kKinds) {
     for (const std::size_t size : {0u, 5u, 100u, 3001u, 30'000u, 140'000u}) {
-      if (size > 100'000 && kind != kKinds[2]) continue;  // two blocks, once: the emulator takes its time
+      if (size > 100'000 && std::string_view(kind) != "packed") continue;  // two blocks, once: it takes its time
       const bytes source = content_of(kind, size);
       bytes target(zstd_bound(size)), expected(target.size());
       encode_part part{reinterpret_cast<std::uintptr_t>(source.data()),

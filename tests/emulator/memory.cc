@@ -23,7 +23,7 @@ namespace {
 
 using epoch_number = std::uint32_t;
 constexpr epoch_number kNever = 0, kBefore = 1;
-constexpr std::uint16_t kSeveral = 0xffff;
+constexpr std::uint16_t kSeveral = 0xffff, kAtomic = 0xfffe;  // in place of a lane
 
 // Who touched a byte last.
 struct marks {
@@ -110,12 +110,13 @@ void check_shared_range(std::uintptr_t at, std::uint32_t bytes, const void* site
   if (at % bytes != 0) finding("a misaligned access of " + std::to_string(bytes) + " bytes to " + in->name, site);
   if (at + bytes > in->end) return finding("an access past the end of " + in->name, site);
   if (how == use::write && !in->writable) finding("a write to " + in->name, site);
-  const auto lane = static_cast<std::uint16_t>(current);
+  // Atomic accesses go with each other, in shared memory with no others.
+  if (atomic != 0 && in != &shared_memory) return;
+  const auto lane = atomic != 0 ? kAtomic : static_cast<std::uint16_t>(current);
   marks* const first = in->bytes.data() + (at - in->begin);
-  if (atomic != 0) return;
   for (std::uint32_t i = 0; i < bytes; ++i)
     how == use::write ? write_byte(*in, first[i], lane, site) : read_byte(*in, first[i], lane, site);
-  if (until_switch != 0 && --until_switch == 0) switch_lanes();
+  if (atomic == 0 && until_switch != 0 && --until_switch == 0) switch_lanes();
 }
 
 }  // namespace

@@ -14,18 +14,18 @@ inline constexpr std::uint32_t kMostTreeBytes = 129;
 
 /// A code, and what it is made from.
 struct huffman_encoder {
+  std::uint32_t used;         ///< how many bytes occur
+  std::uint32_t last;         ///< the highest of them
+  std::uint32_t bits;         ///< what all codes take together
+  std::uint32_t tree_bytes;   ///< 0: the code has no description
   std::uint32_t counts[256];  ///< how often each byte occurs
   std::uint32_t nodes[256];   ///< counts of inner nodes; then scratch
+  std::uint32_t lengths[33];  ///< how many codes have so many bits
   std::uint16_t codes[256];   ///< the bits, and their number above bit 11
   std::uint8_t sorted[256];   ///< bytes that occur, the rarest first
   std::uint8_t parents[256];  ///< of inner nodes, which are numbered as they are made; then their depths
   std::uint8_t weights[256];  ///< RFC 8878, 4.2.1: one more than the longest code is longer; 0: does not occur
-  std::uint32_t lengths[33];  ///< how many codes have so many bits
-  std::uint32_t used;         ///< how many bytes occur
-  std::uint32_t last;         ///< the highest of them
-  std::uint32_t bits;         ///< what all codes take together
   fse_encoder<kWeightSymbols, kWeightLog> by_weight;
-  std::uint32_t tree_bytes;
   std::uint8_t tree[2 * kMostTreeBytes];
 };
 
@@ -43,7 +43,7 @@ PENSTOCK_DEVICE void count_bytes(const std::uint8_t* from, std::uint32_t size, h
     for (auto i = static_cast<std::uint32_t>(lane); i < size; i += kLanes) add_to(code.counts[from[i]], 1);
   });
   per_lane<std::uint32_t> used, last;
-  lanes.each([&](int lane) {
+  lanes.each_alone([&](int lane) {
     used[lane] = last[lane] = 0;
     PENSTOCK_SMALL_LOOP
     for (auto byte = static_cast<std::uint32_t>(lane); byte < 256; byte += kLanes) {

@@ -90,11 +90,9 @@ PENSTOCK_DEVICE void encode_zstd_block(const content_block& block, zstd_encode_w
                                        zstd_encode_block_shared& shared, byte_writer& out, warp lanes) {
   std::uint32_t literal_bytes = 0;
   const std::uint32_t count = find_sequences(block, workspace, literal_bytes, shared.matches, lanes);
-  lanes.sync();
   write_literals(workspace.literals, literal_bytes, shared.literals, out, lanes);
-  lanes.sync();
+  lanes.sync();  // all have read what a code was made of, in whose place the next step writes
   if (out.fits()) write_sequences(workspace.sequences, count, shared.sequences, out, lanes);
-  lanes.sync();
 }
 
 }  // namespace penstock::inline v0::device

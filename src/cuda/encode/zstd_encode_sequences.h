@@ -163,7 +163,7 @@ PENSTOCK_DEVICE void write_sequence_bits(const packed_sequence* sequences, std::
   });
   per_lane<std::uint64_t> bits;
   per_lane<std::uint32_t> counts;
-  lanes.each([&](int lane) {
+  lanes.each_alone([&](int lane) {
     std::uint64_t joined = 0;
     std::uint32_t width = 0;
     const auto append = [&](std::uint32_t value, std::uint32_t more) {
