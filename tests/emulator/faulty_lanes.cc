@@ -28,6 +28,19 @@ void writes_without_barrier(unsigned* words) {
 }
 void all_write_one(unsigned* words) { words[0] = lane(); }
 void all_count_in_one(unsigned* words) { atomicAdd(words, 1U); }
+void counts_in_what_was_cleared(unsigned* words) {
+  __shared__ unsigned count;
+  if (lane() == 0) count = 0;
+  __syncwarp();
+  atomicAdd(&count, 1U);
+  __syncwarp();
+  words[lane()] = count;
+}
+void counts_in_what_another_clears(unsigned*) {
+  __shared__ unsigned count;
+  if (lane() == 0) count = 0;
+  atomicAdd(&count, 1U);
+}
 void blocks_write_one(unsigned* words) {
   if (lane() == 0) words[0] = blockIdx.x;
 }
@@ -82,6 +95,8 @@ const faulty kFaulty[] = {
     {"a byte of words that another", false, writes_without_barrier},
     {"two lanes write a byte of words", false, all_write_one},
     {nullptr, false, all_count_in_one},
+    {nullptr, false, counts_in_what_was_cleared},
+    {"a byte of shared memory", false, counts_in_what_another_clears},
     {"two blocks write a byte of words", false, blocks_write_one, 2},
     {"nobody has written a byte of words", false, reads_unwritten},
     {"an access outside of all memory", false, leaves_memory},
