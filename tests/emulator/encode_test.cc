@@ -1,7 +1,8 @@
 // The encoders on the emulator make the same bytes as their host form.
 
-#include "cuda/encode/zstd_encode.h"
+#include "cuda/encode/zstd_encode_blocks.h"
 
+#include <array>
 #include <memory>
 #include <string_view>
 
@@ -80,6 +81,58 @@ TEST(Emulated, ZstdEncoderMakesWhatItsHostFormDoes) {
       ASSERT_EQ(made, wanted) << kind << " " << size;
       ASSERT_TRUE(std::equal(target.begin(), target.begin() + made, expected.begin())) << kind << " " << size;
     }
+  }
+}
+
+TEST(Emulated, ZstdEncoderOfBlocksMakesWhatOneWarpDoes) {
+  const emulator::kernel* const encode = emulator::find_kernel("penstock_encode_zstd_blocks");
+  const emulator::kernel* const join = emulator::find_kernel("penstock_join_zstd_blocks");
+  ASSERT_TRUE(encode != nullptr && join != nullptr);
+  const std::array sources{content_of("walk", 150'000), content_of("noise", 10)};
+  std::array<bytes, 2> targets, expected;
+  std::array<encode_part, 2> parts;
+  const auto shared = std::make_unique<zstd_encode_shared>();
+  const auto workspace = std::make_unique<zstd_encode_workspace>();
+  for (std::size_t i = 0; i < 2; ++i) {
+    expected[i].resize(zstd_bound(sources[i].size()));
+    parts[i] = {reinterpret_cast<std::uintptr_t>(sources[i].data()),
+                reinterpret_cast<std::uintptr_t>(expected[i].data()), static_cast<std::uint32_t>(sources[i].size()),
+                static_cast<std::uint32_t>(expected[i].size())};
+    expected[i].resize(encode_zstd(parts[i], true, *workspace, *shared, warp{}));
+    targets[i].resize(expected[i].size());
+    parts[i].target = reinterpret_cast<std::uintptr_t>(targets[i].data());
+    parts[i].target_bytes = static_cast<std::uint32_t>(targets[i].size());
+  }
+  std::array<std::uint32_t, 2> made{};
+  std::array<std::uint32_t, 3> block_bytes{};
+  const std::array<std::uint32_t, 3> first_blocks{0, 2, 3}, block_parts{0, 0, 1};
+  const auto workspaces = std::make_unique<std::array<zstd_block_workspace, 3>>();
+  const zstd_encode_blocks_wave wave{reinterpret_cast<std::uintptr_t>(parts.data()),
+                                     reinterpret_cast<std::uintptr_t>(made.data()),
+                                     reinterpret_cast<std::uintptr_t>(first_blocks.data()),
+                                     reinterpret_cast<std::uintptr_t>(block_parts.data()),
+                                     reinterpret_cast<std::uintptr_t>(block_bytes.data()),
+                                     reinterpret_cast<std::uintptr_t>(workspaces->data()),
+                                     3,
+                                     1};
+  emulator::forget_memory();
+  for (std::size_t i = 0; i < 2; ++i) {
+    emulator::give_memory(sources[i].data(), sources[i].size(), "a source", content::written, use::read);
+    emulator::give_memory(targets[i].data(), targets[i].size(), "a target", content::unwritten, use::write);
+  }
+  emulator::give_memory(workspaces->data(), sizeof *workspaces, "the workspaces", content::unwritten, use::write);
+  emulator::give_memory(parts.data(), sizeof parts, "the parts", content::written, use::read);
+  emulator::give_memory(first_blocks.data(), sizeof first_blocks, "the first blocks", content::written, use::read);
+  emulator::give_memory(block_parts.data(), sizeof block_parts, "the blocks' parts", content::written, use::read);
+  emulator::give_memory(block_bytes.data(), sizeof block_bytes, "the blocks' sizes", content::unwritten, use::write);
+  emulator::give_memory(made.data(), sizeof made, "the sizes", content::unwritten, use::write);
+  emulator::give_memory(&wave, sizeof wave, "the argument", content::written, use::read);
+  emulator::set_turn(emulator::turn::random);
+  for (const emulator::kernel* const kernel : {encode, join})
+    emulator::launch(3, 32, kernel->shared_bytes, [&] { kernel->lane(&wave); });
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(made[i], expected[i].size());
+    EXPECT_EQ(targets[i], expected[i]);
   }
 }
 

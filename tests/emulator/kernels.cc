@@ -15,7 +15,7 @@
 
 // Encoders, which no engine launches yet.
 #include "cuda/encode/lz4_encode.h"
-#include "cuda/encode/zstd_encode.h"
+#include "cuda/encode/zstd_encode_blocks.h"
 
 extern "C" __global__ void __launch_bounds__(32) penstock_encode_lz4(encode_wave wave) {
   __shared__ lz4_encode_shared shared;
@@ -25,6 +25,16 @@ extern "C" __global__ void __launch_bounds__(32) penstock_encode_lz4(encode_wave
 extern "C" __global__ void __launch_bounds__(32) penstock_encode_zstd(zstd_encode_wave wave) {
   __shared__ zstd_encode_shared shared;
   encode_zstd_warp(wave, blockIdx.x, shared, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_encode_zstd_blocks(zstd_encode_blocks_wave wave) {
+  __shared__ zstd_encode_block_shared shared;
+  encode_zstd_block_warp(wave, blockIdx.x, shared, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_join_zstd_blocks(zstd_encode_blocks_wave wave) {
+  __shared__ zstd_join_shared shared;
+  join_zstd_block_warp(wave, blockIdx.x, shared, warp{});
 }
 
 namespace emulator {
@@ -64,6 +74,8 @@ constexpr kernel kKernels[] = {
     KERNEL(penstock_gather),
     KERNEL(penstock_encode_lz4, lz4_encode_shared),
     KERNEL(penstock_encode_zstd, zstd_encode_shared),
+    KERNEL(penstock_encode_zstd_blocks, zstd_encode_block_shared),
+    KERNEL(penstock_join_zstd_blocks, zstd_join_shared),
 };
 
 }  // namespace

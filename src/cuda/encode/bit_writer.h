@@ -13,6 +13,7 @@ class serial_bits {
 
   PENSTOCK_DEVICE void put(std::uint32_t value, int count) {
     held_ |= static_cast<std::uint64_t>(value) << count_;
+    PENSTOCK_SMALL_LOOP
     for (count_ += count; count_ >= 8; count_ -= 8, held_ >>= 8) to_[size_++] = static_cast<std::uint8_t>(held_);
   }
 

@@ -18,7 +18,9 @@ struct match_table {
 
 /// Five bytes: places that have only four in common are rarely the best.
 PENSTOCK_DEVICE std::uint64_t five_bytes(const std::uint8_t* at) {
-  return load_bytes(at, 4) | static_cast<std::uint64_t>(at[4]) << 32;
+  const std::uint32_t low = at[0] | static_cast<std::uint32_t>(at[1]) << 8 | static_cast<std::uint32_t>(at[2]) << 16 |
+                            static_cast<std::uint32_t>(at[3]) << 24;
+  return low | static_cast<std::uint64_t>(at[4]) << 32;
 }
 PENSTOCK_DEVICE std::uint32_t match_hash(std::uint64_t five) {
   return static_cast<std::uint32_t>((five << 24) * 889523592379u >> (64 - kMatchHashBits));

@@ -35,22 +35,36 @@ struct zstd_encode_wave {
   std::uint32_t reserved;
 };
 
-/// Up to 256 KiB, the content is the window; more has a window of 256 KiB, which is more than the largest offset.
-PENSTOCK_DEVICE void write_zstd_header(std::uint32_t size, bool checksum, byte_writer& out, warp lanes) {
-  const std::uint32_t flag = checksum ? 4 : 0;
-  out.number(kZstdMagic, 4, lanes);
-  if (size < 256) {
-    out.number((flag | 0x20) | size << 8, 2, lanes);
-  } else if (size < 65536 + 256) {
-    out.number((flag | 0x60) | (size - 256) << 8, 3, lanes);
-  } else if (size <= kZstdWindow) {
-    out.number((flag | 0xa0) | static_cast<std::uint64_t>(size) << 8, 5, lanes);
-  } else {
-    constexpr std::uint32_t kDescriptor = (18 - 10) << 3;
-    static_assert(1u << 18 == kZstdWindow);
-    out.number((flag | 0x80) | kDescriptor << 8 | static_cast<std::uint64_t>(size) << 16, 6, lanes);
+/// What a frame's header has behind the magic number, and how many bytes that are. Up to 256 KiB, the content is the
+/// window; more has a window of 256 KiB, which is more than the largest offset.
+struct zstd_frame_header {
+  std::uint64_t fields;
+  std::uint32_t bytes;
+
+  PENSTOCK_DEVICE zstd_frame_header(std::uint32_t size, bool checksum) {
+    const std::uint32_t flag = checksum ? 4 : 0;
+    if (size < 256) {
+      fields = (flag | 0x20) | size << 8;
+      bytes = 2;
+    } else if (size < 65536 + 256) {
+      fields = (flag | 0x60) | (size - 256) << 8;
+      bytes = 3;
+    } else if (size <= kZstdWindow) {
+      fields = (flag | 0xa0) | static_cast<std::uint64_t>(size) << 8;
+      bytes = 5;
+    } else {
+      constexpr std::uint32_t kDescriptor = (18 - 10) << 3;
+      static_assert(1u << 18 == kZstdWindow);
+      fields = (flag | 0x80) | kDescriptor << 8 | static_cast<std::uint64_t>(size) << 16;
+      bytes = 6;
+    }
   }
-}
+
+  PENSTOCK_DEVICE void write(byte_writer& out, warp lanes) const {
+    out.number(kZstdMagic, 4, lanes);
+    out.number(fields, bytes, lanes);
+  }
+};
 
 /// Whether all bytes are the first one.
 PENSTOCK_DEVICE bool is_one_byte(const std::uint8_t* from, std::uint32_t size, warp lanes) {
@@ -84,25 +98,27 @@ PENSTOCK_DEVICE void write_zstd_block(const content_block& block, bool last, zst
                      lanes);
 }
 
+PENSTOCK_DEVICE void write_zstd_checksum(byte_view content, std::uint64_t* accumulators, byte_writer& out, warp lanes) {
+  lanes.each([&](int lane) {
+    if (lane < 4) accumulators[lane] = xxh64::accumulate(content, lane);
+  });
+  out.number(static_cast<std::uint32_t>(xxh64::finish(content, accumulators)), 4, lanes);
+}
+
 /// Encodes `part` as one frame; returns its bytes, or kDoesNotFit.
 PENSTOCK_DEVICE std::uint32_t encode_zstd(const encode_part& part, bool checksum, zstd_encode_workspace& workspace,
                                           zstd_encode_shared& shared, warp lanes) {
   const auto* const from = pointer<const std::uint8_t>(part.source);
   const std::uint32_t size = part.source_bytes;
   byte_writer out(pointer<std::uint8_t>(part.target), part.target_bytes);
-  write_zstd_header(size, checksum, out, lanes);
+  zstd_frame_header(size, checksum).write(out, lanes);
   for (std::uint32_t at = 0;;) {
     const content_block block{from, at, size - at < kMostBlockBytes ? size - at : kMostBlockBytes};
     at += block.size;
     write_zstd_block(block, at == size, workspace, shared.block, out, lanes);
     if (at == size || !out.fits()) break;
   }
-  if (checksum) {
-    lanes.each([&](int lane) {
-      if (lane < 4) shared.accumulators[lane] = xxh64::accumulate({from, size}, lane);
-    });
-    out.number(static_cast<std::uint32_t>(xxh64::finish({from, size}, shared.accumulators)), 4, lanes);
-  }
+  if (checksum) write_zstd_checksum({from, size}, shared.accumulators, out, lanes);
   return out.fits() ? out.size() : kDoesNotFit;
 }
 

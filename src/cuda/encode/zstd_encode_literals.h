@@ -51,31 +51,29 @@ PENSTOCK_DEVICE void write_literals(const std::uint8_t* from, std::uint32_t coun
     return;
   }
   make_huffman_code(code, lanes);
-  const bool four = count >= kLeastStreamedLiterals;
-  const std::uint32_t header = huffman_header_bytes(count), jumps = four ? 6 : 0;
+  const std::uint32_t streams = count < kLeastStreamedLiterals ? 1 : 4, jumps = streams == 1 ? 0 : 6;
+  const std::uint32_t header = huffman_header_bytes(count);
   // Each stream may fill up a byte, and has a bit that marks its end.
-  const std::uint32_t most = code.tree_bytes + jumps + code.bits / 8 + (four ? 8 : 2);
+  const std::uint32_t most = code.tree_bytes + jumps + code.bits / 8 + 2 * streams;
   if (code.tree_bytes == 0 || most >= count) {
     write_plain_literals(literals_form::raw, from, count, out, lanes);
     return;
   }
   std::uint8_t* const head = out.claim(header);
-  const std::uint32_t begin = out.size();
+  const std::uint32_t begin = out.size(), each = (count + streams - 1) / streams;
   out.copy(code.tree, code.tree_bytes, lanes);
-  if (!four) {
-    write_huffman_stream(from, count, code, shared.bits, out, lanes);
-  } else {
-    std::uint8_t* const table = out.claim(jumps);
-    const std::uint32_t quarter = (count + 3) / 4;
-    std::uint64_t sizes = 0;
-    for (std::uint32_t i = 0; i < 4 && out.fits(); ++i) {
-      const std::uint32_t before = out.size();
-      write_huffman_stream(from + i * quarter, i < 3 ? quarter : count - 3 * quarter, code, shared.bits, out, lanes);
-      if (i < 3) sizes |= static_cast<std::uint64_t>(out.size() - before) << (16 * i);
-    }
-    if (out.fits()) byte_writer::put(table, sizes, jumps, lanes);
+  std::uint8_t* const table = out.claim(jumps);
+  std::uint64_t sizes = 0;  // of all streams but the last
+  PENSTOCK_SMALL_LOOP
+  for (std::uint32_t i = 0; i < streams && out.fits(); ++i) {
+    const std::uint32_t before = out.size();
+    const bool last = i + 1 == streams;
+    write_huffman_stream(from + i * each, last ? count - i * each : each, code, shared.bits, out, lanes);
+    if (!last) sizes |= static_cast<std::uint64_t>(out.size() - before) << (16 * i);
   }
-  if (out.fits()) byte_writer::put(head, huffman_header(count, out.size() - begin), header, lanes);
+  if (!out.fits()) return;
+  byte_writer::put(table, sizes, jumps, lanes);
+  byte_writer::put(head, huffman_header(count, out.size() - begin), header, lanes);
 }
 
 }  // namespace penstock::inline v0::device

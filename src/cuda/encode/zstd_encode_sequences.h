@@ -28,6 +28,7 @@ struct length_codes {
   std::uint8_t small[2][128];                   ///< the codes of lengths below 128
 
   PENSTOCK_DEVICE void fill(int lane) {
+    PENSTOCK_SMALL_LOOP
     for (int which = 0; which < 2; ++which) {
       const int table = which == 0 ? kLiteralLengths : kMatchLengths;
       PENSTOCK_SMALL_LOOP

@@ -1,0 +1,91 @@
+#pragma once
+
+// Frames that several warps share, for chunks of more than a block: one kernel encodes the blocks, each by a warp into
+// a place of its own, and a second one puts them behind each other. The same bytes as one warp makes.
+
+#include "cuda/encode/zstd_encode.h"
+
+namespace penstock::inline v0::device {
+
+/// How many blocks the frame of so many bytes has.
+constexpr std::uint32_t zstd_blocks_of(std::uint32_t size) { return size == 0 ? 1 : (size - 1) / kMostBlockBytes + 1; }
+
+/// A block's memory in both kernels; at a multiple of 8.
+struct zstd_block_workspace {
+  zstd_encode_workspace encoder;
+  std::uint8_t encoded[kMostBlockBytes + kZstdBlockHeader + 5];
+};
+
+struct zstd_join_shared {
+  std::uint64_t accumulators[4];
+};
+
+/// The argument of both kernels, which run one warp for each block.
+struct zstd_encode_blocks_wave {
+  std::uint64_t parts;          ///< encode_part[]: the frames
+  std::uint64_t encoded_bytes;  ///< u32[] by part: what became of each; kDoesNotFit: the target is as it was
+  std::uint64_t first_blocks;   ///< u32[] by part, and one more: its first block, of zstd_blocks_of(source_bytes)
+  std::uint64_t block_parts;    ///< u32[block_count]: the part of each
+  std::uint64_t block_bytes;    ///< u32[block_count]: made by the first kernel for the second
+  std::uint64_t workspaces;     ///< zstd_block_workspace[block_count]: likewise; of any content
+  std::uint32_t block_count;
+  std::uint32_t checksum;  ///< 1: each frame ends with one
+};
+
+/// What one warp of the first kernel does: block `turn`.
+PENSTOCK_DEVICE void encode_zstd_block_warp(const zstd_encode_blocks_wave& wave, std::uint32_t turn,
+                                            zstd_encode_block_shared& shared, warp lanes) {
+  const std::uint32_t index = pointer<const std::uint32_t>(wave.block_parts)[turn];
+  const encode_part& part = pointer<const encode_part>(wave.parts)[index];
+  const std::uint32_t first = pointer<const std::uint32_t>(wave.first_blocks)[index];
+  const std::uint32_t begin = (turn - first) * kMostBlockBytes, left = part.source_bytes - begin;
+  const content_block block{pointer<const std::uint8_t>(part.source), begin,
+                            left < kMostBlockBytes ? left : kMostBlockBytes};
+  zstd_block_workspace& workspace = pointer<zstd_block_workspace>(wave.workspaces)[turn];
+  byte_writer out(workspace.encoded, sizeof workspace.encoded);
+  write_zstd_block(block, left <= kMostBlockBytes, workspace.encoder, shared, out, lanes);
+  lanes.once_alone([&] { pointer<std::uint32_t>(wave.block_bytes)[turn] = out.size(); });
+}
+
+/// What one warp of the second kernel does: it copies block `turn` to its place in the frame. The warps of the first
+/// and the last block add the header and the checksum.
+PENSTOCK_DEVICE void join_zstd_block_warp(const zstd_encode_blocks_wave& wave, std::uint32_t turn,
+                                          zstd_join_shared& shared, warp lanes) {
+  const std::uint32_t index = pointer<const std::uint32_t>(wave.block_parts)[turn];
+  const encode_part& part = pointer<const encode_part>(wave.parts)[index];
+  const auto* const first_blocks = pointer<const std::uint32_t>(wave.first_blocks) + index;
+  const auto* const block_bytes = pointer<const std::uint32_t>(wave.block_bytes);
+  const std::uint32_t first = first_blocks[0], end = first_blocks[1];
+  per_lane<std::uint64_t> before, all;
+  lanes.each_alone([&](int lane) {
+    before[lane] = all[lane] = 0;
+    PENSTOCK_SMALL_LOOP
+    for (std::uint32_t i = first + static_cast<std::uint32_t>(lane); i < end; i += kLanes) {
+      all[lane] += block_bytes[i];
+      if (i < turn) before[lane] += block_bytes[i];
+    }
+  });
+  const auto add = [](std::uint64_t a, std::uint64_t b) { return a + b; };
+  lanes.scan(before, add);
+  lanes.scan(all, add);
+  const zstd_frame_header header(part.source_bytes, wave.checksum != 0);
+  const std::uint64_t made = 4 + header.bytes + lanes.from(all, kLanes - 1) + (wave.checksum != 0 ? 4 : 0);
+  const bool fits = made <= part.target_bytes;
+  if (turn == first) {
+    lanes.once_alone([&] {
+      pointer<std::uint32_t>(wave.encoded_bytes)[index] = fits ? static_cast<std::uint32_t>(made) : kDoesNotFit;
+    });
+  }
+  if (!fits) return;
+  byte_writer out(pointer<std::uint8_t>(part.target), part.target_bytes);
+  if (turn == first) {
+    header.write(out, lanes);
+  } else {
+    out.claim(static_cast<std::uint32_t>(4 + header.bytes + lanes.from(before, kLanes - 1)));
+  }
+  out.copy(pointer<const zstd_block_workspace>(wave.workspaces)[turn].encoded, block_bytes[turn], lanes);
+  if (turn + 1 == end && wave.checksum != 0)
+    write_zstd_checksum({pointer<const std::uint8_t>(part.source), part.source_bytes}, shared.accumulators, out, lanes);
+}
+
+}  // namespace penstock::inline v0::device
