@@ -6,7 +6,7 @@
 
 namespace penstock::inline v0::device {
 
-/// Bits that one lane writes, at most 57 bits at a time.
+/// Bits that one lane writes, at most 32 at a time.
 class serial_bits {
  public:
   PENSTOCK_DEVICE explicit serial_bits(std::uint8_t* to) : to_(to) {}

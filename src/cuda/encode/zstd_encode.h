@@ -1,38 +1,25 @@
 #pragma once
 
-// zstd frames (RFC 8878, 3.1.1), each by one warp: a header with the content's size, blocks that do not depend on each
-// other, and a checksum if it is wanted. The same bytes in every run.
+// zstd frames (RFC 8878, 3.1.1), each by one warp: a header with the content's size, blocks that can be encoded
+// without each other, and a checksum if it is wanted. The same bytes in every run.
 
 #include "cuda/decode/zstd_checksum.h"
-#include "cuda/encode/encode_parts.h"
 #include "cuda/encode/zstd_encode_block.h"
+#include "cuda/encode/zstd_encode_parts.h"
 
 namespace penstock::inline v0::device {
 
 inline constexpr std::uint32_t kZstdMagic = 0xfd2fb528u;
-inline constexpr std::uint32_t kZstdBlockHeader = 3;
 inline constexpr std::uint32_t kZstdWindow = 2 * kMostBlockBytes;
 static_assert(kZstdWindow >= kMostBlockBytes + kMatchHistory);
-inline constexpr std::uint32_t kZstdFrameBytes = 14;  ///< of the longest header and a checksum
+static_assert(kMostEncodedBlock == kMostBlockBytes);
+static_assert(sizeof(zstd_encode_workspace) == kZstdWorkspaceBytes);
 
 enum class zstd_block_type : std::uint32_t { raw = 0, repeated = 1, compressed = 2 };
-
-/// The most bytes that so many encode to.
-constexpr std::uint64_t zstd_bound(std::uint64_t size) {
-  return size + kZstdBlockHeader * (size / kMostBlockBytes + 1) + kZstdFrameBytes;
-}
 
 struct zstd_encode_shared {
   zstd_encode_block_shared block;
   std::uint64_t accumulators[4];
-};
-
-/// The argument of the kernel that encodes one part by one warp, as a frame.
-struct zstd_encode_wave {
-  encode_wave parts;
-  std::uint64_t workspaces;  ///< zstd_encode_workspace[part_count], at a multiple of 8; of any content
-  std::uint32_t checksum;    ///< 1: each frame ends with one
-  std::uint32_t reserved;
 };
 
 /// What a frame's header has behind the magic number, and how many bytes that are. Up to 256 KiB, the content is the

@@ -7,29 +7,15 @@
 
 namespace penstock::inline v0::device {
 
-/// How many blocks the frame of so many bytes has.
-constexpr std::uint32_t zstd_blocks_of(std::uint32_t size) { return size == 0 ? 1 : (size - 1) / kMostBlockBytes + 1; }
-
 /// A block's memory in both kernels; at a multiple of 8.
 struct zstd_block_workspace {
   zstd_encode_workspace encoder;
   std::uint8_t encoded[kMostBlockBytes + kZstdBlockHeader + 5];
 };
+static_assert(sizeof(zstd_block_workspace) == kZstdBlockWorkspaceBytes);
 
 struct zstd_join_shared {
   std::uint64_t accumulators[4];
-};
-
-/// The argument of both kernels, which run one warp for each block.
-struct zstd_encode_blocks_wave {
-  std::uint64_t parts;          ///< encode_part[]: the frames
-  std::uint64_t encoded_bytes;  ///< u32[] by part: what became of each; kDoesNotFit: the target is as it was
-  std::uint64_t first_blocks;   ///< u32[] by part, and one more: its first block, of zstd_blocks_of(source_bytes)
-  std::uint64_t block_parts;    ///< u32[block_count]: the part of each
-  std::uint64_t block_bytes;    ///< u32[block_count]: made by the first kernel for the second
-  std::uint64_t workspaces;     ///< zstd_block_workspace[block_count]: likewise; of any content
-  std::uint32_t block_count;
-  std::uint32_t checksum;  ///< 1: each frame ends with one
 };
 
 /// What one warp of the first kernel does: block `turn`.

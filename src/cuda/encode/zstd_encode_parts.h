@@ -1,0 +1,48 @@
+#pragma once
+
+// What host and device say to each other about zstd frames: plain structures and sizes.
+
+#include "cuda/encode/encode_parts.h"
+
+namespace penstock::inline v0::device {
+
+inline constexpr std::uint32_t kMostEncodedBlock = 128 * 1024;  ///< bytes of content (RFC 8878, 3.1.1.2.4)
+inline constexpr std::uint32_t kZstdBlockHeader = 3;
+inline constexpr std::uint32_t kZstdFrameBytes = 14;  ///< of the longest header and a checksum
+
+/// How many blocks the frame of so many bytes has.
+constexpr std::uint32_t zstd_blocks_of(std::uint64_t size) {
+  return size == 0 ? 1 : static_cast<std::uint32_t>((size - 1) / kMostEncodedBlock + 1);
+}
+
+/// The most bytes that so many encode to.
+constexpr std::uint64_t zstd_bound(std::uint64_t size) {
+  return size + std::uint64_t{kZstdBlockHeader} * zstd_blocks_of(size) + kZstdFrameBytes;
+}
+
+/// What a warp needs in global memory to encode a frame alone, and for each block of frames that warps share. Both
+/// start at multiples of 8, and may hold anything.
+inline constexpr std::uint64_t kZstdWorkspaceBytes = 340'784;
+inline constexpr std::uint64_t kZstdBlockWorkspaceBytes = kZstdWorkspaceBytes + kMostEncodedBlock + 8;
+
+/// The argument of the kernel that encodes one part by one warp, as a frame.
+struct zstd_encode_wave {
+  encode_wave parts;
+  std::uint64_t workspaces;  ///< kZstdWorkspaceBytes for each part
+  std::uint32_t checksum;    ///< 1: each frame ends with one
+  std::uint32_t reserved;
+};
+
+/// The argument of the two kernels whose warps share frames; both run one warp for each block.
+struct zstd_encode_blocks_wave {
+  std::uint64_t parts;          ///< encode_part[]: the frames
+  std::uint64_t encoded_bytes;  ///< u32[] by part: what became of each; kDoesNotFit: the target is as it was
+  std::uint64_t first_blocks;   ///< u32[] by part, and one more: its first block, of zstd_blocks_of(source_bytes)
+  std::uint64_t block_parts;    ///< u32[block_count]: the part of each
+  std::uint64_t block_bytes;    ///< u32[block_count]: made by the first kernel for the second
+  std::uint64_t workspaces;     ///< kZstdBlockWorkspaceBytes for each block: likewise
+  std::uint32_t block_count;
+  std::uint32_t checksum;  ///< 1: each frame ends with one
+};
+
+}  // namespace penstock::inline v0::device
