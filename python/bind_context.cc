@@ -126,6 +126,20 @@ nb::dict to_dict(const profile_report& report) {
   all["stages"] = stages;
   all["events"] = events;
   all["dropped_events"] = report.dropped_events;
+  nb::list kernels;
+  for (const profile_kernel& kernel : report.kernels) {
+    nb::dict one;
+    one["name"] = to_str(kernel.name);
+    one["busy_ns"] = kernel.busy_ns;
+    one["launches"] = kernel.launches;
+    kernels.append(one);
+  }
+  all["kernels"] = kernels;
+  nb::dict device;
+  device["computing_ns"] = report.device.computing_ns;
+  device["copying_ns"] = report.device.copying_ns;
+  device["waiting_ns"] = report.device.waiting_ns;
+  all["device"] = device;
   return all;
 }
 

@@ -43,6 +43,21 @@ struct profile_stage {
   std::uint64_t bytes_in = 0, bytes_out = 0;
 };
 
+/// A kernel of ours, or a library's call, on a device: timed by the device's events from the end of what it had to wait
+/// for.
+struct profile_kernel {
+  std::string_view name;
+  std::uint64_t busy_ns = 0;
+  std::uint64_t launches = 0;
+};
+
+/// What devices did, of `wall_ns`: as long as any of their streams was at it. Kernels (the caller's too, as far as they
+/// are told of) and copies may be under way at once. `waiting`: nothing was; the device waited for storage, the host or
+/// the caller. Of the events that were kept.
+struct profile_device {
+  std::uint64_t computing_ns = 0, copying_ns = 0, waiting_ns = 0;
+};
+
 /// What a context did between `start` and `stop`. Events are kept up to a bound; sums are always exact.
 struct profile_report {
   std::uint64_t wall_ns = 0;  ///< first begin to last end
@@ -52,6 +67,8 @@ struct profile_report {
   std::uint64_t dropped_events = 0;
   std::uint64_t store_requests = 0, store_bytes = 0;
   std::uint64_t reads = 0, writes = 0;
+  std::vector<profile_kernel> kernels;
+  profile_device device;  ///< where no device was read to, all of the time is `waiting_ns`
 };
 
 }  // namespace penstock::inline v0

@@ -36,6 +36,9 @@ class Profile:
 
     `report` is a dict: `wall_ns`, `workers`, `reads`, `writes`, `store_requests`, `store_bytes`, `stages` (a
     list, summed over workers) and `events` (each piece of work of each worker, in nanoseconds since the profile began).
+    Of devices, `kernels` (a list: `name`, `busy_ns`, `launches`) and `device`: for how many nanoseconds of `wall_ns`
+    any kernel was under way (`computing_ns`), any copy (`copying_ns`), or nothing (`waiting_ns`: for storage, the host
+    or the caller).
 
     `ceilings` holds what this machine can do at best, in bytes per second: `pread` and `pwrite` (raw), `decode` and
     `encode` (effective) and `memcpy`. `measure_ceiling` fills in `memcpy`; the others depend on the data, so they are
@@ -135,7 +138,8 @@ class Profile:
     def table(self) -> str:
         """Read / Decode / Scatter / Total: ms, raw GB/s, effective GB/s, fraction of the ceiling where it is known.
 
-        Where something was written, Encode and Write too; where a device was read to, Transfer; where `stream` gave
+        Where something was written, Encode and Write too; where a device was read to, Transfer, and below the table
+        which part of the time it computed, copied and waited, and how long each kernel took; where `stream` gave
         tiles on a device, Compute: what the caller queued on their streams, from where each tile was there.
         """
 
@@ -154,6 +158,8 @@ class Profile:
             f"{report['store_bytes']} bytes read, "
             f"{report['workers']} workers"
         )
+        if any(event["worker"] >= _timeline.FIRST_STREAM for event in report["events"]):
+            lines += _of_devices(report)
         if report["dropped_events"]:
             lines.append(f"the timeline lacks {report['dropped_events']} events; the sums have them")
         return "\n".join(lines)
@@ -198,6 +204,23 @@ def profile(context: Context | None = None, *, ceiling: bool = False, max_events
         Kept for the timeline; sums are exact beyond.
     """
     return Profile(context, ceiling=ceiling, max_events=max_events)
+
+
+def _of_devices(report: dict[str, Any]) -> list[str]:
+    """The lines below the table: what devices did all the time, and their kernels, the longest first."""
+    wall = max(1, int(report["wall_ns"]))
+    parts = ", ".join(
+        f"{what} {report['device'][f'{what}_ns'] / wall:.0%}" for what in ("computing", "copying", "waiting")
+    )
+    kernels = sorted(report["kernels"], key=lambda kernel: -int(kernel["busy_ns"]))
+    lines = [f"device: {parts}"]
+    if kernels:
+        times = ", ".join(
+            f"{kernel['name'].removeprefix('penstock_')} {kernel['busy_ns'] / 1e6:.3f} ({kernel['launches']})"
+            for kernel in kernels
+        )
+        lines.append(f"kernels, ms (launches): {times}")
+    return lines
 
 
 def _by_read(report: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:

@@ -157,3 +157,21 @@ def test_nothing_is_timed_without_a_profile(cuda: FakeCuda, tmp_path: Path) -> N
     with ps.profile():
         array.read(device="cuda")
     assert_warm(cuda, lambda: array.read(device="cuda").synchronize(), ["cuEventCreate", "cuEventElapsedTime"])
+
+
+def test_the_table_says_what_the_device_did_and_for_how_long_each_kernel(cuda: FakeCuda, tmp_path: Path) -> None:
+    array = made(tmp_path, ["zstd"])
+    with ps.profile() as p:
+        array.read(device="cuda").synchronize()
+    device = p.report["device"]
+    assert 0 < device["computing_ns"] <= p.report["wall_ns"]
+    assert 0 < device["copying_ns"] <= p.report["wall_ns"]
+    assert sum(device.values()) >= p.report["wall_ns"]
+    kernels = {each["name"]: each["launches"] for each in p.report["kernels"]}
+    assert kernels["penstock_zstd_execute"] >= 1
+    assert "device: computing " in p.table()
+    assert "zstd_execute " in p.table()
+    with ps.profile() as p:
+        array[...]
+    assert "device:" not in p.table()
+    assert p.report["device"] == {"computing_ns": 0, "copying_ns": 0, "waiting_ns": p.report["wall_ns"]}

@@ -120,6 +120,7 @@ result<> device_engine::start() {
   };
   PENSTOCK_TRY(make_stream(copy_));
   for (stream_ref& each : decode_) PENSTOCK_TRY(make_stream(each));
+  PENSTOCK_TRY(make_stream(beside_));
   for (stream_ref& each : result_) PENSTOCK_TRY(make_stream(each));
   for (stream_ref& each : write_) PENSTOCK_TRY(make_stream(each));
   const auto make_event = [&](event_ref& out, unsigned flags) {
@@ -163,6 +164,7 @@ std::vector<stream_ref> device_engine::streams() const {
   };
   add({&copy_, 1});
   add(decode_);
+  add({&beside_, 1});
   add(result_);
   add({&peer_, 1});
   add(write_);
@@ -627,77 +629,6 @@ void device_engine::push_copied(event_ref event) {
   for (std::byte* const each : copied_) completions_.push(kCopyNumber, {event, false, each, nullptr, nullptr});
   copied_.clear();
   completions_.push(kCopyNumber, {event, true, nullptr, nullptr, nullptr});
-}
-
-result<> device_engine::close_wave() {
-  device_wave& wave = *open_;
-  open_ = nullptr;
-  wave.now = device_wave::phase::queued;
-  wave.stream = next_decode_++ % kDecodeStreams;
-  const stream_ref stream = decode_[wave.stream];
-  auto written = waves_.write_tables(wave);
-  if (!written.ok()) {
-    // Without memory for its tables the wave cannot run: its reads fail, the engine goes on.
-    for (const wave_share& each : wave.shares) each.read->fail(written.error());
-    PENSTOCK_TRY(check(driver_.event_record(wave.done, copy_), "cuEventRecord"));
-    completions_.push(kCopyNumber, {wave.done, false, nullptr, &wave, nullptr});
-    return {};
-  }
-  PENSTOCK_TRY(
-      check(driver_.copy_to_device(wave.tail.address, wave.tables, written->uploaded, copy_), "cuMemcpyHtoDAsync"));
-  PENSTOCK_ASSIGN(const event_ref copied, new_event());
-  PENSTOCK_TRY(check(driver_.event_record(copied, copy_), "cuEventRecord"));
-  PENSTOCK_TRY(check(driver_.stream_wait_event(stream, copied, 0), "cuStreamWaitEvent"));
-  push_copied(copied);
-  for (const wave_share& each : wave.shares) PENSTOCK_TRY(wait_for_start(*each.read, stream, wave.stream));
-  PENSTOCK_TRY(launch(wave, *written));
-  last_[wave.stream] = &wave;
-  PENSTOCK_TRY(check(driver_.event_record(wave.done, stream), "cuEventRecord"));
-  completions_.push(kFirstDecodeNumber + wave.stream, {wave.done, false, nullptr, &wave, nullptr});
-  return {};
-}
-
-result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {
-  const stream_ref stream = decode_[wave.stream];
-  const bool timed = std::any_of(wave.shares.begin(), wave.shares.end(),
-                                 [](const wave_share& each) { return each.recorded_as.profile != nullptr; });
-  if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[0], stream), "cuEventRecord"));
-  {
-    const nvtx_scope range(nvtx_name::decode);
-    for (device::kernel_launch& each : wave.launches) {
-      if (each.kernel == device::kernel_id::nvcomp) {
-        PENSTOCK_TRY(decode_by_library(each, stream));
-        continue;
-      }
-      void* argument[] = {each.argument.data()};
-      PENSTOCK_TRY(check(driver_.launch_kernel(kernels_.decoder(each.kernel), each.grid, 1, 1, each.threads, 1, 1, 0,
-                                               stream, argument, nullptr),
-                         "cuLaunchKernel"));
-    }
-  }
-  if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[1], stream), "cuEventRecord"));
-  const nvtx_scope range(nvtx_name::scatter);
-  move_parameters parameters = move_parameters_of(wave, layout);
-  void* arguments[] = {&parameters};
-  if (!wave.tiles.empty())
-    PENSTOCK_TRY(check(driver_.launch_kernel(kernels_.move(), static_cast<unsigned>(wave.tiles.size()), 1, 1,
-                                             kMoveThreads, 1, 1, 0, stream, arguments, nullptr),
-                       "cuLaunchKernel"));
-  if (timed) PENSTOCK_TRY(check(driver_.event_record(wave.marks[2], stream), "cuEventRecord"));
-  return {};
-}
-
-// An outcome that the library does not write is none that it has.
-result<> device_engine::decode_by_library(const device::kernel_launch& launch, stream_ref stream) {
-  device::nvcomp_call call;
-  std::memcpy(&call, launch.argument.data(), sizeof call);
-  PENSTOCK_TRY(
-      check(driver_.set_bytes(call.outcomes, 0xff, call.count * sizeof(std::int32_t), stream), "cuMemsetD8Async"));
-  auto decoded = nvcomp_->decode(call, stream);
-  if (decoded.ok()) return decoded;
-  error what = std::move(decoded).error().note(fmt::format("on device cuda:{}", ordinal_));
-  break_with(what);
-  return what;
 }
 
 // ---- completions ----

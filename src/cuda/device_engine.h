@@ -40,11 +40,11 @@ struct device_options {
 
 /// One device of one context: streams, waves, page-locked memory, and the order between them.
 ///
-/// Streams, none of which is ordered with the legacy stream: one for copies to the device, two for decoding, four for
-/// the ends of reads, two for writes. What is copied straight to where it belongs goes on its read's end stream, which
-/// may wait for the caller; the copy stream never does. Every order between streams is an event that is named where it
-/// is recorded. One thread polls for the events that free something for the host, and wakes the reads; no stream ever
-/// waits for the host.
+/// Streams, none of which is ordered with the legacy stream: one for copies to the device, two for decoding, one for
+/// kernels beside theirs, four for the ends of reads, two for writes. What is copied straight to where it
+/// belongs goes on its read's end stream, which may wait for the caller; the copy stream never does. Every order
+/// between streams is an event that is named where it is recorded. One thread polls for the events that free something
+/// for the host, and wakes the reads; no stream ever waits for the host.
 ///
 /// Thread-safe. Driver calls are made under one lock. When a call of the driver fails in the middle of a wave, the
 /// engine is broken: every later read fails with that error, until the context is cleared.
@@ -161,6 +161,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> leave_to_host(device_read& read, parcel& what, std::uint64_t needed);
   result<> close_wave();
   result<> launch(device_wave& wave, const wave_layout& layout);
+  result<> launch_decoders(device_wave& wave, stream_ref stream, bool timed);
+  result<> mark_launch(device_wave& wave, stream_ref stream);
   result<> decode_by_library(const device::kernel_launch& launch, stream_ref stream);
   result<> copy_plain(device_read& read, parcel& what);
   result<> copy_runs(parcel& what, stream_ref stream);
@@ -188,7 +190,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   std::mutex mutex_;  // of what follows, and of the order of calls on the streams
   std::optional<error> broken_;
   stream_ref copy_ = nullptr;
-  stream_ref peer_ = nullptr;  // of another library's allocator: in whose order it gives and takes; null: none
+  stream_ref peer_ = nullptr;    // of another library's allocator: in whose order it gives and takes; null: none
+  stream_ref beside_ = nullptr;  // kernels beside those of the decode streams
   stream_ref decode_[kDecodeStreams] = {}, result_[kResultStreams] = {}, write_[kWriteStreams] = {};
   unsigned next_decode_ = 0, next_result_ = 0, next_write_ = 0;
   wave_memory staging_[kWriteStreams];  // what a write's stream gathers into, in its order

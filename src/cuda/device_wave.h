@@ -81,6 +81,8 @@ class device_wave {
   event_ref done = nullptr;
   // With timing, for profiles: begin of decoding, begin of the scatter, end.
   event_ref marks[3] = {nullptr, nullptr, nullptr};
+  std::vector<event_ref> launch_ends;  ///< with timing, of each launch; used again
+  std::size_t timed_launches = 0;      ///< how many were recorded of this wave
 };
 
 }  // namespace penstock::inline v0::cuda

@@ -1,6 +1,7 @@
 #include "cuda/timed_spans.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 namespace penstock::inline v0::cuda {
@@ -78,8 +79,41 @@ void timed_spans::record(device_wave& wave) noexcept {
   if (!wave.launches.empty())
     record_shares(wave, stage::decode, wave.marks[0], wave.marks[1], &wave_share::encoded_bytes,
                   &wave_share::decoded_bytes);
+  record_kernels(wave);
   record_shares(wave, stage::scatter, wave.marks[1], wave.marks[2], &wave_share::moved_bytes, &wave_share::moved_bytes);
   wave.shares.clear();
+}
+
+// A kernel begins when what it waits for has ended: the kernel before it, or before both where two are side by side.
+void timed_spans::record_kernels(device_wave& wave) noexcept {
+  const auto recorded = std::find_if(wave.shares.begin(), wave.shares.end(),
+                                     [](const wave_share& each) { return each.recorded_as.profile != nullptr; });
+  if (recorded == wave.shares.end() || wave.timed_launches != wave.launches.size()) return;
+  profiler& profile = *recorded->recorded_as.profile;
+  const auto add = [&](const char* name, std::initializer_list<event_ref> after, event_ref end) {
+    std::uint64_t shortest = ~std::uint64_t{0};
+    for (const event_ref each : after) {
+      std::uint64_t length = 0;
+      if (!elapsed_ns(each, end, length)) return;
+      shortest = std::min(shortest, length);
+    }
+    profile.record_kernel(name, shortest);
+  };
+  event_ref before = wave.marks[0], beside = wave.marks[0];  // ends of the last one, or of the last two
+  for (std::size_t i = 0; i < wave.launches.size(); ++i) {
+    const device::kernel_id kernel = wave.launches[i].kernel;
+    const char* const name = kernel == device::kernel_id::nvcomp ? "nvcomp" : device::kernel_name(kernel);
+    const event_ref end = wave.launch_ends[i];
+    if (wave.launches[i].beside_last) {
+      const event_ref start = i >= 2 ? wave.launch_ends[i - 2] : wave.marks[0];
+      add(name, {start}, end);
+      beside = end;
+    } else {
+      add(name, {before, beside}, end);
+      before = beside = end;
+    }
+  }
+  if (!wave.tiles.empty()) add(kMoveKernel, {wave.marks[1]}, wave.marks[2]);
 }
 
 void timed_spans::record_shares(device_wave& wave, stage what, event_ref from, event_ref to,

@@ -50,6 +50,7 @@ class timed_spans {
  private:
   bool elapsed_ns(event_ref from, event_ref to, std::uint64_t& out) noexcept;
   bool begin_of(const profiler& profile, event_ref event, std::uint64_t& out) noexcept;
+  void record_kernels(device_wave& wave) noexcept;
   void record_shares(device_wave& wave, stage what, event_ref from, event_ref to, std::uint64_t wave_share::* in,
                      std::uint64_t wave_share::* out) noexcept;
   void write(timed_span& span) noexcept;

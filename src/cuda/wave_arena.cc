@@ -41,6 +41,8 @@ void wave_arena::clear() noexcept {
   for (const auto& each : waves_)
     for (const event_ref event : {each->done, each->marks[0], each->marks[1], each->marks[2]})
       if (event != nullptr) driver_.event_destroy(event);
+  for (const auto& each : waves_)
+    for (const event_ref event : each->launch_ends) driver_.event_destroy(event);
   waves_.clear();
 }
 

@@ -48,11 +48,38 @@ void profiler::record(const profile_event& event) {
   }
 }
 
+void profiler::record_kernel(const char* name, std::uint64_t ns) {
+  const std::lock_guard lock(mutex_);
+  auto found = std::find_if(report_.kernels.begin(), report_.kernels.end(),
+                            [&](const profile_kernel& each) { return each.name == name; });
+  if (found == report_.kernels.end()) found = report_.kernels.insert(found, {name, 0, 0});
+  found->busy_ns += ns;
+  ++found->launches;
+}
+
 void profiler::record_request(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   ++report_.store_requests;
   report_.store_bytes += bytes;
 }
+
+namespace {
+
+// How long at least one of the events was under way.
+std::uint64_t covered_ns(const std::vector<profile_event>& events, bool (*counts)(const profile_event&)) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;
+  for (const profile_event& each : events)
+    if (each.worker >= kDeviceWorker && counts(each)) spans.emplace_back(each.begin_ns, each.end_ns);
+  std::sort(spans.begin(), spans.end());
+  std::uint64_t sum = 0, until = 0;
+  for (const auto& [begin, end] : spans) {
+    if (end > until) sum += end - std::max(begin, until);
+    until = std::max(until, end);
+  }
+  return sum;
+}
+
+}  // namespace
 
 profile_report profiler::finish() {
   const std::lock_guard lock(mutex_);
@@ -60,6 +87,11 @@ profile_report profiler::finish() {
   report_ = profile_report();
   out.wall_ns = last_ns_ > first_ns_ ? last_ns_ - first_ns_ : 0;
   out.workers = workers_;
+  out.device.computing_ns =
+      covered_ns(out.events, [](const profile_event& each) { return each.what != stage::transfer; });
+  out.device.copying_ns =
+      covered_ns(out.events, [](const profile_event& each) { return each.what == stage::transfer; });
+  out.device.waiting_ns = out.wall_ns - std::min(out.wall_ns, covered_ns(out.events, [](const auto&) { return true; }));
   for (std::size_t i = 0; i < kStages; ++i) {
     sums_[i].what = static_cast<stage>(i);
     out.stages.push_back(sums_[i]);

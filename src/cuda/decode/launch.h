@@ -43,12 +43,13 @@ struct kernel_launch {
   std::uint32_t threads;  ///< per thread block, a multiple of 32
   std::uint32_t argument_bytes;
   alignas(8) std::array<std::byte, 160> argument;
+  bool beside_last = false;  ///< reads nothing that the launch before it writes: both may be under way at once
 };
 
 template <class Argument>
 kernel_launch make_launch(kernel_id kernel, std::uint32_t grid, std::uint32_t threads, const Argument& argument) {
   static_assert(std::is_trivially_copyable_v<Argument> && sizeof(Argument) <= sizeof(kernel_launch::argument));
-  kernel_launch launch{kernel, grid, threads, sizeof argument, {}};
+  kernel_launch launch{kernel, grid, threads, sizeof argument, {}, false};
   std::memcpy(launch.argument.data(), &argument, sizeof argument);
   return launch;
 }

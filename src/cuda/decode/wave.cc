@@ -19,6 +19,9 @@ namespace {
 
 constexpr std::uint32_t kTransformThreads = 256;
 constexpr std::uint32_t kTransformBytesPerBlock = 64 * 1024;
+/// Two streams cost four calls of the driver and some 10 us on the device. As much, by the model of
+/// docs/design/kernels.md, as the heaviest block must take of either kernel: both about 60 us.
+constexpr std::uint32_t kFewestBesideLiterals = 6 * 1024, kFewestBesideSequences = 384;
 constexpr std::uint32_t kRowBytesPerWarp = 4 * 1024;
 constexpr std::uint32_t kMostBlocks = 0x7fffffff;  // of a launch
 // The longest step over a chunk's end: that of all threads that share it.
@@ -411,6 +414,9 @@ void decode_wave::emit_zstd(decode_layout& to, std::uint64_t statuses, std::vect
   };
   launch(kernel_id::zstd_literals, groups(literal_blocks.size(), kLiteralBlocksPerWarp));
   launch(kernel_id::zstd_sequences, groups(sequence_blocks.size(), kSequenceBlocksPerWarp));
+  if (!literal_blocks.empty() && !sequence_blocks.empty())
+    launches.back().beside_last = zstd_.blocks[literal_blocks[0]].literals_bytes >= kFewestBesideLiterals &&
+                                  zstd_.blocks[sequence_blocks[0]].sequence_count >= kFewestBesideSequences;
   launch(kernel_id::zstd_execute, wave.part_count);
   launch(kernel_id::zstd_checksum, groups(checked_frames.size(), kCheckedFramesPerWarp));
 }

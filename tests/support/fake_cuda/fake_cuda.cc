@@ -441,7 +441,7 @@ driver_status mem_free_host(void* memory) {
   return kSuccess;
 }
 
-driver_status enqueue(stream_ref handle, std::function<void()> what, bool kernel = false) {
+driver_status enqueue(stream_ref handle, std::function<void()> what, const char* kernel = nullptr) {
   const auto stream = self().stream_of(handle);
   if (!stream) return kInvalidHandle;
   if (stream->device != fake_driver::current_device_number()) return kInvalidContext;
@@ -591,8 +591,9 @@ driver_status launch_kernel(function_ref function, unsigned grid_x, unsigned gri
   const auto run = [kernel, copied, grid_x, block_x] {
     const fake_memory::access open(self().memory);
     kernel.run(copied->data(), grid_x, block_x);
+    self().count((std::string("ran ") + kernel.name).c_str());
   };
-  return enqueue(stream, run, true);
+  return enqueue(stream, run, kernel.name);
 }
 
 }  // namespace
@@ -620,7 +621,10 @@ PENSTOCK_EXPORT void penstock_fake_cuda_configure(std::uint64_t seed, int lazy, 
   self().pump_at("");
   self().streams.configure(seed, lazy != 0, max_delay_us);
 }
-PENSTOCK_EXPORT void penstock_fake_cuda_hold_kernels(int hold) { self().streams.hold_kernels(hold != 0); }
+PENSTOCK_EXPORT void penstock_fake_cuda_hold_kernels(int hold) {
+  self().streams.hold_kernels(hold != 0 ? "" : nullptr);
+}
+PENSTOCK_EXPORT void penstock_fake_cuda_hold_kernel(const char* name) { self().streams.hold_kernels(name); }
 PENSTOCK_EXPORT void penstock_fake_cuda_block_at_random(unsigned one_in) { self().streams.block_at_random(one_in); }
 PENSTOCK_EXPORT int penstock_fake_cuda_pump(int most) { return self().streams.pump(most); }
 PENSTOCK_EXPORT bool penstock_fake_cuda_pending() { return self().streams.pending(); }
@@ -665,14 +669,13 @@ PENSTOCK_EXPORT void penstock_fake_cuda_engine(int formats, int most_bytes) {
 }
 
 PENSTOCK_EXPORT int penstock_fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument) {
-  constexpr bool kKernel = true;
   return enqueue(
       static_cast<stream_ref>(stream),
       [run, argument] {
         const fake_memory::access open(self().memory);
         run(argument);
       },
-      kKernel);
+      "of a library");
 }
 PENSTOCK_EXPORT int penstock_fake_cuda_retained() { return self().retained; }
 PENSTOCK_EXPORT std::uint64_t penstock_fake_cuda_live_bytes() { return self().memory.live_bytes(); }

@@ -19,7 +19,7 @@ fake_streams::~fake_streams() {
 void fake_streams::configure(std::uint64_t seed, bool lazy, unsigned max_delay_us) {
   guard lock(mutex_);
   random_.seed(seed);
-  holds_kernels_ = false;
+  held_kernels_.reset();
   max_delay_us_ = max_delay_us;
   blocks_one_in_ = 0;
   changed_.notify_all();
@@ -41,9 +41,10 @@ void fake_streams::maybe_block(const fake_stream& stream) {
   run_until(lock, [&] { return stream.ended >= until; });
 }
 
-void fake_streams::hold_kernels(bool hold) {
+void fake_streams::hold_kernels(const char* name) {
   const guard lock(mutex_);
-  holds_kernels_ = hold;
+  held_kernels_.reset();
+  if (name != nullptr) held_kernels_.emplace(name);
   changed_.notify_all();
 }
 
@@ -52,7 +53,7 @@ void fake_streams::discard(bool all) {
   // What was queued before it ends is lost too.
   if (discards_ && !all) run_until_empty(lock);
   discards_ = all;
-  holds_kernels_ = false;
+  held_kernels_.reset();
   changed_.notify_all();
 }
 
@@ -128,7 +129,8 @@ void fake_streams::record_all(int device, std::shared_ptr<fake_event> event) {
 bool fake_streams::ready(const fake_stream& stream) const {
   if (stream.running || stream.queue.empty()) return false;
   const fake_operation& next = stream.queue.front();
-  if (next.kernel && holds_kernels_) return false;
+  if (next.kernel != nullptr && held_kernels_ && (held_kernels_->empty() || *held_kernels_ == next.kernel))
+    return false;
   if (next.wait_for && !next.wait_for->reached) return false;
   return std::all_of(next.after.begin(), next.after.end(),
                      [](const auto& each) { return each.first->ended >= each.second; });

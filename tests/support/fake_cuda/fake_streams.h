@@ -7,8 +7,10 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -30,7 +32,7 @@ struct fake_event {
 struct fake_operation {
   std::function<void()> run;  // empty: nothing but an order
   std::shared_ptr<fake_mark> wait_for, record;
-  bool kernel = false;
+  const char* kernel = nullptr;  // its name
   std::vector<std::pair<std::shared_ptr<const struct fake_stream>, std::uint64_t>> after;
 };
 
@@ -50,8 +52,8 @@ class fake_streams {
   ~fake_streams();
 
   void configure(std::uint64_t seed, bool lazy, unsigned max_delay_us);
-  /// Kernels begin no more, until `configure`.
-  void hold_kernels(bool hold);
+  /// Kernels of that name begin no more, until `configure`. Empty: of any; null: all begin.
+  void hold_kernels(const char* name);
   /// Every `one_in`th call of `maybe_block`, by chance, waits. 0, and after `configure`: none.
   void block_at_random(unsigned one_in);
   /// Waits, by chance, until the stream has ended with what it was given, as a call does whose queue is full.
@@ -91,7 +93,8 @@ class fake_streams {
   std::vector<std::shared_ptr<fake_stream>> streams_;
   std::set<const fake_stream*> removed_;
   std::mt19937_64 random_{1};
-  bool lazy_ = false, holds_kernels_ = false, discards_ = false, stop_ = false;
+  std::optional<std::string> held_kernels_;
+  bool lazy_ = false, discards_ = false, stop_ = false;
   unsigned max_delay_us_ = 0, blocks_one_in_ = 0;
   std::thread thread_;
 };
