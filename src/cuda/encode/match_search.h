@@ -22,8 +22,9 @@ PENSTOCK_DEVICE std::uint64_t five_bytes(const std::uint8_t* at) {
                             static_cast<std::uint32_t>(at[3]) << 24;
   return low | static_cast<std::uint64_t>(at[4]) << 32;
 }
+/// Its highest bits are the place in the table.
 PENSTOCK_DEVICE std::uint32_t match_hash(std::uint64_t five) {
-  return static_cast<std::uint32_t>((five << 24) * 889523592379u >> (64 - kMatchHashBits));
+  return static_cast<std::uint32_t>((five << 24) * 889523592379u >> 32);
 }
 
 /// `length` bytes at `at` are those at `place`, which is before it. Positions count from the first byte searched.
@@ -69,22 +70,24 @@ class match_search {
   /// The next match. Every lane tries the offset `recent` first; 0: there is none.
   PENSTOCK_DEVICE found_match next(std::uint32_t recent, warp lanes) {
     while (at_ < last_start_) {
-      per_lane<std::uint32_t> hashes, places;
-      per_lane<bool> found;
-      lanes.each([&](int lane) {
-        hashes[lane] = places[lane] = 0;
-        found[lane] = look_up(at_ + static_cast<std::uint32_t>(lane), recent, hashes[lane], places[lane]);
-      });
-      const std::uint32_t finders = lanes.ballot(found);
+      per_lane<position_state> own;
+      lanes.each([&](int lane) { own[lane] = look_up(at_ + static_cast<std::uint32_t>(lane), recent); });
+      std::uint32_t finders = finders_among(own, lanes);
+      if ((finders & 1) == 0) {  // an earlier lane may find something nearby
+        look_nearby(own, lanes);
+        finders = finders_among(own, lanes);
+      }
       const int first = finders == 0 ? kLanes - 1 : lowest_bit(finders);
       lanes.each([&](int lane) {
         const std::uint32_t position = at_ + static_cast<std::uint32_t>(lane);
-        if (lane <= first && position < last_start_) keep_highest(table_.places[hashes[lane]], position + 1);
+        if (lane <= first && position < last_start_) keep_highest(entry_of(own[lane].hash), position + 1);
       });
       if (finders == 0) {
         at_ += kLanes;
         continue;
       }
+      per_lane<std::uint32_t> places;
+      lanes.each_alone([&](int lane) { places[lane] = own[lane].place; });
       const std::uint32_t match = at_ + static_cast<std::uint32_t>(first), place = lanes.from(places, first);
       const std::uint32_t length = common_bytes(from_, place, match, end_, lanes);
       at_ = match + length;
@@ -98,35 +101,75 @@ class match_search {
   }
 
  private:
+  /// What a lane has of its position.
+  struct position_state {
+    std::uint64_t five;
+    std::uint32_t hash, place;
+    bool found;
+  };
+
   /// Enters `position` into the table. The last position that has its hash stays, whichever lane is first.
   PENSTOCK_DEVICE void keep(std::uint32_t position) {
-    if (position < last_start_) keep_highest(table_.places[match_hash(five_bytes(from_ + position))], position + 1);
+    if (position < last_start_) keep_highest(entry_of(match_hash(five_bytes(from_ + position))), position + 1);
+  }
+  PENSTOCK_DEVICE std::uint32_t& entry_of(std::uint32_t hash) const {
+    return table_.places[hash >> (32 - kMatchHashBits)];
   }
 
-  /// Whether `position` has a match, which begins at `place`.
-  PENSTOCK_DEVICE bool look_up(std::uint32_t position, std::uint32_t recent, std::uint32_t& hash,
-                               std::uint32_t& place) const {
-    constexpr std::uint8_t kNearDistances[] = {4, 8, 2, 1, 3, 6, 12, 16, 5, 7, 20, 24};
-    if (position >= last_start_) return false;
-    const std::uint64_t five = five_bytes(from_ + position);
-    hash = match_hash(five);
+  /// What `position` finds at the offset `recent`, and in the table.
+  PENSTOCK_DEVICE position_state look_up(std::uint32_t position, std::uint32_t recent) const {
+    position_state own{0, 0, 0, false};
+    if (position >= last_start_) return own;
+    own.five = five_bytes(from_ + position);
+    own.hash = match_hash(own.five);
     if (recent != 0 && recent <= position) {
-      place = position - recent;
-      if (five_bytes(from_ + place) == five) return true;
+      own.place = position - recent;
+      own.found = five_bytes(from_ + own.place) == own.five;
     }
-    const std::uint32_t kept = table_.places[hash];
-    if (kept != 0 && position - (kept - 1) <= window_) {
-      place = kept - 1;
-      if (five_bytes(from_ + place) == five && is_long_enough(position, place)) return true;
+    const std::uint32_t kept = entry_of(own.hash);
+    if (!own.found && kept != 0 && position - (kept - 1) <= window_) {
+      own.place = kept - 1;
+      own.found = five_bytes(from_ + own.place) == own.five && is_long_enough(position, own.place);
     }
-    // The table has nothing of these 32 positions yet: distances that items of arrays have are tried.
-    PENSTOCK_SMALL_LOOP
-    for (std::uint32_t i = 0; i < sizeof kNearDistances; ++i) {
-      if (kNearDistances[i] > position) continue;
-      place = position - kNearDistances[i];
-      if (five_bytes(from_ + place) == five) return true;
+    return own;
+  }
+
+  /// The table has nothing of these 32 positions yet: distances that items of arrays have are tried. The hashes of the
+  /// positions are compared, which the lanes have, or of those before; only what they find is read.
+  PENSTOCK_DEVICE void look_nearby(per_lane<position_state>& own, warp lanes) const {
+    constexpr std::uint32_t kDistances[] = {4, 8, 2, 1, 3, 6, 12, 16, 5, 7, 20, 24};
+    per_lane<std::uint32_t> before, distances;
+    lanes.each_alone([&](int lane) {
+      const std::uint32_t position = at_ + static_cast<std::uint32_t>(lane);
+      before[lane] = position < kLanes ? 0 : match_hash(five_bytes(from_ + position - kLanes));
+      distances[lane] = 0;
+    });
+    for (const std::uint32_t distance : kDistances) {
+      per_lane<std::uint32_t> given;
+      per_lane<int> which;
+      lanes.each_alone([&](int lane) {
+        const auto shift = static_cast<int>(distance);
+        given[lane] = lane < kLanes - shift ? own[lane].hash : before[lane];
+        which[lane] = (lane - shift) & (kLanes - 1);
+      });
+      const per_lane<std::uint32_t> theirs = lanes.pick(given, which);
+      lanes.each_alone([&](int lane) {
+        const bool equal = theirs[lane] == own[lane].hash && at_ + static_cast<std::uint32_t>(lane) >= distance;
+        if (distances[lane] == 0 && equal) distances[lane] = distance;
+      });
     }
-    return false;
+    lanes.each_alone([&](int lane) {
+      const std::uint32_t position = at_ + static_cast<std::uint32_t>(lane), distance = distances[lane];
+      if (own[lane].found || distance == 0 || position >= last_start_) return;
+      own[lane].place = position - distance;
+      own[lane].found = five_bytes(from_ + own[lane].place) == own[lane].five;
+    });
+  }
+
+  PENSTOCK_DEVICE static std::uint32_t finders_among(const per_lane<position_state>& own, warp lanes) {
+    per_lane<bool> found;
+    lanes.each_alone([&](int lane) { found[lane] = own[lane].found; });
+    return lanes.ballot(found);
   }
 
   /// Of a match of five bytes: the farther it is, the more bits its offset takes.
