@@ -47,6 +47,7 @@ inline constexpr driver_status kNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kHostAllocPortable = 1;
+inline constexpr unsigned kHostRegisterPortable = 1;
 inline constexpr int kCaptureRelaxed = 2;
 /// CU_POINTER_ATTRIBUTE_*: the context that memory was made in (null: none), its kind, whether it moves between host
 /// and device, and the device that it is on.
@@ -112,6 +113,8 @@ inline const stream_ref kPerThreadStream = reinterpret_cast<stream_ref>(std::uin
   X(mem_get_info, cuMemGetInfo, 3020, driver_status(std::size_t*, std::size_t*))                                     \
   X(mem_host_alloc, cuMemHostAlloc, 2020, driver_status(void**, std::size_t, unsigned))                              \
   X(mem_free_host, cuMemFreeHost, 2000, driver_status(void*))                                                        \
+  X(mem_host_register, cuMemHostRegister, 6050, driver_status(void*, std::size_t, unsigned))                         \
+  X(mem_host_unregister, cuMemHostUnregister, 4000, driver_status(void*))                                            \
   X(copy_to_device, cuMemcpyHtoDAsync, 3020, driver_status(device_address, const void*, std::size_t, stream_ref))    \
   X(copy_to_host, cuMemcpyDtoHAsync, 3020, driver_status(void*, device_address, std::size_t, stream_ref))            \
   X(copy_on_device, cuMemcpyDtoDAsync, 3020,                                                                         \

@@ -26,7 +26,7 @@ void page_locked_ring::clear() noexcept {
   }
   if (all.empty()) return;
   const current_context current(driver_, context_);
-  for (const segment& each : all) driver_.mem_free_host(each.data);
+  for (const segment& each : all) give_page_locked(driver_, each.memory);
 }
 
 std::byte* page_locked_ring::take(std::uint64_t bytes) {
@@ -54,7 +54,7 @@ std::byte* page_locked_ring::take_from(segment& in, std::uint64_t bytes) {
     if (room.begin == room.end) in.free.erase(in.free.begin() + static_cast<std::ptrdiff_t>(i));
     in.taken.push_back({begin, begin + bytes});
     used_.fetch_add(bytes, std::memory_order_relaxed);
-    return in.data + begin;
+    return in.memory.data + begin;
   }
   return nullptr;
 }
@@ -62,8 +62,8 @@ std::byte* page_locked_ring::take_from(segment& in, std::uint64_t bytes) {
 void page_locked_ring::give(std::byte* block) noexcept {
   const std::lock_guard lock(mutex_);
   for (segment& each : segments_) {
-    if (block < each.data || block >= each.data + each.bytes) continue;
-    const auto begin = static_cast<std::uint64_t>(block - each.data);
+    if (!each.holds(block)) continue;
+    const auto begin = static_cast<std::uint64_t>(block - each.memory.data);
     const auto taken =
         std::find_if(each.taken.begin(), each.taken.end(), [&](const range& one) { return one.begin == begin; });
     const range back = *taken;
@@ -78,8 +78,8 @@ void page_locked_ring::shrink(std::byte* block, std::uint64_t bytes) noexcept {
   bytes = room_for(bytes);
   const std::lock_guard lock(mutex_);
   for (segment& each : segments_) {
-    if (block < each.data || block >= each.data + each.bytes) continue;
-    const auto begin = static_cast<std::uint64_t>(block - each.data);
+    if (!each.holds(block)) continue;
+    const auto begin = static_cast<std::uint64_t>(block - each.memory.data);
     const auto taken =
         std::find_if(each.taken.begin(), each.taken.end(), [&](const range& one) { return one.begin == begin; });
     const range back{begin + bytes, taken->end};
@@ -121,7 +121,7 @@ bool page_locked_ring::idle_suffice(std::uint64_t bytes) const noexcept {
   const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
   std::uint64_t busy = held_.load(std::memory_order_relaxed);
   for (const segment& each : segments_)
-    if (each.taken.empty()) busy -= each.bytes;
+    if (each.taken.empty()) busy -= each.memory.bytes;
   return busy <= limit && bytes <= limit - busy;
 }
 
@@ -136,7 +136,7 @@ bool page_locked_ring::grow(std::uint64_t bytes) {
   if (!can_hold(bytes)) return false;
   bytes = room_for(bytes);
   const std::lock_guard one_by_one(growing_);
-  std::vector<std::byte*> idle;
+  std::vector<page_locked_memory> idle;
   {
     const std::lock_guard lock(mutex_);
     // Whoever had its turn before may have made the room.
@@ -145,17 +145,17 @@ bool page_locked_ring::grow(std::uint64_t bytes) {
     idle = take_idle(bytes);
   }
   const current_context current(driver_, context_);
-  for (std::byte* const each : idle) driver_.mem_free_host(each);
+  for (const page_locked_memory& each : idle) give_page_locked(driver_, each);
   return add_segment(bytes);
 }
 
 // As many idle segments as have to make way for a new one. Needs the lock.
-std::vector<std::byte*> page_locked_ring::take_idle(std::uint64_t bytes) {
-  std::vector<std::byte*> out;
+std::vector<page_locked_memory> page_locked_ring::take_idle(std::uint64_t bytes) {
+  std::vector<page_locked_memory> out;
   std::erase_if(segments_, [&](const segment& each) {
     if (!each.taken.empty() || bytes <= left()) return false;
-    out.push_back(each.data);
-    held_.fetch_sub(each.bytes, std::memory_order_relaxed);
+    out.push_back(each.memory);
+    held_.fetch_sub(each.memory.bytes, std::memory_order_relaxed);
     return true;
   });
   return out;
@@ -166,9 +166,8 @@ bool page_locked_ring::add_segment(std::uint64_t bytes) {
   while (bytes <= left()) {
     std::uint64_t limit = limit_.load(std::memory_order_relaxed);
     const std::uint64_t size = std::max(bytes, std::min(kSegmentBytes, left()));
-    void* made = nullptr;
-    if (driver_.mem_host_alloc(&made, size, kHostAllocPortable) == kSuccess) {
-      segment added{static_cast<std::byte*>(made), size, {}, {}};
+    if (const page_locked_memory made = take_page_locked(driver_, size); made.data != nullptr) {
+      segment added{made, {}, {}};
       added.free.reserve(256);
       added.taken.reserve(256);
       added.free.push_back({0, size});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cuda/driver.h"
+#include "cuda/page_locked_memory.h"
 
 namespace penstock::inline v0::cuda {
 
@@ -51,15 +52,18 @@ class page_locked_ring {
     std::uint64_t begin, end;
   };
   struct segment {
-    std::byte* data = nullptr;
-    std::uint64_t bytes = 0;
+    page_locked_memory memory;
     std::vector<range> free, taken;
+
+    bool holds(const std::byte* block) const noexcept {
+      return block >= memory.data && block < memory.data + memory.bytes;
+    }
   };
   std::byte* take_from(segment& in, std::uint64_t bytes);
   bool has_room(std::uint64_t bytes) const noexcept;
   std::uint64_t left() const noexcept;
   bool idle_suffice(std::uint64_t bytes) const noexcept;
-  std::vector<std::byte*> take_idle(std::uint64_t bytes);
+  std::vector<page_locked_memory> take_idle(std::uint64_t bytes);
   bool add_segment(std::uint64_t bytes);
   static void give_range(segment& in, range back) noexcept;
 

@@ -1,5 +1,7 @@
 // Page-locked memory: blocks of any size beside each other, large ones after small ones, and no copy past it.
 
+#include <unistd.h>
+
 #include <filesystem>
 
 #include <penstock/penstock.h>
@@ -53,6 +55,25 @@ class PageLocked : public FakeDevice {
     return out;
   }
 };
+
+// As in a sandbox that does not know what the driver has mapped.
+TEST_F(PageLocked, MemoryThatTheSystemDoesNotWriteToIsReplacedByOurs) {
+  const auto folder = std::filesystem::temp_directory_path() / ("penstock_page_locked_" + std::to_string(::getpid()));
+  const std::shared_ptr<store> files = open_file_store(folder.string());
+  const model_array model = write_model(*files, "a/", chunks_of(64 << 10, 8, ""));
+  penstock_fake_cuda_refuse_system_calls(1);
+  penstock_fake_cuda_reset_counts();
+  {
+    const array opened = open_in(files, 0);
+    EXPECT_EQ(pageable_copies(opened, model), 0U);
+    EXPECT_GE(penstock_fake_cuda_count("cuMemHostRegister"), 1U);
+  }
+  for (int i = 0; i < 10000 && penstock_fake_cuda_retained() > 1; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(penstock_fake_cuda_count("cuMemHostUnregister"), penstock_fake_cuda_count("cuMemHostRegister"));
+  EXPECT_EQ(penstock_fake_cuda_page_locked_bytes(), 0U);
+  std::filesystem::remove_all(folder);
+}
 
 TEST_F(PageLocked, IdleSegmentsMakeWayForALargerBlock) {
   cuda::page_locked_ring ring(driver, context, 96 * kMiB);

@@ -1,6 +1,9 @@
 #include "support/fake_cuda/fake_cuda.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -24,6 +27,7 @@ using namespace penstock::cuda;
 
 constexpr driver_status kCaptureUnsupported = 900;
 constexpr std::uint64_t kHostAlignment = 4096;
+constexpr std::size_t kLongHostMemory = std::size_t{1} << 20;
 constexpr int kForeignContext = 1000;  // which is no device's primary one
 
 struct fake_function {
@@ -132,6 +136,8 @@ class fake_driver {
   std::map<stream_ref, std::shared_ptr<fake_stream>> stream_handles;
   std::map<event_ref, std::shared_ptr<fake_event>> events;
   std::map<std::uintptr_t, std::size_t> page_locked;
+  std::map<void*, std::size_t> mapped;  // page-locked memory that the system does not write to
+  std::atomic<bool> refuses_system_calls{false};
   std::vector<std::unique_ptr<fake_function>> functions;
 
   int devices = 0;
@@ -422,7 +428,15 @@ driver_status mem_get_info(std::size_t* free, std::size_t* total) {
 driver_status mem_host_alloc(void** out, std::size_t bytes, unsigned) {
   PENSTOCK_CALLED("cuMemHostAlloc");
   if (fake_driver::current_device_number() < 0) return kInvalidContext;
-  *out = std::aligned_alloc(kHostAlignment, (bytes + kHostAlignment - 1) / kHostAlignment * kHostAlignment);
+  const std::size_t whole = (bytes + kHostAlignment - 1) / kHostAlignment * kHostAlignment;
+  if (self().refuses_system_calls && bytes >= kLongHostMemory) {
+    *out = mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const std::lock_guard lock(self().mutex);
+    self().page_locked[reinterpret_cast<std::uintptr_t>(*out)] = bytes;
+    self().mapped[*out] = whole;
+    return kSuccess;
+  }
+  *out = std::aligned_alloc(kHostAlignment, whole);
   if (*out == nullptr) return kOutOfMemory;
   const std::lock_guard lock(self().mutex);
   self().page_locked[reinterpret_cast<std::uintptr_t>(*out)] = bytes;
@@ -436,9 +450,30 @@ driver_status mem_free_host(void* memory) {
   {
     const std::lock_guard lock(self().mutex);
     if (self().page_locked.erase(reinterpret_cast<std::uintptr_t>(memory)) == 0) return kInvalidValue;
+    if (const auto mapped = self().mapped.find(memory); mapped != self().mapped.end()) {
+      munmap(memory, mapped->second);
+      self().mapped.erase(mapped);
+      return kSuccess;
+    }
   }
   std::free(memory);
   return kSuccess;
+}
+
+driver_status mem_host_register(void* memory, std::size_t bytes, unsigned) {
+  PENSTOCK_CALLED("cuMemHostRegister");
+  if (fake_driver::current_device_number() < 0) return kInvalidContext;
+  const std::lock_guard lock(self().mutex);
+  self().page_locked[reinterpret_cast<std::uintptr_t>(memory)] = bytes;
+  return kSuccess;
+}
+
+driver_status mem_host_unregister(void* memory) {
+  PENSTOCK_CALLED("cuMemHostUnregister");
+  if (fake_driver::current_device_number() < 0) return kInvalidContext;
+  self().streams.synchronize_all();
+  const std::lock_guard lock(self().mutex);
+  return self().page_locked.erase(reinterpret_cast<std::uintptr_t>(memory)) == 0 ? kInvalidValue : kSuccess;
 }
 
 driver_status enqueue(stream_ref handle, std::function<void()> what, const char* kernel = nullptr) {
@@ -619,6 +654,7 @@ PENSTOCK_EXPORT int cuGetProcAddress_v2(const char* name, void** out, int versio
 
 PENSTOCK_EXPORT void penstock_fake_cuda_configure(std::uint64_t seed, int lazy, unsigned max_delay_us) {
   self().pump_at("");
+  self().refuses_system_calls = false;
   self().streams.configure(seed, lazy != 0, max_delay_us);
 }
 PENSTOCK_EXPORT void penstock_fake_cuda_hold_kernels(int hold) {
@@ -659,6 +695,7 @@ PENSTOCK_EXPORT void penstock_fake_cuda_capture(int begins) {
   const std::lock_guard lock(self().mutex);
   self().captured = begins != 0;
 }
+PENSTOCK_EXPORT void penstock_fake_cuda_refuse_system_calls(int refuse) { self().refuses_system_calls = refuse != 0; }
 PENSTOCK_EXPORT void penstock_fake_cuda_foreign(std::uint64_t address, std::uint64_t bytes) {
   self().foreign = address;
   self().foreign_bytes = bytes;

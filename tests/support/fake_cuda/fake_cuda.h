@@ -50,6 +50,9 @@ void penstock_fake_cuda_fault(int status);
 /// Another thread, which is nobody's here, begins to capture a graph or ends it.
 void penstock_fake_cuda_capture(int begins);
 
+/// Until the next `configure`, page-locked memory of 1 MiB or more is such that the system writes to none of it
+/// (EFAULT), and nobody else either.
+void penstock_fake_cuda_refuse_system_calls(int refuse);
 /// Memory from `address` on belongs to a context that is not primary. 0 bytes: none does.
 void penstock_fake_cuda_foreign(std::uint64_t address, std::uint64_t bytes);
 

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cuda/driver.h"
+
+namespace penstock::inline v0::cuda {
+
+/// Host memory that the device reads and writes, and into which the system reads files.
+struct page_locked_memory {
+  std::byte* data = nullptr;  ///< null: there is none to be had
+  std::uint64_t bytes = 0;
+  bool is_ours = false;  ///< registered with the driver, not made by it
+};
+
+/// Memory of the driver's, or, where the system refuses to read a file into that (sandboxes that do not know what the
+/// driver has mapped answer EFAULT), memory of ours that the driver is told of. The context is current.
+page_locked_memory take_page_locked(const driver& with, std::uint64_t bytes) noexcept;
+/// The context is current, and nothing uses the memory.
+void give_page_locked(const driver& with, const page_locked_memory& memory) noexcept;
+
+}  // namespace penstock::inline v0::cuda
