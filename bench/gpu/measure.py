@@ -16,9 +16,12 @@ from bench.gpu.arrays import Spec
 
 
 def best_of(
-    turns: int, work: Callable[[], float], before: Callable[[], None] | None = None, warm_ups: int = 1
+    turns: int, work: Callable[[], float], before: Callable[[], None] | None = None, warm_ups: int = 3
 ) -> dict[str, float]:
-    """Seconds of `turns` runs after `warm_ups` that do not count: the best and the median."""
+    """Seconds of `turns` runs after `warm_ups` that do not count: the best and the median.
+
+    The first two or three reads make the waves' memory grow, which waits for the device.
+    """
     taken = []
     for turn in range(warm_ups + turns):
         if before is not None:
