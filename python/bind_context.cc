@@ -139,6 +139,7 @@ nb::dict to_dict(const profile_report& report) {
   device["computing_ns"] = report.device.computing_ns;
   device["copying_ns"] = report.device.copying_ns;
   device["waiting_ns"] = report.device.waiting_ns;
+  device["storage_ns"] = report.device.storage_ns;
   all["device"] = device;
   return all;
 }

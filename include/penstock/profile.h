@@ -53,9 +53,10 @@ struct profile_kernel {
 
 /// What devices did, of `wall_ns`: as long as any of their streams was at it. Kernels (the caller's too, as far as they
 /// are told of) and copies may be under way at once. `waiting`: nothing was; the device waited for storage, the host or
-/// the caller. Of the events that were kept.
+/// the caller. `storage`: the part of `waiting` in which the host was reading from storage. Of the events that were
+/// kept.
 struct profile_device {
-  std::uint64_t computing_ns = 0, copying_ns = 0, waiting_ns = 0;
+  std::uint64_t computing_ns = 0, copying_ns = 0, waiting_ns = 0, storage_ns = 0;
 };
 
 /// What a context did between `start` and `stop`. Events are kept up to a bound; sums are always exact.

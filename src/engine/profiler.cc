@@ -69,7 +69,7 @@ namespace {
 std::uint64_t covered_ns(const std::vector<profile_event>& events, bool (*counts)(const profile_event&)) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;
   for (const profile_event& each : events)
-    if (each.worker >= kDeviceWorker && counts(each)) spans.emplace_back(each.begin_ns, each.end_ns);
+    if (counts(each)) spans.emplace_back(each.begin_ns, each.end_ns);
   std::sort(spans.begin(), spans.end());
   std::uint64_t sum = 0, until = 0;
   for (const auto& [begin, end] : spans) {
@@ -77,6 +77,11 @@ std::uint64_t covered_ns(const std::vector<profile_event>& events, bool (*counts
     until = std::max(until, end);
   }
   return sum;
+}
+
+bool is_of_device(const profile_event& each) noexcept { return each.worker >= kDeviceWorker; }
+bool is_of_storage(const profile_event& each) noexcept {
+  return !is_of_device(each) && (each.what == stage::fetch || each.what == stage::index);
 }
 
 }  // namespace
@@ -87,11 +92,15 @@ profile_report profiler::finish() {
   report_ = profile_report();
   out.wall_ns = last_ns_ > first_ns_ ? last_ns_ - first_ns_ : 0;
   out.workers = workers_;
-  out.device.computing_ns =
-      covered_ns(out.events, [](const profile_event& each) { return each.what != stage::transfer; });
-  out.device.copying_ns =
-      covered_ns(out.events, [](const profile_event& each) { return each.what == stage::transfer; });
-  out.device.waiting_ns = out.wall_ns - std::min(out.wall_ns, covered_ns(out.events, [](const auto&) { return true; }));
+  const std::uint64_t busy = covered_ns(out.events, is_of_device);
+  out.device.computing_ns = covered_ns(
+      out.events, [](const profile_event& each) { return is_of_device(each) && each.what != stage::transfer; });
+  out.device.copying_ns = covered_ns(
+      out.events, [](const profile_event& each) { return is_of_device(each) && each.what == stage::transfer; });
+  out.device.waiting_ns = out.wall_ns - std::min(out.wall_ns, busy);
+  out.device.storage_ns =
+      covered_ns(out.events, [](const profile_event& each) { return is_of_device(each) || is_of_storage(each); }) -
+      busy;
   for (std::size_t i = 0; i < kStages; ++i) {
     sums_[i].what = static_cast<stage>(i);
     out.stages.push_back(sums_[i]);
