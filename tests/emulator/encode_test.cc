@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "cuda/decode/decode_fixture.h"
+#include "cuda/encode/encode_plan.h"
 #include "cuda/encode/lz4_encode.h"
 #include "emulator/emulator.h"
 #include "emulator/kernels.h"
@@ -133,6 +134,48 @@ TEST(Emulated, ZstdEncoderOfBlocksMakesWhatOneWarpDoes) {
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(made[i], expected[i].size());
     EXPECT_EQ(targets[i], expected[i]);
+  }
+}
+
+// All kernels of a chain, one after the other, in the memory of a wave.
+TEST(Emulated, EncodePlanMakesWhatDecodersDecode) {
+  const std::vector<std::vector<device_step>> chains = {
+      {{step_kind::shuffle, 4}, {step_kind::lz4}, {step_kind::crc32c}},
+      {{step_kind::bitshuffle, 2}, {step_kind::zstd, 1, 1}, {step_kind::crc32c}},
+      {{step_kind::shuffle, 3}, {step_kind::crc32c}}};
+  for (const auto& steps : chains) {
+    for (const std::size_t size : {12u, 1608u, 4020u}) {
+      constexpr std::uint32_t kChunks = 2;
+      const encode_plan plan = encode_plan::make(steps, size, ~0ull).value();
+      const std::size_t bytes_in_all = plan.bytes(kChunks);
+      const auto block = std::make_unique<std::byte[]>(bytes_in_all + 256);
+      void* at = block.get();
+      std::size_t room = bytes_in_all + 256;
+      auto* const begin = static_cast<std::byte*>(std::align(256, bytes_in_all, at, room));
+      std::vector<kernel_launch> launches;
+      plan.emit(kChunks, {begin, plan.table_bytes(kChunks)}, reinterpret_cast<std::uintptr_t>(begin), launches);
+      emulator::forget_memory();
+      emulator::give_memory(begin, plan.table_bytes(kChunks), "sizes and tables", content::written, use::write);
+      std::byte* const values = begin + plan.values_at(kChunks, 0);
+      const bytes first = content_of("walk", size), second = content_of("noise", size);
+      const auto stride = static_cast<std::size_t>(plan.stride());
+      std::memcpy(values, first.data(), size);
+      std::memcpy(values + stride, second.data(), size);
+      emulator::give_memory(values, stride + size, "values", content::written, use::write);
+      emulator::give_memory(values + stride + size, bytes_in_all - plan.values_at(kChunks, 1) - size, "the rest",
+                            content::unwritten, use::write);
+      emulator::set_turn(emulator::turn::random);
+      for (const kernel_launch& each : launches)
+        run_on_host(each.kernel, each.grid, each.threads, each.argument.data());
+      const std::vector<device_step> decoding(steps.rbegin(), steps.rend());
+      for (std::uint32_t i = 0; i < kChunks; ++i) {
+        std::uint32_t made = 0;
+        std::memcpy(&made, begin + 4 * i, 4);
+        ASSERT_LE(made, plan.room());
+        const std::byte* const from = begin + plan.encoded_at(kChunks, i);
+        expect_decodes(decoding, bytes(from, from + made), i == 0 ? first : second, std::to_string(size));
+      }
+    }
   }
 }
 

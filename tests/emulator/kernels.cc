@@ -13,19 +13,8 @@
 #define penstock penstock_on_device  // inline functions must not be merged with those of the host's form
 #include "cuda/kernels/kernels.cu"
 
-// Encoders, which no engine launches yet.
-#include "cuda/encode/lz4_encode.h"
+// Which no engine launches yet.
 #include "cuda/encode/zstd_encode_blocks.h"
-
-extern "C" __global__ void __launch_bounds__(32) penstock_encode_lz4(encode_wave wave) {
-  __shared__ lz4_encode_shared shared;
-  encode_lz4_warp(wave, blockIdx.x, shared, warp{});
-}
-
-extern "C" __global__ void __launch_bounds__(32) penstock_encode_zstd(zstd_encode_wave wave) {
-  __shared__ zstd_encode_shared shared;
-  encode_zstd_warp(wave, blockIdx.x, shared, warp{});
-}
 
 extern "C" __global__ void __launch_bounds__(32) penstock_encode_zstd_blocks(zstd_encode_blocks_wave wave) {
   __shared__ zstd_encode_block_shared shared;
@@ -76,6 +65,8 @@ constexpr kernel kKernels[] = {
     KERNEL(penstock_encode_zstd, zstd_encode_shared),
     KERNEL(penstock_encode_zstd_blocks, zstd_encode_block_shared),
     KERNEL(penstock_join_zstd_blocks, zstd_join_shared),
+    KERNEL(penstock_append_crc32c),
+    KERNEL(penstock_shuffle),
 };
 
 }  // namespace

@@ -13,6 +13,10 @@
 #include "cuda/decode/zstd_execute.h"
 #include "cuda/decode/zstd_literals.h"
 #include "cuda/decode/zstd_sequences.h"
+#include "cuda/encode/append_crc32c.h"
+#include "cuda/encode/lz4_encode.h"
+#include "cuda/encode/shuffles.h"
+#include "cuda/encode/zstd_encode.h"
 
 namespace penstock::inline v0::device {
 namespace {
@@ -100,6 +104,18 @@ void run_on_host(kernel_id kernel, std::uint32_t grid, std::uint32_t threads, co
                                            [](const library_wave& wave, std::uint32_t turn, char&, warp lanes) {
                                              library_check_warp(wave, turn, lanes);
                                            });
+    case kernel_id::shuffle:
+      return run_threads<shuffle_wave>(grid, threads, argument, [](auto&&... all) { shuffle_thread(all...); });
+    case kernel_id::encode_lz4:
+      return run_warps<encode_wave, lz4_encode_shared>(grid, argument, [](auto&&... all) { encode_lz4_warp(all...); });
+    case kernel_id::encode_zstd:
+      return run_warps<zstd_encode_wave, zstd_encode_shared>(grid, argument,
+                                                             [](auto&&... all) { encode_zstd_warp(all...); });
+    case kernel_id::append_crc32c:
+      return run_warps<encode_wave, char>(grid, argument,
+                                          [](const encode_wave& wave, std::uint32_t turn, char&, warp lanes) {
+                                            append_crc32c_warp(wave, turn, lanes);
+                                          });
     case kernel_id::nvcomp:
       return;
   }

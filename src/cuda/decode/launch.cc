@@ -30,6 +30,14 @@ const char* kernel_name(kernel_id kernel) noexcept {
       return "penstock_transform";
     case kernel_id::library_check:
       return "penstock_library_check";
+    case kernel_id::shuffle:
+      return "penstock_shuffle";
+    case kernel_id::encode_lz4:
+      return "penstock_encode_lz4";
+    case kernel_id::encode_zstd:
+      return "penstock_encode_zstd";
+    case kernel_id::append_crc32c:
+      return "penstock_append_crc32c";
     case kernel_id::nvcomp:
       break;
   }

@@ -19,10 +19,20 @@ inline constexpr std::uint32_t kDoesNotFit = 0xffffffffu;
 /// The argument of the kernels that encode one part by one warp.
 struct encode_wave {
   std::uint64_t parts;  ///< encode_part[part_count]
-  std::uint64_t
-      encoded_bytes;  ///< u32[part_count]: what became of each; kDoesNotFit: the target's content means nothing
+  /// u32[part_count]: the bytes that each part was encoded to; kDoesNotFit: the content of its target has no meaning.
+  std::uint64_t encoded_bytes;
   std::uint32_t part_count;
-  std::uint32_t reserved;
+  /// LZ4: 4 where each part begins with the size of its content, little-endian, as numcodecs writes it; else 0.
+  std::uint32_t prefix_bytes;
+};
+
+/// The argument of the shuffle kernel: `blocks_per_part` thread blocks share a part.
+struct shuffle_wave {
+  std::uint64_t parts;  ///< encode_part[part_count]; target_bytes equals source_bytes
+  std::uint32_t part_count;
+  std::uint32_t blocks_per_part;
+  std::uint32_t item_bytes;  ///< 1 to 65535
+  std::uint32_t bits;        ///< 1: bits of items are shuffled, 0: bytes
 };
 
 }  // namespace penstock::inline v0::device

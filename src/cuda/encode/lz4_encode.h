@@ -92,8 +92,18 @@ PENSTOCK_DEVICE std::uint32_t encode_lz4(const encode_part& part, lz4_encode_sha
 /// What one warp does: part `turn`.
 PENSTOCK_DEVICE void encode_lz4_warp(const encode_wave& wave, std::uint32_t turn, lz4_encode_shared& shared,
                                      warp lanes) {
-  const std::uint32_t made = encode_lz4(pointer<const encode_part>(wave.parts)[turn], shared, lanes);
-  lanes.once_alone([&] { pointer<std::uint32_t>(wave.encoded_bytes)[turn] = made; });
+  encode_part part = pointer<const encode_part>(wave.parts)[turn];
+  auto* const prefix = pointer<std::uint8_t>(part.target);
+  const bool fits = part.target_bytes >= wave.prefix_bytes;
+  part.target += wave.prefix_bytes;
+  part.target_bytes -= wave.prefix_bytes;
+  const std::uint32_t made = fits ? encode_lz4(part, shared, lanes) : kDoesNotFit;
+  lanes.once_alone([&] {
+    pointer<std::uint32_t>(wave.encoded_bytes)[turn] = made == kDoesNotFit ? made : made + wave.prefix_bytes;
+    PENSTOCK_SMALL_LOOP
+    for (std::uint32_t i = 0; fits && i < wave.prefix_bytes; ++i)
+      prefix[i] = static_cast<std::uint8_t>(part.source_bytes >> (8 * i));
+  });
 }
 
 }  // namespace penstock::inline v0::device

@@ -1,4 +1,5 @@
-// The device's form of every kernel: the functions of cuda/decode, a thread block a warp where lanes work together.
+// The device's form of every kernel: the functions of cuda/decode, cuda/encode and cuda/move, a thread block a warp
+// where lanes work together.
 
 #include "cuda/decode/inflate.h"
 #include "cuda/decode/library_check.h"
@@ -11,6 +12,10 @@
 #include "cuda/decode/zstd_execute.h"
 #include "cuda/decode/zstd_literals.h"
 #include "cuda/decode/zstd_sequences.h"
+#include "cuda/encode/append_crc32c.h"
+#include "cuda/encode/lz4_encode.h"
+#include "cuda/encode/shuffles.h"
+#include "cuda/encode/zstd_encode.h"
 #include "cuda/move/move.h"
 
 using namespace penstock::device;
@@ -74,6 +79,24 @@ extern "C" __global__ void __launch_bounds__(32) penstock_library_check(library_
 
 extern "C" __global__ void __launch_bounds__(256, 4) penstock_transform(transform_wave wave) {
   transform_thread(wave, blockIdx.x, threadIdx.x, blockDim.x);
+}
+
+extern "C" __global__ void __launch_bounds__(256) penstock_shuffle(shuffle_wave wave) {
+  shuffle_thread(wave, blockIdx.x, threadIdx.x, blockDim.x);
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_encode_lz4(encode_wave wave) {
+  __shared__ lz4_encode_shared shared;
+  encode_lz4_warp(wave, blockIdx.x, shared, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_encode_zstd(zstd_encode_wave wave) {
+  __shared__ zstd_encode_shared shared;
+  encode_zstd_warp(wave, blockIdx.x, shared, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_append_crc32c(encode_wave wave) {
+  append_crc32c_warp(wave, blockIdx.x, warp{});
 }
 
 // Likewise for sm_80 and sm_90, to stay at 32.
