@@ -53,6 +53,10 @@ struct write_options {
   /// stream that they are ordered on; empty: they are there.
   int device = -1;
   std::optional<std::uintptr_t> stream;
+  /// Also of values in device memory. `device`: chunks that the write replaces whole are encoded there, and only their
+  /// encoded bytes come to the host; the host encodes chunks that it changes in part. Empty: as the context has it.
+  /// \error unsupported  A codec of the array has no device encoder. \error invalid_argument  Values in host memory.
+  std::optional<chunk_encoder> encoder;
   std::chrono::nanoseconds poll_interval{20'000'000};
 };
 

@@ -28,6 +28,12 @@ class device_allocator {
   virtual void release(std::uintptr_t address, std::uint64_t bytes, int device, std::uintptr_t stream) noexcept = 0;
 };
 
+/// What encodes chunks of values in device memory.
+enum class chunk_encoder : std::uint8_t {
+  host,    ///< the processor's cores, with the codecs' libraries
+  device,  ///< the device, where all codecs of the array have an encoder there: `shuffle`, `lz4`, `zstd`, `crc32c`
+};
+
 struct context_options {
   unsigned threads = 0;  ///< decoding workers of one read, the calling thread among them; 0: the processor's cores
   unsigned io_concurrency = 0;           ///< requests in flight at stores that complete later; 0: 64
@@ -41,6 +47,8 @@ struct context_options {
   std::uint64_t device_memory_bytes = 0;  ///< device memory of reads under way (not of results), which makes waves
                                           ///< smaller; 0: an eighth of the device's, at most 6 GiB
   std::string device_decoder;  ///< what decodes on devices: this library (empty), or "nvcomp", which `make` loads
+  /// Of writes that do not name one. `device` leaves arrays to the host whose codecs have no device encoder.
+  chunk_encoder encoder = chunk_encoder::host;
   std::string nvcomp_library;  ///< its file; empty: libnvcomp.so.6 or .5, where the system's loader finds them
   /// Where results in device memory lie; null: a pool of this library's own. Waves always have memory of their own.
   std::shared_ptr<penstock::device_allocator> device_allocator;

@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock import _codecs, _core
 from penstock._device_allocators import allocator_of
+from penstock._encoders import encodes_on_device
 from penstock._sizes import check_count, parse_bytes
 
 _active: ContextVar[tuple[Context, ...]] = ContextVar("penstock_contexts", default=())
@@ -65,6 +66,10 @@ class Context(_core.Context):
         that is new may be missing. "durable": as "objects", and every write (data, metadata, attributes) returns when
         the device has it, as with `durable=True`. "none": no write waits for the device; objects of the last half
         minute may be damaged, replaced ones included.
+    encoder
+        What encodes the chunks of values in device memory that are written with this context (`a[...] = x`, `write`,
+        `save`). "host": the processor's cores. "device": the device, where all codecs of the array have an encoder
+        there (`shuffle`, `lz4`, `zstd`, `crc32c`); the host for other arrays. Verified on the CPU only.
     """
 
     def __init__(
@@ -81,6 +86,7 @@ class Context(_core.Context):
         device_allocator: Any = None,
         allow_pickle: bool = False,
         sync: str = "objects",
+        encoder: str = "host",
     ) -> None:
         keep_default = 2**64 - 1
         self.sync = sync
@@ -101,6 +107,7 @@ class Context(_core.Context):
             _nvcomp_library() if decoder == "nvcomp" else "",
             allocator_of(device_allocator),
             sync,
+            encodes_on_device(encoder),
         )
 
     def __enter__(self) -> Context:

@@ -85,6 +85,7 @@ class Array:
         progress: Callable[[int, int], Any] | None,
         durable: bool,
         write_empty_chunks: bool,
+        encode_on_device: bool | None = None,
     ) -> None: ...
     def _write(
         self,
@@ -152,6 +153,7 @@ class Context:
         nvcomp_library: str = "",
         device_allocator: Any = None,
         sync: str = "objects",
+        encode_on_device: bool = False,
     ) -> None: ...
     @property
     def threads(self) -> int:

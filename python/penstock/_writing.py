@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from penstock import _core, _device, _indexing
 from penstock._data_types import cast
+from penstock._encoders import encodes_on_device
 from penstock._errors import InvalidArgumentError, _make
 from penstock._indexing import Fields
 from penstock._progress import callback_of
@@ -78,6 +79,7 @@ class Writes(_Base):
         durable: bool = False,
         write_empty_chunks: bool = False,
         stream: Any = None,
+        encoder: str | None = None,
     ) -> None:
         """Write `value` to `selection` (what `[]` takes), as `a[selection] = value` does.
 
@@ -89,7 +91,7 @@ class Writes(_Base):
         ----------
         value
             Anything that NumPy would assign: it is cast to the array's dtype and broadcast. Values in a device's memory
-            (with `__dlpack__` or `__cuda_array_interface__`) come chunk by chunk and are encoded on the host.
+            (with `__dlpack__` or `__cuda_array_interface__`) come chunk by chunk, as `encoder` says.
         threads
             Encoding workers of this write; None: the context's.
         progress
@@ -102,6 +104,10 @@ class Writes(_Base):
             Also store chunks that hold nothing but the fill value, bit for bit; else they are left out.
         stream
             Of values in a device's memory: the stream that makes them, where `value` does not say it itself.
+        encoder
+            Of values in a device's memory. "host": their elements come to the host, which encodes them. "device":
+            chunks that are replaced whole are encoded on the device, and only their encoded bytes come to the host.
+            None: as the context has it, which is "host" by default. Verified on the CPU only.
 
         Raises
         ------
@@ -109,18 +115,25 @@ class Writes(_Base):
             The store, or the format, can only be read.
         ConflictError
             An object kept changing while it was written.
+        UnsupportedError
+            `encoder="device"`, and a codec of the array has no encoder there; the message names it.
 
         After an error every object has its old value or its new one; the notes name the first that was not written,
         and say how many were.
         """
         workers = _check_threads(threads)
         progress = callback_of(progress, "writing")
-        if stream is None:
+        on_device = None if encoder is None else encodes_on_device(encoder)
+        if stream is None and on_device is None:
             self._write(selection, value, workers, progress, durable, write_empty_chunks)
         elif _device.is_device_value(value):
-            self._write_from_device(selection, value, workers, progress, durable, write_empty_chunks, stream)
-        else:
+            self._write_from_device(selection, value, workers, progress, durable, write_empty_chunks, stream, on_device)
+        elif stream is not None:
             raise _make(InvalidArgumentError, "streams belong to devices: the value is in host memory")
+        elif on_device:
+            raise _make(InvalidArgumentError, "encoder='device' is for values in device memory")
+        else:
+            self._write(selection, value, workers, progress, durable, write_empty_chunks)
 
     def set_basic_selection(
         self, selection: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None
@@ -181,9 +194,10 @@ class Writes(_Base):
         durable: bool,
         write_empty_chunks: bool,
         stream: Any = None,
+        encode_on_device: bool | None = None,
     ) -> None:
         # What the device does not gather or cast comes to the host as it is.
-        how: tuple[Any, ...] = (threads, progress, durable, write_empty_chunks)
+        how: tuple[int, Any, bool, bool] = (threads, progress, durable, write_empty_chunks)
         context = _core._context_of(self)
         selection, fields = self._prepare(key)  # type: ignore[attr-defined]
         ranges, shape = (None, ()) if fields is not None else self._resolve(selection)
@@ -192,7 +206,7 @@ class Writes(_Base):
             same = there.dtype == self.dtype
             if same or (ranges is not None and _core._device_converts(there.dtype, self.dtype)):
                 memory = (there.address, there.spread(shape), there.dtype, there.device)
-                self._write_device(selection, memory, there.stream, *how)
+                self._write_device(selection, memory, there.stream, *how, encode_on_device)
                 return
         self._set(selection, _device.to_host(value, context, stream), fields, *how)
 

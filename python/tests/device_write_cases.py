@@ -6,6 +6,7 @@ A process of its own runs these.
 from __future__ import annotations
 
 import ctypes
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +193,56 @@ def test_a_device_that_fails_is_one_error(cuda: FakeCuda, tmp_path: Path) -> Non
     with pytest.raises(OSError, match="an earlier call of the driver failed"):
         made[...] = value
     np.testing.assert_array_equal(made[:1000], np.arange(1000))
+
+
+SHUFFLE = {"name": "numcodecs.shuffle", "configuration": {"elementsize": 4}}
+LZ4 = {"name": "numcodecs.lz4", "configuration": {"acceleration": 1}}
+
+
+@pytest.mark.parametrize("codecs", [[SHUFFLE, LZ4], [LZ4, "crc32c"], ["zstd"], [SHUFFLE, "zstd", "crc32c"]])
+@pytest.mark.parametrize("shards", [None, SHARDS])
+def test_zarr_reads_what_the_device_encodes(cuda: FakeCuda, tmp_path: Path, codecs: Any, shards: Any) -> None:
+    zarr = pytest.importorskip("zarr")
+    cuda.configure(5, delay=20)
+    values = np.random.default_rng(3).integers(-10, 10, SHAPE).astype("i4")
+    name = str(tmp_path / "a")
+    made = ps.create_array(name, shape=SHAPE, dtype="i4", chunks=CHUNKS, shards=shards, codecs=codecs)
+    made.write(..., on_device(cuda, values), encoder="device")
+    np.testing.assert_array_equal(ps.open(name)[...], values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # numcodecs' codecs are no part of the specification
+        np.testing.assert_array_equal(zarr.open_array(name)[...], values)
+
+
+def test_the_context_chooses_what_encodes(cuda: FakeCuda, tmp_path: Path) -> None:
+    values = np.arange(40_000, dtype="i4") // 3
+    folders = {}
+    for encoder in ("host", "device"):
+        with ps.Context(encoder=encoder):
+            made = ps.create_array(str(tmp_path / encoder), shape=values.shape, dtype="i4", chunks=1000, codecs=[LZ4])
+            made[...] = on_device(cuda, values)
+            ps.save(str(tmp_path / f"saved by {encoder}"), on_device(cuda, values))
+            np.testing.assert_array_equal(made[...], values)
+            np.testing.assert_array_equal(ps.open(str(tmp_path / f"saved by {encoder}"))[...], values)
+        folders[encoder] = objects(tmp_path / encoder)
+        folders[f"saved by {encoder}"] = objects(tmp_path / f"saved by {encoder}")
+    # Both are LZ4 (or zstd), and not the same bytes: so it was the device that encoded.
+    assert folders["host"].keys() == folders["device"].keys()
+    assert folders["host"] != folders["device"]
+    assert folders["saved by host"] != folders["saved by device"]
+
+
+def test_encoders_that_are_refused(cuda: FakeCuda, tmp_path: Path) -> None:
+    values = np.arange(400, dtype="i4")
+    made = ps.create_array(str(tmp_path / "a"), shape=values.shape, dtype="i4", chunks=100, codecs=["gzip"])
+    there = on_device(cuda, values)
+    with pytest.raises(ps.UnsupportedError, match=r"gzip\(level=\d\) has no device encoder"):
+        made.write(..., there, encoder="device")
+    with pytest.raises(ps.InvalidArgumentError, match="'devcie'"):
+        made.write(..., there, encoder="devcie")
+    with pytest.raises(ps.InvalidArgumentError, match="'devcie'"):
+        ps.Context(encoder="devcie")
+    with pytest.raises(ps.InvalidArgumentError, match="values in device memory"):
+        made.write(..., values, encoder="device")
+    made.write(..., values, encoder="host")
+    np.testing.assert_array_equal(made[...], values)

@@ -12,6 +12,7 @@
 #include "api/node_mode.h"
 #include "api/read_source.h"
 #include "base/checked.h"
+#include "cuda/device_encoder.h"
 #include "cuda/device_values.h"
 #include "engine/write_job.h"
 
@@ -24,13 +25,16 @@ constexpr std::uint64_t kMinParallelWriteBytes = std::uint64_t{256} << 10;
 /// millisecond, mostly in the kernel.
 constexpr std::uint64_t kMinParallelPuts = 4;
 
-result<> check_value(const array_state& state, const extents& shape, const tensor_view& value) {
+result<> check_value(const array_state& state, const extents& shape, const tensor_view& value,
+                     const std::optional<chunk_encoder>& encoder) {
   PENSTOCK_TRY(check_writable(state));
   if (value.space == memory_space::cuda) {
     PENSTOCK_TRY(cuda::conversion_of(value.type, state.type));
   } else if (!(value.type == state.type))
     return error(errc::invalid_argument,
                  fmt::format("the value has dtype {}, the array {}", value.type.name(), state.type.name()));
+  if (value.space != memory_space::cuda && encoder == chunk_encoder::device)
+    return error(errc::invalid_argument, "encoder='device' is for values in device memory");
   if (!(value.extents == shape))
     return error(errc::invalid_argument,
                  fmt::format("the value has shape {}, the selection {}", to_string(value.extents), to_string(shape)));
@@ -85,6 +89,9 @@ result<> named(result<> done, const array_state& state) {
   return name_array(std::move(done).error(), state);
 }
 
+// The chunks are stored as they are.
+bool is_plain(const chunk_layout& layout) { return layout.chains().size() == 1 && layout.chains()[0].is_plain(); }
+
 // Values in device memory come cell by cell; all at once where the selection is no box.
 result<> run_from_device(const array_state& state, const resolved_selection& which, const tensor_view& value,
                          const write_options& options, const writer& who) {
@@ -100,9 +107,18 @@ result<> run_from_device(const array_state& state, const resolved_selection& whi
   std::optional<cuda::stream_ref> stream;
   if (options.stream) stream = reinterpret_cast<cuda::stream_ref>(*options.stream);
   PENSTOCK_TRY(engine->begin_write(stream));
+  const bool encodes = options.encoder.value_or(state.context->state().options().encoder) == chunk_encoder::device;
   if (!which.indexed) {
+    const source from = source_of(state, which, value.strides, value.data);
+    // Without a codec there is nothing to encode.
+    if (encodes && !is_plain(*state.layout)) {
+      auto encoder = cuda::device_encoder::make(engine, how, from);
+      if (encoder.ok()) return run(state, from, options, who, encoder->get());
+      const bool may_be_left = !options.encoder && encoder.error().code() == errc::unsupported;
+      if (!may_be_left) return std::move(encoder).error();
+    }
     cuda::device_values values(engine, how);
-    return run(state, source_of(state, which, value.strides, value.data), options, who, &values);
+    return run(state, from, options, who, &values);
   }
   if (how.converts())
     return error(errc::unsupported, "values in device memory are converted on their way to slices only");
@@ -117,7 +133,7 @@ result<> run_from_device(const array_state& state, const resolved_selection& whi
 
 result<> write_box(const array_state& state, const resolved_basic& which, const tensor_view& value,
                    const write_options& options, const writer& who) {
-  if (auto checked = check_value(state, which.shape, value); !checked.ok())
+  if (auto checked = check_value(state, which.shape, value, options.encoder); !checked.ok())
     return name_array(std::move(checked).error(), state);
   if (is_empty(which.shape)) return {};
   if (value.space == memory_space::cuda) {
@@ -156,7 +172,7 @@ result<> array::write(const resolved_basic& which, const tensor_view& value, con
 
 result<> array::write(const resolved_selection& which, const tensor_view& value, const write_options& options) const {
   if (!which.indexed) return write(static_cast<const resolved_basic&>(which), value, options);
-  if (auto checked = check_value(*state_, which.shape, value); !checked.ok())
+  if (auto checked = check_value(*state_, which.shape, value, options.encoder); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
   if (is_empty(which.shape)) return {};
   const auto edges = watch_edges(*state_);

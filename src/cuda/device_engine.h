@@ -57,6 +57,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   const driver& api() const noexcept { return driver_; }
   context_ref context() const noexcept { return context_; }
   int ordinal() const noexcept { return ordinal_; }
+  std::uint64_t memory_limit() const noexcept { return memory_limit_; }
+  const kernel_module& kernels() const noexcept { return kernels_; }
   page_locked_ring& ring() noexcept { return ring_; }
   device_pool& results() noexcept { return pool_; }
   device_usage usage() const override;
@@ -95,7 +97,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   bool record_end(event_ref event, const device_read* read, bool handed);
   /// Waits for all that the device was given, by whomever.
   void wait_for_all() noexcept;
-  /// Queues on `stream` a copy of an item's units, in C order from its `to` on. The item converts nothing.
+  /// Queues on `stream` a copy of an item's units, in C order from its `to` on.
   result<> copy(const move_item& item, std::span<const move_axis> axes, stream_ref stream);
   /// The stream that values to be written are ordered on: their producer makes it wait for them.
   stream_ref write_stream() const noexcept { return write_[0]; }

@@ -19,7 +19,7 @@ bool follows(const move_item& item, std::span<const move_axis> axes) noexcept {
 
 result<> device_engine::copy(const move_item& item, std::span<const move_axis> axes, stream_ref stream) {
   const current_context current(driver_, context_);
-  if (follows(item, axes))
+  if (follows(item, axes) && item.convert_from == number_kind::none)
     return driver_.check(driver_.copy_on_device(item.to, item.from, item.units * item.unit_bytes, stream),
                          "cuMemcpyDtoDAsync");
   if (axes.size() > kMaxGatherAxes) return error(errc::unsupported, "the values have too many dimensions");

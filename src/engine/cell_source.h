@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
+#include <penstock/layout.h>
 #include <penstock/result.h>
 #include "base/buffer.h"
 
@@ -16,6 +18,13 @@ struct lent_values {
   std::byte* block = nullptr;  ///< what goes back; null: they lie in the worker's own memory
 };
 
+/// A cell as it is to be stored.
+struct lent_encoded {
+  std::span<const std::byte> bytes;
+  bool is_fill = false;   ///< every element is the fill value, bit for bit
+  void* owner = nullptr;  ///< the door's
+};
+
 /// Where a write's values come from when they are not in host memory: the door to a device engine.
 ///
 /// Belongs to one write. Called by its workers, several at a time, without the job's lock.
@@ -27,6 +36,10 @@ class cell_source {
   /// own, or in `spare` where that has no room.
   virtual result<lent_values> take(const placement& where, buffer& spare) = 0;
   virtual void give(const lent_values& values) noexcept = 0;
+
+  /// The encoded bytes of a cell that the write replaces whole, once; waits for them. Empty: the host encodes it.
+  virtual result<std::optional<lent_encoded>> take_encoded(cell_id) { return std::optional<lent_encoded>(); }
+  virtual void give_encoded(const lent_encoded&) noexcept {}
 };
 
 }  // namespace penstock::inline v0

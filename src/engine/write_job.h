@@ -102,6 +102,7 @@ class write_job final : public job {
   static bool encodes_elsewhere(const codec_chain& chain) noexcept;
   void encode_some(guard& lock, open_object& of, unsigned worker);
   result<> encode_cell(open_object& of, touched_cell& cell, unsigned worker);
+  result<bool> take_encoded(open_object& of, touched_cell& cell, unsigned worker);
   result<std::unique_ptr<block>> take_block(std::uint64_t bytes, std::uint64_t cells);
   result<std::span<std::byte>> room_for(open_object& of, std::uint64_t bytes, unsigned worker);
   void commit(guard& lock, open_object& of, unsigned worker);

@@ -87,6 +87,10 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
   const codec_chain& chain = from_.layout->chains()[cell.chain];
   const std::uint32_t item_bytes = chain.type().item_bytes();
   place_cell(from_, cell.cell, mine.where);
+  if (with_.values != nullptr && mine.where.target.covers_cell) {
+    PENSTOCK_ASSIGN(const bool done, take_encoded(of, cell, worker));
+    if (done) return {};
+  }
   borrowed_values lent(with_.values);
   source elsewhere;
   const source* values = &from_;
@@ -173,6 +177,30 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
   }
   mine.current->used += cell.bytes.size();
   return {};
+}
+
+// Takes a cell that the device encoded. False: the host encodes it.
+result<bool> write_job::take_encoded(open_object& of, touched_cell& cell, unsigned worker) {
+  PENSTOCK_ASSIGN(const std::optional<lent_encoded> lent, with_.values->take_encoded(cell.cell));
+  if (!lent) return false;
+  result<> copied;
+  cell.absent = lent->is_fill && !with_.write_empty_chunks;
+  cell.unchanged = lent->is_fill && with_.skip_unchanged && !cell.present;
+  cell.bytes = {};
+  if (!cell.absent && !cell.unchanged) {
+    auto room = room_for(of, lent->bytes.size(), worker);
+    if (room.ok()) {
+      std::memcpy(room->data(), lent->bytes.data(), lent->bytes.size());
+      cell.bytes = room->first(lent->bytes.size());
+      workers_[worker]->current->used += cell.bytes.size();
+    } else {
+      copied = std::move(room).error();
+    }
+  }
+  with_.values->give_encoded(*lent);
+  PENSTOCK_TRY(std::move(copied));
+  cell.encoded = true;
+  return true;
 }
 
 // Assembles the object and stages or puts it, or erases it where nothing is left of it. Null: nothing is left to do.

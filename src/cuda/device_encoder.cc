@@ -1,0 +1,242 @@
+#include "cuda/device_encoder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "codec/codec_chain.h"
+#include "cuda/decode/decode_layout.h"
+#include "cuda/encode/encode_parts.h"
+#include "cuda/encode_chain.h"
+#include "cuda/move_plan.h"
+
+namespace penstock::inline v0::cuda {
+namespace {
+
+/// One is encoded while the cells of the other are taken.
+constexpr std::size_t kWavesAtOnce = 2;
+/// Of device memory, for a wave: a few thousand chunks of usual sizes, so that every multiprocessor has some.
+constexpr std::uint64_t kMostWaveBytes = std::uint64_t{256} << 20;
+
+}  // namespace
+
+result<std::unique_ptr<device_encoder>> device_encoder::make(std::shared_ptr<device_engine> engine,
+                                                             const conversion& how, const source& from) {
+  if (from.layout->chains().size() != 1)
+    return error(errc::unsupported, "arrays with several codec chains have no device encoder: encode on the host");
+  PENSTOCK_ASSIGN(device::encode_plan plan, plan_encode(from.layout->chains()[0]));
+  std::unique_ptr<device_encoder> made(new device_encoder(std::move(engine), how, from, std::move(plan)));
+  PENSTOCK_TRY(made->start());
+  return made;
+}
+
+result<> device_encoder::start() {
+  const driver& api = engine_->api();
+  const current_context current(api, engine_->context());
+  for (stream_ref* const each : {&encode_, &fetch_})
+    PENSTOCK_TRY(api.check(api.stream_create(each, kStreamNonBlocking), "cuStreamCreate"));
+  // What the values are ordered on, `begin_write` has made this stream wait for.
+  PENSTOCK_ASSIGN(const event_ref ordered, engine_->take_event_at(engine_->write_stream()));
+  auto waits = api.check(api.stream_wait_event(encode_, ordered, 0), "cuStreamWaitEvent");
+  engine_->give_event(ordered);
+  PENSTOCK_TRY(std::move(waits));
+  walk_.start(from_);
+  const std::uint64_t limit = std::min(kMostWaveBytes, engine_->memory_limit() / (2 * kWavesAtOnce));
+  most_cells_ = std::min<std::uint64_t>(kMostCells, limit / plan_.bytes(1));
+  ended_ = most_cells_ == 0;
+  return {};
+}
+
+// Copies that are queued still write to memory that others get next; where the driver failed, it stays taken.
+device_encoder::~device_encoder() {
+  const driver& api = engine_->api();
+  const current_context current(api, engine_->context());
+  bool quiet = true;
+  for (const stream_ref each : {encode_, fetch_}) {
+    if (each == nullptr) continue;
+    quiet = api.stream_synchronize(each) == kSuccess && quiet;
+    api.stream_destroy(each);
+  }
+  for (wave& each : waves_)
+    if (quiet) give_back(each);
+}
+
+void device_encoder::give_back(wave& what) noexcept {
+  if (what.ready != nullptr) engine_->give_event(std::exchange(what.ready, nullptr));
+  if (what.memory.address != 0) engine_->results().give(std::exchange(what.memory, {}));
+  for (std::byte** const each : {&what.head, &what.block})
+    if (*each != nullptr) engine_->give_block(std::exchange(*each, nullptr));
+}
+
+void device_encoder::close(const wave& what) noexcept {
+  const auto found = std::find_if(waves_.begin(), waves_.end(), [&](const wave& each) { return &each == &what; });
+  give_back(*found);
+  waves_.erase(found);
+}
+
+// The next cells of the write that the device encodes: those whose elements the write replaces all.
+std::vector<cell_id> device_encoder::next_cells() {
+  std::vector<cell_id> out;
+  placement where;
+  while (out.size() < most_cells_) {
+    if (next_ == object_.cells.size()) {
+      next_ = 0;
+      if (!walk_.next(object_)) {
+        object_.cells.clear();
+        ended_ = true;
+        break;
+      }
+      continue;
+    }
+    const cell_id cell = object_.cells[next_++];
+    if (place_cell(from_, cell, where) && where.target.covers_cell) out.push_back(cell);
+  }
+  return out;
+}
+
+result<> device_encoder::open_wave() {
+  wave made;
+  made.cells = next_cells();
+  if (made.cells.empty()) return {};
+  made.chunks = static_cast<std::uint32_t>(made.cells.size()) + (fill_queued_ ? 0 : 1);
+  const std::uint64_t item_bytes = device::aligned(how_.to_bytes);
+  auto memory = engine_->results().take(plan_.bytes(made.chunks) + item_bytes);
+  if (!memory.ok()) {
+    ended_ = true;  // the host encodes the rest
+    return {};
+  }
+  made.memory = *memory;
+  made.head = engine_->ring().take(plan_.table_bytes(made.chunks) + item_bytes);
+  if (made.head == nullptr) {
+    give_back(made);  // the host encodes these cells
+    return {};
+  }
+  wave& added = waves_.emplace_back(std::move(made));
+  PENSTOCK_TRY(queue(added));
+  added.waiting = added.cells.size();
+  for (std::size_t i = 0; i < added.cells.size(); ++i) places_.insert({added.cells[i], {&added, i}});
+  return {};
+}
+
+result<> device_encoder::gather(const placement& where, device_address to) {
+  std::vector<move_axis> axes;
+  const move_item item = plan_gather(where, how_, to, axes);
+  return engine_->copy(item, axes, encode_);
+}
+
+// A cell of the fill value, from one item of it in device memory.
+result<> device_encoder::gather_fill(device_address item, device_address to) {
+  const codec_chain& chain = from_.layout->chains()[0];
+  placement where;
+  where.counts = chain.cell();
+  where.target.data = reinterpret_cast<std::byte*>(item);
+  where.target.strides = strides(where.counts.size(), 0);
+  conversion same;
+  same.from_bytes = same.to_bytes = chain.type().item_bytes();
+  std::vector<move_axis> axes;
+  const move_item items = plan_gather(where, same, to, axes);
+  return engine_->copy(items, axes, encode_);
+}
+
+result<> device_encoder::queue(wave& what) {
+  const driver& api = engine_->api();
+  const current_context current(api, engine_->context());
+  if (what.memory.ready != nullptr)
+    PENSTOCK_TRY(api.check(api.stream_wait_event(encode_, what.memory.ready, 0), "cuStreamWaitEvent"));
+  const device_address block = what.memory.address;
+  const std::uint64_t tables = plan_.table_bytes(what.chunks), item_at = plan_.bytes(what.chunks);
+  std::vector<device::kernel_launch> launches;
+  plan_.emit(what.chunks, {what.head, static_cast<std::size_t>(tables)}, block, launches);
+  PENSTOCK_TRY(api.check(api.copy_to_device(block, what.head, tables, encode_), "cuMemcpyHtoDAsync"));
+  placement where;
+  for (std::uint32_t i = 0; i < what.cells.size(); ++i) {
+    place_cell(from_, what.cells[i], where);
+    PENSTOCK_TRY(gather(where, block + plan_.values_at(what.chunks, i)));
+  }
+  if (!fill_queued_) {
+    std::memcpy(what.head + tables, from_.fill, how_.to_bytes);
+    PENSTOCK_TRY(api.check(api.copy_to_device(block + item_at, what.head + tables, how_.to_bytes, encode_),
+                           "cuMemcpyHtoDAsync"));
+    PENSTOCK_TRY(gather_fill(block + item_at, block + plan_.values_at(what.chunks, what.chunks - 1)));
+    fill_queued_ = true;
+  }
+  for (device::kernel_launch& each : launches) {
+    void* arguments[] = {each.argument.data()};
+    PENSTOCK_TRY(api.check(api.launch_kernel(engine_->kernels().decoder(each.kernel), each.grid, 1, 1, each.threads, 1,
+                                             1, 0, encode_, arguments, nullptr),
+                           "cuLaunchKernel"));
+  }
+  PENSTOCK_TRY(
+      api.check(api.copy_to_host(what.head, block, what.chunks * sizeof(std::uint32_t), encode_), "cuMemcpyDtoHAsync"));
+  PENSTOCK_ASSIGN(what.ready, engine_->take_event_at(encode_));
+  return {};
+}
+
+// Waits for the wave and brings its encoded bytes to the host, not more.
+result<> device_encoder::fetch(wave& what) {
+  const driver& api = engine_->api();
+  const current_context current(api, engine_->context());
+  PENSTOCK_TRY(api.check(api.event_synchronize(what.ready), "cuEventSynchronize"));
+  std::vector<std::uint32_t> sizes(what.chunks);
+  std::memcpy(sizes.data(), what.head, sizes.size() * sizeof(std::uint32_t));
+  std::uint64_t bytes = 0;
+  for (const std::uint32_t each : sizes) bytes += each == device::kDoesNotFit ? 0 : device::aligned(each);
+  what.block = engine_->ring().take(std::max<std::uint64_t>(bytes, 1));
+  if (what.block == nullptr) what.spare.resize(static_cast<std::size_t>(bytes));
+  std::byte* to = what.block != nullptr ? what.block : what.spare.data();
+  for (std::uint32_t i = 0; i < what.chunks; ++i) {
+    if (sizes[i] == device::kDoesNotFit) {
+      what.encoded.emplace_back();
+      continue;
+    }
+    PENSTOCK_TRY(
+        api.check(api.copy_to_host(to, what.memory.address + plan_.encoded_at(what.chunks, i), sizes[i], fetch_),
+                  "cuMemcpyDtoHAsync"));
+    what.encoded.emplace_back(to, sizes[i]);
+    to += device::aligned(sizes[i]);
+  }
+  PENSTOCK_TRY(api.check(api.stream_synchronize(fetch_), "cuStreamSynchronize"));
+  what.fetched = true;
+  engine_->give_event(std::exchange(what.ready, nullptr));
+  engine_->results().give(std::exchange(what.memory, {}));
+  engine_->give_block(std::exchange(what.head, nullptr));
+  if (what.chunks > what.cells.size()) fill_.assign(what.encoded.back().begin(), what.encoded.back().end());
+  return {};
+}
+
+result<std::optional<lent_encoded>> device_encoder::take_encoded(cell_id cell) {
+  const std::lock_guard lock(mutex_);
+  auto found = places_.find(cell);
+  while (found == places_.end()) {
+    if (ended_ || waves_.size() == kWavesAtOnce) return std::optional<lent_encoded>();
+    PENSTOCK_TRY(open_wave());
+    found = places_.find(cell);
+  }
+  const place at = found->second;
+  if (!ended_ && waves_.size() < kWavesAtOnce) PENSTOCK_TRY(open_wave());
+  // In order, because the first wave has the fill value's cell.
+  for (wave& each : waves_) {
+    if (!each.fetched) PENSTOCK_TRY(fetch(each));
+    if (&each == at.in) break;
+  }
+  places_.erase(cell);
+  --at.in->waiting;
+  ++at.in->lent;
+  lent_encoded out{at.in->encoded[at.number], false, at.in};
+  if (out.bytes.empty()) {
+    if (--at.in->lent == 0 && at.in->waiting == 0) close(*at.in);
+    return std::optional<lent_encoded>();  // it does not fit
+  }
+  ++encoded_cells_;
+  out.is_fill = std::equal(out.bytes.begin(), out.bytes.end(), fill_.begin(), fill_.end());
+  return std::optional(out);
+}
+
+void device_encoder::give_encoded(const lent_encoded& encoded) noexcept {
+  const std::lock_guard lock(mutex_);
+  wave& from = *static_cast<wave*>(encoded.owner);
+  if (--from.lent == 0 && from.waiting == 0) close(from);
+}
+
+}  // namespace penstock::inline v0::cuda

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "cuda/device_values.h"
+#include "cuda/encode/encode_plan.h"
+#include "engine/object_walk.h"
+
+namespace penstock::inline v0::cuda {
+
+/// Values in device memory that the device encodes: their encoded bytes come to the host.
+///
+/// Cells that the write replaces whole are encoded in waves, in the order in which the write goes through them: one
+/// wave is encoded while workers take the cells of the one before. All other cells, those whose encoded bytes do not
+/// fit their bound, and those for which there is no memory, are left to the host, which gets their values.
+class device_encoder final : public cell_source {
+ public:
+  /// \param how   Makes the array's elements of the caller's; it may convert nothing.
+  /// \param from  The write's source, a box; `to` is device memory. Borrowed.
+  /// \error unsupported  The device has no encoder for the codecs. Names the codec.
+  static result<std::unique_ptr<device_encoder>> make(std::shared_ptr<device_engine> engine, const conversion& how,
+                                                      const source& from);
+  ~device_encoder() override;
+
+  result<lent_values> take(const placement& where, buffer& spare) override { return host_.take(where, spare); }
+  void give(const lent_values& values) noexcept override { host_.give(values); }
+  result<std::optional<lent_encoded>> take_encoded(cell_id cell) override;
+  void give_encoded(const lent_encoded& encoded) noexcept override;
+
+  /// Cells that the device encoded so far.
+  std::uint64_t encoded_cells() const noexcept { return encoded_cells_; }
+
+ private:
+  struct wave {
+    std::vector<cell_id> cells;
+    std::uint32_t chunks = 0;      // the cells, and the fill value's in the first wave
+    device_block memory;           // address 0: given back
+    std::byte* head = nullptr;     // page-locked: tables on their way to the device, then sizes on their way back
+    std::byte* block = nullptr;    // page-locked: encoded bytes
+    std::vector<std::byte> spare;  // the same where page-locked memory has no room
+    std::vector<std::span<const std::byte>> encoded;
+    event_ref ready = nullptr;  // the sizes are in `head`
+    bool fetched = false;
+    std::size_t waiting = 0, lent = 0;  // cells that are not taken, and those that are not given back
+  };
+  struct place {
+    wave* in;
+    std::size_t number;
+  };
+
+  device_encoder(std::shared_ptr<device_engine> engine, const conversion& how, const source& from,
+                 device::encode_plan plan) noexcept
+      : engine_(std::move(engine)), host_(engine_, how), how_(how), from_(from), plan_(std::move(plan)) {}
+  result<> start();
+  result<> open_wave();
+  std::vector<cell_id> next_cells();
+  result<> queue(wave& what);
+  result<> gather(const placement& where, device_address to);
+  result<> gather_fill(device_address item, device_address to);
+  result<> fetch(wave& what);
+  void close(const wave& what) noexcept;
+  void give_back(wave& what) noexcept;
+
+  const std::shared_ptr<device_engine> engine_;
+  device_values host_;
+  const conversion how_;
+  const source& from_;
+  const device::encode_plan plan_;
+  stream_ref encode_ = nullptr, fetch_ = nullptr;
+
+  std::mutex mutex_;  // of what follows
+  object_walk walk_;
+  touched_object object_;  // its cells from number `next_` on are in no wave yet
+  std::size_t next_ = 0, most_cells_ = 1;
+  bool ended_ = false;  // no more waves
+  bool fill_queued_ = false;
+  std::vector<std::byte> fill_;  // what a cell of nothing but the fill value is encoded to
+  std::list<wave> waves_;        // in the order of their launches
+  std::unordered_map<cell_id, place> places_;
+  std::uint64_t encoded_cells_ = 0;
+};
+
+}  // namespace penstock::inline v0::cuda

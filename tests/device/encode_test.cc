@@ -1,0 +1,270 @@
+// Values in device memory that the device encodes: storage holds what its encoders make, and reads give the values
+// back.
+
+#include <cstring>
+#include <new>
+#include <random>
+
+#include <penstock/penstock.h>
+#include "cuda/decode/host_run.h"
+#include "cuda/encode/encode_plan.h"
+#include "engine/blocking_read.h"
+#include "fake_device.h"
+#include "support/model_array.h"
+
+namespace penstock::test {
+namespace {
+
+constexpr const char* kLz4 =
+    R"([{"name":"bytes","configuration":{"endian":"little"}},)"
+    R"({"name":"numcodecs.shuffle","configuration":{"elementsize":4}},{"name":"numcodecs.lz4"},{"name":"crc32c"}])";
+constexpr const char* kZstd = R"([{"name":"bytes","configuration":{"endian":"little"}},)"
+                              R"({"name":"zstd","configuration":{"level":1,"checksum":true}}])";
+constexpr const char* kShuffle =
+    R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"numcodecs.shuffle"}])";
+constexpr const char* kGzip =
+    R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"gzip","configuration":{"level":1}}])";
+constexpr const char* kBigEndian = R"([{"name":"bytes","configuration":{"endian":"big"}},{"name":"numcodecs.lz4"}])";
+
+class DeviceEncode : public FakeDevice {
+ protected:
+  static array open_in(const std::shared_ptr<store>& from, const std::shared_ptr<penstock::context>& ctx) {
+    open_options where;
+    where.context = ctx;
+    where.path = "a";
+    auto opened = open_array(from, where);
+    EXPECT_TRUE(opened.ok()) << opened.error().to_string();
+    return std::move(opened).value();
+  }
+  static std::vector<std::byte> read_all(const array& from) {
+    std::uint64_t bytes = from.type().item_bytes();
+    for (const std::uint64_t each : from.shape()) bytes *= each;
+    std::vector<std::byte> out(bytes);
+    const auto done = from.read(tensor_view::contiguous(out.data(), from.type(), from.shape()));
+    EXPECT_TRUE(done.ok()) << done.error().to_string();
+    return out;
+  }
+  // Writes `items`, in C order, from device memory of the test's own.
+  result<> write(const array& to, const selection& which, const std::vector<std::byte>& items, const dtype& type,
+                 write_options with) {
+    PENSTOCK_ASSIGN(const auto resolved, to.select(which));
+    const auto mine = make_stream();
+    const cuda::device_address address = allocate(std::max<std::size_t>(items.size(), 1));
+    EXPECT_EQ(driver.copy_to_device(address, items.data(), items.size(), mine), cuda::kSuccess);
+    auto value = tensor_view::contiguous(reinterpret_cast<std::byte*>(address), type, resolved.shape);
+    value.space = memory_space::cuda;
+    with.stream = reinterpret_cast<stream_handle>(mine);
+    auto done = to.write(resolved, value, with);
+    driver.mem_free(address);
+    driver.stream_destroy(mine);
+    return done;
+  }
+  // The bytes of a chunk; empty where there is none.
+  static std::vector<std::byte> stored_at(const store& from, std::size_t chunk) {
+    auto got = read_and_wait(from, "a/c/" + std::to_string(chunk), {}, 1 << 20);
+    return got.ok() ? std::move(got->bytes) : std::vector<std::byte>();
+  }
+  static write_options by_device() {
+    write_options with;
+    with.encoder = chunk_encoder::device;
+    return with;
+  }
+  // Half of the values repeat, so that encoders find matches.
+  static std::vector<std::byte> values_of(std::mt19937_64& random, std::uint64_t bytes) {
+    std::vector<std::byte> out(bytes);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = i >= 64 && random() % 8 != 0 ? out[i - 64] : static_cast<std::byte>(random());
+    return out;
+  }
+};
+
+class DeviceEncodeSeeds : public DeviceEncode, public testing::WithParamInterface<std::uint64_t> {};
+
+TEST_P(DeviceEncodeSeeds, ReadsGiveTheValuesBack) {
+  std::mt19937_64 random(GetParam());
+  penstock_fake_cuda_configure(GetParam(), GetParam() % 3 == 0 ? 1 : 0, GetParam() % 2 == 0 ? 0 : 20);
+  if (GetParam() % 3 == 1) penstock_fake_cuda_block_at_random(4);
+  context_options roomy, little_ring, little_memory;
+  roomy.threads = little_ring.threads = little_memory.threads = 3;
+  little_ring.page_locked_bytes = 8192;
+  little_memory.device_memory_bytes = 128 << 10;
+  for (const context_options& options : {roomy, little_ring, little_memory}) {
+    const auto ctx = context::make(options).value();
+    for (const char* codecs : {kLz4, kZstd, kShuffle}) {
+      for (const bool sharded : {false, true}) {
+        model_options how;
+        how.shape = {45, 38};
+        how.chunks = {10, 8};
+        if (sharded) how.shards = extents{20, 16};
+        how.codecs = codecs;
+        const auto store = make_memory_store();
+        model_array model = write_model(*store, "a/", how);
+        const array opened = open_in(store, ctx);
+        for (const selection& which : {selection(basic_selection()), selection(random_selection(random, how.shape))}) {
+          const auto resolved = opened.select(which).value();
+          std::uint64_t bytes = 4;
+          for (const std::uint64_t each : resolved.shape) bytes *= each;
+          const auto items = values_of(random, bytes);
+          const auto done = write(opened, which, items, opened.type(), by_device());
+          ASSERT_TRUE(done.ok()) << done.error().to_string();
+          model.assign(which, items);
+          ASSERT_EQ(read_all(opened), model.values) << codecs << (sharded ? " sharded" : "");
+        }
+      }
+    }
+  }
+  EXPECT_EQ(penstock_fake_cuda_count("legacy stream"), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, DeviceEncodeSeeds, testing::Range<std::uint64_t>(1, 7));
+
+// What the encoders make of one chunk, on the host.
+std::vector<std::byte> encoded(std::span<const device::device_step> steps, std::span<const std::byte> chunk) {
+  const auto plan = device::encode_plan::make(steps, chunk.size(), ~0ull).value();
+  struct aligned_free {
+    void operator()(std::byte* block) const { ::operator delete(block, std::align_val_t{256}); }
+  };
+  const std::unique_ptr<std::byte, aligned_free> block(
+      static_cast<std::byte*>(::operator new(plan.bytes(1), std::align_val_t{256})));
+  std::vector<device::kernel_launch> launches;
+  plan.emit(1, {block.get(), plan.table_bytes(1)}, reinterpret_cast<std::uintptr_t>(block.get()), launches);
+  std::memcpy(block.get() + plan.values_at(1, 0), chunk.data(), chunk.size());
+  for (const auto& each : launches) device::run_on_host(each.kernel, each.grid, each.threads, each.argument.data());
+  std::uint32_t made = 0;
+  std::memcpy(&made, block.get(), 4);
+  const std::byte* const from = block.get() + plan.encoded_at(1, 0);
+  return {from, from + made};
+}
+
+TEST_F(DeviceEncode, StoresWhatTheDeviceEncodes) {
+  std::mt19937_64 random(1);
+  const auto store = make_memory_store();
+  model_options how;
+  how.shape = {10'000};
+  how.chunks = {1000};
+  how.codecs = kLz4;
+  write_model(*store, "a/", how);
+  const array opened = open_in(store, context::make({}).value());
+  const auto items = values_of(random, 40'000);
+  ASSERT_TRUE(write(opened, basic_selection(), items, opened.type(), by_device()).ok());
+  const device::device_step steps[] = {
+      {device::step_kind::shuffle, 4}, {device::step_kind::lz4}, {device::step_kind::crc32c}};
+  for (std::size_t i = 0; i < 10; ++i) {
+    const auto stored = stored_at(*store, i);
+    const auto expected = encoded(steps, std::span(items).subspan(4000 * i, 4000));
+    ASSERT_EQ(stored, expected) << i;
+  }
+}
+
+TEST_F(DeviceEncode, ConvertsBeforeItEncodes) {
+  const auto store = make_memory_store();
+  model_options how;
+  how.shape = {600};
+  how.chunks = {100};
+  how.dtype = "float32";
+  how.codecs = kLz4;
+  write_model(*store, "a/", how);
+  const array opened = open_in(store, context::make({}).value());
+  std::vector<double> doubles(600);
+  for (std::size_t i = 0; i < doubles.size(); ++i) doubles[i] = static_cast<double>(i) / 3;
+  std::vector<std::byte> items(doubles.size() * 8);
+  std::memcpy(items.data(), doubles.data(), items.size());
+  const auto done = write(opened, basic_selection(), items, dtype::from_name("float64").value(), by_device());
+  ASSERT_TRUE(done.ok()) << done.error().to_string();
+  const auto back = read_all(opened);
+  for (std::size_t i = 0; i < doubles.size(); ++i) {
+    float got;
+    std::memcpy(&got, back.data() + 4 * i, 4);
+    ASSERT_EQ(got, static_cast<float>(doubles[i])) << i;
+  }
+}
+
+TEST_F(DeviceEncode, LeavesOutChunksOfTheFillValue) {
+  for (const bool keeps : {false, true}) {
+    const auto store = make_memory_store();
+    model_options how;
+    how.shape = {4000};
+    how.chunks = {1000};
+    how.codecs = kZstd;
+    how.missing = 1;
+    write_model(*store, "a/", how);
+    const array opened = open_in(store, context::make({}).value());
+    std::vector<std::byte> items = read_all(opened);  // the fill value
+    items[4 * 1500] ^= std::byte{1};
+    write_options with = by_device();
+    with.write_empty_chunks = keeps;
+    ASSERT_TRUE(write(opened, basic_selection(), items, opened.type(), with).ok());
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(!stored_at(*store, i).empty(), keeps || i == 1) << i;
+    EXPECT_EQ(read_all(opened), items);
+  }
+}
+
+TEST_F(DeviceEncode, NamesTheCodecThatHasNoDeviceEncoder) {
+  context_options by_context;
+  by_context.encoder = chunk_encoder::device;
+  const auto ctx = context::make(by_context).value();
+  for (const auto& [codecs, named] : {std::pair{kGzip, "gzip(level=1)"}, std::pair{kBigEndian, "bytes(big)"}}) {
+    const auto store = make_memory_store();
+    model_options how;
+    how.shape = {400};
+    how.chunks = {100};
+    how.codecs = codecs;
+    write_model(*store, "a/", how);
+    const array opened = open_in(store, ctx);
+    std::mt19937_64 random(1);
+    const auto items = values_of(random, 1600);
+    const auto refused = write(opened, basic_selection(), items, opened.type(), by_device());
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code(), errc::unsupported);
+    EXPECT_NE(refused.error().to_string().find(named), std::string::npos) << refused.error().to_string();
+    // The context's choice leaves such arrays to the host.
+    ASSERT_TRUE(write(opened, basic_selection(), items, opened.type(), {}).ok());
+    EXPECT_EQ(read_all(opened), items);
+  }
+}
+
+TEST_F(DeviceEncode, ValuesInHostMemoryAreRefused) {
+  const auto store = make_memory_store();
+  model_options how;
+  how.shape = {4};
+  how.chunks = {2};
+  how.codecs = kLz4;
+  write_model(*store, "a/", how);
+  const array opened = open_in(store, context::make({}).value());
+  std::int32_t here[4] = {};
+  const auto value = tensor_view::contiguous(reinterpret_cast<std::byte*>(here), opened.type(), opened.shape());
+  EXPECT_EQ(opened.write(basic_selection(), value, by_device()).error().code(), errc::invalid_argument);
+}
+
+TEST_F(DeviceEncode, FailuresOfTheDriverEndTheWrite) {
+  std::mt19937_64 random(1);
+  const std::pair<const char*, std::uint64_t> failures[] = {
+      {"cuStreamCreate", 0},    {"cuStreamCreate", 1},    {"cuLaunchKernel", 0},    {"cuLaunchKernel", 17},
+      {"cuMemcpyHtoDAsync", 0}, {"cuMemcpyDtoHAsync", 0}, {"cuMemcpyDtoHAsync", 2}, {"cuEventSynchronize", 0}};
+  for (const auto& [call, after] : failures) {
+    const auto store = make_memory_store();
+    model_options how;
+    how.shape = {64, 64};
+    how.chunks = {16, 16};
+    how.codecs = kLz4;
+    write_model(*store, "a/", how);
+    const array opened = open_in(store, context::make({}).value());
+    const auto items = values_of(random, 4 * 64 * 64);
+    const auto done = write(opened, basic_selection(), items, opened.type(), by_device());
+    ASSERT_TRUE(done.ok()) << done.error().to_string();  // the engine has its streams now
+    const auto mine = make_stream();
+    const cuda::device_address address = allocate(items.size());
+    ASSERT_EQ(driver.copy_to_device(address, items.data(), items.size(), mine), cuda::kSuccess);
+    auto value = tensor_view::contiguous(reinterpret_cast<std::byte*>(address), opened.type(), opened.shape());
+    value.space = memory_space::cuda;
+    penstock_fake_cuda_fail(call, after, 719);
+    const auto failed = opened.write(basic_selection(), value, by_device());
+    ASSERT_FALSE(failed.ok()) << call << " " << after;
+    EXPECT_NE(failed.error().to_string().find(call), std::string::npos) << failed.error().to_string();
+    EXPECT_EQ(driver.mem_free(address), cuda::kSuccess);
+    EXPECT_EQ(driver.stream_destroy(mine), cuda::kSuccess);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::test
