@@ -93,7 +93,7 @@ LOOPS = (
     Loop("unshuffle 4 bytes", "transform", "transforms.h", r"store_words\(to \+ kItems", "16 bytes of a thread"),
     Loop("shuffle 4 bytes", "shuffle", "shuffles.h", r"store_word\(to \+ k \* items", "16 bytes of a thread"),
     Loop("bitshuffle, any item", "shuffle", "shuffles.h", r"bits = transpose_bits\(bits\)", "a byte of 8 items"),
-    Loop("LZ4 matches", "encode_lz4", "match_search.h", r"finders = lanes.ballot", "32 positions and a match"),
+    Loop("LZ4 matches", "encode_lz4", "match_search.h", r"const int first = ", "32 positions and a match"),
 )
 
 
