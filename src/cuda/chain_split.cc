@@ -101,7 +101,8 @@ std::optional<device::device_step> step_of(const codec_chain& chain, std::size_t
     step.kind = kind;
     return step;
   }
-  return device::step_of_settings(name, config.configuration);
+  // The first codec gets the array's items; what a later one gets are bytes of an earlier one.
+  return device::step_of_settings(name, config.configuration, stage == 0 ? chain.type().item_bytes() : 0);
 }
 
 }  // namespace

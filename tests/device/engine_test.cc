@@ -67,6 +67,21 @@ selection random_part(std::mt19937_64& random, const model_options& of) {
   return random_any_selection(random, of.shape, of.shards.value_or(of.chunks));
 }
 
+// zarr-python writes the size always; its metadata is as valid without.
+TEST_F(DeviceEngine, ShuffleTakesTheArraysItemSizeWhereNoneIsWritten) {
+  for (const char* dtype : {"uint8", "int16", "float32", "float64", "complex128"}) {
+    model_options options;
+    options.shape = {1000};
+    options.chunks = {300};
+    options.dtype = dtype;
+    options.codecs =
+        R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"numcodecs.shuffle"},{"name":"zstd","configuration":{"level":3,"checksum":false}}])";
+    const auto store = make_memory_store();
+    const model_array model = write_model(*store, "a/", options);
+    EXPECT_EQ(read_device(open_in(store, context_with({})), basic_selection()), model.values) << dtype;
+  }
+}
+
 TEST_P(DeviceParity, TheDeviceReadsWhatTheModelHolds) {
   std::mt19937_64 random(GetParam());
   penstock_fake_cuda_configure(GetParam(), 0, GetParam() % 2 == 0 ? 0 : 30);

@@ -95,7 +95,8 @@ result<device_step> step_of_one(const json& codec, std::span<const std::byte> en
   if (name == "crc32c") return device_step{step_kind::crc32c};
   if (name == "reverse_bits") return device_step{step_kind::reverse_bits};
   if (name == "shuffle" || name == "hdf5.shuffle" || name == "hdf5.bitshuffle") {
-    if (const auto step = step_of_settings(name, settings)) return *step;
+    constexpr std::uint64_t kOfNumcodecs = 4;
+    if (const auto step = step_of_settings(name, settings, kOfNumcodecs)) return *step;
     return error(errc::invalid_argument, fmt::format("these are no settings of {}", name));
   }
   return step_of_codec(name, encoded, decoded_bytes);
@@ -103,10 +104,10 @@ result<device_step> step_of_one(const json& codec, std::span<const std::byte> en
 
 }  // namespace
 
-std::optional<device_step> step_of_settings(std::string_view name, const json& settings) {
+std::optional<device_step> step_of_settings(std::string_view name, const json& settings, std::uint64_t item_bytes) {
   const json* const size = settings.find("elementsize");
   if (name == "shuffle" || name == "hdf5.shuffle") {
-    std::uint64_t items = 4;  // numcodecs' default
+    std::uint64_t items = item_bytes;
     if ((size != nullptr && !size->get(items)) || items < 1 || items > kMostItemBytes) return std::nullopt;
     return device_step{step_kind::shuffle, static_cast<std::uint32_t>(items)};
   }

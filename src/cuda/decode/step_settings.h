@@ -17,7 +17,8 @@
 namespace penstock::inline v0::device {
 
 /// HDF5's bitshuffle, and shuffle; nullopt for other names, and where no device takes such settings.
-std::optional<device_step> step_of_settings(std::string_view name, const json& settings);
+/// \param item_bytes  Of shuffle, where the settings do not say it; 0: it is not known.
+std::optional<device_step> step_of_settings(std::string_view name, const json& settings, std::uint64_t item_bytes);
 
 /// The steps, in decoding order, of codecs as Zarr and numcodecs write them: a list of names, of `{"name": ...,
 /// "configuration": {...}}` and of `{"id": ..., ...}`, in encoding order; or one of these alone.
