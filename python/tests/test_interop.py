@@ -140,8 +140,9 @@ def cases(draw: st.DrawFn) -> Case:
     fill = draw(st.sampled_from([0, 0, 1, 7, *SPECIAL_FILLS.get(kind, [])]))
     item_filter = None
     if zarr_format == 3 and kind and not np.isinf(fill) and draw(st.booleans()):
-        # zarr-python's delta hands on items in one dimension.
-        known = [each for each in item_filters(dtype) if transpose is None or each["name"] != "numcodecs.delta"]
+        # zarr-python's delta hands on items in one dimension, and a NaN is in the sum of all behind it.
+        no_delta = transpose is not None or np.isnan(fill)
+        known = [each for each in item_filters(dtype) if each["name"] != "numcodecs.delta" or not no_delta]
         item_filter = draw(st.sampled_from([None, *known]))
     big_endian = draw(st.booleans()) and dtype != "string"
     if item_filter is not None and ZARR_VERSION < (3, 2):
