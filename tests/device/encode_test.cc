@@ -10,6 +10,7 @@
 #include "cuda/encode/encode_plan.h"
 #include "engine/blocking_read.h"
 #include "fake_device.h"
+#include "model_reads.h"
 #include "support/model_array.h"
 
 namespace penstock::test {
@@ -28,22 +29,6 @@ constexpr const char* kBigEndian = R"([{"name":"bytes","configuration":{"endian"
 
 class DeviceEncode : public FakeDevice {
  protected:
-  static array open_in(const std::shared_ptr<store>& from, const std::shared_ptr<penstock::context>& ctx) {
-    open_options where;
-    where.context = ctx;
-    where.path = "a";
-    auto opened = open_array(from, where);
-    EXPECT_TRUE(opened.ok()) << opened.error().to_string();
-    return std::move(opened).value();
-  }
-  static std::vector<std::byte> read_all(const array& from) {
-    std::uint64_t bytes = from.type().item_bytes();
-    for (const std::uint64_t each : from.shape()) bytes *= each;
-    std::vector<std::byte> out(bytes);
-    const auto done = from.read(tensor_view::contiguous(out.data(), from.type(), from.shape()));
-    EXPECT_TRUE(done.ok()) << done.error().to_string();
-    return out;
-  }
   // Writes `items`, in C order, from device memory of the test's own.
   result<> write(const array& to, const selection& which, const std::vector<std::byte>& items, const dtype& type,
                  write_options with) {

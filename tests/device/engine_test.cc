@@ -8,6 +8,7 @@
 
 #include <penstock/penstock.h>
 #include "fake_device.h"
+#include "model_reads.h"
 #include "support/deterministic_executor.h"
 #include "support/model_array.h"
 
@@ -30,15 +31,6 @@ std::shared_ptr<context> context_with(const engine_options& with) {
   options.device_memory_bytes = with.device_memory;
   options.executor = with.runs;
   return context::make(options).value();
-}
-
-array open_in(const std::shared_ptr<store>& from, const std::shared_ptr<context>& ctx) {
-  open_options where;
-  where.context = ctx;
-  where.path = "a";
-  auto opened = open_array(from, where);
-  EXPECT_TRUE(opened.ok()) << opened.error().to_string();
-  return std::move(opened).value();
 }
 
 std::vector<std::byte> read_device(const array& from, const selection& which, const device_read_options& options = {}) {

@@ -6,6 +6,7 @@
 
 #include <penstock/penstock.h>
 #include "fake_device.h"
+#include "model_reads.h"
 #include "support/fake_nvcomp/fake_nvcomp.h"
 #include "support/model_array.h"
 
@@ -39,13 +40,6 @@ class DeviceLimit : public FakeDevice {
     options.device_decoder = decoder;
     return context::make(options).value();
   }
-  static array open_in(const std::shared_ptr<store>& from, const std::shared_ptr<penstock::context>& ctx) {
-    open_options where;
-    where.context = ctx;
-    where.path = "a";
-    return open_array(from, where).value();
-  }
-
   // Reads into memory that was there before, so that what is taken is the engine's alone.
   result<std::vector<std::byte>> read(const array& from, const model_array& model, const selection& which,
                                       std::uint64_t& taken) {

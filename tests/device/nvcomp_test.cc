@@ -15,6 +15,7 @@
 #include "cuda/decode/nvcomp.h"
 #include "cuda/decode/wave.h"
 #include "fake_device.h"
+#include "model_reads.h"
 #include "support/fake_nvcomp/fake_nvcomp.h"
 #include "support/model_array.h"
 
@@ -59,12 +60,6 @@ class Nvcomp : public FakeDevice {
     auto made = penstock::context::make(options);
     EXPECT_TRUE(made.ok()) << made.error().to_string();
     return std::move(made).value();
-  }
-  static array open_in(const std::shared_ptr<store>& from, const std::shared_ptr<penstock::context>& ctx) {
-    open_options where;
-    where.context = ctx;
-    where.path = "a";
-    return open_array(from, where).value();
   }
   static result<std::vector<std::byte>> read(const array& from) {
     PENSTOCK_ASSIGN(auto made, read_to_device(from, basic_selection()));

@@ -5,30 +5,13 @@
 
 #include <penstock/penstock.h>
 #include "fake_device.h"
+#include "model_reads.h"
 #include "support/model_array.h"
 
 namespace penstock::test {
 namespace {
 
 class DeviceWrite : public FakeDevice, public testing::WithParamInterface<std::uint64_t> {};
-
-array open_in(const std::shared_ptr<store>& from, const std::shared_ptr<context>& ctx) {
-  open_options where;
-  where.context = ctx;
-  where.path = "a";
-  auto opened = open_array(from, where);
-  EXPECT_TRUE(opened.ok()) << opened.error().to_string();
-  return std::move(opened).value();
-}
-
-std::vector<std::byte> read_all(const array& from) {
-  std::uint64_t bytes = from.type().item_bytes();
-  for (const std::uint64_t each : from.shape()) bytes *= each;
-  std::vector<std::byte> out(bytes);
-  const auto done = from.read(tensor_view::contiguous(out.data(), from.type(), from.shape()));
-  EXPECT_TRUE(done.ok()) << done.error().to_string();
-  return out;
-}
 
 TEST_P(DeviceWrite, LeavesWhatTheModelHolds) {
   std::mt19937_64 random(GetParam());
