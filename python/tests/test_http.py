@@ -14,7 +14,7 @@ import penstock as ps
 import pytest
 import zarr
 from conftest import as_bytes, same, sharded, write
-from support.http_server import HttpServer, Reply, Request
+from support.http_server import ROUND_TRIP, HttpServer, Reply, Request
 
 VALUES = np.arange(64 * 64, dtype="f4").reshape(64, 64)
 SHARDED = write(VALUES, (32, 32), sharded((8, 8)))
@@ -24,7 +24,6 @@ LONG = write(LONG_VALUES, (256, 256), sharded((64, 64)))
 """Its shards are longer than what is read whole for a part of it."""
 PART = np.s_[:, 130:400]
 """Of all four shards of LONG, half or three quarters of the chunks."""
-LATENCY = 0.05
 
 
 def below(prefix: str, files: dict[str, bytes]) -> dict[str, bytes]:
@@ -39,16 +38,13 @@ def server():
 
 
 def test_a_cold_sharded_read_takes_its_index_rounds_and_one_round_trip(server):
-    server.latency = LATENCY
+    server.latency = ROUND_TRIP
     a = ps.open(f"{server.url}/data/long.zarr")
     assert server.waves == 1  # zarr.json, and nothing else
     server.forget()
-    begin = time.perf_counter()
     assert same(a[PART], LONG_VALUES[PART])
-    taken = time.perf_counter() - begin
     assert server.waves == 2
     assert len(server.requests) == 8  # the indexes of four shards, then each shard's chunks in one request
-    assert taken < 2 * LATENCY + 0.5  # the waves say it exactly; this says that nothing else waits
     server.forget()
     assert same(a[3:5, 2:60], LONG_VALUES[3:5, 2:60])
     assert server.waves == 1  # the indexes are known
@@ -57,7 +53,7 @@ def test_a_cold_sharded_read_takes_its_index_rounds_and_one_round_trip(server):
 
 def test_shards_that_are_wanted_as_a_whole_take_one_round_trip(server):
     """Their indexes come with them; so do those of short ones, whatever is wanted."""
-    server.latency = LATENCY
+    server.latency = ROUND_TRIP
     a = ps.open(f"{server.url}/data/long.zarr")
     server.forget()
     assert same(a[...], LONG_VALUES)
@@ -76,7 +72,7 @@ def test_shards_that_are_wanted_as_a_whole_take_one_round_trip(server):
 
 
 def test_whole_shards_and_parts_of_others_are_read_together(server):
-    server.latency = LATENCY
+    server.latency = ROUND_TRIP
     a = ps.open(f"{server.url}/data/long.zarr")
     server.forget()
     assert same(a[200:512, 0:256], LONG_VALUES[200:512, 0:256])
@@ -89,7 +85,7 @@ def test_two_levels_of_shards_take_one_round_more(server):
     inner = sharded((32, 32))
     for key, value in write(values, (512, 512), sharded((256, 256), inner)).items():
         server.put(f"nested/{key}", value)
-    server.latency = LATENCY
+    server.latency = ROUND_TRIP
     a = ps.open(f"{server.url}/nested")
     server.forget()
     assert same(a[:, :400], values[:, :400])
@@ -126,7 +122,7 @@ def test_shards_with_much_that_was_replaced_are_read_by_their_index(server):
 
 
 def test_an_unsharded_read_takes_one_round_trip_whatever_its_chunks(server):
-    server.latency = LATENCY
+    server.latency = ROUND_TRIP
     a = ps.open(f"{server.url}/data/plain.zarr")
     server.forget()
     assert same(a[...], VALUES)
@@ -142,7 +138,7 @@ def test_version_2_opens_in_two_round_trips(server):
     zarr.consolidate_metadata(group.store)
     for key, value in files.items():
         server.put(f"old/{key}", value.to_bytes())
-    server.latency = LATENCY
+    server.latency = ROUND_TRIP
     opened = ps.open(f"{server.url}/old")
     assert server.waves == 2
     assert opened.consolidated
@@ -320,7 +316,7 @@ def test_servers_without_versions_are_asked_for_the_index_each_time(server):
         reply.headers.pop("ETag", None)
 
     server.script = forget
-    server.latency = LATENCY
+    server.latency = ROUND_TRIP
     a = ps.open(f"{server.url}/data/long.zarr")
     for _ in range(2):
         server.forget()

@@ -13,7 +13,7 @@ import pytest
 import trustme
 from conftest import same, sharded, write
 from support.http2_server import Http2Server
-from support.http_server import HttpServer, Reply, Request
+from support.http_server import ROUND_TRIP, HttpServer, Reply, Request
 from test_s3 import KEYS, bucket, endpoint, no_settings_of_the_user
 
 __all__ = ["bucket", "endpoint", "no_settings_of_the_user"]
@@ -24,7 +24,6 @@ SHARDED = write(VALUES, (256, 256), sharded((64, 64)))
 FILES = {f"plain.zarr/{key}": value for key, value in PLAIN.items()}
 FILES |= {f"sharded.zarr/{key}": value for key, value in SHARDED.items()}
 SERVERS = {"http/1.1": HttpServer, "h2": Http2Server}
-LATENCY = 0.05
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +115,7 @@ def test_a_redirect_may_lead_to_tls_but_not_out_of_it(server, trusted):
 
 def test_requests_of_one_read_share_a_connection(http2, trusted):
     a = ps.open(f"{http2.url}/plain.zarr", storage_options=trusted)
-    http2.latency = 10 * LATENCY  # many requests: a busy machine takes its time to send them
+    http2.latency = ROUND_TRIP
     http2.forget()
     assert same(a[...], VALUES)
     assert len(http2.requests) == 64
@@ -127,7 +126,7 @@ def test_requests_of_one_read_share_a_connection(http2, trusted):
 def test_a_server_that_takes_few_requests_at_a_time_is_given_few(http2, trusted):
     http2.max_streams = 3
     a = ps.open(f"{http2.url}/plain.zarr", storage_options=trusted)
-    http2.latency = LATENCY
+    http2.latency = ROUND_TRIP
     assert same(a[...], VALUES)
     assert http2.connections > 1
 

@@ -11,7 +11,7 @@ import penstock as ps
 import pytest
 import zarr
 from conftest import same, sharded, write
-from support.http_server import HttpServer, Reply
+from support.http_server import ROUND_TRIP, HttpServer, Reply
 
 VALUES = np.arange(48 * 40, dtype="i4").reshape(48, 40)
 KEYS = {"key": "testing", "secret": "testing", "region": "us-east-1"}
@@ -169,7 +169,7 @@ def test_a_bucket_that_is_not_there_is_an_error(bucket, options):
 @pytest.mark.parametrize("scheme", ["s3", "gs"])
 def test_a_cold_read_of_all_of_short_shards_takes_one_round_trip(scheme):
     files = write(VALUES, (24, 20), sharded((8, 10)))
-    with HttpServer({f"data/x/{key}": value for key, value in files.items()}, latency=0.05) as server:
+    with HttpServer({f"data/x/{key}": value for key, value in files.items()}, latency=ROUND_TRIP) as server:
         options = {"endpoint_url": server.url, "anon": True}
         a = ps.open(f"{scheme}://data/x", storage_options=options)
         server.forget()
@@ -200,7 +200,7 @@ def test_members_are_opened_together(zarr_format):
         group.create_array(f"v{i:02}", data=np.arange(4) + i)
     group.create_group("inner")
     files = {f"data/g/{key}": value.to_bytes() for key, value in made.items()} | {"data/g/notes/a.txt": b"x"}
-    with Bucket(files, latency=0.05) as server:
+    with Bucket(files, latency=ROUND_TRIP) as server:
         opened = ps.open("s3://data/g/", storage_options={"endpoint_url": server.url, "anon": True})
         server.forget()
         members = dict(opened.members())

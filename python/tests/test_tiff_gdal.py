@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
-from support.http_server import HttpServer
+from support.http_server import ROUND_TRIP, HttpServer
 from test_tiff import picture
 
 rasterio = pytest.importorskip("rasterio")
@@ -116,7 +116,7 @@ def served(tmp_path):
 
 
 def test_a_cog_takes_one_request_to_open_and_one_round_to_read(served):
-    served.server.latency = 0.05
+    served.server.latency = ROUND_TRIP
     a = ps.open(served.url)
     assert len(served.server.requests) == 1
     assert a.overviews == ((750, 700), (375, 350), (187, 175))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
-from support.http_server import HttpServer
+from support.http_server import ROUND_TRIP, HttpServer
 from test_s3 import bucket, endpoint, no_settings_of_the_user, options
 
 __all__ = ["bucket", "endpoint", "no_settings_of_the_user", "options"]
@@ -102,7 +102,7 @@ def server(scene):
 
 
 def test_a_window_of_an_overview_takes_the_header_and_one_wave(server):
-    server.latency = 0.02
+    server.latency = ROUND_TRIP
     array = ps.open(f"{server.url}/scene.tif")
     assert server.waves == 1
     server.forget()
@@ -122,7 +122,7 @@ def masked(tmp_path_factory: Any) -> bytes:
 
 def test_masks_come_with_what_they_mask(masked):
     small = ps.open(masked, level=2)[...]
-    with HttpServer({"scene.tif": masked}, latency=0.02) as server:
+    with HttpServer({"scene.tif": masked}, latency=ROUND_TRIP) as server:
         array = ps.open(f"{server.url}/scene.tif")
         assert server.waves == 1
         for read in (

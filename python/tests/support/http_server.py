@@ -2,7 +2,7 @@
 
 It counts requests in waves: a request belongs to the wave after the last one whose answer was sent before it arrived.
 So the number of waves is the number of round trips that a client needed. Answers are sent once nothing has come for as
-long as the latency.
+long as the latency: tests that count waves take `ROUND_TRIP`, in which a busy machine too sends all that it will.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
+
+ROUND_TRIP = 0.4  # seconds
 
 
 @dataclass
