@@ -16,6 +16,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(penstock_options INTERFACE -Wno-maybe-uninitialized)
 endif()
 
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # Members say which mutex guards them (src/base/mutex.h).
+  target_compile_options(penstock_options INTERFACE -Wthread-safety $<$<BOOL:${PENSTOCK_SANITIZE}>:-Werror=thread-safety>)
+endif()
+
 if(PENSTOCK_WERROR)
   # A compiler that nobody has run here yet may warn about anything: it must not stop a user's build.
   if((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.")

@@ -210,7 +210,7 @@ device_tensor_state::~device_tensor_state() {
   const cuda::driver& with = engine_->api();
   const cuda::current_context current(with, engine_->context(), cuda::driver_calls::queues_only);
   if (auto ready = engine_->results().event_of(block_);
-      !ready.ok() || !engine_->record_end(block_.ready, read_.get(), handed_)) {
+      !ready.ok() || !engine_->record_end(block_.ready, read_ ? read_->end_event() : nullptr, handed_)) {
     // Nobody can say when it is free: wait for it.
     engine_->wait_for_all();
   }

@@ -33,6 +33,7 @@ class buffer {
   result<std::span<std::byte>> extend(std::uint64_t kept, std::uint64_t bytes);
 
   std::byte* data() noexcept { return data_; }
+  const std::byte* data() const noexcept { return data_; }
   std::uint64_t capacity() const noexcept { return capacity_; }
   void free() noexcept;
 

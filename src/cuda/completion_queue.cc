@@ -18,7 +18,7 @@ void completion_queue::start(context_ref context, std::function<void()> take) {
 
 void completion_queue::stop() noexcept {
   {
-    const std::lock_guard lock(mutex_);
+    const mutex_lock lock(mutex_);
     stop_ = true;
     changed_.notify_all();
   }
@@ -26,25 +26,25 @@ void completion_queue::stop() noexcept {
 }
 
 void completion_queue::abandon() noexcept {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   for (auto& each : streams_) each.clear();
   queued_ = 0;
 }
 
 void completion_queue::push(unsigned stream, const completion& what) {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   streams_[stream].push_back(what);
   pushed_ = true;
   if (queued_++ == 0) changed_.notify_one();
 }
 
 bool completion_queue::idle(unsigned stream) const {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   return streams_[stream].empty();
 }
 
 driver_status completion_queue::take_reached(std::vector<completion>& out) {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   for (auto& stream : streams_) {
     while (!stream.empty()) {
       const driver_status status = driver_.event_query(stream.front().event);
@@ -60,7 +60,7 @@ driver_status completion_queue::take_reached(std::vector<completion>& out) {
 
 // Also where a query fails.
 bool completion_queue::any_reached() const {
-  return std::any_of(streams_.begin(), streams_.end(), [&](const auto& each) {
+  return std::any_of(streams_.begin(), streams_.end(), [&](const std::deque<completion>& each) {
     return !each.empty() && driver_.event_query(each.front().event) != kNotReady;
   });
 }
@@ -70,17 +70,17 @@ void completion_queue::serve(context_ref context, const std::function<void()>& t
   prctl(PR_SET_TIMERSLACK, kTimerSlackNs, 0, 0, 0);
   const current_context current(driver_, context);
   auto pause = kShortestPause;
-  std::unique_lock lock(mutex_);
+  const mutex_lock lock(mutex_);
   for (;;) {
-    if (queued_ == 0) changed_.wait(lock, [&] { return stop_ || queued_ != 0; });
-    changed_.wait_for(lock, pause, [&] { return stop_; });
+    while (!stop_ && queued_ == 0) changed_.wait(mutex_);
+    // A push to other streams does not wake the thread, and an early end of the pause does no harm.
+    if (!stop_) changed_.wait_for(mutex_, pause);
     if (stop_) return;
     const bool reached = any_reached();
     pause = std::exchange(pushed_, false) || reached ? kShortestPause : std::min(2 * pause, kLongestPause);
     if (!reached) continue;
-    lock.unlock();
+    const mutex_unlock unlocked(mutex_);
     take();
-    lock.lock();
   }
 }
 

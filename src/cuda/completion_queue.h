@@ -3,16 +3,15 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "cuda/driver.h"
-#include "cuda/read_reports.h"
+#include "cuda/read_slots.h"
 
 namespace penstock::inline v0::cuda {
 
@@ -21,10 +20,10 @@ class device_wave;
 /// An event that was recorded on a stream, and what the host may use again once it is reached.
 struct completion {
   event_ref event = nullptr;
-  bool owns_event = false;        ///< the event is free afterwards
-  std::byte* block = nullptr;     ///< page-locked memory that was copied from
-  device_wave* wave = nullptr;    ///< a wave that has ended
-  report_slot* report = nullptr;  ///< the record of a read that has ended
+  bool owns_event = false;      ///< the event is free afterwards
+  std::byte* block = nullptr;   ///< page-locked memory that was copied from
+  device_wave* wave = nullptr;  ///< a wave that has ended
+  read_slot* read = nullptr;    ///< a read that has ended
 };
 
 /// Completions in the order of their streams, and the thread that polls for them.
@@ -61,15 +60,15 @@ class completion_queue {
 
  private:
   void serve(context_ref context, const std::function<void()>& take);
-  bool any_reached() const;
+  bool any_reached() const PENSTOCK_REQUIRES(mutex_);
 
   const driver& driver_;
-  mutable std::mutex mutex_;  // of what follows
-  std::condition_variable changed_;
-  std::array<std::deque<completion>, kMostStreams> streams_;
-  std::size_t queued_ = 0;
-  bool pushed_ = false;  // since the thread last looked
-  bool stop_ = false;
+  mutable mutex mutex_;
+  condition changed_;
+  std::array<std::deque<completion>, kMostStreams> streams_ PENSTOCK_GUARDED_BY(mutex_);
+  std::size_t queued_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  bool pushed_ PENSTOCK_GUARDED_BY(mutex_) = false;  // since the thread last looked
+  bool stop_ PENSTOCK_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

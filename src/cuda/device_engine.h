@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include <penstock/result.h>
 #include "base/fork_local.h"
+#include "base/mutex.h"
+#include "cuda/cell_scan.h"
 #include "cuda/completion_queue.h"
 #include "cuda/device_pool.h"
 #include "cuda/device_tables.h"
@@ -19,7 +20,7 @@
 #include "cuda/kernel_module.h"
 #include "cuda/page_locked_ring.h"
 #include "cuda/parcel.h"
-#include "cuda/read_reports.h"
+#include "cuda/read_slots.h"
 #include "cuda/timed_spans.h"
 #include "cuda/wave_arena.h"
 #include "engine/device_service.h"
@@ -46,8 +47,9 @@ struct device_options {
 /// between streams is an event that is named where it is recorded. One thread polls for the events that free something
 /// for the host, and wakes the reads; no stream ever waits for the host.
 ///
-/// Thread-safe. Driver calls are made under one lock. When a call of the driver fails in the middle of a wave, the
-/// engine is broken: every later read fails with that error, until the context is cleared.
+/// Thread-safe. Driver calls are made under one lock; headers of cells are read without it. When a call of the driver
+/// fails in the middle of a wave, the engine is broken: every later read fails with that error, until the context is
+/// cleared.
 class device_engine final : public device_service, public std::enable_shared_from_this<device_engine> {
  public:
   /// \error unsupported  No driver, or a build without device code. \error invalid_argument  No such device.
@@ -65,36 +67,41 @@ class device_engine final : public device_service, public std::enable_shared_fro
   bool clear() override;
   result<> outcome() override { return outcome_of_handed(true); }
 
-  /// What a read needs of the engine from its begin to its end.
-  result<report_slot*> take_report();
-  void give_report(report_slot* slot) noexcept;
-  /// Others have the memory of the read that has the slot: unless somebody looks at its outcome, `outcome_of_handed`
-  /// tells it. `describe` says what a record of failures means, without the read.
-  void watch(report_slot* slot, std::function<error(const failure_report&)> describe);
-  void unwatch(report_slot* slot) noexcept;
+  /// What a read needs of the engine, from its begin to its end.
+  /// \param starts  Events that come before the first write; the engine's from now on.
+  /// \param memory  The same, of the memory that is written to; stays its pool's. Null: none.
+  result<read_slot*> begin_read(std::vector<event_ref> starts, event_ref memory);
+  void end_read(read_slot* slot) noexcept;
+  /// The first failure of a wave that had cells of the read. Its own failures are in the slot's record.
+  result<> outcome_of_waves(const read_slot& slot);
+  /// Others have the memory of the read that has the slot: unless its outcome is queried, `outcome_of_handed` reports
+  /// it. `describe` turns a record of failures into an error, without the read.
+  void watch(read_slot* slot, std::function<error(const failure_report&)> describe);
+  void unwatch(read_slot* slot) noexcept;
   /// What failed in reads that are watched, once; `wait`: in all of them, else in those that are known to have ended.
   result<> outcome_of_handed(bool wait);
   /// An event that is recorded on `stream` now: what a read has to wait for.
   result<event_ref> take_event_at(stream_ref stream);
   void give_event(event_ref event) noexcept;
 
-  /// Queues the parcel's copies and adds its cells to waves, as many as they need. False: no wave is free for those
-  /// from `what.next` on; try again after `nudge`. With cells in `what.refused` the block stays the parcel's.
+  /// Queues the parcel's copies, reads the headers of its cells and adds the cells to waves, as many as they need.
+  /// False: no wave is free for those from `what.next` on; try again after `nudge`. With cells in `what.refused` the
+  /// block stays the parcel's.
   /// \param ends  `finish` follows at once.
-  /// \error resource_exhausted  One cell alone is larger than a wave.
-  result<bool> submit(device_read& read, parcel& what, bool ends = false);
-  /// Gives back the block of a parcel that nobody will submit (any more), once it is copied from.
-  void drop(device_read& read, parcel& what) noexcept;
+  /// \error resource_exhausted  One cell alone, `what.failed`, is larger than a wave.
+  result<bool> submit(read_slot& read, parcel& what, bool ends = false);
+  /// Takes back the block of a parcel that will not be submitted (again), once it is copied from.
+  void drop(read_slot& read, parcel& what) noexcept;
   /// The same of a block that no parcel has.
   void give_block(std::byte* block) noexcept;
   /// Adds fills to the open wave. False: as `submit`.
-  result<bool> submit_fill(device_read& read, const placement& where, std::span<const std::byte> item);
-  /// Closes the wave that has cells of this read, and queues its end.
-  result<> finish(device_read& read);
+  result<bool> submit_fill(read_slot& read, const placement& where, std::span<const std::byte> item);
+  /// Closes the waves that have cells of this read, and queues its end. May wait for other reads' headers.
+  result<> finish(read_slot& read);
 
-  /// Records in `event` the end of a read and, where its memory was handed to others, of all that they queued so far.
-  /// False: that cannot be told.
-  bool record_end(event_ref event, const device_read* read, bool handed);
+  /// Records in `event` the end of a read (null: it has none) and, where its memory was handed to others, of all that
+  /// they queued so far. False: that is not possible.
+  bool record_end(event_ref event, event_ref end_of_read, bool handed);
   /// Waits for all that the device was given, by whomever.
   void wait_for_all() noexcept;
   /// Queues on `stream` a copy of an item's units, in C order from its `to` on.
@@ -110,7 +117,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   /// This process was forked from the engine's: its threads and its device are not here, and its locks may be held.
   bool is_of_parent() const noexcept { return generation_ != fork_clock::now(); }
   bool is_broken() {
-    const std::lock_guard lock(mutex_);
+    const mutex_lock lock(mutex_);
     return broken_.has_value();
   }
 
@@ -140,43 +147,56 @@ class device_engine final : public device_service, public std::enable_shared_fro
                 const device_options& options);
   result<> start();
   std::vector<stream_ref> streams() const;
-  result<> check(driver_status status, std::string_view call);
-  void break_with(const error& what);
-  void tell_freed() noexcept;
-  result<> healthy() const;
-  result<event_ref> new_event();
-  result<> make_events();
+  result<> check(driver_status status, std::string_view call) PENSTOCK_REQUIRES(mutex_);
+  void break_with(const error& what) PENSTOCK_REQUIRES(mutex_);
+  void tell_freed() noexcept PENSTOCK_EXCLUDES(listeners_mutex_);
+  result<> healthy() const PENSTOCK_REQUIRES(mutex_);
+  result<read_slot*> take_slot() PENSTOCK_REQUIRES(mutex_);
+  void release_starts(read_slot& read) noexcept PENSTOCK_REQUIRES(mutex_);
+  result<event_ref> new_event() PENSTOCK_REQUIRES(mutex_);
+  result<> make_events() PENSTOCK_REQUIRES(mutex_);
   result<> queue_gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first,
-                        std::uint64_t count, std::byte* to, unsigned which);
+                        std::uint64_t count, std::byte* to, unsigned which) PENSTOCK_REQUIRES(mutex_);
 
-  result<device_wave*> open_wave(std::uint64_t encoded_bytes, std::uint64_t scratch_bytes, std::uint64_t likely_cells);
-  result<bool> make_room_for_tables(device_wave& wave, std::uint64_t needed);
-  result<bool> stage_cells(device_read& read, parcel& what);
-  // Bytes [begin, end) of a parcel, with its cells up to `last`.
+  result<device_wave*> open_wave(std::uint64_t encoded_bytes, std::uint64_t scratch_bytes, std::uint64_t likely_cells)
+      PENSTOCK_REQUIRES(mutex_);
+  result<bool> make_room_for_tables(device_wave& wave, std::uint64_t needed) PENSTOCK_REQUIRES(mutex_);
+  result<bool> stage_cells(read_slot& read, parcel& what) PENSTOCK_REQUIRES(mutex_);
+  // Bytes [begin, end) of a parcel, with its cells from `what.next` up to `last`.
   struct cell_run {
     std::uint64_t begin, end;
     std::size_t last;
-    std::uint64_t raw_bytes;
+    std::size_t cells;
+    std::uint64_t raw_bytes, scratch_bytes;
   };
-  static cell_run run_that_fits(const parcel& what, const device_wave& wave);
-  result<> stage_run(device_read& read, parcel& what, device_wave& wave);
-  result<> leave_to_host(device_read& read, parcel& what, std::uint64_t needed);
-  result<> close_wave();
-  result<> launch(device_wave& wave, const wave_layout& layout);
-  result<> launch_decoders(device_wave& wave, stream_ref stream, bool timed);
-  result<> mark_launch(device_wave& wave, stream_ref stream);
-  result<> decode_by_library(const device::kernel_launch& launch, stream_ref stream);
-  result<> copy_plain(device_read& read, parcel& what);
-  result<> copy_runs(parcel& what, stream_ref stream);
-  void note_reached() noexcept;
+  static cell_run run_that_fits(const parcel& what, const device_wave& wave, std::size_t most_cells);
+  result<bool> stage_run(read_slot& read, parcel& what, device_wave& wave, const cell_run& run)
+      PENSTOCK_REQUIRES(mutex_);
+  result<bool> take_run(read_slot& read, const parcel& what, device_wave& wave, const cell_run& run,
+                        const cell_scan& scan) PENSTOCK_REQUIRES(mutex_);
+  std::unique_ptr<cell_scan> take_scan() PENSTOCK_REQUIRES(mutex_);
+  result<> leave_to_host(parcel& what, std::uint64_t needed) PENSTOCK_REQUIRES(mutex_);
+  result<> close_wave() PENSTOCK_REQUIRES(mutex_);
+  result<> queue_wave(device_wave& wave) PENSTOCK_REQUIRES(mutex_);
+  bool is_closing_for(const read_slot& read) const PENSTOCK_REQUIRES(mutex_);
+  result<> launch(device_wave& wave, const wave_layout& layout) PENSTOCK_REQUIRES(mutex_);
+  result<> launch_decoders(device_wave& wave, stream_ref stream, bool timed) PENSTOCK_REQUIRES(mutex_);
+  result<> order(stream_ref first, stream_ref then) PENSTOCK_REQUIRES(mutex_);
+  result<> mark_launch(device_wave& wave, stream_ref stream) PENSTOCK_REQUIRES(mutex_);
+  result<> decode_by_library(const device::kernel_launch& launch, stream_ref stream) PENSTOCK_REQUIRES(mutex_);
+  result<> copy_plain(read_slot& read, parcel& what) PENSTOCK_REQUIRES(mutex_);
+  result<> copy_runs(parcel& what, stream_ref stream) PENSTOCK_REQUIRES(mutex_);
+  void note_reached() noexcept PENSTOCK_REQUIRES(mutex_);
   // In turns.
-  unsigned take_result_stream() noexcept { return next_result_++ % kResultStreams; }
-  unsigned end_of(device_read& read);
-  result<> release_block(device_read& read, parcel& what);
-  result<> release_copied();
-  void push_copied(event_ref event);
-  result<> wait_for_start(device_read& read, stream_ref stream, unsigned which);
-  static wave_share& share_of(device_wave& wave, device_read& read);
+  unsigned take_result_stream() noexcept PENSTOCK_REQUIRES(mutex_) { return next_result_++ % kResultStreams; }
+  unsigned end_of(read_slot& read) PENSTOCK_REQUIRES(mutex_);
+  result<> release_block(read_slot& read, parcel& what) PENSTOCK_REQUIRES(mutex_);
+  result<> release_copied() PENSTOCK_REQUIRES(mutex_);
+  void push_copied(event_ref event) PENSTOCK_REQUIRES(mutex_);
+  result<> wait_for_starts(const read_slot& read, stream_ref stream) PENSTOCK_REQUIRES(mutex_);
+  result<> wait_for_start(read_slot& read, stream_ref stream, unsigned which) PENSTOCK_REQUIRES(mutex_);
+  static wave_share& share_of(device_wave& wave, read_slot& read);
+  static bool has_share(const device_wave& wave, const read_slot& read) noexcept;
 
   const driver& driver_;
   const int ordinal_;
@@ -189,29 +209,38 @@ class device_engine final : public device_service, public std::enable_shared_fro
   device_pool pool_;
   kernel_module kernels_{driver_};
 
-  std::mutex mutex_;  // of what follows, and of the order of calls on the streams
-  std::optional<error> broken_;
+  // Made by `start`, for good.
   stream_ref copy_ = nullptr;
   stream_ref peer_ = nullptr;    // of another library's allocator: in whose order it gives and takes; null: none
   stream_ref beside_ = nullptr;  // kernels beside those of the decode streams
   stream_ref decode_[kDecodeStreams] = {}, result_[kResultStreams] = {}, write_[kWriteStreams] = {};
-  unsigned next_decode_ = 0, next_result_ = 0, next_write_ = 0;
-  wave_memory staging_[kWriteStreams];  // what a write's stream gathers into, in its order
-  event_ref order_ = nullptr;           // recorded and waited for at once
-  timed_spans spans_{driver_};
-  wave_arena waves_;
-  device_wave* open_ = nullptr;
-  device_wave* last_[kDecodeStreams] = {};  // that was queued on each decode stream
-  read_reports reports_{driver_};
-  std::vector<event_ref> free_events_;
-  std::vector<std::byte*> copied_;  // blocks whose copies are queued on `copy_`, until the next event there
-  // Used again.
-  std::vector<completion> reached_;
-  std::vector<device_address> run_targets_, run_sources_;
-  std::vector<std::size_t> run_bytes_;
+  device::library_use by_library_;
 
-  std::mutex listeners_mutex_;
-  std::vector<read_job*> listeners_;
+  mutable mutex mutex_;  // also of the order of calls on the streams
+  condition closed_;     // a wave that was closing is queued, or will never be
+  std::optional<error> broken_ PENSTOCK_GUARDED_BY(mutex_);
+  unsigned next_decode_ PENSTOCK_GUARDED_BY(mutex_) = 0, next_result_ PENSTOCK_GUARDED_BY(mutex_) = 0,
+                        next_write_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  // What a write's stream gathers into, in its order.
+  wave_memory staging_[kWriteStreams] PENSTOCK_GUARDED_BY(mutex_);
+  event_ref order_ PENSTOCK_GUARDED_BY(mutex_) = nullptr;  // recorded and waited for at once
+  timed_spans spans_ PENSTOCK_GUARDED_BY(mutex_){driver_};
+  wave_arena waves_;  // guarded by the mutex too, but for what it holds
+  device_wave* open_ PENSTOCK_GUARDED_BY(mutex_) = nullptr;
+  std::vector<device_wave*> closing_ PENSTOCK_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<cell_scan>> idle_scans_ PENSTOCK_GUARDED_BY(mutex_);
+  device_wave* last_[kDecodeStreams] PENSTOCK_GUARDED_BY(mutex_) = {};  // that was queued on each decode stream
+  read_slots slots_ PENSTOCK_GUARDED_BY(mutex_){driver_};
+  std::vector<event_ref> free_events_ PENSTOCK_GUARDED_BY(mutex_);
+  // Blocks whose copies are queued on `copy_`, until the next event there.
+  std::vector<std::byte*> copied_ PENSTOCK_GUARDED_BY(mutex_);
+  // Used again.
+  std::vector<completion> reached_ PENSTOCK_GUARDED_BY(mutex_);
+  std::vector<device_address> run_targets_ PENSTOCK_GUARDED_BY(mutex_), run_sources_ PENSTOCK_GUARDED_BY(mutex_);
+  std::vector<std::size_t> run_bytes_ PENSTOCK_GUARDED_BY(mutex_);
+
+  mutex listeners_mutex_;
+  std::vector<read_job*> listeners_ PENSTOCK_GUARDED_BY(listeners_mutex_);
   std::atomic<std::uint64_t> freed_{0};
   completion_queue completions_{driver_};  // last: its thread uses the rest
 };

@@ -41,7 +41,7 @@ result<> device_engine::copy(const move_item& item, std::span<const move_axis> a
 
 result<> device_engine::begin_write(std::optional<stream_ref> stream) {
   const current_context current(driver_, context_);
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   PENSTOCK_TRY(healthy());
   PENSTOCK_TRY(check(driver_.event_record(order_, write_[0]), "cuEventRecord"));
   for (unsigned i = 1; i < kWriteStreams; ++i)
@@ -60,7 +60,7 @@ result<> device_engine::gather(const move_item& item, std::span<const move_axis>
   event_ref ended = nullptr;
   result<> queued;
   {
-    const std::lock_guard lock(mutex_);
+    const mutex_lock lock(mutex_);
     PENSTOCK_TRY(healthy());
     PENSTOCK_ASSIGN(ended, new_event());
     const unsigned which = next_write_++ % kWriteStreams;

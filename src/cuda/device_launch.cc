@@ -8,21 +8,35 @@
 
 #include "base/nvtx.h"
 #include "cuda/device_engine.h"
-#include "cuda/device_read.h"
 #include "cuda/device_tables.h"
 
 namespace penstock::inline v0::cuda {
 
+// A wave whose cells' headers are still read is queued by the thread that reads the last of them.
 result<> device_engine::close_wave() {
-  device_wave& wave = *open_;
-  open_ = nullptr;
+  device_wave& wave = *std::exchange(open_, nullptr);
+  if (wave.coming == 0) return queue_wave(wave);
+  wave.now = device_wave::phase::closing;
+  closing_.push_back(&wave);
+  return {};
+}
+
+result<> device_engine::queue_wave(device_wave& wave) {
+  if (wave.cells() == 0) {
+    // The host decodes all of them.
+    wave.now = device_wave::phase::free;
+    tell_freed();
+    return {};
+  }
   wave.now = device_wave::phase::queued;
   wave.stream = next_decode_++ % kDecodeStreams;
   const stream_ref stream = decode_[wave.stream];
   auto written = waves_.write_tables(wave);
   if (!written.ok()) {
     // Without memory for its tables the wave cannot run: its reads fail, the engine goes on.
-    for (const wave_share& each : wave.shares) each.read->fail(written.error());
+    for (const wave_share& each : wave.shares) {
+      if (!each.read->failure) each.read->failure.emplace(written.error().clone());
+    }
     PENSTOCK_TRY(check(driver_.event_record(wave.done, copy_), "cuEventRecord"));
     completions_.push(kCopyNumber, {wave.done, false, nullptr, &wave, nullptr});
     return {};
@@ -63,13 +77,15 @@ result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {
   return {};
 }
 
+// `then` waits for what `first` was given so far.
+result<> device_engine::order(stream_ref first, stream_ref then) {
+  PENSTOCK_TRY(check(driver_.event_record(order_, first), "cuEventRecord"));
+  return check(driver_.stream_wait_event(then, order_, 0), "cuStreamWaitEvent");
+}
+
 // A kernel that may run beside the one before it goes on the stream beside, which waits for what both need, and is
 // waited for by what is behind both.
 result<> device_engine::launch_decoders(device_wave& wave, stream_ref stream, bool timed) {
-  const auto order = [&](stream_ref first, stream_ref then) -> result<> {
-    PENSTOCK_TRY(check(driver_.event_record(order_, first), "cuEventRecord"));
-    return check(driver_.stream_wait_event(then, order_, 0), "cuStreamWaitEvent");
-  };
   for (std::size_t i = 0; i < wave.launches.size(); ++i) {
     device::kernel_launch& each = wave.launches[i];
     const bool is_beside = each.beside_last;

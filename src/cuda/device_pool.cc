@@ -26,14 +26,14 @@ result<device_block> device_pool::take_of_peer(std::uint64_t bytes) {
   device_block made;
   made.bytes = bytes;
   {
-    const std::lock_guard lock(mutex_);
+    const mutex_lock lock(mutex_);
     if (!idle_events_.empty()) {
       made.ready = idle_events_.back();
       idle_events_.pop_back();
     }
   }
   const auto keep_event = [&] {
-    const std::lock_guard lock(mutex_);
+    const mutex_lock lock(mutex_);
     idle_events_.push_back(made.ready);
   };
   PENSTOCK_TRY(event_of(made));
@@ -47,7 +47,7 @@ result<device_block> device_pool::take_of_peer(std::uint64_t bytes) {
   }
   made.address = *address;
   {
-    const std::lock_guard lock(mutex_);
+    const mutex_lock lock(mutex_);
     held_ += bytes;
   }
   // What the peer's memory was used for before may still be queued there.
@@ -63,7 +63,7 @@ void device_pool::give_to_peer(const device_block& block) noexcept {
   const current_context current(driver_, context_);
   if (block.ready != nullptr) driver_.stream_wait_event(peer_stream_, block.ready, 0);
   peer_->release(block.address, block.bytes, device_, reinterpret_cast<std::uintptr_t>(peer_stream_));
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   held_ -= block.bytes;
   if (block.ready != nullptr) idle_events_.push_back(block.ready);
 }
@@ -71,7 +71,7 @@ void device_pool::give_to_peer(const device_block& block) noexcept {
 result<device_block> device_pool::take(std::uint64_t bytes) {
   if (peer_) return take_of_peer(bytes);
   const std::uint64_t size = size_class(bytes);
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   const auto best = std::find_if(idle_.rbegin(), idle_.rend(), [&](const auto& each) { return each.bytes == size; });
   if (best != idle_.rend()) {
     const device_block found = *best;
@@ -98,7 +98,7 @@ result<device_block> device_pool::take(std::uint64_t bytes) {
 
 void device_pool::give(const device_block& block) noexcept {
   if (peer_) return give_to_peer(block);
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (block.bytes > kept_limit_) return free(block);
   while (idle_bytes_ + block.bytes > kept_limit_) {
     free(idle_.front());
@@ -117,7 +117,7 @@ result<event_ref> device_pool::event_of(device_block& block) {
 }
 
 void device_pool::clear() noexcept {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (idle_.empty() && idle_events_.empty()) return;
   const current_context current(driver_, context_);
   for (const device_block& each : idle_) free(each);
@@ -136,12 +136,12 @@ void device_pool::free(const device_block& block) noexcept {
 }
 
 std::uint64_t device_pool::held_bytes() const noexcept {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   return held_;
 }
 
 std::uint64_t device_pool::idle_bytes() const noexcept {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   return idle_bytes_;
 }
 

@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include <penstock/context.h>
 #include <penstock/result.h>
+#include "base/mutex.h"
 #include "cuda/driver.h"
 
 namespace penstock::inline v0::cuda {
@@ -57,15 +57,15 @@ class device_pool {
   const driver& driver_;
   const context_ref context_;
   const std::uint64_t kept_limit_;
-  mutable std::mutex mutex_;
-  std::vector<device_block> idle_;
-  std::uint64_t held_ = 0, idle_bytes_ = 0;
+  mutable mutex mutex_;
+  std::vector<device_block> idle_ PENSTOCK_GUARDED_BY(mutex_);
+  std::uint64_t held_ PENSTOCK_GUARDED_BY(mutex_) = 0, idle_bytes_ PENSTOCK_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<device_allocator> peer_;
   int device_ = 0;
   stream_ref peer_stream_ = nullptr;
-  std::vector<event_ref> idle_events_;
+  std::vector<event_ref> idle_events_ PENSTOCK_GUARDED_BY(mutex_);
 
-  void free(const device_block& block) noexcept;
+  void free(const device_block& block) noexcept PENSTOCK_REQUIRES(mutex_);
   result<device_block> take_of_peer(std::uint64_t bytes);
   void give_to_peer(const device_block& block) noexcept;
 };

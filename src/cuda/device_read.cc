@@ -89,9 +89,7 @@ struct device_read::request_buffer final : read_buffer {
 result<std::shared_ptr<device_read>> device_read::make(std::shared_ptr<device_engine> engine, context_state& state,
                                                        std::vector<event_ref> starts, event_ref memory) {
   std::shared_ptr<device_read> made(new device_read(std::move(engine), state));
-  made->starts_ = std::move(starts);
-  made->memory_ready_ = memory;
-  PENSTOCK_ASSIGN(made->report_, made->engine_->take_report());
+  PENSTOCK_ASSIGN(made->slot_, made->engine_->begin_read(std::move(starts), memory));
   return made;
 }
 
@@ -101,28 +99,22 @@ device_read::device_read(std::shared_ptr<device_engine> engine, context_state& s
 device_read::~device_read() {
   if (engine_->is_of_parent()) return;
   for (const auto& each : buffers_) each->release();
-  for (const auto& each : kept_) engine_->drop(*this, *each);
+  if (slot_ == nullptr) return;
+  for (const auto& each : kept_) engine_->drop(*slot_, *each);
   refused_.clear();
-  release_starts();
-  if (report_ == nullptr) return;
-  engine_->give_report(report_);
+  engine_->end_read(slot_);
 }
 
 void device_read::hand_on() {
-  if (!handed_on_.exchange(true) && !claimed_ && !looked_) engine_->watch(report_, describe_later());
+  if (!handed_on_.exchange(true) && !claimed_ && !looked_) engine_->watch(slot_, describe_later());
 }
 
 void device_read::leave() {
-  if (claimed_ && handed_on_ && !looked_) engine_->watch(report_, describe_later());
+  if (claimed_ && handed_on_ && !looked_) engine_->watch(slot_, describe_later());
 }
 
 void device_read::look() noexcept {
-  if (!looked_.exchange(true) && handed_on_) engine_->unwatch(report_);
-}
-
-void device_read::release_starts() noexcept {
-  for (const event_ref each : starts_) engine_->give_event(each);
-  starts_.clear();
+  if (!looked_.exchange(true) && handed_on_) engine_->unwatch(slot_);
 }
 
 result<> device_read::convert(std::span<const source> sources, const dtype& to) {
@@ -152,6 +144,8 @@ void device_read::start(std::span<const source> sources, read_job::settings sett
   settings.sink = shared_from_this();
   job_->begin(sources_, std::move(settings));
   recorded_as_ = job_->recorded_as();
+  slot_->recorded_as = recorded_as_;
+  slot_->likely_cells = job_->total_cells();
   state.executor().start(job_, workers);
 }
 
@@ -428,7 +422,7 @@ result<> device_read::hand_over(std::unique_ptr<parcel> what, bool ends) {
   if (tried) {
     auto taken = submit(*what, ends);
     if (!taken.ok()) {
-      engine_->drop(*this, *what);
+      engine_->drop(*slot_, *what);
       return std::move(taken).error();
     }
     if (*taken) {
@@ -455,7 +449,9 @@ result<bool> device_read::submit(parcel& what, bool ends) {
       what.block = block;
     }
   }
-  return engine_->submit(*this, what, ends);
+  auto submitted = engine_->submit(*slot_, what, ends);
+  if (submitted.ok() || !what.failed) return submitted;
+  return name_cell(std::move(submitted).error(), what.cells[*what.failed].note);
 }
 
 result<> device_read::fill(std::uint32_t source_number, const source& from, cell_id cell) {
@@ -484,7 +480,7 @@ result<bool> device_read::submit_fills(kept_fill& what) {
   placement where;
   for (; what.place < places_of(from, what.cell); ++what.place) {
     if (!place_cell(from, what.cell, what.place, where)) continue;
-    PENSTOCK_ASSIGN(const bool taken, engine_->submit_fill(*this, where, {item, item_bytes}));
+    PENSTOCK_ASSIGN(const bool taken, engine_->submit_fill(*slot_, where, {item, item_bytes}));
     if (!taken) return false;
   }
   return true;
@@ -502,9 +498,8 @@ result<bool> device_read::advance(bool last) {
   auto went = joined.ok() ? hand_over_kept() : result<bool>(std::move(joined).error());
   if (!last || (went.ok() && !*went)) return went;
   // However it ends, the wave that has cells of this read is told so, and nobody wakes the job afterwards.
-  auto ended = engine_->finish(*this);
+  auto ended = engine_->finish(*slot_);
   if (listening_.exchange(false)) engine_->remove_listener(job_.get());
-  release_starts();
   if (!went.ok()) return went;
   if (!ended.ok()) return std::move(ended).error();
   return true;
@@ -534,7 +529,7 @@ result<bool> device_read::hand_over_kept() {
         kept_fills_.pop_back();
       }
     }
-    for (const auto& each : dropped) engine_->drop(*this, *each);
+    for (const auto& each : dropped) engine_->drop(*slot_, *each);
     if (!next && !fill_next) {
       if (!has_refused_.load(std::memory_order_relaxed)) break;
       PENSTOCK_TRY(decode_refused(advance_scratch_));  // of what was handed over just now
@@ -544,7 +539,7 @@ result<bool> device_read::hand_over_kept() {
     if (next) {
       auto submitted = submit(*next);
       if (!submitted.ok()) {
-        engine_->drop(*this, *next);
+        engine_->drop(*slot_, *next);
         waiting_.fetch_sub(1, std::memory_order_relaxed);
         return std::move(submitted).error();
       }
@@ -582,7 +577,7 @@ result<bool> device_read::hand_over_kept() {
 void device_read::keep_refused(std::unique_ptr<parcel> what) {
   if (what->refused.empty()) return give_parcel(std::move(what));
   const std::shared_ptr<parcel> from(what.release(), [this](parcel* done) {
-    engine_->drop(*this, *done);
+    engine_->drop(*slot_, *done);
     give_parcel(std::unique_ptr<parcel>(done));
   });
   const std::lock_guard lock(mutex_);
@@ -621,7 +616,7 @@ result<> device_read::decode_refused(worker_scratch& scratch) {
     auto decoded = host_part(*made, cell, refused.chain->device_stages, split, encoded, 0, scratch);
     if (decoded.ok()) decoded = split.chain->check_decoded(cell.length);
     if (!decoded.ok()) {
-      engine_->drop(*this, *made);
+      engine_->drop(*slot_, *made);
       return name_cell(std::move(decoded).error(), refused.note);
     }
     finish_cell(*made, cell, from, where, refused.direct);
@@ -631,18 +626,11 @@ result<> device_read::decode_refused(worker_scratch& scratch) {
 
 // ---- the outcome ----
 
-void device_read::fail(const error& what) {
-  const std::lock_guard lock(mutex_);
-  if (!failure_) failure_.emplace(what.clone());
-}
-
 result<> device_read::host_outcome() {
   PENSTOCK_TRY(job_->outcome());
-  const std::lock_guard lock(mutex_);
-  if (!failure_) return {};
-  error out = failure_->clone();
-  if (!note_.empty()) out.note(note_);
-  return out;
+  auto of_waves = engine_->outcome_of_waves(*slot_);
+  if (!of_waves.ok() && !note_.empty()) return std::move(of_waves).error().note(note_);
+  return of_waves;
 }
 
 result<> device_read::wait_queued() {
@@ -653,28 +641,28 @@ result<> device_read::wait_queued() {
 result<> device_read::order(stream_ref stream) {
   PENSTOCK_TRY(wait_queued());
   const current_context current(engine_->api(), engine_->context(), driver_calls::queues_only);
-  return engine_->api().check(engine_->api().stream_wait_event(stream, report_->done, 0), "cuStreamWaitEvent");
+  return engine_->api().check(engine_->api().stream_wait_event(stream, slot_->done, 0), "cuStreamWaitEvent");
 }
 
 result<> device_read::synchronize() {
   job_->wait();
   const driver& with = engine_->api();
-  if (report_->used) {
+  if (slot_->used) {
     const current_context current(with, engine_->context());
-    PENSTOCK_TRY(with.check(with.event_synchronize(report_->done), "cuEventSynchronize"));
+    PENSTOCK_TRY(with.check(with.event_synchronize(slot_->done), "cuEventSynchronize"));
   }
   look();
   PENSTOCK_TRY(host_outcome());
   // Without an end on the device the record is still that of an earlier read.
-  if (report_->used && report_->host->failed != 0) return describe_later()(*report_->host);
+  if (slot_->used && slot_->host->failed != 0) return describe_later()(*slot_->host);
   return {};
 }
 
 bool device_read::complete() {
   if (!job_->done()) return false;
-  if (!report_->used) return true;
+  if (!slot_->used) return true;
   const current_context current(engine_->api(), engine_->context());
-  return engine_->api().event_query(report_->done) == kSuccess;
+  return engine_->api().event_query(slot_->done) == kSuccess;
 }
 
 error device_read::name_cell(error what, const failure_note& cell) const {

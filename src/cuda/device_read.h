@@ -69,29 +69,10 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   std::uint64_t total_bytes() const noexcept { return job_->total_bytes(); }
   std::uint64_t total_cells() const noexcept { return job_->total_cells(); }
   void on_queued(std::function<void()> then) { job_->on_done(std::move(then)); }
-  event_ref done_event() const noexcept { return report_->done; }
-  device_engine& engine() const noexcept { return *engine_; }
-
-  // As the engine sees it.
-  template <class Wait>
-  result<> for_each_start(Wait&& wait) const {
-    for (const event_ref each : starts_) PENSTOCK_TRY(wait(each));
-    if (memory_ready_ != nullptr) PENSTOCK_TRY(wait(memory_ready_));
-    return {};
-  }
-  bool first_on(unsigned stream) noexcept {
-    const bool first = (waited_ >> stream & 1) == 0;
-    waited_ |= 1U << stream;
-    return first;
-  }
-  unsigned used_streams() const noexcept { return waited_; }
-  const std::optional<unsigned>& end_stream() const noexcept { return end_stream_; }
-  void set_end_stream(unsigned which) noexcept { end_stream_ = which; }
-  report_slot& report() const noexcept { return *report_; }
+  /// Null: the read has no end on the device.
+  event_ref end_event() const noexcept { return slot_->used ? slot_->done : nullptr; }
   const recorded_read& recorded_as() const noexcept { return recorded_as_; }
-  void fail(const error& what);
-  /// Adds the notes that say which cell an error is about.
-  error name_cell(error what, const failure_note& cell) const;
+  device_engine& engine() const noexcept { return *engine_; }
 
  private:
   struct request_buffer;
@@ -136,12 +117,13 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   result<> take_cells(const fetched_cells& what, request_buffer* arrived, worker_scratch& scratch);
   result<> join(const fetched_cells& what, worker_scratch& scratch);
   result<> hand_over_joined();
+  /// Adds the notes that say which cell an error is about.
+  error name_cell(error what, const failure_note& cell) const;
   static error name_request(error what, const fetched_cells& of, const decode_op& op);
   result<> decode_refused(worker_scratch& scratch);
   std::unique_ptr<parcel> take_parcel();
   void give_parcel(std::unique_ptr<parcel> what) noexcept;
   std::function<error(const failure_report&)> describe_later() const;
-  void release_starts() noexcept;
   void listen();
   result<> host_outcome();
 
@@ -149,15 +131,11 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   context_state* state_;
   std::shared_ptr<read_job> job_;
   recorded_read recorded_as_;  // before the first worker runs
-  report_slot* report_ = nullptr;
-  std::vector<event_ref> starts_;
-  event_ref memory_ready_ = nullptr;
+  read_slot* slot_ = nullptr;  // the engine's
   std::vector<source> sources_;
   std::vector<becoming> becomes_;  // of each source; empty: nothing is converted
   std::string note_;
   std::shared_ptr<const void> keep_alive_;
-  unsigned waited_ = 0;  // under the engine's lock, and so is what follows
-  std::optional<unsigned> end_stream_;
 
   std::mutex joining_;  // of `joined_`; taken before `mutex_`
   std::unique_ptr<parcel>
@@ -172,10 +150,9 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   std::vector<refused_cell> refused_;
   worker_scratch advance_scratch_;                                   // of the one worker that is in `advance`
   std::vector<std::unique_ptr<device_chain>> chains_, host_chains_;  // one of each codec chain
-  std::optional<error> failure_;
-  bool owns_threads_ = false;      // it runs on threads of the context
-  std::uint64_t small_bytes_ = 0;  // requests of no more share parcels
-  bool through_host_ = false;      // no request's bytes go to the device as they are
+  bool owns_threads_ = false;                                        // it runs on threads of the context
+  std::uint64_t small_bytes_ = 0;                                    // requests of no more share parcels
+  bool through_host_ = false;                                        // no request's bytes go to the device as they are
   std::atomic<bool> abandoned_{false}, has_refused_{false}, listening_{false};
   std::atomic<bool> handed_on_{false}, claimed_{false}, looked_{false};
   std::atomic<std::uint64_t> tried_{0};         // what `freed` was when something did not fit

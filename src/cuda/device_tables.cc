@@ -30,20 +30,6 @@ std::uint64_t pattern_of(device_wave& wave, std::span<const std::byte> item, std
   return at;
 }
 
-bool same(std::span<const device::device_step> a, std::span<const device::device_step> b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end());
-}
-
-// The wave's batch for these steps, made at first need.
-result<std::uint32_t> batch_of(device_wave& wave, std::span<const device::device_step> steps) {
-  for (std::uint32_t i = 0; i < wave.batches.size(); ++i)
-    if (same(wave.batches[i]->steps, steps)) return i;
-  PENSTOCK_ASSIGN(device::decode_wave decoder, device::decode_wave::make(steps, true, wave.by_library));
-  wave.batches.push_back(std::make_unique<wave_batch>(
-      wave_batch{std::vector<device::device_step>(steps.begin(), steps.end()), std::move(decoder), 0, 0, 0}));
-  return static_cast<std::uint32_t>(wave.batches.size() - 1);
-}
-
 std::uint64_t tiles_of(const move_item& item) noexcept {
   // A cell in place is only looked at, unless it failed.
   const std::uint64_t step = item.in_place != 0 ? item.units : tile_units(item);
@@ -100,45 +86,9 @@ bool keeps_limit(device_wave& wave, const wave_mark& to) {
   return false;
 }
 
-template <class Row>
-void put(std::byte* tables, std::uint64_t at, const std::vector<Row>& rows) noexcept {
-  if (!rows.empty()) std::memcpy(tables + at, rows.data(), rows.size() * sizeof(Row));
-}
-
-}  // namespace
-
-void device_wave::clear() noexcept {
-  used_bottom = used_top = tile_count = 0;
-  statuses = 0;
-  items.clear();
-  axes.clear();
-  runs.clear();
-  tiles.clear();
-  notes.clear();
-  patterns.clear();
-  fills.clear();
-  item_batches.clear();
-  launches.clear();
-  for (const auto& each : batches) each->decoder.clear();
-  shares.clear();
-  decoded_bytes = moved_bytes = 0;
-}
-
-result<bool> add_cell(device_wave& wave, const parcel& of, const parcel_cell& cell, const cell_bytes& where,
-                      device_address report) {
-  const wave_mark before(wave);
-  device::decode_wave::mark decoder_before;
-  std::uint32_t batch = kNoStatus, status = kNoStatus;
-  std::uint64_t note = 0;
-  if (cell.chain->decodes_on_device()) {
-    PENSTOCK_ASSIGN(batch, batch_of(wave, cell.chain->steps));
-    device::decode_wave& decoder = wave.batches[batch]->decoder;
-    decoder_before = decoder.here();
-    status = static_cast<std::uint32_t>(decoder.chunks());  // in its batch; in the wave from `lay_out` on
-    PENSTOCK_TRY(decoder.add({where.host, where.encoded, where.decoded, cell.decoded_bytes}));
-    wave.notes.push_back(cell.note);
-    note = wave.notes.size();  // an address from `write` on
-  }
+// The moves of a cell whose decoded bytes are, or will be, at `decoded`.
+void add_moves(device_wave& wave, const parcel& of, const parcel_cell& cell, device_address decoded,
+               std::uint32_t batch, std::uint32_t status, device_address report) {
   const auto add = [&](move_item item) {
     const auto own = std::span(of.axes).subspan(item.first_axis, item.axes);
     const auto own_runs = std::span(of.runs).subspan(item.first_run, item.runs);
@@ -146,7 +96,7 @@ result<bool> add_cell(device_wave& wave, const parcel& of, const parcel_cell& ce
     item.first_run = static_cast<std::uint32_t>(wave.runs.size());
     wave.axes.insert(wave.axes.end(), own.begin(), own.end());
     wave.runs.insert(wave.runs.end(), own_runs.begin(), own_runs.end());
-    item.from += where.decoded;
+    item.from += decoded;
     item.in_place = cell.direct ? 1 : 0;
     item.status = status;
     if (!cell.direct) wave.moved_bytes += item.units * item.unit_bytes;
@@ -157,13 +107,65 @@ result<bool> add_cell(device_wave& wave, const parcel& of, const parcel_cell& ce
   add(cell.item);
   // A cell that fails is counted once, however many places want it.
   if (status != kNoStatus) {
+    wave.notes.push_back(cell.note);
     wave.items.back().report = report;
-    wave.items.back().note = note;
+    wave.items.back().note = wave.notes.size();  // an address from `write` on
+    wave.decoded_bytes += cell.decoded_bytes;
   }
   for (const move_item& each : std::span(of.more).subspan(cell.first_more, cell.more)) add(each);
-  if (batch != kNoStatus) wave.decoded_bytes += cell.decoded_bytes;
+}
+
+template <class Row>
+void put(std::byte* tables, std::uint64_t at, const std::vector<Row>& rows) noexcept {
+  if (!rows.empty()) std::memcpy(tables + at, rows.data(), rows.size() * sizeof(Row));
+}
+
+}  // namespace
+
+void device_wave::clear() noexcept {
+  used_bottom = used_top = tile_count = 0;
+  coming = 0;
+  statuses = 0;
+  items.clear();
+  axes.clear();
+  runs.clear();
+  tiles.clear();
+  notes.clear();
+  patterns.clear();
+  fills.clear();
+  item_batches.clear();
+  launches.clear();
+  trim_batches(batches);
+  shares.clear();
+  decoded_bytes = moved_bytes = 0;
+}
+
+result<bool> add_cells(device_wave& wave, const parcel& of, const cell_scan& scanned, device_address report) {
+  // What each batch of the scan becomes a part of.
+  struct taken_batch {
+    std::uint32_t batch = kNoStatus, first_status = 0;
+    device::decode_wave::mark before;
+  };
+  const wave_mark before(wave);
+  std::vector<taken_batch> taken(scanned.batches.size());
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    const wave_batch& from = *scanned.batches[i];
+    if (from.decoder.chunks() == 0) continue;
+    PENSTOCK_ASSIGN(taken[i].batch, batch_of(wave.batches, from.steps, wave.by_library));
+    device::decode_wave& decoder = wave.batches[taken[i].batch]->decoder;
+    taken[i].before = decoder.here();
+    taken[i].first_status =
+        static_cast<std::uint32_t>(decoder.chunks());  // in its batch; in the wave from `lay_out` on
+    decoder.append(from.decoder);
+  }
+  for (const scanned_cell& each : scanned.cells) {
+    const taken_batch into = each.batch == kNoStatus ? taken_batch() : taken[each.batch];
+    const std::uint32_t status = each.batch == kNoStatus ? kNoStatus : into.first_status + each.status;
+    add_moves(wave, of, of.cells[each.cell], each.decoded, into.batch, status, report);
+  }
   if (keeps_limit(wave, before)) return true;
-  if (batch != kNoStatus) wave.batches[batch]->decoder.rewind(decoder_before);
+  for (const taken_batch& each : taken)
+    if (each.batch != kNoStatus) wave.batches[each.batch]->decoder.rewind(each.before);
   return false;
 }
 

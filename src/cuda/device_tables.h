@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "cuda/cell_scan.h"
 #include "cuda/device_wave.h"
 #include "cuda/move_plan.h"
 #include "cuda/parcel.h"
@@ -17,19 +18,9 @@ struct wave_layout {
   std::uint64_t total = 0;
 };
 
-/// Where a cell's bytes are, on the host (for the scan of their headers) and on the device.
-struct cell_bytes {
-  std::span<const std::byte> host;
-  device_address encoded = 0;
-  device_address decoded = 0;  ///< where they are, or will be
-};
-
-/// Adds a cell of a parcel to an open wave. `report`: of its read. False: beside the wave's memory no room is left for
-/// its tables and workspace.
-/// \error corrupt_data  The headers contradict their format. \error unsupported  The host must decode this cell. In
-/// all three cases the wave is as it was.
-result<bool> add_cell(device_wave& wave, const parcel& of, const parcel_cell& cell, const cell_bytes& where,
-                      device_address report);
+/// Adds the scanned cells of a parcel to a wave. `report`: of their read. False: next to the wave's memory no room is
+/// left for their tables and workspace; the wave is as it was.
+result<bool> add_cells(device_wave& wave, const parcel& of, const cell_scan& scanned, device_address report);
 /// Adds the fill of a cell's wanted part. False: as above.
 bool add_fill(device_wave& wave, const placement& where, std::span<const std::byte> item);
 

@@ -13,9 +13,9 @@
 
 namespace penstock::inline v0::cuda {
 
-class device_read;
+struct read_slot;
 
-/// Cells of one chain, whoever read them.
+/// Cells of one chain, of any reads.
 struct wave_batch {
   std::vector<device::device_step> steps;
   device::decode_wave decoder;
@@ -25,7 +25,7 @@ struct wave_batch {
 
 /// What one read has of a wave.
 struct wave_share {
-  device_read* read = nullptr;  ///< until the wave is queued
+  read_slot* read = nullptr;  ///< until the wave is queued
   recorded_read recorded_as;
   std::uint64_t encoded_bytes = 0, decoded_bytes = 0, moved_bytes = 0;
 };
@@ -40,11 +40,12 @@ struct wave_memory {
 ///
 /// Its memory holds encoded bytes from the bottom up and decoded cells that are still to be scattered from the top
 /// down; tables and workspace have memory of their own, because their size is known only when the wave is closed. A
-/// cell for whose tables and workspace no room would be left is not added. A wave is `free`, `open` (it takes cells,
-/// and their bytes are already on their way), or `queued` until the host has heard that the device is done with it.
+/// run of cells for whose tables and workspace no room would be left is not added. A wave is `free`, `open` (it takes
+/// cells, and their bytes are already on their way), `closing` (it takes no more, but headers of some are still read),
+/// or `queued` until the host knows that the device is done with it.
 class device_wave {
  public:
-  enum class phase : std::uint8_t { free, open, queued };
+  enum class phase : std::uint8_t { free, open, closing, queued };
 
   /// Room for so many encoded and scratch bytes is left.
   bool fits(std::uint64_t bottom, std::uint64_t top) const noexcept {
@@ -52,6 +53,7 @@ class device_wave {
     return bottom <= room && top <= room - bottom;
   }
   std::size_t cells() const noexcept { return items.size(); }
+  bool is_empty() const noexcept { return items.empty() && coming == 0; }
   void clear() noexcept;
 
   phase now = phase::free;
@@ -61,6 +63,7 @@ class device_wave {
   std::byte* tables = nullptr;  ///< page-locked; what `tail` begins with
   std::uint64_t tables_bytes = 0;
   std::uint64_t used_bottom = 0, used_top = 0;
+  std::size_t coming = 0;        ///< cells that have their place, and whose headers are still read
   std::uint64_t tile_count = 0;  ///< what `tiles` will hold
   unsigned stream = 0;           ///< which decode stream it was queued on
   std::uint32_t statuses = 0;

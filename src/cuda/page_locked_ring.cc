@@ -20,7 +20,7 @@ page_locked_ring::page_locked_ring(const driver& with, context_ref context, std:
 void page_locked_ring::clear() noexcept {
   std::vector<segment> all;
   {
-    const std::lock_guard lock(mutex_);
+    const mutex_lock lock(mutex_);
     all.swap(segments_);
     held_.store(0, std::memory_order_relaxed);
   }
@@ -39,7 +39,7 @@ std::byte* page_locked_ring::take(std::uint64_t bytes) {
 std::byte* page_locked_ring::take_held(std::uint64_t bytes) {
   if (!can_hold(bytes)) return nullptr;
   bytes = room_for(bytes);
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   for (segment& each : segments_)
     if (std::byte* const found = take_from(each, bytes)) return found;
   return nullptr;
@@ -60,7 +60,7 @@ std::byte* page_locked_ring::take_from(segment& in, std::uint64_t bytes) {
 }
 
 void page_locked_ring::give(std::byte* block) noexcept {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   for (segment& each : segments_) {
     if (!each.holds(block)) continue;
     const auto begin = static_cast<std::uint64_t>(block - each.memory.data);
@@ -76,7 +76,7 @@ void page_locked_ring::give(std::byte* block) noexcept {
 
 void page_locked_ring::shrink(std::byte* block, std::uint64_t bytes) noexcept {
   bytes = room_for(bytes);
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   for (segment& each : segments_) {
     if (!each.holds(block)) continue;
     const auto begin = static_cast<std::uint64_t>(block - each.memory.data);
@@ -103,7 +103,6 @@ void page_locked_ring::give_range(segment& in, range back) noexcept {
   }
 }
 
-// Needs the lock, as do those that follow up to `may_grow`.
 bool page_locked_ring::has_room(std::uint64_t bytes) const noexcept {
   return std::any_of(segments_.begin(), segments_.end(), [&](const segment& in) {
     return std::any_of(in.free.begin(), in.free.end(), [&](const range& one) { return one.end - one.begin >= bytes; });
@@ -128,17 +127,17 @@ bool page_locked_ring::idle_suffice(std::uint64_t bytes) const noexcept {
 bool page_locked_ring::may_grow(std::uint64_t bytes) const {
   if (!can_hold(bytes)) return false;
   bytes = room_for(bytes);
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   return idle_suffice(bytes);
 }
 
 bool page_locked_ring::grow(std::uint64_t bytes) {
   if (!can_hold(bytes)) return false;
   bytes = room_for(bytes);
-  const std::lock_guard one_by_one(growing_);
+  const mutex_lock one_by_one(growing_);
   std::vector<page_locked_memory> idle;
   {
-    const std::lock_guard lock(mutex_);
+    const mutex_lock lock(mutex_);
     // Whoever had its turn before may have made the room.
     if (has_room(bytes)) return true;
     if (!idle_suffice(bytes)) return false;
@@ -149,7 +148,7 @@ bool page_locked_ring::grow(std::uint64_t bytes) {
   return add_segment(bytes);
 }
 
-// As many idle segments as have to make way for a new one. Needs the lock.
+// As many idle segments as have to make way for a new one.
 std::vector<page_locked_memory> page_locked_ring::take_idle(std::uint64_t bytes) {
   std::vector<page_locked_memory> out;
   std::erase_if(segments_, [&](const segment& each) {
@@ -171,7 +170,7 @@ bool page_locked_ring::add_segment(std::uint64_t bytes) {
       added.free.reserve(256);
       added.taken.reserve(256);
       added.free.push_back({0, size});
-      const std::lock_guard lock(mutex_);
+      const mutex_lock lock(mutex_);
       segments_.push_back(std::move(added));
       held_.fetch_add(size, std::memory_order_relaxed);
       return true;

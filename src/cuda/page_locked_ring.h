@@ -3,9 +3,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "cuda/driver.h"
 #include "cuda/page_locked_memory.h"
 
@@ -60,19 +60,19 @@ class page_locked_ring {
     }
   };
   std::byte* take_from(segment& in, std::uint64_t bytes);
-  bool has_room(std::uint64_t bytes) const noexcept;
+  bool has_room(std::uint64_t bytes) const noexcept PENSTOCK_REQUIRES(mutex_);
   std::uint64_t left() const noexcept;
-  bool idle_suffice(std::uint64_t bytes) const noexcept;
-  std::vector<page_locked_memory> take_idle(std::uint64_t bytes);
-  bool add_segment(std::uint64_t bytes);
+  bool idle_suffice(std::uint64_t bytes) const noexcept PENSTOCK_REQUIRES(mutex_);
+  std::vector<page_locked_memory> take_idle(std::uint64_t bytes) PENSTOCK_REQUIRES(mutex_);
+  bool add_segment(std::uint64_t bytes) PENSTOCK_REQUIRES(growing_);
   static void give_range(segment& in, range back) noexcept;
 
   const driver& driver_;
   const context_ref context_;
   std::atomic<std::uint64_t> limit_;  // less where the machine has no more
-  std::mutex growing_;                // held during calls of the driver
-  mutable std::mutex mutex_;          // of the segments; never held during a call of the driver
-  std::vector<segment> segments_;
+  mutex growing_;                     // held during calls of the driver
+  mutable mutex mutex_;               // never held during a call of the driver
+  std::vector<segment> segments_ PENSTOCK_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> held_{0}, used_{0};
 };
 

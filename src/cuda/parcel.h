@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ struct parcel {
   };
   std::vector<refusal> refused;
 
+  std::optional<std::size_t> failed;  ///< the cell that an error of the engine is about
+
+  const std::byte* data() const noexcept { return block != nullptr ? block : ordinary.data(); }
   std::byte* data() noexcept { return block != nullptr ? block : ordinary.data(); }
   void clear() noexcept {
     block = nullptr;
@@ -58,6 +62,7 @@ struct parcel {
     runs.clear();
     more.clear();
     refused.clear();
+    failed.reset();
   }
 };
 

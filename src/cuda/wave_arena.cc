@@ -60,8 +60,9 @@ void wave_arena::trim() noexcept {
 }
 
 bool wave_arena::any_queued() const noexcept {
-  return std::any_of(waves_.begin(), waves_.end(),
-                     [](const auto& each) { return each->now == device_wave::phase::queued; });
+  return std::any_of(waves_.begin(), waves_.end(), [](const auto& each) {
+    return each->now == device_wave::phase::queued || each->now == device_wave::phase::closing;
+  });
 }
 
 result<> wave_arena::resize(wave_memory& memory, std::uint64_t bytes) {

@@ -2,12 +2,16 @@
 // library says about a stream is what the user hears, and what it does not take our own decoders do.
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -115,6 +119,43 @@ TEST_F(Nvcomp, DecodesEveryCodecToWhatTheModelHolds) {
     // 16 chunks, or one of Blosc's, twice.
     EXPECT_GE(penstock_fake_nvcomp_streams(codec) - before, options.shards ? 32U : 2U) << codecs;
   }
+}
+
+std::atomic<bool> reading_headers{false}, may_go_on{true};
+
+// A read whose headers take long holds up no other read of the device.
+TEST_F(Nvcomp, HeadersAreReadWithoutTheEnginesLock) {
+  const auto with = context_with("nvcomp");
+  const auto store = make_memory_store();
+  model_options one_chunk = small(zstd(false));
+  one_chunk.chunks = one_chunk.shape = {64, 64};
+  one_chunk.shards.reset();
+  const model_array slow = write_model(*store, "a/", one_chunk);
+  // Chunks that are copied straight to their place, so that the two reads share no wave.
+  model_options rows = small(std::string("[") + kBytes + "]");
+  rows.chunks = {16, 96};
+  rows.shards.reset();
+  const auto other_store = make_memory_store();
+  const model_array other = write_model(*other_store, "a/", rows);
+  may_go_on = false;
+  penstock_fake_nvcomp_on_workspace([] {
+    reading_headers = true;
+    while (!may_go_on) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  result<std::vector<std::byte>> slow_values = error(errc::internal, "not read");
+  std::thread reader([&] { slow_values = read(open_in(store, with)); });
+  while (!reading_headers) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  auto reading = std::async(std::launch::async, [&] { return read(open_in(other_store, with)); });
+  const bool is_free = reading.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  may_go_on = true;
+  reader.join();
+  penstock_fake_nvcomp_on_workspace(nullptr);
+  EXPECT_TRUE(is_free) << "the other read waited for the headers";
+  const auto other_values = reading.get();
+  ASSERT_TRUE(other_values.ok()) << other_values.error().to_string();
+  EXPECT_EQ(*other_values, other.values);
+  ASSERT_TRUE(slow_values.ok()) << slow_values.error().to_string();
+  EXPECT_EQ(*slow_values, slow.values);
 }
 
 // What the device's decompression engine takes goes to it by a call of its own: formats that the device and the library

@@ -22,6 +22,19 @@ struct planned_part {
   bool target_in_workspace;
 };
 
+/// How parts of one wave become parts of another.
+struct relocation {
+  std::uint32_t chunks;     ///< chunks before them
+  std::uint64_t workspace;  ///< bytes of the workspace before theirs, a multiple of 256
+
+  planned_part moved(planned_part planned) const noexcept {
+    planned.part.chunk += chunks;
+    if (planned.source_in_workspace) planned.part.source += workspace;
+    if (planned.target_in_workspace) planned.part.target += workspace;
+    return planned;
+  }
+};
+
 /// Hands out places in the descriptors and in the workspace.
 class decode_layout {
  public:

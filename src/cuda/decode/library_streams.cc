@@ -91,6 +91,24 @@ bool library_streams::add(std::span<const std::byte> bytes, const planned_part& 
   return true;
 }
 
+void library_streams::append(const library_streams& other, const relocation& by) {
+  for (int number = 0; number < kBatches; ++number) {
+    batch& into = batches_[number];
+    const batch& from = other.batches_[number];
+    if (from.streams.empty()) continue;
+    for (const planned_part& each : from.streams) into.streams.push_back(by.moved(each));
+    for (const planned_part& each : from.parts) into.parts.push_back(by.moved(each));
+    into.reserved = std::max(into.reserved, from.reserved);
+    if (from.most_bytes > into.most_bytes) {
+      into.most_bytes = from.most_bytes;
+      into.reserved_count = 0;
+    }
+    into.total_bytes += from.total_bytes;
+    if (into.streams.size() > into.reserved_count || into.total_bytes > into.reserved_total) reserve(number);
+  }
+  for (const planned_part& each : other.copies_) copies_.push_back(by.moved(each));
+}
+
 // Sets workspace aside for some more streams than there are: nvCOMP is not asked for every one.
 void library_streams::reserve(int number) {
   batch& into = batches_[number];

@@ -42,6 +42,9 @@ class library_streams {
   /// \param bytes  Those at `planned.part.source`, but for LZ4 and Snappy.
   bool add(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind, std::uint64_t& scratch_bytes);
 
+  /// Adds the streams of others, whose parts move so.
+  void append(const library_streams& other, const relocation& by);
+
   /// The copies that have to be made before.
   const std::vector<planned_part>& copies() const noexcept { return copies_; }
   /// What `emit` takes, without the copies.

@@ -483,6 +483,35 @@ void decode_wave::emit_all(decode_layout& to, std::uint64_t statuses, std::vecto
   }
 }
 
+void decode_wave::append(const decode_wave& other) {
+  const auto first_part = static_cast<std::uint32_t>(zstd_parts_.size());
+  const auto first_block = static_cast<std::uint32_t>(zstd_.blocks.size());
+  for (zstd_frame frame : other.zstd_.frames) {
+    frame.part += first_part;
+    frame.first_block += first_block;
+    zstd_.frames.push_back(frame);
+  }
+  for (zstd_block block : other.zstd_.blocks) {
+    block.part += first_part;
+    if (block.sequence_count != 0) {
+      for (std::uint32_t& each : block.table_block) each += first_block;
+      block.sequences_buffer += zstd_.sequences;
+    }
+    if (block.literals_type >= 2) block.literals_buffer += zstd_.literal_bytes;
+    zstd_.blocks.push_back(block);
+  }
+  const relocation by{static_cast<std::uint32_t>(chunks_), intermediate_bytes_};
+  for (const auto parts : kParts)
+    for (const planned_part& each : other.*parts) (this->*parts).push_back(by.moved(each));
+  for (std::size_t i = 0; i < transform_parts_.size(); ++i)
+    for (const planned_part& each : other.transform_parts_[i]) transform_parts_[i].push_back(by.moved(each));
+  by_library_.append(other.by_library_, by);
+  zstd_.literal_bytes += other.zstd_.literal_bytes;
+  zstd_.sequences += other.zstd_.sequences;
+  intermediate_bytes_ += other.intermediate_bytes_;
+  chunks_ += other.chunks_;
+}
+
 // Lists that only some of the blocks and frames are in are counted as if all were.
 std::uint64_t decode_wave::descriptor_bytes() const noexcept {
   const auto rows = [](std::size_t count, std::size_t bytes) { return count == 0 ? 0 : aligned(count * bytes); };

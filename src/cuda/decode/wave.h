@@ -45,6 +45,10 @@ class decode_wave {
   /// \error unsupported   Well-formed as far as is known, but the host must decode this chunk.
   result<> add(const wave_chunk& chunk);
 
+  /// Adds the chunks of another wave of the same steps, after those that are here; they keep their order. Reads no
+  /// headers.
+  void append(const decode_wave& other);
+
   std::size_t chunks() const noexcept { return chunks_; }
   /// What `emit` takes for the chunks added so far, at most; both blocks start at multiples of 256. The time does not
   /// depend on the number of chunks.

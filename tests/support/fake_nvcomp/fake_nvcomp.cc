@@ -27,6 +27,7 @@ constexpr std::string_view kNames[codecs] = {"zstd", "lz4", "snappy", "deflate",
 std::atomic<int> says{0}, fails{0};
 std::atomic<std::uint64_t> calls{0}, engine_streams{0}, workspace_eighths{24};
 std::array<std::atomic<std::uint64_t>, codecs> streams{};
+std::atomic<void (*)()> on_workspace{nullptr};
 
 unsigned version() {
   const char* const named = std::getenv("PENSTOCK_FAKE_NVCOMP_VERSION");
@@ -121,6 +122,7 @@ void run(void* argument) {
 int workspace_of(codec which, std::size_t count, std::size_t most, const options& given, std::size_t* bytes,
                  std::size_t total) {
   if (bytes == nullptr || !known(which, given) || most > total || total > count * most) return kInvalidValue;
+  if (void (*const call)() = on_workspace.load(); call != nullptr) call();
   *bytes = total * workspace_eighths / 8;
   return kOk;
 }
@@ -189,4 +191,5 @@ PENSTOCK_EXPORT std::uint64_t penstock_fake_nvcomp_engine_streams() { return eng
 PENSTOCK_EXPORT std::uint64_t penstock_fake_nvcomp_calls() { return calls; }
 PENSTOCK_EXPORT void penstock_fake_nvcomp_say(int status) { says = status; }
 PENSTOCK_EXPORT void penstock_fake_nvcomp_fail(int status) { fails = status; }
+PENSTOCK_EXPORT void penstock_fake_nvcomp_on_workspace(void (*call)()) { on_workspace = call; }
 PENSTOCK_EXPORT void penstock_fake_nvcomp_workspace(std::uint64_t eighths) { workspace_eighths = eighths; }

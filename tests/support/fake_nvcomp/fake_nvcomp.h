@@ -21,6 +21,8 @@ std::uint64_t penstock_fake_nvcomp_calls();
 void penstock_fake_nvcomp_say(int status);
 /// From now on calls to decode fail with this status; 0: they do not.
 void penstock_fake_nvcomp_fail(int status);
+/// From now on this is called whenever workspace is asked about, which is while headers are read; null: nothing is.
+void penstock_fake_nvcomp_on_workspace(void (*call)());
 /// Workspace that is asked for, per decoded byte, in eighths.
 void penstock_fake_nvcomp_workspace(std::uint64_t eighths);
 }

@@ -1,4 +1,4 @@
-#include "cuda/read_reports.h"
+#include "cuda/read_slots.h"
 
 #include <algorithm>
 #include <memory>
@@ -13,7 +13,7 @@ constexpr std::size_t kAtOnce = 64;
 
 }  // namespace
 
-void read_reports::clear() noexcept {
+void read_slots::clear() noexcept {
   for (std::size_t i = 0; i < all_.size(); ++i) {
     if (all_[i]->done != nullptr) driver_.event_destroy(all_[i]->done);
     if (i % kAtOnce != 0) continue;
@@ -22,20 +22,31 @@ void read_reports::clear() noexcept {
   }
 }
 
+void read_slot::begin() noexcept {
+  used = false;
+  starts.clear();
+  memory_ready = nullptr;
+  waited = 0;
+  end_stream.reset();
+  failure.reset();
+  recorded_as = {};
+  likely_cells = 0;
+}
+
 // A record without failures is still zero.
-report_slot* read_reports::take_zero() {
+read_slot* read_slots::take_zero() {
   if (!has_free() || free_.front()->host->failed != 0) return nullptr;
-  report_slot* const slot = free_.front();
+  read_slot* const slot = free_.front();
   free_.pop_front();
-  slot->used = false;
+  slot->begin();
   return slot;
 }
 
 // Zeroed by a copy: a memset could be a kernel, which waits for room on the device, and all later copies would wait for
 // it.
-result<report_slot*> read_reports::take(stream_ref stream) {
+result<read_slot*> read_slots::take(stream_ref stream) {
   if (!has_free()) PENSTOCK_TRY(make_more(stream));
-  if (report_slot* const first = free_.front(); first->host->failed != 0) {
+  if (read_slot* const first = free_.front(); first->host->failed != 0) {
     *first->host = {};
     PENSTOCK_TRY(driver_.check(driver_.copy_to_device(first->device, first->host, sizeof(failure_report), stream),
                                "cuMemcpyHtoDAsync"));
@@ -44,7 +55,7 @@ result<report_slot*> read_reports::take(stream_ref stream) {
 }
 
 // Puts them before all others.
-result<> read_reports::make_more(stream_ref stream) {
+result<> read_slots::make_more(stream_ref stream) {
   device_address device = 0;
   void* host = nullptr;
   PENSTOCK_TRY(driver_.check(driver_.mem_alloc(&device, kAtOnce * sizeof(failure_report)), "cuMemAlloc"));
@@ -54,7 +65,7 @@ result<> read_reports::make_more(stream_ref stream) {
   PENSTOCK_TRY(driver_.check(driver_.copy_to_device(device, host, kAtOnce * sizeof(failure_report), stream),
                              "cuMemcpyHtoDAsync"));
   for (std::size_t i = 0; i < kAtOnce; ++i) {
-    auto made = std::make_unique<report_slot>();
+    auto made = std::make_unique<read_slot>();
     made->device = device + i * sizeof(failure_report);
     made->host = static_cast<failure_report*>(host) + i;
     PENSTOCK_TRY(driver_.check(driver_.event_create(&made->done, kEventDisableTiming), "cuEventCreate"));
@@ -64,7 +75,7 @@ result<> read_reports::make_more(stream_ref stream) {
   return {};
 }
 
-void read_reports::give(report_slot* slot) noexcept {
+void read_slots::give(read_slot* slot) noexcept {
   const auto found =
       std::find_if(watched_.begin(), watched_.end(), [&](const auto& each) { return each.slot == slot; });
   if (found != watched_.end()) {
@@ -74,21 +85,21 @@ void read_reports::give(report_slot* slot) noexcept {
   }
 }
 
-void read_reports::watch(report_slot* slot, std::function<error(const failure_report&)> describe) {
+void read_slots::watch(read_slot* slot, std::function<error(const failure_report&)> describe) {
   watched_.push_back({slot, std::move(describe)});
 }
 
-void read_reports::unwatch(report_slot* slot) noexcept {
+void read_slots::unwatch(read_slot* slot) noexcept {
   std::erase_if(watched_, [&](const auto& each) { return each.slot == slot; });
 }
 
-std::vector<event_ref> read_reports::watched_ends() const {
+std::vector<event_ref> read_slots::watched_ends() const {
   std::vector<event_ref> out;
   for (const watched_report& each : watched_) out.push_back(each.slot->done);
   return out;
 }
 
-result<> read_reports::outcome() {
+result<> read_slots::outcome() {
   while (!watched_.empty() && !watched_.front().slot->queued) {
     const watched_report seen = std::move(watched_.front());
     watched_.pop_front();

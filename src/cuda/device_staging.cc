@@ -1,0 +1,371 @@
+// The part of the engine that brings a parcel to the device: places in waves, copies, and the headers of its cells.
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/checked.h"
+#include "base/nvtx.h"
+#include "cuda/chain_split.h"
+#include "cuda/device_engine.h"
+#include "cuda/device_tables.h"
+
+namespace penstock::inline v0::cuda {
+namespace {
+
+/// A device that has nothing to do is given a wave that is not full: of so many cells, or so many bytes.
+constexpr std::size_t kFewestCells = 256;
+constexpr std::uint64_t kFewestBytes = std::uint64_t{32} << 20;
+constexpr std::uint64_t kAlignment = 256;
+constexpr unsigned kEndNumber = 31;  // the stream of its end, beside the decode streams, in a read's set
+
+// What a cell's bytes take of a wave; they lie there as they lie in the parcel.
+std::uint64_t encoded_room(const parcel_cell& cell) {
+  return round_up(cell.offset % kAlignment + cell.length, kAlignment);
+}
+std::uint64_t decoded_room(const parcel_cell& cell) {
+  return cell.chain->decodes_on_device() && !cell.direct ? round_up(cell.decoded_bytes, kAlignment) : 0;
+}
+
+}  // namespace
+
+result<bool> device_engine::submit(read_slot& read, parcel& what, bool ends) {
+  const current_context current(driver_, context_);
+  const mutex_lock lock(mutex_);
+  PENSTOCK_TRY(healthy());
+  {
+    const nvtx_scope range(nvtx_name::transfer);
+    PENSTOCK_ASSIGN(const bool staged, stage_cells(read, what));
+    if (!staged) return false;
+    PENSTOCK_TRY(copy_plain(read, what));
+    if (what.refused.empty()) PENSTOCK_TRY(release_block(read, what));
+  }
+  if (open_ != nullptr) {
+    const bool is_worth_it = open_->cells() >= kFewestCells || open_->used_bottom + open_->used_top >= kFewestBytes;
+    if (is_worth_it && !open_->is_empty() && !waves_.any_queued()) PENSTOCK_TRY(close_wave());
+  }
+  if (!ends) PENSTOCK_TRY(release_copied());
+  return true;
+}
+
+result<bool> device_engine::submit_fill(read_slot& read, const placement& where, std::span<const std::byte> item) {
+  const current_context current(driver_, context_);
+  const mutex_lock lock(mutex_);
+  PENSTOCK_TRY(healthy());
+  for (;;) {
+    PENSTOCK_ASSIGN(device_wave* const wave, open_wave(0, 0, 0));
+    if (wave == nullptr) return false;
+    const std::uint64_t moved = wave->moved_bytes;
+    if (add_fill(*wave, where, item)) {
+      share_of(*wave, read).moved_bytes += wave->moved_bytes - moved;
+      if (wave->cells() + wave->coming >= kMostCells) PENSTOCK_TRY(close_wave());
+      return true;
+    }
+    PENSTOCK_ASSIGN(const bool has_room, make_room_for_tables(*wave, 0));
+    if (!has_room)
+      return error(errc::resource_exhausted,
+                   fmt::format("a wave has {} bytes (device_memory_limit), which is too little for a fill's tables",
+                               waves_.limit_bytes()));
+  }
+}
+
+// ---- order ----
+
+result<> device_engine::wait_for_starts(const read_slot& read, stream_ref stream) {
+  for (const event_ref each : read.starts)
+    PENSTOCK_TRY(check(driver_.stream_wait_event(stream, each, 0), "cuStreamWaitEvent"));
+  if (read.memory_ready == nullptr) return {};
+  return check(driver_.stream_wait_event(stream, read.memory_ready, 0), "cuStreamWaitEvent");
+}
+
+// `which`: the stream's number in the read's set.
+result<> device_engine::wait_for_start(read_slot& read, stream_ref stream, unsigned which) {
+  if ((read.waited >> which & 1) != 0) return {};
+  read.waited |= 1U << which;
+  return wait_for_starts(read, stream);
+}
+
+wave_share& device_engine::share_of(device_wave& wave, read_slot& read) {
+  for (wave_share& each : wave.shares)
+    if (each.read == &read) return each;
+  return wave.shares.emplace_back(wave_share{&read, read.recorded_as, 0, 0, 0});
+}
+
+bool device_engine::has_share(const device_wave& wave, const read_slot& read) noexcept {
+  return std::any_of(wave.shares.begin(), wave.shares.end(),
+                     [&](const wave_share& each) { return each.read == &read; });
+}
+
+// Nothing is waited for in an engine that is broken.
+bool device_engine::is_closing_for(const read_slot& read) const {
+  return !broken_ &&
+         std::any_of(closing_.begin(), closing_.end(), [&](const device_wave* each) { return has_share(*each, read); });
+}
+
+// Which of the result streams ends the read: one that has nothing to do, where there is one.
+unsigned device_engine::end_of(read_slot& read) {
+  if (read.end_stream) return *read.end_stream;
+  unsigned which = take_result_stream();
+  for (unsigned tried = 1; tried < kResultStreams && !completions_.idle(kFirstResultNumber + which); ++tried)
+    which = take_result_stream();
+  read.end_stream = which;
+  return which;
+}
+
+// ---- waves ----
+
+// For a wave whose tables have no room for the next fill. False: a wave has no more.
+result<bool> device_engine::make_room_for_tables(device_wave& wave, std::uint64_t needed) {
+  if (wave.is_empty()) return waves_.shrink(wave, needed);
+  PENSTOCK_TRY(close_wave());
+  return true;
+}
+
+// Null: none is free.
+result<device_wave*> device_engine::open_wave(std::uint64_t encoded_bytes, std::uint64_t scratch_bytes,
+                                              std::uint64_t likely_cells) {
+  if (open_ != nullptr) {
+    if (open_->fits(encoded_bytes, scratch_bytes)) return open_;
+    if (!open_->is_empty()) {
+      waves_.note_full(*open_);
+      PENSTOCK_TRY(close_wave());
+    } else {
+      open_->now = device_wave::phase::free;
+      open_ = nullptr;
+    }
+  }
+  PENSTOCK_ASSIGN(open_, waves_.open(encoded_bytes + scratch_bytes, likely_cells));
+  return open_;
+}
+
+// False: no wave is free for the cells from `what.next` on. Whether a wave has room for the tables of a run of cells is
+// known once their headers are read. If it has none, the run goes to the next wave; a run for which a whole wave has no
+// room is halved.
+result<bool> device_engine::stage_cells(read_slot& read, parcel& what) {
+  std::size_t most_cells = kMostCells;
+  for (;;) {
+    while (what.next < what.cells.size() && what.cells[what.next].plain) ++what.next;
+    if (what.next == what.cells.size()) return true;
+    const parcel_cell& first = what.cells[what.next];
+    const std::uint64_t encoded = encoded_room(first), decoded = decoded_room(first);
+    if (encoded + decoded > waves_.limit_bytes()) {
+      PENSTOCK_TRY(leave_to_host(what, encoded + decoded));
+      continue;
+    }
+    PENSTOCK_ASSIGN(device_wave* const wave, open_wave(encoded, decoded, read.likely_cells));
+    if (wave == nullptr) return false;
+    const cell_run run = run_that_fits(what, *wave, most_cells);
+    PENSTOCK_ASSIGN(const bool added, stage_run(read, what, *wave, run));
+    if (added) continue;
+    if (!wave->is_empty()) {
+      if (open_ == wave) PENSTOCK_TRY(close_wave());
+    } else if (run.cells > 1) {
+      most_cells = run.cells / 2;
+    } else if (open_ == wave) {
+      PENSTOCK_ASSIGN(const bool shrunk, waves_.shrink(*wave, encoded + decoded));
+      if (!shrunk) PENSTOCK_TRY(leave_to_host(what, encoded + decoded));
+    }
+  }
+}
+
+// The cells from `what.next` on whose bytes and decoded elements the wave has room for, whether it has some for their
+// tables or not.
+device_engine::cell_run device_engine::run_that_fits(const parcel& what, const device_wave& wave,
+                                                     std::size_t most_cells) {
+  cell_run out{what.cells[what.next].offset / kAlignment * kAlignment, 0, what.next, 0, 0, 0};
+  out.end = out.begin;
+  most_cells = std::min(most_cells, kMostCells - wave.cells() - wave.coming);
+  for (; out.last < what.cells.size() && out.cells < most_cells; ++out.last) {
+    const parcel_cell& each = what.cells[out.last];
+    if (each.plain) continue;
+    const std::uint64_t end_with = std::max(out.end, each.offset + each.length);
+    const std::uint64_t scratch = out.scratch_bytes + decoded_room(each);
+    if (each.offset < out.begin || !wave.fits(round_up(end_with - out.begin, kAlignment), scratch)) break;
+    out.end = end_with;
+    out.scratch_bytes = scratch;
+    if (each.chain->is_raw()) out.raw_bytes += each.length;
+    ++out.cells;
+  }
+  return out;
+}
+
+// One for each thread that reads headers at once.
+std::unique_ptr<cell_scan> device_engine::take_scan() {
+  if (idle_scans_.empty()) return std::make_unique<cell_scan>();
+  std::unique_ptr<cell_scan> out = std::move(idle_scans_.back());
+  idle_scans_.pop_back();
+  return out;
+}
+
+// Gives a run of cells its place in the wave, queues the copy of its bytes, reads the headers without the lock, and
+// adds the cells. The copy comes first: the device has it while the host reads headers. False: the wave has no room for
+// their tables; it is as before, but may be closed by now.
+result<bool> device_engine::stage_run(read_slot& read, parcel& what, device_wave& wave, const cell_run& run) {
+  const device_address base = wave.memory.address + wave.used_bottom - run.begin;  // of the parcel's first byte
+  device_address top = wave.memory.address + wave.memory.bytes / kAlignment * kAlignment - wave.used_top;
+  if (run.end != run.begin) {
+    what.copied = true;
+    timed_span* const span = spans_.begin(read.recorded_as, stage::transfer, kCopyWorker, copy_);
+    PENSTOCK_TRY(check(driver_.copy_to_device(base + run.begin, what.data() + run.begin, run.end - run.begin, copy_),
+                       "cuMemcpyHtoDAsync"));
+    spans_.end(span, run.end - run.begin, run.raw_bytes, copy_);
+  }
+  wave.used_bottom += round_up(run.end - run.begin, kAlignment);
+  wave.used_top += run.scratch_bytes;
+  wave.coming += run.cells;
+  if (wave.cells() + wave.coming >= kMostCells) PENSTOCK_TRY(close_wave());
+  std::unique_ptr<cell_scan> scan = take_scan();
+  const std::size_t refused_before = what.refused.size();
+  {
+    const mutex_unlock unlocked(mutex_);
+    for (std::size_t i = what.next; i < run.last; ++i) {
+      const parcel_cell& each = what.cells[i];
+      if (each.plain) continue;
+      const std::uint64_t scratch = decoded_room(each);
+      top -= scratch;
+      device_address decoded = base + each.offset;
+      if (scratch != 0) {
+        decoded = top;
+      } else if (each.chain->decodes_on_device()) {
+        decoded = each.item.to;
+      }
+      auto added = scan->add(what, i, base + each.offset, decoded, by_library_);
+      // The host has the last word: it decodes the cell, or says what is wrong with it.
+      if (!added.ok()) what.refused.push_back({i, added.error().message()});
+    }
+  }
+  auto added = take_run(read, what, wave, run, *scan);
+  scan->clear();
+  idle_scans_.push_back(std::move(scan));
+  if (added.ok() && *added) {
+    what.next = run.last;
+  } else {
+    what.refused.resize(refused_before);
+  }
+  return added;
+}
+
+// The end of `stage_run`.
+result<bool> device_engine::take_run(read_slot& read, const parcel& what, device_wave& wave, const cell_run& run,
+                                     const cell_scan& scan) {
+  wave.coming -= run.cells;
+  PENSTOCK_TRY(healthy());
+  const std::uint64_t decoded_before = wave.decoded_bytes, moved_before = wave.moved_bytes;
+  auto added = scan.cells.empty() ? result<bool>(true) : add_cells(wave, what, scan, read.device);
+  if (added.ok() && *added && !scan.cells.empty()) {
+    wave_share& share = share_of(wave, read);
+    share.encoded_bytes += run.end - run.begin;
+    share.decoded_bytes += wave.decoded_bytes - decoded_before;
+    share.moved_bytes += wave.moved_bytes - moved_before;
+  }
+  // What is copied next goes to the same place, after the copies that nobody needs.
+  if (wave.is_empty()) wave.used_bottom = wave.used_top = 0;
+  if (wave.now == device_wave::phase::closing && wave.coming == 0) {
+    std::erase(closing_, &wave);
+    auto queued = queue_wave(wave);
+    closed_.notify_all();
+    PENSTOCK_TRY(std::move(queued));
+  }
+  return added;
+}
+
+// The next cell needs more than a wave has: what the host decodes needs less, or no wave at all.
+result<> device_engine::leave_to_host(parcel& what, std::uint64_t needed) {
+  error why(errc::resource_exhausted,
+            fmt::format("the chunk needs {} bytes on the device and tables beside them, a wave has {} "
+                        "(device_memory_limit)",
+                        needed, waves_.limit_bytes()));
+  if (!what.cells[what.next].chain->decodes_on_device()) {
+    what.failed = what.next;
+    return why;
+  }
+  what.refused.push_back({what.next, why.message()});
+  ++what.next;
+  return {};
+}
+
+// ---- copies ----
+
+// Cells whose bytes are the elements go straight where they belong, on the stream of the read's end: what the read has
+// to wait for holds up no other read's copies.
+result<> device_engine::copy_plain(read_slot& read, parcel& what) {
+  std::uint64_t bytes = 0, raw_bytes = 0;
+  run_targets_.clear();
+  run_sources_.clear();
+  run_bytes_.clear();
+  for (const parcel_cell& each : what.cells) {
+    if (!each.plain) continue;
+    const device_address from = reinterpret_cast<device_address>(what.data() + each.offset);
+    // Cells that are adjacent on both sides are one copy.
+    if (!run_bytes_.empty() && run_targets_.back() + run_bytes_.back() == each.item.to &&
+        run_sources_.back() + run_bytes_.back() == from) {
+      run_bytes_.back() += each.length;
+    } else {
+      run_targets_.push_back(each.item.to);
+      run_sources_.push_back(from);
+      run_bytes_.push_back(each.length);
+    }
+    bytes += each.length;
+    if (each.chain->is_raw()) raw_bytes += each.length;
+  }
+  if (run_bytes_.empty()) return {};
+  const stream_ref end = result_[end_of(read)];
+  PENSTOCK_TRY(wait_for_start(read, end, kEndNumber));
+  timed_span* const span = spans_.begin(read.recorded_as, stage::transfer, kCopyWorker, end);
+  what.copied_at_end = true;
+  PENSTOCK_TRY(copy_runs(what, end));
+  spans_.end(span, bytes, raw_bytes, end);
+  return {};
+}
+
+// A batch is for page-locked memory: it may read its sources after it returns.
+result<> device_engine::copy_runs(parcel& what, stream_ref stream) {
+  if (driver_.copy_batch != nullptr && run_bytes_.size() > 1 && what.block != nullptr) {
+    copy_attributes attributes;
+    std::size_t first = 0, failed = 0;  // the attributes are of all copies from the first
+    return check(driver_.copy_batch(run_targets_.data(), run_sources_.data(), run_bytes_.data(), run_bytes_.size(),
+                                    &attributes, &first, 1, &failed, stream),
+                 "cuMemcpyBatchAsync");
+  }
+  for (std::size_t i = 0; i < run_bytes_.size(); ++i)
+    PENSTOCK_TRY(check(
+        driver_.copy_to_device(run_targets_[i], reinterpret_cast<const void*>(run_sources_[i]), run_bytes_[i], stream),
+        "cuMemcpyHtoDAsync"));
+  return {};
+}
+
+result<> device_engine::release_block(read_slot& read, parcel& what) {
+  if (what.block == nullptr) return {};  // the driver has read ordinary memory by now
+  if (!what.copied_at_end) {
+    copied_.push_back(std::exchange(what.block, nullptr));
+    return {};
+  }
+  const unsigned number = end_of(read);
+  const stream_ref end = result_[number];
+  if (what.copied) {
+    PENSTOCK_TRY(check(driver_.event_record(order_, copy_), "cuEventRecord"));
+    PENSTOCK_TRY(check(driver_.stream_wait_event(end, order_, 0), "cuStreamWaitEvent"));
+  }
+  PENSTOCK_ASSIGN(const event_ref copied, new_event());
+  PENSTOCK_TRY(check(driver_.event_record(copied, end), "cuEventRecord"));
+  completions_.push(kFirstResultNumber + number, {copied, true, std::exchange(what.block, nullptr), nullptr, nullptr});
+  return {};
+}
+
+// One event for the blocks that were copied from since the last one.
+result<> device_engine::release_copied() {
+  if (copied_.empty()) return {};
+  PENSTOCK_ASSIGN(const event_ref event, new_event());
+  PENSTOCK_TRY(check(driver_.event_record(event, copy_), "cuEventRecord"));
+  push_copied(event);
+  return {};
+}
+
+void device_engine::push_copied(event_ref event) {
+  for (std::byte* const each : copied_) completions_.push(kCopyNumber, {event, false, each, nullptr, nullptr});
+  copied_.clear();
+  completions_.push(kCopyNumber, {event, true, nullptr, nullptr, nullptr});
+}
+
+}  // namespace penstock::inline v0::cuda
