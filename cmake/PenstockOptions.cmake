@@ -18,7 +18,10 @@ endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # Members say which mutex guards them (src/base/mutex.h).
-  target_compile_options(penstock_options INTERFACE -Wthread-safety $<$<BOOL:${PENSTOCK_SANITIZE}>:-Werror=thread-safety>)
+  target_compile_options(penstock_options INTERFACE -Wthread-safety)
+  if(PENSTOCK_SANITIZE)
+    target_compile_options(penstock_options INTERFACE -Werror=thread-safety)
+  endif()
 endif()
 
 if(PENSTOCK_WERROR)
