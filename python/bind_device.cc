@@ -329,7 +329,9 @@ void bind_device(nb::module_& m) {
   m.def("_device_count", [] { return unwrap(device_count()); });
   m.def("_current_device", [] { return unwrap(current_device()); });
   m.def("_device_of", [](std::uintptr_t address) { return unwrap(device_of(address)); }, nb::arg("address"));
-  m.def("_device_path", [](const array_handle& self) { return device_path(self.array); }, nb::arg("array"));
+  m.def(
+      "_device_path", [](const array_handle& self, int device) { return device_path(self.array, device); },
+      nb::arg("array"), nb::arg("device"));
 }
 
 }  // namespace penstock::inline v0::python

@@ -153,9 +153,10 @@ PENSTOCK_API result<std::optional<int>> device_of(std::uintptr_t address);
 PENSTOCK_API result<std::string> device_plan(const array& from, const resolved_selection& which,
                                              std::size_t max_lines = 64);
 PENSTOCK_API result<std::string> device_plan_json(const array& from, const resolved_selection& which);
-/// Says how a read's chain is shared out between host and device: `zstd(level=0) on the device`.
-PENSTOCK_API std::string device_path(const array& from);
-/// The same as a JSON document: `{"host": [...], "device": [...], "reason": "..."}`, in decoding order.
-PENSTOCK_API std::string device_path_json(const array& from);
+/// Says how a read's chain is shared out between host and device: `zstd(level=0) on the device`; and whether the device
+/// of that number reads what is encoded in the host's memory, where it is, so that it is not copied.
+PENSTOCK_API std::string device_path(const array& from, int device = 0);
+/// The same as a JSON document: `{"host": [...], "device": [...], "reason": "...", "copies": true}`, in decoding order.
+PENSTOCK_API std::string device_path_json(const array& from, int device = 0);
 
 }  // namespace penstock::inline v0

@@ -208,14 +208,16 @@ class Array(Reads, Writes, _core.Array):
         """How `selection` would be read, as text: requests, decodes, fills. Reads the indexes that it needs.
 
         `device="cuda"`: of a read into its memory, whose requests are longer; and which codecs are decoded there and
-        which on the host, and why. It needs no device.
+        which on the host, and why; and whether the device (`"cuda:1"`; without a number the first) reads encoded
+        bytes in the host's memory, so that no copy is made. It needs no device.
         """
         on_device = _device.is_device(device)
         text = self._plan(self._prepare(selection)[0], max_lines, False, on_device)
         if not on_device:
             return text
+        name = _device.checked_name(device)
         head, gap, operations = text.partition("\n\n")
-        return f"{head}\n{_device.checked_name(device)}: {_core._device_path(self)}{gap}{operations}"
+        return f"{head}\n{name}: {_core._device_path(self, int(name.partition(':')[2] or 0))}{gap}{operations}"
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:

@@ -390,12 +390,33 @@ result<std::optional<int>> device_of(std::uintptr_t address) {
   return std::optional<int>(device);
 }
 
-std::string device_path(const array& from) {
-  return cuda::describe(cuda::split_chain(from.state().layout->chains()[0]));
+namespace {
+
+// Needs no device: where there is none, what is said is of the usual kind, which copies.
+bool reads_in_place(const array& from, const cuda::device_chain& chain, int device) {
+  const context_options& options = from.context()->state().options();
+  const device::nvcomp* library = nullptr;
+  if (options.device_decoder == "nvcomp") {
+    if (auto loaded = device::nvcomp::load(options.nvcomp_library); loaded.ok()) library = *loaded;
+  }
+  return chain.decodes_on_device() && cuda::device_engine::would_read_in_place(device, library);
 }
 
-std::string device_path_json(const array& from) {
-  return cuda::to_json(cuda::split_chain(from.state().layout->chains()[0])).dump();
+}  // namespace
+
+std::string device_path(const array& from, int device) {
+  const cuda::device_chain chain = cuda::split_chain(from.state().layout->chains()[0]);
+  std::string out = cuda::describe(chain);
+  if (reads_in_place(from, chain, device))
+    out += "; the device reads the host's memory, so encoded bytes are not copied to it";
+  return out;
+}
+
+std::string device_path_json(const array& from, int device) {
+  const cuda::device_chain chain = cuda::split_chain(from.state().layout->chains()[0]);
+  json::object_t out = *cuda::to_json(chain).as_object();
+  out.emplace_back("copies", !reads_in_place(from, chain, device));
+  return json(std::move(out)).dump();
 }
 
 }  // namespace penstock::inline v0

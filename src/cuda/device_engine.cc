@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/nvtx.h"
+#include "cuda/device_place.h"
 #include "cuda/device_tables.h"
 #include "cuda/move_plan.h"
 #include "engine/read_job.h"
@@ -55,7 +56,18 @@ std::array<std::uint64_t, device::kNvcompCodecs> decompression_engine_of(const d
   return out;
 }
 
+bool any_in(const std::array<std::uint64_t, device::kNvcompCodecs>& engine_bytes) {
+  return std::any_of(engine_bytes.begin(), engine_bytes.end(), [](std::uint64_t each) { return each != 0; });
+}
+
 }  // namespace
+
+bool device_engine::would_read_in_place(int ordinal, const device::nvcomp* library) {
+  const auto with = load_driver();
+  device_number device = 0;
+  return with.ok() && ordinal < (*with)->devices && (*with)->device_get(&device, ordinal) == kSuccess &&
+         reads_host_memory(**with, device) && !any_in(decompression_engine_of(**with, ordinal, library));
+}
 
 result<std::shared_ptr<device_engine>> device_engine::make(int ordinal, const device_options& options) {
   PENSTOCK_ASSIGN(const driver* const with, load_driver());
@@ -95,7 +107,8 @@ device_engine::device_engine(const driver& with, int ordinal, device_number devi
       memory_limit_(memory_limit_of(with, context, options.device_memory_bytes)),
       staging_bytes_(staging_bytes_of(memory_limit_)),
       nvcomp_(options.nvcomp),
-      ring_(with, context, options.page_locked_bytes == 0 ? kDefaultPageLockedBytes : options.page_locked_bytes),
+      ring_(with, context, options.page_locked_bytes == 0 ? kDefaultPageLockedBytes : options.page_locked_bytes,
+            host_node_of(with, device)),
       pool_(with, context, memory_limit_of(with, context, 0) * 2),
       waves_(with, (memory_limit_ - std::min(memory_limit_, kWriteStreams * staging_bytes_)) / kWaves) {}
 
@@ -118,6 +131,7 @@ result<> device_engine::start() {
   PENSTOCK_TRY(make_event(order_, kEventDisableTiming));
   PENSTOCK_TRY(make_events());
   by_library_ = {nvcomp_, std::min(device::kMostLibraryBytes, waves_.limit_bytes() / 4), engine_bytes};
+  reads_in_place_ = reads_host_memory(driver_, device_) && !any_in(engine_bytes);
   PENSTOCK_TRY(waves_.start(kWaves, by_library_));
   PENSTOCK_TRY(spans_.start(copy_));
   completions_.start(context_, [this] { collect(); });
@@ -390,13 +404,19 @@ void device_engine::note_reached() noexcept {
     if (each.read != nullptr) each.read->queued = false;
     if (each.wave == nullptr) continue;
     spans_.record(*each.wave);
-    each.wave->now = device_wave::phase::free;
+    release_wave(*each.wave);
   }
   if (!reached_.empty()) {
     spans_.collect();
     tell_freed();
   }
   if (status != kSuccess) (void)check(status, "cuEventQuery");
+}
+
+void device_engine::release_wave(device_wave& wave) noexcept {
+  for (std::byte* const each : wave.blocks) ring_.give(each);
+  wave.blocks.clear();
+  wave.now = device_wave::phase::free;
 }
 
 // Whoever frees does so for all: others may wait for the same.

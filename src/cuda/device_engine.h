@@ -84,6 +84,16 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<event_ref> take_event_at(stream_ref stream);
   void give_event(event_ref event) noexcept;
 
+  /// The device reads encoded bytes in the ring's blocks, where they are: nothing copies them. Memory is coherent, and
+  /// the device's decompression engine, which may want memory of its own, is not in use.
+  bool reads_in_place() const noexcept { return reads_in_place_; }
+  /// The same of an engine that is still to be made. False: there is no such device, too.
+  static bool would_read_in_place(int ordinal, const device::nvcomp* library);
+  /// The open wave has blocks of the ring, for which somebody may wait.
+  bool open_wave_has_blocks() const noexcept { return open_has_blocks_.load(std::memory_order_relaxed); }
+  /// Lets the device begin with them.
+  result<> close_for_blocks();
+
   /// Queues the parcel's copies, reads the headers of its cells and adds the cells to waves, as many as they need.
   /// False: no wave is free for those from `what.next` on; try again after `nudge`. With cells in `what.refused` the
   /// block stays the parcel's.
@@ -158,6 +168,10 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> queue_gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first,
                         std::uint64_t count, std::byte* to, unsigned which) PENSTOCK_REQUIRES(mutex_);
 
+  bool reads_in_place(const parcel& what) const noexcept { return reads_in_place_ && what.block != nullptr; }
+  std::uint64_t encoded_room(const parcel& what, const parcel_cell& cell) const noexcept;
+  void hold_block(device_wave& wave, const parcel& what) PENSTOCK_REQUIRES(mutex_);
+  void release_wave(device_wave& wave) noexcept PENSTOCK_REQUIRES(mutex_);
   result<device_wave*> open_wave(std::uint64_t encoded_bytes, std::uint64_t scratch_bytes, std::uint64_t likely_cells)
       PENSTOCK_REQUIRES(mutex_);
   result<bool> make_room_for_tables(device_wave& wave, std::uint64_t needed) PENSTOCK_REQUIRES(mutex_);
@@ -169,7 +183,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
     std::size_t cells;
     std::uint64_t raw_bytes, scratch_bytes;
   };
-  static cell_run run_that_fits(const parcel& what, const device_wave& wave, std::size_t most_cells);
+  cell_run run_that_fits(const parcel& what, const device_wave& wave, std::size_t most_cells) const;
   result<bool> stage_run(read_slot& read, parcel& what, device_wave& wave, const cell_run& run)
       PENSTOCK_REQUIRES(mutex_);
   result<bool> take_run(read_slot& read, const parcel& what, device_wave& wave, const cell_run& run,
@@ -215,6 +229,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   stream_ref beside_ = nullptr;  // kernels beside those of the decode streams
   stream_ref decode_[kDecodeStreams] = {}, result_[kResultStreams] = {}, write_[kWriteStreams] = {};
   device::library_use by_library_;
+  bool reads_in_place_ = false;
 
   mutable mutex mutex_;  // also of the order of calls on the streams
   condition closed_;     // a wave that was closing is queued, or will never be
@@ -242,6 +257,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   mutex listeners_mutex_;
   std::vector<read_job*> listeners_ PENSTOCK_GUARDED_BY(listeners_mutex_);
   std::atomic<std::uint64_t> freed_{0};
+  std::atomic<bool> open_has_blocks_{false};
   completion_queue completions_{driver_};  // last: its thread uses the rest
 };
 

@@ -15,10 +15,18 @@ namespace penstock::inline v0::cuda {
 // A wave whose cells' headers are still read is queued by the thread that reads the last of them.
 result<> device_engine::close_wave() {
   device_wave& wave = *std::exchange(open_, nullptr);
+  open_has_blocks_.store(false, std::memory_order_relaxed);
   if (wave.coming == 0) return queue_wave(wave);
   wave.now = device_wave::phase::closing;
   closing_.push_back(&wave);
   return {};
+}
+
+result<> device_engine::close_for_blocks() {
+  const current_context current(driver_, context_);
+  const mutex_lock lock(mutex_);
+  PENSTOCK_TRY(healthy());
+  return open_ != nullptr && !open_->blocks.empty() ? close_wave() : result<>();
 }
 
 result<> device_engine::queue_wave(device_wave& wave) {

@@ -172,7 +172,8 @@ read_buffer* device_read::take_buffer(std::uint64_t likely_bytes) {
   }
   request_buffer* const out = free_buffers_.back();
   if (!out->prepare(likely_bytes)) {
-    if (engine_->ring().may_grow(likely_bytes)) wanted_bytes_.store(likely_bytes, std::memory_order_relaxed);
+    if (engine_->ring().may_grow(likely_bytes) || engine_->open_wave_has_blocks())
+      wanted_bytes_.store(likely_bytes, std::memory_order_relaxed);
     return nullptr;
   }
   free_buffers_.pop_back();
@@ -443,7 +444,10 @@ result<bool> device_read::submit(parcel& what, bool ends) {
   if (what.block == nullptr && what.bytes != 0 && engine_->ring().can_hold(what.bytes)) {
     std::byte* const block = engine_->ring().take(what.bytes);
     // Whether it could ever be held is asked again: the machine may have had no more.
-    if (block == nullptr && engine_->ring().can_hold(what.bytes)) return false;
+    if (block == nullptr && engine_->ring().can_hold(what.bytes)) {
+      PENSTOCK_TRY(engine_->close_for_blocks());
+      return false;
+    }
     if (block != nullptr) {
       std::memcpy(block, what.ordinary.data(), static_cast<std::size_t>(what.bytes));
       what.block = block;
@@ -491,8 +495,9 @@ result<bool> device_read::advance(bool last) {
   if (owns_threads_) current_context::leave_captures(engine_->api());
   std::optional<current_context> current;
   if (last || waiting_.load(std::memory_order_relaxed) != 0) current.emplace(engine_->api(), engine_->context());
-  if (const std::uint64_t wanted = wanted_bytes_.exchange(0, std::memory_order_relaxed); wanted != 0)
-    (void)engine_->ring().grow(wanted);
+  if (const std::uint64_t wanted = wanted_bytes_.exchange(0, std::memory_order_relaxed); wanted != 0) {
+    if (!engine_->ring().grow(wanted)) PENSTOCK_TRY(engine_->close_for_blocks());
+  }
   result<> joined;
   if (last && !abandoned_.load(std::memory_order_relaxed)) joined = hand_over_joined();
   auto went = joined.ok() ? hand_over_kept() : result<bool>(std::move(joined).error());

@@ -20,10 +20,6 @@ constexpr std::uint64_t kFewestBytes = std::uint64_t{32} << 20;
 constexpr std::uint64_t kAlignment = 256;
 constexpr unsigned kEndNumber = 31;  // the stream of its end, beside the decode streams, in a read's set
 
-// What a cell's bytes take of a wave; they lie there as they lie in the parcel.
-std::uint64_t encoded_room(const parcel_cell& cell) {
-  return round_up(cell.offset % kAlignment + cell.length, kAlignment);
-}
 std::uint64_t decoded_room(const parcel_cell& cell) {
   return cell.chain->decodes_on_device() && !cell.direct ? round_up(cell.decoded_bytes, kAlignment) : 0;
 }
@@ -42,8 +38,12 @@ result<bool> device_engine::submit(read_slot& read, parcel& what, bool ends) {
     if (what.refused.empty()) PENSTOCK_TRY(release_block(read, what));
   }
   if (open_ != nullptr) {
-    const bool is_worth_it = open_->cells() >= kFewestCells || open_->used_bottom + open_->used_top >= kFewestBytes;
-    if (is_worth_it && !open_->is_empty() && !waves_.any_queued()) PENSTOCK_TRY(close_wave());
+    const std::uint64_t bytes = open_->used_bottom + open_->used_top + open_->block_bytes;
+    const bool is_worth_it = open_->cells() >= kFewestCells || bytes >= kFewestBytes;
+    const bool is_its_turn = is_worth_it && !open_->is_empty() && !waves_.any_queued();
+    // With a share of the ring for each wave there is one for what is read meanwhile.
+    const bool has_its_share = open_->block_bytes != 0 && open_->block_bytes >= ring_.limit_bytes() / (kWaves + 1);
+    if (is_its_turn || has_its_share) PENSTOCK_TRY(close_wave());
   }
   if (!ends) PENSTOCK_TRY(release_copied());
   return true;
@@ -115,6 +115,11 @@ unsigned device_engine::end_of(read_slot& read) {
 
 // ---- waves ----
 
+// What a cell's bytes take of a wave; they lie there as they lie in the parcel.
+std::uint64_t device_engine::encoded_room(const parcel& what, const parcel_cell& cell) const noexcept {
+  return reads_in_place(what) ? 0 : round_up(cell.offset % kAlignment + cell.length, kAlignment);
+}
+
 // For a wave whose tables have no room for the next fill. False: a wave has no more.
 result<bool> device_engine::make_room_for_tables(device_wave& wave, std::uint64_t needed) {
   if (wave.is_empty()) return waves_.shrink(wave, needed);
@@ -148,7 +153,7 @@ result<bool> device_engine::stage_cells(read_slot& read, parcel& what) {
     while (what.next < what.cells.size() && what.cells[what.next].plain) ++what.next;
     if (what.next == what.cells.size()) return true;
     const parcel_cell& first = what.cells[what.next];
-    const std::uint64_t encoded = encoded_room(first), decoded = decoded_room(first);
+    const std::uint64_t encoded = encoded_room(what, first), decoded = decoded_room(first);
     if (encoded + decoded > waves_.limit_bytes()) {
       PENSTOCK_TRY(leave_to_host(what, encoded + decoded));
       continue;
@@ -172,7 +177,8 @@ result<bool> device_engine::stage_cells(read_slot& read, parcel& what) {
 // The cells from `what.next` on whose bytes and decoded elements the wave has room for, whether it has some for their
 // tables or not.
 device_engine::cell_run device_engine::run_that_fits(const parcel& what, const device_wave& wave,
-                                                     std::size_t most_cells) {
+                                                     std::size_t most_cells) const {
+  const bool in_place = reads_in_place(what);
   cell_run out{what.cells[what.next].offset / kAlignment * kAlignment, 0, what.next, 0, 0, 0};
   out.end = out.begin;
   most_cells = std::min(most_cells, kMostCells - wave.cells() - wave.coming);
@@ -181,7 +187,8 @@ device_engine::cell_run device_engine::run_that_fits(const parcel& what, const d
     if (each.plain) continue;
     const std::uint64_t end_with = std::max(out.end, each.offset + each.length);
     const std::uint64_t scratch = out.scratch_bytes + decoded_room(each);
-    if (each.offset < out.begin || !wave.fits(round_up(end_with - out.begin, kAlignment), scratch)) break;
+    const std::uint64_t encoded = in_place ? 0 : round_up(end_with - out.begin, kAlignment);
+    if (each.offset < out.begin || !wave.fits(encoded, scratch)) break;
     out.end = end_with;
     out.scratch_bytes = scratch;
     if (each.chain->is_raw()) out.raw_bytes += each.length;
@@ -198,20 +205,23 @@ std::unique_ptr<cell_scan> device_engine::take_scan() {
   return out;
 }
 
-// Gives a run of cells its place in the wave, queues the copy of its bytes, reads the headers without the lock, and
-// adds the cells. The copy comes first: the device has it while the host reads headers. False: the wave has no room for
+// Gives a run of cells its place in the wave, queues the copy of its bytes (where the device does not read them in the
+// ring), reads the headers without the lock, and adds the cells. The copy comes first: the device has it while the host
+// reads headers. False: the wave has no room for
 // their tables; it is as before, but may be closed by now.
 result<bool> device_engine::stage_run(read_slot& read, parcel& what, device_wave& wave, const cell_run& run) {
-  const device_address base = wave.memory.address + wave.used_bottom - run.begin;  // of the parcel's first byte
+  const bool in_place = reads_in_place(what);
+  const device_address base = in_place ? reinterpret_cast<device_address>(what.block)
+                                       : wave.memory.address + wave.used_bottom - run.begin;  // of the first byte
   device_address top = wave.memory.address + wave.memory.bytes / kAlignment * kAlignment - wave.used_top;
-  if (run.end != run.begin) {
+  if (run.end != run.begin && !in_place) {
     what.copied = true;
     timed_span* const span = spans_.begin(read.recorded_as, stage::transfer, kCopyWorker, copy_);
     PENSTOCK_TRY(check(driver_.copy_to_device(base + run.begin, what.data() + run.begin, run.end - run.begin, copy_),
                        "cuMemcpyHtoDAsync"));
     spans_.end(span, run.end - run.begin, run.raw_bytes, copy_);
+    wave.used_bottom += round_up(run.end - run.begin, kAlignment);
   }
-  wave.used_bottom += round_up(run.end - run.begin, kAlignment);
   wave.used_top += run.scratch_bytes;
   wave.coming += run.cells;
   if (wave.cells() + wave.coming >= kMostCells) PENSTOCK_TRY(close_wave());
@@ -258,6 +268,7 @@ result<bool> device_engine::take_run(read_slot& read, const parcel& what, device
     share.encoded_bytes += run.end - run.begin;
     share.decoded_bytes += wave.decoded_bytes - decoded_before;
     share.moved_bytes += wave.moved_bytes - moved_before;
+    if (reads_in_place(what)) hold_block(wave, what);
   }
   // What is copied next goes to the same place, after the copies that nobody needs.
   if (wave.is_empty()) wave.used_bottom = wave.used_top = 0;
@@ -268,6 +279,15 @@ result<bool> device_engine::take_run(read_slot& read, const parcel& what, device
     PENSTOCK_TRY(std::move(queued));
   }
   return added;
+}
+
+// Until the device is done with the wave, for its kernels read there.
+void device_engine::hold_block(device_wave& wave, const parcel& what) {
+  if (std::find(wave.blocks.begin(), wave.blocks.end(), what.block) != wave.blocks.end()) return;
+  ring_.share(what.block);
+  wave.blocks.push_back(what.block);
+  wave.block_bytes += what.bytes;
+  if (&wave == open_) open_has_blocks_.store(true, std::memory_order_relaxed);
 }
 
 // The next cell needs more than a wave has: what the host decodes needs less, or no wave at all.
@@ -337,6 +357,10 @@ result<> device_engine::copy_runs(parcel& what, stream_ref stream) {
 
 result<> device_engine::release_block(read_slot& read, parcel& what) {
   if (what.block == nullptr) return {};  // the driver has read ordinary memory by now
+  if (!what.copied && !what.copied_at_end) {
+    give_block(std::exchange(what.block, nullptr));  // waves have it, or nobody
+    return {};
+  }
   if (!what.copied_at_end) {
     copied_.push_back(std::exchange(what.block, nullptr));
     return {};

@@ -137,17 +137,15 @@ void device_wave::clear() noexcept {
   launches.clear();
   trim_batches(batches);
   shares.clear();
+  blocks.clear();
+  block_bytes = 0;
   decoded_bytes = moved_bytes = 0;
 }
 
 result<bool> add_cells(device_wave& wave, const parcel& of, const cell_scan& scanned, device_address report) {
-  // What each batch of the scan becomes a part of.
-  struct taken_batch {
-    std::uint32_t batch = kNoStatus, first_status = 0;
-    device::decode_wave::mark before;
-  };
   const wave_mark before(wave);
-  std::vector<taken_batch> taken(scanned.batches.size());
+  std::vector<taken_batch>& taken = wave.taken;
+  taken.assign(scanned.batches.size(), {});
   for (std::size_t i = 0; i < taken.size(); ++i) {
     const wave_batch& from = *scanned.batches[i];
     if (from.decoder.chunks() == 0) continue;

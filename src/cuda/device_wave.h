@@ -23,6 +23,12 @@ struct wave_batch {
   std::uint64_t descriptors = 0, workspace = 0;  ///< where they lie in the tail
 };
 
+/// What a batch of a scan becomes a part of.
+struct taken_batch {
+  std::uint32_t batch = kNoStatus, first_status = 0;
+  device::decode_wave::mark before;
+};
+
 /// What one read has of a wave.
 struct wave_share {
   read_slot* read = nullptr;  ///< until the wave is queued
@@ -38,11 +44,12 @@ struct wave_memory {
 
 /// Cells of any reads that are decoded and scattered together: one set of launches.
 ///
-/// Its memory holds encoded bytes from the bottom up and decoded cells that are still to be scattered from the top
-/// down; tables and workspace have memory of their own, because their size is known only when the wave is closed. A
-/// run of cells for whose tables and workspace no room would be left is not added. A wave is `free`, `open` (it takes
-/// cells, and their bytes are already on their way), `closing` (it takes no more, but headers of some are still read),
-/// or `queued` until the host knows that the device is done with it.
+/// Its memory holds encoded bytes from the bottom up (unless the device reads them where they are, in the ring's
+/// blocks) and decoded cells that are still to be scattered from the top down; tables and workspace have memory of
+/// their own, because their size is known only when the wave is closed. A run of cells for whose tables and workspace
+/// no room would be left is not added. A wave is `free`, `open` (it takes cells, and their bytes are already on their
+/// way), `closing` (it takes no more, but headers of some are still read), or `queued` until the host knows that the
+/// device is done with it.
 class device_wave {
  public:
   enum class phase : std::uint8_t { free, open, closing, queued };
@@ -75,10 +82,13 @@ class device_wave {
   std::vector<failure_note> notes;
   std::vector<std::byte> patterns;                   ///< fill values, 16 bytes or a multiple each
   std::vector<std::unique_ptr<wave_batch>> batches;  ///< some may be empty: they are kept
+  std::vector<taken_batch> taken;                    ///< of the scan that is being added; used again
   std::vector<std::uint32_t> item_batches;           ///< of each item; kNoStatus: none
   std::vector<device::kernel_launch> launches;
-  std::vector<std::uint32_t> fills;                  ///< items whose `from` counts from the first pattern
-  std::vector<wave_share> shares;                    ///< of the reads that have cells here
+  std::vector<std::uint32_t> fills;  ///< items whose `from` counts from the first pattern
+  std::vector<wave_share> shares;    ///< of the reads that have cells here
+  std::vector<std::byte*> blocks;    ///< of the ring: kernels read what is encoded there
+  std::uint64_t block_bytes = 0;
   std::uint64_t decoded_bytes = 0, moved_bytes = 0;  ///< by the device
 
   event_ref done = nullptr;

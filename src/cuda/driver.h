@@ -67,6 +67,16 @@ struct copy_attributes {
 inline constexpr int kAttributeMultiprocessors = 16;
 inline constexpr int kAttributeMajor = 75;
 inline constexpr int kAttributeMinor = 76;
+/// The device and the host have the same memory; the device reads what was registered by its host address; it reads all
+/// memory of a process by the host's own page tables.
+inline constexpr int kAttributeIntegrated = 18;
+inline constexpr int kAttributeUsesRegisteredAddress = 91;
+inline constexpr int kAttributeUsesHostPageTables = 100;
+/// Where the device is: on the PCI bus, and next to which NUMA node of the host (12.2; -1: there are none).
+inline constexpr int kAttributePciBus = 33;
+inline constexpr int kAttributePciDevice = 34;
+inline constexpr int kAttributePciDomain = 50;
+inline constexpr int kAttributeHostNode = 134;
 /// Of the device's decompression engine, if it has one: the formats, and the longest stream in bytes. Unknown to
 /// drivers before 12.8.
 inline constexpr int kAttributeDecompressFormats = 136;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/memory_node.h"
 
 namespace penstock::inline v0::cuda {
 namespace {
@@ -14,8 +15,9 @@ std::uint64_t room_for(std::uint64_t bytes) { return std::max(kRingAlignment, ro
 
 }  // namespace
 
-page_locked_ring::page_locked_ring(const driver& with, context_ref context, std::uint64_t limit_bytes) noexcept
-    : driver_(with), context_(context), limit_(limit_bytes / kRingAlignment * kRingAlignment) {}
+page_locked_ring::page_locked_ring(const driver& with, context_ref context, std::uint64_t limit_bytes,
+                                   std::optional<unsigned> node) noexcept
+    : driver_(with), context_(context), node_(node), limit_(limit_bytes / kRingAlignment * kRingAlignment) {}
 
 void page_locked_ring::clear() noexcept {
   std::vector<segment> all;
@@ -52,42 +54,47 @@ std::byte* page_locked_ring::take_from(segment& in, std::uint64_t bytes) {
     const std::uint64_t begin = room.begin;
     room.begin += bytes;
     if (room.begin == room.end) in.free.erase(in.free.begin() + static_cast<std::ptrdiff_t>(i));
-    in.taken.push_back({begin, begin + bytes});
+    in.taken.push_back({{begin, begin + bytes}});
     used_.fetch_add(bytes, std::memory_order_relaxed);
     return in.memory.data + begin;
   }
   return nullptr;
 }
 
+// Of whoever has the block.
+page_locked_ring::found_block page_locked_ring::find(const std::byte* block) noexcept {
+  const auto in =
+      std::find_if(segments_.begin(), segments_.end(), [&](const segment& one) { return one.holds(block); });
+  const auto begin = static_cast<std::uint64_t>(block - in->memory.data);
+  return {&*in, &*std::find_if(in->taken.begin(), in->taken.end(),
+                               [&](const taken_range& one) { return one.begin == begin; })};
+}
+
+void page_locked_ring::share(std::byte* block) noexcept {
+  const mutex_lock lock(mutex_);
+  ++find(block).what->users;
+}
+
 void page_locked_ring::give(std::byte* block) noexcept {
   const mutex_lock lock(mutex_);
-  for (segment& each : segments_) {
-    if (!each.holds(block)) continue;
-    const auto begin = static_cast<std::uint64_t>(block - each.memory.data);
-    const auto taken =
-        std::find_if(each.taken.begin(), each.taken.end(), [&](const range& one) { return one.begin == begin; });
-    const range back = *taken;
-    *taken = each.taken.back();
-    each.taken.pop_back();
-    used_.fetch_sub(back.end - back.begin, std::memory_order_relaxed);
-    return give_range(each, back);
-  }
+  const auto [in, what] = find(block);
+  if (--what->users != 0) return;
+  const range back = *what;
+  *what = in->taken.back();
+  in->taken.pop_back();
+  used_.fetch_sub(back.end - back.begin, std::memory_order_relaxed);
+  give_range(*in, back);
 }
 
 void page_locked_ring::shrink(std::byte* block, std::uint64_t bytes) noexcept {
   bytes = room_for(bytes);
   const mutex_lock lock(mutex_);
-  for (segment& each : segments_) {
-    if (!each.holds(block)) continue;
-    const auto begin = static_cast<std::uint64_t>(block - each.memory.data);
-    const auto taken =
-        std::find_if(each.taken.begin(), each.taken.end(), [&](const range& one) { return one.begin == begin; });
-    const range back{begin + bytes, taken->end};
-    if (back.begin >= back.end) return;
-    taken->end = back.begin;
-    used_.fetch_sub(back.end - back.begin, std::memory_order_relaxed);
-    return give_range(each, back);
-  }
+  const auto [in, what] = find(block);
+  const range back{what->begin + bytes, what->end};
+  if (back.begin >= back.end) return;
+  what->end = back.begin;
+  used_.fetch_sub(back.end - back.begin, std::memory_order_relaxed);
+  give_range(*in, back);
 }
 
 void page_locked_ring::give_range(segment& in, range back) noexcept {
@@ -165,6 +172,7 @@ bool page_locked_ring::add_segment(std::uint64_t bytes) {
   while (bytes <= left()) {
     std::uint64_t limit = limit_.load(std::memory_order_relaxed);
     const std::uint64_t size = std::max(bytes, std::min(kSegmentBytes, left()));
+    const preferred_node near(node_);
     if (const page_locked_memory made = take_page_locked(driver_, size); made.data != nullptr) {
       segment added{made, {}, {}};
       added.free.reserve(256);

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/mutex.h"
@@ -19,7 +20,9 @@ inline constexpr std::uint64_t kDefaultPageLockedBytes = std::uint64_t{256} << 2
 /// them. Thread-safe.
 class page_locked_ring {
  public:
-  page_locked_ring(const driver& with, context_ref context, std::uint64_t limit_bytes) noexcept;
+  /// \param node  NUMA node of the host that memory is taken from where it has some; none: wherever.
+  page_locked_ring(const driver& with, context_ref context, std::uint64_t limit_bytes,
+                   std::optional<unsigned> node = std::nullopt) noexcept;
   ~page_locked_ring() { clear(); }
   page_locked_ring(const page_locked_ring&) = delete;
   page_locked_ring& operator=(const page_locked_ring&) = delete;
@@ -35,6 +38,8 @@ class page_locked_ring {
   bool may_grow(std::uint64_t bytes) const;
   /// Makes room for so many bytes, as `take` does. False: there is none to be had.
   bool grow(std::uint64_t bytes);
+  /// One more has the block: it comes back when all have given it.
+  void share(std::byte* block) noexcept;
   void give(std::byte* block) noexcept;
   /// Gives back what lies behind a block's first `bytes` bytes.
   void shrink(std::byte* block, std::uint64_t bytes) noexcept;
@@ -51,15 +56,24 @@ class page_locked_ring {
   struct range {
     std::uint64_t begin, end;
   };
+  struct taken_range : range {
+    unsigned users = 1;
+  };
   struct segment {
     page_locked_memory memory;
-    std::vector<range> free, taken;
+    std::vector<range> free;
+    std::vector<taken_range> taken;
 
     bool holds(const std::byte* block) const noexcept {
       return block >= memory.data && block < memory.data + memory.bytes;
     }
   };
   std::byte* take_from(segment& in, std::uint64_t bytes);
+  struct found_block {
+    segment* in;
+    taken_range* what;
+  };
+  found_block find(const std::byte* block) noexcept PENSTOCK_REQUIRES(mutex_);
   bool has_room(std::uint64_t bytes) const noexcept PENSTOCK_REQUIRES(mutex_);
   std::uint64_t left() const noexcept;
   bool idle_suffice(std::uint64_t bytes) const noexcept PENSTOCK_REQUIRES(mutex_);
@@ -69,6 +83,7 @@ class page_locked_ring {
 
   const driver& driver_;
   const context_ref context_;
+  const std::optional<unsigned> node_;
   std::atomic<std::uint64_t> limit_;  // less where the machine has no more
   mutex growing_;                     // held during calls of the driver
   mutable mutex mutex_;               // never held during a call of the driver

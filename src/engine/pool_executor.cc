@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -10,6 +11,13 @@
 #include <vector>
 
 namespace penstock::inline v0 {
+namespace {
+
+/// How long a thread of the pool stays with a job while others wait for one: long next to a switch, short next to a
+/// read.
+constexpr std::chrono::milliseconds kTurn{1};
+
+}  // namespace
 
 // The workers of one job. All fields but `epoch` are guarded by the pool's mutex.
 struct pool_executor::crew {
@@ -31,6 +39,7 @@ struct pool_executor::state {
   std::mutex mutex;
   std::condition_variable available;
   std::deque<entry> queue;
+  std::atomic<bool> others_wait{false};        // the queue is not empty; changes with the mutex held
   std::vector<std::shared_ptr<crew>> started;  // crews of `start`, which nobody else owns
   std::vector<std::thread> threads;
   unsigned waiting = 0;
@@ -40,15 +49,27 @@ struct pool_executor::state {
   void wake(crew& who) {
     const std::lock_guard lock(mutex);
     who.epoch.fetch_add(1, std::memory_order_relaxed);
-    for (const unsigned worker : who.parked) queue.push_back({&who, worker});
+    for (const unsigned worker : who.parked) push({&who, worker});
     if (!who.parked.empty()) available.notify_all();
     who.parked.clear();
     who.changed.notify_all();
   }
 
+  // Needs the lock.
+  void push(entry what) {
+    queue.push_back(what);
+    others_wait.store(true, std::memory_order_relaxed);
+  }
+  entry pop() {
+    const entry out = queue.front();
+    queue.pop_front();
+    others_wait.store(!queue.empty(), std::memory_order_relaxed);
+    return out;
+  }
+
   // Needs the lock. Threads start one by one, up to the limit, while there is more to do than threads to do it.
   static void enlist(const std::shared_ptr<state>& self, crew& who, unsigned first, unsigned end) {
-    for (unsigned worker = first; worker < end; ++worker) self->queue.push_back({&who, worker});
+    for (unsigned worker = first; worker < end; ++worker) self->push({&who, worker});
     while (self->waiting < self->queue.size() && self->threads.size() < self->max_threads) {
       self->threads.emplace_back([self] { serve(*self); });
       ++self->waiting;
@@ -61,6 +82,7 @@ struct pool_executor::state {
     who.finished = true;
     queue.erase(std::remove_if(queue.begin(), queue.end(), [&](const entry& each) { return each.who == &who; }),
                 queue.end());
+    others_wait.store(!queue.empty(), std::memory_order_relaxed);
     who.parked.clear();
   }
 
@@ -69,19 +91,21 @@ struct pool_executor::state {
     for (;;) {
       self.available.wait(lock, [&] { return self.stopping || !self.queue.empty(); });
       if (self.stopping) return;
-      const entry mine = self.queue.front();
-      self.queue.pop_front();
+      const entry mine = self.pop();
       crew& who = *mine.who;
       ++who.running;
       --self.waiting;
       lock.unlock();
       std::uint64_t seen = 0;
-      const bool done = push_forward(who, mine.worker, seen);
+      const turn_end end = push_forward(self, who, mine.worker, seen);
       lock.lock();
       ++self.waiting;
       --who.running;
-      if (done) {
+      if (end == turn_end::done) {
         self.dismiss(who);
+      } else if (end == turn_end::turn_over && !who.finished) {
+        self.push(mine);
+        self.available.notify_one();
       } else if (!who.finished) {
         self.park(who, mine.worker, seen);
       }
@@ -95,24 +119,30 @@ struct pool_executor::state {
   // Needs the lock, under which wakes come too: what woke since the worker last looked is looked at again.
   void park(crew& who, unsigned worker, std::uint64_t seen) {
     if (who.epoch.load(std::memory_order_relaxed) != seen) {
-      queue.push_back({&who, worker});
+      push({&who, worker});
       available.notify_one();
     } else {
       who.parked.push_back(worker);
     }
   }
 
-  // True when the job is done, false when it is idle; `seen` is then the epoch before it said so.
-  static bool push_forward(crew& who, unsigned worker, std::uint64_t& seen) {
+  enum class turn_end : std::uint8_t { done, idle, turn_over };
+
+  // Idle: `seen` is the epoch before the job said so. A turn is over when others wait and had their wait: no job keeps
+  // the threads from another until it ends.
+  static turn_end push_forward(const state& self, crew& who, unsigned worker, std::uint64_t& seen) {
+    const auto begin = std::chrono::steady_clock::now();
     for (;;) {
       seen = who.epoch.load(std::memory_order_relaxed);
       switch (who.work->step(worker)) {
         case job::progress::worked:
+          if (self.others_wait.load(std::memory_order_relaxed) && std::chrono::steady_clock::now() - begin >= kTurn)
+            return turn_end::turn_over;
           break;
         case job::progress::done:
-          return true;
+          return turn_end::done;
         case job::progress::idle:
-          if (who.epoch.load(std::memory_order_relaxed) == seen) return false;
+          if (who.epoch.load(std::memory_order_relaxed) == seen) return turn_end::idle;
       }
     }
   }

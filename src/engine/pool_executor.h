@@ -9,7 +9,8 @@ namespace penstock::inline v0 {
 /// Threads that are started when first needed and shared by all reads of a context.
 ///
 /// The caller of `run` is worker 0 and works beside the pool, so one worker means no thread at all. A pool thread whose
-/// job is idle leaves it and takes another; the job's waker brings it back.
+/// job is idle leaves it and takes another; the job's waker brings it back. While jobs wait for threads, all take turns
+/// of about a millisecond: reads of several devices, or a small read behind a large one, share the threads.
 class pool_executor final : public executor {
  public:
   explicit pool_executor(unsigned max_threads);

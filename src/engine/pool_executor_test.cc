@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -107,6 +108,52 @@ TEST(PoolExecutor, AnIdleJobLeavesItsThreadsToOthers) {
   EXPECT_LT(waiting->done(), 10u);
   waiting->open_gate();
   EXPECT_TRUE(waiting->wait_for(20s));
+}
+
+// Notes whose step it was. A step takes longer than nothing, so that turns end within the test's time.
+class noted_job final : public job {
+ public:
+  noted_job(char name, std::uint64_t steps, std::string& order, std::atomic<unsigned>& ended)
+      : name_(name), left_(steps), order_(order), ended_(ended) {}
+
+  progress step(unsigned) override {
+    if (left_ == 0) {
+      ++ended_;
+      return progress::done;
+    }
+    --left_;
+    order_ += name_;
+    std::this_thread::sleep_for(200us);
+    return progress::worked;
+  }
+
+ private:
+  const char name_;
+  std::uint64_t left_;
+  std::string& order_;  // of the only thread
+  std::atomic<unsigned>& ended_;
+};
+
+TEST(PoolExecutor, JobsTakeTurns) {
+  constexpr std::uint64_t kSteps = 200;
+  std::string order;
+  {
+    std::atomic<unsigned> ended{0};
+    pool_executor pool(1);
+    pool.start(std::make_shared<noted_job>('a', kSteps, order, ended), 1);
+    pool.start(std::make_shared<noted_job>('b', kSteps, order, ended), 1);
+    while (ended.load() < 2) std::this_thread::sleep_for(1ms);
+  }
+  ASSERT_EQ(order.size(), 2 * kSteps);
+  const auto b_before = [&](std::uint64_t a_steps) {
+    std::uint64_t a = 0, b = 0;
+    for (const char each : order) {
+      if (a == a_steps) break;
+      (each == 'a' ? a : b) += 1;
+    }
+    return b;
+  };
+  EXPECT_GE(b_before(kSteps / 2), kSteps / 4) << order;
 }
 
 TEST(PoolExecutor, AWaitingCallerIsWokenAndPolls) {

@@ -39,6 +39,11 @@ struct failure_plan {
   driver_status status = kSuccess;
 };
 
+struct told_attribute {
+  int value = 0;
+  driver_status status = kSuccess;
+};
+
 thread_local std::vector<context_ref> current;
 thread_local int capture_mode = 0;  // global
 
@@ -133,6 +138,7 @@ class fake_driver {
   bool captured = false;
   std::string pumped_at;
   std::map<std::string, failure_plan, std::less<>> failures;
+  std::map<int, told_attribute> attributes;
   std::map<stream_ref, std::shared_ptr<fake_stream>> stream_handles;
   std::map<event_ref, std::shared_ptr<fake_event>> events;
   std::map<std::uintptr_t, std::size_t> page_locked;
@@ -211,12 +217,22 @@ driver_status device_get(device_number* out, int ordinal) {
 
 driver_status device_get_attribute(int* out, int which, device_number) {
   PENSTOCK_CALLED("cuDeviceGetAttribute");
+  {
+    const std::lock_guard lock(self().mutex);
+    if (const auto told = self().attributes.find(which); told != self().attributes.end()) {
+      *out = told->second.value;
+      return told->second.status;
+    }
+  }
   switch (which) {
     case kAttributeMultiprocessors:
       *out = 4;
       break;
     case kAttributeMajor:
       *out = 9;
+      break;
+    case kAttributeHostNode:
+      *out = -1;
       break;
     case kAttributeDecompressFormats:
       *out = self().engine_formats;
@@ -655,6 +671,10 @@ PENSTOCK_EXPORT int cuGetProcAddress_v2(const char* name, void** out, int versio
 PENSTOCK_EXPORT void penstock_fake_cuda_configure(std::uint64_t seed, int lazy, unsigned max_delay_us) {
   self().pump_at("");
   self().refuses_system_calls = false;
+  {
+    const std::lock_guard lock(self().mutex);
+    self().attributes.clear();
+  }
   self().streams.configure(seed, lazy != 0, max_delay_us);
 }
 PENSTOCK_EXPORT void penstock_fake_cuda_hold_kernels(int hold) {
@@ -699,6 +719,10 @@ PENSTOCK_EXPORT void penstock_fake_cuda_refuse_system_calls(int refuse) { self()
 PENSTOCK_EXPORT void penstock_fake_cuda_foreign(std::uint64_t address, std::uint64_t bytes) {
   self().foreign = address;
   self().foreign_bytes = bytes;
+}
+PENSTOCK_EXPORT void penstock_fake_cuda_attribute(int which, int value, int status) {
+  const std::lock_guard lock(self().mutex);
+  self().attributes[which] = {value, status};
 }
 PENSTOCK_EXPORT void penstock_fake_cuda_engine(int formats, int most_bytes) {
   self().engine_formats = formats;

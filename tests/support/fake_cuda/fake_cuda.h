@@ -60,6 +60,9 @@ void penstock_fake_cuda_foreign(std::uint64_t address, std::uint64_t bytes);
 /// no.
 void penstock_fake_cuda_engine(int formats, int most_bytes);
 
+/// Until the next `configure`, devices have that attribute; `status` other than 0: the driver does not know it.
+void penstock_fake_cuda_attribute(int which, int value, int status);
+
 /// Queues `run(argument)` on a stream of the current context, as a library's kernel: device memory is accessible
 /// meanwhile. A driver's status.
 int penstock_fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument);

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cuda/driver.h"
+
+namespace penstock::inline v0::cuda {
+
+/// The device's kernels read page-locked memory by its host address and about as fast as their own: both share it
+/// (integrated devices), or a coherent link joins them and the device uses the host's page tables (Grace Hopper).
+bool reads_host_memory(const driver& with, device_number device) noexcept;
+
+/// The NUMA node of the host that is nearest to the device: as the driver says, or, before 12.2, as the system says of
+/// its place on the PCI bus. None: neither knows one.
+/// \param system_files  Where the system tells; for tests.
+std::optional<unsigned> host_node_of(const driver& with, device_number device,
+                                     const std::string& system_files = "/sys/bus/pci/devices");
+
+}  // namespace penstock::inline v0::cuda
