@@ -38,6 +38,7 @@ ORDER = (
     "select_step",
     "select_rows",
     "select_mask",
+    "cast_read",
     "open_group",
     "zarr_wrap_one_chunk",
     "zarr_plugin_whole",

@@ -28,6 +28,15 @@ ps::result<> run(const std::string& path, const char* text) {
   PENSTOCK_TRY(a.read(which, ps::tensor_view::contiguous(memory.data(), a.type(), shape)));
   const ps::profile_report report = context->stop_profile();
 
+  if (ps::converts(a.type(), ps::dtype::from_name("float64").value())) {
+    ps::read_options as_double;
+    as_double.type = ps::dtype::from_name("float64").value();
+    std::vector<double> doubles(count);
+    const auto out = ps::tensor_view::contiguous(doubles.data(), *as_double.type, shape);
+    PENSTOCK_TRY(a.read(which, out, as_double));
+    std::printf("as float64, the first is %g\n", doubles.empty() ? 0.0 : doubles[0]);
+  }
+
   for (const ps::profile_stage& stage : report.stages) {
     std::printf("%-8s %6llu operations %10.3f ms\n", std::string(ps::to_string(stage.what)).c_str(),
                 static_cast<unsigned long long>(stage.operations), static_cast<double>(stage.busy_ns) / 1e6);

@@ -131,7 +131,9 @@ nb::object read(nb::handle self, nb::handle key, unsigned threads, nb::handle pr
   return nb::steal(made);
 }
 
-void read_into(const array_handle& self, nb::handle key, nb::handle out, unsigned threads, nb::handle progress) {
+// `dtype`: of `out`; None: the array's.
+void read_into(const array_handle& self, nb::handle key, nb::handle out, unsigned threads, nb::handle progress,
+               nb::handle dtype) {
   const resolved_selection which = resolve_key(self, key);
   if (self.array.type().variable_length()) {
     // Objects and text are made of what was read, then assigned.
@@ -142,22 +144,26 @@ void read_into(const array_handle& self, nb::handle key, nb::handle out, unsigne
     out[nb::ellipsis()] = made;
     return;
   }
-  const exported_buffer target(out, self.array.type());
+  const exported_buffer target(out, dtype.is_none() ? self.array.type() : dtype_of(dtype));
   if (!read_without_gil(self.array, which, target.view(), threads, progress)) throw_python_error();
 }
 
-ticket_handle start_read(const array_handle& self, nb::handle key, nb::object out, unsigned threads) {
+ticket_handle start_read(const array_handle& self, nb::handle key, nb::object out, unsigned threads,
+                         nb::handle numpy_type) {
   const array a = self.array;  // another thread may resize the Array meanwhile
   const resolved_selection which = resolve_key(self, key);
+  const nb::handle as_made = numpy_type.is_none() ? nb::handle(self.dtype) : numpy_type;
+  const dtype type = numpy_type.is_none() ? a.type() : dtype_of(numpy_type);
   if (out.is_none()) {
     std::byte* data = nullptr;
-    PyObject* const made = new_ndarray(a.context(), self.dtype.ptr(), a.type().item_bytes(), which.shape, data);
+    PyObject* const made = new_ndarray(a.context(), as_made.ptr(), type.item_bytes(), which.shape, data);
     if (made == nullptr) throw_python_error();
     out = nb::steal(made);
   }
-  exported_buffer target(out, a.type());
+  exported_buffer target(out, type);
   read_options options;
   options.threads = threads;
+  if (!(type == a.type())) options.type = type;
   ticket started = call_engine([&] { return a.read_async(which, target.view(), options); });
   return {std::move(started), std::move(out), std::move(target)};
 }
@@ -174,6 +180,18 @@ nb::tuple ranges_of(const array_handle& self, nb::handle key) {
     ranges.append(nb::make_tuple(range.start, range.step, range.count, static_cast<int>(where.axis[d])));
   }
   return nb::make_tuple(nb::tuple(ranges), shape);
+}
+
+// Whether the engine makes elements of the one dtype from those of the other; false also of dtypes that it does not
+// know.
+bool converts_numpy(nb::handle from, nb::handle to) {
+  for (const nb::handle each : {from, to})
+    if (!nb::cast<bool>(each.attr("isnative"))) return false;
+  try {
+    return converts(dtype_of(from), dtype_of(to));
+  } catch (const nb::python_error&) {
+    return false;
+  }
 }
 
 nb::str plan(const array_handle& self, nb::handle key, std::size_t max_lines, bool as_json, bool on_device) {
@@ -227,6 +245,7 @@ nb::object fill_object(const array_handle& self) {
 array_handle::array_handle(penstock::array from) : array(std::move(from)), dtype(numpy_dtype(array.type())) {}
 
 void bind_array(nb::module_& m) {
+  m.def("_converts", converts_numpy, nb::arg("from_"), nb::arg("to"));
   bind_ticket(m);
   bind_selection(m);
   nb::class_<array_handle> type(m, "Array", nb::type_slots(kSlots), "An open array; penstock.Array derives from it.");
@@ -251,8 +270,9 @@ void bind_array(nb::module_& m) {
       .def_prop_ro("_codecs_json", [](const array_handle& self) { return to_str(self.array.codecs_json()); })
       .def("_read", read, nb::arg("key").none(), nb::arg("threads"), nb::arg("progress").none())
       .def("_read_into", read_into, nb::arg("key").none(), nb::arg("out"), nb::arg("threads"),
-           nb::arg("progress").none())
-      .def("_start_read", start_read, nb::arg("key").none(), nb::arg("out").none(), nb::arg("threads"))
+           nb::arg("progress").none(), nb::arg("dtype").none() = nb::none())
+      .def("_start_read", start_read, nb::arg("key").none(), nb::arg("out").none(), nb::arg("threads"),
+           nb::arg("dtype").none() = nb::none())
       .def("_resolve", ranges_of, nb::arg("key").none())
       .def("_orthogonal", orthogonal_of, nb::arg("items"))
       .def("_points", points_of, nb::arg("lists"), nb::arg("shape"))

@@ -323,9 +323,6 @@ void bind_device(nb::module_& m) {
       },
       nb::arg("context"), nb::arg("device"), nb::arg("address"), nb::arg("shape"), nb::arg("strides"), nb::arg("dtype"),
       nb::arg("to"), nb::arg("stream").none(), "Copies device memory to host memory in C order.");
-  m.def(
-      "_device_converts", [](nb::handle from, nb::handle to) { return device_converts(dtype_of(from), dtype_of(to)); },
-      nb::arg("from_"), nb::arg("to"));
   m.def("_device_count", [] { return unwrap(device_count()); });
   m.def("_current_device", [] { return unwrap(current_device()); });
   m.def("_device_of", [](std::uintptr_t address) { return unwrap(device_of(address)); }, nb::arg("address"));

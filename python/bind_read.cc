@@ -97,12 +97,13 @@ namespace {
 template <class Resolved>
 bool read_watched(const array& from, const Resolved& which, const tensor_view& out, unsigned threads,
                   nb::handle progress, const std::shared_ptr<item_arena>& arena) noexcept {
-  std::uint64_t bytes = out.type.item_bytes();
+  std::uint64_t bytes = from.type().item_bytes();
   for (const std::uint64_t size : out.extents) bytes *= size;
   return watched(progress, bytes, [&](const progress_fn& call, std::chrono::nanoseconds interval) {
     read_options options;
     options.threads = threads;
     options.arena = arena;
+    if (!(out.type == from.type())) options.type = out.type;
     options.poll_interval = interval;
     options.progress = call;
     return from.read(which, out, options);

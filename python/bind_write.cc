@@ -66,6 +66,13 @@ class exported_value {
     }
     return true;
   }
+  // What the other has open; this one has nothing open that is still needed.
+  void take(exported_value& other) noexcept {
+    if (exported_) PyBuffer_Release(&buffer_);
+    buffer_ = other.buffer_;
+    exported_ = std::exchange(other.exported_, false);
+    view_ = other.view_;
+  }
   const tensor_view& view() const noexcept { return view_; }
 
  private:
@@ -87,6 +94,19 @@ bool is_native(const array_handle& to, PyObject* value) noexcept {
   return same;
 }
 
+// The type of an ndarray whose elements the engine makes the array's on their way; nothing where NumPy has to.
+std::optional<dtype> convertible_type(const array_handle& to, PyObject* value) {
+  if (Py_TYPE(value) != reinterpret_cast<PyTypeObject*>(known().ndarray)) return std::nullopt;
+  try {
+    const nb::object numpy_type = nb::handle(value).attr("dtype");
+    if (!nb::cast<bool>(numpy_type.attr("isnative"))) return std::nullopt;
+    const dtype type = dtype_of(numpy_type);
+    return converts(type, to.array.type()) ? std::optional(type) : std::nullopt;
+  } catch (const nb::python_error&) {  // a dtype that the engine does not know
+    return std::nullopt;
+  }
+}
+
 // Opens `value` as items of the array, with the shape that is asked for; converts and repeats it where it differs.
 // False: a Python exception is set. `converted` keeps what was made.
 bool open_value(const array_handle& to, PyObject* value, const extents& shape, exported_value& out,
@@ -94,6 +114,14 @@ bool open_value(const array_handle& to, PyObject* value, const extents& shape, e
   if (!to.array.type().variable_length() && is_native(to, value) && out.open(value, to.array.type()) &&
       out.view().extents == shape)
     return true;
+  if (!to.array.type().variable_length()) {
+    exported_value other;
+    const auto type = convertible_type(to, value);
+    if (type && other.open(value, *type) && other.view().extents == shape) {
+      out.take(other);
+      return true;
+    }
+  }
   const nb::tuple sizes = to_tuple(shape);
   PyObject* const args[] = {nullptr, value, to.dtype.ptr(), sizes.ptr()};
   PyObject* const made = PyObject_Vectorcall(known().as_value, args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
@@ -107,6 +135,7 @@ write_options options_of(const request& how) {
   out.threads = how.threads;
   out.durable = how.durable;
   out.write_empty_chunks = how.write_empty_chunks;
+  out.convert = true;
   return out;
 }
 

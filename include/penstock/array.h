@@ -42,7 +42,15 @@ struct read_options {
   /// Where the elements of variable length put their bytes (<penstock/variable.h>); it must live as long as they are
   /// looked at. Arrays of such types cannot be read without.
   std::shared_ptr<item_arena> arena;
+  /// What the elements become on their way, and `out` has: booleans, integers, floats of 16 to 64 bits, bfloat16 and
+  /// complex numbers, as NumPy's "same_kind" casting allows, and any float as any other. Empty: they stay what they
+  /// are.
+  std::optional<dtype> type;
 };
+
+/// Whether reads and writes make elements of the one type from those of the other on their way, on the host and on
+/// devices; those of the same type, always.
+PENSTOCK_API bool converts(const dtype& from, const dtype& to) noexcept;
 
 struct write_options {
   unsigned threads = 0;             ///< workers of this write; 0: the context's
@@ -57,6 +65,9 @@ struct write_options {
   /// encoded bytes come to the host; the host encodes chunks that it changes in part. Empty: as the context has it.
   /// \error unsupported  A codec of the array has no device encoder. \error invalid_argument  Values in host memory.
   std::optional<chunk_encoder> encoder;
+  /// Values in host memory of another type become the array's on their way, as read_options::type allows. Without it
+  /// another type is an error; values in device memory are always converted.
+  bool convert = false;
   std::chrono::nanoseconds poll_interval{20'000'000};
 };
 
@@ -122,7 +133,8 @@ class PENSTOCK_API array {
   /// Reads `which` into `out`.
   ///
   /// Chunks that were never written appear as the fill value; a failed read never does.
-  /// \param out  Shape equal to result_shape(which), dtype equal to the array's; strides in bytes, any sign. Borrowed
+  /// \param out  Shape equal to result_shape(which), dtype `options.type` or the array's; strides in bytes, any sign.
+  /// Borrowed
   ///             until this returns; its contents are unspecified after an error.
   /// \error corrupt_data  A checksum, a size or an index disagrees with the metadata; notes name chunk, key, range,
   /// array.

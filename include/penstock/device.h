@@ -139,8 +139,6 @@ PENSTOCK_API result<stream_handle> write_stream(penstock::context& with, int dev
 /// Copies device memory of any strides to `to`, in C order, after what `write_stream` and `stream` hold; waits.
 PENSTOCK_API result<> copy_to_host(penstock::context& with, int device, const tensor_view& from, std::byte* to,
                                    std::optional<stream_handle> stream = std::nullopt);
-/// Whether the device makes elements of the one type from those of the other: for reads, and for values to be written.
-PENSTOCK_API bool device_converts(const dtype& from, const dtype& to);
 
 /// Devices that the driver finds. \error unsupported  There is no driver.
 PENSTOCK_API result<int> device_count();

@@ -12,7 +12,8 @@
 
 namespace penstock::inline v0 {
 
-class indexed_selection;  // src/plan/indexed_selection.h
+class indexed_selection;    // src/plan/indexed_selection.h
+struct element_conversion;  // src/array/conversion.h
 
 /// One array that a plan reads from, and where its selection goes. One array is one source; shards and batches are
 /// many.
@@ -30,6 +31,9 @@ struct source {
   /// What a box cannot say: index lists, points, a mask. Null: `from` says it. Else `from` is empty, and `to_strides`
   /// are as `indexed_selection::places_axes` says. Borrowed.
   const indexed_selection* indexed = nullptr;
+  /// What the elements become on their way to `to`, or, of a write, from there. Null: they stay what they are.
+  /// Borrowed.
+  const element_conversion* convert = nullptr;
 };
 
 /// A storage object that the plan touches.

@@ -124,10 +124,9 @@ class Array(Reads, Writes, _core.Array):
         check
             Of device reads: wait for the device and raise what failed there.
         dtype
-            Of the result. Values are cast as NumPy's "same_kind" casting allows, piece by piece: the memory beside
-            the result stays below some 32 MiB, or one chunk. (Lists, points and masks: at once.) Of device reads: the
-            device casts, on the way to where the values belong; booleans, integers, floats of 16 bits and more,
-            bfloat16 and complex numbers.
+            Of the result. Values are cast as NumPy's "same_kind" casting allows, on the way to where they belong,
+            without memory beside the result: booleans, integers, floats of 16 bits and more, bfloat16 and complex
+            numbers. NumPy casts other types, once all is read. Of device reads: the device casts, the same types.
         threads
             Decoding workers of this read; None: the context's.
         progress
@@ -156,7 +155,7 @@ class Array(Reads, Writes, _core.Array):
                 return _convert.cast_fields(self, selection, fields, dtype, workers, progress)
             _convert.check_cast(self, dtype)
             target = np.empty(self._resolve(selection)[1], dtype)
-            _convert.read_by_slabs(self, selection, target, workers, progress)
+            _convert.read_into(self, selection, target, workers, progress)
             return target[()] if wants_scalar(target.shape, selection) else target
         selection, fields = self._prepare(selection)
         if fields is not None:
@@ -164,10 +163,7 @@ class Array(Reads, Writes, _core.Array):
             _convert.copy_out(out, made)
             return out
         target = _convert.as_output(out, self, selection, dtype)
-        if target.dtype == self.dtype and target.flags.aligned:
-            self._read_into(selection, target, workers, progress)
-        else:
-            _convert.read_by_slabs(self, selection, target, workers, progress)
+        _convert.read_into(self, selection, target, workers, progress)
         return out
 
     def read_async(
@@ -195,12 +191,12 @@ class Array(Reads, Writes, _core.Array):
             return start_in_thread(self, asked, out, dtype, workers, progress)
         target = None if out is None else _convert.as_output(out, self, selection, dtype)
         wanted = self.dtype if target is None and dtype is None else target.dtype if target is not None else dtype
-        direct = np.dtype(wanted) == self.dtype and (target is None or target.flags.aligned)
+        wanted = np.dtype(wanted)
+        _convert.check_cast(self, wanted)
+        direct = _convert.becomes(self, wanted) and (target is None or target.flags.aligned)
         if direct and progress is None and not self._has_items:
             scalar = out is None and wants_scalar(self._resolve(selection)[1], selection)
-            return start_direct(self, selection, out, target, workers, scalar)
-        if not direct:
-            _convert.check_cast(self, np.dtype(wanted))
+            return start_direct(self, selection, out, target, workers, scalar, wanted)
         self._resolve(selection)  # what cannot be read is refused here, not by `wait`
         return start_in_thread(self, selection, out, dtype, workers, progress)
 

@@ -159,9 +159,11 @@ class _ThreadTicket:
         then()
 
 
-def start_direct(array: Array, selection: Selection, out: Any, target: Any, threads: int, scalar: bool) -> Job:
-    """A read on the context's own threads, straight into the result."""
-    ticket = array._start_read(selection, target, threads)
+def start_direct(
+    array: Array, selection: Selection, out: Any, target: Any, threads: int, scalar: bool, dtype: Any
+) -> Job:
+    """A read on the context's own threads, straight into the result, which has that dtype."""
+    ticket = array._start_read(selection, target, threads, None if dtype == array.dtype else dtype)
     if out is not None:
         return Job(ticket, lambda _: out)
     return Job(ticket, lambda made: made[()] if scalar else made)

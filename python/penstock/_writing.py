@@ -204,7 +204,7 @@ class Writes(_Base):
         if fields is None and self.dtype.kind not in "OT":
             there = _device.value_of(value, context, stream)
             same = there.dtype == self.dtype
-            if same or (ranges is not None and _core._device_converts(there.dtype, self.dtype)):
+            if same or (ranges is not None and _core._converts(there.dtype, self.dtype)):
                 memory = (there.address, there.spread(shape), there.dtype, there.device)
                 self._write_device(selection, memory, there.stream, *how, encode_on_device)
                 return

@@ -8,9 +8,6 @@ import numpy as np
 import penstock as ps
 import pytest
 from conftest import same, sharded, write
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from penstock import _convert
 
 VALUES = np.random.default_rng(5).integers(-99, 99, (40, 30), dtype="<i4")
 
@@ -106,23 +103,7 @@ def test_dtype_casts_the_result(small):
         small.read(out=np.empty((40, 30)), dtype="f4")
 
 
-@settings(max_examples=150)
-@given(st.integers(1, 4000), st.integers(-5, 5).filter(bool), st.integers(-5, 5).filter(bool), st.data())
-def test_slabs_of_any_size_put_together_the_whole(limit, step_0, step_1, data):
-    a = ps.open(write(VALUES, (16, 16), sharded((8, 4))))
-    key = (slice(data.draw(st.integers(0, 39)), None, step_0), None, slice(None, None, step_1))
-    ranges, shape = a._resolve(key)
-    got = np.full(shape, -1000, "f8")
-    seen = np.zeros(shape, int)
-    for parts in _convert._slabs(ranges, a.chunks, _convert.slab_steps(ranges, a.chunks, 4, limit)):
-        where = (slice(*parts[0]), slice(None), slice(*parts[1]))
-        got[where] = np.asarray(a[_convert._key_of(ranges, parts)]).reshape(got[where].shape)
-        seen[where] += 1
-    np.testing.assert_array_equal(got, VALUES[key])
-    assert (seen == 1).all()
-
-
-def test_a_cast_read_holds_one_slab_beside_the_result(big):
+def test_a_cast_read_holds_nothing_beside_the_result(big):
     import tracemalloc
 
     path, values = big
@@ -132,7 +113,7 @@ def test_a_cast_read_holds_one_slab_beside_the_result(big):
     array.read(out=out)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 40 << 20
+    assert peak < 1 << 20
     np.testing.assert_array_equal(out, values)
 
 
@@ -150,8 +131,7 @@ def test_progress_grows_to_the_total(big):
     assert calls[-1] == (values.nbytes, values.nbytes)
     calls.clear()
     ps.open(path).read(dtype="f8", progress=lambda done, total: calls.append((done, total)))
-    assert calls[-1] == (values.nbytes, values.nbytes)
-    assert len(calls) >= 2
+    assert calls[-1] == (values.nbytes, values.nbytes)  # of the array's bytes, whatever they become
 
 
 def test_progress_comes_for_small_reads_too(small):
@@ -175,17 +155,16 @@ def test_an_exception_of_progress_stops_the_read_and_comes_through(big):
     assert same(array[:3], big[1][:3])
 
 
-def test_progress_that_returns_false_cancels(slow, monkeypatch):
+def test_progress_that_returns_false_cancels(slow):
     store, values = slow
     array = ps.open(store)
     with pytest.raises(ps.CancelledError):
         array.read(progress=lambda done, total: False)
     assert store.asked < 100
-    monkeypatch.setattr(_convert, "_SLAB_BYTES", 80)
-    store.asked, store.seconds = 0, 0
+    store.asked = 0
     with pytest.raises(ps.CancelledError):
-        array.read(dtype="f8", progress=lambda done, total: done < 400)
-    assert store.asked <= 10
+        array.read(dtype="f8", progress=lambda done, total: False)
+    assert store.asked < 100
     assert same(array[:3], values[:3])
 
 

@@ -11,6 +11,7 @@
 #include "api/open_files.h"
 #include "api/read_source.h"
 #include "array/chunk_grid.h"
+#include "array/conversion.h"
 #include "base/checked.h"
 #include "codec/codec_chain.h"
 #include "engine/read_job.h"
@@ -27,7 +28,10 @@ constexpr std::uint64_t kMaxInlineBytes = std::uint64_t{512} << 10;
 result<> check_out(const array_state& state, const resolved_basic& which, const tensor_view& out,
                    const read_options& options) {
   if (out.space != memory_space::host) return error(errc::unsupported, "reads go to host memory only, so far");
-  if (!(out.type == state.type))
+  if (options.type && !(out.type == *options.type))
+    return error(errc::invalid_argument,
+                 fmt::format("out has dtype {}, the elements are to become {}", out.type.name(), options.type->name()));
+  if (!options.type && !(out.type == state.type))
     return error(errc::invalid_argument,
                  fmt::format("out has dtype {}, the array {}", out.type.name(), state.type.name()));
   if (!(out.extents == which.shape))
@@ -37,6 +41,15 @@ result<> check_out(const array_state& state, const resolved_basic& which, const 
     return error(errc::invalid_argument,
                  fmt::format("reading elements of variable length ({}) needs read_options::arena", state.type.name()));
   return {};
+}
+
+// What the elements become; nothing where they stay what they are.
+result<std::optional<element_conversion>> conversion_for(const array_state& state, const read_options& options) {
+  if (!options.type || *options.type == state.type) return std::optional<element_conversion>();
+  element_conversion out;
+  PENSTOCK_ASSIGN(out.how, conversion_of(state.type, *options.type));
+  convert_item(out.how, state.fill_value.data(), out.fill);
+  return std::optional(out);
 }
 
 read_job::settings settings_of(const array_state& state, const read_options& options) {
@@ -140,6 +153,8 @@ result<resolved_selection> array::select(const selection& which) const {
   return resolved;
 }
 
+bool converts(const dtype& from, const dtype& to) noexcept { return conversion_of(from, to).ok(); }
+
 result<> array::read(const selection& which, const tensor_view& out, const read_options& options) const {
   if (const auto* const basic = std::get_if<basic_selection>(&which)) {
     auto resolved = resolve(*basic, state_->shape);
@@ -157,7 +172,10 @@ result<> array::read(const tensor_view& out, const read_options& options) const 
 namespace {
 
 // Reads a source on the calling thread and, where it is worth it, others.
-result<> read_source(const array_state& state, const source& from, const read_options& options) {
+result<> read_source(const array_state& state, source from, const read_options& options) {
+  const auto becomes = conversion_for(state, options);
+  if (!becomes.ok()) return name_array(becomes.error().clone(), state);
+  if (*becomes) from.convert = &**becomes;
   const borrowed_job job(state.context->state(), state.context->state().take_job());
   // A sharded array's chunks are found by an index in storage: no use in trying.
   const bool indexed = state.shards && state.caches_indexes;
@@ -199,14 +217,20 @@ result<ticket> array::read_async(const resolved_selection& which, const tensor_v
     return name_array(std::move(checked).error(), *state_);
   if (auto checked = check_out(*state_, which, out, options); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
-  const source from = source_of(*state_, which, out.strides, out.data);
+  auto becomes = conversion_for(*state_, options);
+  if (!becomes.ok()) return name_array(std::move(becomes).error(), *state_);
+  struct kept {
+    std::shared_ptr<const array_state> state;
+    std::shared_ptr<const indexed_selection> selection;
+    std::optional<element_conversion> becomes;
+  };
+  const auto keeps = std::make_shared<const kept>(kept{state_, which.indexed, *becomes});
+  source from = source_of(*state_, which, out.strides, out.data);
+  if (keeps->becomes) from.convert = &*keeps->becomes;
   auto job = std::make_shared<read_job>(state_->context->state());
   read_job::settings settings = settings_of(*state_, options);
   const unsigned workers = settings.workers;
-  settings.keep_alive = state_;
-  if (which.indexed)
-    settings.keep_alive =
-        std::make_shared<const std::pair<decltype(state_), decltype(which.indexed)>>(state_, which.indexed);
+  settings.keep_alive = keeps;
   settings.note = "array '" + state_->uri + "'";
   job->begin({&from, is_empty(which.shape) ? 0U : 1U}, std::move(settings));
   state_->context->state().executor().start(job, useful_workers(*state_, *job, workers));

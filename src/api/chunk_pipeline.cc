@@ -229,7 +229,7 @@ result<> chunk_pipeline::write(penstock::context& with, const store& from, store
   std::optional<cuda::device_values> values;
   if (options.values_on) {
     PENSTOCK_ASSIGN(const auto engine, device_tensor_state::engine_of(with.state(), options.values_on->device));
-    PENSTOCK_ASSIGN(const cuda::conversion same, cuda::conversion_of(type_, type_));
+    PENSTOCK_ASSIGN(const conversion same, conversion_of(type_, type_));
     PENSTOCK_TRY(engine->begin_write(reinterpret_cast<cuda::stream_ref>(options.values_on->stream)));
     values.emplace(engine, same);
   }

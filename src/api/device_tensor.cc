@@ -362,8 +362,6 @@ result<> copy_to_host(penstock::context& with, int device, const tensor_view& fr
   return cuda::copy_to_host(*engine, from, to);
 }
 
-bool device_converts(const dtype& from, const dtype& to) { return cuda::conversion_of(from, to).ok(); }
-
 result<int> device_count() {
   PENSTOCK_ASSIGN(const cuda::driver* const with, cuda::load_driver());
   return with->devices;

@@ -11,6 +11,7 @@
 #include "api/metadata_edit.h"
 #include "api/node_mode.h"
 #include "api/read_source.h"
+#include "array/conversion.h"
 #include "base/checked.h"
 #include "cuda/device_encoder.h"
 #include "cuda/device_values.h"
@@ -26,14 +27,14 @@ constexpr std::uint64_t kMinParallelWriteBytes = std::uint64_t{256} << 10;
 constexpr std::uint64_t kMinParallelPuts = 4;
 
 result<> check_value(const array_state& state, const extents& shape, const tensor_view& value,
-                     const std::optional<chunk_encoder>& encoder) {
+                     const write_options& options) {
   PENSTOCK_TRY(check_writable(state));
-  if (value.space == memory_space::cuda) {
-    PENSTOCK_TRY(cuda::conversion_of(value.type, state.type));
+  if (value.space == memory_space::cuda || options.convert) {
+    PENSTOCK_TRY(conversion_of(value.type, state.type));
   } else if (!(value.type == state.type))
     return error(errc::invalid_argument,
                  fmt::format("the value has dtype {}, the array {}", value.type.name(), state.type.name()));
-  if (value.space != memory_space::cuda && encoder == chunk_encoder::device)
+  if (value.space != memory_space::cuda && options.encoder == chunk_encoder::device)
     return error(errc::invalid_argument, "encoder='device' is for values in device memory");
   if (!(value.extents == shape))
     return error(errc::invalid_argument,
@@ -89,6 +90,16 @@ result<> named(result<> done, const array_state& state) {
   return name_array(std::move(done).error(), state);
 }
 
+result<> run_from_host(const array_state& state, source from, const dtype& type, const write_options& options,
+                       const writer& who) {
+  element_conversion becomes;
+  if (!(type == state.type)) {
+    PENSTOCK_ASSIGN(becomes.how, conversion_of(type, state.type));
+    from.convert = &becomes;
+  }
+  return run(state, from, options, who);
+}
+
 // The chunks are stored as they are.
 bool is_plain(const chunk_layout& layout) { return layout.chains().size() == 1 && layout.chains()[0].is_plain(); }
 
@@ -101,7 +112,7 @@ result<> run_from_device(const array_state& state, const resolved_selection& whi
     if (!found) return error(errc::invalid_argument, "the value is said to be in device memory, and is not");
     device = *found;
   }
-  PENSTOCK_ASSIGN(const cuda::conversion how, cuda::conversion_of(value.type, state.type));
+  PENSTOCK_ASSIGN(const conversion how, conversion_of(value.type, state.type));
   PENSTOCK_ASSIGN(const auto engine, device_tensor_state::engine_of(state.context->state(), device));
   PENSTOCK_TRY(device_tensor_state::check_context(*engine, reinterpret_cast<std::uintptr_t>(value.data)));
   std::optional<cuda::stream_ref> stream;
@@ -133,7 +144,7 @@ result<> run_from_device(const array_state& state, const resolved_selection& whi
 
 result<> write_box(const array_state& state, const resolved_basic& which, const tensor_view& value,
                    const write_options& options, const writer& who) {
-  if (auto checked = check_value(state, which.shape, value, options.encoder); !checked.ok())
+  if (auto checked = check_value(state, which.shape, value, options); !checked.ok())
     return name_array(std::move(checked).error(), state);
   if (is_empty(which.shape)) return {};
   if (value.space == memory_space::cuda) {
@@ -141,7 +152,8 @@ result<> write_box(const array_state& state, const resolved_basic& which, const 
     static_cast<resolved_basic&>(box) = which;
     return named(run_from_device(state, box, value, options, who), state);
   }
-  return named(run(state, source_of(state, which, value.strides, value.data), options, who), state);
+  return named(run_from_host(state, source_of(state, which, value.strides, value.data), value.type, options, who),
+               state);
 }
 
 }  // namespace
@@ -172,13 +184,14 @@ result<> array::write(const resolved_basic& which, const tensor_view& value, con
 
 result<> array::write(const resolved_selection& which, const tensor_view& value, const write_options& options) const {
   if (!which.indexed) return write(static_cast<const resolved_basic&>(which), value, options);
-  if (auto checked = check_value(*state_, which.shape, value, options.encoder); !checked.ok())
+  if (auto checked = check_value(*state_, which.shape, value, options); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
   if (is_empty(which.shape)) return {};
   const auto edges = watch_edges(*state_);
   const writer who{nullptr, edges.get(), false};
   if (value.space == memory_space::cuda) return named(run_from_device(*state_, which, value, options, who), *state_);
-  return named(run(*state_, source_of(*state_, which, value.strides, value.data), options, who), *state_);
+  return named(run_from_host(*state_, source_of(*state_, which, value.strides, value.data), value.type, options, who),
+               *state_);
 }
 
 }  // namespace penstock::inline v0

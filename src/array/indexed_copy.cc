@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "array/converted_copy.h"
 #include "array/item_movers.h"
 #include "array/strided_copy.h"
 
@@ -52,6 +53,29 @@ struct from_result {
   }
 };
 
+// Elements that become others go by whole lines.
+struct converted_to_result {
+  const conversion& how;
+  std::uint32_t item, unit;
+
+  void one(std::byte* result, const std::byte* cell) const noexcept { line(result, 0, cell, 0, 1); }
+  void line(std::byte* result, std::int64_t result_step, const std::byte* cell, std::int64_t cell_step,
+            std::uint64_t count) const noexcept {
+    convert_line(result, result_step, cell, cell_step, count, how, unit);
+  }
+};
+
+struct converted_from_result {
+  const conversion& how;
+  std::uint32_t item;
+
+  void one(const std::byte* result, std::byte* cell) const noexcept { line(result, 0, cell, 0, 1); }
+  void line(const std::byte* result, std::int64_t result_step, std::byte* cell, std::int64_t cell_step,
+            std::uint64_t count) const noexcept {
+    convert_line(cell, cell_step, result, result_step, count, how, 1);
+  }
+};
+
 template <class Mover>
 struct to_nowhere {
   using cell_pointer = nowhere;
@@ -70,7 +94,9 @@ struct to_nowhere {
 template <class Direction, class Cell>
 void move_line(const Direction& to, std::byte* result, std::int64_t result_step, Cell cell, std::int64_t cell_step,
                std::uint64_t count) noexcept {
-  if (count == 1) {
+  if constexpr (requires { to.line(result, result_step, cell, cell_step, count); }) {
+    to.line(result, result_step, cell, cell_step, count);
+  } else if (count == 1) {
     to.one(result, cell);
   } else if (result_step == to.item && cell_step == to.item) {
     to.dense(result, cell, count);
@@ -349,6 +375,30 @@ void indexed_scatter(const indexed_blocks& blocks, const indexed_region& region,
             [&](std::byte* result, const std::byte* from, const extents& counts, const strides& steps) {
               strided_copy(result, blocks.result_strides, from, steps, counts, blocks.item_bytes, swap_bytes);
             });
+}
+
+namespace {
+
+// Of a region of lists or of numbered elements, for what goes by lines.
+template <class Direction, class Cell>
+void convert_region(const Direction& to, const indexed_blocks& blocks, const indexed_region& region, std::uint32_t unit,
+                    Cell cell) noexcept {
+  if (region.what != indexed_region::kind::axes)
+    return move_numbered(blocks, region, unit, cell, [&](const auto&, std::uint32_t) { return to; });
+  if (region.axes.empty()) return to.one(blocks.result, cell);
+  move_lists(to, blocks, region, 0, region.axes.size() - 1, blocks.result, cell);
+}
+
+}  // namespace
+
+void indexed_scatter(const indexed_blocks& blocks, const indexed_region& region, std::uint32_t swap_bytes,
+                     const conversion& how) noexcept {
+  const std::byte* const cell = blocks.cell;
+  convert_region(converted_to_result{how, how.from_bytes, swap_bytes}, blocks, region, swap_bytes, cell);
+}
+
+void indexed_gather(const indexed_blocks& blocks, const indexed_region& region, const conversion& how) noexcept {
+  convert_region(converted_from_result{how, how.to_bytes}, blocks, region, 1, blocks.cell);
 }
 
 void indexed_gather(const indexed_blocks& blocks, const indexed_region& region) noexcept {

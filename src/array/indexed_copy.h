@@ -7,6 +7,7 @@
 
 #include <penstock/shape.h>
 #include "array/bit_mask.h"
+#include "array/conversion.h"
 
 namespace penstock::inline v0 {
 
@@ -70,8 +71,15 @@ struct indexed_blocks {
 /// Copies the wanted elements from the cell to the result; `swap_bytes` as in strided_copy.
 void indexed_scatter(const indexed_blocks& blocks, const indexed_region& region, std::uint32_t swap_bytes) noexcept;
 
+/// The same of elements that become others: those of the cell have `how.from_bytes`, which is `blocks.item_bytes`.
+void indexed_scatter(const indexed_blocks& blocks, const indexed_region& region, std::uint32_t swap_bytes,
+                     const conversion& how) noexcept;
+
 /// Copies them from the result to the cell. Of two that go to the same place the later one in the result stays.
 void indexed_gather(const indexed_blocks& blocks, const indexed_region& region) noexcept;
+/// The same of elements that become others: those of the result have `how.from_bytes`, those of the cell
+/// `how.to_bytes`, which is `blocks.item_bytes`.
+void indexed_gather(const indexed_blocks& blocks, const indexed_region& region, const conversion& how) noexcept;
 
 /// Writes `item` to the wanted elements of the result; `blocks.cell` is not used.
 void indexed_fill(const indexed_blocks& blocks, const indexed_region& region, const std::byte* item) noexcept;

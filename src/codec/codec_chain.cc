@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "array/converted_copy.h"
 #include "array/strided_copy.h"
 #include "base/checked.h"
 #include "codec/array_stages.h"
@@ -107,7 +108,8 @@ result<> codec_chain::add(const codec_config& config, const codec_chain_options&
 result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_target& target,
                              worker_scratch& scratch) const {
   // The decoded bytes are a block that the target has too, apart from byte order, which is then changed in place.
-  const bool same_block = target.covers_cell && same_strides(cell_, target.strides, stored_strides_);
+  const bool same_block =
+      target.convert == nullptr && target.covers_cell && same_strides(cell_, target.strides, stored_strides_);
   if (variable_ && scratch.arena == nullptr) scratch.forget_own_items();
   std::span<const std::byte> current = encoded;
   std::size_t other = 0;  // the stage buffer that `current` does not lie in
@@ -149,14 +151,11 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
   const std::byte* from = current.data();
   if (scratch.timed) scratch.scatter_began = std::chrono::steady_clock::now();
   if (target.indexed != nullptr) {
-    // The copy only reads from the cell.
-    indexed_scatter(
-        {target.data, target.strides, const_cast<std::byte*>(from), stored_strides_, cell_, type_.item_bytes()},
-        *target.indexed, swap_bytes_);
+    copy_indexed(target, from, stored_strides_, swap_bytes_);
     return {};
   }
   if (target.covers_cell) {
-    strided_copy(target.data, target.strides, from, stored_strides_, cell_, type_.item_bytes(), swap_bytes_);
+    copy_box(target, target.data, from, stored_strides_, cell_, swap_bytes_);
     return {};
   }
   extents counts(cell_.size());
@@ -167,15 +166,32 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
     steps[d] = wanted.step * stored_strides_[d];
     from += wanted.start * stored_strides_[d];
   }
-  strided_copy(target.data, target.strides, from, steps, counts, type_.item_bytes(), swap_bytes_);
+  copy_box(target, target.data, from, steps, counts, swap_bytes_);
   return {};
+}
+
+// The last copy of a decode, which also makes other elements of them where they are to become some.
+void codec_chain::copy_box(const decode_target& target, std::byte* to, const std::byte* from, const strides& steps,
+                           const extents& counts, std::uint32_t swap_bytes) const noexcept {
+  if (target.convert != nullptr)
+    return strided_convert(to, target.strides, from, steps, counts, target.convert->how, swap_bytes);
+  strided_copy(to, target.strides, from, steps, counts, type_.item_bytes(), swap_bytes);
+}
+
+void codec_chain::copy_indexed(const decode_target& target, const std::byte* cell, const strides& of_cell,
+                               std::uint32_t swap_bytes) const noexcept {
+  // The copy only reads from the cell.
+  const indexed_blocks blocks{target.data, target.strides, const_cast<std::byte*>(cell),
+                              of_cell,     cell_,          type_.item_bytes()};
+  if (target.convert != nullptr) return indexed_scatter(blocks, *target.indexed, swap_bytes, target.convert->how);
+  indexed_scatter(blocks, *target.indexed, swap_bytes);
 }
 
 // The last stage of `decode`, row by row: to their places, or through a small buffer there.
 result<> codec_chain::decode_rows(std::span<const std::byte> encoded, const decode_target& target,
                                   worker_scratch& scratch) const {
   const auto row_bytes = static_cast<std::uint64_t>(stored_strides_[row_axis_]);
-  bool straight = row_bytes >= kShortRowBytes;  // a row lies in the target as it is stored
+  bool straight = target.convert == nullptr && row_bytes >= kShortRowBytes;  // a row lies in the target as it is stored
   axis_range wanted{0, 1, cell_[row_axis_]};
   extents counts(cell_.size());
   strides steps(cell_.size());
@@ -208,7 +224,7 @@ result<> codec_chain::decode_rows(std::span<const std::byte> encoded, const deco
     if (straight) continue;
     counts[row_axis_] = count;
     steps[row_axis_] = stored_strides_[row_axis_];
-    strided_copy(to, target.strides, room.data() + skipped, steps, counts, type_.item_bytes(), 1);
+    copy_box(target, to, room.data() + skipped, steps, counts, 1);
   }
   return {};
 }
@@ -226,11 +242,8 @@ void codec_chain::scatter(const std::byte* cell_items, const decode_target& targ
 void codec_chain::copy_part(const std::byte* items, std::uint64_t skipped, const strides& of_cell,
                             std::uint32_t swap_bytes, const decode_target& target) const noexcept {
   if (target.indexed != nullptr) {
-    // Where the cell would begin. Nothing before `items` is touched, and the copy only reads.
-    auto* const cell = const_cast<std::byte*>(items) - skipped;
-    indexed_scatter({target.data, target.strides, cell, of_cell, cell_, type_.item_bytes()}, *target.indexed,
-                    swap_bytes);
-    return;
+    // Where the cell would begin. Nothing before `items` is touched.
+    return copy_indexed(target, items - skipped, of_cell, swap_bytes);
   }
   extents counts(cell_.size());
   strides steps(cell_.size());
@@ -241,7 +254,7 @@ void codec_chain::copy_part(const std::byte* items, std::uint64_t skipped, const
     steps[d] = wanted.step * of_cell[d];
     first += static_cast<std::int64_t>(wanted.start) * of_cell[d];
   }
-  strided_copy(target.data, target.strides, items + first, steps, counts, type_.item_bytes(), swap_bytes);
+  copy_box(target, target.data, items + first, steps, counts, swap_bytes);
 }
 
 result<> codec_chain::check_decoded(std::uint64_t bytes) const {

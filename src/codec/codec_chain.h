@@ -50,6 +50,8 @@ struct decode_target {
   bool covers_cell = false;  ///< in_cell is the whole cell
   /// Not null: the wanted elements are no box but these, and `strides` are those that the region asks for.
   const indexed_region* indexed = nullptr;
+  /// Not null: what the elements become on the way; `strides` are of those.
+  const element_conversion* convert = nullptr;
 };
 
 /// A chain of codecs compiled for one element type and one cell shape. Immutable and shared; scratch belongs to the
@@ -149,6 +151,10 @@ class codec_chain {
   void gather(const tensor_view& cell, std::byte* to) const noexcept;
   void copy_part(const std::byte* items, std::uint64_t skipped, const strides& of_cell, std::uint32_t swap_bytes,
                  const decode_target& target) const noexcept;
+  void copy_box(const decode_target& target, std::byte* to, const std::byte* from, const strides& steps,
+                const extents& counts, std::uint32_t swap_bytes) const noexcept;
+  void copy_indexed(const decode_target& target, const std::byte* cell, const strides& of_cell,
+                    std::uint32_t swap_bytes) const noexcept;
 
   dtype type_;
   extents cell_;

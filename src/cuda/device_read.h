@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <penstock/plan.h>
+#include "array/conversion.h"
 #include "cuda/chain_split.h"
-#include "cuda/conversion.h"
 #include "cuda/device_engine.h"
 #include "engine/cell_sink.h"
 #include "engine/read_job.h"

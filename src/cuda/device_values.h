@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <penstock/tensor.h>
-#include "cuda/conversion.h"
+#include "array/conversion.h"
 #include "cuda/device_engine.h"
 #include "engine/cell_source.h"
 

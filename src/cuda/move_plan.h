@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cuda/conversion.h"
+#include "array/conversion.h"
 #include "cuda/move/move.h"
 #include "plan/placement.h"
 

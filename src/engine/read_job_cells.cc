@@ -228,6 +228,7 @@ result<> read_job::decode_whole(const codec_chain& chain, std::span<const std::b
   where.target.in_cell = &where.region.in_cell;
   where.target.covers_cell = true;
   where.target.indexed = nullptr;
+  where.target.convert = nullptr;
   return chain.decode(bytes, where.target, mine.scratch);
 }
 

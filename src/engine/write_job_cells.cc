@@ -106,8 +106,8 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
   tensor_view view{mine.where.target.data, chain.type(), chain.cell(), mine.where.target.strides, memory_space::host};
   bool in_room = false;  // the cell lies where its encoded bytes are to lie
   std::span<std::byte> room;
-  // What is lent does not stay until the object is put.
-  const bool copies = with_.values != nullptr && chain.is_identity();
+  // What is lent does not stay until the object is put, and what becomes other elements is not there yet.
+  const bool copies = (with_.values != nullptr && chain.is_identity()) || from_.convert != nullptr;
   if (!mine.where.target.covers_cell || copies) {
     if (chain.is_identity()) {
       PENSTOCK_ASSIGN(room, room_for(of, chain.decoded_bytes(), worker));

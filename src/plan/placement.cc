@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "array/converted_copy.h"
 #include "array/strided_copy.h"
 #include "plan/indexed_selection.h"
 
 namespace penstock::inline v0 {
 
 bool place_cell(const source& from, cell_id cell, placement& out) noexcept {
+  out.target.convert = from.convert;
   if (from.indexed != nullptr) [[unlikely]]
     return from.indexed->place(from, cell, out);
   const chunk_grid& grid = from.layout->grid();
@@ -23,6 +25,7 @@ std::size_t places_of(const source& from, cell_id cell) noexcept {
 }
 
 bool place_cell(const source& from, cell_id cell, std::size_t which, placement& out) noexcept {
+  out.target.convert = from.convert;
   return from.indexed == nullptr ? place_cell(from, cell, out) : from.indexed->place_one(from, cell, which, out);
 }
 
@@ -43,7 +46,7 @@ void place_box(const source& from, placement& out) noexcept {
 }
 
 bool lands_contiguously(const placement& where, const extents& cell, std::uint32_t item_bytes) noexcept {
-  if (!where.target.covers_cell) return false;
+  if (!where.target.covers_cell || where.target.convert != nullptr) return false;
   std::int64_t expected = item_bytes;
   for (std::size_t d = cell.size(); d-- > 0;) {
     if (cell[d] != 1 && where.target.strides[d] != expected) return false;
@@ -57,7 +60,7 @@ namespace {
 wanted_part part_of_box(const placement& where, const codec_chain& chain) noexcept {
   const strides& stored = chain.stored_strides();
   std::uint64_t first = 0, last = 0, wanted = chain.type().item_bytes();
-  bool same = !chain.swaps();
+  bool same = !chain.swaps() && where.target.convert == nullptr;
   for (std::size_t d = 0; d < stored.size(); ++d) {
     const axis_range& range = where.region.in_cell[d];
     const auto step = static_cast<std::uint64_t>(stored[d]);
@@ -144,27 +147,32 @@ std::uint64_t wanted_elements(const placement& where) noexcept {
 }
 
 void fill(const source& from, const placement& where, const codec_chain& chain) noexcept {
-  const std::uint32_t item_bytes = chain.type().item_bytes();
+  const std::uint32_t item_bytes = from.convert == nullptr ? chain.type().item_bytes() : from.convert->how.to_bytes;
+  const std::byte* const item = from.convert == nullptr ? from.fill : from.convert->fill;
   if (where.target.indexed == nullptr)
-    return strided_fill(where.target.data, where.target.strides, where.counts, from.fill, item_bytes);
+    return strided_fill(where.target.data, where.target.strides, where.counts, item, item_bytes);
   const strides of_cell = c_order_strides(chain.cell(), item_bytes);
   indexed_fill({where.target.data, where.target.strides, nullptr, of_cell, chain.cell(), item_bytes},
-               *where.target.indexed, from.fill);
+               *where.target.indexed, item);
 }
 
 void gather(const source& from, const placement& where, std::byte* cell_items, const codec_chain& chain) noexcept {
   const std::uint32_t item_bytes = chain.type().item_bytes();
   strides into = c_order_strides(chain.cell(), item_bytes);
   if (where.target.indexed != nullptr) {
-    return indexed_gather({from.to, where.target.strides, cell_items, into, chain.cell(), item_bytes},
-                          *where.target.indexed);
+    const indexed_blocks blocks{from.to, where.target.strides, cell_items, into, chain.cell(), item_bytes};
+    if (from.convert != nullptr) return indexed_gather(blocks, *where.target.indexed, from.convert->how);
+    return indexed_gather(blocks, *where.target.indexed);
   }
   for (std::size_t d = 0; d < into.size(); ++d) {
     const axis_range& wanted = where.region.in_cell[d];
     cell_items += wanted.start * into[d];
     into[d] *= wanted.step;
   }
-  strided_copy(cell_items, into, from.to + where.offset, where.target.strides, where.counts, item_bytes, 1);
+  const std::byte* const values = from.to + where.offset;
+  if (from.convert != nullptr)
+    return strided_convert(cell_items, into, values, where.target.strides, where.counts, from.convert->how, 1);
+  strided_copy(cell_items, into, values, where.target.strides, where.counts, item_bytes, 1);
 }
 
 }  // namespace penstock::inline v0

@@ -64,10 +64,10 @@ struct moves {
     std::uint32_t from_bytes = item.unit_bytes;
     item.swap = random() % 2;
     if (random() % 4 == 0) {
-      item.convert_from = static_cast<cuda::number_kind>(1 + random() % 13);
-      item.convert_to = cuda::number_kind::float64;
+      item.convert_from = static_cast<number_kind>(1 + random() % 13);
+      item.convert_to = number_kind::float64;
       item.unit_bytes = 8;
-      from_bytes = cuda::part_bytes(item.convert_from);
+      from_bytes = part_bytes(item.convert_from);
     }
     item.first_axis = static_cast<std::uint32_t>(axes.size());
     item.first_run = static_cast<std::uint32_t>(runs.size());

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "cuda/move/convert.h"
-#include "cuda/move/device_code.h"
+#include "array/convert_number.h"
+#include "base/device_code.h"
 
 namespace penstock::inline v0::cuda {
 

@@ -6,11 +6,12 @@
 
 #include <penstock/dtype.h>
 #include <penstock/result.h>
-#include "cuda/move/convert.h"
+#include "array/convert_number.h"
 
-namespace penstock::inline v0::cuda {
+namespace penstock::inline v0 {
 
-/// How elements of one type become those of another on the device. Complex numbers that become others are two parts.
+/// How elements of one type become those of another, on the host and on devices. Complex numbers that become others are
+/// two parts.
 struct conversion {
   number_kind from = number_kind::none, to = number_kind::none;  ///< of a part
   std::uint32_t parts = 1;
@@ -22,10 +23,18 @@ struct conversion {
 /// Booleans, integers, floats of 16 bits and more, and complex numbers of these, as NumPy's "same_kind" casting and
 /// one step more: any float may become any other. Equal types give a conversion that converts nothing.
 /// \error invalid_argument  Values would leave their kind: a float does not become an integer.
-/// \error unsupported  Types that only the host converts.
+/// \error unsupported  Other types.
 result<conversion> conversion_of(const dtype& from, const dtype& to);
 
 /// One element, in native byte order. `to` has `how.to_bytes`.
 void convert_item(const conversion& how, const std::byte* from, std::byte* to) noexcept;
+/// `count` elements that follow each other, in native byte order; any alignment.
+void convert_items(const conversion& how, const std::byte* from, std::byte* to, std::uint64_t count) noexcept;
 
-}  // namespace penstock::inline v0::cuda
+/// What a read makes of an array's elements, or a write of the caller's.
+struct element_conversion {
+  conversion how;
+  alignas(16) std::byte fill[16] = {};  ///< of a read: what the fill value becomes
+};
+
+}  // namespace penstock::inline v0

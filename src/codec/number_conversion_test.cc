@@ -1,4 +1,4 @@
-#include "cuda/conversion.h"
+#include "array/conversion.h"
 
 #include <bit>
 #include <cstring>
@@ -9,7 +9,7 @@
 
 #include "codec/number.h"
 
-namespace penstock::inline v0::cuda {
+namespace penstock::inline v0 {
 namespace {
 
 dtype type_of(number which) { return dtype::from_name(to_string(which)).value(); }
@@ -105,4 +105,4 @@ TEST(Conversion, ConvertsComplexNumbersByTheirParts) {
 }
 
 }  // namespace
-}  // namespace penstock::inline v0::cuda
+}  // namespace penstock::inline v0

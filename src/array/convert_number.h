@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "cuda/move/device_code.h"
+#include "base/device_code.h"
 
-namespace penstock::inline v0::cuda {
+namespace penstock::inline v0 {
 
 /// `complex64` and `complex128` are targets of real numbers; complex numbers that become others are two floats each.
 enum class number_kind : std::uint8_t {
@@ -35,7 +35,7 @@ enum class number_kind : std::uint8_t {
 };
 
 /// Bytes of a number; of one part where it is complex.
-PENSTOCK_DEVICE_CODE std::uint32_t part_bytes(number_kind kind) {
+PENSTOCK_DEVICE_CODE constexpr std::uint32_t part_bytes(number_kind kind) {
   switch (kind) {
     case number_kind::none:
       return 0;
@@ -58,7 +58,7 @@ PENSTOCK_DEVICE_CODE std::uint32_t part_bytes(number_kind kind) {
   }
 }
 
-PENSTOCK_DEVICE_CODE bool is_complex(number_kind kind) {
+PENSTOCK_DEVICE_CODE constexpr bool is_complex(number_kind kind) {
   return kind == number_kind::complex64 || kind == number_kind::complex128;
 }
 
@@ -214,4 +214,4 @@ PENSTOCK_DEVICE_CODE std::uint64_t convert_number(number_kind from, number_kind 
   }
 }
 
-}  // namespace penstock::inline v0::cuda
+}  // namespace penstock::inline v0
