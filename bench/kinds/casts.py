@@ -17,7 +17,8 @@ def run(scenario: dict, setting: Setting) -> Result:
     values = walk(scenario["elements"])
     if not path.exists():
         setting.say(f"writing {path}")
-        ps.save(path, values, chunks=(1 << 19,))
+        made = ps.create_array(path, shape=values.shape, dtype=values.dtype, chunks=(1 << 19,))
+        made[...] = values
     opened = ps.open(path)
     plain, cast = np.zeros(values.shape, values.dtype), np.zeros(values.shape, scenario["to"])
     threads = setting.threads
