@@ -20,7 +20,7 @@ def run(scenario: dict, setting: Setting) -> Result:
         made = ps.create_array(path, shape=values.shape, dtype=values.dtype, chunks=(1 << 19,))
         made[...] = values
     opened = ps.open(path)
-    plain, cast = np.zeros(values.shape, values.dtype), np.zeros(values.shape, scenario["to"])
+    plain, cast = np.ones(values.shape, values.dtype), np.ones(values.shape, scenario["to"])
     threads = setting.threads
     before = reset_peak()
     opened.read(out=cast, threads=threads)
