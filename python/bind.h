@@ -192,6 +192,8 @@ nb::object numpy_dtype(const dtype& type);
 /// The element type of a NumPy dtype, or what numpy.dtype() takes; byte order does not count. Object dtypes are
 /// `object`.
 dtype dtype_of(nb::handle numpy_type);
+/// "auto", "host" or "device". Raises InvalidArgumentError otherwise.
+chunk_encoder encoder_of(std::string_view name);
 /// The dtype, or a field of it, is in the other byte order than this machine's.
 bool has_swapped_bytes(nb::handle numpy_type);
 /// A new C-order ndarray with memory that nothing has been written to; large ones lie in the context's output pool.

@@ -46,11 +46,22 @@ class python_allocator final : public device_allocator {
   std::shared_ptr<PyObject> from_;
 };
 
+}  // namespace
+
+chunk_encoder encoder_of(std::string_view name) {
+  if (name == "auto") return chunk_encoder::automatic;
+  if (name == "host") return chunk_encoder::host;
+  if (name == "device") return chunk_encoder::device;
+  raise(error(errc::invalid_argument, "encoder must be 'auto', 'host' or 'device', it is '" + std::string(name) + "'"));
+}
+
+namespace {
+
 context_handle make_context(unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
                             std::uint64_t output_pool, std::uint64_t chunk_cache, nb::object codecs,
                             std::uint64_t page_locked, std::uint64_t device_memory, std::string decoder,
                             std::string nvcomp_library, nb::object allocator, const std::string& sync,
-                            bool encode_on_device) {
+                            const std::string& encoder) {
   context_options options;
   if (sync == "none") {
     options.sync = write_sync::none;
@@ -63,7 +74,7 @@ context_handle make_context(unsigned threads, unsigned io_concurrency, std::uint
   options.nvcomp_library = std::move(nvcomp_library);
   if (!allocator.is_none()) options.device_allocator = std::make_shared<python_allocator>(std::move(allocator));
   if (!codecs.is_none()) options.codecs = python_codecs(std::move(codecs));
-  if (encode_on_device) options.encoder = chunk_encoder::device;
+  options.encoder = encoder_of(encoder);
   options.threads = threads;
   options.io_concurrency = io_concurrency;
   options.memory_limit_bytes = memory_limit;
@@ -155,17 +166,15 @@ void bind_context(nb::module_& m) {
           [](context_handle* self, unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
              std::uint64_t output_pool, std::uint64_t chunk_cache, nb::object codecs, std::uint64_t page_locked,
              std::uint64_t device_memory, std::string decoder, std::string nvcomp_library, nb::object allocator,
-             const std::string& sync, bool encode_on_device) {
-            new (self)
-                context_handle(make_context(threads, io_concurrency, memory_limit, output_pool, chunk_cache,
-                                            std::move(codecs), page_locked, device_memory, std::move(decoder),
-                                            std::move(nvcomp_library), std::move(allocator), sync, encode_on_device));
+             const std::string& sync, const std::string& encoder) {
+            new (self) context_handle(make_context(threads, io_concurrency, memory_limit, output_pool, chunk_cache,
+                                                   std::move(codecs), page_locked, device_memory, std::move(decoder),
+                                                   std::move(nvcomp_library), std::move(allocator), sync, encoder));
           },
           nb::arg("threads"), nb::arg("io_concurrency"), nb::arg("memory_limit"), nb::arg("output_pool"),
           nb::arg("chunk_cache"), nb::arg("codecs").none() = nb::none(), nb::arg("page_locked") = 0,
           nb::arg("device_memory") = 0, nb::arg("decoder") = "", nb::arg("nvcomp_library") = "",
-          nb::arg("device_allocator").none() = nb::none(), nb::arg("sync") = "objects",
-          nb::arg("encode_on_device") = false)
+          nb::arg("device_allocator").none() = nb::none(), nb::arg("sync") = "objects", nb::arg("encoder") = "auto")
       .def_prop_ro("decoder", [](const context_handle& self) { return self.context->device_decoder(); })
       .def_prop_ro("threads", [](const context_handle& self) { return self.context->threads(); })
       .def("usage", usage)

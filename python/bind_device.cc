@@ -327,6 +327,13 @@ void bind_device(nb::module_& m) {
   m.def("_current_device", [] { return unwrap(current_device()); });
   m.def("_device_of", [](std::uintptr_t address) { return unwrap(device_of(address)); }, nb::arg("address"));
   m.def(
+      "_encoder_choice",
+      [](const array_handle& self, nb::handle key, int device) {
+        const resolved_selection which = resolve_key(self, key);
+        return device_encoder_choice(self.array, which, device);
+      },
+      nb::arg("array"), nb::arg("key").none(), nb::arg("device"));
+  m.def(
       "_device_path", [](const array_handle& self, int device) { return device_path(self.array, device); },
       nb::arg("array"), nb::arg("device"));
 }

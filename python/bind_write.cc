@@ -1,6 +1,7 @@
 #include "bind_write.h"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 
 #include <optional>
 #include <string>
@@ -248,7 +249,7 @@ void write(nb::handle self, nb::handle key, nb::handle value, unsigned threads, 
 // Values in memory of a device; `memory` is (address, strides in bytes, dtype, device), of the selection's shape.
 void write_device(const array_handle& self, nb::handle key, const nb::tuple& memory,
                   std::optional<std::uintptr_t> stream, unsigned threads, nb::handle progress, bool durable,
-                  bool write_empty_chunks, std::optional<bool> on_device) {
+                  bool write_empty_chunks, const std::optional<std::string>& encoder) {
   if (memory.size() != 4) raise(error(errc::invalid_argument, "memory must be (address, strides, dtype, device)"));
   const array a = self.array;  // another thread may resize this Array meanwhile
   const resolved_selection where = resolve_key(self, key);
@@ -263,7 +264,7 @@ void write_device(const array_handle& self, nb::handle key, const nb::tuple& mem
   write_options options = options_of({threads, progress, durable, write_empty_chunks});
   options.device = nb::cast<int>(memory[3]);
   options.stream = stream;
-  if (on_device) options.encoder = *on_device ? chunk_encoder::device : chunk_encoder::host;
+  if (encoder) options.encoder = encoder_of(*encoder);
   const bool done =
       watch_without_gil(progress, bytes_of(value), [&](const progress_fn& call, std::chrono::nanoseconds interval) {
         options.progress = call;
@@ -336,7 +337,7 @@ void bind_write(nb::class_<array_handle>& type) {
            nb::arg("progress").none(), nb::arg("durable"), nb::arg("write_empty_chunks"))
       .def("_write_device", write_device, nb::arg("key").none(), nb::arg("memory"), nb::arg("stream").none(),
            nb::arg("threads"), nb::arg("progress").none(), nb::arg("durable"), nb::arg("write_empty_chunks"),
-           nb::arg("encode_on_device").none() = nb::none())
+           nb::arg("encoder").none() = nb::none())
       .def("_resize", resize, nb::arg("shape"))
       .def("_append", append, nb::arg("value"), nb::arg("axis"), nb::arg("threads"), nb::arg("progress").none(),
            nb::arg("durable"), nb::arg("write_empty_chunks"));

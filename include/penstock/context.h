@@ -30,8 +30,10 @@ class device_allocator {
 
 /// What encodes chunks of values in device memory.
 enum class chunk_encoder : std::uint8_t {
-  host,    ///< the processor's cores, with the codecs' libraries
-  device,  ///< the device, where all codecs of the array have an encoder there: `shuffle`, `lz4`, `zstd`, `crc32c`
+  automatic,  ///< the device where it has encoders for all codecs and a model says that it is much faster, else the
+              ///< host
+  host,       ///< the processor's cores, with the codecs' libraries
+  device,     ///< the device, where all codecs of the array have an encoder there: `shuffle`, `lz4`, `zstd`, `crc32c`
 };
 
 struct context_options {
@@ -48,7 +50,7 @@ struct context_options {
                                           ///< smaller; 0: an eighth of the device's, at most 6 GiB
   std::string device_decoder;  ///< what decodes on devices: this library (empty), or "nvcomp", which `make` loads
   /// Of writes that do not name one. `device` leaves arrays to the host whose codecs have no device encoder.
-  chunk_encoder encoder = chunk_encoder::host;
+  chunk_encoder encoder = chunk_encoder::automatic;
   std::string nvcomp_library;  ///< its file; empty: libnvcomp.so.6 or .5, where the system's loader finds them
   /// Where results in device memory lie; null: a pool of this library's own. Waves always have memory of their own.
   std::shared_ptr<penstock::device_allocator> device_allocator;

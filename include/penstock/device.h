@@ -151,6 +151,9 @@ PENSTOCK_API result<std::optional<int>> device_of(std::uintptr_t address);
 PENSTOCK_API result<std::string> device_plan(const array& from, const resolved_selection& which,
                                              std::size_t max_lines = 64);
 PENSTOCK_API result<std::string> device_plan_json(const array& from, const resolved_selection& which);
+/// What would encode the chunks of a write of `which` from that device's memory, and why: `the host: there is no
+/// device`. The choice of chunk_encoder::automatic.
+PENSTOCK_API std::string device_encoder_choice(const array& to, const resolved_selection& which, int device = 0);
 /// Says how a read's chain is shared out between host and device: `zstd(level=0) on the device`; and whether the device
 /// of that number reads what is encoded in the host's memory, where it is, so that it is not copied.
 PENSTOCK_API std::string device_path(const array& from, int device = 0);

@@ -205,7 +205,8 @@ class Array(Reads, Writes, _core.Array):
 
         `device="cuda"`: of a read into its memory, whose requests are longer; and which codecs are decoded there and
         which on the host, and why; and whether the device (`"cuda:1"`; without a number the first) reads encoded
-        bytes in the host's memory, so that no copy is made. It needs no device.
+        bytes in the host's memory, so that no copy is made; and what `encoder="auto"` would choose for a write of
+        the same selection from the device's memory. It needs no device.
         """
         on_device = _device.is_device(device)
         text = self._plan(self._prepare(selection)[0], max_lines, False, on_device)
@@ -213,7 +214,10 @@ class Array(Reads, Writes, _core.Array):
             return text
         name = _device.checked_name(device)
         head, gap, operations = text.partition("\n\n")
-        return f"{head}\n{name}: {_core._device_path(self, int(name.partition(':')[2] or 0))}{gap}{operations}"
+        number = int(name.partition(":")[2] or 0)
+        path = _core._device_path(self, number)
+        encoder = _core._encoder_choice(self, self._prepare(selection)[0], number)
+        return f"{head}\n{name}: {path}\nwritten from {name}, it is encoded by {encoder}{gap}{operations}"
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:

@@ -92,7 +92,7 @@ class Array:
         progress: Callable[[int, int], Any] | None,
         durable: bool,
         write_empty_chunks: bool,
-        encode_on_device: bool | None = None,
+        encoder: str | None = None,
     ) -> None: ...
     def _write(
         self,
@@ -160,7 +160,7 @@ class Context:
         nvcomp_library: str = "",
         device_allocator: Any = None,
         sync: str = "objects",
-        encode_on_device: bool = False,
+        encoder: str = "auto",
     ) -> None: ...
     @property
     def threads(self) -> int:
@@ -442,6 +442,7 @@ def _device_count() -> int: ...
 def _current_device() -> int: ...
 def _device_of(address: int) -> int | None: ...
 def _device_path(array: Array, device: int) -> str: ...
+def _encoder_choice(array: Array, key: Any, device: int) -> str: ...
 def open_described(store: Store, context: Context, path: _bytes, documents: dict[str, str]) -> Array:
     """Open an array whose metadata documents are given, by name and text; nothing is read."""
 

@@ -13,8 +13,10 @@
 #include "api/read_source.h"
 #include "array/conversion.h"
 #include "base/checked.h"
+#include "codec/codec_chain.h"
 #include "cuda/device_encoder.h"
 #include "cuda/device_values.h"
+#include "cuda/encode_choice.h"
 #include "engine/write_job.h"
 
 namespace penstock::inline v0 {
@@ -103,6 +105,35 @@ result<> run_from_host(const array_state& state, source from, const dtype& type,
 // The chunks are stored as they are.
 bool is_plain(const chunk_layout& layout) { return layout.chains().size() == 1 && layout.chains()[0].is_plain(); }
 
+// How many chunks a box replaces whole.
+std::uint64_t whole_chunks(const array_state& state, const resolved_basic& which) {
+  std::uint64_t out = 1;
+  for (std::size_t d = 0; d < state.shape.size(); ++d) {
+    const axis_range& range = which.from[d];
+    const std::uint64_t chunk = std::max<std::uint64_t>(1, state.chunks[d]);
+    if (range.count == 0) return 0;
+    if (range.step != 1 && range.step != -1 && chunk != 1) return 0;
+    const auto start = static_cast<std::uint64_t>(range.start);
+    const std::uint64_t last = start + (range.count - 1) * static_cast<std::uint64_t>(range.step);
+    const std::uint64_t begin = std::min(start, last), end = std::max(start, last) + 1;
+    const std::uint64_t first_whole = (begin + chunk - 1) / chunk, end_whole = end / chunk;
+    const std::uint64_t steps = chunk == 1 ? range.count : end_whole - std::min(end_whole, first_whole);
+    if (!checked_mul(out, steps, out)) return ~std::uint64_t{0};
+  }
+  return out;
+}
+
+result<cuda::encode_choice> choose_encoder(const array_state& state, const resolved_basic& which, unsigned threads,
+                                           int device) {
+  PENSTOCK_ASSIGN(const cuda::driver* const with, cuda::load_driver());
+  cuda::device_number number = 0;
+  PENSTOCK_TRY(with->check(with->device_get(&number, device), "cuDeviceGet"));
+  PENSTOCK_ASSIGN(cuda::encode_work work, cuda::device_part_of(*with, number));
+  work.chunks = whole_chunks(state, which);
+  work.workers = state.context->state().workers_for(threads);
+  return cuda::choose_encoder(state.layout->chains()[0], work);
+}
+
 // Values in device memory come cell by cell; all at once where the selection is no box.
 result<> run_from_device(const array_state& state, const resolved_selection& which, const tensor_view& value,
                          const write_options& options, const writer& who) {
@@ -118,15 +149,20 @@ result<> run_from_device(const array_state& state, const resolved_selection& whi
   std::optional<cuda::stream_ref> stream;
   if (options.stream) stream = reinterpret_cast<cuda::stream_ref>(*options.stream);
   PENSTOCK_TRY(engine->begin_write(stream));
-  const bool encodes = options.encoder.value_or(state.context->state().options().encoder) == chunk_encoder::device;
+  const chunk_encoder wanted = options.encoder.value_or(state.context->state().options().encoder);
   if (!which.indexed) {
     const source from = source_of(state, which, value.strides, value.data);
+    bool encodes = wanted == chunk_encoder::device;
+    if (wanted == chunk_encoder::automatic) {
+      const auto choice = choose_encoder(state, which, options.threads, device);
+      encodes = choice.ok() && choice->on_device;
+    }
     // Without a codec there is nothing to encode.
     if (encodes && !is_plain(*state.layout)) {
       auto encoder = cuda::device_encoder::make(engine, how, from);
       if (encoder.ok()) return run(state, from, options, who, encoder->get());
-      const bool may_be_left = !options.encoder && encoder.error().code() == errc::unsupported;
-      if (!may_be_left) return std::move(encoder).error();
+      const bool may_be_left = options.encoder != chunk_encoder::device && encoder.error().code() == errc::unsupported;
+      if (!may_be_left) return std::move(encoder).error().note("encoder='host' writes it");
     }
     cuda::device_values values(engine, how);
     return run(state, from, options, who, &values);
@@ -192,6 +228,12 @@ result<> array::write(const resolved_selection& which, const tensor_view& value,
   if (value.space == memory_space::cuda) return named(run_from_device(*state_, which, value, options, who), *state_);
   return named(run_from_host(*state_, source_of(*state_, which, value.strides, value.data), value.type, options, who),
                *state_);
+}
+
+std::string device_encoder_choice(const array& to, const resolved_selection& which, int device) {
+  if (which.indexed) return "the host: lists, points and masks come to the host as a whole";
+  const auto choice = choose_encoder(to.state(), which, 0, device);
+  return choice.ok() ? choice->why : "the host: " + choice.error().message();
 }
 
 }  // namespace penstock::inline v0

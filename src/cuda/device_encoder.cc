@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "codec/codec_chain.h"
 #include "cuda/decode/decode_layout.h"
 #include "cuda/encode/encode_parts.h"
@@ -24,7 +26,7 @@ constexpr std::uint64_t kMostWaveBytes = std::uint64_t{256} << 20;
 result<std::unique_ptr<device_encoder>> device_encoder::make(std::shared_ptr<device_engine> engine,
                                                              const conversion& how, const source& from) {
   if (from.layout->chains().size() != 1)
-    return error(errc::unsupported, "arrays with several codec chains have no device encoder: encode on the host");
+    return error(errc::unsupported, "arrays with several codec chains have no device encoder");
   PENSTOCK_ASSIGN(device::encode_plan plan, plan_encode(from.layout->chains()[0]));
   std::unique_ptr<device_encoder> made(new device_encoder(std::move(engine), how, from, std::move(plan)));
   PENSTOCK_TRY(made->start());
@@ -202,7 +204,36 @@ result<> device_encoder::fetch(wave& what) {
   engine_->results().give(std::exchange(what.memory, {}));
   engine_->give_block(std::exchange(what.head, nullptr));
   if (what.chunks > what.cells.size()) fill_.assign(what.encoded.back().begin(), what.encoded.back().end());
-  return {};
+  return check_one(what);
+}
+
+// The first cell of a wave that the device encoded.
+result<> device_encoder::check_one(const wave& what) {
+  const auto made =
+      std::find_if(what.encoded.begin(), what.encoded.begin() + static_cast<std::ptrdiff_t>(what.cells.size()),
+                   [](const auto& each) { return !each.empty(); });
+  const auto number = static_cast<std::size_t>(made - what.encoded.begin());
+  if (number == what.cells.size()) return {};
+  const codec_chain& chain = from_.layout->chains()[0];
+  placement where;
+  place_cell(from_, what.cells[number], where);
+  PENSTOCK_ASSIGN(const lent_values values, host_.take(where, spare_));
+  PENSTOCK_ASSIGN(const auto room, decoded_.reserve(chain.decoded_bytes()));
+  strided_box all;
+  for (const std::uint64_t length : chain.cell()) all.push_back({0, 1, length});
+  decode_target target;
+  target.data = room.data();
+  target.strides = c_order_strides(chain.cell(), chain.type().item_bytes());
+  target.in_cell = &all;
+  target.covers_cell = true;
+  const auto decoded = chain.decode(*made, target, scratch_);
+  const bool same = decoded.ok() && std::equal(room.begin(), room.end(), values.bytes.begin(), values.bytes.end());
+  host_.give(values);
+  if (same) return {};
+  return error(errc::internal,
+               fmt::format("the device encoded {} to bytes that do not decode to its values: encoder='host' writes it; "
+                           "please report this",
+                           from_.layout->describe(what.cells[number])));
 }
 
 result<std::optional<lent_encoded>> device_encoder::take_encoded(cell_id cell) {
@@ -228,7 +259,6 @@ result<std::optional<lent_encoded>> device_encoder::take_encoded(cell_id cell) {
     if (--at.in->lent == 0 && at.in->waiting == 0) close(*at.in);
     return std::optional<lent_encoded>();  // it does not fit
   }
-  ++encoded_cells_;
   out.is_fill = std::equal(out.bytes.begin(), out.bytes.end(), fill_.begin(), fill_.end());
   return std::optional(out);
 }

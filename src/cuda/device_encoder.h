@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/buffer.h"
+#include "codec/worker_scratch.h"
 #include "cuda/device_values.h"
 #include "cuda/encode/encode_plan.h"
 #include "engine/object_walk.h"
@@ -17,7 +19,9 @@ namespace penstock::inline v0::cuda {
 ///
 /// Cells that the write replaces whole are encoded in waves, in the order in which the write goes through them: one
 /// wave is encoded while workers take the cells of the one before. All other cells, those whose encoded bytes do not
-/// fit their bound, and those for which there is no memory, are left to the host, which gets their values.
+/// fit their bound, and those for which there is no memory, are left to the host, which gets their values. Of each wave
+/// the host decodes one cell and compares it with its values: an encoder that is wrong on some device must not lose
+/// data without a word.
 class device_encoder final : public cell_source {
  public:
   /// \param how   Makes the array's elements of the caller's; it may convert nothing.
@@ -31,9 +35,6 @@ class device_encoder final : public cell_source {
   void give(const lent_values& values) noexcept override { host_.give(values); }
   result<std::optional<lent_encoded>> take_encoded(cell_id cell) override;
   void give_encoded(const lent_encoded& encoded) noexcept override;
-
-  /// Cells that the device encoded so far.
-  std::uint64_t encoded_cells() const noexcept { return encoded_cells_; }
 
  private:
   struct wave {
@@ -63,6 +64,7 @@ class device_encoder final : public cell_source {
   result<> gather(const placement& where, device_address to);
   result<> gather_fill(device_address item, device_address to);
   result<> fetch(wave& what);
+  result<> check_one(const wave& what);
   void close(const wave& what) noexcept;
   void give_back(wave& what) noexcept;
 
@@ -82,7 +84,9 @@ class device_encoder final : public cell_source {
   std::vector<std::byte> fill_;  // what a cell of nothing but the fill value is encoded to
   std::list<wave> waves_;        // in the order of their launches
   std::unordered_map<cell_id, place> places_;
-  std::uint64_t encoded_cells_ = 0;
+  // Of `check_one`.
+  worker_scratch scratch_;
+  buffer spare_, decoded_;
 };
 
 }  // namespace penstock::inline v0::cuda

@@ -64,6 +64,7 @@ struct copy_attributes {
   unsigned flags = 0;
 };
 /// CU_DEVICE_ATTRIBUTE_*.
+inline constexpr int kAttributeClockKilohertz = 13;
 inline constexpr int kAttributeMultiprocessors = 16;
 inline constexpr int kAttributeMajor = 75;
 inline constexpr int kAttributeMinor = 76;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -35,9 +36,7 @@ std::optional<device::device_step> step_of(const codec_chain& chain, std::size_t
   return device::device_step{device::step_kind::shuffle, static_cast<std::uint32_t>(items)};
 }
 
-error refused(std::string_view what) {
-  return {errc::unsupported, fmt::format("{}: encode on the host (encoder=\"host\")", what)};
-}
+error refused(std::string what) { return {errc::unsupported, std::move(what)}; }
 
 }  // namespace
 

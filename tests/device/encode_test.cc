@@ -7,6 +7,7 @@
 
 #include <penstock/penstock.h>
 #include "cuda/decode/host_run.h"
+#include "cuda/encode/encode_parts.h"
 #include "cuda/encode/encode_plan.h"
 #include "engine/blocking_read.h"
 #include "fake_device.h"
@@ -205,6 +206,116 @@ TEST_F(DeviceEncode, NamesTheCodecThatHasNoDeviceEncoder) {
     // The context's choice leaves such arrays to the host.
     ASSERT_TRUE(write(opened, basic_selection(), items, opened.type(), {}).ok());
     EXPECT_EQ(read_all(opened), items);
+  }
+}
+
+// Of every second chunk that is encoded the kernel says that there was no room.
+void refuse_every_second(const void* parameters) {
+  const auto& wave = *static_cast<const device::encode_wave*>(parameters);
+  auto* const sizes = reinterpret_cast<std::uint32_t*>(wave.encoded_bytes);
+  for (std::uint32_t i = 0; i < wave.part_count; i += 2) sizes[i] = device::kDoesNotFit;
+}
+
+TEST_F(DeviceEncode, TheHostEncodesWhatDoesNotFit) {
+  std::mt19937_64 random(1);
+  for (const bool sharded : {false, true}) {
+    const auto store = make_memory_store();
+    model_options how;
+    how.shape = {16'000};
+    how.chunks = {1000};
+    if (sharded) how.shards = extents{4000};
+    how.codecs = kLz4;
+    write_model(*store, "a/", how);
+    const array opened = open_in(store, context::make({}).value());
+    const auto items = values_of(random, 64'000);
+    ASSERT_TRUE(write(opened, basic_selection(), items, opened.type(), by_device()).ok());
+    std::vector<std::vector<std::byte>> by_device_alone;
+    for (std::size_t i = 0; i < 16 && !sharded; ++i) by_device_alone.push_back(stored_at(*store, i));
+    write_options by_host;
+    by_host.encoder = chunk_encoder::host;
+    ASSERT_TRUE(write(opened, basic_selection(), items, opened.type(), by_host).ok());
+    std::vector<std::vector<std::byte>> by_host_alone;
+    for (std::size_t i = 0; i < 16 && !sharded; ++i) by_host_alone.push_back(stored_at(*store, i));
+
+    penstock_fake_cuda_after_kernel("penstock_encode_lz4", refuse_every_second);
+    ASSERT_TRUE(write(opened, basic_selection(), items, opened.type(), by_device()).ok());
+    penstock_fake_cuda_configure(1, 0, 0);
+    EXPECT_EQ(read_all(opened), items);
+    for (std::size_t i = 0; i < 16 && !sharded; ++i)
+      EXPECT_EQ(stored_at(*store, i), i % 2 == 0 ? by_host_alone[i] : by_device_alone[i]) << i;
+  }
+}
+
+// As a device on which the encoder is wrong would.
+void damage_the_first(const void* parameters) {
+  const auto& wave = *static_cast<const device::encode_wave*>(parameters);
+  const auto& part = *reinterpret_cast<const device::encode_part*>(wave.parts);
+  reinterpret_cast<std::uint8_t*>(part.target)[20] ^= 1;
+}
+
+TEST_F(DeviceEncode, WhatDoesNotDecodeToItsValuesIsNotStored) {
+  std::mt19937_64 random(1);
+  const auto store = make_memory_store();
+  model_options how;
+  how.shape = {4000};
+  how.chunks = {1000};
+  how.codecs = kZstd;
+  const model_array model = write_model(*store, "a/", how);
+  const array opened = open_in(store, context::make({}).value());
+  penstock_fake_cuda_after_kernel("penstock_encode_zstd", damage_the_first);
+  const auto failed = write(opened, basic_selection(), values_of(random, 16'000), opened.type(), by_device());
+  penstock_fake_cuda_configure(1, 0, 0);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_NE(failed.error().to_string().find("do not decode to its values"), std::string::npos)
+      << failed.error().to_string();
+  EXPECT_EQ(read_all(opened), model.values);
+}
+
+TEST_F(DeviceEncode, MemoryStaysBelowItsLimit) {
+  std::mt19937_64 random(1);
+  for (const std::uint64_t limit : {std::uint64_t{256} << 10, std::uint64_t{1} << 20}) {
+    const auto store = make_memory_store();
+    model_options how;
+    how.shape = {400'000};
+    how.chunks = {1000};
+    how.codecs = kLz4;
+    write_model(*store, "a/", how);
+    context_options with;
+    with.device_memory_bytes = limit;
+    const array opened = open_in(store, context::make(with).value());
+    const auto items = values_of(random, 1'600'000);
+    (void)penstock_fake_cuda_peak_bytes();
+    ASSERT_TRUE(write(opened, basic_selection(), items, opened.type(), by_device()).ok());
+    EXPECT_LE(penstock_fake_cuda_peak_bytes(), limit + items.size()) << limit;  // the values are the test's own
+    EXPECT_EQ(read_all(opened), items);
+  }
+}
+
+// One worker, and a device of one multiprocessor or of many.
+TEST_F(DeviceEncode, AutomaticIsWhatTheModelSays) {
+  std::mt19937_64 random(1);
+  model_options how;
+  how.shape = {std::uint64_t{4} << 20};
+  how.chunks = {8 << 10};
+  how.codecs = R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"numcodecs.lz4"}])";
+  const auto items = values_of(random, std::uint64_t{16} << 20);
+  for (const unsigned multiprocessors : {1U, 132U}) {
+    const auto store = make_memory_store();
+    write_model(*store, "a/", how);
+    penstock_fake_cuda_attribute(cuda::kAttributeMultiprocessors, static_cast<int>(multiprocessors), cuda::kSuccess);
+    context_options one;
+    one.threads = 1;
+    const array opened = open_in(store, context::make(one).value());
+    const std::string why = device_encoder_choice(opened, opened.select(basic_selection()).value());
+    EXPECT_EQ(why.starts_with("the device"), multiprocessors == 132) << why;
+    penstock_fake_cuda_reset_counts();
+    ASSERT_TRUE(write(opened, basic_selection(), items, opened.type(), {}).ok());
+    EXPECT_EQ(penstock_fake_cuda_count("ran penstock_encode_lz4") != 0, multiprocessors == 132) << why;
+    write_options by_host;
+    by_host.encoder = chunk_encoder::host;
+    penstock_fake_cuda_reset_counts();
+    ASSERT_TRUE(write(opened, basic_selection(), items, opened.type(), by_host).ok());
+    EXPECT_EQ(penstock_fake_cuda_count("ran penstock_encode_lz4"), 0U);
   }
 }
 

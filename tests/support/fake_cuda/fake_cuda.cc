@@ -87,6 +87,16 @@ class fake_driver {
     const std::lock_guard lock(mutex);
     ++counts[name];
   }
+  using after_kernel = void (*)(const void*);
+  void after(const char* name, after_kernel then) {
+    const std::lock_guard lock(mutex);
+    followed = name;
+    follows = then;
+  }
+  after_kernel then_of(const char* name) {
+    const std::lock_guard lock(mutex);
+    return followed == name ? follows : nullptr;
+  }
   void pump_at(const char* name) {
     const std::lock_guard lock(mutex);
     pumped_at = name;
@@ -136,7 +146,8 @@ class fake_driver {
   std::uint64_t calls = 0;
   driver_status fault = kSuccess;
   bool captured = false;
-  std::string pumped_at;
+  std::string pumped_at, followed;
+  after_kernel follows = nullptr;
   std::map<std::string, failure_plan, std::less<>> failures;
   std::map<int, told_attribute> attributes;
   std::map<stream_ref, std::shared_ptr<fake_stream>> stream_handles;
@@ -642,6 +653,7 @@ driver_status launch_kernel(function_ref function, unsigned grid_x, unsigned gri
   const auto run = [kernel, copied, grid_x, block_x] {
     const fake_memory::access open(self().memory);
     kernel.run(copied->data(), grid_x, block_x);
+    if (const auto then = self().then_of(kernel.name)) then(copied->data());
     self().count((std::string("ran ") + kernel.name).c_str());
   };
   return enqueue(stream, run, kernel.name);
@@ -670,6 +682,7 @@ PENSTOCK_EXPORT int cuGetProcAddress_v2(const char* name, void** out, int versio
 
 PENSTOCK_EXPORT void penstock_fake_cuda_configure(std::uint64_t seed, int lazy, unsigned max_delay_us) {
   self().pump_at("");
+  self().after("", nullptr);
   self().refuses_system_calls = false;
   {
     const std::lock_guard lock(self().mutex);
@@ -682,6 +695,9 @@ PENSTOCK_EXPORT void penstock_fake_cuda_hold_kernels(int hold) {
 }
 PENSTOCK_EXPORT void penstock_fake_cuda_hold_kernel(const char* name) { self().streams.hold_kernels(name); }
 PENSTOCK_EXPORT void penstock_fake_cuda_block_at_random(unsigned one_in) { self().streams.block_at_random(one_in); }
+PENSTOCK_EXPORT void penstock_fake_cuda_after_kernel(const char* name, void (*then)(const void* parameters)) {
+  self().after(name, then);
+}
 PENSTOCK_EXPORT int penstock_fake_cuda_pump(int most) { return self().streams.pump(most); }
 PENSTOCK_EXPORT bool penstock_fake_cuda_pending() { return self().streams.pending(); }
 PENSTOCK_EXPORT void penstock_fake_cuda_pump_at(const char* name) { self().pump_at(name); }

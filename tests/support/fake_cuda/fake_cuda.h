@@ -23,6 +23,9 @@ void penstock_fake_cuda_configure(std::uint64_t seed, int lazy, unsigned max_del
 void penstock_fake_cuda_hold_kernels(int hold);
 /// The same of kernels of that name alone; how many of a name ran is counted as "ran" and the name.
 void penstock_fake_cuda_hold_kernel(const char* name);
+/// Until the next `configure`, `then` is called behind each kernel of that name, with what the kernel was given: to
+/// change what it made. Device memory is accessible meanwhile.
+void penstock_fake_cuda_after_kernel(const char* name, void (*then)(const void* parameters));
 /// Until the next `configure` launches and copies wait, every `one_in`th by chance, until their stream has ended with
 /// all that it was given: as where the driver's queue is full.
 void penstock_fake_cuda_block_at_random(unsigned one_in);

@@ -1,0 +1,104 @@
+#include "cuda/encode_choice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "cuda/encode_chain.h"
+
+namespace penstock::inline v0::cuda {
+namespace {
+
+/// The device has to be so many times faster: nobody has measured its encoders yet.
+constexpr double kMargin = 2;
+/// And to save so much: a write of less is not worth a stream, launches and copies.
+constexpr double kLeastSavedSeconds = 2e-3;
+/// Both ways bring bytes over the bus; values, or, at worst as many, encoded bytes.
+constexpr double kBusBytesPerSecond = 20e9;
+/// 16 KiB of shared memory a warp.
+constexpr unsigned kWarpsAMultiprocessor = 13;
+/// A ratio that the device's encoder, which is about as good as level 1, is not asked for.
+constexpr std::int64_t kMostZstdLevel = 3;
+
+/// What a codec takes: of the host, bytes a second and core, of items as they are and shuffled (float32 of temperatures
+/// with 13 bits of noise, liblz4 and libzstd at levels 1 to 3); of the device, a warp's cycles for 32 bytes.
+struct codec_cost {
+  std::string_view name;
+  double of_items, of_planes, warp_cycles;
+};
+constexpr codec_cost kCosts[] = {
+    {"lz4", 560e6, 4100e6, 1200},
+    {"zstd", 200e6, 1500e6, 3600},  // matches as LZ4; codes and tables estimated at twice as much again
+    {"shuffle", 2300e6, 2300e6, 40},
+    {"crc32c", 8000e6, 8000e6, 60},
+};
+
+const codec_cost* cost_of(std::string_view name) {
+  constexpr std::string_view kPrefix = "numcodecs.";
+  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+  const auto* const found =
+      std::find_if(std::begin(kCosts), std::end(kCosts), [&](const codec_cost& each) { return each.name == name; });
+  return found == std::end(kCosts) ? nullptr : found;
+}
+
+encode_choice host_because(std::string why) {
+  encode_choice out;
+  out.why = "the host: " + std::move(why);
+  return out;
+}
+
+}  // namespace
+
+encode_choice choose_encoder(const codec_chain& chain, const encode_work& work) {
+  if (chain.is_plain()) return host_because("there is nothing to encode");
+  if (work.chunks == 0) return host_because("no chunk is replaced whole");
+  if (work.multiprocessors == 0) return host_because("there is no device");
+  if (const auto plan = plan_encode(chain); !plan.ok()) return host_because(plan.error().message());
+  double host = 0, cycles = 0;  // for a byte, on one core; for 32 bytes, by one warp
+  bool is_shuffled = false;
+  for (std::size_t i = 0; i < chain.stages(); ++i) {
+    const codec_config& config = chain.stage_config(i);
+    const codec_cost* const cost = cost_of(config.name);
+    if (cost == nullptr) return host_because(chain.stage_codec(i).describe() + " has no estimate");
+    const json* const given = config.configuration.find("level");
+    std::int64_t level = 0;
+    if (cost->name == "zstd" && given != nullptr && given->get(level) && level > kMostZstdLevel)
+      return host_because(fmt::format("zstd of level {} makes less bytes than the device's encoder", level));
+    host += 1 / (is_shuffled ? cost->of_planes : cost->of_items);
+    is_shuffled = is_shuffled || cost->name == "shuffle";
+    cycles += cost->warp_cycles;
+  }
+  encode_choice out;
+  const auto chunk = static_cast<double>(chain.decoded_bytes());
+  const auto chunks = static_cast<double>(work.chunks);
+  const double on_bus = chunks * chunk / kBusBytesPerSecond;
+  // Whole chunks: what is left over at the end is waited for.
+  const double turns = std::ceil(chunks / std::max(1U, work.workers));
+  const double warps = static_cast<double>(work.multiprocessors) * kWarpsAMultiprocessor;
+  out.host_seconds = std::max(on_bus, turns * chunk * host);
+  out.device_seconds = std::max(on_bus, std::ceil(chunks / warps) * chunk / 32 * cycles / work.clock_hz);
+  out.on_device =
+      out.host_seconds >= kMargin * out.device_seconds && out.host_seconds - out.device_seconds >= kLeastSavedSeconds;
+  out.why =
+      fmt::format("the {}: {} chunks take about {:.3g} ms there, {:.3g} ms on {}", out.on_device ? "device" : "host",
+                  work.chunks, 1e3 * (out.on_device ? out.device_seconds : out.host_seconds),
+                  1e3 * (out.on_device ? out.host_seconds : out.device_seconds),
+                  out.on_device ? fmt::format("{} host workers", work.workers) : "the device");
+  return out;
+}
+
+result<encode_work> device_part_of(const driver& with, device_number device) {
+  constexpr double kUsualClock = 1.5e9;
+  encode_work out;
+  int multiprocessors = 0, kilohertz = 0;
+  PENSTOCK_TRY(with.check(with.device_get_attribute(&multiprocessors, kAttributeMultiprocessors, device),
+                          "cuDeviceGetAttribute"));
+  out.multiprocessors = static_cast<unsigned>(std::max(0, multiprocessors));
+  const bool known = with.device_get_attribute(&kilohertz, kAttributeClockKilohertz, device) == kSuccess;
+  out.clock_hz = known && kilohertz > 0 ? 1e3 * kilohertz : kUsualClock;
+  return out;
+}
+
+}  // namespace penstock::inline v0::cuda

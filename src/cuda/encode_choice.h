@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "codec/codec_chain.h"
+#include "cuda/driver.h"
+
+namespace penstock::inline v0::cuda {
+
+/// Chunks that a write from device memory replaces whole, and who may encode them.
+struct encode_work {
+  std::uint64_t chunks = 0;
+  unsigned workers = 1;          ///< of the host
+  unsigned multiprocessors = 0;  ///< of the device
+  double clock_hz = 0;
+};
+
+struct encode_choice {
+  bool on_device = false;
+  double host_seconds = 0, device_seconds = 0;  ///< estimates; 0 where none was needed
+  std::string why;
+};
+
+/// Chooses what encodes: the device only where it has encoders for all codecs and the model says that the host takes at
+/// least twice as long. The model: each host worker encodes at its codecs' rate on packed climate-like numbers, on one
+/// core of an EPYC; each warp of the device by the machine code's cycles (docs/design/0021-device-encoders.md). Codecs
+/// of a level that asks for more than the device's encoders reach are the host's.
+encode_choice choose_encoder(const codec_chain& chain, const encode_work& work);
+
+/// The device's part of an encode_work. \error  The driver's.
+result<encode_work> device_part_of(const driver& with, device_number device);
+
+}  // namespace penstock::inline v0::cuda
