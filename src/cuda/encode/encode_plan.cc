@@ -27,6 +27,7 @@ result<encode_plan> encode_plan::make(std::span<const device_step> steps, std::u
   made.steps_.assign(steps.begin(), steps.end());
   std::uint64_t bound = chunk_bytes;
   enum { shuffles, compressed, checked } so_far = shuffles;
+  bool has_compressor = false;
   for (const device_step& each : steps) {
     const bool compresses =
         each.kind == step_kind::lz4 || each.kind == step_kind::lz4_block || each.kind == step_kind::zstd;
@@ -36,6 +37,7 @@ result<encode_plan> encode_plan::make(std::span<const device_step> steps, std::u
       ++made.moves_;
     } else if (compresses && so_far == shuffles) {
       so_far = compressed;
+      has_compressor = true;
       ++made.moves_;
       bound = each.kind == step_kind::zstd ? zstd_bound(chunk_bytes) : lz4_bound(chunk_bytes);
       if (each.kind == step_kind::lz4) bound += kLz4PrefixBytes;
@@ -49,6 +51,8 @@ result<encode_plan> encode_plan::make(std::span<const device_step> steps, std::u
     }
   }
   if (steps.empty()) return error{errc::unsupported, "there is no codec to encode with"};
+  if (!has_compressor && most_encoded_bytes < bound)
+    return error{errc::unsupported, "without a compressor there must be room for all of a chunk"};
   made.room_ = std::min(bound, most_encoded_bytes);
   made.stride_ = aligned(std::max(chunk_bytes, made.room_));
   return made;
