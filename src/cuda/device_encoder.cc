@@ -43,6 +43,7 @@ result<> device_encoder::start() {
   auto waits = api.check(api.stream_wait_event(encode_, ordered, 0), "cuStreamWaitEvent");
   engine_->give_event(ordered);
   PENSTOCK_TRY(std::move(waits));
+  const mutex_lock lock(mutex_);
   walk_.start(from_);
   const std::uint64_t limit = std::min(kMostWaveBytes, engine_->memory_limit() / (2 * kWavesAtOnce));
   most_cells_ = std::min<std::uint64_t>(kMostCells, limit / plan_.bytes(1));
@@ -237,7 +238,7 @@ result<> device_encoder::check_one(const wave& what) {
 }
 
 result<std::optional<lent_encoded>> device_encoder::take_encoded(cell_id cell) {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   auto found = places_.find(cell);
   while (found == places_.end()) {
     if (ended_ || waves_.size() == kWavesAtOnce) return std::optional<lent_encoded>();
@@ -264,7 +265,7 @@ result<std::optional<lent_encoded>> device_encoder::take_encoded(cell_id cell) {
 }
 
 void device_encoder::give_encoded(const lent_encoded& encoded) noexcept {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   wave& from = *static_cast<wave*>(encoded.owner);
   if (--from.lent == 0 && from.waiting == 0) close(from);
 }

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "base/buffer.h"
+#include "base/mutex.h"
 #include "codec/worker_scratch.h"
 #include "cuda/device_values.h"
 #include "cuda/encode/encode_plan.h"
@@ -58,14 +58,14 @@ class device_encoder final : public cell_source {
                  device::encode_plan plan) noexcept
       : engine_(std::move(engine)), host_(engine_, how), how_(how), from_(from), plan_(std::move(plan)) {}
   result<> start();
-  result<> open_wave();
-  std::vector<cell_id> next_cells();
-  result<> queue(wave& what);
+  result<> open_wave() PENSTOCK_REQUIRES(mutex_);
+  std::vector<cell_id> next_cells() PENSTOCK_REQUIRES(mutex_);
+  result<> queue(wave& what) PENSTOCK_REQUIRES(mutex_);
   result<> gather(const placement& where, device_address to);
   result<> gather_fill(device_address item, device_address to);
-  result<> fetch(wave& what);
-  result<> check_one(const wave& what);
-  void close(const wave& what) noexcept;
+  result<> fetch(wave& what) PENSTOCK_REQUIRES(mutex_);
+  result<> check_one(const wave& what) PENSTOCK_REQUIRES(mutex_);
+  void close(const wave& what) noexcept PENSTOCK_REQUIRES(mutex_);
   void give_back(wave& what) noexcept;
 
   const std::shared_ptr<device_engine> engine_;
@@ -75,18 +75,20 @@ class device_encoder final : public cell_source {
   const device::encode_plan plan_;
   stream_ref encode_ = nullptr, fetch_ = nullptr;
 
-  std::mutex mutex_;  // of what follows
-  object_walk walk_;
-  touched_object object_;  // its cells from number `next_` on are in no wave yet
-  std::size_t next_ = 0, most_cells_ = 1;
-  bool ended_ = false;  // no more waves
-  bool fill_queued_ = false;
-  std::vector<std::byte> fill_;  // what a cell of nothing but the fill value is encoded to
-  std::list<wave> waves_;        // in the order of their launches
-  std::unordered_map<cell_id, place> places_;
+  mutex mutex_;
+  object_walk walk_ PENSTOCK_GUARDED_BY(mutex_);
+  // Its cells from number `next_` on are in no wave yet.
+  touched_object object_ PENSTOCK_GUARDED_BY(mutex_);
+  std::size_t next_ PENSTOCK_GUARDED_BY(mutex_) = 0, most_cells_ PENSTOCK_GUARDED_BY(mutex_) = 1;
+  bool ended_ PENSTOCK_GUARDED_BY(mutex_) = false;  // no more waves
+  bool fill_queued_ PENSTOCK_GUARDED_BY(mutex_) = false;
+  // What a cell of nothing but the fill value is encoded to.
+  std::vector<std::byte> fill_ PENSTOCK_GUARDED_BY(mutex_);
+  std::list<wave> waves_ PENSTOCK_GUARDED_BY(mutex_);  // in the order of their launches
+  std::unordered_map<cell_id, place> places_ PENSTOCK_GUARDED_BY(mutex_);
   // Of `check_one`.
-  worker_scratch scratch_;
-  buffer spare_, decoded_;
+  worker_scratch scratch_ PENSTOCK_GUARDED_BY(mutex_);
+  buffer spare_ PENSTOCK_GUARDED_BY(mutex_), decoded_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
 }  // namespace penstock::inline v0::cuda

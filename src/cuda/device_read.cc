@@ -163,7 +163,7 @@ bool device_read::can_advance() const noexcept {
 // With the job's lock, which must not be held while the driver is asked for more page-locked memory: `advance` does
 // that.
 read_buffer* device_read::take_buffer(std::uint64_t likely_bytes) {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (free_buffers_.empty()) {
     buffers_.push_back(std::make_unique<request_buffer>(*engine_, &state_->accounts()));
     buffers_.back()->page_locked = !through_host_;
@@ -183,7 +183,7 @@ read_buffer* device_read::take_buffer(std::uint64_t likely_bytes) {
 void device_read::give_buffer(read_buffer* buffer) noexcept {
   auto* const back = static_cast<request_buffer*>(buffer);
   back->release();
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   free_buffers_.push_back(back);
 }
 
@@ -194,7 +194,7 @@ void device_read::listen() {
 
 const device_chain& device_read::chain_of(const source& from, std::uint16_t chain) {
   const codec_chain* const wanted = &from.layout->chains()[chain];
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   for (const auto& each : chains_)
     if (each->chain == wanted) return *each;
   chains_.push_back(std::make_unique<device_chain>(split_chain(*wanted)));
@@ -203,7 +203,7 @@ const device_chain& device_read::chain_of(const source& from, std::uint16_t chai
 
 // `reason`: of the first cell of this chain that the host decodes.
 const device_chain& device_read::host_chain_of(const codec_chain& chain, const std::string& reason) {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   for (const auto& each : host_chains_)
     if (each->chain == &chain) return *each;
   host_chains_.push_back(std::make_unique<device_chain>(host_chain(chain, reason)));
@@ -221,7 +221,7 @@ result<> device_read::take(const fetched_cells& what, read_buffer* buffer, worke
 result<> device_read::join(const fetched_cells& what, worker_scratch& scratch) {
   std::unique_ptr<parcel> full;
   {
-    const std::lock_guard lock(joining_);
+    const mutex_lock lock(joining_);
     std::uint64_t at = joined_ ? joined_->bytes : 0;
     if (joined_ && what.bytes.size() > kJoinedBytes - at) {
       full = std::exchange(joined_, nullptr);
@@ -247,7 +247,7 @@ result<> device_read::join(const fetched_cells& what, worker_scratch& scratch) {
 result<> device_read::hand_over_joined() {
   std::unique_ptr<parcel> last;
   {
-    const std::lock_guard lock(joining_);
+    const mutex_lock lock(joining_);
     last = std::exchange(joined_, nullptr);
   }
   const bool ends = waiting_.load(std::memory_order_relaxed) == 0;
@@ -394,7 +394,7 @@ result<> device_read::host_part(parcel& into, parcel_cell& cell, std::size_t mad
 
 std::unique_ptr<parcel> device_read::take_parcel() {
   {
-    const std::lock_guard lock(mutex_);
+    const mutex_lock lock(mutex_);
     if (!free_parcels_.empty()) {
       std::unique_ptr<parcel> out = std::move(free_parcels_.back());
       free_parcels_.pop_back();
@@ -406,7 +406,7 @@ std::unique_ptr<parcel> device_read::take_parcel() {
 
 void device_read::give_parcel(std::unique_ptr<parcel> what) noexcept {
   what->clear();
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   free_parcels_.push_back(std::move(what));
 }
 
@@ -431,7 +431,7 @@ result<> device_read::hand_over(std::unique_ptr<parcel> what, bool ends) {
       return {};
     }
   }
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   kept_.push_back(std::move(what));
   if (tried) tried_.store(freed, std::memory_order_relaxed);
   waiting_.fetch_add(1, std::memory_order_relaxed);
@@ -467,7 +467,7 @@ result<> device_read::fill(std::uint32_t source_number, const source& from, cell
     PENSTOCK_ASSIGN(const bool taken, submit_fills(what));
     if (taken) return {};
   }
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   kept_fills_.push_back(what);
   if (tried) tried_.store(freed, std::memory_order_relaxed);
   waiting_.fetch_add(1, std::memory_order_relaxed);
@@ -520,7 +520,7 @@ result<bool> device_read::hand_over_kept() {
     std::optional<kept_fill> fill_next;
     std::deque<std::unique_ptr<parcel>> dropped;  // without the lock: the engine calls a read with its own
     {
-      const std::lock_guard lock(mutex_);
+      const mutex_lock lock(mutex_);
       if (abandoned_.load(std::memory_order_relaxed)) {
         waiting_.fetch_sub(kept_.size() + kept_fills_.size(), std::memory_order_relaxed);
         dropped.swap(kept_);
@@ -558,7 +558,7 @@ result<bool> device_read::hand_over_kept() {
       taken = *submitted;
     }
     if (!taken) {
-      const std::lock_guard lock(mutex_);
+      const mutex_lock lock(mutex_);
       tried_.store(freed, std::memory_order_relaxed);
       if (next && next->block == nullptr) {
         // What others hold of the ring comes back only when it is on its way.
@@ -585,7 +585,7 @@ void device_read::keep_refused(std::unique_ptr<parcel> what) {
     engine_->drop(*slot_, *done);
     give_parcel(std::unique_ptr<parcel>(done));
   });
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   for (std::size_t i = 0; i < from->refused.size(); ++i) refused_.push_back({from, i});
   waiting_.fetch_add(from->refused.size(), std::memory_order_relaxed);
   has_refused_.store(true, std::memory_order_relaxed);
@@ -596,7 +596,7 @@ result<> device_read::decode_refused(worker_scratch& scratch) {
   for (;;) {
     refused_cell next;
     {
-      const std::lock_guard lock(mutex_);
+      const mutex_lock lock(mutex_);
       has_refused_.store(!refused_.empty(), std::memory_order_relaxed);
       if (refused_.empty()) return {};
       next = std::move(refused_.back());

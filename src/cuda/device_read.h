@@ -4,7 +4,6 @@
 #include <chrono>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include <penstock/plan.h>
 #include "array/conversion.h"
+#include "base/mutex.h"
 #include "cuda/chain_split.h"
 #include "cuda/device_engine.h"
 #include "engine/cell_sink.h"
@@ -137,22 +137,24 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   std::string note_;
   std::shared_ptr<const void> keep_alive_;
 
-  std::mutex joining_;  // of `joined_`; taken before `mutex_`
-  std::unique_ptr<parcel>
-      joined_;  // of small requests, until it is full or the read ends; its bytes are in ordinary memory
+  mutex joining_;  // taken before `mutex_`
+  // Of small requests, until it is full or the read ends; its bytes are in ordinary memory.
+  std::unique_ptr<parcel> joined_ PENSTOCK_GUARDED_BY(joining_);
 
-  std::mutex mutex_;  // of what follows
-  std::vector<std::unique_ptr<request_buffer>> buffers_;
-  std::vector<request_buffer*> free_buffers_;
-  std::vector<std::unique_ptr<parcel>> free_parcels_;
-  std::deque<std::unique_ptr<parcel>> kept_;
-  std::vector<kept_fill> kept_fills_;
-  std::vector<refused_cell> refused_;
-  worker_scratch advance_scratch_;                                   // of the one worker that is in `advance`
-  std::vector<std::unique_ptr<device_chain>> chains_, host_chains_;  // one of each codec chain
-  bool owns_threads_ = false;                                        // it runs on threads of the context
-  std::uint64_t small_bytes_ = 0;                                    // requests of no more share parcels
-  bool through_host_ = false;                                        // no request's bytes go to the device as they are
+  mutex mutex_;
+  std::vector<std::unique_ptr<request_buffer>> buffers_ PENSTOCK_GUARDED_BY(mutex_);
+  std::vector<request_buffer*> free_buffers_ PENSTOCK_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<parcel>> free_parcels_ PENSTOCK_GUARDED_BY(mutex_);
+  std::deque<std::unique_ptr<parcel>> kept_ PENSTOCK_GUARDED_BY(mutex_);
+  std::vector<kept_fill> kept_fills_ PENSTOCK_GUARDED_BY(mutex_);
+  std::vector<refused_cell> refused_ PENSTOCK_GUARDED_BY(mutex_);
+  // One of each codec chain.
+  std::vector<std::unique_ptr<device_chain>> chains_ PENSTOCK_GUARDED_BY(mutex_), host_chains_
+      PENSTOCK_GUARDED_BY(mutex_);
+  worker_scratch advance_scratch_;  // of the one worker that is in `advance`
+  bool owns_threads_ = false;       // it runs on threads of the context
+  std::uint64_t small_bytes_ = 0;   // requests of no more share parcels
+  bool through_host_ = false;       // no request's bytes go to the device as they are
   std::atomic<bool> abandoned_{false}, has_refused_{false}, listening_{false};
   std::atomic<bool> handed_on_{false}, claimed_{false}, looked_{false};
   std::atomic<std::uint64_t> tried_{0};         // what `freed` was when something did not fit
