@@ -232,6 +232,37 @@ def test_the_context_chooses_what_encodes(cuda: FakeCuda, tmp_path: Path) -> Non
     assert folders["saved by host"] != folders["saved by device"]
 
 
+def test_the_plan_says_what_would_encode_and_why(cuda: FakeCuda, tmp_path: Path) -> None:
+    def said(codecs: list[Any], selection: Any = ...) -> str:
+        made = ps.create_array(
+            str(tmp_path / "a"), shape=(4000,), dtype="i4", chunks=1000, codecs=codecs, overwrite=True
+        )
+        lines = made.plan(selection, device="cuda:0").splitlines()
+        return next(line for line in lines if line.startswith("written from cuda:0, it is encoded by "))
+
+    assert "the host: 4 chunks take about" in said([LZ4])
+    assert "level 19 makes less bytes" in said([{"name": "zstd", "configuration": {"level": 19, "checksum": False}}])
+    assert "gzip(level=1) has no device encoder" in said([{"name": "gzip", "configuration": {"level": 1}}])
+    assert "blosc" in said(
+        [
+            {
+                "name": "blosc",
+                "configuration": {"cname": "lz4", "clevel": 1, "shuffle": "shuffle", "typesize": 4, "blocksize": 0},
+            }
+        ]
+    )
+    assert "no chunk is replaced whole" in said([LZ4], np.s_[10:20])
+    assert "lists, points and masks" in said([LZ4], ps.oindex[[1, 5, 7]])
+
+
+@pytest.mark.parametrize("encoder", ["auto", "host", None])
+def test_every_choice_writes_the_same_values(cuda: FakeCuda, tmp_path: Path, encoder: str | None) -> None:
+    values = np.arange(4000, dtype="i4") // 3
+    made = ps.create_array(str(tmp_path / "a"), shape=(4000,), dtype="i4", chunks=1000, codecs=[LZ4])
+    made.write(..., on_device(cuda, values), encoder=encoder)
+    np.testing.assert_array_equal(made[...], values)
+
+
 def test_encoders_that_are_refused(cuda: FakeCuda, tmp_path: Path) -> None:
     values = np.arange(400, dtype="i4")
     made = ps.create_array(str(tmp_path / "a"), shape=values.shape, dtype="i4", chunks=100, codecs=["gzip"])
