@@ -28,12 +28,10 @@ constexpr std::uint64_t kMaxInlineBytes = std::uint64_t{512} << 10;
 result<> check_out(const array_state& state, const resolved_basic& which, const tensor_view& out,
                    const read_options& options) {
   if (out.space != memory_space::host) return error(errc::unsupported, "reads go to host memory only, so far");
-  if (options.type && !(out.type == *options.type))
+  if (const dtype& wanted = options.type ? *options.type : state.type; !(out.type == wanted))
     return error(errc::invalid_argument,
-                 fmt::format("out has dtype {}, the elements are to become {}", out.type.name(), options.type->name()));
-  if (!options.type && !(out.type == state.type))
-    return error(errc::invalid_argument,
-                 fmt::format("out has dtype {}, the array {}", out.type.name(), state.type.name()));
+                 fmt::format("out has dtype {}, the {} {}", out.type.name(),
+                             options.type ? "elements are to become" : "array", wanted.name()));
   if (!(out.extents == which.shape))
     return error(errc::invalid_argument,
                  fmt::format("out has shape {}, the selection {}", to_string(out.extents), to_string(which.shape)));
@@ -43,13 +41,16 @@ result<> check_out(const array_state& state, const resolved_basic& which, const 
   return {};
 }
 
-// What the elements become; nothing where they stay what they are.
-result<std::optional<element_conversion>> conversion_for(const array_state& state, const read_options& options) {
-  if (!options.type || *options.type == state.type) return std::optional<element_conversion>();
+bool becomes_another(const array_state& state, const read_options& options) noexcept {
+  return options.type && !(*options.type == state.type);
+}
+
+// What elements become that become others.
+result<element_conversion> conversion_for(const array_state& state, const read_options& options) {
   element_conversion out;
   PENSTOCK_ASSIGN(out.how, conversion_of(state.type, *options.type));
   convert_item(out.how, state.fill_value.data(), out.fill);
-  return std::optional(out);
+  return out;
 }
 
 read_job::settings settings_of(const array_state& state, const read_options& options) {
@@ -172,10 +173,7 @@ result<> array::read(const tensor_view& out, const read_options& options) const 
 namespace {
 
 // Reads a source on the calling thread and, where it is worth it, others.
-result<> read_source(const array_state& state, source from, const read_options& options) {
-  const auto becomes = conversion_for(state, options);
-  if (!becomes.ok()) return name_array(becomes.error().clone(), state);
-  if (*becomes) from.convert = &**becomes;
+result<> read_as_stored(const array_state& state, const source& from, const read_options& options) {
   const borrowed_job job(state.context->state(), state.context->state().take_job());
   // A sharded array's chunks are found by an index in storage: no use in trying.
   const bool indexed = state.shards && state.caches_indexes;
@@ -185,6 +183,14 @@ result<> read_source(const array_state& state, source from, const read_options& 
   auto done = run(state, job, useful_workers(state, *job, settings.workers), options);
   if (!done.ok()) return name_array(std::move(done).error(), state);
   return {};
+}
+
+result<> read_source(const array_state& state, source&& from, const read_options& options) {
+  if (!becomes_another(state, options)) return read_as_stored(state, from, options);
+  const auto becomes = conversion_for(state, options);
+  if (!becomes.ok()) return name_array(becomes.error().clone(), state);
+  from.convert = &*becomes;
+  return read_as_stored(state, from, options);
 }
 
 }  // namespace
@@ -217,16 +223,19 @@ result<ticket> array::read_async(const resolved_selection& which, const tensor_v
     return name_array(std::move(checked).error(), *state_);
   if (auto checked = check_out(*state_, which, out, options); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
-  auto becomes = conversion_for(*state_, options);
-  if (!becomes.ok()) return name_array(std::move(becomes).error(), *state_);
   struct kept {
     std::shared_ptr<const array_state> state;
     std::shared_ptr<const indexed_selection> selection;
-    std::optional<element_conversion> becomes;
+    element_conversion becomes;
   };
-  const auto keeps = std::make_shared<const kept>(kept{state_, which.indexed, *becomes});
+  const auto keeps = std::make_shared<kept>(kept{state_, which.indexed, {}});
   source from = source_of(*state_, which, out.strides, out.data);
-  if (keeps->becomes) from.convert = &*keeps->becomes;
+  if (becomes_another(*state_, options)) {
+    auto becomes = conversion_for(*state_, options);
+    if (!becomes.ok()) return name_array(std::move(becomes).error(), *state_);
+    keeps->becomes = *becomes;
+    from.convert = &keeps->becomes;
+  }
   auto job = std::make_shared<read_job>(state_->context->state());
   read_job::settings settings = settings_of(*state_, options);
   const unsigned workers = settings.workers;

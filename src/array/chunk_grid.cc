@@ -197,9 +197,9 @@ void cell_walk::start(const chunk_grid& grid, const strided_box& selection) noex
   grid_ = &grid;
   done_ = false;
   total_ = 1;
-  from_.resize(rank);
-  first_.resize(rank);
-  last_.resize(rank);
+  from_.clear();
+  first_.clear();
+  last_.clear();
   for (std::size_t d = 0; d < rank; ++d) {
     axis_range range = selection[d];
     if (range.count == 0) {
@@ -212,10 +212,10 @@ void cell_walk::start(const chunk_grid& grid, const strided_box& selection) noex
     } else if (range.step < 0) {
       range = {range.at(range.count - 1), -range.step, range.count};
     }
-    from_[d] = range;
+    from_.push_back(range);
     const grid_axis& axis = grid.axis(d);
-    first_[d] = axis.cell_of(static_cast<std::uint64_t>(range.start));
-    last_[d] = axis.cell_of(static_cast<std::uint64_t>(range.at(range.count - 1)));
+    first_.push_back(axis.cell_of(static_cast<std::uint64_t>(range.start)));
+    last_.push_back(axis.cell_of(static_cast<std::uint64_t>(range.at(range.count - 1))));
     std::uint64_t touched = last_[d] - first_[d] + 1;
     if (skips(d)) {
       if (axis.is_uniform()) {
