@@ -29,9 +29,8 @@ result<> check_out(const array_state& state, const resolved_basic& which, const 
                    const read_options& options) {
   if (out.space != memory_space::host) return error(errc::unsupported, "reads go to host memory only, so far");
   if (const dtype& wanted = options.type ? *options.type : state.type; !(out.type == wanted))
-    return error(errc::invalid_argument,
-                 fmt::format("out has dtype {}, the {} {}", out.type.name(),
-                             options.type ? "elements are to become" : "array", wanted.name()));
+    return error(errc::invalid_argument, fmt::format("out has dtype {}, the {} {}", out.type.name(),
+                                                     options.type ? "elements are to become" : "array", wanted.name()));
   if (!(out.extents == which.shape))
     return error(errc::invalid_argument,
                  fmt::format("out has shape {}, the selection {}", to_string(out.extents), to_string(which.shape)));
