@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-from penstock.demo import charts
-from penstock.demo.charts import Bar
+from penstock.view.demo import charts
+from penstock.view.demo.charts import Bar
 
 BENCH = Path(__file__).resolve().parent
 ROOT = BENCH.parent

@@ -83,7 +83,7 @@ def main() -> int:
     from harness import machine
     from harness.result import Result, as_text
     from harness.setting import Setting
-    from penstock.demo import ceiling
+    from penstock.view.demo import ceiling
 
     program = ceiling.find()
     if program is None:

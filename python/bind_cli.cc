@@ -90,8 +90,8 @@ class python_group final : public cli::opened_group {
 
   result<copy_report> copy_to(const std::string& to, const copy_options& options) const override {
     return in_python([&]() -> result<copy_report> {
-      const nb::object made =
-          nb::module_::import_("penstock._copy").attr("copy_members")(nb::handle(group_), to_str(to), as_dict(options));
+      const nb::object made = nb::module_::import_("penstock.api.copy")
+                                  .attr("copy_members")(nb::handle(group_), to_str(to), as_dict(options));
       const auto count = [&](const char* name) { return nb::cast<std::uint64_t>(made[name]); };
       copy_report out;
       out.groups = count("groups");

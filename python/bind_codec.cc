@@ -35,7 +35,7 @@ class exported_bytes {
   Py_buffer view_{};
 };
 
-/// One codec of a chain that an adapter of penstock/_codecs.py carries out.
+/// One codec of a chain that an adapter of penstock/core/codecs.py carries out.
 ///
 /// Bytes are copied on their way in and out: Python code may keep what it is given.
 class python_codec final : public byte_codec {

@@ -9,7 +9,7 @@
 namespace penstock::inline v0::python {
 namespace {
 
-// The classes are written in Python (penstock/_errors.py); by code.
+// The classes are written in Python (penstock/core/errors.py); by code.
 struct class_name {
   errc code;
   const char* name;
@@ -39,7 +39,7 @@ const char* class_of(errc code) noexcept {
 }
 
 nb::object make_exception(const error& failure) {
-  const nb::object type = nb::module_::import_("penstock._errors").attr(class_of(failure.code()));
+  const nb::object type = nb::module_::import_("penstock.core.errors").attr(class_of(failure.code()));
   nb::object raised = type(to_str(failure.to_string(), "backslashreplace"));
   raised.attr("code") = to_str(to_string(failure.code()));
   raised.attr("message") = to_str(failure.message(), "backslashreplace");
@@ -88,7 +88,7 @@ errc code_of(PyObject* exception) noexcept {
 // Python code of ours raises errors that the engine could have made.
 std::optional<error> own_error(nb::handle exception) noexcept {
   try {
-    if (!type_name_of(exception.ptr()).starts_with("penstock._errors.")) return {};
+    if (!type_name_of(exception.ptr()).starts_with("penstock.core.errors.")) return {};
     const std::string code = utf8_of(exception.attr("code"));
     for (const class_name& one : kClasses) {
       if (to_string(one.code) != code) continue;
@@ -240,7 +240,7 @@ error take_python_error() noexcept {
 }
 
 void bind_errors(nb::module_& m) {
-  nb::module_::import_("penstock._errors");
+  nb::module_::import_("penstock.core.errors");
   m.def(
       "_raise",
       [](const char* code, const char* message) {

@@ -43,7 +43,7 @@ open_options options_of(const context_handle& with, nb::bytes path, bool cache_i
   return options;
 }
 
-// The members that are given; penstock/_remote.py has checked their names and types.
+// The members that are given; penstock/target/remote.py has checked their names and types.
 remote_options remote_options_of(const nb::dict& given) {
   remote_options out;
   const auto take = [&](const char* name, auto& to) {

@@ -89,9 +89,9 @@ void bind_resample(nb::module_& m) {
         nb::arg("low_row"), nb::arg("columns"), nb::arg("column_weights"), nb::arg("low_column"), nb::arg("by_axis"),
         nb::arg("means"), nb::arg("weight"),
         "Weighted means of (planes, y, x) on another grid into `means`, and what counted into `weight`: see "
-        "penstock/_resample.py.");
+        "penstock/geo/resample.py.");
   m.def("store_means", store, nb::arg("means"), nb::arg("weight"), nb::arg("made"), nb::arg("nodata").none(),
-        "Means in the type of `made`; whether there is one of nothing: see penstock/_resample.py.");
+        "Means in the type of `made`; whether there is one of nothing: see penstock/geo/resample.py.");
 }
 
 }  // namespace penstock::inline v0::python

@@ -33,7 +33,7 @@ resolved_selection resolve_key(const array_handle& self, nb::handle key);
 /// The Python part's reading of keys that are not basic: `self._read_fancy(key, threads, progress)`.
 nb::object read_fancy(nb::handle self, nb::handle key, unsigned threads, nb::handle progress);
 
-// Made by penstock._indexing from what users type. Index arrays are int64, masks bool; both in C order.
+// Made by penstock.core.indexing from what users type. Index arrays are int64, masks bool; both in C order.
 selection_handle orthogonal_of(const array_handle& self, const nb::tuple& items);
 selection_handle points_of(const array_handle& self, const nb::tuple& lists, const nb::tuple& shape);
 selection_handle mask_of(const array_handle& self, nb::handle mask);

@@ -10,7 +10,7 @@ namespace penstock::inline v0::python {
 nb::object tiff_of(const array_handle& self);
 /// Another image of the same file; \param options  As `tiff_options_of` takes them.
 array_handle tiff_image_of(const array_handle& self, nb::handle options);
-/// From the dict that penstock/_tiff.py makes.
+/// From the dict that penstock/geo/tiff.py makes.
 tiff_options tiff_options_of(nb::handle from);
 
 }  // namespace penstock::inline v0::python

@@ -32,8 +32,8 @@ struct names {
 const names& known() {
   static const names all = [] {
     const nb::module_ numpy = nb::module_::import_("numpy");
-    const nb::module_ writing = nb::module_::import_("penstock._writing");
-    const nb::module_ device = nb::module_::import_("penstock._device");
+    const nb::module_ writing = nb::module_::import_("penstock.core.writing");
+    const nb::module_ device = nb::module_::import_("penstock.core.device");
     return names{nb::object(numpy.attr("ndarray")).release().ptr(),
                  nb::object(writing.attr("as_value")).release().ptr(),
                  nb::object(device.attr("is_device_value")).release().ptr(), PyUnicode_InternFromString("dtype")};

@@ -15,7 +15,15 @@ import numpy as np
 import zarr
 from zarr.codecs import BloscCodec, Crc32cCodec
 
-TARGET = Path(__file__).resolve().parent.parent / "python" / "penstock" / "demo" / "data" / "jacksboro_fault_dem.zarr"
+TARGET = (
+    Path(__file__).resolve().parent.parent
+    / "python"
+    / "penstock"
+    / "view"
+    / "demo"
+    / "data"
+    / "jacksboro_fault_dem.zarr"
+)
 SOURCE = Path(matplotlib.get_data_path()) / "sample_data" / "jacksboro_fault_dem.npz"
 
 

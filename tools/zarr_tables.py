@@ -9,7 +9,7 @@ from typing import Any
 
 import penstock as ps
 from penstock import testing
-from penstock._data_types import NAMED_TYPES
+from penstock.core.data_types import NAMED_TYPES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "formats" / "zarr.md"
 BEGIN, END = "<!-- tables: tools/zarr_tables.py -->\n", "<!-- end of tables -->\n"

@@ -121,7 +121,7 @@ class Run:
         html = self.results.path.with_name(self.results.path.stem + "-timeline.html")
         profile.save(html)
         try:
-            from penstock.demo import charts
+            from penstock.view.demo import charts
 
             charts.timeline(html.with_suffix(".png"), profile.report, f"Reading {title}", self.driver.name())
         except (ImportError, ValueError) as error:

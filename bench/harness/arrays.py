@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 
 import numpy as np
-from penstock.demo.benchmark_array import ABSENT, EncodedChunk
+from penstock.view.demo.benchmark_array import ABSENT, EncodedChunk
 
 INDEX_ENTRY_BYTES = 16
 CHECKSUM_BYTES = 4

@@ -9,7 +9,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from penstock.demo import benchmark_array, processor
+from penstock.view.demo import benchmark_array, processor
 
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = ("zarr", "numcodecs", "tensorstore", "zarrs", "rasterio", "tifffile", "async-tiff", "h5py", "pyarrow")

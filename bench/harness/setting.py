@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peers import Peer, Source, by_name
-from penstock.demo.benchmark_array import EncodedChunk
-from penstock.demo.ceiling import Ceiling
+from penstock.view.demo.benchmark_array import EncodedChunk
+from penstock.view.demo.ceiling import Ceiling
 
 from .result import Result
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.result import Bar, Result
 from harness.setting import Setting
-from penstock.demo import benchmark_array
+from penstock.view.demo import benchmark_array
 
 PROBE = Path(__file__).resolve().parents[1] / "probe.py"
 

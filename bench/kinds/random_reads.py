@@ -7,7 +7,7 @@ import penstock as ps
 from harness.result import Bar, Result
 from harness.setting import Setting
 from harness.timing import in_turns, once
-from penstock.demo.benchmark_array import CHUNK_ELEMENTS, BenchmarkArray
+from penstock.view.demo.benchmark_array import CHUNK_ELEMENTS, BenchmarkArray
 
 
 def run(scenario: dict, setting: Setting) -> Result:

@@ -18,7 +18,7 @@ import penstock as ps
 from harness.result import Bar, Result
 from harness.setting import Setting
 from harness.timing import in_turns, once, paired
-from penstock.demo.benchmark_array import EncodedChunk
+from penstock.view.demo.benchmark_array import EncodedChunk
 
 from kinds.memory import probe
 

@@ -16,9 +16,9 @@ from harness.result import Bar, Result
 from harness.setting import Setting
 from harness.timing import in_turns, once, paired
 from peers import Peer
-from penstock.demo import benchmark_array
-from penstock.demo.benchmark_array import BenchmarkArray
-from penstock.demo.ceiling import Ceiling, Measured
+from penstock.view.demo import benchmark_array
+from penstock.view.demo.benchmark_array import BenchmarkArray
+from penstock.view.demo.ceiling import Ceiling, Measured
 
 
 def run(scenario: dict, setting: Setting) -> Result:

@@ -20,8 +20,8 @@ import numpy as np
 from harness.result import Bar, Result
 from harness.setting import Setting
 from harness.timing import Samples, in_turns, once, paired
-from penstock.demo import benchmark_array
-from penstock.demo.benchmark_array import CHUNK_ELEMENTS
+from penstock.view.demo import benchmark_array
+from penstock.view.demo.benchmark_array import CHUNK_ELEMENTS
 
 
 def run(scenario: dict, setting: Setting) -> Result:

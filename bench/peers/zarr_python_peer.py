@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from penstock.demo import zarr_python
+from penstock.view.demo import zarr_python
 
 from . import Peer, Shape, Source
 

@@ -8,13 +8,17 @@
 
 from typing import TYPE_CHECKING, Any
 
-from penstock._array import Array
-from penstock._batches import batches
-from penstock._context import Context, current_context
-from penstock._copy import copy
 from penstock._core import __version__
-from penstock._create import consolidate_metadata, create_array, create_group, load, open_group, save
-from penstock._errors import (
+from penstock.api.copy import copy
+from penstock.api.create import consolidate_metadata, create_array, create_group, load, open_group, save
+from penstock.api.load_tiles import load_tiles
+from penstock.api.open import open, open_array
+from penstock.api.shard_writer import ShardWriter, save_shards
+from penstock.api.shards import open_shards
+from penstock.core.array import Array
+from penstock.core.batches import batches
+from penstock.core.context import Context, current_context
+from penstock.core.errors import (
     CancelledError,
     ConflictError,
     CorruptDataError,
@@ -32,24 +36,20 @@ from penstock._errors import (
     StorageError,
     UnsupportedError,
 )
-from penstock._group import Group
-from penstock._indexing import block_index as blocks
-from penstock._indexing import oindex, vindex
-from penstock._job import Job
-from penstock._load_tiles import load_tiles
-from penstock._manifest import save_manifest
-from penstock._open import open, open_array
-from penstock._profile import Profile, profile
-from penstock._shard_writer import ShardWriter, save_shards
-from penstock._shards import open_shards
-from penstock._stores import Store
-from penstock._stream import Stream, Tile, stream
-from penstock._tensor import Tensor
-from penstock._tiff import TiffArray
-from penstock._tiff_writing import TiffWriter
-from penstock._tiles import tiles
-from penstock._unpacked import UnpackedArray
-from penstock._window import read_window
+from penstock.core.group import Group
+from penstock.core.indexing import block_index as blocks
+from penstock.core.indexing import oindex, vindex
+from penstock.core.job import Job
+from penstock.core.stream import Stream, Tile, stream
+from penstock.core.tensor import Tensor
+from penstock.core.tiles import tiles
+from penstock.geo.tiff import TiffArray
+from penstock.geo.unpacked import UnpackedArray
+from penstock.geo.window import read_window
+from penstock.geo.writing import TiffWriter
+from penstock.references.manifest import save_manifest
+from penstock.target.stores import Store
+from penstock.view.profile import Profile, profile
 
 if TYPE_CHECKING:
     from penstock import dask as dask

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock._array import Array
-    from penstock._group import Group
+    from penstock.core.array import Array
+    from penstock.core.group import Group
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "bench" / "run.py"
 """What `bench` runs: a part of source checkouts, not of the package."""
@@ -26,26 +26,26 @@ def main() -> int:
     if verb == "demo" or (verb == "bench" and has_bench):
         import importlib
 
-        module = importlib.import_module("penstock.demo" if verb == "demo" else "penstock.bench_cli")
+        module = importlib.import_module("penstock.view.demo" if verb == "demo" else "penstock.cli.bench")
         try:
             status: int | None = module.main(sys.argv[2:])
         except KeyboardInterrupt:
             return 130
         return status or 0
     if verb == "read":
-        from penstock import _window_cli
+        from penstock.cli import read as _window_cli
 
         if _window_cli.takes(sys.argv[2:]):
             return _window_cli.main(sys.argv[2:])
     others = [each for each in sys.argv[2:] if each != "--json"]
     if verb == "info" and len(others) == 1 and not others[0].startswith("-"):
-        from penstock._tiff_report import is_tiff_name
-        from penstock._tiff_report import main as info
+        from penstock.cli.info import is_tiff_name
+        from penstock.cli.info import main as info
 
         if is_tiff_name(others[0]):
             return info(sys.argv[2:])
     if verb == "check":
-        from penstock import _table_check
+        from penstock.cli import check as _table_check
 
         if _table_check.takes(sys.argv[2:]):
             return _table_check.main(sys.argv[2:])
@@ -58,8 +58,8 @@ def main() -> int:
 
 def _open(uri: str, threads: int) -> Array | Group:
     """Open what the C++ program does not: HDF5, tables, references, members of files."""
-    from penstock._context import Context
-    from penstock._open import open
+    from penstock.api.open import open
+    from penstock.core.context import Context
 
     return open(uri, mode="r", context=Context(threads=threads or None))
 

@@ -13,7 +13,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from device_support import DeviceArray, FakeCuda, cuda, fake_cuda_library
-from penstock._data_types import NAMED_TYPES
+from penstock.core.data_types import NAMED_TYPES
 
 __all__ = ["cuda", "fake_cuda_library"]
 

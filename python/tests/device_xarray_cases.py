@@ -142,7 +142,7 @@ def test_reads_are_ahead_of_the_device_and_failures_are_told_later(cuda: FakeCud
     middle = len(content) // 2
     content[middle : middle + 40] = bytes(b ^ 0x5A for b in content[middle : middle + 40])
     file.write_bytes(content)
-    from penstock.xarray._lazy import LazyArray, Place
+    from penstock.interop.xarray.lazy import LazyArray, Place
     from xarray.core import indexing
 
     lazy = LazyArray(Place(made.uri, ""), ps.open(made.uri), device="cuda")

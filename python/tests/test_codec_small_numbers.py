@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock import testing
-from penstock._data_types import NAMED_TYPES
+from penstock.core.data_types import NAMED_TYPES
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 pytestmark = pytest.mark.filterwarnings("ignore:(invalid|overflow).*:RuntimeWarning")

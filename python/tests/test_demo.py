@@ -9,9 +9,9 @@ import numcodecs
 import numpy as np
 import pytest
 import zarr
-from penstock import demo
-from penstock.demo import benchmark_array, ceiling
-from penstock.demo.benchmark_array import BenchmarkArray, EncodedChunk
+from penstock.view import demo
+from penstock.view.demo import benchmark_array, ceiling
+from penstock.view.demo.benchmark_array import BenchmarkArray, EncodedChunk
 
 SMALL = 10  # chunks
 

@@ -181,7 +181,7 @@ def test_a_file_has_its_values_by_every_name(folder: Path, servers: dict[str, st
 def test_a_server_without_ranges_is_read_as_a_whole_within_a_limit(
     folder: Path, servers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from penstock import _without_ranges
+    from penstock.target import without_ranges as _without_ranges
 
     monkeypatch.setattr(_without_ranges, "_MOST_WHOLE_BYTES", 1000)
     with pytest.raises(ps.UnsupportedError, match="ignores ranges"):

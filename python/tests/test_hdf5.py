@@ -15,7 +15,10 @@ import numpy as np
 import penstock as ps
 import pytest
 from hdf5_values import same, values
-from penstock import _hdf5, _hdf5_index, _references, _stores
+from penstock.hdf5 import file as _hdf5
+from penstock.hdf5 import index as _hdf5_index
+from penstock.references import objects as _references
+from penstock.target import stores as _stores
 
 h5py = pytest.importorskip("h5py")
 

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
-from penstock import _core, _hdf5_index, _hdf5_shards
-from penstock._hdf5 import Source
+from penstock import _core
+from penstock.hdf5 import index as _hdf5_index
+from penstock.hdf5 import shards as _hdf5_shards
+from penstock.hdf5.file import Source
 
 h5py = pytest.importorskip("h5py")
 

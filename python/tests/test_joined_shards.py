@@ -18,7 +18,7 @@ class Counted:
     """Counts which boxes of the parts are read."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from penstock._shard_readers import _ArrayPart
+        from penstock.shards.readers import _ArrayPart
 
         self.boxes: list[tuple[str, tuple[slice, ...]]] = []
         plain = _ArrayPart.box
@@ -117,7 +117,7 @@ def test_pickles_carry_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     packed = pickle.dumps(a)
     for document in tmp_path.glob("*/zarr.json"):
         document.unlink()
-    monkeypatch.setattr("penstock._open.open", None)
+    monkeypatch.setattr("penstock.api.open.open", None)
     again = pickle.loads(packed)
     assert again.shape == (20, 3)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(again))[...], values)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
-from penstock._tiles import tiles
+from penstock.core.tiles import tiles
 
 PROCESSORS = [1, 3, 4, 7, 16, 1000]
 

@@ -25,8 +25,9 @@ import pytest
 import zarr
 from conftest import ZARR_VERSION
 from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
-from penstock import _core, _portable
-from penstock._attributes import Attributes
+from penstock import _core
+from penstock.core.attributes import Attributes
+from penstock.target import portable as _portable
 
 VALUES = np.arange(12, dtype="<i4").reshape(4, 3)
 _numbers = itertools.count()
@@ -458,7 +459,7 @@ def test_open_group_does_what_zarr_python_does(tmp_path: Path, mode: Any, there:
 def test_xarrays_engine_opens_for_reading(tmp_path: Path) -> None:
     xr = pytest.importorskip("xarray")
     xr.Dataset({"a": (("y", "x"), VALUES)}).to_zarr(tmp_path / "d.zarr", consolidated=False)
-    from penstock.xarray._lazy import Place as Opened
+    from penstock.interop.xarray.lazy import Place as Opened
 
     node = Opened(str(tmp_path / "d.zarr"), "a").open()
     assert node.read_only

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
-from penstock import _references
+from penstock.references import objects as _references
 
 ZGROUP = '{"zarr_format": 2}'
 

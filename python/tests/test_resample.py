@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from penstock import _core
-from penstock._resample import KERNELS, Taps, resample, store, taps
+from penstock.geo.resample import KERNELS, Taps, resample, store, taps
 
 
 def along(values: npt.NDArray[Any], axis_taps: Taps, low: int) -> npt.NDArray[np.float64]:

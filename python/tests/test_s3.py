@@ -212,7 +212,7 @@ def test_members_are_opened_together(zarr_format):
 
 
 def test_options_of_others_are_left_to_them():
-    from penstock import _remote
+    from penstock.target import remote as _remote
 
     assert _remote.serves("s3://b/x", {"anon": True, "client_kwargs": {"endpoint_url": "http://x", "region_name": "r"}})
     assert _remote.serves("gs://b/x", {"token": "anon"})
@@ -258,7 +258,7 @@ def test_credentials_that_have_to_be_exchanged_for_tokens_are_left_to_obstore(mo
 
 
 def test_which_credentials_of_google_the_engine_has_no_tokens_for(monkeypatch):
-    from penstock import _remote
+    from penstock.target import remote as _remote
 
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     assert _remote.serves("gs://b/x", None)

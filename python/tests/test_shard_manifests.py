@@ -68,7 +68,7 @@ def test_a_cache_is_of_the_items_that_are_asked_for(tmp_path: Path) -> None:
 def test_a_cache_that_is_used_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pattern, cache = write(tmp_path), tmp_path / "m"
     ps.open_shards(pattern, manifest=cache)
-    monkeypatch.setattr("penstock._shards.save_manifest", None)
+    monkeypatch.setattr("penstock.api.shards.save_manifest", None)
     np.testing.assert_array_equal(ps.open_shards(pattern, manifest=cache)[...], VALUES)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from penstock import _core
+from penstock.target.stores import store_of
 from support.http_server import HttpServer
 
 VALUES = np.arange(120.0).reshape(10, 12)
@@ -66,7 +67,7 @@ def memory() -> Any:
 
 def test_headers_are_read_many_at_a_time() -> None:
     late = Late({f"s_{i:03d}.npy": npy_bytes(VALUES + i) for i in range(128)})
-    store = ps._stores.store_of(late)
+    store = store_of(late)
     keys = [key.encode() for key in late.objects]
     made = _core.open_shards(store, ps.Context(threads=2), keys, 0, None)
     assert made.shape == (1280, 12)
@@ -87,7 +88,7 @@ def test_requests_in_flight_are_no_more_than_the_context_says() -> None:
     late = Late({f"s_{i:03d}.npy": npy_bytes(VALUES) for i in range(40)}, 0.005)
     keys = [key.encode() for key in late.objects]
     context = ps.Context(threads=2, io_concurrency=5)
-    _core.open_shards(ps._stores.store_of(late), context, keys, 0, None)
+    _core.open_shards(store_of(late), context, keys, 0, None)
     assert 3 <= late.most <= 5
 
 

@@ -103,7 +103,7 @@ def test_parquet_references_of_a_huge_grid_are_not_probed(tmp_path: Path, rows: 
 def test_a_manifest_that_is_written_is_within_the_bounds_of_reading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from penstock import _manifest
+    from penstock.references import manifest as _manifest
 
     (tmp_path / "b.bin").write_bytes(bytes(4000))
     zarray = json.dumps({**ZARRAY, "shape": [4000], "chunks": [4]})

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
-from penstock._progress import ProgressLine
-from penstock._sizes import parse_bytes
+from penstock.core.progress import ProgressLine
+from penstock.core.sizes import parse_bytes
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ class TestZarr:
             assert ps.zarr.is_enabled()
             assert "threads=2" in repr(on)
             assert repr(on).endswith("on>")
-            from penstock.zarr._settings import current_context
+            from penstock.interop.zarr.settings import current_context
 
             assert current_context().threads == 2
         assert not ps.zarr.is_enabled()

@@ -16,7 +16,7 @@ import pytest
 import zarr
 from conftest import same, sharded, write
 from penstock import _core
-from penstock._stores import store_of
+from penstock.target.stores import store_of
 
 VALUES = np.random.default_rng(5).integers(-99, 99, (40, 30), dtype="<i4")
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
-from penstock import _tabular
+from penstock.tabular import table as _tabular
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
@@ -108,7 +108,7 @@ def test_several_columns_stand_side_by_side(tmp_path, form):
 
 
 def test_only_the_row_groups_asked_for_are_decoded(tmp_path, monkeypatch):
-    from penstock import _tabular
+    from penstock.tabular import table as _tabular
 
     path = write(tmp_path / "x", pa.table({"a": np.arange(1000)}), "parquet", 100)
     seen: list[int] = []

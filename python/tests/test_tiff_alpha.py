@@ -48,7 +48,7 @@ def test_masks_and_alpha_equal_gdals(tmp_path, driver, last):
         files += 1
         with rasterio.open(path) as file:
             is_alpha = file.colorinterp[-1] == rasterio.enums.ColorInterp.alpha
-        from penstock._tiff_masks import alpha_band
+        from penstock.geo.masks import alpha_band
 
         assert (alpha_band(ps.open(path)) == bands - 1) == is_alpha, case
         with xr.open_dataset(path, engine="penstock") as ours, xr.open_dataset(path, engine="rasterio") as theirs:
@@ -75,7 +75,7 @@ def pixels_of(path: Any) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("bands", BANDS)
 @pytest.mark.parametrize("alpha", ["YES", "NO"])
 def test_pictures_have_opacity_only_of_an_alpha_band(tmp_path, bands, alpha):
-    from penstock._window_cli import main
+    from penstock.cli.read import main
 
     write(tmp_path / "a.tif", "GTiff", bands, "uint8", None, "DEFLATE", "", {"alpha": alpha, "photometric": "RGB"}
           if bands > 3 else {"photometric": "MINISBLACK"})  # fmt: skip
@@ -88,7 +88,7 @@ def test_pictures_have_opacity_only_of_an_alpha_band(tmp_path, bands, alpha):
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
 @pytest.mark.parametrize("bands", [2, 4])
 def test_opacity_is_not_stretched_with_the_colours(tmp_path, bands, dtype):
-    from penstock._window_cli import main
+    from penstock.cli.read import main
 
     most = np.iinfo(dtype).max
     values = np.random.default_rng(0).integers(100, 200, (bands, 20, 24)).astype(dtype)
@@ -111,7 +111,7 @@ def test_opacity_is_not_stretched_with_the_colours(tmp_path, bands, dtype):
 @pytest.mark.parametrize("bits", [1, 2, 4, 8])
 @pytest.mark.parametrize("white", ["MINISBLACK", "MINISWHITE"])
 def test_grays_of_few_bits_and_of_white_first(tmp_path, bits, white):
-    from penstock._window_cli import main
+    from penstock.cli.read import main
 
     levels = np.arange(1 << bits, dtype="u1").reshape(1, 1, -1)
     shape = {"width": levels.size, "height": 1, "count": 1, "dtype": "uint8"}
@@ -125,7 +125,7 @@ def test_grays_of_few_bits_and_of_white_first(tmp_path, bits, white):
 
 @pytest.mark.filterwarnings("ignore:.*")
 def test_pictures_of_palettes_have_their_colours(tmp_path):
-    from penstock._window_cli import main
+    from penstock.cli.read import main
 
     values = np.arange(16, dtype="u1").reshape(1, 4, 4)
     with rasterio.open(tmp_path / "a.tif", "w", driver="GTiff", width=4, height=4, count=1, dtype="uint8") as file:
@@ -137,7 +137,7 @@ def test_pictures_of_palettes_have_their_colours(tmp_path):
 
 
 def test_the_code_of_a_projected_system_in_text_is_its_own():
-    from penstock._tiff_crs import crs_of, epsg_of
+    from penstock.geo.crs import crs_of, epsg_of
 
     pyproj = pytest.importorskip("pyproj")
     keys = {1024: 1, 1025: 1, 2048: 4326, 3073: "ESRI PE String = " + pyproj.CRS.from_epsg(3857).to_wkt("WKT1_ESRI")}

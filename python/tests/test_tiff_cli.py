@@ -200,7 +200,7 @@ def test_without_bounds_it_is_all_of_the_image(tmp_path):
 
 @pytest.mark.parametrize("shape", [(5, 7), (5, 7, 3), (5, 7, 4)])
 def test_pngs_are_what_they_show(shape):
-    from penstock._window_cli import png
+    from penstock.cli.read import png
 
     pixels = np.random.default_rng(2).integers(0, 256, shape, "u1")
     image = pytest.importorskip("PIL.Image").open(io.BytesIO(png(pixels)))

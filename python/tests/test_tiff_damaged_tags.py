@@ -97,7 +97,7 @@ def test_accessors_name_the_tag_that_is_none_of_its_kind(number):
 @pytest.mark.parametrize("number", [33550, 33922, 34735, 42112, 320, 277, 338, 282, 296, 50844])
 def test_xarray_and_the_report_say_so_too(tmp_path, number):
     pytest.importorskip("xarray")
-    from penstock._tiff_report import report
+    from penstock.cli.info import report
     from penstock.xarray import PenstockBackendEntrypoint
 
     path = tmp_path / "x.tif"

@@ -288,7 +288,7 @@ def test_xarray_finds_tiffs_in_stores_of_others(scene):
 
 def test_what_is_no_tiff_is_not_taken_for_one(server):
     pytest.importorskip("xarray")
-    from penstock.xarray._tiff import is_tiff
+    from penstock.interop.xarray.tiff import is_tiff
 
     server.put("plain/zarr.json", b"{}")
     for name in ("plain", "plain/zarr.json", "nothing", "x.zarr"):

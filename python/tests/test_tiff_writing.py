@@ -143,7 +143,7 @@ def test_two_dimensions_are_one_band(tmp_path):
 
 
 def test_arrays_of_other_formats_are_saved_piece_by_piece(tmp_path, monkeypatch):
-    from penstock import _tiff_writing
+    from penstock.geo import writing as _tiff_writing
 
     values = picture("u2", (2, 130, 75))
     ps.save(tmp_path / "x.zarr", values)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
-from penstock import _window
+from penstock.geo import window as _window
 
 KINDS = ["nearest", "average", "bilinear"]
 TRANSFORM = (10.0, 0.0, 1000.0, 0.0, -10.0, 5000.0)

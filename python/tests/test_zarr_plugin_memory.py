@@ -12,7 +12,7 @@ zarr = pytest.importorskip("zarr", minversion="3")
 pytest.importorskip("penstock.zarr")
 
 from conftest import ZARR_VERSION  # noqa: E402
-from penstock.zarr._recycled import exchange  # noqa: E402
+from penstock.interop.zarr.recycled import exchange  # noqa: E402
 from zarr.core.buffer import cpu  # noqa: E402
 
 SHAPE = (1100, 1000)  # 8.8 MB of float64

@@ -34,7 +34,7 @@ struct pixel_planes {
 ///                 both at once. Matters where `valid` is given.
 /// \param means    (planes, output rows, output columns); NaN where nothing counted.
 /// \param weight   As `means` (valid given), else (output rows, output columns).
-/// Source: penstock/_resample.py, which says the same in NumPy.
+/// Source: penstock/geo/resample.py, which says the same in NumPy.
 void weighted_means(const pixel_planes& from, const axis_taps& down, const axis_taps& across, bool by_axis,
                     double* means, double* weight);
 

@@ -78,7 +78,7 @@ def test_an_opener_opens_what_is_loaded(tmp_path: Path, values: Any) -> None:
 
 
 def test_the_demo_says_which_rank_does_not_see_the_shards(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
-    from penstock.legate import demo
+    from penstock.interop.legate import demo
 
     monkeypatch.setattr(demo, "_is_first", lambda: False)
     assert demo.main(["read", "--shard-dir", str(tmp_path / "nowhere")]) == 1
@@ -136,7 +136,7 @@ def test_a_file_that_is_a_tile_and_was_replaced_is_a_conflict(shards: Any, fast_
 @pytest.mark.parametrize("dtype", ["float32", "int8", "float16", "bool", "uint64"])
 @pytest.mark.parametrize("uniform", [True, False])
 def test_the_demo_writes_reads_and_cleans(tmp_path: Path, capsys: Any, dtype: str, uniform: bool) -> None:
-    from penstock.legate.demo import main
+    from penstock.interop.legate.demo import main
 
     folder = ["--shard-dir", str(tmp_path / "run")]
     more = ["--uniform"] if uniform else []
@@ -156,7 +156,7 @@ def test_the_demo_writes_reads_and_cleans(tmp_path: Path, capsys: Any, dtype: st
 
 
 def test_the_demo_refuses_what_makes_no_shards(tmp_path: Path) -> None:
-    from penstock.legate.demo import main
+    from penstock.interop.legate.demo import main
 
     folder = ["--shard-dir", str(tmp_path / "run")]
     assert main(["write", *folder, "--num-shards", "7", "--shape", "6,3"]) == 1

@@ -13,7 +13,8 @@ import penstock as ps
 import penstock.mpi
 import pytest
 from mpi4py import MPI
-from penstock import _portable, _sharded_array
+from penstock.shards import sharded_array as _sharded_array
+from penstock.target import portable as _portable
 
 
 def tiles_of_a_path(comm: Any, folder: Path, values: Any) -> None:

@@ -9,7 +9,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// `_hdf5_shards.py` has the same list.
+// `python/penstock/hdf5/shards.py` has the same list.
 constexpr std::array<std::string_view, 7> kNames = {"scale_factor", "add_offset", "_FillValue", "missing_value",
                                                     "_Unsigned",    "units",      "calendar"};
 constexpr std::uint64_t kFirstOfParts = 6;  // of the classes of types: before it all values stand in the attribute

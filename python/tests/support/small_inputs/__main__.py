@@ -71,7 +71,7 @@ def main(names: list[str]) -> None:
     import numpy  # noqa: F401
     import penstock  # noqa: F401
 
-    for module in ("h5py", "pyarrow", "pyarrow.parquet", "pyarrow.feather", "fsspec", "penstock._kerchunk_templates"):
+    for module in ("h5py", "pyarrow", "pyarrow.parquet", "pyarrow.feather", "fsspec", "penstock.references.templates"):
         with contextlib.suppress(ImportError):
             __import__(module)
     warnings.simplefilter("ignore")  # no thread of ours runs when it forks

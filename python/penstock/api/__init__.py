@@ -1,0 +1,1 @@
+"""The functions of `penstock` that open, create and copy."""

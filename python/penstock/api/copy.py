@@ -1,0 +1,167 @@
+"""Copying arrays and groups from store to store."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from penstock import _core
+from penstock.api.create import AUTO, _check_format, _check_name, _codecs, _lengths
+from penstock.api.open import open
+from penstock.api.written_values import warn_of_place
+from penstock.core.array import Array
+from penstock.core.attributes import to_json
+from penstock.core.context import Context, current_context
+from penstock.core.errors import UnsupportedError, _make
+from penstock.core.group import Group
+from penstock.core.progress import ProgressLine, callback_of
+from penstock.core.writing import _check_threads
+from penstock.target.place import place_of
+
+_MOST_LEVELS = 64  # groups nested deeper are a loop of links
+Progress = Callable[[str, int, int], Any]
+
+
+def copy(
+    source: Any,
+    target: Any,
+    path: str = "",
+    *,
+    chunks: Sequence[int] | None = None,
+    shards: Any = None,
+    codecs: Any = None,
+    zarr_format: int | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    durable: bool = False,
+    threads: int | None = None,
+    progress: Progress | bool | None = None,
+    context: Context | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
+) -> Array | Group:
+    """Copy an array, or a group and everything in it, and open the copy, which is Zarr whatever the source is.
+
+    All of the source's metadata is read and checked against the options before anything is written.
+
+    Arrays that keep their chunks, shards, codecs and format are copied byte for byte. Others are read and written
+    anew, a few objects of the destination at a time on each thread.
+
+    Parameters
+    ----------
+    source
+        An open array or group, or what `penstock.open` takes.
+    target, path
+        What `penstock.open` takes, and the path within it.
+    chunks, shards
+        Lengths for the new arrays; None: the source's. With new chunks there are no shards unless they are given.
+        `shards` may be "auto", or False: none.
+    codecs
+        As in `create_array`; None: the source's, or "auto" where the source is not Zarr.
+    zarr_format
+        2 or 3; None: the source's.
+    overwrite
+        Replace the array or group that stands at the target. It stays until the copy is complete, where the store can
+        do so (files, dicts); elsewhere it is erased once all has been checked.
+    resume
+        Go on with a copy that was interrupted: metadata is written first, and objects that are there are not copied
+        again. What stands at the target must have the same metadata.
+    storage_options, target_options
+        Of the source's and of the target's URI, as for `open`.
+    progress
+        True: a line on stderr. A function: called as `progress(path, done_bytes, total_bytes)` on any thread; False
+        stops the copy.
+    """
+    context = current_context() if context is None else context
+    if not isinstance(context, _core.Context):
+        raise TypeError(f"context must be a penstock.Context, not {type(context).__name__}")
+    if not isinstance(source, Array | Group):
+        source = open(source, context=context, storage_options=storage_options)
+    warn_of_place(source)
+    _check_name(target, path, target_options)
+    if zarr_format is not None:
+        _check_format(zarr_format)
+    if threads is not None:
+        _check_threads(operator.index(threads))
+    store, inside = place_of(target, path, target_options, context)
+    made_as = zarr_format or (2 if source.format == "zarr2" else 3)
+    options: dict[str, Any] = {
+        "chunks": None if chunks is None else _lengths(chunks, "chunks"),
+        "auto_shards": isinstance(shards, str) and shards == AUTO,
+        "no_shards": shards is False,
+        "shards": None if shards is None or shards is False or shards == AUTO else _lengths(shards, "shards"),
+        "zarr_format": zarr_format,
+        "overwrite": overwrite,
+        "resume": resume,
+        "durable": durable,
+        "threads": threads,
+        "progress": _line(progress),
+    }
+    if codecs is not None:
+        options["codecs"] = _codecs(codecs, AUTO, AUTO, AUTO, made_as).get("codecs") or AUTO
+    if isinstance(source, Group) and type(source) is not Group:
+        _copy_members(source, store, inside, options, context)
+    else:
+        _core.copy(source, store, inside, options)
+    return open(store, inside.decode("utf-8", "surrogateescape"), context=context)
+
+
+def copy_members(source: Group, target: str, options: dict[str, Any]) -> Counter[str]:
+    """Copy a group whose members Python opens to a URI, for the command line program; returns the engine's counts."""
+    context = current_context()
+    store, inside = place_of(target, "", None, context)
+    return _copy_members(source, store, inside, options, context)
+
+
+def _copy_members(
+    source: Group, store: _core.Store, inside: bytes, options: dict[str, Any], context: Context
+) -> Counter[str]:
+    """Copy a group whose members Python opens (HDF5): everything is opened and checked before the first write."""
+    done: Counter[str] = Counter(groups=1)
+    if options["resume"]:
+        raise _make(UnsupportedError, f"a copy of {source.format} groups cannot be resumed: '{source.uri}'")
+    nodes = []
+    for path, node in source.members(max_depth=None):
+        if path.count("/") > _MOST_LEVELS:
+            raise _make(UnsupportedError, f"groups nested deeper than {_MOST_LEVELS}: '{node.uri}'")
+        nodes.append((path, node))
+    checks = {**options, "overwrite": False, "check_only": True, "progress": None}
+    for _, node in nodes:
+        if isinstance(node, Array):
+            _core.copy(node, _core.dict_store({}), b"", checks)
+    zarr_format = options["zarr_format"] or 3
+    attributes = to_json(dict(source.attrs))
+    fresh = _core.replace(store, inside) if options["overwrite"] else None
+    to, root = (store, inside) if fresh is None else (fresh.store, b"")
+    overwrite = bool(options["overwrite"]) and fresh is None
+    options = {**options, "overwrite": False}
+    try:
+        _core.create_group(to, context, root, zarr_format, overwrite, attributes)
+        for name, node in nodes:
+            at = b"/".join(part for part in (root, os.fsencode(name)) if part)
+            if isinstance(node, Array):
+                done.update(_core.copy(node, to, at, options))
+            else:
+                done["groups"] += 1
+                _core.create_group(to, context, at, zarr_format, False, to_json(dict(node.attrs)))
+        if fresh is not None:
+            fresh.commit()
+    finally:
+        if fresh is not None:
+            fresh.discard()
+    return done
+
+
+def _line(progress: Progress | bool | None) -> Callable[..., Any] | None:
+    """The function of the engine for `progress`: an array's own line on stderr for True."""
+    if progress is not True:
+        return callback_of(progress, "copying")
+    lines: dict[str, ProgressLine] = {}
+
+    def show(path: str, done: int, total: int) -> None:
+        lines.setdefault(path, ProgressLine(f"copying {path}".rstrip()))(done, total)
+
+    return show

@@ -1,0 +1,75 @@
+"""One array over several devices of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from penstock.api.open import open_array
+from penstock.core.array import Array
+from penstock.core.device import checked_name, is_device
+from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.job import Job
+from penstock.core.tiles import tiles
+
+
+def load_tiles(
+    source: Any,
+    devices: Sequence[str],
+    *,
+    axis: int = 0,
+    dtype: npt.DTypeLike | None = None,
+    threads: int | None = None,
+    **options: Any,
+) -> list[Any]:
+    """Each device its tile of an array: `ps.load_tiles(a, ["cuda:0", "cuda:1"])`.
+
+    Parameters
+    ----------
+    source
+        An open `Array`, or what `open_array` takes.
+    devices
+        "cuda:0" and its like, or "cpu"; one that is named twice gets two tiles. "cuda" alone names no device here.
+    axis
+        What is cut: device i holds the i-th of `tiles(a.shape, len(devices), axis)`. With more devices than positions
+        the last devices hold none.
+    dtype, threads
+        As of `Array.read`; `threads` are those of each tile.
+    options
+        For `open_array`.
+
+    Returns
+    -------
+    list of `penstock.Tensor` or numpy.ndarray
+        In the order of `devices`. All tiles are read at the same time; those on devices are queued there, as what
+        `Array.read(device=)` returns is.
+
+    Raises
+    ------
+    Error
+        The first that failed; the other reads are stopped.
+    """
+    names = [str(each) for each in devices]
+    if isinstance(devices, str) or not names:
+        raise _make(InvalidArgumentError, f"devices are a list, such as ['cuda:0', 'cuda:1'], not {devices!r}")
+    for name in names:
+        if is_device(name) and ":" not in checked_name(name):
+            raise _make(InvalidArgumentError, "devices are named by number ('cuda:0'): 'cuda' is whichever is current")
+    array = source if isinstance(source, Array) else open_array(source, **options)
+    if not array.shape:
+        raise _make(InvalidArgumentError, "an array without dimensions has no tiles")
+    parts = tiles(array.shape, len(names), axis=axis)
+    beyond = [slice(0, n) for n in array.shape]
+    beyond[axis] = slice(array.shape[axis], array.shape[axis])
+    parts += [tuple(beyond)] * (len(names) - len(parts))
+    jobs: list[Job] = []
+    try:
+        for name, part in zip(names, parts, strict=True):
+            jobs.append(array.read_async(part, device=name, dtype=dtype, threads=threads))
+        return [job.wait() for job in jobs]
+    except BaseException:
+        for job in jobs:
+            job.cancel()
+        raise

@@ -1,0 +1,240 @@
+"""`open` and its relatives."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock import _core
+from penstock.api.shards import open_single
+from penstock.api.single_file import begins_as_tiff, is_references, open_elsewhere, open_file, path_here, split_member
+from penstock.core.array import Array
+from penstock.core.context import Context, current_context
+from penstock.core.device import device_number, is_device
+from penstock.core.errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
+from penstock.core.group import Group, wrap
+from penstock.geo.tiff import TiffArray, options_of
+from penstock.geo.unpacked import UnpackedArray
+from penstock.target import remote as _remote
+from penstock.target.file_objects import contents, is_file
+from penstock.target.place import check_path, place_of
+
+
+def open(
+    target: Any,
+    path: str = "",
+    *,
+    mode: str | None = None,
+    context: Context | None = None,
+    cache_index: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    use_consolidated: bool | None = None,
+    page: int | Sequence[int] = 0,
+    level: int = 0,
+    layout: str | None = None,
+    bands: Sequence[int] | None = None,
+    mask: bool = False,
+    ifd: int | None = None,
+    unpack: bool = False,
+    device: str | None = None,
+    **format_options: Any,
+) -> Array | Group:
+    """Open an array or a group. The format is read from the data, never guessed from the name alone.
+
+    Parameters
+    ----------
+    target
+        A path or `file:` URI; bytes or a file object of a format that is one file; a dict of keys and bytes; a
+        zarr-python store, array or group; a `penstock.Store`, or any
+        object with `get(key)`; an fsspec mapping; an obstore store.
+    path
+        Within it, '/'-separated.
+    mode
+        None: the array or group must exist; it can be written to if its format and its store allow it. "r": every write
+        is refused, through this object and through everything that is reached from it. "r+": it must be writable, or
+        opening it is an error. "a": as "r+". `open` creates nothing: see `create_array` and `open_group`.
+    context
+        Threads, caches and limits; None: the current one.
+    cache_index
+        Keep shard indexes of a store whose objects have no versions (Python objects, remote stores) from one read to
+        the next. Only for data that does not change: otherwise an index lives for one read. Files and dicts have
+        versions and need no such promise.
+    storage_options
+        For remote URIs: those of `docs/guide/remote.md`, or those of fsspec or obstore where they serve the URI.
+    use_consolidated
+        Of groups: see `open_group`.
+    page, level
+        Of a TIFF: which of its images, and which overview of it (0: the image itself, 1: the largest overview).
+        `page=(0, 1)`: the second of the first image's SubIFDs, `(0, 1, 2)` the third of that one's.
+    layout
+        Of a TIFF: "band" is (band, y, x), whatever the file is; "native" its own order.
+    bands
+        Of a TIFF: which bands, counted from 0, in this order; None: all.
+    mask
+        Of a TIFF: the image's mask in its place, 0 and 255: one band, or one for each where bands have masks of their
+        own.
+    ifd
+        Of a TIFF: a directory by its number in the file, instead of page, level and mask.
+    unpack
+        Of a TIFF: an `UnpackedArray`, whose reads have scale and offset applied and NaN where there is no value.
+    device
+        "cuda" (the current device at the time of the export) or "cuda:0": the array hands itself on by DLPack in that
+        device's memory, read and decoded when asked for. Opening takes no device memory.
+    format_options
+        Of formats that are one file. HDF5 and NetCDF4: `dataset`. References (kerchunk's, our manifests):
+        `missing="error"` or "fill", and `allow_local`: whether they may name local files (None: only where they are
+        local files themselves). Parquet and Arrow: `columns`, `nulls`, `dtype`. What a format does not know is
+        refused.
+
+    Raises
+    ------
+    NotFoundError
+        Nothing of a known format is there (also FileNotFoundError, KeyError).
+    UnsupportedError, CorruptDataError
+        The metadata, by member.
+    ReadOnlyError, PermissionDeniedError
+        `mode` is "r+" or "a", and the format or the store cannot be written to.
+    """
+    check_mode(mode)
+    if mode == "a":
+        try:
+            return open(
+                target, path, mode="r+", context=context, cache_index=cache_index, storage_options=storage_options,
+                use_consolidated=use_consolidated, page=page, level=level, layout=layout, bands=bands, mask=mask,
+                ifd=ifd, unpack=unpack, device=device, **format_options,
+            )  # fmt: skip
+        except NotFoundError as error:
+            raise _make(NotFoundError, error.message, *error.notes, f"mode='a': {_CREATORS}") from error
+    context = current_context() if context is None else context
+    check_path(path)
+    if isinstance(target, list | tuple):
+        text = f"open takes one target, got a {type(target).__name__}: open_shards opens many files as one array"
+        raise _make(InvalidArgumentError, text)
+    if is_file(target):
+        target = contents(target)
+    if is_references(target):
+        storage_options, target = {**(storage_options or {}), "fo": target}, "reference://"
+    target, path = split_member(target, path)
+    tiff = options_of(page, level, layout, bands, mask, ifd)
+    found: Any = None if path else _tiff_file(target, context, cache_index, tiff)
+    if found is not None and format_options:
+        raise _no_option(target, format_options)
+    if found is None:
+        found = open_single(target, path, context, storage_options, format_options)
+    if found is None:
+        found = open_file(target, path, context, storage_options, format_options)
+    if found is None and format_options:  # Zarr and TIFF have none
+        found = open_elsewhere(target, path, context, storage_options, format_options)
+    if found is None:
+        if format_options:
+            raise _no_option(target, format_options)
+        store, inner = place_of(target, path, storage_options, context)
+        try:
+            found = wrap(_core.open_store(store, context, inner, cache_index, use_consolidated, tiff))
+        except NotFoundError:
+            if tiff is not None:
+                found = _other_format(store, context, inner)
+            else:
+                found = open_elsewhere(target, path, context, storage_options, format_options)
+            if found is None:
+                _check_is_there(target)
+                raise
+        else:
+            if tiff is not None and isinstance(found, TiffArray):
+                found._options = tiff
+            found._storage_options = _remote.to_reopen(target, storage_options)
+    if (tiff is not None or unpack) and not isinstance(found, TiffArray):
+        message = f"page, level, layout, bands, mask, ifd, unpack are options of TIFFs, '{found.uri}' is {found.format}"
+        raise _make(InvalidArgumentError, message)
+    if mode is not None:
+        apply_mode(found, mode)
+    if unpack:
+        if is_device(device):
+            raise _make(UnsupportedError, "unpacked reads end in host memory: device must be None with unpack=True")
+        return UnpackedArray(found)  # type: ignore[return-value]
+    if device is not None and is_device(device):
+        if not isinstance(found, Array):
+            raise _make(InvalidArgumentError, f"'{found.uri}' is a group: open one of its arrays for a device")
+        device_number(device)  # no driver, no such device: said here
+        found._export_device = device
+    made: Array | Group = found
+    return made
+
+
+_CREATORS = "open and open_array create nothing: call create_array, create_group or open_group"
+
+
+def check_mode(mode: str | None) -> None:
+    """Refuses what `open` and `open_array` do not take."""
+    if mode in ("w", "w-", "x"):
+        instead = "create_array(..., overwrite=True)" if mode == "w" else "create_array(...)"
+        message = f"mode={mode!r} makes a new array or group, which open does not: call {instead} or "
+        raise _make(InvalidArgumentError, f"{message}open_group(..., mode={mode!r})")
+    if mode not in (None, "r", "r+", "a"):
+        raise _make(InvalidArgumentError, f"mode must be None, 'r', 'r+' or 'a', got {mode!r}")
+
+
+def apply_mode(found: Array | Group, mode: str) -> None:
+    """Makes a node that was just opened read-only ("r"), or refuses one that cannot be written to ("r+", "a")."""
+    if mode != "r" and isinstance(found, Group):
+        found._check_format()
+    _core.set_mode(found, mode)
+
+
+def _check_is_there(target: Any) -> None:
+    """Says that a path of this machine names nothing, where that is all there is to say."""
+    path = path_here(target)
+    if path is None:
+        return
+    if any(letter in path for letter in "*?[") and not os.path.exists(path):
+        raise _make(NotFoundError, f"there is no '{path}': open_shards opens many files as one array") from None
+    if os.path.isdir(path) and (suffix := _shards_in(path)) is not None:
+        text = f"'{path}' is a folder of {suffix} files, which open_shards('{os.path.join(path, '*' + suffix)}') opens"
+        raise _make(NotFoundError, text) from None
+    if not os.path.exists(path) and os.path.isdir(os.path.dirname(os.path.abspath(path))):
+        raise _make(NotFoundError, f"there is no file or folder '{path}'") from None
+
+
+def _shards_in(folder: str) -> str | None:
+    """The suffix that files of the folder have in common, if `open_shards` opens such files."""
+    with os.scandir(folder) as entries:
+        suffixes = {os.path.splitext(each.name)[1].lower() for each in itertools.islice(entries, 1000)}
+    known = suffixes & {".npy", ".h5", ".hdf5", ".nc", ".parquet", ".arrow"}
+    return known.pop() if len(known) == 1 else None
+
+
+def _tiff_file(target: Any, context: Context, cache_index: bool, options: dict[str, Any] | None) -> TiffArray | None:
+    """An image of a file of this machine; None where there is no such file, or no TIFF."""
+    file = path_here(target)
+    if file is None or not (file.endswith((".tif", ".tiff")) or begins_as_tiff(file)):
+        return None
+    opened = _core.open_tiff_file(os.fsencode(file), context, cache_index, options)
+    if opened is None:
+        return None
+    made = TiffArray(opened)
+    if options is not None:
+        made._options = options
+    return made
+
+
+def _no_option(target: Any, options: Mapping[str, Any]) -> Error:
+    return _make(InvalidArgumentError, f"{target!r} takes no option {next(iter(options))!r}")
+
+
+def _other_format(store: _core.Store, context: Context, path: bytes) -> Array | Group | None:
+    """What is there, where that is no TIFF; None where there is nothing else."""
+    try:
+        found = wrap(_core.open_store(store, context, path, False, None, None))
+    except Error:
+        return None
+    return None if isinstance(found, TiffArray) else found
+
+
+def open_array(target: Any, path: str = "", **options: Any) -> Array:
+    """As `open`, with the same modes, and raises `InvalidArgumentError` if a group is found."""
+    node = open(target, path, **options)
+    if not isinstance(node, Array):
+        raise _make(InvalidArgumentError, f"'{node.uri}' is a group, not an array")
+    return node

@@ -1,0 +1,534 @@
+"""Arrays written as many files."""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import io
+import itertools
+import json
+import math
+import operator
+import os
+import re
+import shutil
+import string
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock.api.shards import open_shards
+from penstock.core.context import current_context
+from penstock.core.errors import ConflictError, InvalidArgumentError, UnsupportedError, _make, system_errors
+from penstock.references.objects import ReferencedArray
+from penstock.shards import arrays as _array_shards
+from penstock.shards.files import complain
+from penstock.shards.names import sync_file, sync_names, write_atomically
+from penstock.shards.raw import COMMON, descr_text
+from penstock.shards.readers import JoinedArray
+from penstock.shards.sharded_array import root_of, save_manifest
+from penstock.tabular.shards import JoinedTables
+from penstock.target.place import local_path
+
+MANIFEST = "penstock.shards"
+_PIECE = 16 << 20
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The names that a pattern with one `{}` gives."""
+
+    pattern: str
+    before: str
+    after: str
+
+    @classmethod
+    def of(cls, given: str | os.PathLike[str]) -> _Names:
+        if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
+            raise _make(InvalidArgumentError, f"a pattern is a str or a path with one {{}}, not {given!r}")
+        pattern = local_path(os.fspath(given))
+        if "://" in pattern:
+            raise _make(UnsupportedError, f"shards are written to files of this machine, not to '{pattern}'")
+        try:
+            parts = list(string.Formatter().parse(pattern))
+        except ValueError as failure:
+            raise _make(InvalidArgumentError, f"'{pattern}' is no pattern with one {{}}: {failure}") from None
+        fields = [(name, spec, conversion) for _, name, spec, conversion in parts if name is not None]
+        if not fields:
+            raise _make(InvalidArgumentError, f"'{pattern}' gives shards of different numbers one name: it has no {{}}")
+        name, spec, conversion = fields[0]
+        if len(fields) > 1 or name not in ("", "0") or conversion or not re.fullmatch(r"\d*d?", spec or ""):
+            text = f"'{pattern}' is no pattern with one {{}}, which may have a width ({{:05d}})"
+            raise _make(InvalidArgumentError, text)
+        at = next(i for i, part in enumerate(parts) if part[1] is not None)
+        literals = [literal for literal, *_ in parts]  # '{{' stands alone
+        return cls(pattern, "".join(literals[: at + 1]), "".join(literals[at + 1 :]))
+
+    @property
+    def folder(self) -> str:
+        """That all names stand below."""
+        return os.path.dirname(self.before)
+
+    def path(self, number: int) -> str:
+        made: str = self.pattern.format(number)
+        return made
+
+    def left_over(self, count: int) -> list[str]:
+        """What is there under the names of the numbers from `count` on."""
+        begin, end = os.path.basename(self.before), self.after.partition("/")[0]
+        found = []
+        for name in os.listdir(self.folder or "."):
+            middle = name[len(begin) : len(name) - len(end)].strip()
+            if not (name.startswith(begin) and name.endswith(end) and middle.isascii() and middle.isdigit()):
+                continue
+            number = int(middle)
+            path = self.path(number)
+            if number >= count and path.startswith(os.path.join(self.folder, name)) and os.path.exists(path):
+                found.append(path)
+        return sorted(found)
+
+
+def _remove(path: str) -> None:
+    """A file, or the folder of a Zarr array; nothing else."""
+    if not os.path.isdir(path) or os.path.islink(path):
+        os.unlink(path)
+    elif any(os.path.isfile(os.path.join(path, name)) for name in ("zarr.json", ".zarray")):
+        shutil.rmtree(path)
+
+
+class ShardWriter:
+    """Writes shards one after the other: `with ShardWriter("run/shard_{:05d}.npy") as w: w.write(rows)`.
+
+    A file appears under its name when all of it is written. Leaving the `with` block without an exception writes the
+    manifest, with the checksum of each file, beside the files: until then there is none, or the one of an earlier run.
+    """
+
+    def __init__(
+        self, pattern: str | os.PathLike[str], *, manifest: str | None = MANIFEST, name: str = "x", **options: Any
+    ) -> None:
+        """`pattern` has one `{}`, for the shard's number; its suffix says the format: `.npy`, `.npz`, `.raw` (or
+        `.bin`), `.zarr`, `.h5` (or `.hdf5`), `.parquet`, `.arrow` (or `.feather`), `.tif` (of bands, y and x).
+        `manifest` is a name in the folder of the shards; None: none is written. `name` is that of the dataset, the
+        column, or the member. `options` are those of h5py's `create_dataset` (`compression="gzip"`), of pyarrow's
+        `write_table`, of Arrow's `IpcWriteOptions`, of `penstock.save` for TIFF.
+
+        Shards of the same pattern and of higher numbers, which an earlier run left, are removed at the end."""
+        self._names = _Names.of(pattern)
+        self.pattern, self.manifest = self._names.pattern, manifest
+        self.suffix = os.path.splitext(self.pattern)[1].lower()
+        if self.suffix not in _WRITERS:
+            raise _make(UnsupportedError, f"shards are written as {', '.join(_WRITERS)}, not as '{self.suffix}'")
+        if options and self.suffix not in (*_HDF5, *_TABLES, *_TIFF):
+            raise _make(InvalidArgumentError, f"{self.suffix} files take no option {next(iter(options))!r}")
+        if not isinstance(name, str) or not name:
+            raise _make(InvalidArgumentError, f"name is that of a dataset, a column or a member, not {name!r}")
+        self.name, self._options = name, options
+        self.paths: list[str] = []
+        self._rows: list[int] = []
+        self._checksums: list[int] = []
+        self._like: tuple[Any, ...] | None = None
+
+    def write(self, values: npt.ArrayLike) -> str:
+        """Write the next shard, of at least one dimension, and return its path."""
+        made = np.asanyarray(values)
+        if made.ndim == 0:
+            raise _make(InvalidArgumentError, "a shard has at least one dimension")
+        if made.dtype.hasobject:
+            raise _make(UnsupportedError, f"items of {made.dtype} cannot be written without pickling them")
+        if not made.dtype.itemsize:
+            raise _make(UnsupportedError, f"items of {made.dtype} have no bytes to be written")
+        if self.suffix in (*_PLAIN, ".npz") and made.dtype.char in "gG":
+            raise _make(UnsupportedError, f"{made.dtype} differs from machine to machine: write it as float64")
+        like = (made.dtype, made.shape[1:])
+        if self._like is None:
+            self._like = like
+        elif like != self._like:
+            raise _make(
+                InvalidArgumentError,
+                f"the shards so far are {self._like[0]} (*, {self._like[1]}), this one is {like[0]} (*, {like[1]})",
+            )
+        path = self._names.path(len(self.paths))
+        with system_errors(f"making the folder of '{path}'"):
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        self._checksums.append(_WRITERS[self.suffix](path, made, self.name, self._options))
+        self.paths.append(path)
+        self._rows.append(len(made))
+        return path
+
+    def close(self) -> None:
+        """Write the manifest, and remove what an earlier run left of the same pattern."""
+        if not self.paths or self._like is None:
+            return
+        dtype, trailing = self._like
+        if self.suffix in (".raw", ".bin"):
+            self._write_sidecars(dtype, trailing)
+        # Each change is on the device before the next one, which counts on it: shards, manifest, what is removed.
+        sync_names(self.paths)
+        if self.manifest is not None:
+            manifest = os.path.join(self._names.folder, self.manifest)
+            if self.suffix in (*_HDF5, *_TABLES):
+                self._index().save(manifest)
+            elif self.suffix in (".zarr", ".npz", *_TIFF):
+                _array_shards.save(manifest, self.paths, self._checksums)
+            else:
+                save_manifest(open_shards(self.paths), manifest, checksums=self._checksums)
+        left = self._names.left_over(len(self.paths))
+        if left and self.manifest is not None:
+            sync_names([os.path.join(self._names.folder, self.manifest)])
+        for path in left:
+            _remove(path)
+
+    def _write_sidecars(self, dtype: np.dtype[Any], trailing: tuple[int, ...]) -> None:
+        text = descr_text(dtype)
+        rows: dict[str, dict[str, int]] = {}
+        for path, count in zip(self.paths, self._rows, strict=True):
+            rows.setdefault(os.path.dirname(path), {})[os.path.basename(path)] = count
+        for folder, of_files in rows.items():
+            sidecar = {
+                "dtype": json.loads(text) if text.startswith("[") else text,
+                "row_shape": list(trailing),
+                "rows": of_files,
+            }
+            write_atomically(os.path.join(folder, COMMON), [json.dumps(sidecar).encode()])
+
+    def _index(self) -> Any:
+        """The array of what was written, with its files' checksums."""
+        paths = [os.path.abspath(path) for path in self.paths]
+        sums = dict(zip(paths, self._checksums, strict=True))
+        if self.suffix in _HDF5:
+            from penstock.hdf5.shards import open_datasets
+
+            return open_datasets(paths, self.name, 0, False, current_context(), None, sums)
+        from penstock.tabular.shards import open_tables
+
+        return open_tables(paths, self.name, "error", None, current_context(), sums)
+
+    def __repr__(self) -> str:
+        return f"<penstock.ShardWriter {self.pattern!r}, {len(self.paths)} written>"
+
+    def __enter__(self) -> ShardWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+
+
+def _pieces(header: bytes, made: npt.NDArray[Any]) -> Any:
+    yield header
+    rows = max(1, _PIECE // max(1, made.dtype.itemsize * math.prod(made.shape[1:])))
+    for at in range(0, len(made), rows):
+        data = np.ascontiguousarray(made[at : at + rows])
+        if data.nbytes:
+            yield data.reshape(-1).view(np.uint8).data
+
+
+def _write_file(path: str, header: bytes, made: npt.NDArray[Any]) -> int:
+    total = 0
+
+    def counted() -> Any:
+        nonlocal total
+        for piece in _pieces(header, made):
+            total = _core.crc32c(piece, total)
+            yield piece
+
+    write_atomically(path, counted())
+    return total
+
+
+def _write_npy(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str, Any]) -> int:
+    return write_npy(path, made)
+
+
+def write_npy(path: str, made: npt.NDArray[Any]) -> int:
+    """Write a .npy file, which has its name when it is complete. Returns its CRC-32C."""
+    header = io.BytesIO()
+    described = {"descr": np.lib.format.dtype_to_descr(made.dtype), "fortran_order": False, "shape": made.shape}
+    np.lib.format.write_array_header_2_0(header, described)
+    return _write_file(path, header.getvalue(), made)
+
+
+def _write_raw(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str, Any]) -> int:
+    return _write_file(path, b"", made)
+
+
+def _write_npz(path: str, made: npt.NDArray[Any], name: str, _options: dict[str, Any]) -> int:
+    def write(draft: str) -> None:
+        with zipfile.ZipFile(draft, "w") as archive, archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+            np.lib.format.write_array(member, np.asarray(made), allow_pickle=False)
+
+    return _write_with(path, write)
+
+
+def _write_zarr(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str, Any]) -> int:
+    from penstock.api.create import create_array
+
+    draft, old = f"{path}.{os.getpid()}.tmp", f"{path}.{os.getpid()}.old"
+    if os.path.isdir(path) and _array_shards.metadata_of(path) == path:
+        raise _make(ConflictError, f"'{path}' is there and is no Zarr array: it is not replaced")
+    try:
+        create_array(draft, data=made, overwrite=True, durable=current_context().sync != "none")
+        total = _array_shards.crc32c_of(draft)
+        if not os.path.isdir(path):
+            os.replace(draft, path)
+        elif not _exchange(draft, path):  # then not at once
+            os.rename(path, old)
+            os.replace(draft, path)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            sync_names([path])  # what was there is removed with the draft
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return total
+
+
+def _exchange(one: str, other: str) -> bool:
+    """Exchanges the names of two folders at once. False where the system cannot."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    done: int = call(here, os.fsencode(one), here, os.fsencode(other), exchange)
+    return done == 0
+
+
+def _write_tiff(path: str, made: npt.NDArray[Any], _name: str, options: dict[str, Any]) -> int:
+    from penstock.api.create import save
+
+    if made.ndim != 3 or not made.size:
+        raise _make(UnsupportedError, f"TIFF shards are (band, y, x) with at least one pixel, not {made.shape}")
+    try:
+        save(path, made, **options)
+    except TypeError as error:
+        raise _make(InvalidArgumentError, f"TIFF does not take {options}: {error}") from error
+    return _array_shards.crc32c_of(path)
+
+
+def _write_with(path: str, write: Callable[[str], None]) -> int:
+    """Has another library write a draft, and puts it in place. Returns its checksum."""
+    draft = f"{path}.{os.getpid()}.tmp"
+    try:
+        with system_errors(f"writing '{path}'"):
+            write(draft)
+            total = 0
+            with builtins.open(draft, "rb") as file:
+                while piece := file.read(_PIECE):
+                    total = _core.crc32c(piece, total)
+                sync_file(file)
+            os.replace(draft, path)
+    finally:
+        if os.path.exists(draft):
+            os.unlink(draft)
+    return total
+
+
+def _write_hdf5(path: str, made: npt.NDArray[Any], name: str, options: dict[str, Any]) -> int:
+    from penstock.hdf5.file import import_h5py
+
+    h5py = import_h5py()
+
+    def write(draft: str) -> None:
+        with h5py.File(draft, "w") as file:
+            try:
+                file.create_dataset(name, data=made, **_hdf5_options(made, options))
+            except (TypeError, ValueError) as error:
+                if options:
+                    raise _make(InvalidArgumentError, f"h5py does not take {options}: {error}") from error
+                raise _make(UnsupportedError, f"HDF5 has no items of {made.dtype}: {error}") from error
+
+    return _write_with(path, write)
+
+
+def _hdf5_options(made: npt.NDArray[Any], options: dict[str, Any]) -> dict[str, Any]:
+    """What h5py is told of one shard: chunks that are alike in all shards, but no longer than this one."""
+    if not options or not made.size:  # a shard without rows has nothing to cut into chunks, or to compress
+        return {}
+    chunks = options.get("chunks")
+    if not isinstance(chunks, tuple):
+        row = made.dtype.itemsize * math.prod(made.shape[1:])
+        chunks = (max(1, _CHUNK // max(1, row)), *made.shape[1:])
+    return {**options, "chunks": tuple(min(c, n) for c, n in zip(chunks, made.shape, strict=True))}
+
+
+def _arrow_table(made: npt.NDArray[Any], name: str) -> Any:
+    from penstock.tabular.table import import_pyarrow
+
+    pa = import_pyarrow()
+    items = np.ascontiguousarray(made.astype(made.dtype.newbyteorder("="), copy=False)).reshape(-1)
+    try:
+        if made.dtype.kind not in "biufmM":
+            raise TypeError(f"no type of a column for {made.dtype}")
+        column = pa.array(items)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise _make(UnsupportedError, f"tables have no items of {made.dtype}: {error}") from error
+    for length in reversed(made.shape[1:]):
+        if length == 0:
+            raise _make(UnsupportedError, f"tables have no rows of shape {made.shape[1:]}")
+        column = pa.FixedSizeListArray.from_arrays(column, length)
+    return pa.table({name: column})
+
+
+@contextmanager
+def _refusing(options: dict[str, Any]) -> Iterator[None]:
+    """What pyarrow says of options."""
+    from penstock.tabular.table import import_pyarrow
+
+    try:
+        yield
+    except (TypeError, ValueError, import_pyarrow().ArrowException) as error:
+        if not options:
+            raise
+        raise _make(InvalidArgumentError, f"pyarrow does not take {options}: {error}") from error
+
+
+def _write_parquet(path: str, made: npt.NDArray[Any], name: str, options: dict[str, Any]) -> int:
+    table = _arrow_table(made, name)
+    import pyarrow.parquet as pq
+
+    def write(draft: str) -> None:
+        with _refusing(options):
+            pq.write_table(table, draft, **options)
+
+    return _write_with(path, write)
+
+
+def _write_arrow(path: str, made: npt.NDArray[Any], name: str, options: dict[str, Any]) -> int:
+    table = _arrow_table(made, name)
+    import pyarrow.ipc as ipc
+
+    def write(draft: str) -> None:
+        with _refusing(options):
+            how = ipc.IpcWriteOptions(**options)
+        with builtins.open(draft, "wb") as file, ipc.new_file(file, table.schema, options=how) as writer:
+            writer.write_table(table)
+
+    return _write_with(path, write)
+
+
+_PLAIN = (".npy", ".raw", ".bin")
+_HDF5 = (".h5", ".hdf5")
+_TIFF = (".tif", ".tiff")
+_TABLES = (".parquet", ".arrow", ".feather")
+_WRITERS: dict[str, Callable[[str, npt.NDArray[Any], str, dict[str, Any]], int]] = {
+    ".npy": _write_npy,
+    ".npz": _write_npz,
+    ".raw": _write_raw,
+    ".bin": _write_raw,
+    ".zarr": _write_zarr,
+    ".tif": _write_tiff,
+    ".tiff": _write_tiff,
+    ".h5": _write_hdf5,
+    ".hdf5": _write_hdf5,
+    ".parquet": _write_parquet,
+    ".arrow": _write_arrow,
+    ".feather": _write_arrow,
+}
+
+
+def _count(name: str, value: Any) -> int | None:
+    try:
+        return None if value is None else operator.index(value)
+    except TypeError:
+        raise _make(InvalidArgumentError, f"{name} is a whole number, not {value!r}") from None
+
+
+def _paths_of(values: Any) -> Iterator[str]:
+    """The files and folders of this machine that an array is read from."""
+    if values is None:
+        return
+    if isinstance(values, JoinedArray):
+        for part in values._parts:
+            array = getattr(part, "_array", None)
+            yield from _paths_of(part.name if array is None else array)
+    elif isinstance(values, JoinedTables):
+        yield from (table.path for table in values.tables)
+    elif isinstance(values, ReferencedArray) and values.format != "arrow":
+        yield from (each.path for each in values._described.objects if each.path is not None)
+    elif isinstance(values, str):
+        yield local_path(values.removeprefix("zip://"))  # of members: below their archive
+    elif isinstance(values, _core.Array) and (files := _core.shard_files(values)):
+        root = local_path(root_of(values).removeprefix("zip://"))
+        yield from (os.path.join(root, os.fsdecode(each[0])) for each in files)
+    else:
+        yield from _paths_of(getattr(values, "uri", None))
+
+
+def _refuse_to_write_over(source: Any, names: _Names, count: int) -> None:
+    """Each shard is written before the next is read: one that takes the place of a file of the source would destroy
+    what is still to be read."""
+    there = {os.path.realpath(path) for path in _paths_of(source) if "://" not in path}
+    if not there:
+        return
+    above = {folder for path in there for folder in _and_above(path)}  # of Zarr, whose shards are folders
+    left = names.left_over(count) if os.path.isdir(names.folder or ".") else []
+    met = [path for path in (*(names.path(i) for i in range(count)), *left) if os.path.realpath(path) in above]
+    if met:
+        text = complain(f"{len(met)} of the array's own files would be replaced or removed", [f"'{p}'" for p in met])
+        raise _make(InvalidArgumentError, f"{text}; write under other names, or read the array first")
+
+
+def _and_above(path: str) -> Iterator[str]:
+    while path not in ("", "/"):
+        yield path
+        path = os.path.dirname(path)
+
+
+def save_shards(
+    values: Any,
+    pattern: str | os.PathLike[str],
+    *,
+    rows: int | None = None,
+    shards: int | None = None,
+    manifest: str | None = MANIFEST,
+    name: str = "x",
+    **options: Any,
+) -> list[str]:
+    """Write an array (also a `penstock.Array`, a shard at a time) as many files, cut along its first axis.
+
+    Parameters
+    ----------
+    values
+        NumPy's, Penstock's, or whatever NumPy takes; at least one dimension.
+    pattern
+        The files' names, with one `{}` for the number: "run/shard_{:05d}.npy". The suffix says the format. Files that
+        an earlier run wrote under names of this pattern are replaced, and removed where there are fewer shards now;
+        where those are what `values` is read from, nothing is written.
+    rows, shards
+        Of each shard but the last; or how many shards, of as equal lengths as can be. One of the two.
+    manifest, name, options
+        As `ShardWriter`.
+
+    Returns
+    -------
+    list of paths
+    """
+    source = values if hasattr(values, "shape") and hasattr(values, "dtype") else np.asanyarray(values)
+    if not source.shape:
+        raise _make(InvalidArgumentError, "an array without dimensions has no rows")
+    total = source.shape[0]
+    if (rows is None) == (shards is None):
+        raise _make(InvalidArgumentError, "give rows= of each shard or the number of shards=")
+    rows, shards = _count("rows", rows), _count("shards", shards)
+    if (rows is not None and rows < 1) or (shards is not None and shards < 1):
+        raise _make(InvalidArgumentError, "rows and shards are at least 1")
+    if rows is not None:
+        edges = [*range(0, total, rows), total] if total else [0, 0]
+    else:
+        assert shards is not None
+        edges = [total * i // shards for i in range(shards + 1)]
+    with ShardWriter(pattern, manifest=manifest, name=name, **options) as writer:
+        _refuse_to_write_over(source, writer._names, len(edges) - 1)
+        for low, high in itertools.pairwise(edges):
+            writer.write(np.asarray(source[low:high]))
+    return writer.paths

@@ -1,0 +1,142 @@
+"""Files of other formats in stores: the key of a NetCDF file in a bucket's store, an open file of fsspec."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from penstock import _core
+from penstock.core.array import Array
+from penstock.core.context import Context
+from penstock.core.errors import Error
+from penstock.core.group import Group
+from penstock.references.objects import UNPICKLABLE, Object
+from penstock.target.file_objects import ARCHIVE, archive_elsewhere, fsspec_place
+from penstock.target.place import local_path, place_of
+
+_BEGIN_BYTES = 64
+_HDF5, _ARROW = b"\x89HDF\r\n\x1a\n", (b"PAR1", b"ARROW1\x00\x00", b"\xff\xff\xff\xff")
+
+
+def open_in_store(target: Any, path: str, context: Context, options: Mapping[str, Any]) -> Array | Group | None:
+    """The file of another format that a store has at `path`, or that an open file of fsspec is; None: there is none."""
+    from penstock.api.shards import NPY_MAGIC, _open_npy
+    from penstock.api.single_file import open_file
+    from penstock.hdf5.file import open_source
+    from penstock.tabular.table import open_target as open_table
+
+    try:
+        store, raw = place_of(target, path, None, context)
+        key = os.fsdecode(raw)
+        head = store.begin(key, _BEGIN_BYTES) if key else None
+    except Error:
+        if options:
+            raise
+        return None  # that nothing was found says more
+    if head is None:
+        return None
+    if head.startswith(NPY_MAGIC):
+        return _open_npy(store, raw, context, None, options)
+    if not head.startswith((_HDF5, *_ARROW, ARCHIVE)):
+        return None
+    if store.uri.startswith("file:"):
+        from penstock.api.open import open
+
+        return open(os.path.join(local_path(store.uri), key), context=context, **options)
+    if head.startswith(ARCHIVE):
+        raise archive_elsewhere(key)
+    stream = _stream_of(target, key)
+    if head.startswith(_ARROW) or stream is None:
+        whole = store.get(key)
+        if whole is None:
+            return None
+        if head.startswith(_ARROW):
+            return open_table(whole, "", context, None, **options)
+        return open_file(whole, "", context, None, dict(options))
+    return open_source(_source_class()(store, key, stream, context), "", **options)
+
+
+def _source_class() -> Any:
+    from penstock.hdf5.file import Source
+
+    class StoreSource(Source):
+        """An HDF5 file in a store: h5py reads its index through a stream, the engine its chunks by ranges."""
+
+        def __init__(self, store: _core.Store, key: str, stream: Callable[[], Any], context: Context) -> None:
+            super().__init__(None, context, None, f"{store.uri.rstrip('/')}/{key}")
+            self.store, self.key, self.stream = store, key, stream
+
+        @property
+        def is_remote(self) -> bool:
+            return True
+
+        def begin(self) -> Any:
+            return self.stream()
+
+        def content(self) -> bytes | None:
+            return None
+
+        def read_at(self, offset: int, length: int) -> bytes:
+            with self.stream() as stream:
+                stream.seek(offset)
+                made: bytes = stream.read(length)
+                return made
+
+        def file_object(self) -> Object:
+            return Object(self.uri, self.store, self.key)
+
+        def stamp(self) -> None:
+            return None
+
+        def reopen(self, path: str) -> tuple[Any, tuple[Any, ...]]:
+            return _refuse_to_reopen, (UNPICKLABLE,)
+
+    return StoreSource
+
+
+def _refuse_to_reopen(*arguments: Any) -> Any:
+    raise TypeError("files in stores cannot be opened again elsewhere")
+
+
+class _Reader(io.RawIOBase):
+    """A reader of obstore as Python's files are."""
+
+    def __init__(self, reader: Any) -> None:
+        self.reader = reader
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self.reader.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self.reader.tell())
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        data = memoryview(self.reader.read(len(view))).cast("B")
+        view[: len(data)] = data
+        return len(data)
+
+
+def _stream_of(target: Any, key: str) -> Callable[[], Any] | None:
+    """Opens the file by ranges, where the store has a way to; None: it gives whole objects."""
+    file = fsspec_place(target)
+    if file is not None:
+        return lambda: file[0].open(file[1], "rb")
+    kind = type(target)
+    if kind.__module__.split(".")[0] == "fsspec" and hasattr(target, "fs") and hasattr(target, "root"):
+        return lambda: target.fs.open(f"{target.root.rstrip('/')}/{key}", "rb")
+    if kind.__module__ == "zarr.storage._obstore":
+        target = target.store
+    if type(target).__module__.split(".")[0] == "obstore":
+        import obstore
+
+        return lambda: io.BufferedReader(_Reader(obstore.open_reader(target, key)))
+    return None

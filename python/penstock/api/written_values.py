@@ -1,0 +1,188 @@
+"""What values bring with them when they are saved: names of dimensions, attributes, masks, coordinate systems."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import numpy as np
+
+from penstock import _core
+from penstock.core.array import Array
+from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.core.group import Group
+
+
+def check_is_array(data: Any) -> None:
+    """Refuse groups and xarray datasets, which hold several arrays."""
+    if isinstance(data, Group):
+        raise _make(InvalidArgumentError, f"'{data.uri}' is a group, not an array: use penstock.copy")
+    if _is_xarray(data, "Dataset"):
+        raise _make(
+            UnsupportedError,
+            "an xarray Dataset is not an array: use its to_zarr(), or to_netcdf(), or save one variable",
+        )
+
+
+def _is_xarray(data: Any, name: str) -> bool:
+    return any(
+        base.__name__ == name and base.__module__.startswith("xarray.") and "core" in base.__module__
+        for base in type(data).__mro__
+    )
+
+
+def for_zarr(data: Any, given: dict[str, Any]) -> Any:
+    """The values to write; `given` gets attributes, dimension names and the fill value that `data` has.
+
+    `given["fill"]` gets what masks an array of another format: options of the core, in place of a fill value.
+    What the caller gave stays. A masked array needs a fill value.
+    """
+    check_is_array(data)
+    if isinstance(data, Array):
+        warn_of_place(data)
+        _take_from_array(data, given)
+        return data
+    if _is_xarray(data, "DataArray"):
+        if given["attributes"] is None:
+            given["attributes"] = {name: _plain(value) for name, value in data.attrs.items()}
+        if given["dimension_names"] is None:
+            given["dimension_names"] = [str(name) for name in data.dims]
+            if not data.dims and given["zarr_format"] == 2:
+                given["attributes"] = {**given["attributes"], "_ARRAY_DIMENSIONS": []}
+        _warn_of_coordinates(data, set())
+        return data.values
+    if isinstance(data, np.ma.MaskedArray):
+        if not np.ma.is_masked(data):
+            return data.data
+        if given["fill_value"] is None:
+            raise _make(InvalidArgumentError, "data has masked values: give fill_value, or write data.filled(value)")
+        return data.filled(given["fill_value"])
+    return data
+
+
+def _take_from_array(data: Array, given: dict[str, Any]) -> None:
+    named = data.format in ("zarr2", "zarr3", "hdf5")  # those of a TIFF are its tags
+    same_type = given["dtype"] is None or given["dtype"] == data.dtype
+    nothing_given = all(given[name] is None for name in ("attributes", "dimension_names", "fill_value"))
+    if (
+        (named or data.format == "tiff")
+        and nothing_given
+        and same_type
+        and data.format != f"zarr{given['zarr_format']}"
+    ):
+        meaning = _core.meaning_in(data, given["zarr_format"])
+        if meaning:
+            given["attributes"] = json.loads(meaning.pop("attributes"))
+            given["dimension_names"] = meaning.pop("dimension_names")
+            given["fill"] = meaning
+            return
+    if given["attributes"] is None and named:
+        given["attributes"] = dict(data.attrs)
+    names = data.dimension_names or (None,)
+    if given["dimension_names"] is None and (all(names) or (any(names) and given["zarr_format"] == 3)):
+        given["dimension_names"] = names
+    if given["fill_value"] is None and same_type and data.format in ("zarr2", "zarr3"):
+        given["fill_value"] = data.fill_value
+        if data.fill_value is None and given["zarr_format"] == 2:
+            given["fill"] = {"fill_is_undefined": True}
+
+
+def warn_of_place(data: Any) -> None:
+    """Warn of what a TIFF says of its place and of its values, and Zarr's arrays do not."""
+    if getattr(data, "format", None) != "tiff":
+        return
+    lost = ["the coordinate system and the transform"] if data.crs is not None else []
+    if any(each != 1 for each in data.scales) or any(data.offsets):
+        lost.append("scale and offset")
+    if lost:
+        text = f"{' and '.join(lost)} of a TIFF are not written to Zarr (xarray's to_zarr writes them)"
+        warnings.warn(text, UserWarning, stacklevel=3)
+
+
+def for_tiff(data: Any, options: dict[str, Any]) -> Any:
+    """The same of a TIFF: `options` gets crs, transform and nodata."""
+    check_is_array(data)
+
+    def add(name: str, value: Any) -> None:
+        if value is not None and options.get(name) is None:
+            options[name] = value
+
+    if isinstance(data, Array):
+        if data.format == "tiff":
+            for name in ("crs", "transform", "nodata"):
+                add(name, getattr(data, name))
+        return data
+    if _is_xarray(data, "DataArray"):
+        reference = data.coords[_mapping_of(data)].attrs if _mapping_of(data) in data.coords else {}
+        add("crs", reference.get("crs_wkt") or reference.get("spatial_ref"))
+        add("transform", _transform_of(data, reference))
+        add("nodata", data.attrs.get("_FillValue", data.encoding.get("_FillValue")))
+        used = {_mapping_of(data), "band", "x", "y", "longitude", "latitude", "lon", "lat"}
+        _warn_of_coordinates(data, used if options.get("transform") is not None else {_mapping_of(data), "band"})
+        return data.values
+    if isinstance(data, np.ma.MaskedArray):
+        if not np.ma.is_masked(data):
+            return data.data
+        if options.get("nodata") is None:
+            raise _make(InvalidArgumentError, "data has masked values: give nodata, or write data.filled(value)")
+        return data.filled(options["nodata"])
+    return data
+
+
+def _mapping_of(data: Any) -> str:
+    return str(data.attrs.get("grid_mapping", data.encoding.get("grid_mapping", "spatial_ref")))
+
+
+def _transform_of(data: Any, reference: Any) -> tuple[float, ...] | None:
+    """Of the grid mapping's `GeoTransform` as GDAL orders it, or of evenly spaced coordinates."""
+    text = reference.get("GeoTransform")
+    if text is not None:
+        c, a, b, f, d, e = (float(part) for part in str(text).split())
+        return a, b, c, d, e, f
+    rows, columns = (data.coords.get(name) for name in data.dims[-2:])
+    if rows is None or columns is None:
+        return None
+    y, x = np.asarray(rows.values), np.asarray(columns.values)
+    if y.dtype.kind not in "iuf" or x.dtype.kind not in "iuf" or y.size < 2 or x.size < 2:
+        return None
+    steps = (x[-1] - x[0]) / (x.size - 1), (y[-1] - y[0]) / (y.size - 1)
+    even = all(
+        step != 0 and np.allclose(np.diff(line.astype("f8")), step, rtol=1e-5, atol=0)
+        for step, line in zip(steps, (x, y), strict=True)
+    )
+    if not even:
+        return None
+    return float(steps[0]), 0.0, float(x[0] - steps[0] / 2), 0.0, float(steps[1]), float(y[0] - steps[1] / 2)
+
+
+def _warn_of_coordinates(data: Any, used: set[str]) -> None:
+    lost = sorted(str(name) for name in data.coords if str(name) not in used)
+    if lost:
+        warnings.warn(
+            f"coordinates are not written with an array: {', '.join(lost)} (xarray's to_zarr writes them)",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def check_objects(values: np.ndarray[Any, Any], dtype: Any = None) -> None:
+    """Refuse arrays of Python objects other than text, or bytes: other objects would become text."""
+    if values.dtype.kind != "O":
+        return
+    kinds = {type(value) for value in values.flat}
+    if all(issubclass(kind, str) for kind in kinds) or all(issubclass(kind, bytes) for kind in kinds):
+        return
+    wrong = next(value for value in values.flat if not isinstance(value, str)) if str in kinds else values.flat[0]
+    raise _make(
+        InvalidArgumentError,
+        f"an array of objects must be all str, or all bytes, to be written; it has {type(wrong).__name__} too"
+        if len(kinds) > 1
+        else f"an array of objects of {type(wrong).__name__} cannot be written: give it a dtype",
+    )

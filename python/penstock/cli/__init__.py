@@ -1,0 +1,1 @@
+"""The verbs of the command line program that are written in Python."""

@@ -1,0 +1,116 @@
+"""`penstock check` of a manifest of tables, or of Zarr, TIFF and `.npz` shards: Python opens them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from penstock.core.context import current_context
+from penstock.core.errors import ConflictError, CorruptDataError, Error, _make
+from penstock.references.manifest import open_target
+from penstock.shards.arrays import KIND, ArrayOfManifest, crc32c_of
+from penstock.shards.readers import JoinedArray
+from penstock.tabular.shards import JoinedTables, ManyBatches, ManyBatchStore, Table, check_unchanged
+from penstock.tabular.table import Cell
+
+
+def takes(arguments: list[str]) -> bool:
+    """Whether one of the arguments is such a manifest."""
+    for each in arguments:
+        if not each.startswith("-") and os.path.isfile(each):
+            with open(each, "rb") as stream:
+                if stream.read(20).startswith(b'{"penstock_manifest"'):
+                    stream.seek(0)
+                    try:
+                        return json.loads(stream.readline()).get("kind") in ("tables", KIND)
+                    except ValueError:
+                        return False
+    return False
+
+
+def check(array: JoinedTables, threads: int) -> list[tuple[str, Error]]:
+    """Decodes every row group and compares every checksum; gives what is bad, in order."""
+    batches = ManyBatches(array.tables)
+    store = ManyBatchStore(batches, array.choice)
+
+    def group(which: int) -> tuple[str, Error] | None:
+        try:
+            store.get(Cell(which, batches.rows[which]).key)
+        except Error as error:
+            return batches.name(which), error
+        return None
+
+    def file(table: Table) -> tuple[str, Error] | None:
+        try:
+            check_unchanged(table)
+            if (
+                table.crc32c is not None
+                and "://" not in table.path
+                and (found := crc32c_of(table.path)) != table.crc32c
+            ):
+                text = f"the file's CRC-32C is {found:08x}, its manifest says {table.crc32c:08x}"
+                raise _make(CorruptDataError, text)
+        except OSError as error:
+            wrong = error if isinstance(error, Error) else _make(ConflictError, str(error))
+            return f"file '{table.path}'", wrong
+        except Error as error:
+            return f"file '{table.path}'", error
+        return None
+
+    with ThreadPoolExecutor(threads) as pool:
+        found = [*pool.map(file, array.tables), *pool.map(group, range(len(batches.rows)))]
+    return [each for each in found if each is not None]
+
+
+def check_shards(parts: list[ArrayOfManifest], threads: int) -> list[tuple[str, Error]]:
+    """Compares every checksum; gives what is bad, in order."""
+
+    def shard(part: ArrayOfManifest) -> Error | None:
+        try:
+            part.check()
+        except OSError as error:
+            return error if isinstance(error, Error) else _make(ConflictError, str(error))
+        except Error as error:
+            return error
+        return None
+
+    with ThreadPoolExecutor(threads) as pool:
+        found = zip(parts, pool.map(shard, parts), strict=True)
+        return [(f"shard '{part.path}'", wrong) for part, wrong in found if wrong is not None]
+
+
+def main(arguments: list[str]) -> int:
+    """The verb. Returns its exit status."""
+    parser = argparse.ArgumentParser("penstock check")
+    parser.add_argument("URI")
+    parser.add_argument("--max-failures", type=int, default=100)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args(arguments)
+    report: dict[str, Any] = {"uri": given.URI, "ok": False, "arrays": []}
+    try:
+        array = open_target(given.URI, "", current_context(), None)
+        if isinstance(array, JoinedTables):
+            bad, what = check(array, max(1, given.threads)), "row groups"
+            cells = sum(len(table.rows) for table in array.tables)
+        else:
+            assert isinstance(array, JoinedArray)
+            parts = [part for part in array._parts if isinstance(part, ArrayOfManifest)]
+            bad, cells, what = check_shards(parts, max(1, given.threads)), len(parts), "shards"
+    except Error as error:
+        bad, cells, what = [(given.URI, error)], 0, "shards"
+    report["ok"] = not bad
+    failures = [{"cell": cell, "error": {"message": wrong.message}} for cell, wrong in bad[: given.max_failures]]
+    report["arrays"].append({"path": "", "uri": given.URI, "cells": cells, "failed": len(bad), "failures": failures})
+    if given.json:
+        print(json.dumps(report))
+        return 1 if bad else 0
+    for cell, wrong in bad[: given.max_failures]:
+        print(f"{cell}: {wrong}")
+    if len(bad) > given.max_failures:
+        print(f"... and {len(bad) - given.max_failures} more")
+    print(f"{given.URI}: {cells} {what}, {len(bad)} failures")
+    return 1 if bad else 0

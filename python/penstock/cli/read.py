@@ -1,0 +1,221 @@
+"""`penstock read scene.tif --bounds ... -o out.png`: a window of an image as a file."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.api.create import save
+from penstock.api.open import open as open_array
+from penstock.cli.info import fail
+from penstock.core.array import Array
+from penstock.core.errors import ConflictError, Error, InvalidArgumentError, _make
+from penstock.geo.header import nodata_in
+from penstock.geo.masks import alpha_band
+from penstock.geo.resample import KERNELS
+from penstock.geo.tiff import TiffArray
+from penstock.geo.window import read_window
+from penstock.shards.names import sync_file
+
+_PICTURES = (".png", ".tif", ".tiff")
+
+
+def takes(arguments: list[str]) -> bool:
+    """Whether `penstock read` with these arguments reads a window, or writes an image; as in `cli/run.cc`."""
+    names = {each.partition("=")[0] for each in arguments}
+    outputs = [each.partition("=")[2] for each in arguments if each.startswith("--output=")]
+    outputs += [after for each, after in itertools.pairwise(arguments) if each in ("-o", "--output")]
+    is_image = "--format" not in names and any(each.lower().endswith(_PICTURES) for each in outputs)
+    return is_image or bool(names & {"--bounds", "--shape", "--resampling"})
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _make(InvalidArgumentError, f"{message}; see 'penstock read --help'")
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the verb; returns the exit status."""
+    as_json = "--json" in arguments
+    parser = _Parser(prog="penstock read", add_help=False)
+    parser.add_argument("target")
+    parser.add_argument("selection", nargs="?")
+    parser.add_argument("--bounds", nargs=4, type=float)
+    parser.add_argument("--shape", nargs=2, type=int)
+    parser.add_argument("--resampling", choices=KERNELS, default="nearest")
+    parser.add_argument("-o", "--output", required=True)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--force", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    try:
+        given = parser.parse_args(_with_bounds_as_words(arguments))
+        if given.selection is not None:
+            message = (
+                f"a window is chosen by --bounds, not by the selection '{given.selection}', which .npy and .bin take"
+            )
+            raise _make(InvalidArgumentError, message)
+        write = _writer_of(given.output)
+        if os.path.exists(given.output) and not given.force:
+            raise _make(ConflictError, f"'{given.output}' exists; --force replaces it")
+    except Error as error:
+        return fail(error, as_json, 2 if isinstance(error, InvalidArgumentError) else 1)
+    try:
+        a = open_array(given.target)
+        if not isinstance(a, Array):
+            raise _make(InvalidArgumentError, f"'{given.target}' is a group, not an array")
+        values = read_window(a, given.bounds, given.shape, given.resampling, threads=given.threads)
+        write(given.output, values, a, given.bounds)
+    except Error as error:
+        return fail(error, as_json)
+    if as_json:
+        facts = {"uri": a.uri, "bounds": given.bounds, "dtype": str(values.dtype), "shape": values.shape}
+        print(json.dumps(facts | {"output": given.output}, indent=2))
+    return 0
+
+
+def _with_bounds_as_words(arguments: list[str]) -> list[str]:
+    """Bounds may be one word with commas; and -1e5 is a number, which argparse takes for an option."""
+    made: list[str] = []
+    left = 0
+    for each in arguments:
+        words = each.split(",") if left and not each.startswith("--") else [each]
+        left = 4 if each == "--bounds" else max(left - len(words), 0) if not each.startswith("--") else 0
+        made += words if len(words) == 1 and not each.startswith("-") else map(_as_number, words)
+    return made
+
+
+def _as_number(word: str) -> str:
+    """What begins with a blank is no option."""
+    try:
+        return f" {float(word)!r}"
+    except ValueError:
+        return word
+
+
+def _writer_of(name: str) -> Callable[[str, npt.NDArray[Any], Array, Sequence[float] | None], None]:
+    ending = os.path.splitext(name)[1].lower()
+    if ending == ".npy":
+        return lambda name, values, a, bounds: _write(name, npy(values))
+    if ending == ".png":
+        return lambda name, values, a, bounds: _write(name, png(_picture(values, a)))
+    if ending in (".tif", ".tiff"):
+        return geotiff
+    raise _make(InvalidArgumentError, f"a window is written to out.npy, out.png or out.tif, not to '{name}'")
+
+
+def geotiff(name: str, values: npt.NDArray[Any], a: Any, bounds: Sequence[float] | None) -> None:
+    """A Cloud Optimized GeoTIFF of what was read of `a` within (left, bottom, right, top), or of all of it."""
+    transform, crs = getattr(a, "transform", None), getattr(a, "epsg", None)
+    if transform is not None:
+        transform = _transform(transform, a.shape[-2:], values.shape[-2:], bounds)
+        crs = a.crs_wkt if crs is None else crs
+    nodata = nodata_in(getattr(a, "nodata", None), values.dtype)
+    save(name, values, crs=crs, transform=transform, nodata=nodata)
+
+
+def _transform(of: Sequence[float], size: Sequence[int], shape: Sequence[int], bounds: Any) -> tuple[float, ...]:
+    """Of `shape` pixels that fill the bounds, or the whole image of this size."""
+    rows, columns = shape
+    if bounds is None:
+        x, y = size[1] / columns, size[0] / rows
+        return of[0] * x, of[1] * y, of[2], of[3] * x, of[4] * y, of[5]
+    left, bottom, right, top = bounds
+    x, x_end = sorted((left, right), reverse=of[0] < 0)
+    y, y_end = sorted((bottom, top), reverse=of[4] < 0)
+    return (x_end - x) / columns, 0.0, x, 0.0, (y_end - y) / rows, y
+
+
+def npy(values: npt.NDArray[Any]) -> bytes:
+    """The array as a .npy file."""
+    import io
+
+    file = io.BytesIO()
+    np.save(file, values)
+    return file.getvalue()
+
+
+def _picture(values: npt.NDArray[Any], a: Array) -> npt.NDArray[np.uint8]:
+    """Return the pixels of a PNG of what was read of `a`: in its colours if it is a TIFF."""
+    nodata = getattr(a, "nodata", None)
+    if not isinstance(a, TiffArray):
+        return to_pixels(values, nodata)
+    colors = a.colormap
+    if a.photometric == "palette" and colors is not None and len(values) == 1 and values.dtype.kind == "u":
+        indexes = np.minimum(values[0], len(colors) - 1)
+        return np.ascontiguousarray((colors >> 8).astype(np.uint8)[indexes])
+    bits = a._integer(258, 8)
+    if values.dtype == np.uint8 and bits < 8:  # 0 to 1, 3, 15: black to white
+        values = values * np.uint8(255 // ((1 << bits) - 1))
+    made = to_pixels(values, nodata, has_alpha=alpha_band(a) == a._bands[-1])
+    if a.photometric == "miniswhite":
+        gray = made if made.ndim == 2 else made[..., 0]
+        gray[...] = 255 - gray
+    return made
+
+
+def to_pixels(
+    values: npt.NDArray[Any], nodata: float | None = None, *, has_alpha: bool = False
+) -> npt.NDArray[np.uint8]:
+    """(bands, y, x) as a picture: the first band (y, x), or the first three (y, x, 3).
+
+    The last of two or four bands is opacity if `has_alpha`, which adds a band to the picture. Bytes are unchanged.
+    Other types are stretched from the 2nd to the 98th percentile of the values that are neither nodata nor wholly
+    transparent (nodata becomes black), all bands alike; opacity is scaled from its type's range.
+    """
+    values = values.reshape(-1, *values.shape[-2:])
+    opacity = values[-1] if has_alpha and len(values) in (2, 4) else None
+    values = values[: 1 if len(values) < 3 else 3]
+    if values.dtype != np.uint8:
+        numbers = values.real.astype(np.float64)
+        known = np.isfinite(numbers)
+        if nodata is not None:
+            known &= values != nodata
+        if opacity is not None:
+            known &= opacity != 0
+            opacity = (opacity / np.iinfo(opacity.dtype).max if opacity.dtype.kind in "iu" else opacity).real
+            opacity = np.clip(opacity * 255, 0, 255).astype(np.uint8)
+        low, high = np.percentile(numbers[known], (2, 98)) if known.any() else (0.0, 1.0)
+        scaled = (numbers - low) * (255 / (high - low if high > low else 1.0))
+        values = np.where(known, np.clip(scaled, 0, 255), 0).astype(np.uint8)
+    if opacity is not None:
+        values = np.concatenate([values, opacity[None]])
+    return np.array(values[0] if len(values) == 1 else np.moveaxis(values, 0, -1), order="C")
+
+
+def png(pixels: npt.NDArray[np.uint8]) -> bytes:
+    """A PNG of bytes (y, x), or (y, x, 2 to 4): gray or colours, and opacity. Source: RFC 2083."""
+    rows, columns = pixels.shape[:2]
+    color = {1: 0, 2: 4, 3: 2, 4: 6}[1 if pixels.ndim == 2 else pixels.shape[2]]
+    lines = pixels.reshape(rows, -1)
+    filtered = np.empty((rows, 1 + lines.shape[1]), np.uint8)
+    filtered[:, 0] = 2  # each line as what it adds to the one above
+    filtered[:, 1:] = np.diff(lines, axis=0, prepend=np.zeros((1, lines.shape[1]), np.uint8))
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", columns, rows, 8, color, 0, 0, 0)
+    body = zlib.compress(filtered.tobytes(), 6)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+
+
+def _write(name: str, data: bytes) -> None:
+    """Complete or not at all."""
+    beside = f"{name}.{os.getpid()}.part"
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+            sync_file(file)
+        os.replace(beside, name)
+    finally:
+        if os.path.exists(beside):
+            os.remove(beside)

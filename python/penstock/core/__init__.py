@@ -1,0 +1,1 @@
+"""Arrays, groups, their reads and their writes. Imports only `penstock._core`: knows no format."""

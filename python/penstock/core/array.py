@@ -1,0 +1,308 @@
+"""Arrays."""
+
+from __future__ import annotations
+
+import json
+import math
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from types import EllipsisType
+from typing import Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock.core import convert as _convert
+from penstock.core import device as _device
+from penstock.core import tensor as _tensor
+from penstock.core.attributes import Attributes
+from penstock.core.errors import ExportError, InvalidArgumentError, _make
+from penstock.core.indexing import Reads, check_fields, take_fields
+from penstock.core.job import Job, start_direct, start_in_thread
+from penstock.core.progress import callback_of
+from penstock.core.sizes import check_count
+from penstock.core.writing import Writes
+
+BasicItem = SupportsIndex | slice | EllipsisType | None
+Selection = Any
+"""Items like `BasicItem` or a tuple of them, lists, masks, names of fields, `penstock.oindex[...]` and its like."""
+Progress = Callable[[int, int], bool | None]
+
+
+class Array(Reads, Writes, _core.Array):
+    """An open array: immutable, shareable between threads. Made by `penstock.open`.
+
+    `a[...]` takes ints, slices with any step, Ellipsis and None, with NumPy's semantics, and gives a new ndarray (a
+    NumPy scalar where ints select one element); also a mask, lists of positions, and names of fields. As in
+    zarr-python, lists for all dimensions are points (`vindex`), and one list among slices is orthogonal (`oindex`,
+    which is what NumPy means too, unless an int stands apart from the list). Chunks that were never written are the
+    fill value; a failed read is an exception. Small reads of stores that do not block keep the GIL, all others release
+    it; Ctrl-C stops a read.
+    """
+
+    # Of arrays opened by a remote URI that says all the rest; None: of all others.
+    _storage_options: dict[str, Any] | None = None
+
+    # `shape`, `dtype`, `chunks`, `shards`, `dimension_names`, `format`, `uri`, `read_only` and `[]` are _core's.
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all elements take in memory."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def fill_value(self) -> Any:
+        """What elements of chunks that were never written are: a NumPy scalar of the array's dtype, or str or bytes.
+
+        None where the metadata defines none (Zarr v2): such elements are zeros then.
+        """
+        if self._fill_value_json == "null":
+            return None
+        if self._has_items:
+            return self._fill_object
+        made = np.zeros(1, self.dtype)
+        if not self.dtype.itemsize:
+            return made[0]
+        made.view(f"V{self.dtype.itemsize}")[0] = np.void(self._fill_value_bytes)
+        return made[0]
+
+    @property
+    def attrs(self) -> Attributes:
+        """The attributes: a mapping whose changes are written at once."""
+        return Attributes(self)
+
+    @attrs.setter
+    def attrs(self, attributes: Mapping[str, Any]) -> None:
+        self.attrs.put(attributes)
+
+    @property
+    def codecs(self) -> list[dict[str, Any]]:
+        """The codecs as the metadata lists them, in the order of encoding."""
+        codecs: list[dict[str, Any]] = json.loads(self._codecs_json)
+        return codecs
+
+    def read(
+        self,
+        selection: Selection = ...,
+        out: Any = None,
+        device: str | None = None,
+        stream: Any = None,
+        dtype: npt.DTypeLike | None = None,
+        threads: int | None = None,
+        progress: Progress | bool | None = None,
+        check: bool = False,
+        wait: bool = True,
+    ) -> Any:
+        """Read `selection` and return it: what `[]` takes (`numpy.s_` helps), or `penstock.oindex[...]` and its like.
+
+        Parameters
+        ----------
+        out
+            A writable ndarray or buffer object of the selection's shape, with any strides; it is returned. With the
+            array's dtype, chunks decode straight into it. Its contents are unspecified after an error.
+        device
+            None or "cpu"; "cuda:0" and its like, or "cuda", the caller's current device: the result is a
+            `penstock.Tensor` in that device's memory, and the read goes on after this returns. `out` is then device
+            memory of others, with `__dlpack__` or `__cuda_array_interface__`; with it, all is queued on the device on
+            return. All selections, but no names of fields.
+        stream
+            The stream that the caller works on: a handle, a stream of CuPy or torch, or an object with
+            `__cuda_stream__`. Nothing is written before what it holds now is done, and with `out` it waits for the
+            read.
+        wait
+            Of device reads with `out`: False returns before storage was asked, as reads without `out` do. Whoever uses
+            `out` first says so to the result, by `order(stream)` or `synchronize()`: nobody else knows that it is
+            still to be written.
+        check
+            Of device reads: wait for the device and raise what failed there.
+        dtype
+            Of the result. Values are cast as NumPy's "same_kind" casting allows, on the way to where they belong,
+            without memory beside the result: booleans, integers, floats of 16 bits and more, bfloat16 and complex
+            numbers. NumPy casts other types, once all is read. Of device reads: the device casts, the same types.
+        threads
+            Decoding workers of this read; None: the context's.
+        progress
+            True: a line on stderr. A function: called with (bytes done, bytes in all), about ten times a second and at
+            the end. Returning False stops the read (`CancelledError`); an exception stops it and goes on to the
+            caller. A device read with it returns when all is queued on the device, which is what it counts.
+
+        Raises
+        ------
+        OutOfRangeError, InvalidArgumentError, OutputError
+            The selection or `out` does not fit (also IndexError, ValueError, BufferError).
+        CorruptDataError
+            Bytes in storage contradict the metadata; the notes name chunk, key, byte range and array.
+        """
+        workers = _check_threads(threads)
+        progress = callback_of(progress, "reading")
+        dtype = None if dtype is None else _convert.as_dtype(dtype)
+        if _device.is_device(device):
+            return _device.read(self, selection, out, device, stream, dtype, workers, check, wait, progress)
+        _check_host(stream)
+        if out is None:
+            if dtype is None or dtype == self.dtype:
+                return self._read(selection, workers, progress)
+            selection, fields = self._prepare(selection)
+            if fields is not None:
+                return _convert.cast_fields(self, selection, fields, dtype, workers, progress)
+            _convert.check_cast(self, dtype)
+            target = np.empty(self._resolve(selection)[1], dtype)
+            _convert.read_into(self, selection, target, workers, progress)
+            return target[()] if wants_scalar(target.shape, selection) else target
+        selection, fields = self._prepare(selection)
+        if fields is not None:
+            made = take_fields(self._read(selection, workers, progress), fields, check_fields(self, fields))
+            _convert.copy_out(out, made)
+            return out
+        target = _convert.as_output(out, self, selection, dtype)
+        _convert.read_into(self, selection, target, workers, progress)
+        return out
+
+    def read_async(
+        self,
+        selection: Selection = ...,
+        out: Any = None,
+        device: str | None = None,
+        stream: Any = None,
+        dtype: npt.DTypeLike | None = None,
+        threads: int | None = None,
+        progress: Progress | bool | None = None,
+    ) -> Job:
+        """Start what `read` does on other threads and return a `Job`. `out` belongs to the job until it is done."""
+        workers = _check_threads(threads)
+        progress = callback_of(progress, "reading")
+        dtype = None if dtype is None else _convert.as_dtype(dtype)
+        if _device.is_device(device):
+            return _device.read_async(self, selection, out, device, stream, dtype, workers, progress)
+        _check_host(stream)
+        asked = selection
+        selection, fields = self._prepare(selection)
+        if fields is not None:
+            check_fields(self, fields)
+            self._resolve(selection)
+            return start_in_thread(self, asked, out, dtype, workers, progress)
+        target = None if out is None else _convert.as_output(out, self, selection, dtype)
+        wanted = self.dtype if target is None and dtype is None else target.dtype if target is not None else dtype
+        wanted = np.dtype(wanted)
+        _convert.check_cast(self, wanted)
+        direct = _convert.becomes(self, wanted) and (target is None or target.flags.aligned)
+        if direct and progress is None and not self._has_items:
+            scalar = out is None and wants_scalar(self._resolve(selection)[1], selection)
+            return start_direct(self, selection, out, target, workers, scalar, wanted)
+        self._resolve(selection)  # what cannot be read is refused here, not by `wait`
+        return start_in_thread(self, selection, out, dtype, workers, progress)
+
+    def plan(self, selection: Selection = ..., *, device: str | None = None, max_lines: int = 64) -> str:
+        """How `selection` would be read, as text: requests, decodes, fills. Reads the indexes that it needs.
+
+        `device="cuda"`: of a read into its memory, whose requests are longer; and which codecs are decoded there and
+        which on the host, and why; and whether the device (`"cuda:1"`; without a number the first) reads encoded
+        bytes in the host's memory, so that no copy is made; and what `encoder="auto"` would choose for a write of
+        the same selection from the device's memory. It needs no device.
+        """
+        on_device = _device.is_device(device)
+        text = self._plan(self._prepare(selection)[0], max_lines, False, on_device)
+        if not on_device:
+            return text
+        name = _device.checked_name(device)
+        head, gap, operations = text.partition("\n\n")
+        number = int(name.partition(":")[2] or 0)
+        path = _core._device_path(self, number)
+        encoder = _core._encoder_choice(self, self._prepare(selection)[0], number)
+        return f"{head}\n{name}: {path}\nwritten from {name}, it is encoded by {encoder}{gap}{operations}"
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("reading an array from storage always makes a copy")
+        made: npt.NDArray[Any] = self.read(..., dtype=dtype)
+        return made
+
+    _export_device: str | None = None
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(1, 0): reads end in ordinary memory. (2, number): the array was opened for a device."""
+        if self._export_device is None:
+            return _tensor.CPU
+        return (_device.CUDA, _device.device_number(self._export_device))
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Read the whole array and hand it on: `torch.from_dlpack(a)`. See `penstock.Tensor.__dlpack__`.
+
+        The consumer owns what was read. `copy=False` is refused: reading always makes a copy. An array that was opened
+        for a device is read into that device's memory, ordered on the consumer's `stream`; a chunk that fails there is
+        raised by the next read into that device's memory, or by `Context.synchronize`.
+        """
+        if copy is False:
+            raise _make(ExportError, "reading an array from storage always makes a copy", f"array '{self.uri}'")
+        if self._export_device is not None:
+            _tensor.check_type(self.dtype)
+            made: _device.DeviceTensor = self.read(..., device=self._export_device)
+            return made._export(stream, max_version, dl_device, copy, fresh=True)
+        _tensor.check_request(stream, dl_device)
+        _tensor.check_type(self.dtype)
+        values = self.read(..., out=_tensor.aligned_empty(self.shape, self.dtype, self))
+        return _tensor.export(values, max_version, _tensor.IS_COPIED)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return _convert.iterate_rows(self)
+
+    def __repr__(self) -> str:
+        shards = "" if self.shards is None else f" shards={self.shards}"
+        return f"<penstock.Array {self.uri!r} shape={self.shape} dtype={self.dtype} chunks={self.chunks}{shards}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (*_how_to_reopen(self), "r" if self.read_only else None)
+
+    def __dask_tokenize__(self) -> tuple[str, str]:
+        """A new name each time: what is in storage may have changed, and a name stands for values in Dask."""
+        return "penstock.Array", uuid.uuid4().hex
+
+
+def _how_to_reopen(node: Any) -> tuple[str, dict[str, Any] | None]:
+    """The URI and the storage options that another process opens the same thing by."""
+    if not node.uri.startswith(("file:", "zip:")) and node._storage_options is None:
+        raise TypeError(f"cannot pickle {node!r}: only arrays and groups opened by path can be opened again elsewhere")
+    return node.uri, node._storage_options
+
+
+def _reopen(uri: str, storage_options: dict[str, Any] | None = None, mode: str | None = None) -> Any:
+    from penstock.api.open import open
+
+    return open(uri, storage_options=storage_options, mode=mode)
+
+
+def wants_scalar(shape: tuple[int, ...], selection: Selection) -> bool:
+    """NumPy: ints down to nothing give a scalar, an Ellipsis among them a 0-d array."""
+    if isinstance(selection, _core._Selection):
+        return False
+    items = selection if isinstance(selection, tuple) else (selection,)
+    return not shape and not any(item is ... for item in items)
+
+
+def _check_host(stream: Any) -> None:
+    if stream is not None:
+        raise _make(InvalidArgumentError, "streams belong to devices: with device='cpu' stream must be None")
+
+
+def _check_threads(threads: int | None) -> int:
+    return 0 if threads is None else check_count(threads, "threads")

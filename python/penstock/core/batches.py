@@ -1,0 +1,211 @@
+"""Batches of crops, as training takes them, read ahead while the caller computes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock.core import device as _device
+from penstock.core.array import Array
+from penstock.core.convert import as_dtype
+from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.job import Job
+from penstock.core.tensor import Tensor, aligned_empty
+
+Arrays = Array | Sequence[Array] | Mapping[Any, Array]
+Sample = Any
+"""What to read of which array: `(which, selection)`, or the selection alone where there is one array."""
+
+
+def batches(
+    arrays: Arrays,
+    samples: Iterable[Sample],
+    batch_size: int = 8,
+    dtype: npt.DTypeLike | None = None,
+    device: str | None = None,
+    depth: int = 2,
+    drop_last: bool = False,
+    check: bool = False,
+) -> Iterator[Tensor]:
+    """Read crops of arrays, `batch_size` at a time, ahead of the loop that trains on them.
+
+        samples = [(0, np.s_[:, 64:128, 32:96]), (1, np.s_[:, 0:64, 0:64]), ...]
+        for batch in ps.batches([a, b], samples, batch_size=8, dtype="float32"):
+            x = torch.from_dlpack(batch)          # (8, bands, 64, 64)
+
+    Gives tensors of shape (crops, *shape of a crop), in the order of the samples. A batch is one read: a chunk that
+    several of its crops want is fetched and decoded once.
+
+    Parameters
+    ----------
+    arrays
+        One array, a sequence or a mapping of arrays.
+    samples
+        Pairs of an array's index or key and a selection of it; selections alone where `arrays` is one array. Read
+        lazily: it may be endless. The crops of one batch have the same shape.
+    dtype
+        Of the batches: any that the values can be cast to without leaving numbers; "bfloat16" and its like need the
+        package ml_dtypes. None: the arrays' own, which must then be one.
+    device
+        None or "cpu". "cuda:0" and its like, or "cuda": the batches lie in that device's memory, which is used again
+        when they are dropped; they are decoded, cast and put together there. What fails on the device comes out of a
+        batch's `synchronize`, or of `numpy`, unless `check` says otherwise.
+    depth
+        Batches that are read while the caller has one.
+    drop_last
+        Leave out a last batch that is not full.
+    check
+        Of devices: wait for each batch before it is handed out, and raise what failed there.
+    """
+    if batch_size < 1 or depth < 0:
+        raise _make(InvalidArgumentError, f"batch_size must be 1 or more and depth 0 or more: {batch_size}, {depth}")
+    reader = CropReader(arrays, dtype, device)
+    return _read_ahead(reader, iter(samples), batch_size, depth, drop_last, check)
+
+
+def _read_ahead(
+    reader: CropReader, samples: Iterator[Sample], batch_size: int, depth: int, drop_last: bool, check: bool
+) -> Iterator[Tensor]:
+    ahead: deque[Batch | DeviceBatch] = deque()
+    try:
+        while True:
+            while len(ahead) <= depth:
+                chosen = [sample for _, sample in zip(range(batch_size), samples, strict=False)]
+                if not chosen or (drop_last and len(chosen) < batch_size):
+                    break
+                ahead.append(reader.start(chosen))
+            if not ahead:
+                return
+            yield ahead.popleft().wait(check)
+    finally:
+        for batch in ahead:
+            batch.cancel()
+
+
+class DeviceBatch:
+    """A batch under way to a device."""
+
+    def __init__(self, read: _core._DeviceRead) -> None:
+        self._read = read
+
+    def wait(self, check: bool = False) -> Tensor:
+        """The tensor, once all is queued on the device; `check`: once the device is done."""
+        try:
+            if check:
+                self._read.synchronize()
+            else:
+                self._read.wait()
+        except BaseException:
+            self.cancel()
+            raise
+        return _device.DeviceTensor(self._read)
+
+    def cancel(self) -> None:
+        self._read.cancel()
+
+
+class Batch:
+    """A batch under way to host memory."""
+
+    def __init__(self, values: npt.NDArray[Any], jobs: list[Job], dtype: np.dtype[Any], of: Array) -> None:
+        self._values, self._jobs, self._dtype = values, jobs, dtype
+        self._of = of
+
+    def wait(self, check: bool = False) -> Tensor:
+        """The tensor, once all crops are there; the first failure is raised, whatever `check` says."""
+        try:
+            for job in self._jobs:
+                job.wait()
+        except BaseException:
+            self.cancel()
+            raise
+        if self._values.dtype == self._dtype:
+            return Tensor(self._values)
+        made = aligned_empty(self._values.shape, self._dtype, self._of)
+        np.copyto(made, self._values, casting="unsafe")  # CropReader has looked at the types
+        return Tensor(made)
+
+    def cancel(self) -> None:
+        for job in self._jobs:
+            job.cancel()
+
+
+class CropReader:
+    """Starts batches: knows the arrays, the type that values are stored and handed on in, and where they go."""
+
+    def __init__(self, arrays: Arrays, dtype: npt.DTypeLike | None, device: str | None = None) -> None:
+        self._arrays: Any = [arrays] if isinstance(arrays, Array) else arrays
+        self.alone = isinstance(arrays, Array)
+        every = list(self._arrays.values()) if isinstance(self._arrays, Mapping) else list(self._arrays)
+        if not every or not all(isinstance(each, Array) for each in every):
+            raise _make(InvalidArgumentError, "arrays must be a penstock.Array, or a sequence or mapping of some")
+        stored = {each.dtype for each in every}
+        if dtype is None and len(stored) > 1:
+            names = ", ".join(sorted(map(str, stored)))
+            raise _make(InvalidArgumentError, f"the arrays are of {names}: say which dtype the batches have")
+        for each in every:
+            _check_cast(each, each.dtype if dtype is None else as_dtype(dtype))
+        self._stored = stored.pop() if len(stored) == 1 else None
+        self._dtype = self._stored if dtype is None else as_dtype(dtype)
+        self._device = _device.device_number(device) if _device.is_device(device) else None
+        self._together = self._stored is not None and not any(each._has_items for each in every)
+
+    def start(self, samples: Sequence[Sample]) -> Batch | DeviceBatch:
+        """Begin to read the crops of one batch."""
+        wanted = [self._crop(sample) for sample in samples]
+        shapes = [array._resolve(selection)[1] for array, selection in wanted]
+        for i, shape in enumerate(shapes):
+            if shape != shapes[0]:
+                raise _make(
+                    InvalidArgumentError,
+                    f"the crops of a batch have one shape: {shapes[0]} and, for sample {samples[i]!r}, {shape}",
+                )
+        assert self._dtype is not None
+        if self._device is not None:
+            return DeviceBatch(_core._read_crops_to_device(wanted, self._device, None, self._dtype))
+        of = wanted[0][0]
+        values = aligned_empty((len(wanted), *shapes[0]), self._stored or self._dtype, of)
+        if self._together and not any(isinstance(selection, _core._Selection) for _, selection in wanted):
+            ticket = _core._start_crops(wanted, values, 0)
+            return Batch(values, [Job(ticket, lambda made: made)], self._dtype, of)
+        jobs: list[Job] = []
+        try:
+            for i, (array, selection) in enumerate(wanted):
+                jobs.append(array.read_async(selection, out=values[i, ...]))
+        except BaseException:
+            for job in jobs:
+                job.cancel()
+            raise
+        return Batch(values, jobs, self._dtype, of)
+
+    def _crop(self, sample: Sample) -> tuple[Array, Any]:
+        if self.alone:
+            return self._arrays[0], self._arrays[0]._prepare(sample)[0]
+        if not (isinstance(sample, tuple) and len(sample) == 2):
+            raise _make(InvalidArgumentError, f"a sample is (which array, selection), this one is {sample!r}")
+        try:
+            array = self._arrays[sample[0]]
+        except (KeyError, IndexError, TypeError):
+            raise _make(
+                InvalidArgumentError, f"sample {sample!r} names none of the {len(self._arrays)} arrays"
+            ) from None
+        return array, array._prepare(sample[1])[0]
+
+
+def _check_cast(array: Array, dtype: np.dtype[Any]) -> None:
+    if dtype == array.dtype:
+        return
+    numbers = array.dtype.kind in "biuf" or _is_small_float(array.dtype)
+    to_float = numbers and (dtype.kind == "f" or _is_small_float(dtype))
+    plain = array.dtype.kind in "biufcmM" and dtype.kind in "biufcmM"
+    if not to_float and not (plain and np.can_cast(array.dtype, dtype, "same_kind")):
+        raise _make(InvalidArgumentError, f"{array.dtype} cannot become {dtype}", f"array '{array.uri}'")
+
+
+def _is_small_float(dtype: np.dtype[Any]) -> bool:
+    return "float" in dtype.name and dtype.kind not in "fc"

@@ -1,0 +1,78 @@
+"""Chunk and shard lengths as users write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.sizes import parse_bytes
+
+
+def plain_lengths(
+    value: Any, name: str, shape: Sequence[int], dimension_names: Sequence[str | None] | None, item_bytes: int
+) -> Any:
+    """`value` with Dask's and xarray's spellings replaced by lengths.
+
+    Parameters
+    ----------
+    value
+        A mapping of dimension names (or numbers) to lengths: dimensions that it does not name have one chunk.
+        -1 or None for a length: the whole dimension. Text such as "8MiB": chunks of about that size. Everything else
+        is returned as it is.
+    item_bytes
+        Bytes of one element, for a size in bytes; 0 if elements differ in size.
+    """
+    if isinstance(value, str):
+        if value == "auto":
+            return value
+        return _of_size(parse_bytes(value, name), name, shape, item_bytes)
+    if isinstance(value, Mapping):
+        if {"shape", "index_location"} & value.keys() - set(dimension_names or ()):  # shards as zarr-python has them
+            return value
+        return _named(value, name, shape, dimension_names)
+    if _is_whole(value):
+        return [max(1, length) for length in shape]
+    if isinstance(value, Sequence) and len(value) == len(shape):
+        return [max(1, length) if _is_whole(part) else part for part, length in zip(value, shape, strict=True)]
+    return value
+
+
+def _is_whole(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool) and value.__index__() == -1
+
+
+def _named(
+    given: Mapping[Any, Any], name: str, shape: Sequence[int], dimension_names: Sequence[str | None] | None
+) -> list[Any]:
+    names = list(dimension_names or ())
+    made: list[Any] = [max(1, length) for length in shape]
+    for key, length in given.items():
+        if key in names:
+            axis = names.index(key)
+        elif hasattr(key, "__index__") and -len(shape) <= key.__index__() < len(shape):
+            axis = key.__index__() % len(shape)
+        else:
+            known = ", ".join(map(repr, names)) if names else f"numbers below {len(shape)}, or give dimension_names"
+            raise _make(InvalidArgumentError, f"{name}: there is no dimension {key!r}; dimensions are {known}")
+        if length is not None and not _is_whole(length):
+            made[axis] = length
+    return made
+
+
+def _of_size(target_bytes: int, name: str, shape: Sequence[int], item_bytes: int) -> list[int]:
+    """Halves the longest dimension until a chunk has at most `target_bytes`."""
+    if item_bytes == 0:
+        raise _make(InvalidArgumentError, f"{name}: a size in bytes needs elements of one size; give lengths")
+    lengths = [max(1, length) for length in shape]
+    while _product(lengths) * item_bytes > target_bytes and max(lengths, default=1) > 1:
+        axis = lengths.index(max(lengths))
+        lengths[axis] = -(-lengths[axis] // 2)
+    return lengths
+
+
+def _product(lengths: Sequence[int]) -> int:
+    made = 1
+    for length in lengths:
+        made *= length
+    return made

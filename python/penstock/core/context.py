@@ -1,0 +1,153 @@
+"""Contexts: the threads, caches, pools and limits of reading."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import threading
+from contextvars import ContextVar
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from penstock import _core
+from penstock.core import codecs as _codecs
+from penstock.core.device_allocators import allocator_of
+from penstock.core.encoders import checked_encoder
+from penstock.core.sizes import check_count, parse_bytes
+
+_active: ContextVar[tuple[Context, ...]] = ContextVar("penstock_contexts", default=())
+_default: Context | None = None
+_default_lock = threading.Lock()
+
+
+class Context(_core.Context):
+    """Everything about reading that changes: threads, caches, pools, limits.
+
+    Arrays keep the one they were opened with.
+
+    Use it as `ps.open(..., context=ctx)`, or make it current with `with ctx:`. Without either, arrays share a default
+    context, made when it is first needed. Thread-safe; a forked child starts with its own threads and empty caches.
+
+    Sizes are numbers of bytes, or text: "2GiB", "500 MB".
+
+    Parameters
+    ----------
+    threads
+        Decoding workers of one read, the calling thread among them; None: one for each core.
+    io_concurrency
+        Requests in flight at stores that answer later; None: 64.
+    memory_limit
+        Bytes of scratch, encoded data and indexes together, results not counted. None: an eighth of the machine's
+        memory, at least 1 GiB, at most 8 GiB.
+    output_pool
+        Bytes of dropped results that are kept for the next read; None: a quarter of the machine's memory.
+    allow_pickle
+        Decode arrays of pickled objects, which runs whatever program is in the data: only for data that you trust.
+    device_memory_limit
+        Bytes of device memory that reads under way take on each device, results not counted: smaller waves where it is
+        small. None: an eighth of the device's, at most 6 GiB.
+    device_allocator
+        Where results in device memory lie: "torch", "cupy" or "rmm" take it from that library's own pool, so that both
+        share what is free; or an object with `allocate(bytes, device, stream)`, which returns an address, and
+        `release(address, bytes, device, stream)`: memory is good in the order of `stream`, and comes back in it. None:
+        a pool of Penstock's.
+    page_locked
+        Bytes of host memory that devices copy from, taken when a device is first read to; None: 256 MiB.
+    decoder
+        What decodes on devices: None is Penstock; "nvcomp" is NVIDIA's nvCOMP, version 5 or 6, for the streams that it
+        takes (`pip install nvidia-libnvcomp-cu13` or `-cu12`). `ctx.decoder` names it with its version.
+    chunk_cache
+        Bytes of decoded chunks that are kept for reads of parts of them, such as windows that share tiles or rows read
+        one by one: from the second part of a chunk that is wanted within a short time on (from the first, while many
+        are), storage is only asked whether the chunk is still the same. Chunks longer than it are never kept,
+        nor what is read to devices. None: an eighth of `memory_limit`, which is 128 MiB to 1 GiB; 0: none.
+    sync
+        What a power cut may do to files that are written. "objects": each object is the old one or the new one, and one
+        that is new may be missing. "durable": as "objects", and every write (data, metadata, attributes) returns when
+        the device has it, as with `durable=True`. "none": no write waits for the device; objects of the last half
+        minute may be damaged, replaced ones included.
+    encoder
+        What encodes the chunks of values in device memory that are written with this context (`a[...] = x`, `write`,
+        `save`). "host": the processor's cores. "device": the device, where all codecs of the array have an encoder
+        there (`shuffle`, `lz4`, `zstd`, `crc32c`); the host for other arrays. "auto": the device where it has
+        encoders and takes less than half of the host's time by a model. Device encoders are verified on the CPU only.
+    """
+
+    def __init__(
+        self,
+        threads: int | None = None,
+        io_concurrency: int | None = None,
+        memory_limit: int | str | None = None,
+        chunk_cache: int | str | None = None,
+        device_memory_limit: int | str | None = None,
+        *,
+        output_pool: int | str | None = None,
+        page_locked: int | str | None = None,
+        decoder: str | None = None,
+        device_allocator: Any = None,
+        allow_pickle: bool = False,
+        sync: str = "objects",
+        encoder: str = "auto",
+    ) -> None:
+        keep_default = 2**64 - 1
+        self.sync = sync
+
+        def size(value: int | str | None, name: str, default: int = 0) -> int:
+            return default if value is None else parse_bytes(value, name)
+
+        super().__init__(
+            0 if threads is None else check_count(threads, "threads"),
+            0 if io_concurrency is None else check_count(io_concurrency, "io_concurrency"),
+            size(memory_limit, "memory_limit"),
+            size(output_pool, "output_pool", keep_default),
+            size(chunk_cache, "chunk_cache", keep_default),
+            functools.partial(_codecs.make, allow_pickle=allow_pickle),
+            size(page_locked, "page_locked"),
+            size(device_memory_limit, "device_memory_limit"),
+            decoder or "",
+            _nvcomp_library() if decoder == "nvcomp" else "",
+            allocator_of(device_allocator),
+            sync,
+            checked_encoder(encoder),
+        )
+
+    def __enter__(self) -> Context:
+        _active.set((*_active.get(), self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _active.set(_active.get()[:-1])
+
+    def __repr__(self) -> str:
+        return f"<penstock.Context threads={self.threads}>"
+
+
+def _nvcomp_library() -> str:
+    """The library of an installed wheel of nvCOMP; empty where there is none: the system's loader may find it."""
+    for package in ("nvidia.libnvcomp", "nvidia.nvcomp"):
+        try:
+            found = importlib.util.find_spec(package)
+        except ModuleNotFoundError:
+            continue
+        for folder in (found.submodule_search_locations or ()) if found else ():
+            for name in ("lib64/libnvcomp.so.6", "lib64/libnvcomp.so.5", "libnvcomp.so.5"):
+                if (file := Path(folder) / name).exists():
+                    return str(file)
+    return ""
+
+
+def current_context() -> Context:
+    """The context of the innermost `with ctx:`, or the default one."""
+    stack = _active.get()
+    if stack:
+        return stack[-1]
+    global _default
+    if _default is not None:
+        return _default
+    with _default_lock:
+        if _default is None:
+            _default = Context()
+        return _default

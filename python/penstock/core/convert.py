@@ -1,0 +1,109 @@
+"""Reads that need another dtype than the array's, and the check of `out=`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock.core.errors import InvalidArgumentError, OutputError, _make
+from penstock.core.indexing import check_fields, take_fields
+
+if TYPE_CHECKING:
+    from penstock.core.array import Array, Progress, Selection
+
+_ROWS_BYTES = 32 << 20  # that are read at once by whoever iterates
+
+
+def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """What `dtype` names: a dtype of NumPy's, or by name one of ml_dtypes, imported or not."""
+    if isinstance(dtype, str):
+        try:
+            return np.dtype(dtype)
+        except TypeError:
+            return _core.numpy_dtype(dtype)
+    return np.dtype(dtype)
+
+
+def as_output(out: Any, array: Array, selection: Selection, dtype: npt.DTypeLike | None) -> npt.NDArray[Any]:
+    """`out` as an ndarray over the same memory."""
+    if isinstance(out, np.ndarray):
+        target = out
+    elif hasattr(out, "__array_interface__"):
+        target = np.asarray(out)
+    elif hasattr(out, "__dlpack__"):
+        target = np.from_dlpack(out)
+    else:
+        try:
+            target = np.asarray(memoryview(out))
+        except TypeError:
+            message = f"out must be an ndarray or a writable buffer object, it is {type(out).__name__}"
+            raise _make(OutputError, message) from None
+    if not target.flags.writeable:
+        raise _make(OutputError, "out cannot be written to")
+    if target.size and any(stride == 0 and size > 1 for stride, size in zip(target.strides, target.shape, strict=True)):
+        raise _make(OutputError, "out has elements that share memory")
+    if dtype is not None and np.dtype(dtype) != target.dtype:
+        raise _make(InvalidArgumentError, f"dtype is {np.dtype(dtype)}, out has {target.dtype}")
+    shape = array._resolve(selection)[1]
+    if target.shape != shape:
+        raise _make(OutputError, f"out has shape {target.shape}, the selection {shape}", f"array '{array.uri}'")
+    check_cast(array, target.dtype, OutputError)
+    return target
+
+
+def check_cast(array: Array, dtype: np.dtype[Any], kind: type[InvalidArgumentError] = InvalidArgumentError) -> None:
+    """Refuse what NumPy's "same_kind" casting refuses, and text, which it would cut."""
+    if dtype == array.dtype or (array._has_items and dtype.kind in "OT"):
+        return
+    if dtype.kind in "SUT" or not np.can_cast(array.dtype, dtype, "same_kind"):
+        message = f"{array.dtype} cannot be cast to {dtype} by NumPy's 'same_kind' casting; read, then use astype"
+        raise _make(kind, message, f"array '{array.uri}'")
+
+
+def cast_fields(
+    array: Array, selection: Any, fields: Any, dtype: npt.DTypeLike | None, threads: int, progress: Progress | None
+) -> Any:
+    """Some fields of items, as another dtype."""
+    made = take_fields(array._read(selection, threads, progress), fields, check_fields(array, fields))
+    if not np.can_cast(made.dtype, np.dtype(dtype), "same_kind"):
+        raise _make(InvalidArgumentError, f"{made.dtype} cannot be cast to {np.dtype(dtype)}", f"array '{array.uri}'")
+    return made.astype(dtype)
+
+
+def copy_out(out: Any, made: Any) -> None:
+    """Put what was read into `out`, where it cannot be read there."""
+    if np.shape(out) != np.shape(made):
+        raise _make(OutputError, f"out has shape {np.shape(out)}, the selection {np.shape(made)}")
+    np.copyto(out, made, casting="same_kind")
+
+
+def becomes(array: Array, dtype: np.dtype[Any]) -> bool:
+    """Whether reads make elements of `dtype` on their way to the result, or they have it already."""
+    return dtype == array.dtype or (not array._has_items and _core._converts(array.dtype, dtype))
+
+
+def read_into(
+    array: Array, selection: Selection, target: npt.NDArray[Any], threads: int, progress: Progress | None
+) -> None:
+    """Read into `target`, whatever its dtype, with NumPy's "same_kind" casting.
+
+    NumPy casts what the engine does not know (times, text, floats of less than 16 bits), after the read.
+    """
+    if target.flags.aligned and becomes(array, target.dtype):
+        array._read_into(selection, target, threads, progress, None if target.dtype == array.dtype else target.dtype)
+        return
+    made = array._read(selection, threads, progress)
+    np.copyto(target, made, casting="unsafe" if array._has_items else "same_kind")
+
+
+def iterate_rows(array: Array) -> Iterator[Any]:
+    """`array[0]`, `array[1]`, ..., read a chunk's rows at a time."""
+    rows = max(1, array.chunks[0] if array.chunks else 1)
+    row_bytes = max(1, array.nbytes // max(1, array.shape[0]))
+    rows = max(1, min(rows, _ROWS_BYTES // row_bytes))
+    for first in range(0, array.shape[0], rows):
+        yield from array[first : first + rows]

@@ -1,0 +1,197 @@
+"""What a user may give as dtype, fill value, chunks and codecs, as the engine takes it: JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.core.errors import InvalidArgumentError, _make
+
+#: Types that NumPy has no letters for: Zarr names them.
+NAMED_TYPES = (
+    "int2",
+    "int4",
+    "uint2",
+    "uint4",
+    "bfloat16",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float4_e2m1fn",
+)
+_TEXT = ("string", "str")
+_BYTES = ("bytes", "variable_length_bytes")
+
+
+def cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """`values` with that dtype, cast as NumPy's assignment casts them; the array itself where it has the dtype.
+
+    NumPy's `astype` leaves the bytes of times without a unit unswapped, and makes NaT of times with one.
+    """
+    if values.dtype == dtype:
+        return values
+    if not is_unitless(dtype):
+        return values.astype(dtype)
+    if values.dtype.kind == dtype.kind and is_unitless(values.dtype):
+        return values.byteswap().view(dtype)
+    made = np.empty(values.shape, dtype)
+    made[...] = values
+    return made
+
+
+def is_unitless(dtype: np.dtype[Any]) -> bool:
+    """Times and durations without a unit."""
+    return dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic"
+
+
+def dtype_json(dtype: Any, zarr_format: int) -> Any:
+    """The data type as JSON: a Zarr v3 name or object, or NumPy's type string or list of fields."""
+    if isinstance(dtype, dict):
+        return dtype
+    if dtype is str or (isinstance(dtype, str) and dtype in _TEXT):
+        return "string"
+    if dtype is bytes or (isinstance(dtype, str) and dtype in _BYTES):
+        return "bytes"
+    if hasattr(dtype, "to_json") and hasattr(dtype, "to_native_dtype"):  # zarr.core.dtype
+        return dtype.to_json(zarr_format=3)
+    if isinstance(dtype, str) and (dtype in NAMED_TYPES or dtype.startswith("complex_")):
+        return dtype
+    if isinstance(dtype, str) and dtype[:1] == "r" and dtype[1:].isdigit():
+        return dtype
+    return _numpy_json(np.dtype(dtype), zarr_format)
+
+
+def _numpy_json(dtype: np.dtype[Any], zarr_format: int) -> Any:
+    if dtype.names is not None:
+        fields: Mapping[str, Any] = dtype.fields or {}
+        return [_field(name, fields[name][0], zarr_format) for name in dtype.names]
+    if dtype.kind == "T" or dtype.kind == "O":
+        return "string"
+    if dtype.name in NAMED_TYPES:
+        return dtype.name
+    if zarr_format == 3 and dtype.byteorder == ">":
+        dtype = dtype.newbyteorder("<")  # the codec `bytes` says how items are stored
+    return dtype.str
+
+
+def _field(name: str, dtype: np.dtype[Any], zarr_format: int) -> list[Any]:
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return [name, _numpy_json(base, zarr_format), list(shape)]
+    return [name, _numpy_json(dtype, zarr_format)]
+
+
+def fill_options(fill: Any, dtype: Any) -> dict[str, Any]:
+    """The fill value: JSON for types of variable length and those that only have names, otherwise an item's bytes."""
+    if fill is None:
+        return {}
+    if dtype == "string":
+        return {"fill_value": json.dumps(str(fill))}
+    if dtype == "bytes":
+        value = fill.encode() if isinstance(fill, str) else bytes(fill)
+        return {"fill_value": json.dumps(base64.b64encode(value).decode())}
+    native = native_dtype(dtype)
+    if native is None:
+        return {"fill_value": json.dumps(fill if isinstance(fill, str | list) else np.asarray(fill).tolist())}
+    try:
+        if native.names is not None and isinstance(fill, Mapping):
+            fill = tuple(fill[name] for name in native.names)
+        item = np.zeros((), native)
+        if native.names is None or not np.isscalar(fill) or fill != 0:
+            item[()] = fill
+        if native.kind in "iu" and isinstance(fill, float | np.floating) and item[()] != fill:
+            raise ValueError(f"{fill!r} is no integer")
+    except (TypeError, ValueError, OverflowError, KeyError) as error:
+        raise _make(InvalidArgumentError, f"fill_value {fill!r} does not fit dtype {native}: {error}") from error
+    return {"fill_bytes": item.tobytes()}
+
+
+def native_dtype(described: Any) -> np.dtype[Any] | None:
+    """NumPy's dtype in native byte order for what `dtype_json` made; None where NumPy alone has none."""
+    if isinstance(described, list):
+        return np.dtype([_native_field(field) for field in described])
+    if isinstance(described, str) and described[:1] in "<>|=":
+        return np.dtype(described).newbyteorder("=")
+    if isinstance(described, str) and described not in NAMED_TYPES:
+        try:
+            return np.dtype(described)
+        except TypeError:
+            return None
+    if isinstance(described, str) and described in NAMED_TYPES:
+        try:
+            import ml_dtypes
+        except ImportError:
+            return None
+        named: np.dtype[Any] = np.dtype(getattr(ml_dtypes, described))
+        return named
+    if isinstance(described, dict):
+        settings = described.get("configuration") or {}
+        name, unit = described.get("name"), settings.get("unit", "generic")
+        if name in ("numpy.datetime64", "numpy.timedelta64"):
+            letter = "M8" if name == "numpy.datetime64" else "m8"
+            scale = settings.get("scale_factor", 1)
+            return np.dtype(letter if unit == "generic" else f"{letter}[{scale}{unit}]")
+        if name == "fixed_length_utf32":
+            return np.dtype(f"U{settings['length_bytes'] // 4}")
+        if name == "null_terminated_bytes":
+            return np.dtype(f"S{settings['length_bytes']}")
+    return None
+
+
+def _native_field(field: Sequence[Any]) -> tuple[Any, ...]:
+    base = native_dtype(field[1])
+    if base is None:
+        raise _make(InvalidArgumentError, f"field {field[0]!r} has no NumPy dtype")
+    return (field[0], base, tuple(field[2])) if len(field) == 3 else (field[0], base)
+
+
+def codec_json(codec: Any, zarr_format: int) -> Any:
+    """One codec as the metadata of that format has it: from a name, JSON of either format, or a codec object."""
+    if hasattr(codec, "to_dict"):
+        codec = json.loads(json.dumps(codec.to_dict(), default=lambda value: getattr(value, "value", str(value))))
+    elif hasattr(codec, "get_config"):
+        codec = codec.get_config()
+    elif isinstance(codec, str):
+        codec = {"name": codec} if zarr_format == 3 else {"id": codec}
+    if not isinstance(codec, Mapping) or not ("name" in codec or "id" in codec):
+        raise _make(InvalidArgumentError, f"codecs: {codec!r} is no codec: neither a name, JSON nor a codec object")
+    if zarr_format == 3:
+        return dict(codec) if "name" in codec else _to_v3(codec)
+    return dict(codec) if "id" in codec else _to_v2(codec)
+
+
+def _to_v3(codec: Mapping[str, Any]) -> dict[str, Any]:
+    """numcodecs' configuration under the names of version 3."""
+    settings = {name: _plain(value) for name, value in codec.items() if name != "id"}
+    if codec["id"] in ("zstd", "gzip") and set(settings) <= {"level", "checksum"}:
+        extra = {"checksum": False} if codec["id"] == "zstd" else {}
+        return {"name": codec["id"], "configuration": {**extra, **settings}}
+    if codec["id"] in ("vlen-utf8", "vlen-bytes", "crc32c"):
+        return {"name": codec["id"]}
+    return {"name": f"numcodecs.{codec['id']}", "configuration": settings}
+
+
+def _to_v2(codec: Mapping[str, Any]) -> dict[str, Any]:
+    name = str(codec["name"])
+    settings = dict(codec.get("configuration") or {})
+    if name == "blosc":
+        shuffles = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
+        settings["shuffle"] = shuffles.get(settings.get("shuffle", "shuffle"), 1)
+        settings.pop("typesize", None)
+    return {"id": name.removeprefix("numcodecs."), **settings}
+
+
+def _plain(value: Any) -> Any:
+    return value.str if isinstance(value, np.dtype) else value.tolist() if isinstance(value, np.generic) else value

@@ -1,0 +1,12 @@
+"""What encodes the chunks of values in device memory."""
+
+from __future__ import annotations
+
+from penstock.core.errors import InvalidArgumentError, _make
+
+
+def checked_encoder(encoder: str) -> str:
+    """ "auto", "host" or "device"."""
+    if encoder not in ("auto", "host", "device"):
+        raise _make(InvalidArgumentError, f"encoder must be 'auto', 'host' or 'device', it is {encoder!r}")
+    return encoder

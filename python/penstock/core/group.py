@@ -1,0 +1,160 @@
+"""Groups."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from penstock import _core
+from penstock.core.array import Array, _how_to_reopen, _reopen
+from penstock.core.attributes import Attributes
+from penstock.core.errors import InvalidArgumentError, NotFoundError, ReadOnlyError, _make
+from penstock.geo.tiff import TiffArray
+
+
+def wrap(node: _core.Array | _core.Group) -> Array | Group:
+    """What users see of what the engine opened."""
+    if not isinstance(node, _core.Array):
+        return Group(node)
+    return TiffArray(node) if node.format == "tiff" else Array(node)
+
+
+class Group(_core.Group):
+    """An open group. Made by `penstock.open`; iterating gives the names of its children, sorted."""
+
+    _storage_options: dict[str, Any] | None = None  # as of arrays
+
+    # `uri`, `format`, `read_only` and `keys` are _core's.
+
+    def _check_format(self) -> None:
+        """Refuses writes to what is shown as a group and is none in storage: HDF5, references."""
+        if not self.format.startswith("zarr"):
+            message = f"the group '{self.uri}' has format {self.format}, which is only read"
+            raise _make(ReadOnlyError, message)
+
+    @property
+    def attrs(self) -> Attributes:
+        """The attributes: a mapping whose changes are written at once."""
+        return Attributes(self)
+
+    @attrs.setter
+    def attrs(self, attributes: Mapping[str, Any]) -> None:
+        self.attrs.put(attributes)
+
+    def __getitem__(self, path: str) -> Array | Group:
+        """The child of that name, or of that path. Raises `NotFoundError` (a KeyError)."""
+        if not isinstance(path, str):
+            raise TypeError(f"a group's children have names, not {type(path).__name__}")
+        child = wrap(self._open(os.fsencode(path)))
+        child._storage_options = self._storage_options
+        return child
+
+    def __setitem__(self, path: str, data: Any) -> None:
+        """Write an array of that name, in place of what stands there."""
+        self.create_array(path, data=data, overwrite=True)
+
+    def __delitem__(self, path: str) -> None:
+        """Erase the child of that name, or of that path, and everything in it."""
+        if not isinstance(path, str):
+            raise TypeError(f"a group's children have names, not {type(path).__name__}")
+        self._check_format()
+        _core.erase(self, os.fsencode(path))
+
+    def create_array(self, name: str, **options: Any) -> Array:
+        """Make a new array below this group and open it: see `penstock.create_array`."""
+        from penstock.api.create import create_array
+
+        self._check_format()
+        made: Array = create_array(self, name, **options)
+        return made
+
+    def create_group(self, name: str, *, attributes: Mapping[str, Any] | None = None, overwrite: bool = False) -> Group:
+        """Make a new group below this one and open it: see `penstock.create_group`."""
+        from penstock.api.create import create_group
+
+        self._check_format()
+        return create_group(self, name, attributes=attributes, overwrite=overwrite)
+
+    def require_group(self, name: str, **options: Any) -> Group:
+        """The group of that name, made where it is missing."""
+        try:
+            node = self[name]
+        except NotFoundError:
+            return self.create_group(name, **options)
+        if not isinstance(node, Group):
+            raise _make(InvalidArgumentError, f"'{node.uri}' is an array, not a group")
+        return node
+
+    def __contains__(self, path: object) -> bool:
+        if not isinstance(path, str) or not path.strip("/"):
+            return False
+        try:
+            self[path]
+        except NotFoundError:
+            return False
+        return True
+
+    def __array__(self, *unused: Any, **unused_too: Any) -> Any:
+        """Refused: a group is not an array of its members' names."""
+        raise TypeError(f"'{self.uri}' is a group, not an array: take one of its members")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def members(self, max_depth: int | None = 0) -> Iterator[tuple[str, Array | Group]]:
+        """(path, node) of every direct child, and of what is up to `max_depth` levels below them (None: all)."""
+        for name, node in self._children():
+            yield name, node
+            if isinstance(node, Group) and (max_depth is None or max_depth > 0):
+                deeper = None if max_depth is None else max_depth - 1
+                yield from ((f"{name}/{path}", below) for path, below in node.members(deeper))
+
+    def _children(self) -> Iterator[tuple[str, Array | Group]]:
+        """(name, node) of every direct child."""
+        for name, made in self._members():
+            child = wrap(made)
+            child._storage_options = self._storage_options
+            yield name, child
+
+    def array_keys(self) -> Iterator[str]:
+        """Names of the direct children that are arrays."""
+        return (name for name, _ in self.arrays())
+
+    def group_keys(self) -> Iterator[str]:
+        """Names of the direct children that are groups."""
+        return (name for name, _ in self.groups())
+
+    def arrays(self) -> Iterator[tuple[str, Array]]:
+        """(name, array) of the direct children that are arrays."""
+        return ((name, node) for name, node in self.members() if isinstance(node, Array))
+
+    def groups(self) -> Iterator[tuple[str, Group]]:
+        """(name, group) of the direct children that are groups."""
+        return ((name, node) for name, node in self.members() if isinstance(node, Group))
+
+    def tree(self) -> str:
+        """The hierarchy as text, an array with its shape and dtype."""
+        return "\n".join(["/", *_branches(self, "")])
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.keys())
+
+    def __repr__(self) -> str:
+        return f"<penstock.Group {self.uri!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (*_how_to_reopen(self), "r" if self.read_only else None)
+
+
+def _branches(group: Group, indent: str) -> Iterator[str]:
+    members = list(group.members())
+    for i, (name, node) in enumerate(members):
+        last = i == len(members) - 1
+        label = f"{name} {node.shape} {node.dtype}" if isinstance(node, Array) else name
+        yield f"{indent}{'└── ' if last else '├── '}{label}"
+        if isinstance(node, Group):
+            yield from _branches(node, indent + ("    " if last else "│   "))

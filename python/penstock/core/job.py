@@ -1,0 +1,207 @@
+"""Reads that go on while Python does something else."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import threading
+import time
+import weakref
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock import _core
+from penstock.core.errors import DeadlineExceededError, _make
+
+if TYPE_CHECKING:
+    from penstock.core.array import Array, Progress, Selection
+
+_live: weakref.WeakSet[Job] = weakref.WeakSet()
+
+
+class _Ticket(Protocol):
+    @property
+    def done(self) -> bool: ...
+    @property
+    def progress(self) -> tuple[int, int]: ...
+    def cancel(self) -> None: ...
+    def wait_for(self, seconds: float) -> bool: ...
+    def result(self) -> Any: ...
+    def on_done(self, then: Callable[[], None]) -> None: ...
+
+
+class Job:
+    """A read under way, from `Array.read_async`. Dropping it cancels the read and waits for its workers.
+
+    `await job` gives the result too; a cancelled task cancels the read.
+    """
+
+    def __init__(self, ticket: _Ticket, finish: Callable[[Any], Any], look_every: float | None = None) -> None:
+        """`look_every` so many seconds a task looks for itself: of an end that nobody may tell it."""
+        self._ticket = ticket
+        self._finish = finish
+        self._look_every = look_every
+        _live.add(self)
+
+    @property
+    def done(self) -> bool:
+        """True when the read has ended, however it did."""
+        return self._ticket.done
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """(bytes done, bytes in all), decoded."""
+        return self._ticket.progress
+
+    def cancel(self) -> None:
+        """Ask the read to stop; `wait` then raises `CancelledError`, unless it had ended."""
+        self._ticket.cancel()
+
+    def wait(self, timeout: float | None = None) -> Any:
+        """Wait for the end and return what `read` returns, or raise what it raises.
+
+        After `timeout` seconds: `DeadlineExceededError` (a TimeoutError), and the read goes on. Ctrl-C is passed on
+        and cancels the read.
+        """
+        try:
+            ended = self._ticket.wait_for(-1.0 if timeout is None else max(0.0, timeout))
+        except BaseException:
+            self.cancel()
+            self._ticket.wait_for(-1.0)  # nothing goes on behind a Ctrl-C; a second one leaves at once
+            raise
+        if not ended:
+            raise _make(DeadlineExceededError, f"the read did not end within {timeout} s; it goes on")
+        return self._finish(self._ticket.result())
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        import asyncio  # whoever awaits has it; for everybody else it is 40 ms of the import
+
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+
+        def wake() -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        def from_worker() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop may have closed meanwhile
+                loop.call_soon_threadsafe(wake)
+
+        self._ticket.on_done(from_worker)
+        try:
+            while not (yield from asyncio.wait([ended], timeout=self._look_every).__await__())[0]:
+                self._ticket.wait_for(0.0)
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        return self._finish(self._ticket.result())
+
+    def __repr__(self) -> str:
+        return f"<penstock.Job {'done' if self.done else 'reading'}>"
+
+
+class _ThreadTicket:
+    """A read on a thread of its own: for conversions and progress callbacks."""
+
+    def __init__(self, read: Callable[[Progress], Any], progress: Progress | None) -> None:
+        self._ended = threading.Event()
+        self._stop = False
+        self._state = (0, 0)
+        self._user_progress = progress
+        self._lock = threading.Lock()
+        self._then: list[Callable[[], None]] = []
+        self._result: Any = None
+        self._error: BaseException | None = None
+        threading.Thread(target=self._run, args=(read,), name="penstock-job", daemon=True).start()
+
+    def _run(self, read: Callable[[Progress], Any]) -> None:
+        try:
+            self._result = read(self._report)
+        except BaseException as error:
+            self._error = error
+        with self._lock:
+            self._ended.set()
+            then, self._then = self._then, []
+        for one in then:
+            one()
+
+    def _report(self, done: int, total: int) -> bool:
+        self._state = (done, total)
+        if self._stop:
+            return False
+        return self._user_progress is None or self._user_progress(done, total) is not False
+
+    @property
+    def done(self) -> bool:
+        return self._ended.is_set()
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        return self._state
+
+    def cancel(self) -> None:
+        self._stop = True
+
+    def wait_for(self, seconds: float) -> bool:
+        return self._ended.wait(None if seconds < 0 else seconds)
+
+    def result(self) -> Any:
+        self._ended.wait()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def on_done(self, then: Callable[[], None]) -> None:
+        with self._lock:
+            if not self._ended.is_set():
+                self._then.append(then)
+                return
+        then()
+
+
+def start_direct(
+    array: Array, selection: Selection, out: Any, target: Any, threads: int, scalar: bool, dtype: Any
+) -> Job:
+    """A read on the context's own threads, straight into the result, which has that dtype."""
+    ticket = array._start_read(selection, target, threads, None if dtype == array.dtype else dtype)
+    if out is not None:
+        return Job(ticket, lambda _: out)
+    return Job(ticket, lambda made: made[()] if scalar else made)
+
+
+def start_in_thread(
+    array: Array, selection: Selection, out: Any, dtype: Any, threads: int, progress: Progress | None
+) -> Job:
+    """A read that needs Python on its way."""
+
+    def read(report: Progress) -> Any:
+        return array.read(selection, out=out, dtype=dtype, threads=threads or None, progress=report)
+
+    return run_in_thread(read, progress)
+
+
+def run_in_thread(read: Callable[[Progress], Any], progress: Progress | None) -> Job:
+    """A job of what `read` does with a function that it reports to, and that says whether to go on."""
+    ticket = _ThreadTicket(read, progress)
+    job = Job(ticket, lambda made: made)
+    weakref.finalize(job, _stop_thread, ticket)
+    return job
+
+
+def _stop_thread(ticket: _ThreadTicket) -> None:
+    ticket.cancel()
+    ticket.wait_for(-1.0)
+
+
+def _cancel_all() -> None:
+    # Workers that call Python stores could not end once the interpreter is going down.
+    jobs = list(_live)
+    for job in jobs:
+        job.cancel()
+    end = time.monotonic() + 10
+    for job in jobs:
+        job._ticket.wait_for(max(0.0, end - time.monotonic()))
+    _core._end()
+
+
+atexit.register(_cancel_all)

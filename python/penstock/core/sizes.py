@@ -1,0 +1,43 @@
+"""Sizes in bytes, as numbers or as text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from penstock.core.errors import InvalidArgumentError, _make
+
+_UNITS = {"": 1, "B": 1}
+_UNITS |= {f"{letter}{end}": 1000**power for power, letter in enumerate("KMGTP", 1) for end in ("", "B")}
+_UNITS |= {f"{letter}I{end}": 1024**power for power, letter in enumerate("KMGTP", 1) for end in ("", "B")}
+_TEXT = re.compile(r"\s*(\d+(?:\.\d*)?)\s*([A-Za-z]*)\s*")
+
+
+def parse_bytes(value: Any, name: str) -> int:
+    """A number of bytes: an int, or text such as "2GiB", "128 MB", "1.5G". GB is 1000**3, GiB is 1024**3.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Anything else, or a negative number; the message starts with `name`.
+    """
+    if isinstance(value, str):
+        found = _TEXT.fullmatch(value)
+        unit = _UNITS.get(found[2].upper()) if found else None
+        if found is not None and unit is not None:
+            return int(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit
+    elif hasattr(value, "__index__") and not isinstance(value, bool) and value.__index__() >= 0:
+        return int(value.__index__())
+    elif isinstance(value, float) and value.is_integer() and value >= 0:  # 2e9
+        return int(value)
+    raise _make(InvalidArgumentError, f"{name} must be a number of bytes or text such as '2GiB', got {value!r}")
+
+
+def check_count(value: Any, name: str) -> int:
+    """A whole number of at least 1, such as a number of threads."""
+    if not hasattr(value, "__index__") or isinstance(value, bool):
+        raise _make(InvalidArgumentError, f"{name} must be a whole number, got {value!r}")
+    number = int(value.__index__())
+    if number < 1:
+        raise _make(InvalidArgumentError, f"{name} must be at least 1, it is {number}")
+    return number

@@ -1,0 +1,226 @@
+"""Tensors: what the engines decoded, for other array libraries to take over without a copy."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock.core.data_types import NAMED_TYPES, cast
+from penstock.core.errors import ExportError, InvalidArgumentError, UnsupportedError, _make
+
+CPU = (1, 0)
+"""DLPack's device of ordinary memory."""
+READ_ONLY, IS_COPIED = 1, 2
+"""DLPack's flags."""
+
+_POOLED_BYTES = 1 << 20  # results of this size and more lie in recycled memory, which is aligned to pages
+_ALIGNMENT = 64  # what JAX takes without a copy
+
+
+class Tensor:
+    """Decoded values in memory that other libraries take over by DLPack, without a copy.
+
+    `Tensor(values)` shows an ndarray (or what `numpy.asarray` takes without a copy) to consumers, in all data types
+    that DLPack has a code for: bfloat16 and the floats of eight bits too, which NumPy does not export. The memory stays
+    as long as anybody uses it.
+
+        torch.from_dlpack(ps.Tensor(x)); jax.dlpack.from_dlpack(ps.Tensor(x)); numpy.from_dlpack(ps.Tensor(x))
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: npt.ArrayLike) -> None:
+        found = values._values if isinstance(values, Tensor) else as_host(values)
+        if not found.dtype.isnative:
+            raise _make(InvalidArgumentError, f"a tensor's bytes are in this machine's order, {found.dtype} is not")
+        self._values: npt.NDArray[Any] = found
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes in elements."""
+        return self._values.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's, or ml_dtypes' where NumPy has none."""
+        return self._values.dtype
+
+    @property
+    def device(self) -> str:
+        """`cpu`."""
+        return "cpu"
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all elements take."""
+        return self.size * self.dtype.itemsize
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """The values as an ndarray: the same memory."""
+        return self._values
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is None:
+            return self._values if dtype is None else self._values.astype(dtype, copy=False)
+        if copy:
+            return self._values.astype(self.dtype if dtype is None else dtype)
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            raise ValueError(f"{self.dtype} becomes {np.dtype(dtype)} by a copy only")
+        return self._values
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(1, 0): ordinary memory."""
+        return CPU
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A capsule of these values, as the array API standard says.
+
+        Parameters
+        ----------
+        stream
+            None or -1: host memory has no streams, and the values are there.
+        max_version
+            What the consumer knows. From (1, 0) on the capsule has a version, and says whether the memory may be
+            written to and whether it is a copy.
+        dl_device
+            None or the host's, (1, 0).
+        copy
+            True: a copy that the consumer owns. False or None: the memory itself.
+
+        Raises
+        ------
+        ExportError
+            (a BufferError) The type has no code in DLPack, or the device is another one; read-only memory for a
+            consumer that could not know.
+        """
+        check_request(stream, dl_device)
+        values = aligned_copy(self._values) if copy else self._values
+        return export(values, max_version, IS_COPIED if copy else 0)
+
+    def __repr__(self) -> str:
+        return f"<penstock.Tensor shape={self.shape} dtype={self.dtype} device={self.device}>"
+
+
+def as_host(values: Any, dtype: np.dtype[Any] | None = None) -> npt.NDArray[Any]:
+    """`numpy.asarray(values, dtype)`; by DLPack where the producer has no NumPy dtype for its values.
+
+    PyTorch's tensors of bfloat16 and of floats with eight bits are such: the array shows their memory, in the dtype
+    of ml_dtypes. With `dtype` it is cast.
+    """
+    try:
+        return np.asarray(values, dtype)
+    except (TypeError, BufferError, RuntimeError):
+        if not hasattr(type(values), "__dlpack__"):
+            raise
+        found = _by_dlpack(values)
+        if found is None:
+            raise
+    return found if dtype is None else cast(found, dtype)
+
+
+class _Shown:
+    """The memory of a DLPack capsule for NumPy, kept with its producer."""
+
+    def __init__(self, kept: Any, interface: dict[str, Any]) -> None:
+        self.kept = kept
+        self.__array_interface__ = interface
+
+
+def _by_dlpack(values: Any) -> npt.NDArray[Any] | None:
+    """The values in host memory that a DLPack producer exports; None where they are not there, or of unknown type."""
+    try:
+        capsule = values.__dlpack__(max_version=(1, 1))
+    except TypeError:
+        capsule = values.__dlpack__()
+    address, shape, strides, kind, (device, _) = _core._dlpack_view(capsule, False)
+    if device != CPU[0]:
+        return None
+    dtype = next((known for known in _named_dtypes() if _core._dlpack_type(known) == kind), None)
+    if dtype is None:
+        return None
+    if math.prod(shape) == 0:
+        return np.empty(shape, dtype)
+    # Whether they may be written to is not known before DLPack 1: the array says that they may not.
+    interface = {
+        "version": 3,
+        "shape": shape,
+        "strides": strides,
+        "typestr": f"|V{dtype.itemsize}",
+        "data": (address, True),
+    }
+    return np.asarray(_Shown((values, capsule), interface)).view(dtype)
+
+
+def _named_dtypes() -> Iterator[np.dtype[Any]]:
+    """Those of ml_dtypes that the installed version has."""
+    for name in NAMED_TYPES:
+        with contextlib.suppress(UnsupportedError):
+            yield _core.numpy_dtype(name)
+
+
+def check_request(stream: Any, dl_device: tuple[Any, int] | None) -> None:
+    """Refuse streams and devices that host memory has not."""
+    if stream is not None and stream != -1:
+        raise _make(InvalidArgumentError, f"host memory has no streams: stream must be None, it is {stream!r}")
+    if dl_device is not None and (int(dl_device[0]), int(dl_device[1])) != CPU:
+        raise _make(
+            ExportError, f"the values are in host memory, DLPack's device {CPU}: asked for {tuple(map(int, dl_device))}"
+        )
+
+
+def export(values: npt.NDArray[Any], max_version: tuple[int, int] | None, flags: int) -> Any:
+    """A capsule over an ndarray's memory, which is kept until the consumer is done."""
+    versioned = max_version is not None and max_version[0] >= 1
+    if not values.flags.writeable:
+        if not versioned:
+            raise _make(ExportError, "the memory is read-only, which DLPack cannot say before version 1: export a copy")
+        flags |= READ_ONLY
+    check_type(values.dtype)
+    address = values.ctypes.data
+    return _core._dlpack_capsule(values, address, values.dtype, values.shape, values.strides, CPU, flags, versioned)
+
+
+def check_type(dtype: np.dtype[Any]) -> None:
+    """Refuse types without a code in DLPack."""
+    if dtype.kind in "OSTUmM" or dtype.names is not None:
+        hint = " (view it as int64)" if dtype.kind in "mM" else ""
+        raise _make(ExportError, f"DLPack has no data type for {dtype}{hint}")
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any], of: _core.Array | None = None) -> npt.NDArray[Any]:
+    """An ndarray in C order on memory that every consumer takes without a copy, recycled by the context of `of`."""
+    count = math.prod(shape) * dtype.itemsize
+    if of is not None and count >= _POOLED_BYTES:
+        return _core.new_output(of, dtype, shape)
+    memory = np.empty(count + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + count].view(dtype).reshape(shape)
+
+
+def aligned_copy(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    made = aligned_empty(values.shape, values.dtype)
+    made[...] = values
+    return made

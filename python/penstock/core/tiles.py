@@ -1,0 +1,52 @@
+"""How an array is cut into one part for each processor."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import SupportsIndex
+
+from penstock.core.errors import InvalidArgumentError, _make
+
+
+def tiles(
+    shape: Sequence[int], processors: SupportsIndex, axis: SupportsIndex = 0, over_decompose: SupportsIndex = 1
+) -> list[tuple[slice, ...]]:
+    """Cut an array along one axis into tiles, for as many processors, in order.
+
+    Each tile has ceil(n / (processors * over_decompose)) of the axis's n positions, the last one what is left. Where
+    there are fewer positions than processors there are fewer tiles; there is always one, of an axis without positions
+    an empty one. All engines that Penstock loads for cut with this.
+
+    Parameters
+    ----------
+    shape
+        Of the array; at least one dimension.
+    processors
+        At least 1.
+    axis
+        Which axis is cut; negative from the end.
+    over_decompose
+        Tiles for each processor, at least 1: with several, processors that finish early have more to do.
+
+    Returns
+    -------
+    list of tuples of slices
+        `a[tile]` for each tile covers all of `a`, nothing twice. Tile i begins at i times the length of tile 0.
+    """
+    lengths = [operator.index(length) for length in shape]
+    count, axis, each = operator.index(processors), operator.index(axis), operator.index(over_decompose)
+    if not lengths:
+        raise _make(InvalidArgumentError, "an array without dimensions has no tiles")
+    if min(lengths) < 0:
+        raise _make(InvalidArgumentError, f"no array has the shape {tuple(lengths)}")
+    if not -len(lengths) <= axis < len(lengths):
+        raise _make(InvalidArgumentError, f"axis {axis} is none of an array with {len(lengths)} dimensions")
+    if count < 1 or each < 1:
+        raise _make(InvalidArgumentError, f"processors and over_decompose are at least 1, not {count} and {each}")
+    axis %= len(lengths)
+    total = lengths[axis]
+    rows = max(1, -(-total // (count * each)))
+    whole = tuple(slice(0, length) for length in lengths)
+    starts = range(0, max(1, total), rows)
+    return [(*whole[:axis], slice(at, min(at + rows, total)), *whole[axis + 1 :]) for at in starts]

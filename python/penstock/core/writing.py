@@ -1,0 +1,367 @@
+"""What changes arrays: `a[...] = x`, `write`, `resize`, `append`, and an appender that buffers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock.core import device as _device
+from penstock.core import indexing as _indexing
+from penstock.core.data_types import cast
+from penstock.core.encoders import checked_encoder
+from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.indexing import Fields
+from penstock.core.progress import callback_of
+from penstock.core.sizes import check_count
+from penstock.core.tensor import as_host
+
+if TYPE_CHECKING:
+    _Base = _core.Array
+else:
+    _Base = object
+
+Progress = Callable[[int, int], bool | None]
+
+
+def as_value(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """`value` as an ndarray of that dtype and shape: cast as NumPy's assignment does, repeated where it broadcasts."""
+    if isinstance(value, np.generic):
+        items = np.empty((), dtype)
+        items[...] = value  # refuses more than `asarray` does: times are no integers
+    elif isinstance(value, np.ndarray):
+        items = cast(value, dtype)
+    else:
+        items = as_host(value, dtype)
+        if items.dtype != dtype:  # asked for times without a unit, NumPy finds one
+            items = np.empty(items.shape, dtype)
+            items[...] = value
+    if items.shape != shape:
+        # As NumPy: leading dimensions of length 1 are no obstacle.
+        while items.ndim > len(shape) and items.shape[0] == 1:
+            items = items[0]
+        try:
+            items = np.broadcast_to(items, shape)
+        except ValueError:
+            raise _make(
+                InvalidArgumentError, f"could not broadcast a value of shape {np.shape(value)} into shape {shape}"
+            ) from None
+    return _with_buffer(np.asarray(items))
+
+
+def _with_buffer(items: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    # Dates and dtypes that are not NumPy's own have no buffer; their bytes have. Objects and text become items.
+    if items.dtype.kind in "OT":
+        return items
+    if items.dtype.kind in "mM" or items.dtype.num >= _FIRST_FOREIGN:
+        return items.view(f"V{items.dtype.itemsize}")
+    return items
+
+
+_FIRST_FOREIGN = 256  # numbers of dtypes that other packages registered begin here
+
+
+class Writes(_Base):
+    """The part of `Array` that changes what is stored."""
+
+    __slots__ = ()
+
+    def write(
+        self,
+        selection: Any,
+        value: Any,
+        *,
+        threads: int | None = None,
+        progress: Progress | bool | None = None,
+        durable: bool = False,
+        write_empty_chunks: bool = False,
+        stream: Any = None,
+        encoder: str | None = None,
+    ) -> None:
+        """Write `value` to `selection` (what `[]` takes), as `a[selection] = value` does.
+
+        Each storage object (a chunk, or a shard) appears at once with all that this write changes in it, and only if
+        nobody else changed it since it was read; otherwise it is done again. So writers of different chunks of one
+        shard, threads or processes, lose nothing. Untouched chunks of a shard keep their encoded bytes.
+
+        Parameters
+        ----------
+        value
+            Anything that NumPy would assign: it is cast to the array's dtype and broadcast. Values in a device's memory
+            (with `__dlpack__` or `__cuda_array_interface__`) come chunk by chunk, as `encoder` says.
+        threads
+            Encoding workers of this write; None: the context's.
+        progress
+            True: a line on stderr. A function: called with (bytes done, bytes in all), about ten times a second and at
+            the end. Returning False stops the write between two objects (`CancelledError`); an exception stops it and
+            goes on to the caller.
+        durable
+            Return only when the device has every object, where the store can tell.
+        write_empty_chunks
+            Also store chunks that hold nothing but the fill value, bit for bit; else they are left out.
+        stream
+            Of values in a device's memory: the stream that makes them, where `value` does not say it itself.
+        encoder
+            Of values in a device's memory. "host": their elements come to the host, which encodes them. "device":
+            chunks that are replaced whole are encoded on the device, and only their encoded bytes come to the host.
+            "auto": the device where it has encoders for all codecs and is much faster by a model
+            (`a.plan(selection, device="cuda")` says which, and why). None: as the context has it, "auto" by default.
+            Device encoders are verified on the CPU only; the host decodes one chunk of each wave and compares.
+
+        Raises
+        ------
+        ReadOnlyError
+            The store, or the format, can only be read.
+        ConflictError
+            An object kept changing while it was written.
+        UnsupportedError
+            `encoder="device"`, and a codec of the array has no encoder there; the message names it.
+
+        After an error every object has its old value or its new one; the notes name the first that was not written,
+        and say how many were.
+        """
+        workers = _check_threads(threads)
+        progress = callback_of(progress, "writing")
+        encoder = None if encoder is None else checked_encoder(encoder)
+        if stream is None and encoder is None:
+            self._write(selection, value, workers, progress, durable, write_empty_chunks)
+        elif _device.is_device_value(value):
+            self._write_from_device(selection, value, workers, progress, durable, write_empty_chunks, stream, encoder)
+        elif stream is not None:
+            raise _make(InvalidArgumentError, "streams belong to devices: the value is in host memory")
+        elif encoder == "device":
+            raise _make(InvalidArgumentError, "encoder='device' is for values in device memory")
+        else:
+            self._write(selection, value, workers, progress, durable, write_empty_chunks)
+
+    def set_basic_selection(
+        self, selection: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None
+    ) -> None:
+        """Write to ints, slices, Ellipsis and None. As in zarr-python."""
+        self._set(selection, value, fields)
+
+    def set_orthogonal_selection(
+        self, selection: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None
+    ) -> None:
+        """Write what `oindex[selection] = value` does. As in zarr-python."""
+        self._set(_indexing.orthogonal(self, selection), value, fields)
+
+    def set_coordinate_selection(
+        self, selection: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None
+    ) -> None:
+        """Write single elements: one list of positions for each dimension. As in zarr-python.
+
+        Of two values for one element the later one stays.
+        """
+        self._set(_indexing.coordinates(self, selection), value, fields)
+
+    def set_mask_selection(self, mask: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None) -> None:
+        """Write the elements where a boolean array of the array's shape is true, in C order. As in zarr-python."""
+        self._set(_indexing.masked(self, mask), value, fields)
+
+    def set_block_selection(
+        self, selection: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None
+    ) -> None:
+        """Write whole chunks (shards where the array is sharded). As in zarr-python."""
+        self._set(_indexing.blocks(self, selection), value, fields)
+
+    def _set(
+        self,
+        selection: Any,
+        value: Any,
+        fields: Fields | None,
+        threads: int = 0,
+        progress: Progress | None = None,
+        durable: bool = False,
+        write_empty_chunks: bool = False,
+    ) -> None:
+        if _indexing.check_fields(self, fields) is not None:
+            # The other fields keep what they have; somebody else's write between this read and the write is lost.
+            items = np.asarray(self._read(selection, 0, None))
+            if _device.is_device_value(value):
+                value = _device.to_host(value, _core._context_of(self))
+            items[fields if isinstance(fields, str) else list(fields or ())] = value
+            value = items
+        self._write(selection, value, threads, progress, durable, write_empty_chunks)
+
+    def _write_from_device(
+        self,
+        key: Any,
+        value: Any,
+        threads: int,
+        progress: Progress | None,
+        durable: bool,
+        write_empty_chunks: bool,
+        stream: Any = None,
+        encoder: str | None = None,
+    ) -> None:
+        # What the device does not gather or cast comes to the host as it is.
+        how: tuple[int, Any, bool, bool] = (threads, progress, durable, write_empty_chunks)
+        context = _core._context_of(self)
+        selection, fields = self._prepare(key)  # type: ignore[attr-defined]
+        ranges, shape = (None, ()) if fields is not None else self._resolve(selection)
+        if fields is None and self.dtype.kind not in "OT":
+            there = _device.value_of(value, context, stream)
+            same = there.dtype == self.dtype
+            if same or (ranges is not None and _core._converts(there.dtype, self.dtype)):
+                memory = (there.address, there.spread(shape), there.dtype, there.device)
+                self._write_device(selection, memory, there.stream, *how, encoder)
+                return
+        self._set(selection, _device.to_host(value, context, stream), fields, *how)
+
+    def _write_fancy(
+        self,
+        key: Any,
+        value: Any,
+        threads: int,
+        progress: Progress | None,
+        durable: bool,
+        write_empty_chunks: bool,
+    ) -> None:
+        # Keys that C++ leaves to Python: lists, masks, names of fields.
+        selection, fields = self._prepare(key)  # type: ignore[attr-defined]
+        if selection is key and fields is None and not isinstance(key, _core._Selection):
+            _indexing.fancy(self, key)  # says what is wrong with it
+        self._set(selection, value, fields, threads, progress, durable, write_empty_chunks)
+
+    def resize(self, new_shape: SupportsIndex | Iterable[SupportsIndex]) -> None:
+        """Give the array another shape, in storage and in this object.
+
+        Chunks where the array grows are erased first: they are left of an append that was killed. The metadata is
+        written next, then the chunks that lie wholly outside are erased. Chunks at the edge keep what they hold beyond
+        it, as with zarr-python. Takes turns with appenders. Other objects that stand for this array keep the shape they
+        had.
+        """
+        self._resize(_check_shape(new_shape))
+
+    def append(
+        self,
+        data: npt.ArrayLike,
+        axis: int = 0,
+        *,
+        threads: int | None = None,
+        progress: Progress | bool | None = None,
+        durable: bool = False,
+        write_empty_chunks: bool = False,
+    ) -> tuple[int, ...]:
+        """Add `data` at the end of `axis`; gives the new shape, which this object has from then on.
+
+        The end is that of the array as it is stored, whoever appended meanwhile. Rows are written before the metadata
+        names them, shard by shard: readers see all of them or none, whatever happens to the writer. A last shard that
+        they fill in part is read and put together anew by the next call: `appender` gathers rows and avoids that.
+        Appenders of all processes, containers and hosts take turns. An appender that is killed delays the next one by
+        its lease: 10 seconds, or as many as the environment variable PENSTOCK_APPEND_LEASE says (0.05 to 600). One that
+        is stopped for longer and then continues changes nothing: it gets a `ConflictError`.
+        """
+        items = as_host(_device.to_host(data, _core._context_of(self)) if _device.is_device_value(data) else data)
+        axis = operator.index(axis)
+        if not -len(self.shape) <= axis < len(self.shape):
+            raise _make(InvalidArgumentError, f"axis {axis} is out of bounds for array of dimension {len(self.shape)}")
+        axis %= len(self.shape)
+        items = _with_buffer(np.asarray(cast(items, self.dtype)))
+        progress = callback_of(progress, "appending")
+        self._append(items, axis, _check_threads(threads), progress, durable, write_empty_chunks)
+        return self.shape
+
+    def appender(self, axis: int = 0, *, durable: bool = False) -> Appender:
+        """An object that gathers appended rows until they fill a row of shards.
+
+        >>> with a.appender() as w:
+        ...     for rows in source:
+        ...         w.append(rows)
+
+        At most one row of shards is held back (and one is written); the rest is written when the block ends.
+        """
+        return Appender(self, axis, durable)
+
+
+class Appender:
+    """Appends rows shard by shard. Made by `Array.appender`."""
+
+    def __init__(self, array: Writes, axis: int, durable: bool) -> None:
+        _core.check_writable(array)
+        if not -len(array.shape) <= axis < len(array.shape):
+            raise _make(InvalidArgumentError, f"axis {axis} is out of bounds for array of dimension {len(array.shape)}")
+        self._array = array
+        self._axis = axis % len(array.shape)
+        self._durable = durable
+        self._unit = (array.shards or array.chunks)[self._axis]
+        self._held: list[npt.NDArray[Any]] = []
+        self._rows = 0
+        self._closed = False
+
+    @property
+    def held(self) -> int:
+        """Rows that are not written yet."""
+        return self._rows
+
+    def append(self, rows: npt.ArrayLike) -> None:
+        """Take rows; whole shards of them are written at once. What is held back is a copy."""
+        if self._closed:
+            raise _make(InvalidArgumentError, "this appender is closed")
+        here = _device.to_host(rows, _core._context_of(self._array)) if _device.is_device_value(rows) else rows
+        items = cast(as_host(here), self._array.dtype)
+        shape = self._array.shape
+        if items.ndim != len(shape) or any(items.shape[d] != shape[d] for d in range(len(shape)) if d != self._axis):
+            raise _make(
+                InvalidArgumentError,
+                f"a value of shape {items.shape} cannot be appended along axis {self._axis} to {shape}",
+            )
+        while items.shape[self._axis] > 0:
+            # Up to the end of the shard that the array's end lies in.
+            wanted = self._unit - (shape[self._axis] + self._rows) % self._unit
+            piece, items = self._split(items, wanted)
+            if not self._held and piece.shape[self._axis] == wanted:
+                self._write(piece)
+            else:
+                self._held.append(piece.copy())
+                self._rows += piece.shape[self._axis]
+                if piece.shape[self._axis] == wanted:
+                    self.flush()
+            shape = self._array.shape
+
+    def _split(self, items: npt.NDArray[Any], count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        before = (slice(None),) * self._axis
+        return items[(*before, slice(0, count))], items[(*before, slice(count, None))]
+
+    def _write(self, rows: npt.NDArray[Any]) -> None:
+        self._array.append(rows, self._axis, durable=self._durable)
+
+    def flush(self) -> None:
+        """Write what is held back. The shard that it fills in part is read again by the next write."""
+        if not self._held:
+            return
+        rows = self._held[0] if len(self._held) == 1 else np.concatenate(self._held, axis=self._axis)
+        self._write(rows)
+        self._held.clear()
+        self._rows = 0
+
+    def close(self) -> None:
+        """Write what is held back and take no more."""
+        if not self._closed:
+            self.flush()
+            self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _check_threads(threads: int | None) -> int:
+    return 0 if threads is None else check_count(threads, "threads")
+
+
+def _check_shape(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
+    sizes = (operator.index(shape),) if isinstance(shape, SupportsIndex) else tuple(operator.index(n) for n in shape)
+    if any(n < 0 for n in sizes):
+        raise _make(InvalidArgumentError, f"sizes must not be negative: {sizes}")
+    return sizes

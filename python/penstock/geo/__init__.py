@@ -1,0 +1,1 @@
+"""Georeferenced images: what TIFF metadata means, windows, new TIFFs."""

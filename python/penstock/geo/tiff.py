@@ -1,0 +1,152 @@
+"""Arrays that are images of TIFF files."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.core.array import Array, Selection, _how_to_reopen
+from penstock.core.errors import InvalidArgumentError, OutOfRangeError, _make
+from penstock.geo.header import TiffHeader
+from penstock.geo.unpacked import unpack
+
+FIRST_IMAGE: dict[str, Any] = {
+    "page": 0,
+    "sub_ifds": [],
+    "level": 0,
+    "mask": False,
+    "native_order": False,
+    "bands": [],
+    "ifd": None,
+}
+
+
+def options_of(
+    page: int | Sequence[int],
+    level: int,
+    layout: str | None,
+    bands: Sequence[int] | None,
+    mask: bool,
+    ifd: int | None,
+) -> dict[str, Any] | None:
+    """The options as the engine takes them; None where all are the defaults."""
+    if layout is None and bands is None and ifd is None and page == 0 and level == 0 and not mask:
+        return None
+    if layout not in (None, "band", "native"):
+        raise _make(InvalidArgumentError, f"layout must be 'band' or 'native', it is {layout!r}")
+    pages = list(page) if isinstance(page, Sequence) else [page]
+    numbers = [*pages, level, *(bands if bands is not None else ()), *(() if ifd is None else (ifd,))]
+    if any(number < 0 for number in numbers):
+        raise _make(InvalidArgumentError, "pages, levels, bands and directories are counted from 0")
+    if bands is not None and not len(bands):
+        raise _make(InvalidArgumentError, "bands must name at least one band")
+    if not pages or (ifd is not None and len(pages) > 1):
+        raise _make(InvalidArgumentError, f"page must be a number, or one and those of SubIFDs, it is {page!r}")
+    options = {
+        "page": pages[0],
+        "sub_ifds": [int(number) for number in pages[1:]],
+        "level": level,
+        "mask": bool(mask),
+        "native_order": layout == "native",
+        "bands": [int(band) for band in bands] if bands is not None else [],
+        "ifd": ifd,
+    }
+    return None if options == FIRST_IMAGE else options
+
+
+class TiffArray(TiffHeader, Array):
+    """An image of a TIFF file: an `Array` of shape (band, y, x), and what the header says of it.
+
+    The header was read when the array was opened; files beside it are looked for when they are first asked for.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (*_how_to_reopen(self), self._options)
+
+    def _image(self, **changed: Any) -> TiffArray:
+        """Another image of this one's file, of the same store and with the same context, opened once.
+
+        `level`, `mask`, `bands`: as `open` has them; what is not given is as it is here.
+        """
+        options = {**FIRST_IMAGE, **(self._options or {}), **changed}
+        options["bands"] = list(options["bands"] or ())
+        name = tuple(tuple(each) if isinstance(each, list) else each for each in options.values())
+        kept: dict[Any, TiffArray] = self.__dict__.setdefault("_images", {})
+        if name not in kept:
+            made = TiffArray(self._tiff_image(options))
+            made._options, made._storage_options = options, self._storage_options
+            kept[name] = made
+        return kept[name]
+
+    def read(self, selection: Selection = ..., *arguments: Any, **options: Any) -> Any:
+        """As `Array.read`. Indices count from 0: `read(1)` is the second band, of which the first such call warns."""
+        is_number = isinstance(selection, int | np.integer) and not isinstance(selection, bool | np.bool_)
+        if is_number and self.dimension_names is not None and self.dimension_names[0] == "band":
+            _warn_of_band()
+        return super().read(selection, *arguments, **options)
+
+    def band(self, number: int, **options: Any) -> Any:
+        """Read one band, counted from 1 as in GDAL, rasterio and the file's own tags: (y, x). Options are `read`'s.
+
+        Raises OutOfRangeError where the image has no such band.
+        """
+        number, axis = operator.index(number), self._band_axis
+        if not 1 <= number <= self.shape[axis]:
+            raise _make(
+                OutOfRangeError,
+                f"band {number} is out of range: bands are counted from 1 to {self.shape[axis]}",
+                self.uri,
+            )
+        return super().read((slice(None),) * axis + (number - 1,), **options)
+
+    def unpacked(self, selection: Selection = ..., *, masked: bool = True) -> npt.NDArray[Any]:
+        """Read `selection` of the (band, y, x) array with scale and offset applied, as floats: see `UnpackedArray`.
+
+        `masked` turns missing pixels into NaN.
+        """
+        return unpack(self, selection, masked)
+
+    @property
+    def _band_axis(self) -> int:
+        names = self.dimension_names or ()
+        if "band" not in names:
+            raise _make(InvalidArgumentError, "scales and offsets belong to bands: open the file with layout='band'")
+        return names.index("band")
+
+    @property
+    def _is_mask(self) -> bool:
+        return bool((self._options or {}).get("mask"))
+
+
+@functools.cache
+def _warn_of_band() -> None:
+    """Once in a process: the user of rasterio means the first band by `read(1)`."""
+    warnings.warn(
+        "read(n) of an image counts from 0, as all indices do: read(1) is its second band. band(n) counts from 1, as "
+        "rasterio's read(n) does; a[n] does not warn",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def _reopen(uri: str, storage_options: dict[str, Any] | None, options: Mapping[str, Any] | None) -> Any:
+    from penstock.api.open import open
+
+    if options is None:
+        return open(uri, storage_options=storage_options)
+    given = dict(options)
+    given["layout"] = "native" if given.pop("native_order") else None
+    given["bands"] = given["bands"] or None
+    given["page"] = (given["page"], *given.pop("sub_ifds"))
+    return open(uri, storage_options=storage_options, **given)
+
+
+def is_tiff(data: bytes | bytearray | memoryview) -> bool:
+    """Whether the first bytes are a TIFF's."""
+    return bytes(memoryview(data)[:4]) in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")

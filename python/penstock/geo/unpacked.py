@@ -1,0 +1,214 @@
+"""TIFF images as the numbers that they stand for: scaled, moved, and NaN where there is nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.core.indexing import Key, KeyMaker, as_tuple, expand, is_list, is_mask, oindex, vindex
+from penstock.geo.header import TiffHeader
+from penstock.geo.masks import Validity, of_all_bands
+
+if TYPE_CHECKING:
+    from penstock.geo.tiff import TiffArray
+
+
+def unpacked_type(packed: TiffArray) -> np.dtype[Any]:
+    """Floats stay of their width where no band has a scale or an offset; all else becomes float64 (or complex128), or
+    float32 where that holds all values of the type."""
+    kind = packed.dtype
+    plain = set(packed.scales) <= {1.0} and set(packed.offsets) <= {0.0}
+    if kind.kind in "fc":
+        return kind if plain else np.dtype(np.float64 if kind.kind == "f" else np.complex128)
+    return np.dtype(np.float32 if kind.itemsize <= 2 and plain else np.float64)
+
+
+def unpack(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.NDArray[Any]:
+    """Read `selection`; missing is what a band's mask leaves out, or what is nodata where it has none."""
+    kind = unpacked_type(packed)
+    validity = Validity(packed) if masked else None
+    which, of_mask = _bands_of(packed, selection, None if validity is None else validity.mask)
+    values = np.asarray(packed.read(selection, **how))
+    made = values.astype(kind)
+    if set(packed.scales) != {1.0} or set(packed.offsets) != {0.0}:
+        made = made * np.array(packed.scales)[which] + np.array(packed.offsets)[which]
+    valid = None if validity is None else validity.of(values, None if of_mask is None else of_mask(), which)
+    if valid is not None:
+        made = np.where(np.broadcast_to(valid, made.shape), made, np.asarray(np.nan, kind))
+    return np.asarray(made)
+
+
+def _bands_of(packed: TiffArray, selection: Any, mask: Any) -> tuple[Any, Any]:
+    """The band of each value, in a shape that broadcasts against the values; and the mask's values.
+
+    These are being read already: beside the values, so that both take one round trip.
+    """
+    band = packed._band_axis
+    in_one = mask is not None and of_all_bands(mask)
+    key = selection._key if isinstance(selection, Key) else selection
+    kind = selection._kind if isinstance(selection, Key) else "basic"
+    items = as_tuple(key)
+    if kind == "basic" and any(is_list(item) for item in items):
+        whole = len(items) == 1 and is_mask(items[0]) and np.ndim(items[0]) > 1
+        items = items if whole else expand(packed, items)
+        kind = "vindex" if whole or sum(map(is_list, items)) == packed.ndim else "oindex"
+    if kind == "basic":
+        ranges, shape = packed._resolve(key)
+        assert ranges is not None
+        start, step, count, axis = ranges[band]
+        which = np.arange(start, start + step * count, step) if count else np.arange(0)
+        which = which.reshape([-1 if d == axis else 1 for d in range(len(shape))])
+        boxes = tuple(slice(0, 1) if d == band and in_one else _box(*ranges[d][:3]) for d in range(len(ranges)))
+        flat = [1 if d == axis and in_one else n for d, n in enumerate(shape)]
+        return which, None if mask is None else _reading(mask, boxes, flat)
+    if kind == "vindex":
+        points = np.nonzero(items[0]) if len(items) == 1 and is_mask(items[0]) else items
+        lists = [np.asarray(each) % n for each, n in zip(points, packed.shape, strict=True)]
+        flat_lists = [np.zeros_like(each) if d == band and in_one else each for d, each in enumerate(lists)]
+        return np.broadcast_arrays(*lists)[band], None if mask is None else _reading(mask, vindex[tuple(flat_lists)])
+    if kind != "oindex":
+        raise _make(UnsupportedError, f"unpacked arrays take no {kind} selections", f"array '{packed.uri}'")
+    parts = list(expand(packed, items))
+    parts += [slice(None)] * (packed.ndim - len(parts))
+    which = np.arange(packed.shape[band])[parts[band]]
+    behind = sum(np.ndim(part) > 0 or isinstance(part, slice) for part in parts[band + 1 :])
+    if in_one:
+        parts[band] = slice(0, 1) if np.ndim(which) else 0
+    return which.reshape(which.shape + (1,) * behind), None if mask is None else _reading(mask, oindex[tuple(parts)])
+
+
+def _reading(mask: Any, selection: Any, shape: list[int] | None = None) -> Callable[[], Any]:
+    job = mask.read_async(selection)
+    return lambda: job.wait() if shape is None else job.wait().reshape(shape)
+
+
+def _box(start: int, step: int, count: int) -> slice:
+    stop = start + step * count
+    return slice(start, None if stop < 0 else stop, step)
+
+
+class UnpackedArray(TiffHeader):
+    """A TIFF image whose reads give the numbers that its pixels stand for: `penstock.open(..., unpack=True)`.
+
+    value = stored * scale + offset, of each band; NaN where the pixel is missing (by the mask, else by nodata,
+    else by alpha). `dtype` is float32 for integers of 16 bits and fewer
+    without scale and offset, the stored one for floats without, else float64; complex numbers stay complex. `packed` is
+    the array as it is stored; what the header says is the same, but that `nodata` is NaN and scales and offsets are 1
+    and 0.
+    """
+
+    def __init__(self, packed: TiffArray) -> None:
+        self.packed = packed
+        self.uri, self.dimension_names, self.chunks = packed.uri, packed.dimension_names, packed.chunks
+        self.format, self._tiff_details, self._options = packed.format, packed._tiff_details, packed._options
+        self.dtype = unpacked_type(packed)
+        if "band" not in (packed.dimension_names or ()):
+            raise _make(InvalidArgumentError, "scales belong to bands: unpack=True needs layout='band'", packed.uri)
+
+    read_only = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Sizes in pixels."""
+        return self.packed.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all elements take in memory."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def nodata(self) -> float | None:
+        """NaN, or None where all pixels have a value."""
+        return float("nan") if Validity(self.packed).is_partial else None
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """1.0 for each band."""
+        return (1.0,) * len(self._bands)
+
+    @property
+    def offsets(self) -> tuple[float, ...]:
+        """0.0 for each band."""
+        return (0.0,) * len(self._bands)
+
+    def read(self, selection: Any = ..., out: Any = None, device: Any = None, threads: int | None = None) -> Any:
+        """Read `selection`, as `Array.read` takes it (but `blocks`), into `out` where that is given."""
+        if device is not None and str(device) != "cpu":
+            message = "unpacked reads end in host memory: read `packed` on a device, or use xarray's engine"
+            raise _make(UnsupportedError, message, f"array '{self.uri}'")
+        made = unpack(self.packed, selection, True, threads=threads)
+        if out is None:
+            return made
+        if out.shape != made.shape:
+            raise _make(InvalidArgumentError, f"out has shape {out.shape}, the selection {made.shape}")
+        out[...] = made
+        return out
+
+    def __getitem__(self, key: Any) -> Any:
+        made = self.read(key)
+        return made if made.ndim or any(item is ... for item in as_tuple(key)) else made[()]
+
+    @property
+    def oindex(self) -> Any:
+        """Orthogonal indexing, as of other arrays."""
+        return _Reader(self, oindex)
+
+    @property
+    def vindex(self) -> Any:
+        """Points, as of other arrays."""
+        return _Reader(self, vindex)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("reading an array from storage always makes a copy")
+        made: npt.NDArray[Any] = self.read()
+        return made if dtype is None else made.astype(dtype, copy=False)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(1, 0): reads end in ordinary memory."""
+        return (1, 0)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Read the whole array and hand it on: `torch.from_dlpack(a)`."""
+        from penstock.core.tensor import Tensor
+
+        return Tensor(self.read()).__dlpack__(**options)
+
+    def _image(self, **changed: Any) -> UnpackedArray:
+        return UnpackedArray(self.packed._image(**changed))
+
+    def __repr__(self) -> str:
+        return f"<penstock.UnpackedArray {self.uri!r} shape={self.shape} dtype={self.dtype} chunks={self.chunks}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return UnpackedArray, (self.packed,)
+
+
+class _Reader:
+    def __init__(self, array: UnpackedArray, kind: KeyMaker) -> None:
+        self._array, self._kind = array, kind
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._array.read(self._kind[key])
+
+
+__all__ = ["UnpackedArray", "unpack", "unpacked_type"]

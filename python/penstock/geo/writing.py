@@ -1,0 +1,458 @@
+"""New TIFFs: Cloud Optimized GeoTIFFs, written row of tiles by row of tiles."""
+
+from __future__ import annotations
+
+import operator
+import os
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock.core import device as _device
+from penstock.core.context import Context, current_context
+from penstock.core.errors import InvalidArgumentError, OutOfRangeError, UnsupportedError, _make
+from penstock.core.writing import as_value
+from penstock.geo.new_tags import (
+    Tag,
+    colormap_tag,
+    geo_key_tags,
+    metadata_tag,
+    nodata_of,
+    transform_tags,
+)
+from penstock.target.place import local_path, place_of
+
+_ENDINGS = (".tif", ".tiff", ".gtiff", ".btf", ".tf8", ".cog")
+_COMPRESSIONS = {None: "none", "uncompressed": "none", "zlib": "deflate", "zstandard": "zstd", "lzma2": "lzma"}
+_PHOTOMETRICS = {"minisblack": 1, "miniswhite": 0, "rgb": 2}
+# What one call hands to the engine, unless a row of tiles is more: of data that is read from elsewhere it is in memory.
+_PIECE_BYTES = 32 << 20
+
+
+def is_tiff_name(target: Any, path: str = "") -> bool:
+    """Whether what is created there is a TIFF: by its name's ending."""
+    if isinstance(target, os.PathLike):
+        target = os.fsdecode(target)
+    if not isinstance(target, str | dict | _core.Store) and not hasattr(target, "get"):
+        return False  # a group, whose arrays may have any name
+    name = path or (target if isinstance(target, str) else "")
+    return name.rstrip("/").lower().endswith(_ENDINGS)
+
+
+def _existing_folder(target: Any) -> bytes:
+    """A folder on the file system of a file that is to be; of other places, the one for temporary files."""
+    if isinstance(target, str | os.PathLike):
+        text = local_path(os.fsdecode(target))
+        if "://" not in text and not text.startswith(("memory:", "zip:")):
+            folder = os.path.dirname(os.path.abspath(text))
+            while not os.path.isdir(folder) and folder != os.path.dirname(folder):
+                folder = os.path.dirname(folder)
+            if os.access(folder, os.W_OK):
+                return os.fsencode(folder)
+    return os.fsencode(tempfile.gettempdir())
+
+
+class TiffWriter:
+    """A TIFF under way. `a[:, y0:y1, :] = values` writes whole rows of tiles, each once, in any order.
+
+    `close`, or the end of a `with` block, puts the file in its place; until then the old one stands there, or nothing.
+    An exception within the block, or a writer that goes away unclosed, leaves it so. Rows that were never written are
+    nodata, or 0.
+    """
+
+    format = "tiff"
+    read_only = False
+
+    def __init__(
+        self, core: _core.TiffWriter, shape: tuple[int, ...], dtype: np.dtype[Any], tiles: tuple[int, int], place: str
+    ) -> None:
+        """Made by `create_array`."""
+        self._core, self.shape, self.dtype, self.uri = core, shape, dtype, place
+        self._tiles = tiles
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "under way"
+        return f"<penstock.TiffWriter '{self.uri}' {self.shape} {self.dtype}, {state}>"
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions: 3, or 2 where the shape was given so."""
+        return len(self.shape)
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """Rows and columns of a tile, after the bands that share it."""
+        bands = () if self.ndim == 2 else (1 if self._planar else self.shape[0],)
+        return (*bands, *self._tiles)
+
+    _planar = False
+
+    @property
+    def overviews(self) -> tuple[int, ...]:
+        """How many times smaller each overview is."""
+        return self._core.overviews
+
+    @property
+    def closed(self) -> bool:
+        """The file is in its place, or given up."""
+        return self._core.closed
+
+    def __getitem__(self, key: Any) -> Any:
+        raise _make(UnsupportedError, f"'{self.uri}' is being written: close it, then open it to read")
+
+    def __array__(self, *unused: Any, **unused_too: Any) -> Any:
+        """Refused: there is nothing to read yet."""
+        return self[...]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.write(key, value)
+
+    def write(self, selection: Any, value: npt.ArrayLike, mask: npt.ArrayLike | None = None) -> None:
+        """Write rows: all columns, step 1, from the first row of a tile to the last one of a tile or of the image.
+
+        All bands at once, unless `interleave="band"` gave each tiles of its own and there is no mask. `mask`, of files
+        that were begun with one, has the shape (rows, columns): 0 or False is not valid. None: all pixels are.
+        """
+        bands, rows = self._resolve(selection)
+        shape = (bands.stop - bands.start, rows.stop - rows.start, self.shape[-1])
+        if not isinstance(value, np.ndarray) and hasattr(value, "__array__"):
+            value = np.asarray(value)
+        # NumPy's rules: the selection's own shape has no axes that an integer dropped.
+        items = as_value(value, self.dtype, shape)
+        valid = None if mask is None else _mask_of(mask, shape[1:])
+        self._core.write(bands.start, rows.start, items, valid)
+
+    def close(self) -> None:
+        """Make what is left of the overviews, and put the file in its place.
+
+        Where the store did not take the file, it may be tried again; after it did, a second call does nothing.
+        """
+        self._core.close()
+
+    def discard(self) -> None:
+        """Give up what was written."""
+        self._core.discard()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self.close()
+        finally:
+            self.discard()
+
+    def __del__(self) -> None:
+        core = getattr(self, "_core", None)
+        if core is not None and not core.closed:
+            warnings.warn(f"{self!r} was never closed: nothing is written", ResourceWarning, stacklevel=2, source=self)
+
+    def _resolve(self, selection: Any) -> tuple[slice, slice]:
+        """Bands and rows of a selection, each with start, stop and step 1."""
+        keys = list(selection) if isinstance(selection, tuple) else [selection]
+        given = sum(key is not Ellipsis for key in keys)
+        if given > self.ndim or sum(key is Ellipsis for key in keys) > 1:
+            raise _make(InvalidArgumentError, f"{selection!r} has more than {self.ndim} dimensions")
+        at = next((i for i, key in enumerate(keys) if key is Ellipsis), len(keys))
+        keys[at : at + 1] = [slice(None)] * (self.ndim - given)
+        ranges = [_range(key, length) for key, length in zip(keys, self.shape, strict=True)]
+        if len(ranges) == 2:
+            ranges.insert(0, slice(0, 1))
+        if (ranges[2].start, ranges[2].stop) != (0, self.shape[-1]):
+            raise _make(
+                InvalidArgumentError,
+                f"whole rows are written: columns [{ranges[2].start}, {ranges[2].stop}) are some of {self.shape[-1]}",
+            )
+        return ranges[0], ranges[1]
+
+
+def _mask_of(mask: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    """Bytes of 0 and 255."""
+    given = np.asarray(mask)
+    if given.shape != shape or given.dtype.kind not in "biu":
+        raise _make(
+            InvalidArgumentError,
+            f"a mask of bool or integers of shape {shape} is needed, not one of {given.dtype} {given.shape}",
+        )
+    return np.where(given != 0, np.uint8(255), np.uint8(0))
+
+
+def _range(key: Any, length: int) -> slice:
+    if isinstance(key, slice):
+        start, stop, step = key.indices(length)
+        if step != 1:
+            raise _make(InvalidArgumentError, f"a TIFF is written with step 1, not {step}")
+        return slice(start, max(start, stop))
+    try:
+        number = operator.index(key)
+    except TypeError:
+        raise _make(InvalidArgumentError, f"a TIFF is written by slices, not by {type(key).__name__}") from None
+    if not -length <= number < length:
+        raise _make(OutOfRangeError, f"index {number} leaves a dimension of {length}")
+    return slice(number % length, number % length + 1)
+
+
+def create_tiff(
+    target: Any,
+    path: str = "",
+    *,
+    shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    data: Any = None,
+    tiles: int | Sequence[int] = 512,
+    bits: int | None = None,
+    mask: Any = None,
+    compress: str | None = "deflate",
+    level: int | None = None,
+    predictor: int | str | None = "auto",
+    interleave: str = "pixel",
+    overviews: str | Sequence[int] | None = "auto",
+    resampling: str = "auto",
+    nodata: float | None = None,
+    crs: Any = None,
+    transform: Any = None,
+    area_or_point: str | None = None,
+    bigtiff: bool | str = "auto",
+    photometric: str = "auto",
+    alpha: bool = False,
+    colormap: npt.ArrayLike | None = None,
+    descriptions: Sequence[str | None] | None = None,
+    units: Sequence[str | None] | None = None,
+    scales: Sequence[float] | None = None,
+    offsets: Sequence[float] | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    durable: bool = False,
+    context: Context | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Any:
+    """`create_array` of a name that ends as a TIFF's: a `TiffWriter`, or the array, open, where `data` is given."""
+    if data is not None:
+        if _device.is_device_value(data):
+            data = _device.to_host(data, current_context() if context is None else context)
+        if not (hasattr(data, "shape") and hasattr(data, "dtype")):
+            data = np.asarray(data)
+        shape = data.shape if shape is None else shape
+        dtype = data.dtype if dtype is None else dtype
+    if shape is None or dtype is None:
+        raise _make(InvalidArgumentError, "shape and dtype are needed where no data is given")
+    sizes = _shape_of(shape)
+    type_ = _dtype_of(dtype)
+    bands = 1 if len(sizes) == 2 else sizes[0]
+    tile = _tile_of(tiles)
+    masked = mask is not None and mask is not False
+    if masked and mask is not True and data is None:
+        raise _make(InvalidArgumentError, "a mask comes with data=, or, where mask=True, with each write")
+    is_palette = colormap is not None
+    _choice(resampling, "resampling", ("auto", "average", "nearest"))
+    colours, extra = _colours_of(photometric, is_palette, alpha, bands, type_)
+    item, nodata_tags = nodata_of(nodata, type_)
+    if area_or_point not in (None, "Area", "Point"):
+        raise _make(InvalidArgumentError, f"area_or_point must be 'Area' or 'Point', it is {area_or_point!r}")
+    if area_or_point is None and (crs is not None or transform is not None):
+        area_or_point = "Area"
+    tags: list[Tag] = [] if transform is None else transform_tags(transform, area_or_point or "Area")
+    tags += geo_key_tags(crs, area_or_point)
+    tags += metadata_tag(attributes or {}, _roles(bands, descriptions, units, scales, offsets))
+    shared = nodata_tags + ([] if colormap is None else [colormap_tag(colormap, bits or type_.itemsize * 8)])
+    options = {
+        "overwrite": bool(overwrite),
+        "durable": bool(durable),
+        "temporary_folder": _existing_folder(target),
+        "bands": bands,
+        "height": sizes[-2],
+        "width": sizes[-1],
+        "dtype": type_,
+        "tile_height": tile[0],
+        "tile_width": tile[1],
+        "bits": _small(bits, "bits"),
+        "mask": masked,
+        "compression": _compression_of(compress).encode(),
+        "level": _small(level, "level"),
+        "predictor": _predictor_of(predictor),
+        "planar": _choice(interleave, "interleave", ("pixel", "band")) == "band",
+        "photometric": colours,
+        "extra_samples": extra,
+        "overviews": _overviews_of(overviews),
+        "average": {"auto": None, "average": True, "nearest": False}[resampling],
+        "nodata": item,
+        "big_tiff": None if bigtiff in ("auto", None) else _yes_or_no(bigtiff),
+        "tags": tags,
+        "shared_tags": shared,
+    }
+    context = current_context() if context is None else context
+    store, inside = _place_of(target, path, storage_options, context)
+    writer = TiffWriter(
+        _core.create_tiff(store, context, inside, options),
+        sizes,
+        type_,
+        tile,
+        f"{store.uri.rstrip('/')}/{os.fsdecode(inside)}",
+    )
+    writer._planar = bool(options["planar"])
+    if data is None:
+        return writer
+    with writer:
+        _write_all(writer, data, None if mask is True or not masked else mask)
+    from penstock.api.open import open
+
+    return open(target, path, context=context, storage_options=storage_options)
+
+
+def _place_of(
+    target: Any, path: str, storage_options: Mapping[str, Any] | None, context: Context
+) -> tuple[_core.Store, bytes]:
+    """The folder of a file that is to be, and its name there."""
+    store, inside = place_of(target, path, storage_options, context)
+    if inside or not isinstance(target, str | os.PathLike):
+        return store, inside
+    text = local_path(os.fsdecode(target)).rstrip("/")
+    folder, _, name = text.rpartition("/")
+    if os.path.isdir(text):
+        raise _make(InvalidArgumentError, f"'{text}' is a folder")
+    if not folder:
+        folder = "/" if text.startswith("/") else "."
+    return place_of(folder, name, storage_options, context)
+
+
+def _write_all(writer: TiffWriter, data: Any, mask: Any) -> None:
+    """A piece at a time, of whole rows of tiles: `data` may be larger than memory."""
+    if tuple(data.shape) != writer.shape:
+        raise _make(InvalidArgumentError, f"data of shape {tuple(data.shape)} is no array of shape {writer.shape}")
+    if mask is not None and tuple(np.shape(mask)) != writer.shape[-2:]:
+        raise _make(
+            InvalidArgumentError, f"a mask of shape {tuple(np.shape(mask))} is none of pixels {writer.shape[-2:]}"
+        )
+    height = writer.shape[-2]
+    row_bytes = max(1, writer.dtype.itemsize * writer.shape[-1] * (writer.shape[0] if writer.ndim == 3 else 1))
+    tile = writer._tiles[0]
+    rows = max(1, _PIECE_BYTES // (row_bytes * tile)) * tile
+    for y in range(0, height, rows):
+        valid = None if mask is None else np.asarray(mask[y : y + rows])
+        writer.write((..., slice(y, y + rows), slice(None)), np.asarray(data[..., y : y + rows, :]), valid)
+
+
+def _shape_of(shape: Any) -> tuple[int, ...]:
+    try:
+        sizes = tuple(operator.index(length) for length in shape)
+    except TypeError:
+        raise _make(InvalidArgumentError, f"shape must be (band, y, x) or (y, x), it is {shape!r}") from None
+    if len(sizes) not in (2, 3):
+        raise _make(InvalidArgumentError, f"a TIFF has the shape (band, y, x) or (y, x), not {sizes}")
+    if any(length < 1 or length >= 1 << 63 for length in sizes):
+        raise _make(InvalidArgumentError, f"an image of shape {sizes} has no pixels, or too many")
+    return sizes
+
+
+def _dtype_of(dtype: Any) -> np.dtype[Any]:
+    try:
+        type_: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
+    except TypeError as failure:
+        raise _make(UnsupportedError, f"TIFFs have no samples of {dtype!r}: {failure}") from None
+    if type_.kind not in "iufc" or type_.itemsize > 16 or (type_.kind == "f" and type_.itemsize > 8):
+        hint = "; write astype('uint8')" if type_.kind == "b" else ""
+        raise _make(UnsupportedError, f"TIFFs have no samples of {type_} here{hint}")
+    return type_
+
+
+def _small(value: Any, name: str) -> int | None:
+    if value is None:
+        return None
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise _make(InvalidArgumentError, f"{name} must be an int, it is {value!r}") from None
+    if not 0 <= number < 1 << 31:
+        raise _make(InvalidArgumentError, f"{name} must not be {number}")
+    return number
+
+
+def _tile_of(tiles: Any) -> tuple[int, int]:
+    pair = (tiles, tiles) if hasattr(tiles, "__index__") else () if isinstance(tiles, str) else tuple(tiles)
+    sizes = [_small(length, "tiles") for length in pair]
+    if len(sizes) != 2 or None in sizes:
+        raise _make(InvalidArgumentError, f"tiles must be a number, or rows and columns, it is {tiles!r}")
+    return sizes[0] or 0, sizes[1] or 0
+
+
+def _choice(value: Any, name: str, known: Sequence[str]) -> str:
+    if value not in known:
+        raise _make(InvalidArgumentError, f"{name} must be one of {', '.join(known)}, it is {value!r}")
+    return str(value)
+
+
+def _yes_or_no(value: Any) -> bool:
+    if value not in (True, False, "yes", "no"):
+        raise _make(InvalidArgumentError, f"bigtiff must be 'auto', True or False, it is {value!r}")
+    return value in (True, "yes")
+
+
+def _compression_of(compress: Any) -> str:
+    name = compress.lower() if isinstance(compress, str) else compress
+    if name is not None and not isinstance(name, str):
+        raise _make(InvalidArgumentError, f"compress must be a name, it is {compress!r}")
+    return _COMPRESSIONS.get(name, name or "none")
+
+
+def _predictor_of(predictor: Any) -> int | None:
+    if predictor == "auto":
+        return None
+    return 1 if predictor is None or predictor is False else _small(predictor, "predictor")
+
+
+def _overviews_of(overviews: Any) -> list[int] | None:
+    if isinstance(overviews, str):
+        _choice(overviews, "overviews", ("auto",))
+        return None
+    try:
+        return [_small(factor, "overviews") or 0 for factor in overviews] if overviews is not None else []
+    except TypeError:
+        raise _make(InvalidArgumentError, f"overviews must be 'auto', factors or None, it is {overviews!r}") from None
+
+
+def _colours_of(
+    photometric: str, has_map: bool, alpha: bool, bands: int, dtype: np.dtype[Any]
+) -> tuple[int, list[int]]:
+    """The photometric interpretation, and what the bands beyond it are (2: opacity)."""
+    if has_map:
+        if photometric not in ("auto", "palette") or bands != 1 or dtype not in (np.uint8, np.uint16):
+            raise _make(InvalidArgumentError, "a colormap needs one band of uint8 or uint16")
+        return 3, []
+    if photometric == "palette":
+        raise _make(InvalidArgumentError, "photometric 'palette' needs a colormap")
+    _choice(photometric, "photometric", ("auto", *_PHOTOMETRICS, "palette"))
+    usual = 2 if dtype == np.uint8 and bands == 3 + bool(alpha) else 1
+    number = _PHOTOMETRICS.get(photometric, usual)
+    extra = bands - (3 if number == 2 else 1)
+    if alpha and extra < 1:
+        raise _make(InvalidArgumentError, f"alpha is the last band, and none of {bands} is left for it")
+    return number, [0] * (extra - 1) + [2] if alpha else []
+
+
+def _roles(
+    bands: int,
+    descriptions: Sequence[str | None] | None,
+    units: Sequence[str | None] | None,
+    scales: Sequence[float] | None,
+    offsets: Sequence[float] | None,
+) -> list[dict[str, str]]:
+    out: list[dict[str, str]] = [{} for _ in range(bands if bands <= 65535 else 0)]
+    given = {"description": descriptions, "unittype": units, "scale": scales, "offset": offsets}
+    for role, values in given.items():
+        if values is None:
+            continue
+        if isinstance(values, str) or not hasattr(values, "__len__") or len(values) != bands:
+            raise _make(InvalidArgumentError, f"{role}: one for each of {bands} bands is needed, not {values!r}")
+        for band, value in zip(out, values, strict=True):
+            if value is not None:
+                band[role] = repr(float(value)) if role in ("scale", "offset") else str(value)
+    return out

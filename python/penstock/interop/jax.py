@@ -1,0 +1,83 @@
+"""An array over JAX's devices. The public names are in `penstock.jax`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.api.open import open_array
+from penstock.core.array import Array
+from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+
+if TYPE_CHECKING:
+    import jax
+
+__all__ = ["load"]
+
+
+def load(
+    source: Any, sharding: jax.sharding.Sharding | jax.Device, *, dtype: Any = None, threads: int | None = None
+) -> jax.Array:
+    """A global `jax.Array` of which each device's part is read by the process that the device belongs to.
+
+    Parts that several devices hold (replicas) are read once a process, all parts of a process at the same time. With
+    several processes every one calls it, as with all of JAX.
+
+    Parameters
+    ----------
+    source
+        An open `Array`, or what `open_array` takes.
+    sharding
+        How the array lies on the devices; a device: all of it there.
+    dtype
+        Of the result; None: the array's, as JAX has it (float64 is float32 unless `jax_enable_x64` is set).
+    threads
+        Of all parts together, as of `Array.read`.
+
+    Raises
+    ------
+    Error
+        A part could not be read, or the array's type is none of JAX's.
+    """
+    import jax
+
+    array = source if isinstance(source, Array) else open_array(source)
+    if not isinstance(sharding, jax.sharding.Sharding):
+        sharding = jax.sharding.SingleDeviceSharding(sharding)
+    wanted = _element_type(array, dtype)
+    try:
+        parts = sharding.addressable_devices_indices_map(array.shape)
+    except ValueError as error:
+        raise _make(
+            InvalidArgumentError, f"the sharding does not divide the shape {array.shape}", str(error)
+        ) from error
+    jobs: dict[tuple[tuple[int, int], ...], Any] = {}
+    for index in parts.values():
+        key = _bounds(index, array.shape)
+        if key not in jobs:
+            jobs[key] = array.read_async(tuple(slice(*bound) for bound in key), dtype=wanted, threads=threads)
+    try:
+        values = {key: np.asarray(job.wait()) for key, job in jobs.items()}
+    finally:
+        for job in jobs.values():
+            job.cancel()
+    placed = [jax.device_put(values[_bounds(index, array.shape)], device) for device, index in parts.items()]
+    return jax.make_array_from_single_device_arrays(array.shape, sharding, placed)
+
+
+def _element_type(array: Array, dtype: Any) -> np.dtype[Any]:
+    from jax import dtypes
+
+    try:
+        asked = np.dtype(array.dtype if dtype is None else dtype)
+        wanted: np.dtype[Any] = np.dtype(dtypes.canonicalize_dtype(asked.newbyteorder("=")))
+    except TypeError as error:
+        raise _make(UnsupportedError, f"JAX has no elements of type {array.dtype}", f"array '{array.uri}'") from error
+    return wanted
+
+
+def _bounds(index: tuple[slice, ...] | None, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    if index is None:
+        index = (slice(None),) * len(shape)
+    return tuple(part.indices(length)[:2] for part, length in zip(index, shape, strict=True))

@@ -1,0 +1,1 @@
+"""Legate and cuPyNumeric. The public names are in `penstock.legate`."""

@@ -1,0 +1,178 @@
+"""Each MPI rank its tile of one array. The public names are in `penstock.mpi`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from penstock import _core
+from penstock.api.open import open_array
+from penstock.core.array import Array
+from penstock.core.errors import Error, InvalidArgumentError, StorageError, _make
+from penstock.core.tiles import tiles
+from penstock.target import portable as _portable
+
+__all__ = ["load", "open", "tile"]
+
+T = TypeVar("T")
+
+
+def open(target: Any, comm: Any = None, *, opener: Callable[..., Array] = open_array, **options: Any) -> Array:
+    """Open an array on every rank; storage is asked by rank 0 alone, which tells the others.
+
+    Parameters
+    ----------
+    target
+        What `opener` takes: a path or URI, a pattern of shards with `opener=ps.open_shards`. Only rank 0 looks at it.
+    comm
+        An `mpi4py` communicator; None: `MPI.COMM_WORLD`.
+    opener, options
+        Called on rank 0 as `opener(target, **options)`.
+
+    Raises
+    ------
+    Error
+        What rank 0 met; the same on every rank.
+    """
+    comm = _world(comm)
+    packed, failure = b"", None
+    if comm.Get_rank() == 0:
+        try:
+            packed = _portable.pack(opener(target, **options))
+        except Exception as error:
+            failure = error
+    told = comm.bcast((packed, None if failure is None else _Failure(failure)), root=0)
+    if failure is not None:
+        raise failure
+    if told[1] is not None:
+        raise told[1].on_rank(0, comm.Get_size())
+    return _together(comm, lambda: _portable.unpack(told[0]))
+
+
+def tile(shape: tuple[int, ...], comm: Any = None, *, axis: int = 0) -> tuple[slice, ...]:
+    """The part of an array of that shape that this rank loads: see `ps.tiles`. A rank beyond the last tile has none of
+    `axis`: its slice is empty."""
+    comm = _world(comm)
+    parts = tiles(shape, comm.Get_size(), axis=axis)
+    rank: int = comm.Get_rank()
+    if rank < len(parts):
+        return parts[rank]
+    axis %= len(shape)
+    return tuple(slice(n, n) if d == axis else slice(0, n) for d, n in enumerate(shape))
+
+
+def load(
+    source: Any,
+    comm: Any = None,
+    *,
+    axis: int = 0,
+    device: str | None = None,
+    out: Any = None,
+    threads: int | None = None,
+    **options: Any,
+) -> Any:
+    """This rank's tile of an array, read by itself: `a[tile(a.shape)]`.
+
+    Parameters
+    ----------
+    source
+        An open `Array`, the same on every rank, or what `open` takes.
+    comm
+        An `mpi4py` communicator; None: `MPI.COMM_WORLD`.
+    axis
+        What is cut: rank r holds the r-th of equal runs, the last one shorter. With more ranks than rows the last
+        ranks hold none.
+    device, out, threads
+        As of `Array.read`. Ranks of one machine share its GPUs and cores: "cuda" is the GPU of the rank's number among
+        those of its machine (in turn where there are more ranks than GPUs), not the one that happens to be current, and
+        threads=None gives each rank its part of the cores.
+    options
+        For `open`.
+
+    Returns
+    -------
+    numpy.ndarray or Tensor
+        The tile; it may have no rows.
+
+    Raises
+    ------
+    Error
+        What went wrong here; on the other ranks StorageError, which names the rank and says what it met.
+    """
+    comm = _world(comm)
+    array = source if isinstance(source, Array) else open(source, comm, **options)
+    picks = device is not None and str(device) == "cuda"
+    machine = _Machine(comm) if threads is None or picks else None
+    threads = machine.threads() if threads is None and machine is not None else threads
+
+    def read() -> Any:
+        if not array.shape:
+            raise _make(InvalidArgumentError, "an array without dimensions has no tiles")
+        return array.read(
+            tile(array.shape, comm, axis=axis),
+            out=out,
+            device=machine.device() if picks and machine is not None else device,
+            threads=threads,
+        )
+
+    return _together(comm, read)
+
+
+class _Machine:
+    """The ranks of one communicator that share this machine's memory."""
+
+    def __init__(self, comm: Any) -> None:
+        from mpi4py import MPI
+
+        local = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        self.rank, self.size = local.Get_rank(), local.Get_size()
+        local.Free()
+
+    def threads(self) -> int:
+        # A rank that its launcher has bound to cores sees only those, and shares them with nobody.
+        mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        bound = mine < (os.cpu_count() or 1)
+        return mine if bound else max(1, mine // self.size)
+
+    def device(self) -> str:
+        # Where the launcher shows each rank a GPU of its own, there is one.
+        return f"cuda:{self.rank % max(1, _core._device_count())}"
+
+
+class _Failure:
+    """An exception of another rank, as it can be sent."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.kind = type(error) if isinstance(error, Error) else StorageError
+        self.text = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+
+    def on_rank(self, rank: int, size: int) -> Error:
+        return _make(self.kind, f"rank {rank} of {size} failed", *self.text.splitlines())
+
+
+def _together(comm: Any, work: Callable[[], T]) -> T:
+    """`work()`; where it failed on any rank, an error on all."""
+    failure: Exception | None = None
+    made: Any = None
+    try:
+        made = work()
+    except Exception as error:
+        failure = error
+    # Every rank comes here, so nobody waits for one that has given up.
+    told = comm.allgather(None if failure is None else _Failure(failure))
+    if failure is not None:
+        raise failure
+    for rank, other in enumerate(told):
+        if other is not None:
+            raise other.on_rank(rank, comm.Get_size())
+    result: T = made
+    return result
+
+
+def _world(comm: Any) -> Any:
+    if comm is not None:
+        return comm
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD

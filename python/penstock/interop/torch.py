@@ -1,0 +1,278 @@
+"""Arrays as PyTorch's data sets. The public names are in `penstock.torch`."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils import data
+
+from penstock.api.open import open_array
+from penstock.core.array import Array
+from penstock.core.batches import Arrays, CropReader, Sample, batches
+from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.core.tensor import Tensor
+
+__all__ = ["Batches", "Crops", "Rows", "as_tensor", "load"]
+
+
+def as_tensor(values: Any) -> torch.Tensor:
+    """What `torch.from_dlpack` makes of an array, a tensor or an ndarray; bfloat16 and all.
+
+    Unsigned integers of 16 bits and more, and float8, need a PyTorch that takes them from DLPack. What runs backwards
+    in memory is copied, which PyTorch has no tensors for.
+    """
+    if isinstance(values, np.ndarray) and any(stride < 0 for stride in values.strides):
+        values = values.copy()
+    source = values if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray) else Tensor(values)
+    return torch.from_dlpack(source)
+
+
+class Crops(data.Dataset):  # type: ignore[misc]
+    """Crops of arrays by number: `crops[i]` is the tensor of sample i.
+
+    `samples` as in `penstock.batches`; None: the rows of one array (what `a[i]` is). A loader that asks for several
+    (`batch_size=8`) has them read together. `transform` is called on each tensor.
+    """
+
+    def __init__(
+        self,
+        arrays: Arrays,
+        samples: Sequence[Sample] | None = None,
+        dtype: npt.DTypeLike | None = None,
+        transform: Callable[[torch.Tensor], Any] | None = None,
+    ) -> None:
+        self._reader = CropReader(arrays, dtype)
+        self._samples = samples if samples is not None else _rows_of(arrays)
+        self._transform = transform
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.__getitems__([index])[0]
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """The tensors of several samples, read together."""
+        both = as_tensor(self._reader.start([self._samples[i] for i in indices]).wait())
+        return [each if self._transform is None else self._transform(each) for each in both]
+
+
+class Batches(data.IterableDataset):  # type: ignore[misc]
+    """Whole batches of crops, read ahead. A loader takes them with `batch_size=None`.
+
+    The samples are dealt out to ranks (`rank` of `world_size`, by default those of torch.distributed where it runs) and
+    to a loader's workers: each is read once. All ranks get the same number of batches: what is left over, fewer samples
+    than there are ranks, is left out in that epoch.
+
+    `shuffle` draws a new order from `seed` in each epoch; `set_epoch` says which one it is, as samplers' does.
+    `device` is that of `penstock.batches`; a loader's workers and CUDA need `multiprocessing_context="spawn"`.
+    """
+
+    def __init__(
+        self,
+        arrays: Arrays,
+        samples: Sequence[Sample] | None = None,
+        batch_size: int = 8,
+        dtype: npt.DTypeLike | None = None,
+        shuffle: bool = False,
+        seed: int = 0,
+        drop_last: bool = False,
+        depth: int = 2,
+        rank: int | None = None,
+        world_size: int | None = None,
+        device: str | None = None,
+    ) -> None:
+        CropReader(arrays, dtype)  # says what is wrong here, not in a worker
+        self._device = device
+        self._arrays = arrays
+        self._samples = samples if samples is not None else _rows_of(arrays)
+        self._batch_size, self._dtype, self._drop_last, self._depth = batch_size, dtype, drop_last, depth
+        self._shuffle, self._seed, self.epoch = shuffle, seed, 0
+        self._rank, self._world_size = _ranks(rank, world_size)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch comes: shuffling draws another order in each. Call it before iterating."""
+        self.epoch = epoch
+
+    def _mine(self) -> list[int]:
+        """Numbers of this rank's and this worker's samples, in order."""
+        order = list(range(len(self._samples)))
+        if self._shuffle:
+            random.Random(f"{self._seed}/{self.epoch}").shuffle(order)
+        each = len(order) // self._world_size
+        mine = order[self._rank : each * self._world_size : self._world_size]
+        worker = data.get_worker_info()
+        if worker is None:
+            return mine
+        # Whole batches to a worker, so that there are as many batches as without workers.
+        size = self._batch_size
+        starts = range(worker.id * size, len(mine), worker.num_workers * size)
+        return [one for start in starts for one in mine[start : start + size]]
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        samples = (self._samples[i] for i in self._mine())
+        options: dict[str, Any] = {"depth": self._depth, "drop_last": self._drop_last, "device": self._device}
+        for batch in batches(self._arrays, samples, self._batch_size, self._dtype, **options):
+            yield as_tensor(batch)
+
+    def __len__(self) -> int:
+        """Batches of this rank, of all of its workers together."""
+        each, size = len(self._samples) // self._world_size, self._batch_size
+        return each // size if self._drop_last else -(-each // size)
+
+
+class Rows(data.IterableDataset):  # type: ignore[misc]
+    """Batches of rows that follow each other, read ahead: for arrays of many shards. A loader takes them with
+    `batch_size=None`.
+
+    Each rank has rows // world_size rows that lie together, each worker whole batches of them that lie together; rows
+    that are left over, fewer than there are ranks, are left out. The last batch of a rank may be short.
+
+    `shuffle` draws a new order of the batches from `seed` in each epoch; rows stay together within them.
+    """
+
+    def __init__(
+        self,
+        array: Array,
+        batch_size: int,
+        shuffle: bool = False,
+        seed: int = 0,
+        depth: int = 2,
+        rank: int | None = None,
+        world_size: int | None = None,
+    ) -> None:
+        _rows_of(array)
+        if batch_size < 1 or depth < 0:
+            raise _make(InvalidArgumentError, f"batch_size is at least 1 and depth at least 0: {batch_size}, {depth}")
+        as_tensor(np.zeros(0, array.dtype))  # says here what PyTorch has no type for
+        self._array, self._batch_size, self._depth = array, batch_size, depth
+        self._shuffle, self._seed, self.epoch = shuffle, seed, 0
+        self._rank, self._world_size = _ranks(rank, world_size)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch comes: shuffling draws another order in each. Call it before iterating."""
+        self.epoch = epoch
+
+    def _mine(self) -> list[slice]:
+        each = self._array.shape[0] // self._world_size
+        begin = self._rank * each
+        starts = range(begin, begin + each, self._batch_size)
+        batches = [slice(at, min(at + self._batch_size, begin + each)) for at in starts]
+        worker = data.get_worker_info()
+        if worker is not None:
+            per_worker = -(-len(batches) // worker.num_workers)
+            batches = batches[worker.id * per_worker : (worker.id + 1) * per_worker]
+        if self._shuffle:
+            random.Random(f"{self._seed}/{self.epoch}").shuffle(batches)
+        return batches
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        waiting = iter(self._mine())
+        ahead = deque(self._array.read_async(each) for each in itertools.islice(waiting, self._depth + 1))
+        try:
+            while ahead:
+                values = ahead.popleft().wait()
+                ahead.extend(self._array.read_async(each) for each in itertools.islice(waiting, 1))
+                yield as_tensor(np.asarray(values))
+        finally:
+            for job in ahead:
+                job.cancel()
+
+    def __len__(self) -> int:
+        """Batches of this rank, of all of its workers together."""
+        return -(-(self._array.shape[0] // self._world_size) // self._batch_size)
+
+
+def local_part(
+    shape: Sequence[int], mesh_shape: Sequence[int], coordinates: Sequence[int], dims: Sequence[int | None]
+) -> tuple[slice, ...]:
+    """What of an array one rank of a mesh has.
+
+    `dims` says for each dimension of the mesh along which of the array's it is cut, one after the other, or None
+    (replicated). Cuts are torch.chunk's and `ps.tiles`': ceil, the last ones short or without rows.
+    """
+    bounds = [(0, length) for length in shape]
+    for ranks, at, dim in zip(mesh_shape, coordinates, dims, strict=True):
+        if dim is None:
+            continue
+        low, high = bounds[dim]
+        each = -(-(high - low) // ranks)
+        bounds[dim] = (min(low + at * each, high), min(low + (at + 1) * each, high))
+    return tuple(slice(low, high) for low, high in bounds)
+
+
+def load(source: Any, mesh: Any, placements: Sequence[Any], *, threads: int | None = None) -> Any:
+    """A `DTensor` of which each rank has read its own part, and only that. Every rank of the mesh calls it.
+
+    Parameters
+    ----------
+    source
+        An open `Array`, or what `open_array` takes. Every rank has to see the same data.
+    mesh
+        A `DeviceMesh`. On "cuda" each rank reads into the memory of its current device.
+    placements
+        `Shard(dim)` or `Replicate()` for each dimension of the mesh.
+
+    Returns
+    -------
+    torch.distributed.tensor.DTensor
+        On "cuda" when all is queued on the device, ordered on the current stream. A chunk that fails there later is
+        raised by the next read, or by `synchronize` of the context.
+
+    Raises
+    ------
+    UnsupportedError
+        Another placement, or a type that PyTorch lacks. Error: this rank's part cannot be read.
+    """
+    from torch.distributed.tensor import DTensor, Replicate, Shard
+
+    array = source if isinstance(source, Array) else open_array(source)
+    dims: list[int | None] = []
+    for each in placements:
+        if type(each) not in (Shard, Replicate):
+            raise _make(UnsupportedError, f"arrays are loaded as Shard or Replicate, not {each}")
+        dim = each.dim if isinstance(each, Shard) else None
+        if dim is not None and not -array.ndim <= dim < array.ndim:
+            raise _make(InvalidArgumentError, f"{each} is of no dimension of an array with {array.ndim}")
+        dims.append(None if dim is None else dim % array.ndim)
+    if len(dims) != mesh.ndim:
+        raise _make(InvalidArgumentError, f"{len(dims)} placements for a mesh of {mesh.ndim} dimensions")
+    coordinates = mesh.get_coordinate()
+    if coordinates is None:
+        raise _make(InvalidArgumentError, "this rank is not of the mesh")
+    part = local_part(array.shape, tuple(mesh.shape), coordinates, dims)
+    device = f"cuda:{torch.cuda.current_device()}" if mesh.device_type == "cuda" else "cpu"
+    local = as_tensor(array.read(part, device=device, threads=threads))
+    strides = [1] * array.ndim
+    for d in range(array.ndim - 2, -1, -1):
+        strides[d] = strides[d + 1] * max(1, array.shape[d + 1])
+    shape = torch.Size(array.shape)
+    return DTensor.from_local(local, mesh, placements, run_check=False, shape=shape, stride=tuple(strides))
+
+
+def _rows_of(arrays: Arrays) -> Sequence[Sample]:
+    if not isinstance(arrays, Array) or not arrays.shape:
+        raise _make(InvalidArgumentError, "samples may be left out for one array with rows: say what to read of each")
+    return range(arrays.shape[0])
+
+
+def _ranks(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    if (rank is None) != (world_size is None):
+        raise _make(InvalidArgumentError, "rank and world_size go together")
+    if rank is None or world_size is None:
+        running = torch.distributed.is_available() and torch.distributed.is_initialized()
+        return (torch.distributed.get_rank(), torch.distributed.get_world_size()) if running else (0, 1)
+    if not 0 <= rank < world_size:
+        raise _make(InvalidArgumentError, f"rank must be from 0 to {world_size - 1}, it is {rank}")
+    return rank, world_size
+
+
+for _each in (Crops, Batches, Rows):  # pickles name the public module
+    _each.__module__ = "penstock.torch"

@@ -1,0 +1,1 @@
+"""xarray: its engine. The public name is in `penstock.xarray`."""

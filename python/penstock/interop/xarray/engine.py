@@ -1,0 +1,232 @@
+"""The entry point that xarray finds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import xarray.backends
+from xarray import Dataset, DataTree
+from xarray.backends import BackendEntrypoint
+from xarray.backends.store import StoreBackendEntrypoint
+
+from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.core.group import Group
+from penstock.hdf5.file import Hdf5Group
+from penstock.interop.xarray.hdf5 import Hdf5Store
+from penstock.interop.xarray.lazy import Place, settled_target
+from penstock.interop.xarray.tiff import UNSET, device_of, is_one_file, is_tiff, open_raster
+from penstock.interop.xarray.zarr import ZarrGroup, groups_below, open_group
+
+_SUFFIXES = (".zarr", ".zarr.zip", ".tif", ".tiff")
+
+
+class PenstockBackendEntrypoint(BackendEntrypoint):
+    """Zarr (v2 and v3, folders, archives and every store that `penstock.open` takes) and GeoTIFF, read by Penstock.
+
+    Datasets of Zarr equal those of xarray's engine "zarr", and of TIFF those of rioxarray's: variables, coordinates,
+    attributes, decoding, encoding. They are lazy, hold nothing open, take no lock, and pickle as the place that they
+    were opened from.
+    """
+
+    description = "Open Zarr and GeoTIFF with Penstock"
+    supports_groups = True
+
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
+        """Return whether xarray should choose this engine where the caller names none; by name alone.
+
+        True only if no other installed engine claims the target, or the variable PENSTOCK_XARRAY_GUESS is "1".
+        """
+        if not isinstance(filename_or_obj, str | os.PathLike):
+            return False
+        name = os.fspath(filename_or_obj)
+        if not (isinstance(name, str) and name.split("?")[0].rstrip("/").lower().endswith(_SUFFIXES)):
+            return False
+        return os.environ.get("PENSTOCK_XARRAY_GUESS", "") == "1" or not _is_claimed(filename_or_obj)
+
+    def open_dataset(
+        self,
+        filename_or_obj: Any,
+        *,
+        mask_and_scale: bool | None = None,
+        decode_times: Any = True,
+        concat_characters: bool = True,
+        decode_coords: Any = True,
+        drop_variables: str | Iterable[str] | None = None,
+        use_cftime: bool | None = None,
+        decode_timedelta: Any = None,
+        group: str | None = None,
+        mode: str = "r",
+        consolidated: bool | None = None,
+        storage_options: dict[str, Any] | None = None,
+        zarr_format: int | None = None,
+        use_zarr_fill_value_as_mask: bool | None = None,
+        cache_members: bool = True,
+        convention: str = "rioxarray",
+        masked: bool = False,
+        parse_coordinates: bool | None = None,
+        default_name: str = "band_data",
+        band_as_variable: bool = False,
+        page: int | Sequence[int] = 0,
+        level: int = 0,
+        bands: list[int] | None = None,
+        variable: str | Sequence[str] | None = None,
+        open_kwargs: dict[str, Any] | None = None,
+        lock: Any = None,
+        device: str | None = None,
+        device_id: Any = UNSET,
+    ) -> Dataset:
+        """One group of Zarr, or one image of a TIFF (which `group` may name within a store).
+
+        What the parameters of Zarr mean stands at `xarray.open_zarr`; those of TIFF follow. `cache_members` and `lock`
+        are taken and mean nothing here: members are looked for once, and reads need no lock.
+
+        Parameters
+        ----------
+        convention
+            "rioxarray": as its engine shows it. "plain": the variable is `raster`, bands are counted from 0 in
+            uint8, and values are the file's own (`mask_and_scale` is then off unless it is asked for).
+        mask_and_scale, masked
+            Missing pixels are NaN and scale and offset applied; `masked=True` with `mask_and_scale=False`: only the
+            former.
+        parse_coordinates
+            False: no `x` and `y`.
+        default_name, band_as_variable
+            The variable's name; a variable for each band instead (`band_1`, ...).
+        page, level, bands
+            Which image, which overview (1: the largest), which bands (from 0), as `penstock.open` has them.
+        variable
+            Only these variables of a group. A TIFF has no subdatasets to choose from: there it means nothing, and
+            neither does `group` where the target is the file itself.
+        open_kwargs
+            What `rasterio.open` would get: `overview_level` (0: the largest), and what says how GDAL reads.
+        device, device_id
+            "cuda" or "cuda:1"; or 0, 1, ... and None for the current device: values are CuPy's then, but for indexes,
+            times and texts.
+        """
+        _check_mode(mode)
+        named, filename_or_obj = filename_or_obj, settled_target(filename_or_obj)
+        where = device_of(device, device_id)
+        within = "" if group and is_one_file(filename_or_obj) else _within(group)
+        if is_tiff(filename_or_obj, within, storage_options):
+            level = _level(level, open_kwargs or {})
+            chosen = {"page": page, "level": level, "bands": bands, "storage_options": storage_options}
+            made = open_raster(
+                filename_or_obj,
+                within,
+                options={key: value for key, value in chosen.items() if value},
+                source=named,
+                convention=convention,
+                drop_variables=drop_variables,
+                mask_and_scale=mask_and_scale,
+                masked=masked,
+                parse_coordinates=parse_coordinates,
+                default_name=default_name,
+                band_as_variable=band_as_variable,
+                device=where,
+            )
+            made.set_close(_close)
+            return made
+        if open_kwargs:
+            raise _make(InvalidArgumentError, f"open_kwargs are options of TIFFs, {filename_or_obj!r} is none")
+        place, node = open_group(filename_or_obj, within, consolidated, storage_options, zarr_format)
+        made = _decode(
+            _store_of(place, node, use_zarr_fill_value_as_mask, drop_variables),
+            where,
+            mask_and_scale=True if mask_and_scale is None else mask_and_scale,
+            decode_times=decode_times,
+            concat_characters=concat_characters,
+            decode_coords=decode_coords,
+            drop_variables=drop_variables,
+            use_cftime=use_cftime,
+            decode_timedelta=decode_timedelta,
+        )
+        if variable is None:
+            return made
+        chosen_variables = made[[variable] if isinstance(variable, str) else list(variable)]
+        chosen_variables.set_close(_close)
+        return chosen_variables
+
+    def open_groups_as_dict(
+        self,
+        filename_or_obj: Any,
+        *,
+        group: str | None = None,
+        mode: str = "r",
+        consolidated: bool | None = None,
+        storage_options: dict[str, Any] | None = None,
+        zarr_format: int | None = None,
+        use_zarr_fill_value_as_mask: bool | None = None,
+        device: str | None = None,
+        device_id: Any = UNSET,
+        **decoding: Any,
+    ) -> dict[str, Dataset]:
+        """A group and all below it, by path: "/", "/a", "/a/b"; where `group` is given, below that: ".", "a", "a/b"."""
+        _check_mode(mode)
+        on = device_of(device, device_id)
+        target = settled_target(filename_or_obj)
+        place, node = open_group(target, _within(group), consolidated, storage_options, zarr_format)
+        return {
+            path: _decode(
+                _store_of(where, each, use_zarr_fill_value_as_mask, decoding.get("drop_variables")), on, **decoding
+            )
+            for path, where, each in groups_below(place, node, "." if _within(group) else "/")
+        }
+
+    def open_datatree(self, filename_or_obj: Any, **options: Any) -> DataTree:
+        """The tree of a group and all below it."""
+        return DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
+
+
+def _store_of(place: Place, group: Group, fill_value_is_mask: bool | None, dropped: Any) -> ZarrGroup:
+    kind = Hdf5Store if isinstance(group, Hdf5Group) else ZarrGroup
+    return kind(place, group, fill_value_is_mask, dropped)
+
+
+def _is_claimed(target: Any) -> bool:
+    """Whether another installed engine would open the target by xarray's rules."""
+    for engine in xarray.backends.list_engines().values():
+        if isinstance(engine, PenstockBackendEntrypoint):
+            continue
+        try:
+            if engine.guess_can_open(target):
+                return True
+        except Exception:  # xarray passes over engines that fail here
+            continue
+    return False
+
+
+def _decode(store: ZarrGroup, device: str | None, **decoding: Any) -> Dataset:
+    made = StoreBackendEntrypoint().open_dataset(store, **decoding)
+    made.set_close(_close)
+    return made if device is None else store.on_device(made, device)
+
+
+def _close() -> None:
+    """Nothing is held open. (xarray wants a function, and a dataset pickles with it.)"""
+
+
+def _within(group: str | None) -> str:
+    return "" if group is None else group.strip("/")
+
+
+# Options of GDAL that say how it reads, and change nothing of what is read.
+_WITHOUT_EFFECT = ("sharing", "num_threads", "ignore_cog_layout_break", "mode", "thread_safe")
+
+
+def _level(level: int, of_gdal: dict[str, Any]) -> int:
+    """The level that the options of `rasterio.open` ask for."""
+    for name, value in of_gdal.items():
+        key = name.lower()
+        drivers = [value] if isinstance(value, str) else value
+        if key == "overview_level" and str(value).isdecimal() and level in (0, int(value) + 1):
+            level = int(value) + 1
+        elif not (key in _WITHOUT_EFFECT or (key == "driver" and {"GTiff", "COG"} & set(drivers or ("GTiff",)))):
+            raise _make(UnsupportedError, f"open_kwargs: {name}={value!r} has no counterpart here")
+    return level
+
+
+def _check_mode(mode: str) -> None:
+    if mode != "r":
+        raise _make(UnsupportedError, f"the engine opens datasets for reading: mode must be 'r', it is {mode!r}")

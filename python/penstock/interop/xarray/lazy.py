@@ -1,0 +1,195 @@
+"""An open array as xarray's lazy indexing takes it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from xarray.backends import BackendArray
+from xarray.core import indexing
+
+from penstock.api.open import open
+from penstock.core.array import Array
+from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.group import Group
+from penstock.geo.masks import NodataMask, module_of
+
+
+def settled_target(target: Any) -> Any:
+    """Paths of this machine in full, as xarray's own engine has them: `~`, and other processes' working folders."""
+    name = os.fspath(target) if isinstance(target, os.PathLike) else target
+    if not isinstance(name, str) or re.match("[A-Za-z][A-Za-z0-9+.-]*:", name):
+        return target
+    return os.path.abspath(os.path.expanduser(name))
+
+
+@dataclass(frozen=True)
+class Place:
+    """What `penstock.open` was called with: an array is opened by it again in another process."""
+
+    target: Any
+    path: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def open(self) -> Any:
+        """The array or group."""
+        if isinstance(self.target, Array):
+            return self.target
+        if isinstance(self.target, Group):
+            return self.target[self.path] if self.path else self.target
+        return open(self.target, self.path, mode="r", **self.options)
+
+    def child(self, name: str) -> Place:
+        """The place of what lies below a group; its metadata are read from storage itself."""
+        options = {key: value for key, value in self.options.items() if key != "use_consolidated"}
+        return Place(self.target, f"{self.path}/{name}" if self.path else name, options)
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """What CF's conventions make of stored numbers, in xarray's order and type, on the values' own device."""
+
+    missing: tuple[Any, ...]
+    scale: Any = None
+    offset: Any = None
+
+    def apply(self, values: Any, dtype: np.dtype[Any]) -> Any:
+        """Missing values are NaN, the others multiplied by the scale and moved by the offset."""
+        made = values if values.dtype == dtype else values.astype(dtype)
+        for each in self.missing:
+            if each == each:
+                made = module_of(made).where(made != dtype.type(each), made, dtype.type(np.nan))
+        if self.scale is not None:
+            made = made * dtype.type(self.scale)
+        return made if self.offset is None else made + dtype.type(self.offset)
+
+
+class LazyArray(BackendArray):
+    """An array that is read when its values are asked for: all five kinds of xarray's keys at once, and no more.
+
+    Reading is thread-safe and takes no lock. Pickles as its place: it is opened again where it is unpickled.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        array: Array,
+        dtype: np.dtype[Any] | None = None,
+        device: str | None = None,
+        decoding: Decoding | None = None,
+    ) -> None:
+        self.place, self.device, self.decoding, self._array = place, device, decoding, array
+        self.shape = array.shape
+        self.dtype = array.dtype if dtype is None else dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        support, selection = kind_of(key)
+
+        def get(items: Any) -> Any:
+            return self._decoded(read(self._array, selection(self._array, items), self.device))
+
+        return indexing.explicit_indexing_adapter(settled(key, self.shape), self.shape, support, get)
+
+    async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
+        """As `[]`, on the engine's threads; for `load_async`."""
+        support, selection = kind_of(key)
+
+        async def get(items: Any) -> Any:
+            return self._decoded(await read_async(self._array, selection(self._array, items), self.device))
+
+        return await indexing.async_explicit_indexing_adapter(settled(key, self.shape), self.shape, support, get)
+
+    def _decoded(self, values: Any) -> Any:
+        return values if self.decoding is None else self.decoding.apply(values, self.dtype)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._array!r})"
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.place, self.dtype, self.device, self.decoding
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        place, dtype, *rest = state
+        array = place.open()
+        if not isinstance(array, Array):
+            raise _make(InvalidArgumentError, f"'{array.uri}' was an array when it was pickled, it is a group now")
+        self.__init__(place, array, dtype, *rest)  # type: ignore[misc]
+
+
+def read(array: Array | NodataMask, selection: Any, device: str | None) -> Any:
+    """Values on the host, or CuPy's in device memory: ordered on its current stream, when all is queued on the device.
+
+    A chunk that fails on the device later is raised by the next read, or by `synchronize` of the context.
+    """
+    if device is None:
+        return array.read(selection)
+    if isinstance(array, NodataMask):
+        return array.valid([read(band, selection, device) for band in array.bands])
+    import cupy
+
+    return cupy.from_dlpack(array.read(selection, device=device))
+
+
+def start(array: Array | NodataMask, selection: Any, device: str | None) -> Callable[[], Any]:
+    """Begins what `read` does; the call gives the values."""
+    if device is None:
+        return array.read_async(selection).wait
+    values = read(array, selection, device)
+    return lambda: values
+
+
+async def read_async(array: Array | NodataMask, selection: Any, device: str | None) -> Any:
+    """As `read`, on the engine's threads."""
+    if device is None:
+        return await array.read_async(selection)
+    if isinstance(array, NodataMask):
+        return array.valid([await read_async(band, selection, device) for band in array.bands])
+    import cupy
+
+    return cupy.from_dlpack(await array.read_async(selection, device=device))
+
+
+Selection = Callable[[Array, tuple[Any, ...]], Any]
+
+
+def _basic(array: Array, items: tuple[Any, ...]) -> Any:
+    return (*items, ...)  # the Ellipsis makes one element an array without dimensions, and not a scalar
+
+
+def _outer(array: Array, items: tuple[Any, ...]) -> Any:
+    from penstock import oindex
+
+    return oindex[items]
+
+
+def as_points(array: Array, items: tuple[Any, ...]) -> Any:
+    from penstock import vindex
+
+    return vindex[items]
+
+
+def settled(key: indexing.ExplicitIndexer, shape: tuple[int, ...]) -> indexing.ExplicitIndexer:
+    """The key with every empty slice as `:0`: xarray takes no slices that go backwards over nothing."""
+    if not any(isinstance(item, slice) for item in key.tuple):
+        return key
+    return type(key)(
+        tuple(
+            slice(0, 0) if isinstance(item, slice) and not range(size)[item] else item
+            for item, size in zip(key.tuple, shape, strict=True)
+        )
+    )
+
+
+def kind_of(key: indexing.ExplicitIndexer) -> tuple[indexing.IndexingSupport, Selection]:
+    """How much of a key the engine takes as it is, and what the selection is that it takes."""
+    if isinstance(key, indexing.BasicIndexer):
+        return indexing.IndexingSupport.VECTORIZED, _basic
+    if isinstance(key, indexing.OuterIndexer):
+        return indexing.IndexingSupport.VECTORIZED, _outer
+    if any(isinstance(item, slice) for item in key.tuple):
+        return indexing.IndexingSupport.OUTER, _outer  # points in some dimensions: xarray picks them from their box
+    return indexing.IndexingSupport.VECTORIZED, as_points

@@ -1,0 +1,152 @@
+"""Switching the plug-in on and off."""
+
+from __future__ import annotations
+
+import importlib.util
+from types import SimpleNamespace, TracebackType
+from typing import Any
+
+import zarr
+import zarr.api.synchronous as synchronous
+from zarr.core.config import config
+
+from penstock.core.context import Context
+from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.interop.zarr import gpu as _gpu
+from penstock.interop.zarr.settings import settings
+from penstock.interop.zarr.wrap import wrap_node
+
+_PATH = "codec_pipeline.path"
+_OURS = "penstock.zarr.CodecPipeline"
+_ZARRS = "zarr.core.codec_pipeline.BatchedCodecPipeline"
+_HOST_BUFFERS = ("zarr.buffer.cpu.Buffer", "zarr.buffer.cpu.NDBuffer")
+
+_NAMES = [
+    name
+    for name in (
+        "array",
+        "create",
+        "create_array",
+        "create_group",
+        "empty",
+        "empty_like",
+        "from_array",
+        "full",
+        "full_like",
+        "group",
+        "ones",
+        "ones_like",
+        "open",
+        "open_array",
+        "open_group",
+        "open_like",
+        "open_consolidated",
+        "zeros",
+        "zeros_like",
+    )
+    if hasattr(synchronous, name)
+]
+
+originals = SimpleNamespace(**{name: getattr(synchronous, name) for name in _NAMES})
+"""zarr-python's own functions, whatever `enable` put in their place."""
+
+
+def _wrapping(theirs: Any) -> Any:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return wrap_node(theirs(*args, **kwargs))
+
+    function.__name__, function.__qualname__, function.__doc__ = theirs.__name__, theirs.__qualname__, theirs.__doc__
+    function.__module__, function.__wrapped__ = theirs.__module__, theirs  # type: ignore[attr-defined]
+    return function
+
+
+_wrapped = {name: _wrapping(getattr(originals, name)) for name in _NAMES}
+
+
+def _set_bypass(on: bool) -> None:
+    for name in _NAMES:
+        chosen = _wrapped[name] if on else getattr(originals, name)
+        for module in (zarr, synchronous):
+            if hasattr(module, name):
+                setattr(module, name, chosen)
+
+
+def _set_buffers(names: tuple[Any, Any]) -> None:
+    config.set({"buffer": names[0], "ndbuffer": names[1]})
+
+
+class Enabled:
+    """What `enable` gives back: leaving it as a context manager sets things as they were."""
+
+    def __init__(self, before: tuple[Any, bool, bool, tuple[Any, Any], Context | None], options: str) -> None:
+        self._before, self._options = before, options
+
+    def __repr__(self) -> str:
+        return f"<penstock.zarr.enable({self._options}): {'on' if is_enabled() else 'off'}>"
+
+    def __enter__(self) -> Enabled:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        path, strict, bypass, buffers, context = self._before
+        config.set({_PATH: path})
+        _set_buffers(buffers)
+        settings.strict, settings.context = strict, context
+        _set_bypass(bypass)
+
+
+def enable(bypass: bool = False, device: str = "cpu", *, strict: bool = False, threads: int | None = None) -> Enabled:
+    """Make Penstock zarr-python's codec pipeline, for all arrays that are opened from here on.
+
+    Parameters
+    ----------
+    bypass
+        `zarr.open`, `open_array`, `open_group`, `create_array` and their relatives return `penstock.zarr.Array` and
+        `Group`, which do not go through zarr-python's event loop (see `penstock.zarr.wrap`).
+    device
+        "cuda": also what `zarr.config.enable_gpu()` does. Arrays are read into CuPy's memory, on CuPy's current device,
+        and decoded there; see `explain`. Needs CuPy.
+    strict
+        Reads and writes that would go zarr-python's own way raise `UnsupportedError` instead.
+    threads
+        Decoding and encoding workers of one read or write; None: those of the current `penstock.Context`.
+
+    Returns
+    -------
+    Enabled
+        Usable as a context manager; without `with`, `disable` ends it.
+    """
+    if device not in ("cpu", "cuda"):
+        raise _make(InvalidArgumentError, f"device is 'cpu' or 'cuda' (CuPy's current device), not {device!r}")
+    if device == "cuda" and importlib.util.find_spec("cupy") is None:
+        raise _make(UnsupportedError, "zarr-python's GPU buffers are CuPy's, which is not installed: device='cuda'")
+    before = (
+        config.get(_PATH),
+        settings.strict,
+        zarr.open is _wrapped["open"],
+        (config.get("buffer"), config.get("ndbuffer")),
+        settings.context,
+    )
+    context = None if threads is None else Context(threads=threads)
+    config.set({_PATH: _OURS})
+    if device == "cuda":
+        _set_buffers(_gpu.BUFFERS)
+    settings.strict, settings.context = strict, context
+    _set_bypass(bypass)
+    return Enabled(before, f"bypass={bypass}, device={device!r}, strict={strict}, threads={threads}")
+
+
+def is_enabled() -> bool:
+    """True if arrays that are opened now use Penstock's codec pipeline."""
+    return bool(config.get(_PATH) == _OURS)
+
+
+def disable() -> None:
+    """Give zarr-python its own pipeline and functions back. Arrays that are open keep what they were opened with."""
+    config.set({_PATH: _ZARRS})
+    if _gpu.gpu_buffers():
+        _set_buffers(_HOST_BUFFERS)
+    settings.strict, settings.context = False, None
+    _set_bypass(False)

@@ -1,0 +1,134 @@
+"""Which way an array's reads and writes go, and why."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import zarr
+from zarr.core.array_spec import ArraySpec
+from zarr.core.buffer import default_buffer_prototype
+
+from penstock.core.errors import InvalidArgumentError, _make
+from penstock.interop.zarr import gpu as _gpu
+from penstock.interop.zarr.pipeline import CodecPipeline
+from penstock.interop.zarr.wrap import Array
+
+_WAYS = {
+    "native": "the engine fetches, decodes and scatters; one call for all chunks",
+    "sync": "the engine decodes and scatters; the store's synchronous methods are called",
+    "async": "the store's coroutines are gathered; the engine decodes and scatters off the event loop",
+    "array": "the engine reads or writes on the calling thread, past zarr-python",
+    "device": "encoded bytes go to the GPU and become zarr-python's GPU buffer there",
+    "zarr": "zarr-python's own code",
+}
+
+
+@dataclass(frozen=True)
+class Way:
+    """How one kind of operation goes: `path` as in `stats`, and why no faster one."""
+
+    operation: str
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """What `explain` found; `str` of it is for people."""
+
+    array: str
+    store: str
+    codecs: str
+    ways: tuple[Way, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [self.array, f"  store:  {self.store}", f"  codecs: {self.codecs}"]
+        for way in self.ways:
+            lines.append(f"  {way.operation}: {way.path}: {_WAYS[way.path]}")
+            if way.reason:
+                lines.append(f"    because {way.reason}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+class Explanations(dict[str, Explanation]):
+    """What `explain` found of a group: an `Explanation` for each array in it, by path; `str` of it is for people."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.values()))
+
+    __repr__ = __str__
+
+
+def explain(array: Any) -> Explanation | Explanations:
+    """Say for each kind of operation on `array` which path it takes, and why no faster one.
+
+    Of a `zarr.Group`: the same for every array in it.
+
+    >>> print(penstock.zarr.explain(zarr.open_array("x.zarr")))
+    """
+    if isinstance(array, zarr.Group):
+        members = array.members(max_depth=None)
+        return Explanations({path: _explain(node) for path, node in members if isinstance(node, zarr.Array)})
+    if not isinstance(array, zarr.Array | zarr.AsyncArray):
+        text = f"explain takes a zarr.Array or a zarr.Group, got {type(array).__name__}"
+        raise _make(InvalidArgumentError, text)
+    return _explain(array)
+
+
+def _explain(array: Any) -> Explanation:
+    inner = getattr(array, "_async_array", array)
+    pipeline, metadata, store = inner.codec_pipeline, inner.metadata, inner.store_path.store
+    shown = f"{type(array).__name__} '{inner.store_path}'"
+    store_shown = f"{type(store).__name__}"
+    if not isinstance(pipeline, CodecPipeline):
+        reason = (
+            f"its pipeline is {type(pipeline).__name__}: call penstock.zarr.enable() before opening, or "
+            "penstock.zarr.wrap(array)"
+        )
+        ways = tuple(Way(operation, "zarr", reason) for operation in ("reads", "writes"))
+        return Explanation(shown, store_shown, " | ".join(type(codec).__name__ for codec in pipeline), ways)
+
+    grid = getattr(inner, "_chunk_grid", None) or metadata.chunk_grid  # before zarr-python 3.2 the metadata's own
+    spec = ArraySpec(
+        shape=grid.chunk_shape if getattr(grid, "is_regular", True) else (1,) * len(metadata.shape),
+        dtype=metadata.dtype,
+        fill_value=metadata.fill_value,
+        config=inner.config,
+        prototype=default_buffer_prototype(),
+    )
+    program, route = pipeline._program(spec), pipeline._route(store)
+    codecs = " | ".join(type(codec).__name__ for codec in pipeline)
+    if program.core is not None:
+        codecs = program.core.codecs_text
+    store_shown += f" ({route.path}{': ' + route.reason if route.reason else ''})"
+
+    found: list[Way] = []
+    names, reasons = ("reads", "writes"), (program.reason, program.write_reason)
+    gpu, on_gpu = False, ""
+    if _gpu.gpu_buffers() and program.core is not None:
+        gpu, on_gpu = True, f"zarr-python's buffers are those of the GPU; {program.core.device_path}"
+    if isinstance(array, Array):
+        engine = array._penstock_engine()
+        loop = "on the calling thread" if engine.drives else "on zarr-python's event loop"
+        if gpu:
+            found.append(Way("selections, read", "device", on_gpu))
+        elif engine.array is not None:
+            found.append(Way("selections, read", "array", ""))
+        else:
+            found.append(Way("selections, read", "zarr" if program.core is None else route.path, engine.reason))
+        if engine.writes and not gpu:
+            found.append(Way("selections, written", "array", ""))
+        names = (f"other reads, {loop}", f"{'other ' if engine.writes else ''}writes, {loop}")
+    for name, reason in zip(names, reasons, strict=True):
+        if gpu and "writes" not in name:
+            found.append(Way(name, "device", on_gpu))
+            continue
+        found.append(Way(name, "zarr" if reason else route.path, reason or route.reason))
+    return Explanation(shown, store_shown, codecs, tuple(found))

@@ -1,0 +1,77 @@
+"""What `enable` sets, and the counters that `stats` shows."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from typing import Any
+
+from penstock.core import context as _context
+from penstock.core.context import Context
+from penstock.core.errors import UnsupportedError, _make
+
+
+class _Settings:
+    """Process-wide, as zarr-python's own configuration is."""
+
+    strict: bool = False
+    context: Context | None = None
+
+
+settings = _Settings()
+
+
+def current_context() -> Context:
+    """The context of `enable(threads=...)`, or the one of the caller."""
+    return settings.context or _context.current_context()
+
+
+_lock = threading.Lock()
+_counts: Counter[tuple[str, str, str]] = Counter()
+
+
+def count(operation: str, path: str, reason: str = "") -> None:
+    """One read or write went `path`, because of `reason`."""
+    with _lock:
+        _counts[operation, path, reason] += 1
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def stats(*, reset: bool = False) -> dict[str, dict[str, Any]]:
+    """How reads and writes went since the start, or the last reset.
+
+    Returns
+    -------
+    dict
+        For "read" and "write": `paths`, a count for each path ("native": store and codecs in C++; "sync": codecs in
+        C++, the store's synchronous methods; "async": codecs in C++, the store's coroutines; "array": no pipeline at
+        all, through `wrap`; "device": decoded in GPU memory; "zarr": zarr-python's own code), and `reasons`, a count
+        for each reason to take a slower one.
+    """
+    with _lock:
+        now = dict(_counts)
+        if reset:
+            _counts.clear()
+    out: dict[str, dict[str, Any]] = {kind: {"paths": {}, "reasons": {}} for kind in ("read", "write")}
+    for (operation, path, reason), number in sorted(now.items()):
+        paths, reasons = out[operation]["paths"], out[operation]["reasons"]
+        paths[path] = paths.get(path, 0) + number
+        if reason:
+            reasons[reason] = reasons.get(reason, 0) + number
+    return out
+
+
+def delegated(operation: str, reason: str) -> None:
+    """Count an operation that zarr-python's own code will do; refuse it where nothing may fall back."""
+    if settings.strict:
+        raise _make(UnsupportedError, f"strict: this {operation} would go zarr-python's own way, because {reason}")
+    count(operation, "zarr", reason)

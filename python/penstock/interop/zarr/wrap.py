@@ -1,0 +1,585 @@
+"""zarr-python's `Array` without its event loop.
+
+Selections are read and written by the engine at once, where it takes them as zarr-python does. Everything else runs
+zarr-python's own method, whose coroutine is driven on the calling thread: with our pipeline, a synchronous store and
+synchronous codecs it never waits. So exceptions and casts are zarr-python's, because they are made by its code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import os
+from collections.abc import Callable, Coroutine
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.abc.store import Store
+from zarr.core import codec_pipeline
+from zarr.core.array_spec import ArraySpec
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.config import config
+
+from penstock import _core
+from penstock.core.data_types import cast
+from penstock.core.errors import (
+    CorruptDataError,
+    Error,
+    InternalError,
+    InvalidArgumentError,
+    OutOfRangeError,
+    StorageError,
+    UnsupportedError,
+    _make,
+)
+from penstock.interop.zarr import gpu as _gpu
+from penstock.interop.zarr.fancy import KINDS, is_plain
+from penstock.interop.zarr.pipeline import CodecPipeline, direct
+from penstock.interop.zarr.program import EXPORTED, chunk_order, exported, foreign_codec
+from penstock.interop.zarr.route import Route
+from penstock.interop.zarr.settings import count, current_context
+
+_Array: Any = zarr.Array
+_NUMBERS = frozenset((int, float))
+_PLAIN_BUFFERS = ("zarr.buffer.cpu.Buffer", "zarr.buffer.cpu.NDBuffer")
+
+
+def _drive(coroutine: Coroutine[Any, Any, Any], loop: Any = None, timeout: float | None = None) -> Any:
+    """Run a coroutine that never waits for anything, here."""
+    before, direct.on = direct.on, True
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    finally:
+        direct.on = before
+    coroutine.close()
+    raise _make(InternalError, "a read or write without an event loop wanted to wait for one")
+
+
+def _plain_buffers() -> bool:
+    """Arrays are made in host memory, as long as nobody configured other buffers."""
+    values = config.config
+    return (values.get("buffer"), values.get("ndbuffer")) == _PLAIN_BUFFERS
+
+
+class _Engine:
+    """One array as the engine sees it, for as long as its metadata and its store stay what they are."""
+
+    __slots__ = (
+        "array",
+        "drives",
+        "dtype",
+        "keeps_empty",
+        "metadata",
+        "native",
+        "order",
+        "plain",
+        "reason",
+        "route",
+        "threads",
+        "writes",
+    )
+
+    def __init__(self, async_array: Any) -> None:
+        self.metadata = async_array.metadata
+        pipeline, store = async_array.codec_pipeline, async_array.store_path.store
+        self.route = Route(store)
+        self.array: _core.Array | None = None
+        self.threads = 0 if self.route.path == "native" else 1
+        self.drives = (
+            self.route.path != "async"
+            and issubclass(type(store), Store)
+            and isinstance(pipeline, CodecPipeline)
+            and getattr(pipeline, "sync_transform", None) is not None
+        )
+        self.dtype: np.dtype[Any] = self.metadata.dtype.to_native_dtype()
+        self.native = self.dtype if self.dtype.kind == "T" else self.dtype.newbyteorder("=")
+        self.keeps_empty = async_array.config.write_empty_chunks
+        self.order = self.metadata.order if self.metadata.zarr_format == 2 else async_array.config.order
+        self.plain = self.order == "C" and self.dtype.isnative
+        """What the engine makes is what zarr-python makes: no other order of elements or bytes."""
+        self.reason = self._open(async_array)
+        self.writes = self._may_write(async_array)
+
+    def _may_write(self, async_array: Any) -> bool:
+        """Plain writes need nothing of zarr-python."""
+        pipeline, store = async_array.codec_pipeline, async_array.store_path.store
+        return (
+            self.array is not None
+            and (self.route.values is not None or self.route.native_writes)
+            and not store.read_only
+            and getattr(self.metadata, "_stored_document", None) is None
+            and (self.dtype.char in EXPORTED or self.dtype.kind == "T")
+            and isinstance(pipeline, CodecPipeline)
+            and chunk_order(tuple(pipeline)) in (None, "morton")
+        )
+
+    def serves(self, async_array: Any) -> bool:
+        return async_array.metadata is self.metadata and self.route.serves(async_array.store_path.store)
+
+    def _open(self, async_array: Any) -> str:
+        """Open the array; why not, where it cannot be."""
+        metadata = self.metadata
+        if self.route.core is None:
+            return self.route.reason
+        if not issubclass(type(self.route.store), Store):
+            return f"{type(self.route.store).__name__} is no zarr.abc.store.Store"
+        if metadata.zarr_format == 2:
+            codecs = [*(metadata.filters or ()), *filter(None, [metadata.compressor])]
+        else:
+            codecs = list(metadata.codecs)
+        foreign = foreign_codec(codecs)
+        if foreign:
+            return foreign
+        if not getattr(async_array.config, "read_missing_chunks", True):
+            return "missing chunks are to be errors"
+        dtype = self.dtype
+        if dtype.hasobject and dtype.kind != "T":
+            return f"items that are Python objects: {metadata.dtype}"
+        try:
+            documents = {
+                name: value.to_bytes().decode()
+                for name, value in metadata.to_buffer_dict(default_buffer_prototype()).items()
+            }
+            path = os.fsencode(async_array.store_path.path)
+            self.array = _core.open_described(self.route.core, current_context(), path, documents)
+        except Error as error:
+            return f"{error.code}: {error.message or str(error).splitlines()[0]}"
+        except Exception as error:  # zarr-python refuses to write it down
+            return f"its metadata cannot be written as JSON: {error}"
+        if self.array.dtype != self.native:
+            reason = f"its arrays in memory have dtype {dtype}, the engine makes {self.array.dtype}"
+            self.array = None
+            return reason
+        return ""
+
+
+def _without_loop(method: Any) -> Any:
+    """The method with `sync` exchanged for `_drive`."""
+    made = FunctionType(
+        method.__code__,
+        {**method.__globals__, "sync": _drive},
+        method.__name__,
+        method.__defaults__,
+        method.__closure__,
+    )
+    made.__kwdefaults__ = method.__kwdefaults__
+    return made
+
+
+def _selection_method(name: str) -> Callable[..., Any]:
+    theirs = getattr(zarr.Array, name)
+    ours = _without_loop(theirs)
+
+    def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+        # A document that zarr-python repairs is read again, and stored, before chunks are: that waits.
+        repairs = getattr(self.metadata, "_stored_document", None) is not None
+        return (ours if self._penstock_engine().drives and not repairs else theirs)(self, *args, **kwargs)
+
+    method.__name__, method.__qualname__ = name, f"Array.{name}"
+    method.__doc__ = theirs.__doc__
+    return method
+
+
+def _read_shaped(engine: _Engine, selection: Any) -> Any:
+    """Text, arrays in Fortran order, and items in the other byte order. Single elements are left to zarr-python."""
+    assert engine.array is not None
+    shape = engine.array._resolve(selection)[1] if is_plain(selection) else ()
+    if not shape:
+        return NotImplemented
+    if engine.order == "C" or engine.dtype.kind == "T":
+        found = engine.array._read(selection, engine.threads, None)
+    else:
+        found = np.empty(shape, engine.array.dtype, order="F")
+        engine.array._read_into(selection, exported(found), engine.threads, None)
+    return np.asarray(cast(np.asarray(found), engine.dtype), order="K" if engine.order == "C" else "F")
+
+
+def _read_plain(engine: _Engine, selection: Any, scalar: bool) -> Any:
+    assert engine.array is not None
+    try:
+        if engine.dtype.kind == "T" or not engine.plain:
+            found = _read_shaped(engine, selection)
+        else:
+            found = _core.read_plain(engine.array, selection, scalar, engine.threads)
+    except OutOfRangeError:
+        return NotImplemented
+    except (CorruptDataError, StorageError):
+        return NotImplemented  # the pipeline finds it too, and says it in zarr-python's words
+    if found is not NotImplemented:
+        count("read", "array")
+    return found
+
+
+def _read_gpu(engine: _Engine, selection: Any) -> Any:
+    """A new array in GPU memory, decoded there; `NotImplemented` where zarr-python is to read, or to refuse.
+
+    Returns when all is queued on the device, ordered on CuPy's current stream. What fails on the device later is raised
+    by the next read, or by `synchronize` of the context.
+    """
+    if engine.array is None or not engine.plain or engine.dtype.kind == "T" or not is_plain(selection):
+        return NotImplemented
+    try:
+        shape = engine.array._resolve(selection)[1]
+        if not shape or 0 in shape:
+            return NotImplemented
+        out = _gpu.empty(shape, engine.dtype)
+        place = _gpu.memory_of(out)
+        read = _core._read_to_device(
+            engine.array, selection, place.device, place.stream, place.address, shape, place.strides, out,
+            engine.threads, False,
+        )  # fmt: skip
+    except OutOfRangeError:
+        return NotImplemented  # zarr-python says it in its words; damage is an earlier read's, and is raised here
+    try:
+        read.order(place.stream)
+    except (CorruptDataError, StorageError):
+        with contextlib.suppress(CorruptDataError, StorageError):
+            read.outcome()  # nothing writes to `out` any more
+        return NotImplemented  # the pipeline finds it too
+    count("read", "device")
+    return out
+
+
+class Array(_Array):  # type: ignore[misc]
+    """A `zarr.Array` that reads and writes on the calling thread, where its store and codecs are synchronous.
+
+    Made by `penstock.zarr.wrap`, `open_array` and `open_group`. All of zarr-python's methods are there; results and
+    exceptions are the same.
+    """
+
+    def _penstock_engine(self) -> _Engine:
+        kept: _Engine | None = self.__dict__.get("_penstock")
+        if kept is not None and kept.serves(self._async_array):
+            return kept
+        made = _Engine(self._async_array)
+        self.__dict__["_penstock"] = made
+        return made
+
+    def __getitem__(self, selection: Any) -> Any:
+        engine = self._penstock_engine()
+        if engine.array is not None and _plain_buffers():
+            found = _read_plain(engine, selection, False)
+            if found is not NotImplemented:
+                return found
+        elif _gpu.gpu_buffers():
+            found = _read_gpu(engine, selection)
+            if found is not NotImplemented:
+                return found
+        return super().__getitem__(selection)
+
+    def __setitem__(self, selection: Any, value: Any) -> None:
+        if not self._penstock_write(selection, value):
+            super().__setitem__(selection, value)
+
+    def _penstock_value(self, value: Any) -> Any:
+        """`value` where its elements need no cast of zarr-python's; None: they do."""
+        engine = self._penstock_engine()
+        dtype, native = engine.dtype, engine.native
+        if type(value) is np.ndarray:
+            if value.dtype != dtype:
+                return None
+            return value if engine.plain else cast(value, native)
+        if (type(value) in _NUMBERS and dtype.kind in "iufc") or (type(value) is str and dtype.kind == "T"):
+            try:
+                return np.asarray(value, dtype=native)
+            except (TypeError, ValueError, OverflowError):
+                return None
+        return None
+
+    def _penstock_write(self, selection: Any, value: Any) -> bool:
+        """Write where nothing is left to zarr-python: a plain selection, and a value of its very shape and dtype."""
+        engine = self._penstock_engine()
+        if not engine.writes or not _plain_buffers():
+            return False
+        value = self._penstock_value(value)
+        if value is None:
+            return False
+        assert engine.array is not None
+        try:
+            if engine.dtype.kind == "T":
+                written = is_plain(selection) and value.shape in ((), engine.array._resolve(selection)[1])
+                if written:
+                    engine.array._write(selection, value, engine.threads, None, False, engine.keeps_empty)
+            else:
+                written = _core.write_plain(engine.array, selection, value, engine.keeps_empty)
+        except (CorruptDataError, InvalidArgumentError, StorageError):
+            return False  # the pipeline finds it too, and says it in zarr-python's words
+        if written:
+            count("write", "array")
+        return written
+
+    def _penstock_read_fancy(self, kind: str, selection: Any) -> Any:
+        """Lists, points, masks and blocks; `NotImplemented` where zarr-python is to read, or to refuse."""
+        engine = self._penstock_engine()
+        if engine.array is None or engine.order != "C" or not _plain_buffers():
+            return NotImplemented
+        try:
+            chosen = KINDS[kind](engine.array, selection)
+            if chosen is None or not chosen.shape or 0 in chosen.shape:
+                return NotImplemented
+            found = engine.array._read(chosen, engine.threads, None)
+        except Error:
+            return NotImplemented
+        count("read", "array")
+        return cast(np.asarray(found), engine.dtype)
+
+    def _penstock_write_fancy(self, kind: str, selection: Any, value: Any) -> bool:
+        engine = self._penstock_engine()
+        if not engine.writes or not _plain_buffers():
+            return False
+        value = self._penstock_value(value)
+        if value is None:
+            return False
+        assert engine.array is not None
+        try:
+            chosen = KINDS[kind](engine.array, selection)
+            if chosen is None or not chosen.shape or 0 in chosen.shape or value.shape not in ((), chosen.shape):
+                return False
+            engine.array._write(chosen, value, engine.threads, None, False, engine.keeps_empty)
+        except Error:
+            return False
+        count("write", "array")
+        return True
+
+    def get_basic_selection(
+        self, selection: Any = ..., *, out: Any = None, prototype: Any = None, fields: Any = None
+    ) -> Any:
+        if out is None and prototype is None and fields is None:
+            engine = self._penstock_engine()
+            if engine.array is not None and _plain_buffers():
+                found = _read_plain(engine, selection, True)
+                if found is not NotImplemented:
+                    return found
+            elif _gpu.gpu_buffers():
+                found = _read_gpu(engine, selection)
+                if found is not NotImplemented:
+                    return found
+        return _basic(self, selection, out=out, prototype=prototype, fields=fields)
+
+    get_basic_selection.__doc__ = zarr.Array.get_basic_selection.__doc__
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_penstock"}
+
+    def with_config(self, config: Any) -> Any:
+        return wrap(super().with_config(config))
+
+    def update_attributes(self, new_attributes: Any) -> Any:
+        return wrap(super().update_attributes(new_attributes))
+
+
+def _get_method(kind: str) -> Callable[..., Any]:
+    otherwise = _selection_method(f"get_{kind}_selection")
+
+    def method(self: Array, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
+        if out is None and fields is None and prototype is None:
+            found = self._penstock_read_fancy(kind, selection)
+            if found is not NotImplemented:
+                return found
+        return otherwise(self, selection, out=out, fields=fields, prototype=prototype)
+
+    return method
+
+
+def _set_method(kind: str) -> Callable[..., Any]:
+    otherwise = _selection_method(f"set_{kind}_selection")
+
+    def method(self: Array, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
+        if fields is None and prototype is None and self._penstock_write_fancy(kind, selection, value):
+            return
+        otherwise(self, selection, value, fields=fields, prototype=prototype)
+
+    return method
+
+
+def _mask_method(made: Callable[..., Any]) -> Callable[..., Any]:
+    """The same with zarr-python's name for the first argument."""
+
+    def method(self: Array, mask: Any, *args: Any, **kwargs: Any) -> Any:
+        return made(self, mask, *args, **kwargs)
+
+    return method
+
+
+def _set_basic(self: Array, selection: Any, value: Any, *, fields: Any = None, prototype: Any = None) -> None:
+    if fields is None and prototype is None and self._penstock_write(selection, value):
+        return
+    _otherwise_basic(self, selection, value, fields=fields, prototype=prototype)
+
+
+_basic = _selection_method("get_basic_selection")
+_otherwise_basic = _selection_method("set_basic_selection")
+
+
+def _add_methods() -> None:
+    made: dict[str, Callable[..., Any]] = {"set_basic_selection": _set_basic}
+    for kind in KINDS:
+        for name, method in (
+            (f"get_{kind}_selection", _get_method(kind)),
+            (f"set_{kind}_selection", _set_method(kind)),
+        ):
+            made[name] = _mask_method(method) if kind == "mask" else method
+    for name, method in made.items():
+        method.__name__, method.__qualname__ = name, f"Array.{name}"
+        method.__doc__ = getattr(zarr.Array, name).__doc__
+        setattr(Array, name, method)
+
+
+_add_methods()
+Array.__module__ = "penstock.zarr"
+
+
+def _with_our_pipeline(async_array: Any) -> Any:
+    """The same asynchronous array with our pipeline."""
+    if isinstance(async_array.codec_pipeline, CodecPipeline):
+        return async_array
+    made = copy.copy(async_array)
+    theirs, metadata, grid = made.codec_pipeline, made.metadata, made._chunk_grid
+    values = {
+        "array_array_codecs": theirs.array_array_codecs,
+        "array_bytes_codec": theirs.array_bytes_codec,
+        "bytes_bytes_codecs": theirs.bytes_bytes_codecs,
+        "batch_size": theirs.batch_size,
+        "codecs": tuple(theirs),
+        "sync_transform": None,
+    }
+    # Not by `from_codecs`: what it warns of was said when the array was opened.
+    wanted = {field.name for field in dataclasses.fields(CodecPipeline)}
+    spec = ArraySpec(
+        shape=grid.chunk_shape if grid.is_regular else (1,) * len(metadata.shape),
+        dtype=metadata.dtype,
+        fill_value=metadata.fill_value,
+        config=made.config,
+        prototype=default_buffer_prototype(),
+    )
+    pipeline = CodecPipeline(**{name: value for name, value in values.items() if name in wanted})
+    pipeline = pipeline.evolve_from_array_spec(spec)
+    object.__setattr__(made, "codec_pipeline", pipeline)
+    return made
+
+
+def wrap(array: Any) -> Any:
+    """A `zarr.Array`, or a `zarr.Group` of such arrays, that reads and writes without zarr-python's event loop.
+
+    >>> a = penstock.zarr.wrap(zarr.open_array("x.zarr"))
+
+    Raises
+    ------
+    InvalidArgumentError
+        `array` is neither; the message names what opens it.
+    """
+    if isinstance(array, Array | Group):
+        return array
+    if isinstance(array, zarr.Group):
+        return wrap_node(array)
+    if not isinstance(array, zarr.Array):
+        text = f"wrap takes a zarr.Array or a zarr.Group, got {type(array).__name__}"
+        if isinstance(array, str | os.PathLike):
+            text += ": penstock.zarr.open_array and open_group open a path"
+        raise _make(InvalidArgumentError, text)
+    if not hasattr(codec_pipeline, "FusedCodecPipeline"):
+        raise _make(UnsupportedError, f"wrap needs the synchronous ways of zarr-python 3.4, this is {zarr.__version__}")
+    return Array(_with_our_pipeline(array._async_array))
+
+
+class Group(zarr.Group):
+    """A `zarr.Group` whose arrays are `penstock.zarr.Array`."""
+
+    def __getitem__(self, path: str) -> Any:
+        return wrap_node(super().__getitem__(path))
+
+    def get(self, path: str, default: Any = None) -> Any:
+        return wrap_node(super().get(path, default))
+
+    def members(self, *args: Any, **kwargs: Any) -> Any:
+        return tuple((name, wrap_node(node)) for name, node in super().members(*args, **kwargs))
+
+    def arrays(self) -> Any:
+        for name, node in super().arrays():
+            yield name, wrap(node)
+
+    def array_values(self) -> Any:
+        for node in super().array_values():
+            yield wrap(node)
+
+    def require_groups(self, *names: str) -> Any:
+        return tuple(map(wrap_node, super().require_groups(*names)))
+
+    def create_hierarchy(self, nodes: Any, *, overwrite: bool = False) -> Any:
+        for name, node in super().create_hierarchy(nodes, overwrite=overwrite):
+            yield name, wrap_node(node)
+
+    def groups(self) -> Any:
+        for name, node in super().groups():
+            yield name, wrap_node(node)
+
+    def group_values(self) -> Any:
+        for node in super().group_values():
+            yield wrap_node(node)
+
+
+def _made_by(name: str) -> Callable[..., Any]:
+    theirs = getattr(zarr.Group, name)
+
+    def method(self: Group, *args: Any, **kwargs: Any) -> Any:
+        return wrap_node(theirs(self, *args, **kwargs))
+
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Group.{name}", theirs.__doc__
+    return method
+
+
+for _name in (
+    "array",
+    "create",
+    "create_array",
+    "create_dataset",
+    "create_group",
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "get_array",
+    "get_group",
+    "ones",
+    "ones_like",
+    "require_array",
+    "require_dataset",
+    "require_group",
+    "zeros",
+    "zeros_like",
+):
+    if hasattr(zarr.Group, _name):
+        setattr(Group, _name, _made_by(_name))
+Group.__module__ = "penstock.zarr"
+
+
+def wrap_node(node: Any) -> Any:
+    """An array or a group of zarr-python as ours; else as it is, also arrays with a pipeline of the user's own."""
+    if isinstance(node, zarr.Array):
+        module = type(node._async_array.codec_pipeline).__module__
+        return wrap(node) if module.partition(".")[0] in ("zarr", "penstock") else node
+    if isinstance(node, zarr.Group) and not isinstance(node, Group):
+        return Group(node._async_group)
+    return node
+
+
+def open_array(*args: Any, **kwargs: Any) -> Array:
+    """What `zarr.open_array` opens, as `penstock.zarr.Array`."""
+    from penstock.interop.zarr.enable import originals
+
+    made: Array = wrap(originals.open_array(*args, **kwargs))
+    return made
+
+
+def open_group(*args: Any, **kwargs: Any) -> Group:
+    """What `zarr.open_group` opens; its arrays are `penstock.zarr.Array`."""
+    from penstock.interop.zarr.enable import originals
+
+    made = wrap_node(originals.open_group(*args, **kwargs))
+    assert isinstance(made, Group)
+    return made

@@ -1,0 +1,1 @@
+"""Arrays whose chunks are byte ranges of other files: kerchunk references and manifests."""

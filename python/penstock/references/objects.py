@@ -1,0 +1,243 @@
+"""Arrays whose bytes lie in objects that other formats made: what HDF5, kerchunk and our manifests come to."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock.core.array import Array
+from penstock.core.context import Context, current_context
+
+_Column = npt.NDArray[np.unsignedinteger[Any]]
+_WIDEST = (8, 4, 8, 8, 2)
+
+
+def pack_table(
+    cells: int,
+    offsets: Any,
+    lengths: Any,
+    *,
+    numbers: Any = None,
+    objects: Any = None,
+    chains: Any = None,
+) -> bytes:
+    """A reference table in its saved form (`reference_table.h` says how it looks).
+
+    Parameters
+    ----------
+    cells
+        Of the array.
+    offsets, lengths
+        Of the listed cells' bytes; length 0 is the whole object.
+    numbers
+        Of the listed cells, in C order, ascending; None: 0, 1, 2, ...
+    objects, chains
+        Numbers of the object and of the chain; None: 0.
+    """
+    columns = [
+        np.zeros(0, np.uint64) if column is None else np.asarray(column, np.uint64)
+        for column in (numbers, objects, offsets, lengths, chains)
+    ]
+    entries = len(columns[2])
+    if numbers is not None and np.array_equal(columns[0], np.arange(entries, dtype=np.uint64)):
+        columns[0] = np.zeros(0, np.uint64)
+    packed: list[tuple[int, bytes]] = []
+    for which, column in enumerate(columns):
+        most = int(np.max(column)) if len(column) else 0
+        width = next(width for width in (0, 1, 2, 4, 8) if most < 1 << (8 * width))
+        if which == 2 and entries > 1:
+            width = max(width, 1)
+        packed.append((width, column.astype(f"<u{width}").tobytes() if width else b""))
+    header = struct.pack("<8sQQ5B3x", b"PSREFS01", entries, cells, *(width for width, _ in packed))
+    return header + b"".join(data for _, data in packed)
+
+
+def unpack_table(saved: bytes) -> list[_Column]:
+    """Columns (numbers, objects, offsets, lengths, chains) of what `pack_table` made, all of them written out."""
+    _, entries, _, *widths = struct.unpack_from("<8sQQ5B", saved)
+    at, columns = 32, []
+    for which, width in enumerate(widths):
+        if width:
+            columns.append(np.frombuffer(saved, f"<u{width}", entries, at).astype(np.uint64))
+        else:
+            columns.append(np.arange(entries, dtype=np.uint64) if which == 0 else np.zeros(entries, np.uint64))
+        at += width * entries
+    return columns
+
+
+def move_table(saved: bytes, by: int) -> bytes:
+    """The table of the same bytes, `by` further on in their object."""
+    numbers, objects, offsets, lengths, chains = unpack_table(saved)
+    (cells,) = struct.unpack_from("<Q", saved, 16)
+    moved = offsets + np.uint64(by)
+    return pack_table(cells, moved, lengths, numbers=numbers, objects=objects, chains=chains)
+
+
+@dataclass
+class Object:
+    """An object that references name: a place in a store, or the bytes themselves."""
+
+    name: str
+    store: _core.Store | None = None
+    key: str = ""
+    data: bytes | None = None
+    pinned: bool = False  # reads fail once it has changed
+    path: str | None = None  # of a local file: what a manifest can check
+    stamp: tuple[int, int] | None = None  # size and time of change of a local file when its index was read
+    crc32c: int | None = None  # of all of its bytes, where a manifest has it
+    storage_options: dict[str, Any] | None = None  # of what has a remote URI: by which others find it
+    remote_stamp: str | None = None  # of such: what changes when it does
+
+    def place(self) -> tuple[_core.Store, bytes] | None:
+        """A store of the engine's own and the key in it, where the bytes are at hand: of a local file, or in memory."""
+        if self.data is not None:
+            return _core.dict_store({"file": self.data}, None, False), b"file"
+        if self.path is None or self.store is None:
+            return None
+        return self.store, _encode(self.key)
+
+    def packed(self) -> tuple[bytes, _core.Store | bytes, bytes, bool, int | None]:
+        source = self.data if self.data is not None else self.store
+        assert source is not None
+        return _encode(self.name), source, _encode(self.key), self.pinned, self.crc32c
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+@dataclass
+class Joined:
+    """Where the cells of arrays that follow each other along `axis` lie."""
+
+    axis: int
+    edges: npt.NDArray[np.uint64]  # from 0 to the length; empty: there are no cells
+    decoded: npt.NDArray[np.uint64]  # what each cell's codecs make along the axis: no less than its length
+    shards: dict[str, Any] = field(default_factory=dict)  # what was joined: see `penstock.shards.files`
+
+    def packed(self) -> tuple[int, bytes, bytes]:
+        return self.axis, self.edges.astype("=u8").tobytes(), self.decoded.astype("=u8").tobytes()
+
+
+@dataclass
+class Described:
+    """All that `open_described` needs; what a manifest saves."""
+
+    documents: dict[str, Any]  # Zarr metadata by name
+    table: bytes
+    objects: list[Object]
+    format: str
+    uri: str
+    variants: list[tuple[list[int], tuple[int, ...] | None]] = field(default_factory=list)
+    dimension_names: tuple[str | None, ...] | None = None
+    missing: str = "error"
+    typed_attributes: dict[str, Any] | None = None
+    joined: Joined | None = None
+    storage: dict[str, Any] | None = None  # of HDF5: chunks, filters, limits and type, which xarray's encoding shows
+
+
+class ReferencedArray(Array):
+    """An array whose chunks lie in objects of another format. Read-only."""
+
+    def __init__(self, made: _core.Array, described: Described, reopen: tuple[Callable[..., Any], tuple[Any, ...]]):
+        super().__init__(made)
+        self._reopen = reopen
+        described.table = b""  # the engine has it
+        self._described = described
+
+    @property
+    def typed_attributes(self) -> dict[str, Any]:
+        """The attributes with the types of the file (NumPy scalars and arrays), where the format has types."""
+        typed = self._described.typed_attributes
+        return dict(typed) if typed is not None else self.attrs.asdict()
+
+    @property
+    def storage(self) -> dict[str, Any]:
+        """How a dataset of HDF5 is stored: `chunks`, `filters` (parameters by number), `maxshape`, `dtype`; else {}."""
+        return dict(self._described.storage or {})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        function, arguments = self._reopen
+        if any(isinstance(each, _Unpicklable) for each in arguments):
+            raise TypeError(f"cannot pickle {self!r}: only arrays opened by path can be opened again elsewhere")
+        return function, arguments
+
+
+class _Unpicklable:
+    """Stands for what another process cannot open again (bytes, open stores)."""
+
+
+UNPICKLABLE = _Unpicklable()
+
+
+def open_described(
+    described: Described, context: Context | None, reopen: tuple[Callable[..., Any], tuple[Any, ...]]
+) -> ReferencedArray:
+    """The array that `described` is."""
+    made = _core.open_reference(
+        current_context() if context is None else context,
+        {name: json.dumps(document) for name, document in described.documents.items()},
+        described.table,
+        described.variants,
+        [each.packed() for each in described.objects],
+        described.format,
+        _encode(described.uri),
+        described.dimension_names,
+        described.missing == "fill",
+        described.joined.packed() if described.joined is not None and len(described.joined.edges) else None,
+    )
+    return ReferencedArray(made, described, reopen)
+
+
+def contiguous_blocks(
+    shape: Sequence[int], item_bytes: int, most_bytes: int = 1 << 20
+) -> tuple[tuple[int, ...], npt.NDArray[np.uint64], npt.NDArray[np.uint64], int | None]:
+    """How C-order bytes that have no chunks are cut into cells.
+
+    Returns (cell shape, offsets of the cells, their lengths, axis): each cell is one run of bytes, of about
+    `most_bytes`. The last cell along `axis` may be shorter than the others (None: all are whole).
+    """
+    rank = len(shape)
+    if rank == 0 or 0 in shape:
+        count = 1 if rank == 0 else 0
+        whole = np.full(count, item_bytes, np.uint64)
+        return tuple(max(1, n) for n in shape), np.zeros(count, np.uint64), whole, None
+    run = item_bytes  # bytes of one step along `axis`
+    axis = rank - 1
+    while axis > 0 and run * shape[axis] <= most_bytes // 2:
+        run *= shape[axis]
+        axis -= 1
+    step = min(shape[axis], max(1, most_bytes // run))
+    blocks = -(-shape[axis] // step)
+    rows = 1
+    for length in shape[:axis]:
+        rows *= length
+    starts = np.arange(blocks, dtype=np.uint64) * np.uint64(step * run)
+    lengths = np.full(blocks, step * run, np.uint64)
+    clipped = shape[axis] % step != 0
+    if clipped:
+        lengths[-1] = shape[axis] % step * run
+    bases = np.arange(rows, dtype=np.uint64) * np.uint64(shape[axis] * run)
+    offsets = (bases[:, None] + starts[None, :]).reshape(-1)
+    cell = (1,) * axis + (step,) + tuple(shape[axis + 1 :])
+    return cell, offsets, np.tile(lengths, rows), axis if clipped else None
+
+
+def describe_contiguous(shape: Sequence[int], item_bytes: int, offset: int) -> tuple[tuple[int, ...], bytes, Any]:
+    """(chunk shape, table, variants) of C-order bytes from `offset` of object 0."""
+    cell, offsets, lengths, axis = contiguous_blocks(shape, item_bytes)
+    variants: list[tuple[list[int], tuple[int, ...] | None]] = []
+    chains = None
+    if axis is not None:
+        last = shape[axis] % cell[axis]
+        variants.append(([], (*cell[:axis], last, *cell[axis + 1 :])))
+        chains = (lengths != lengths[0]).astype(np.uint64) if shape[axis] > cell[axis] else None
+    table = pack_table(len(offsets), offsets + np.uint64(offset), lengths, chains=chains)
+    return cell, table, variants

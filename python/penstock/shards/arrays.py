@@ -1,0 +1,200 @@
+"""Manifests of shards that are arrays by themselves: Zarr, TIFF, members of `.npz` files, `.npy` in both orders."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock import _core
+from penstock.core.array import Array
+from penstock.core.context import Context
+from penstock.core.errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError, _make
+from penstock.shards.files import describe_all
+from penstock.shards.raw import descr_text
+from penstock.shards.readers import JoinedArray, SavedPart, join_parts
+from penstock.target.locations import Document
+
+KIND = "arrays"
+_PIECE = 4 << 20
+_ZARR = ("zarr.json", ".zarray")
+
+
+def metadata_of(path: str) -> str:
+    """The file that changes whenever the shard at `path` is replaced: itself, or the metadata of a Zarr array."""
+    if not os.path.isdir(path):
+        return path
+    return next((os.path.join(path, name) for name in _ZARR if os.path.isfile(os.path.join(path, name))), path)
+
+
+def stamp_of(path: str) -> list[int]:
+    """Size and time of change. Raises ConflictError where there is none."""
+    try:
+        status = os.stat(metadata_of(path))
+    except OSError as failure:
+        raise _make(ConflictError, f"'{path}' is gone since the manifest was saved: {failure.strerror}") from failure
+    return [status.st_size, status.st_mtime_ns]
+
+
+def crc32c_of(path: str) -> int:
+    """Of all bytes of a file; of a folder, of all its files' names and bytes, in the order of the names."""
+    if not os.path.isdir(path):
+        return _of_file(path, 0)
+    total = 0
+    for file in sorted(each for each in Path(path).rglob("*") if each.is_file()):
+        total = _core.crc32c(os.fsencode(file.relative_to(path)) + b"\0", total)
+        total = _of_file(str(file), total)
+    return total
+
+
+def _of_file(path: str, total: int) -> int:
+    with open(path, "rb") as stream:
+        while piece := stream.read(_PIECE):
+            total = _core.crc32c(piece, total)
+    return total
+
+
+def save(manifest: str, paths: Sequence[str], checksums: Sequence[int]) -> None:
+    """Write the manifest of shards that were just written, joined along their first axis."""
+    from penstock.api.open import open_array
+
+    paths = [os.path.abspath(path) for path in paths]
+    stamps = [stamp_of(path) for path in paths]
+    opened = describe_all(paths, [partial(open_array, path) for path in paths])
+    parts = [
+        part_of(array, path, stamp, sum_)
+        for array, path, stamp, sum_ in zip(opened, paths, stamps, checksums, strict=True)
+    ]
+    save_parts(manifest, parts, 0)
+
+
+def save_parts(manifest: str, parts: Sequence[ArrayOfManifest], axis: int) -> None:
+    """Write the manifest of shards that are joined along `axis`."""
+    from penstock.references.manifest import _VERSION, _relative
+    from penstock.shards.names import write_atomically
+
+    name = os.path.abspath(manifest)
+    document = {
+        "penstock_manifest": _VERSION,
+        "kind": KIND,
+        "axis": axis,
+        "shards": [
+            {
+                "path": _relative(part.path, os.path.dirname(name)),
+                "stamp": part.stamp,
+                "crc32c": part.crc32c,
+                "format": part.format,
+                "shape": list(part.shape),
+                "dtype": descr_text(part.dtype),
+                "chunks": list(part.chunks),
+            }
+            for part in parts
+        ],
+    }
+    write_atomically(name, [json.dumps(document).encode() + b"\n"])
+
+
+def save_joined(array: JoinedArray, manifest: str) -> None:
+    """The same of an open array. Raises where its shards are none that another process finds by their paths."""
+    parts = saved_parts(array)
+    if parts is None:
+        raise _make(InvalidArgumentError, f"'{array.uri}' is of arrays that no manifest describes")
+    if "://" in manifest:
+        raise _make(UnsupportedError, f"manifests of such shards are files of this machine, not '{manifest}'")
+    save_parts(manifest, parts, array._joined_along)
+
+
+def part_of(array: Array, path: str, stamp: list[int], crc32c: int | None = None) -> ArrayOfManifest:
+    """The shard at `path` that `array` is, as it was with this stamp."""
+    made = ArrayOfManifest(path, array.shape, array.dtype, array.chunks, stamp, crc32c, array.format)
+    made._array = array
+    return made
+
+
+def saved_parts(array: JoinedArray) -> list[ArrayOfManifest] | None:
+    """The shards of a joined array, where a manifest can describe each."""
+    parts = [part for part in array._parts if isinstance(part, ArrayOfManifest)]
+    return parts if len(parts) == len(array._parts) else None
+
+
+def open_saved(document: dict[str, Any], path: str, context: Context, missing: str, trusted: Document) -> JoinedArray:
+    """The array of such a manifest: its shards are opened when they are read."""
+    if missing != "error":
+        raise _make(UnsupportedError, "missing='fill' is not for manifests of shards that are arrays by themselves")
+    if "://" in path:
+        raise _make(UnsupportedError, f"manifests of such shards are files of this machine, not '{path}'")
+    folder = os.path.dirname(os.path.abspath(path))
+    try:
+        parts = [_part(each, folder) for each in document["shards"]]
+        for part in parts:
+            trusted.check(part.path)
+        axis = int(document["axis"])
+        if not parts or not 0 <= axis < len(parts[0].shape):
+            raise ValueError(f"{len(parts)} shards, axis {axis}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise _make(CorruptDataError, f"the manifest '{path}' is damaged: {error!r}") from error
+    return join_parts(parts, axis, context)
+
+
+def _part(saved: dict[str, Any], folder: str) -> ArrayOfManifest:
+    dtype = json.loads(saved["dtype"]) if saved["dtype"].startswith("[") else saved["dtype"]
+    shape, chunks = _lengths(saved["shape"], 0), _lengths(saved["chunks"], 1)
+    if len(chunks) != len(shape) or math.prod(shape) >= 1 << 62:
+        raise ValueError(f"shape {shape}, chunks {chunks}")
+    size, time = (int(each) for each in saved["stamp"])
+    path = os.path.normpath(os.path.join(folder, saved["path"]))
+    fields = [tuple(field) for field in dtype] if isinstance(dtype, list) else dtype
+    sum_ = saved["crc32c"]
+    crc32c = None if sum_ is None else int(sum_)
+    return ArrayOfManifest(path, shape, np.dtype(fields), chunks, [size, time], crc32c, saved["format"])
+
+
+def _lengths(saved: Any, least: int) -> tuple[int, ...]:
+    out = tuple(int(each) for each in saved)
+    if any(each < least for each in out):
+        raise ValueError(f"lengths {out}")
+    return out
+
+
+class ArrayOfManifest(SavedPart):
+    """A shard that a manifest describes."""
+
+    def __init__(
+        self,
+        path: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        chunks: tuple[int, ...],
+        stamp: list[int],
+        crc32c: int | None,
+        format: str,
+    ) -> None:
+        super().__init__(path, shape, dtype, chunks)
+        self.path, self.stamp, self.crc32c, self.format = path, stamp, crc32c, format
+
+    def open(self) -> Array:
+        from penstock.api.open import open_array
+
+        self.check_stamp()
+        return open_array(self.path)
+
+    def check_stamp(self) -> None:
+        """Raises ConflictError where the shard is another than when the manifest was saved."""
+        if stamp_of(self.path) != self.stamp:
+            raise _make(ConflictError, f"'{self.path}' changed since the manifest was saved: save it again")
+
+    def check(self) -> None:
+        """Compares all of its bytes with their checksum. Raises ConflictError, CorruptDataError."""
+        self.check_stamp()
+        if self.crc32c is None:
+            return
+        found = crc32c_of(self.path)
+        if found != self.crc32c:
+            text = f"the shard's CRC-32C is {found:08x}, its manifest says {self.crc32c:08x}"
+            raise _make(CorruptDataError, text)

@@ -1,0 +1,114 @@
+"""What files of every format share when they are opened as one array: read side by side, held against each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from penstock import _core
+from penstock.core.context import Context, current_context
+from penstock.core.errors import CorruptDataError, Error, InvalidArgumentError, _make
+from penstock.references.objects import Described, ReferencedArray, open_described
+
+_NAMED = 5
+# Mostly they wait for storage: as many as a context has requests in flight.
+_THREADS = 64
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+
+
+def complain(what: str, bad: Sequence[str]) -> str:
+    """What is wrong, of the first five."""
+    more = f"; and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
+    return f"{what}: {'; '.join(bad[:_NAMED])}{more}"
+
+
+def side_by_side(work: Callable[[Given], Made], given: Sequence[Given], threads: int = _THREADS) -> list[Made]:
+    """What `work` makes of each."""
+    if not given:
+        return []
+    with ThreadPoolExecutor(min(threads, len(given))) as pool:
+        return list(pool.map(work, given))
+
+
+def file_stamps(paths: Sequence[str]) -> list[tuple[int, int] | None]:
+    """Size and time of change of files of this machine, each looked at once; None where there is none."""
+    return _core.file_stamps(current_context(), [os.fsencode(path) for path in paths]) if paths else []
+
+
+def describe_all(names: Sequence[str], looks: Sequence[Callable[[], Made]], threads: int = _THREADS) -> list[Made]:
+    """What each of `looks` gives, called side by side; what fails is named, the first five of it, in one error."""
+
+    def one(look: Callable[[], Made]) -> Made | Exception:
+        try:
+            return look()
+        except Exception as failure:
+            return failure
+
+    if not looks:
+        raise _make(InvalidArgumentError, "there are no files to open")
+    found = side_by_side(one, looks, threads)
+    failures = [(name, each) for name, each in zip(names, found, strict=True) if isinstance(each, Exception)]
+    if not failures:
+        return [each for each in found if not isinstance(each, Exception)]
+    first = failures[0][1]
+    kind = type(first) if isinstance(first, Error) else CorruptDataError
+    texts = [f"'{name}': {failure.message if isinstance(failure, Error) else failure}" for name, failure in failures]
+    raise _make(kind, complain(f"{len(failures)} of {len(found)} files cannot be read", texts)) from first
+
+
+def refuse_others(names: Sequence[str], shapes: Sequence[tuple[int, ...]], types: Sequence[Any], axis: int) -> None:
+    """Refuses scalars, and whatever has another type or shape around `axis` than the first."""
+    scalars = [f"'{name}'" for name, shape in zip(names, shapes, strict=True) if not shape]
+    if scalars:
+        raise _make(InvalidArgumentError, complain("scalars have no axis to join along", scalars))
+    rank = len(shapes[0])
+    if not -rank <= axis < rank:
+        raise _make(InvalidArgumentError, f"axis {axis} is none of arrays with {rank} dimensions")
+    axis %= rank
+
+    def around(which: int) -> tuple[Any, ...]:
+        shape = shapes[which]
+        return types[which], len(shape), shape[:axis], shape[axis + 1 :]
+
+    def text(which: int) -> str:
+        return f"'{names[which]}' is {types[which]} {shapes[which]}"
+
+    others = [text(i) for i in range(len(names)) if around(i) != around(0)]
+    if others:
+        what = f"{len(others)} of {len(names)} files do not go together with {text(0).replace(' is ', ', ', 1)}"
+        raise _make(InvalidArgumentError, complain(what, others))
+
+
+class JoinedReferences(ReferencedArray):
+    """An array of many files that one index covers: pickled with it, so that nobody looks for chunks again."""
+
+    @classmethod
+    def open(cls, described: Described, context: Context | None) -> JoinedReferences:
+        plain = open_described(described, context, (_unpickle, ()))
+        return cls(plain, described, (_unpickle, ()))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the manifest, at once."""
+        from penstock.references.manifest import save_references
+
+        save_references(self, path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from penstock.references.manifest import references_bytes
+
+        elsewhere = [each for each in self._described.objects if each.data is None and each.path is None]
+        if any(each.storage_options is None for each in elsewhere):
+            raise TypeError(f"cannot pickle {self!r}: only arrays of files and of remote URIs can be opened elsewhere")
+        options = elsewhere[0].storage_options if elsewhere else None
+        return _unpickle, (references_bytes(self, None), self._described.missing, options)
+
+
+def _unpickle(saved: bytes, missing: str = "error", storage_options: dict[str, Any] | None = None) -> Any:
+    from penstock.core.context import current_context
+    from penstock.references.manifest import open_bytes
+
+    return open_bytes(saved, "", current_context(), missing, storage_options)

@@ -1,0 +1,1 @@
+"""Columns of Parquet and Arrow IPC files, read with pyarrow."""

@@ -1,0 +1,337 @@
+"""Columns of many Parquet or Arrow IPC files as one array: row groups are its chunks, footers are read once."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import json
+import os
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock.core.context import Context
+from penstock.core.errors import ConflictError, CorruptDataError, Error, UnsupportedError, _make
+from penstock.references.objects import Described, Joined, Object, ReferencedArray, open_described, pack_table
+from penstock.shards.files import describe_all, file_stamps, refuse_others, side_by_side
+from penstock.tabular.table import (
+    Batches,
+    BatchStore,
+    Choice,
+    Column,
+    ParquetBatches,
+    batches_of,
+    data_type,
+    fill_value,
+    import_pyarrow,
+    remote_file,
+)
+from penstock.target.adapters import ObjectAdapter
+from penstock.target.locations import CALLERS_OWN, Document
+from penstock.target.place import to_reopen
+from penstock.target.stores import remote_stamp
+
+# Open files that are kept, of each array.
+_OPEN_FILES = 32
+_MOST_LENGTHS = 60000
+
+
+@dataclass
+class Table:
+    """A file as it was when its footer was read."""
+
+    path: str
+    rows: list[int]  # of its row groups
+    stamp: tuple[int, int]  # size and time of change
+    crc32c: int | None = None
+    there: bool = True  # where not, its rows are the fill value
+    storage_options: dict[str, Any] | None = None  # where the path is a remote URI
+    can_cut: bool = False  # row groups can be read in pieces
+
+    def now(self) -> tuple[int, int] | None:
+        """What `stamp` would be now; None: the file is gone."""
+        return _stamp(self.path, self.storage_options)
+
+
+class ManyBatches(Batches):
+    """The row groups of many files, one file after the other. Footers are read again when a file is."""
+
+    def __init__(self, tables: list[Table], opened: Sequence[Batches] = ()) -> None:
+        """`opened`: of the first tables."""
+        self.tables = tables
+        self.rows = [rows for table in tables for rows in table.rows]
+        self.there = [table.there for table in tables for _ in table.rows]
+        self._first = [0, *itertools.accumulate(len(table.rows) for table in tables)]
+        self._open: OrderedDict[int, Batches] = OrderedDict(enumerate(opened[:_OPEN_FILES]))
+        self._lock = threading.Lock()
+
+    def name(self, which: int) -> str:
+        """A row group's, for errors."""
+        file = bisect.bisect_right(self._first, which) - 1
+        return f"row group {which - self._first[file]} of '{self.tables[file].path}'"
+
+    def read(self, which: int, columns: list[str]) -> Any:
+        file = bisect.bisect_right(self._first, which) - 1
+        table = self.tables[file]
+        check_unchanged(table)
+        made = self._batches(file).read(which - self._first[file], columns)
+        check_unchanged(table)
+        return made
+
+    def can_cut(self, which: int) -> bool:
+        return self.tables[bisect.bisect_right(self._first, which) - 1].can_cut
+
+    def read_piece(self, which: int, columns: list[str], number: int, rows: int) -> Any:
+        file = bisect.bisect_right(self._first, which) - 1
+        table = self.tables[file]
+        check_unchanged(table)
+        made = self._batches(file).read_piece(which - self._first[file], columns, number, rows)
+        check_unchanged(table)
+        return made
+
+    def _batches(self, file: int) -> Batches:
+        with self._lock:
+            found = self._open.get(file)
+            if found is not None:
+                self._open.move_to_end(file)
+                return found
+        made = batches_of(self.tables[file].path, self.tables[file].storage_options)
+        if made.rows != self.tables[file].rows:
+            raise _changed(self.tables[file])
+        with self._lock:
+            self._open[file] = made
+            while len(self._open) > _OPEN_FILES:
+                self._open.popitem(last=False)
+        return made
+
+
+def _stamp(path: str, storage_options: Mapping[str, Any] | None = None) -> tuple[int, int] | None:
+    """Size and time of change; of what is remote two numbers that change with its size and tag. None: it is gone."""
+    if "://" in path:
+        filesystem, place = remote_file(path, storage_options)
+        filesystem.invalidate_cache()
+        said = remote_stamp(filesystem, place)
+        return None if said == "gone" else (len(said or ""), zlib.crc32((said or "").encode()))
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def stamps_now(tables: Sequence[Table]) -> list[tuple[int, int] | None]:
+    """What each table's stamp would be now: looked at side by side."""
+    if any("://" in each.path for each in tables):
+        return side_by_side(Table.now, tables)
+    return file_stamps([each.path for each in tables])
+
+
+def _changed(table: Table) -> Error:
+    how = "is gone" if table.now() is None else "has changed"
+    return _make(ConflictError, f"'{table.path}' {how} since the array was opened")
+
+
+def check_unchanged(table: Table) -> None:
+    """Raises `ConflictError` where the file is another than its footer was read from."""
+    if table.now() != table.stamp:
+        raise _changed(table)
+
+
+class ManyBatchStore(BatchStore):
+    """Row groups of many files as the engine asks for them."""
+
+    def get(self, key: str) -> memoryview | None:
+        batches = self.batches
+        assert isinstance(batches, ManyBatches)
+        try:
+            return super().get(key)
+        except Error as error:
+            raise _make(
+                type(error), error.message, *error.notes, batches.name(int(key.partition(":")[0]))
+            ) from error.__cause__
+
+
+class JoinedTables(ReferencedArray):
+    """An array of many tables: pickled with all that is known of them."""
+
+    tables: list[Table]
+    choice: Choice
+
+    def changed(self) -> bool:
+        """Whether one of the files is gone or another than its footer was read from."""
+        return stamps_now(self.tables) != [each.stamp for each in self.tables]
+
+    def document(self, folder: str | None) -> dict[str, Any]:
+        """What a manifest in `folder` says of it; None: whole paths."""
+        from penstock.references.manifest import _VERSION, saved_shards
+
+        choice = self.choice
+        files = [[each.rows, list(each.stamp), each.crc32c] for each in self.tables]
+        nulls = choice.nulls
+        return {
+            "penstock_manifest": _VERSION,
+            "kind": "tables",
+            "columns": [[each.name, each.dtype.str, list(each.shape)] for each in choice.columns],
+            "joined": choice.joined,
+            "dtype": choice.dtype.str,
+            "nulls": nulls.item() if isinstance(nulls, np.generic) else nulls,
+            "shards": saved_shards({"kind": "tables", "files": [each.path for each in self.tables]}, folder),
+            "tables": files,
+            "can_cut": [each.can_cut for each in self.tables],
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the manifest, at once."""
+        from penstock.shards.names import write_atomically
+
+        name = os.path.abspath(os.fspath(path))
+        try:
+            text = json.dumps(self.document(os.path.dirname(name)))
+        except TypeError as error:
+            raise _make(UnsupportedError, f"nulls={self.choice.nulls!r} cannot be written into a manifest") from error
+        write_atomically(name, [text.encode() + b"\n"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if any("://" in each.path and to_reopen(each.path, each.storage_options) is None for each in self.tables):
+            raise TypeError(f"cannot pickle {self!r}: its URIs say too much, or too little, to be opened elsewhere")
+        return _again, (self.tables, self.choice)
+
+
+def open_tables(
+    files: Sequence[str],
+    columns: str | Sequence[str] | None,
+    nulls: Any,
+    dtype: npt.DTypeLike | None,
+    context: Context,
+    checksums: Mapping[str, int] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> JoinedTables:
+    """The chosen columns of all files, one file behind the other."""
+    pa = import_pyarrow()
+
+    def look(path: str, keep: bool) -> tuple[Table, Choice, Batches | None]:
+        options = dict(storage_options or {}) if "://" in path else None
+        before = _stamp(path, options)
+        try:
+            batches = batches_of(path, options)
+            choice = Choice.of(batches.schema, columns, nulls, dtype)
+        except (OSError, EOFError, pa.ArrowException, KeyError, ValueError) as error:
+            if isinstance(error, Error):
+                raise
+            raise _make(CorruptDataError, f"pyarrow cannot read the file: {error}") from error
+        if before is None or _stamp(path, options) != before:
+            raise _make(ConflictError, "the file changed while its footer was read")
+        sum_ = (checksums or {}).get(path)
+        can_cut = isinstance(batches, ParquetBatches)
+        table = Table(path, list(batches.rows), before, sum_, storage_options=options, can_cut=can_cut)
+        return table, choice, batches if keep else None
+
+    paths = [path if "://" in path else os.path.abspath(path) for path in files]
+    found = describe_all(paths, [partial(look, path, n < _OPEN_FILES) for n, path in enumerate(paths)])
+    choices = [choice for _, choice, _ in found]
+    shapes = [(sum(table.rows), *choice.trailing) for table, choice, _ in found]
+    types = [
+        " ".join(str(each.dtype) for each in choice.columns) if dtype is None else str(choice.dtype)
+        for choice in choices
+    ]
+    refuse_others(paths, shapes, types, 0)
+    opened = [batches for _, _, batches in found if batches is not None]
+    return _opened([table for table, _, _ in found], choices[0], context, opened)
+
+
+def _opened(tables: list[Table], choice: Choice, context: Context, opened: Sequence[Batches] = ()) -> JoinedTables:
+    batches = ManyBatches(tables, opened)
+    store = ManyBatchStore(batches, choice)
+    used = store.cells()
+    rows = np.array([cell.rows for cell in used], np.uint64)
+    trailing = choice.trailing
+    longest = int(np.max(rows)) if len(rows) else 1
+    lengths = [int(each) for each in np.unique(rows)]
+    if len(lengths) > _MOST_LENGTHS:
+        raise _make(
+            UnsupportedError, f"row groups of {len(lengths)} different lengths are more than this release reads"
+        )
+    document = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [int(rows.sum()), *trailing],
+        "data_type": data_type(choice.dtype),
+        "chunk_grid": {
+            "name": "regular",
+            "configuration": {"chunk_shape": [longest, *(max(1, n) for n in trailing)]},
+        },
+        "chunk_key_encoding": {"name": "default"},
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        "fill_value": fill_value(choice.dtype),
+        "attributes": {"columns": [each.name for each in choice.columns]} if choice.joined else {},
+    }
+    first, last = tables[0].path, os.path.basename(tables[-1].path)
+    first = first if "://" in first else f"file://{first}"
+    uri = first if len(tables) == 1 else f"{first} ... {last}"
+    adapter = _core.object_store(ObjectAdapter(store), uri, False)
+    cells = len(rows) if 0 not in trailing else 0
+    listed = np.array([n for n, cell in enumerate(used[:cells]) if batches.there[cell.group]], np.uint64)
+    objects = [Object(used[n].name(batches.name(used[n].group)), adapter, used[n].key) for n in listed]
+    shorter = [each for each in lengths if each != longest]
+    variants: list[tuple[list[int], tuple[int, ...] | None]] = [([], (each, *trailing)) for each in shorter]
+    chains = np.where(rows == longest, 0, np.searchsorted(np.array(shorter, np.uint64), rows) + 1)[listed]
+    zeros = np.zeros(len(listed), np.uint64)
+    numbers = np.arange(len(listed), dtype=np.uint64)
+    table = pack_table(cells, zeros, zeros, numbers=listed, objects=numbers, chains=chains)
+    edges = np.concatenate([np.zeros(1, np.uint64), np.cumsum(rows)]) if cells else np.zeros(0, np.uint64)
+    described = Described({"zarr.json": document}, table, objects, "arrow", uri, variants)
+    described.joined = Joined(0, edges, rows, {"kind": "tables", "files": [each.path for each in tables]})
+    made = JoinedTables(open_described(described, context, (_again, ())), described, (_again, ()))
+    made.tables, made.choice = tables, choice
+    return made
+
+
+def _again(tables: list[Table], choice: Choice) -> JoinedTables:
+    from penstock.core.context import current_context
+
+    return _opened(tables, choice, current_context())
+
+
+def open_saved(
+    document: dict[str, Any],
+    path: str,
+    context: Context,
+    missing: str = "error",
+    storage_options: Mapping[str, Any] | None = None,
+    trusted: Document = CALLERS_OWN,
+) -> JoinedTables:
+    """The array of a manifest that `JoinedTables.save` wrote. No footer is read; "fill" looks for the files."""
+    from penstock.references.manifest import known_shards
+
+    try:
+        folder = os.path.dirname(os.path.abspath(path))
+        files = known_shards(document["shards"], folder)["files"]
+        for file in files:
+            trusted.check(file)
+        columns = tuple(Column(str(n), np.dtype(d), tuple(int(k) for k in s)) for n, d, s in document["columns"])
+        choice = Choice(columns, bool(document["joined"]), np.dtype(document["dtype"]), document["nulls"])
+        tables = [
+            Table(file, [int(n) for n in rows], (int(stamp[0]), int(stamp[1])), None if sum_ is None else int(sum_))
+            for file, (rows, stamp, sum_) in zip(files, document["tables"], strict=True)
+        ]
+        if not columns or not tables or any(n < 0 for table in tables for n in table.rows):
+            raise ValueError("no columns, or no files")
+        for table, can_cut in zip(tables, document.get("can_cut", [False] * len(tables)), strict=True):
+            table.can_cut = bool(can_cut)
+            table.storage_options = dict(storage_options or {}) if "://" in table.path else None
+        if missing == "fill":
+            for table, now in zip(tables, stamps_now(tables), strict=True):
+                table.there = now is not None
+        return _opened(tables, choice, context)
+    except Error:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        raise _make(CorruptDataError, f"the manifest '{path}' is damaged: {error!r}") from error

@@ -1,0 +1,577 @@
+"""Stores written in Python, as the engine calls them.
+
+An adapter answers requests `(key, offset, length, from_end, expected)`: `length` None means the whole object,
+`from_end` the last `length` bytes; `expected` is the version that it must have, or None. It has either
+`fetch(*request)`, called on the reading threads, or `submit(requests, pending)`, which returns at once and answers each
+on an event loop. The answer is the bytes, or None where there is no such object; where `versions` is true
+`(bytes, version)`, or False where the version is another one.
+
+`list(prefix, children)` names what there is. Where `writable` is true, `store(key, value, absent, expected)` replaces
+an object, gives its new version where there is one, and False where it was to be absent or to have the expected version
+and is or has not; `remove(key)` removes one, also where it is not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from penstock.core.errors import ConflictError, ReadOnlyError, UnsupportedError, _make
+
+if TYPE_CHECKING:
+    import asyncio  # imported where it is used: it is a quarter of this package's import
+
+Request = tuple[str, int, int | None, bool, str | None]
+Stored = str | None | Literal[False]
+
+_ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+_DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
+
+
+def _children(keys: Iterable[str], prefix: str) -> Iterable[str]:
+    """What stands directly below `prefix`, folders with a final '/'."""
+    seen = set()
+    for key in keys:
+        if key.startswith(prefix):
+            head, slash, _ = key[len(prefix) :].partition("/")
+            seen.add(prefix + head + slash)
+    return seen
+
+
+def _cut(value: Any, offset: int, length: int | None, from_end: bool) -> Any:
+    """The part of a whole object that was asked for."""
+    if value is None or length is None:
+        return value
+    view = memoryview(value)
+    return view[max(view.nbytes - length, 0) :] if from_end else view[offset : offset + length]
+
+
+def _method(store: Any, *names: str) -> Callable[..., Any] | None:
+    """The first of these methods that the object has."""
+    for name in names:
+        found = getattr(store, name, None)
+        if callable(found):
+            return found  # type: ignore[no-any-return]
+    return None
+
+
+def _cannot(store: Any, what: str) -> Exception:
+    return _make(UnsupportedError, f"{type(store).__name__} {what}")
+
+
+class ObjectAdapter:
+    """Any object with `get(key)`; what else it has makes it faster, listable, writable, versioned.
+
+    `get_range`, `get_suffix`, `getsize`, `list`; `set` (or `put`, or item assignment), `delete`; `set_if_absent`;
+    `version`. The names may end with `_sync`, as those of zarr-python's synchronous stores do.
+    """
+
+    _MOST_TIMES = 10
+
+    def __init__(self, store: Any) -> None:
+        self.store_object = store
+        get = _method(store, "get_sync") or _method(store, "get")
+        assert get is not None
+        self.get: Callable[[str], Any] = get
+        self.get_range = _method(store, "get_range_sync", "get_range")
+        self.get_suffix = _method(store, "get_suffix_sync", "get_suffix")
+        self.getsize = _method(store, "getsize")
+        self.set = _method(store, "set_sync", "set", "put")
+        self.delete = _method(store, "delete_sync", "delete", "erase")
+        if isinstance(store, MutableMapping):
+            self.set, self.delete = store.__setitem__, store.__delitem__
+        self.set_if_absent = _method(store, "set_if_absent_sync", "set_if_absent")
+        self.version = _method(store, "version")
+        kind = type(store)
+        for base in kind.__mro__:  # what penstock.Store only declares is not there
+            if base.__module__ == "penstock.target.stores" and base.__name__ == "Store":
+                self.set = self.set if kind.set is not base.set else None  # type: ignore[attr-defined]
+                self.delete = self.delete if kind.delete is not base.delete else None  # type: ignore[attr-defined]
+                self.version = self.version if kind.version is not base.version else None  # type: ignore[attr-defined]
+        self.writable = self.set is not None and not getattr(store, "read_only", False)
+        self.versions = self.version is not None
+
+    def _fetch(self, key: str, offset: int, length: int | None, from_end: bool) -> Any:
+        if length is not None:
+            if not from_end and self.get_range is not None:
+                return self.get_range(key, offset, length)
+            if from_end and self.get_suffix is not None:
+                return self.get_suffix(key, length)
+            if from_end and self.get_range is not None and self.getsize is not None:
+                return self.get_range(key, max(self.getsize(key) - length, 0), length)
+        return _cut(self.get(key), offset, length, from_end)
+
+    def fetch(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        if self.version is None:
+            return self._fetch(key, offset, length, from_end)
+        for _ in range(self._MOST_TIMES):
+            before = self.version(key)
+            if expected is not None and before is not None and before != expected:
+                return False
+            value = b"" if length == 0 and before is not None else self._fetch(key, offset, length, from_end)
+            if value is None or length == 0 or self.version(key) == before:
+                return None if value is None else (value, before)
+        return False
+
+    def list(self, prefix: str, children: bool) -> Iterable[str]:
+        lister = _method(self.store_object, "list")
+        if lister is not None:
+            keys = lister(prefix)
+        elif isinstance(self.store_object, Mapping):
+            keys = [key for key in self.store_object if key.startswith(prefix)]
+        else:
+            raise _cannot(self.store_object, "cannot list its keys: it has no list(prefix)")
+        return _children(keys, prefix) if children else keys
+
+    def store(self, key: str, value: bytes, absent: bool, expected: str | None) -> Stored:
+        if self.set is None:
+            raise _make(
+                ReadOnlyError, f"{type(self.store_object).__name__} cannot be written to: it has no set(key, value)"
+            )
+        if absent and self.set_if_absent is not None:
+            if not self.set_if_absent(key, value):
+                return False
+        else:
+            if absent and self.get(key) is not None:
+                return False
+            if expected is not None and self.version is not None and self.version(key) != expected:
+                return False
+            self.set(key, value)
+        return None if self.version is None else self.version(key)
+
+    def remove(self, key: str) -> None:
+        if self.delete is None:
+            raise _cannot(self.store_object, "cannot remove objects: it has no delete(key)")
+        with contextlib.suppress(KeyError, FileNotFoundError):
+            self.delete(key)
+
+
+class _EventLoop:
+    """One background thread with an event loop, started when first needed; a forked child gets its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._loop = None
+
+    def get(self) -> asyncio.AbstractEventLoop:
+        import asyncio
+
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="penstock-stores", daemon=True).start()
+            return self._loop
+
+
+_event_loop = _EventLoop()
+
+
+class AsyncAdapter:
+    """Base of adapters whose stores are asynchronous: all requests of one call are under way together."""
+
+    _CHECK_SECONDS = 0.05
+    writable = False
+    versions = False
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return _event_loop.get()
+
+    async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        raise NotImplementedError
+
+    async def list_keys(self, prefix: str, children: bool) -> list[str]:
+        raise NotImplementedError
+
+    async def set_value(self, key: str, value: bytes, absent: bool, expected: str | None) -> Stored:
+        raise NotImplementedError
+
+    async def delete(self, key: str) -> None:
+        raise NotImplementedError
+
+    def submit(self, requests: list[Request], pending: Any) -> None:
+        import asyncio
+
+        asyncio.run_coroutine_threadsafe(self._answer_all(requests, pending), self.loop())
+
+    async def _answer(self, which: int, request: Request, pending: Any) -> None:
+        try:
+            pending.done(which, await self.get(*request))
+        except BaseException as error:
+            pending.failed(which, error)
+
+    async def _answer_all(self, requests: list[Request], pending: Any) -> None:
+        import asyncio
+
+        waiting = {asyncio.ensure_future(self._answer(i, one, pending)) for i, one in enumerate(requests)}
+        while waiting:
+            _, waiting = await asyncio.wait(waiting, timeout=self._CHECK_SECONDS)
+            if waiting and pending.stopped:
+                for task in waiting:
+                    task.cancel()
+
+    def _wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        import asyncio
+
+        return asyncio.run_coroutine_threadsafe(work, self.loop()).result()
+
+    def list(self, prefix: str, children: bool) -> list[str]:
+        return self._wait(self.list_keys(prefix, children))  # type: ignore[no-any-return]
+
+    def store(self, key: str, value: bytes, absent: bool, expected: str | None) -> Stored:
+        return self._wait(self.set_value(key, value, absent, expected))  # type: ignore[no-any-return]
+
+    def remove(self, key: str) -> None:
+        self._wait(self.delete(key))
+
+
+class ZarrAdapter(AsyncAdapter):
+    """A zarr-python `Store`, on zarr-python's own event loop: sessions of remote stores belong to one loop."""
+
+    def __init__(self, store: Any) -> None:
+        from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+        from zarr.core.buffer import default_buffer_prototype
+
+        self.zarr_store = store
+        self.prototype = default_buffer_prototype()
+        self.range_request, self.offset_request = RangeByteRequest, OffsetByteRequest
+        self.suffix_request = SuffixByteRequest
+        self.writable = bool(store.supports_writes and not store.read_only)
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        try:
+            from zarr.core.sync import _get_loop
+        except ImportError:
+            return super().loop()
+        loop: asyncio.AbstractEventLoop = _get_loop()
+        return loop
+
+    def byte_request(self, offset: int, length: int | None, from_end: bool) -> Any:
+        if length is None:
+            return self.offset_request(offset) if offset else None
+        return self.suffix_request(length) if from_end else self.range_request(offset, offset + length)
+
+    async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        wanted = self.byte_request(offset, length, from_end)
+        value = await self.zarr_store.get(key, self.prototype, byte_range=wanted)
+        return None if value is None else value.as_numpy_array()
+
+    async def list_keys(self, prefix: str, children: bool) -> list[str]:
+        if not children:
+            return [key async for key in self.zarr_store.list_prefix(prefix)]
+        # Names only: each is offered as an object and, but for metadata, as a folder. (Some stores list a file as what
+        # is below it.)
+        names = [name async for name in self.zarr_store.list_dir(prefix)]
+        return [prefix + name for name in names] + [f"{prefix}{name}/" for name in names if name not in _DOCUMENTS]
+
+    async def set_value(self, key: str, value: bytes, absent: bool, expected: str | None) -> Stored:
+        buffer = self.prototype.buffer.from_bytes(value)
+        if not absent:
+            await self.zarr_store.set(key, buffer)
+            return None
+        if await self.zarr_store.exists(key):  # `set_if_not_exists` does not say what it did
+            return False
+        await self.zarr_store.set_if_not_exists(key, buffer)
+        return None
+
+    async def delete(self, key: str) -> None:
+        if not self.zarr_store.supports_deletes:
+            raise _cannot(self.zarr_store, "cannot remove objects")
+        await self.zarr_store.delete(key)
+
+
+class ZarrSyncAdapter(ZarrAdapter):
+    """A zarr-python `Store` with `get_sync`, `set_sync` and `delete_sync`: called on the reading threads."""
+
+    def fetch(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        wanted = self.byte_request(offset, length, from_end)
+        value = self.zarr_store.get_sync(key, prototype=self.prototype, byte_range=wanted)
+        return None if value is None else value.as_numpy_array()
+
+    def store(self, key: str, value: bytes, absent: bool, expected: str | None) -> Stored:
+        if absent and self.zarr_store.get_sync(key, prototype=self.prototype) is not None:
+            return False
+        self.zarr_store.set_sync(key, self.prototype.buffer.from_bytes(value))
+        return None
+
+    def remove(self, key: str) -> None:
+        self.zarr_store.delete_sync(key)
+
+
+class AsyncObjectAdapter(AsyncAdapter):
+    """An object whose `get(key)` is a coroutine, and `get_range`, `get_suffix`, `set`, `delete`, `list` maybe."""
+
+    def __init__(self, store: Any) -> None:
+        self.store_object = store
+        self.get_range = _method(store, "get_range")
+        self.get_suffix = _method(store, "get_suffix")
+        self.set = _method(store, "set", "put")
+        self.writable = self.set is not None and not getattr(store, "read_only", False)
+
+    async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        if length is not None and not from_end and self.get_range is not None:
+            return await self.get_range(key, offset, length)
+        if length is not None and from_end and self.get_suffix is not None:
+            return await self.get_suffix(key, length)
+        return _cut(await self.store_object.get(key), offset, length, from_end)
+
+    async def list_keys(self, prefix: str, children: bool) -> list[str]:
+        lister = _method(self.store_object, "list")
+        if lister is None:
+            raise _cannot(self.store_object, "cannot list its keys")
+        found = lister(prefix)
+        keys = [key async for key in found] if hasattr(found, "__aiter__") else list(await found)
+        return list(_children(keys, prefix)) if children else keys
+
+    async def set_value(self, key: str, value: bytes, absent: bool, expected: str | None) -> Stored:
+        assert self.set is not None
+        if absent and await self.store_object.get(key) is not None:
+            return False
+        await self.set(key, value)
+        return None
+
+    async def delete(self, key: str) -> None:
+        delete = _method(self.store_object, "delete", "erase")
+        if delete is None:
+            raise _cannot(self.store_object, "cannot remove objects: it has no delete(key)")
+        with contextlib.suppress(KeyError, FileNotFoundError):
+            await delete(key)
+
+
+class FsspecAdapter(AsyncAdapter):
+    """A folder of an fsspec file system, by byte ranges; asynchronous where the file system is."""
+
+    def __init__(self, fs: Any, root: str) -> None:
+        self.fs, self.root = fs, root.rstrip("/")
+        self.writable = takes_writes(fs)
+        inner = fs
+        while hasattr(inner, "fs"):  # a folder of another file system claims to be what that may not be
+            inner = inner.fs
+        self.is_asynchronous = bool(fs.async_impl and inner.async_impl)
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self.fs.loop or super().loop()
+
+    def path(self, key: str) -> str:
+        return f"{self.root}/{key}" if self.root else key
+
+    def key(self, path: str) -> str:
+        """The reverse; file systems give paths with and without a '/' in front."""
+        return path.strip("/")[len(self.root.strip("/")) :].lstrip("/")
+
+    @staticmethod
+    def _range(offset: int, length: int | None, from_end: bool) -> dict[str, int]:
+        if length is None:
+            return {}
+        return {"start": -length} if from_end else {"start": offset, "end": offset + length}
+
+    async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        if length == 0:
+            return b"" if await self.fs._exists(self.path(key)) else None
+        try:
+            return await self.fs._cat_file(self.path(key), **self._range(offset, length, from_end))
+        except _ABSENT:
+            return None
+
+    def fetch(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        if length == 0:
+            return b"" if self.fs.exists(self.path(key)) else None
+        try:
+            return self.fs.cat_file(self.path(key), **self._range(offset, length, from_end))
+        except _ABSENT:
+            return None
+
+    def list(self, prefix: str, children: bool) -> list[str]:
+        folder = self.path(prefix).rstrip("/")
+        try:
+            if not children:
+                return [self.key(path) for path in self.fs.find(folder)]
+            found = self.fs.ls(folder, detail=True)
+        except _ABSENT:
+            return []
+        return [self.key(item["name"]) + ("/" if item["type"] == "directory" else "") for item in found]
+
+    def store(self, key: str, value: bytes, absent: bool, expected: str | None) -> Stored:
+        path = self.path(key)
+        if absent and self.fs.exists(path):  # few file systems can create and nothing else
+            return False
+        try:
+            self.fs.pipe_file(path, value)
+        except FileNotFoundError:
+            self.fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+            self.fs.pipe_file(path, value)
+        return None
+
+    def remove(self, key: str) -> None:
+        with contextlib.suppress(*_ABSENT):
+            self.fs.rm_file(self.path(key))
+
+
+def stamp_of(info: Mapping[str, Any]) -> str:
+    """The size of an fsspec file, and what it has to tell versions by."""
+    names = ("ETag", "etag", "e_tag", "generation", "mtime", "LastModified", "last_modified", "updated", "created")
+    tags = [f"{name}={info[name]}" for name in names if info.get(name) is not None]
+    return " ".join([f"size={info.get('size')}", *tags[:1]])
+
+
+# File systems that cannot be written to, and references, whose writes would stay in memory.
+_READ_ONLY_PROTOCOLS = frozenset({"github", "git", "tar", "libarchive", "reference", "data"})
+
+
+def takes_writes(fs: Any) -> bool:
+    """Whether an fsspec file system can be written to, as far as it says so."""
+    while fs is not None:
+        protocol = getattr(fs, "protocol", ())
+        names = {protocol} if isinstance(protocol, str) else set(protocol)
+        if getattr(fs, "read_only", False) or names & _READ_ONLY_PROTOCOLS:
+            return False
+        if "zip" in names and getattr(fs, "mode", "r") == "r":
+            return False
+        method = getattr(type(fs), "_pipe_file", None)  # of asynchronous ones: fsspec's own raises
+        if getattr(method, "__module__", None) == "fsspec.asyn":
+            return False
+        fs = getattr(fs, "fs", None)
+    return True
+
+
+class PinnedFsspecAdapter(FsspecAdapter):
+    """One file of an fsspec file system as it was: what is read once it is another is a `ConflictError`.
+
+    It is asked for its stamp after the ranges: bytes that came before it are of the same file. Ranges that arrive while
+    it is asked share the next answer.
+    """
+
+    def __init__(self, fs: Any, path: str, stamp: str) -> None:
+        root, _, self._name = path.rpartition("/")
+        super().__init__(fs, root)
+        self.writable = False
+        self._path, self._stamp = path, stamp
+        self._under_way: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
+        self._lock = threading.Lock()
+        self._begun = self._good = 0  # looks at the file; the last one that found it unchanged
+
+    async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        import asyncio
+
+        value = await super().get(key, offset, length, from_end, expected)
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._look(self._under_way))
+        await asyncio.shield(self._next)  # another range may want it when this one does not any more
+        return value
+
+    async def _look(self, before: asyncio.Task[None] | None) -> None:
+        import asyncio
+
+        if before is not None:
+            await asyncio.wait([before])
+        self._under_way, self._next = self._next, None
+        try:
+            self.fs.invalidate_cache(self._path)
+            try:
+                info = await self.fs._info(self._path)
+            except _ABSENT:
+                info = None
+            self._check(info)
+        finally:
+            self._under_way = None
+
+    def fetch(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        value = super().fetch(key, offset, length, from_end, expected)
+        arrived = self._begun
+        with self._lock:
+            if self._good > arrived:
+                return value
+            self._begun += 1
+            self.fs.invalidate_cache(self._path)
+            try:
+                info = self.fs.info(self._path)
+            except _ABSENT:
+                info = None
+            self._check(info)
+            self._good = self._begun
+        return value
+
+    def _check(self, info: Mapping[str, Any] | None) -> None:
+        if info is not None and stamp_of(info) == self._stamp:
+            return
+        how = "is gone" if info is None else "has changed"
+        raise _make(ConflictError, f"'{self.fs.unstrip_protocol(self._path)}' {how} since the array was opened")
+
+
+class ObstoreAdapter(AsyncAdapter):
+    """An obstore object store. Entity tags are versions, and writes are conditional on them."""
+
+    def __init__(self, store: Any, writable: bool = True) -> None:
+        self.object_store = store
+        self.exceptions = importlib.import_module("obstore.exceptions")
+        kind = type(store).__name__
+        self.versions = kind in ("S3Store", "GCSStore", "AzureStore", "MemoryStore")
+        self.writable = writable and kind != "HTTPStore"
+        # Their writes on condition of a tag; elsewhere that is refused.
+        self.swaps = self.versions
+
+    async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        options: dict[str, Any] = {}
+        if length and from_end:
+            options["range"] = {"suffix": length}
+        elif length:
+            options["range"] = (offset, offset + length)
+        if expected is not None:
+            options["if_match"] = expected
+        try:
+            if length == 0:
+                tag = (await self.object_store.head_async(key))["e_tag"]
+                return False if expected is not None and tag != expected else self._with_tag(b"", tag)
+            found = await self.object_store.get_async(key, options=options)
+            return self._with_tag(await found.bytes_async(), found.meta["e_tag"])
+        except _ABSENT:
+            return None
+        except self.exceptions.PreconditionError:
+            return False
+        except (self.exceptions.PermissionDeniedError, self.exceptions.UnauthenticatedError) as error:
+            raise PermissionError(str(error)) from error
+        except self.exceptions.GenericError:
+            # A range that leaves the object is the reader's error, not the store's.
+            if length and not from_end and offset + length > (await self.object_store.head_async(key))["size"]:
+                return self._with_tag(b"", None)
+            raise
+
+    def _with_tag(self, value: Any, tag: str | None) -> Any:
+        return (value, tag) if self.versions else value
+
+    async def list_keys(self, prefix: str, children: bool) -> list[str]:
+        if children:
+            found = await self.object_store.list_with_delimiter_async(prefix or None)
+            return [item["path"] for item in found["objects"]] + [path + "/" for path in found["common_prefixes"]]
+        return [item["path"] async for batch in self.object_store.list(prefix or None) for item in batch]
+
+    async def set_value(self, key: str, value: bytes, absent: bool, expected: str | None) -> Stored:
+        mode: Any = "overwrite"
+        if absent:
+            mode = "create"
+        elif expected is not None and self.swaps:
+            mode = {"e_tag": expected}
+        try:
+            made = await self.object_store.put_async(key, value, mode=mode)
+        except (self.exceptions.AlreadyExistsError, self.exceptions.PreconditionError):
+            return False
+        except (self.exceptions.NotFoundError, FileNotFoundError):
+            if expected is None:
+                raise
+            return False
+        except (self.exceptions.PermissionDeniedError, self.exceptions.UnauthenticatedError) as error:
+            raise PermissionError(str(error)) from error
+        return made["e_tag"] if self.versions else None
+
+    async def delete(self, key: str) -> None:
+        with contextlib.suppress(*_ABSENT):
+            await self.object_store.delete_async(key)

@@ -1,0 +1,70 @@
+"""Open files in place of their names."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any
+
+from penstock.core.errors import Error, UnsupportedError, _make
+
+ARCHIVE = b"PK\x03\x04"
+
+
+def archive_elsewhere(name: str) -> Error:
+    """The refusal of a zip archive that is not a file of this machine."""
+    return _make(UnsupportedError, f"'{name}' is a zip archive: archives are opened by a path of this machine only")
+
+
+def is_file(target: Any) -> bool:
+    """Something with `read` and `seek`: an open file, or what behaves as one. (Not fsspec's: they are places.)"""
+    is_open = callable(getattr(target, "read", None)) and callable(getattr(target, "seek", None))
+    return is_open and fsspec_place(target) is None
+
+
+def fsspec_place(target: Any) -> tuple[Any, str] | None:
+    """(file system, path) of a file of fsspec, open or promised, which is then read by ranges; else None."""
+    fs, path = getattr(target, "fs", None), getattr(target, "path", None)
+    if not isinstance(path, str) or not callable(getattr(fs, "cat_file", None)) or not hasattr(target, "mode"):
+        return None
+    return (fs, path) if getattr(target, "compression", None) is None else None
+
+
+def contents(file: Any) -> bytes | str:
+    """The path of a file of this machine, or all bytes of another file object.
+
+    A name alone says nothing: members of archives have the names that they have there, compressed files those of what
+    is compressed. So only a file that the system itself opened counts, and whose name still leads to it.
+    """
+    if isinstance(file, io.TextIOWrapper):
+        file = file.buffer
+    path = _path(file)
+    if path is not None:
+        return path
+    if hasattr(file, "getvalue"):
+        return bytes(file.getvalue())
+    place = file.tell() if _can_seek(file) else None
+    if place is not None:
+        file.seek(0)
+    made = file.read()
+    if place is not None:
+        file.seek(place)
+    return bytes(made)
+
+
+def _path(file: Any) -> str | None:
+    raw = file.raw if isinstance(file, io.BufferedReader | io.BufferedRandom | io.BufferedWriter) else file
+    if not isinstance(raw, io.FileIO) or not isinstance(raw.name, str | bytes | os.PathLike):
+        return None
+    try:
+        if not isinstance(file, io.BufferedReader):
+            file.flush()
+        path = os.path.abspath(os.fsdecode(raw.name))
+        return path if os.path.samestat(os.fstat(raw.fileno()), os.stat(path)) else None
+    except (OSError, ValueError):  # deleted since, or closed
+        return None
+
+
+def _can_seek(file: Any) -> bool:
+    seekable = getattr(file, "seekable", None)
+    return not callable(seekable) or bool(seekable())

@@ -1,0 +1,112 @@
+"""Where something is: a store and a path within it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from penstock import _core
+from penstock.core.context import Context, current_context
+from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.geo.tiff import is_tiff
+from penstock.target import remote as _remote
+from penstock.target.file_objects import contents, fsspec_place, is_file
+from penstock.target.stores import fsspec_file, remote_place, store_of
+
+
+def check_path(path: Any) -> None:
+    """Refuses a path that is not text: a shape given by position, for instance."""
+    if isinstance(path, str):
+        return
+    hint = f"; a shape is given by name: shape={path!r}" if isinstance(path, tuple | list | int) else ""
+    raise _make(InvalidArgumentError, f"path must be text, got {path!r}{hint}")
+
+
+def place_of(
+    target: Any,
+    path: str,
+    storage_options: Mapping[str, Any] | None = None,
+    context: Context | None = None,
+    is_folder: bool = False,
+) -> tuple[_core.Store, bytes]:
+    """The store that `target` is (where that `is_folder` for sure) or is in, and the path in it of `path` below it."""
+    check_path(path)
+    inner = os.fsencode(path)
+    context = current_context() if context is None else context
+    found: tuple[_core.Store, bytes] | None = None
+    if isinstance(target, str):
+        if _remote.serves(target, storage_options):
+            try:
+                found = _remote.find(target, storage_options, context)
+            except UnsupportedError as error:  # no libcurl: fsspec or obstore may know another way
+                found = remote_place(target, storage_options, error.message, is_folder)
+        else:
+            found = remote_place(target, storage_options, None, is_folder)
+    elif (file := fsspec_place(target)) is not None:
+        found = fsspec_file(*file)
+    elif is_file(target):
+        target = contents(target)
+    if found is None and isinstance(target, str | os.PathLike):
+        found = _core.find_place(os.fsencode(target), context)
+    if found is not None:
+        store, outer = found
+        return store, b"/".join(part for part in (outer, inner) if part)
+    if isinstance(target, bytes | bytearray | memoryview):
+        if not is_tiff(target):
+            raise _make(UnsupportedError, "these bytes are no file of a format that is one file")
+        return _core.dict_store({"bytes": bytes(target)}), b"bytes"
+
+    # zarr-python's arrays, groups and store paths know where they are.
+    place = getattr(target, "store_path", target)
+    if hasattr(place, "store") and isinstance(getattr(place, "path", None), str):
+        inner = b"/".join(part for part in (os.fsencode(place.path), inner) if part)
+        target = place.store
+    made = store_of(target, context)
+    if made is None:
+        raise _make(
+            InvalidArgumentError,
+            f"cannot open {type(target).__name__}: it is no path, no dict, and has no get(key)",
+        )
+    return made, inner
+
+
+def local_path(name: str) -> str:
+    """The path that a `file:` URI names; every other name as it is.
+
+    The URI of an open array has the characters of its path: what they name as they are is what is meant.
+    """
+    if not name.startswith("file:"):
+        return name
+    path = name[len("file:") :]
+    if path.startswith("//"):
+        path = path[2:].removeprefix("localhost") if path.startswith("//localhost/") else path[2:]
+    plain = unquote(path)
+    return path if plain == path or os.path.exists(path) else plain
+
+
+def folder_of(uri: str) -> str:
+    """What stands before the last part of a URI: "s3://bucket/run" of "s3://bucket/run/x"."""
+    folder = uri[: uri.rindex("/") + 1]
+    return folder if folder.endswith("://") else folder[:-1]
+
+
+def file_place(uri: str, storage_options: Mapping[str, Any] | None = None) -> tuple[_core.Store, str]:
+    """The store that an object is in, and its key."""
+    store, key = place_of(uri, "", storage_options)
+    if not key:  # the store of all that is below this name
+        store, inner = place_of(folder_of(uri), "", storage_options, is_folder=True)
+        key = b"/".join(part for part in (inner, os.fsencode(uri[uri.rindex("/") + 1 :])) if part)
+    return store, os.fsdecode(key)
+
+
+def to_reopen(uri: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The options by which another process finds what is at a remote URI; None where they are not enough."""
+    scheme, separator, rest = uri.partition("://")
+    if not separator or not scheme.isidentifier() or scheme in ("file", "zip"):
+        return None
+    is_query = "?" in rest and not scheme.startswith(("s3", "gs"))  # in keys of buckets it is a character
+    if is_query or "@" in rest.partition("/")[0]:
+        return None  # it may be a secret, which an open array does not show
+    return dict(storage_options or {})

@@ -1,0 +1,52 @@
+"""Open arrays as bytes: what another process needs to read the same array without asking storage what it is."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from penstock import _core
+from penstock.core.array import Array
+from penstock.core.context import Context, current_context
+from penstock.target.place import place_of
+
+_DOCUMENTS = ("zarr.json", ".zarray", ".zattrs")
+
+
+def pack(array: Array) -> bytes:
+    """`array` as bytes for `unpack`, its metadata among them.
+
+    Raises
+    ------
+    TypeError
+        The array lives in this process only, such as one of a dict.
+    """
+    whole = pickle.dumps(array)
+    if not array.format.startswith("zarr") or type(array) is not Array:
+        return pickle.dumps((whole, None))
+    options = array._storage_options
+    store, inner = place_of(array.uri, "", options)
+    prefix = inner.decode("utf-8", "surrogateescape")
+    prefix = f"{prefix}/" if prefix else ""
+    found = {name: store.get(prefix + name) for name in _DOCUMENTS}
+    documents = {name: text.decode() for name, text in found.items() if text is not None}
+    return pickle.dumps((whole, (array.uri, options, documents, array.read_only)))
+
+
+def unpack(packed: bytes, context: Context | None = None) -> Array:
+    """The array that `pack` was given; of a Zarr array nothing is read."""
+    whole, described = pickle.loads(packed)
+    if described is None:
+        array: Array = pickle.loads(whole)
+        return array
+    uri, options, documents, read_only = described
+    store, inner = place_of(uri, "", options)
+    made = _wrap(_core.open_described(store, current_context() if context is None else context, inner, documents))
+    made._storage_options = options
+    if read_only:
+        _core.set_mode(made, "r")
+    return made
+
+
+def _wrap(opened: Any) -> Array:
+    return Array(opened)

@@ -1,0 +1,209 @@
+"""What `open` takes as a store."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from penstock import _core
+from penstock.core.context import Context, current_context
+from penstock.core.errors import ReadOnlyError, UnsupportedError, _make
+from penstock.target import remote as _remote
+from penstock.target.adapters import (
+    AsyncObjectAdapter,
+    FsspecAdapter,
+    ObjectAdapter,
+    ObstoreAdapter,
+    PinnedFsspecAdapter,
+    ZarrAdapter,
+    ZarrSyncAdapter,
+    stamp_of,
+)
+
+
+class Store(ABC):
+    """Base class for stores written in Python; only `get` is required, and `set` and `delete` to write.
+
+    Methods are called from several threads at once. `get` returns None where the object is absent, and raises for
+    every other trouble: a failure must never look like absence.
+    """
+
+    @abstractmethod
+    def get(self, key: str) -> bytes | memoryview | None:
+        """All bytes of an object, or None where there is none."""
+
+    def get_range(self, key: str, start: int, length: int) -> bytes | memoryview | None:
+        """`length` bytes from `start`; override it where the store can read a part."""
+        value = self.get(key)
+        return None if value is None else memoryview(value)[start : start + length]
+
+    def get_suffix(self, key: str, length: int) -> bytes | memoryview | None:
+        """The last `length` bytes; override it where the store can read a part."""
+        value = self.get(key)
+        return None if value is None else memoryview(value)[-length:] if length else b""
+
+    def list(self, prefix: str) -> Iterable[str]:
+        """Every key that begins with `prefix`; needed for listing groups only."""
+        raise _make(UnsupportedError, f"{type(self).__name__} cannot list its keys")
+
+    def set(self, key: str, value: bytes) -> None:
+        """Replace or create an object; readers see the old bytes or the new ones, never a mixture."""
+        raise _make(ReadOnlyError, f"{type(self).__name__} cannot be written to: it has no set(key, value)")
+
+    def delete(self, key: str) -> None:
+        """Remove an object; one that is not there is no error."""
+        raise _make(ReadOnlyError, f"{type(self).__name__} cannot be written to: it has no delete(key)")
+
+    def version(self, key: str) -> str | None:
+        """What changes whenever the object does (an entity tag, a counter); None where there is no object.
+
+        With it, what was read of an object is kept from one read to the next. Without it a store has no versions.
+        """
+        return None
+
+
+def _is_zarr_store(target: Any) -> bool:
+    return any(base.__module__ == "zarr.abc.store" and base.__name__ == "Store" for base in type(target).__mro__)
+
+
+def store_of(target: Any, context: Context | None = None) -> _core.Store | None:
+    """The store that `target` is, or None where it is none. `context`: of reads of it (None: the current one)."""
+    if type(target) is _core.Store:
+        return target
+    if isinstance(target, dict):
+        return _core.dict_store(target)
+    kind = type(target)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    label = f"{kind.__name__}:"
+    if _is_zarr_store(target):
+        if name == "zarr.storage._local.LocalStore":
+            return obeyed(_core.file_store(os.fsencode(target.root)), target.read_only)
+        if name == "zarr.storage._memory.MemoryStore" and isinstance(target._store_dict, dict):
+            from zarr.core.buffer import cpu
+
+            return _core.dict_store(target._store_dict, cpu.Buffer.from_bytes, not target.read_only)
+        if name == "zarr.storage._zip.ZipStore" and target.read_only and target.path is not None:
+            return obeyed(_core.zip_store(os.fsencode(target.path.absolute()), context or current_context()), True)
+        if name == "zarr.storage._obstore.ObjectStore":
+            return _core.object_store(ObstoreAdapter(target.store, not target.read_only), str(target), True)
+        if _supports_sync(target):
+            return _core.object_store(ZarrSyncAdapter(target), str(target), False)
+        return _core.object_store(ZarrAdapter(target), str(target), True)
+    if kind.__module__.split(".")[0] == "obstore":
+        prefix = getattr(target, "prefix", None)
+        if kind.__name__ == "LocalStore" and prefix is not None:
+            return _core.file_store(os.fsencode(prefix))
+        return _core.object_store(ObstoreAdapter(target), label, True)
+    if kind.__module__.split(".")[0] == "fsspec" and hasattr(target, "fs") and hasattr(target, "root"):
+        return obeyed(fsspec_store(target.fs, target.root), getattr(target, "read_only", False))
+    if callable(getattr(target, "get_sync", None)):
+        return _core.object_store(ObjectAdapter(target), label, False)
+    get = getattr(target, "get", None)
+    if not callable(get):
+        return None
+    if inspect.iscoroutinefunction(get):
+        return _core.object_store(AsyncObjectAdapter(target), label, True)
+    return _core.object_store(ObjectAdapter(target), label, False)
+
+
+def obeyed(store: _core.Store, read_only: bool) -> _core.Store:
+    """The store, which refuses writes if the object that it was made from does."""
+    return _core.read_only_store(store) if read_only else store
+
+
+def _supports_sync(store: Any) -> bool:
+    try:
+        from zarr.abc import store as stores
+    except ImportError:
+        return False
+    supports = getattr(stores, "_store_supports_sync_io", None)  # from zarr-python 3.4 on
+    return supports is not None and bool(supports(store))
+
+
+def fsspec_store(fs: Any, root: str) -> _core.Store:
+    """The store of a folder of an fsspec file system."""
+    name = f"{type(fs).__module__}.{type(fs).__qualname__}"
+    if name == "fsspec.implementations.local.LocalFileSystem":
+        return obeyed(_core.file_store(os.fsencode(fs._strip_protocol(root))), getattr(fs, "read_only", False))
+    adapter = FsspecAdapter(fs, fs._strip_protocol(root))
+    return _core.object_store(adapter, fs.unstrip_protocol(adapter.root or "/"), adapter.is_asynchronous)
+
+
+def fsspec_file(fs: Any, path: str) -> tuple[_core.Store, bytes]:
+    """The folder that a path of an fsspec file system is in, as a store, and its name there."""
+    folder, _, name = path.rstrip("/").rpartition("/")
+    return fsspec_store(fs, folder), os.fsencode(name)
+
+
+def remote_stamp(fs: Any, path: str) -> str | None:
+    """The size of an fsspec file, and what it has to tell versions by; None: nothing is known."""
+    try:
+        info = fs.info(path)
+    except FileNotFoundError:
+        return "gone"
+    except Exception:  # some servers do not answer that
+        return None
+    return stamp_of(info)
+
+
+def pinned_store(fs: Any, path: str, stamp: str | None) -> _core.Store:
+    """The store of a folder of an fsspec file system, of which `path` alone is read, as it was with this stamp."""
+    if stamp is None or stamp == "gone" or not hasattr(fs, "invalidate_cache"):
+        return fsspec_store(fs, path.rpartition("/")[0])
+    adapter = PinnedFsspecAdapter(fs, fs._strip_protocol(path), stamp)
+    return _core.object_store(adapter, fs.unstrip_protocol(adapter.root or "/"), adapter.is_asynchronous)
+
+
+def remote_place(
+    uri: str, storage_options: Mapping[str, Any] | None, reason: str | None = None, is_folder: bool = False
+) -> tuple[_core.Store, bytes] | None:
+    """The store and path of a URI whose scheme is not the engine's own, through fsspec or obstore; None where it is.
+
+    What is no folder for sure may be a file: the store is then that of the folder which it is in.
+    `storage_options` are those of whichever serves the scheme: fsspec first, as zarr-python and xarray do. `reason`
+    says why the engine does not serve it. Chains (`simplecache::https://...`, `zip://x::s3://...`) are fsspec's.
+    """
+    scheme, separator, rest = uri.partition("://")
+    is_chain = "::" in scheme or (scheme == "zip" and "::" in rest)
+    is_own = scheme in ("file", "zip") and not is_chain
+    if not separator or is_own or not all(each.isidentifier() for each in scheme.split("::")):
+        if storage_options:
+            raise _make(UnsupportedError, f"storage_options are for remote URIs, not for '{uri}'")
+        return None
+    options = dict(storage_options or {})
+    reasons = [] if reason is None else [reason]
+    try:
+        url_to_fs = importlib.import_module("fsspec.core").url_to_fs
+    except ImportError:
+        reasons.append("fsspec is not installed")
+    else:
+        try:
+            fs, path = url_to_fs(uri, **options)
+            return (fsspec_store(fs, path), b"") if is_folder else fsspec_file(fs, path)
+        except (ImportError, ValueError) as error:  # no such scheme, or what it needs is not there
+            reasons.append(f"fsspec: {error}")
+    try:
+        from obstore.store import from_url
+    except ImportError:
+        reasons.append("obstore is not installed")
+    else:
+        try:
+            folder, name = uri, ""
+            if not is_folder and rest.rstrip("/").count("/") > 1:  # before may stand an account and a container
+                folder, _, name = uri.rstrip("/").rpartition("/")
+            opened = ObstoreAdapter(from_url(folder, **_remote.for_obstore(uri, options)))
+            return _core.object_store(opened, folder, True), os.fsencode(name)
+        except Exception as error:
+            reasons.append(f"obstore: {error}".partition("\n")[0])
+    message = f"no store for '{scheme}:': '{uri}' ({'; '.join(reasons)}); fsspec or obstore would serve it"
+    raise _make(UnsupportedError, message)
+
+
+def remote_store(uri: str, storage_options: Mapping[str, Any] | None) -> _core.Store | None:
+    """The store of a folder at such a URI."""
+    place = remote_place(uri, storage_options, is_folder=True)
+    return None if place is None else place[0]

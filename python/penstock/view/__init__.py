@@ -1,0 +1,1 @@
+"""Profiles, timelines and the demo."""

@@ -1,0 +1,294 @@
+"""Profiles: where the time of reads and writes went, as a table and as a timeline of the workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from penstock.core.context import Context, current_context
+from penstock.core.errors import InvalidArgumentError, _make
+from penstock.view import timeline as _timeline
+
+# The rows of the table: a name, the engine's stages in it, and the ceiling that it is held against.
+_ROWS = (
+    ("Read", ("index", "fetch"), "pread"),
+    ("Transfer", ("transfer",), "transfer"),
+    ("Decode", ("decode",), "decode"),
+    ("Scatter", ("scatter", "fill"), "memcpy"),
+    ("Compute", ("compute",), "compute"),
+    ("Encode", ("encode",), "encode"),
+    ("Write", ("commit",), "pwrite"),
+)
+_OF_WRITES = ("Encode", "Write")
+_OF_DEVICES = ("Transfer", "Compute")
+_OF_ENCODED = ("Read", "Transfer")
+
+
+class Profile:
+    """What a context did while `with ps.profile() as p:` was open. Filled when the block ends.
+
+    `report` is a dict: `wall_ns`, `workers`, `reads`, `writes`, `store_requests`, `store_bytes`, `stages` (a
+    list, summed over workers) and `events` (each piece of work of each worker, in nanoseconds since the profile began).
+    Of devices, `kernels` (a list: `name`, `busy_ns`, `launches`) and `device`: for how many nanoseconds of `wall_ns`
+    any kernel was under way (`computing_ns`), any copy (`copying_ns`), or nothing (`waiting_ns`: for storage, the host
+    or the caller; `storage_ns` is the part of it in which the host was reading from storage).
+
+    `ceilings` holds what this machine can do at best, in bytes per second: `pread` and `pwrite` (raw), `decode` and
+    `encode` (effective) and `memcpy`. `measure_ceiling` fills in `memcpy`; the others depend on the data, so they are
+    the caller's to give.
+    """
+
+    def __init__(self, context: Context | None = None, *, ceiling: bool = False, max_events: int = 1 << 20) -> None:
+        self._context = context
+        self._used: Context | None = None
+        self._measure = ceiling
+        self._max_events = max_events
+        self.report: dict[str, Any] = {}
+        self.ceilings: dict[str, float] = {}
+
+    def __enter__(self) -> Profile:
+        self._used = current_context() if self._context is None else self._context
+        self._used._start_profile(self._max_events)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._used is not None
+        self.report = self._used._stop_profile()
+        if self._measure:
+            self.measure_ceiling()
+
+    def measure_ceiling(self) -> None:
+        """Measure how fast this machine copies mapped memory, with as many threads as the profile had."""
+        workers = max(1, int(self._finished()["workers"]))
+        self.ceilings["memcpy"] = _memcpy_rate(workers)
+
+    def rows(self, by: str | None = None) -> list[dict[str, Any]]:
+        """The table's rows: `name`, `ms`, `raw` and `effective` (bytes per second or None), `fraction` (or None).
+
+        A stage's time is what its workers were busy, divided by their number: how long it would take alone. What a
+        device did counts as long as any of its streams was at it, by its own events. Raw counts
+        encoded bytes from and to storage, effective counts decoded bytes: of Read and Transfer, what their bytes decode
+        to, of Write, what they were encoded from. Where nothing was written there are no rows for it.
+
+        Parameters
+        ----------
+        by
+            None: of all together. "read": these rows for each read or write, each with its number as `read`, in the
+            order in which they began. Where a device's wave has chunks of several reads, each is given its part of the
+            wave's time by its bytes. Events of no read (what `stream` prepared before the profile began) are read 0's.
+        """
+        report = self._finished()
+        if by is None:
+            return self._rows(report)
+        if by != "read":
+            raise _make(InvalidArgumentError, f"by is None or 'read', not {by!r}")
+        if report["dropped_events"]:
+            raise _make(InvalidArgumentError, f"{report['dropped_events']} events were dropped: raise max_events")
+        return [{"read": number, **row} for number, part in _by_read(report) for row in self._rows(part)]
+
+    def _rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
+        stages = {stage["what"]: stage for stage in report["stages"]}
+        workers = max(1, int(report["workers"]))
+        rows = []
+        # What is transferred decoded is never decoded; raw elements leave the host as they are.
+        decoded = sum(int(stages.get(what, {}).get("bytes_out", 0)) for what in ("decode", "transfer"))
+        changed = int(stages.get("encode", {}).get("bytes_in", 0))
+        for name, parts, ceiling in _ROWS:
+            here = [stages[part] for part in parts if part in stages]
+            if name in _OF_DEVICES and not any(stage["operations"] for stage in here):
+                continue
+            if name in _OF_WRITES and not report["writes"]:
+                continue
+            seconds = _seconds(here, report, workers)
+            bytes_in, bytes_out = (sum(stage[what] for stage in here) for what in ("bytes_in", "bytes_out"))
+            if name in _OF_WRITES:
+                encoded, made = bytes_out, changed
+            else:
+                encoded, made = bytes_in, decoded if name in _OF_ENCODED else bytes_out
+            speed = encoded if name in (*_OF_ENCODED, "Write") else made
+            rows.append(self._row(name, seconds, encoded if name != "Scatter" else 0, made, speed, ceiling))
+        filled = stages.get("fill", {}).get("bytes_out", 0)
+        wall = report["wall_ns"] / 1e9
+        stored = stages.get("commit", {}).get("bytes_out", 0)
+        moved = decoded + filled + changed
+        limit = "encode" if report["writes"] and not report["reads"] else "decode"
+        rows.append(self._row("Total", wall, report["store_bytes"] + stored, moved, moved, limit))
+        return rows
+
+    def _row(self, name: str, seconds: float, raw: int, effective: int, speed: int, ceiling: str) -> dict[str, Any]:
+        limit = self.ceilings.get(ceiling)
+        return {
+            "name": name,
+            "ms": seconds * 1e3,
+            "raw": raw / seconds if seconds and raw else None,
+            "effective": effective / seconds if seconds and effective else None,
+            "fraction": speed / seconds / limit if seconds and limit else None,
+            "ceiling": ceiling,
+        }
+
+    def table(self) -> str:
+        """Read / Decode / Scatter / Total: ms, raw GB/s, effective GB/s, fraction of the ceiling where it is known.
+
+        Where something was written, Encode and Write too; where a device was read to, Transfer, and below the table
+        which part of the time it computed, copied and waited, and how long each kernel took; where `stream` gave
+        tiles on a device, Compute: what the caller queued on their streams, from where each tile was there.
+        """
+
+        def rate(value: float | None) -> str:
+            return "-" if value is None else f"{value / 1e9:.2f}"
+
+        lines = [f"{'Stage':<9}{'ms':>10}{'raw GB/s':>11}{'eff. GB/s':>11}{'of ceiling':>12}"]
+        for row in self.rows():
+            part = "-" if row["fraction"] is None else f"{row['fraction']:.0%} {row['ceiling']}"
+            lines.append(
+                f"{row['name']:<9}{row['ms']:>10.3f}{rate(row['raw']):>11}{rate(row['effective']):>11}{part:>12}"
+            )
+        report = self.report
+        lines.append(
+            f"{report['reads']} reads, {report['writes']} writes, {report['store_requests']} requests, "
+            f"{report['store_bytes']} bytes read, "
+            f"{report['workers']} workers"
+        )
+        if any(event["worker"] >= _timeline.FIRST_STREAM for event in report["events"]):
+            lines += _of_devices(report)
+        if report["dropped_events"]:
+            lines.append(f"the timeline lacks {report['dropped_events']} events; the sums have them")
+        return "\n".join(lines)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the report.
+
+        `.json` is `report` with `ceilings`, `.html` a self-contained timeline of the workers, `.png` (or `.svg`) the
+        same as a picture, which needs matplotlib.
+        """
+        target = Path(path)
+        report = self._finished()
+        if target.suffix == ".json":
+            target.write_text(json.dumps({**report, "ceilings": self.ceilings}, indent=1) + "\n")
+        elif target.suffix in (".html", ".htm"):
+            target.write_text(_timeline.html(report, self.table()))
+        elif target.suffix in (".png", ".svg"):
+            _timeline.picture(target, report, self.table())
+        else:
+            raise _make(InvalidArgumentError, f"a profile is saved as .json, .html or .png, not as '{target.name}'")
+
+    def _finished(self) -> dict[str, Any]:
+        if not self.report:
+            raise _make(InvalidArgumentError, "the profile holds nothing before its `with` block has ended")
+        return self.report
+
+    def __repr__(self) -> str:
+        state = f"of {self.report['reads']} reads, {self.report['writes']} writes" if self.report else "not ended"
+        return f"<penstock.Profile {state}>"
+
+
+def profile(context: Context | None = None, *, ceiling: bool = False, max_events: int = 1 << 20) -> Profile:
+    """Record what a context does: `with ps.profile() as p: a[...]`, then `p.table()`, `p.report`, `p.save("x.html")`.
+
+    Parameters
+    ----------
+    context
+        None: the current one. Arrays read with the context they were opened with. One recording at a time.
+    ceiling
+        Measure the machine's memcpy rate at the end.
+    max_events
+        Kept for the timeline; sums are exact beyond.
+    """
+    return Profile(context, ceiling=ceiling, max_events=max_events)
+
+
+def _of_devices(report: dict[str, Any]) -> list[str]:
+    """The lines below the table: what devices did all the time, and their kernels, the longest first."""
+    wall = max(1, int(report["wall_ns"]))
+    parts = ", ".join(
+        f"{what} {report['device'][f'{what}_ns'] / wall:.0%}" for what in ("computing", "copying", "waiting")
+    )
+    kernels = sorted(report["kernels"], key=lambda kernel: -int(kernel["busy_ns"]))
+    lines = [f"device: {parts} (for storage {report['device']['storage_ns'] / wall:.0%})"]
+    if kernels:
+        times = ", ".join(
+            f"{kernel['name'].removeprefix('penstock_')} {kernel['busy_ns'] / 1e6:.3f} ({kernel['launches']})"
+            for kernel in kernels
+        )
+        lines.append(f"kernels, ms (launches): {times}")
+    return lines
+
+
+def _by_read(report: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
+    """A report of each read and write, from its events."""
+    parts: dict[int, list[dict[str, Any]]] = {}
+    for event in report["events"]:
+        parts.setdefault(event["read"], []).append(event)
+    return [(number, _report_of(parts[number], int(report["workers"]))) for number in sorted(parts)]
+
+
+def _report_of(events: list[dict[str, Any]], workers: int) -> dict[str, Any]:
+    stages: dict[str, dict[str, Any]] = {}
+    for event in events:
+        sums = stages.setdefault(
+            event["what"], {"what": event["what"], "busy_ns": 0, "operations": 0, "bytes_in": 0, "bytes_out": 0}
+        )
+        sums["busy_ns"] += event["end_ns"] - event["begin_ns"]
+        sums["operations"] += 1
+        sums["bytes_in"] += event["bytes_in"]
+        sums["bytes_out"] += event["bytes_out"]
+    writes = int("encode" in stages or "commit" in stages)
+    return {
+        "wall_ns": max(event["end_ns"] for event in events) - min(event["begin_ns"] for event in events),
+        "workers": workers,
+        "stages": list(stages.values()),
+        "events": events,
+        "dropped_events": 0,
+        "store_bytes": sum(stages[what]["bytes_in"] for what in ("index", "fetch") if what in stages),
+        "reads": 1 - writes,
+        "writes": writes,
+    }
+
+
+def _seconds(stages: list[dict[str, Any]], report: dict[str, Any], workers: int) -> float:
+    """How long these stages took: the host's part shared by its workers, the devices' as long as any stream was busy.
+
+    Where the timeline lacks events, the devices' part is the sum over their streams.
+    """
+    kinds = {stage["what"] for stage in stages}
+    spans = sorted(
+        (event["begin_ns"], event["end_ns"])
+        for event in report["events"]
+        if event["what"] in kinds and event["worker"] >= _timeline.FIRST_STREAM
+    )
+    busy = sum(stage["busy_ns"] for stage in stages)
+    if not spans:
+        return float(busy / workers / 1e9)
+    if report["dropped_events"]:
+        return float(busy / 1e9)
+    there = 0
+    end = 0
+    for begin, stop in spans:
+        there += max(0, stop - max(begin, end))
+        end = max(end, stop)
+    here = busy - sum(stop - begin for begin, stop in spans)
+    return float((there + here / workers) / 1e9)
+
+
+def _memcpy_rate(threads: int, size: int = 32 << 20, repeats: int = 5) -> float:
+    """Bytes per second that `threads` threads copy together, best of `repeats`."""
+    pairs = [(np.ones(size, np.uint8), np.ones(size, np.uint8)) for _ in range(threads)]
+    best = float("inf")
+    for _ in range(repeats):
+        workers = [threading.Thread(target=np.copyto, args=pair) for pair in pairs]
+        begin = time.perf_counter()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        best = min(best, time.perf_counter() - begin)
+    return threads * size / best
