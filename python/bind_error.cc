@@ -40,13 +40,10 @@ const char* class_of(errc code) noexcept {
 
 nb::object make_exception(const error& failure) {
   const nb::object type = nb::module_::import_("penstock.core.errors").attr(class_of(failure.code()));
-  nb::object raised = type(to_str(failure.to_string(), "backslashreplace"));
-  raised.attr("code") = to_str(to_string(failure.code()));
-  raised.attr("message") = to_str(failure.message(), "backslashreplace");
-  nb::list notes;
-  for (const std::string& note : failure.notes()) notes.append(to_str(note, "backslashreplace"));
-  raised.attr("notes") = nb::tuple(notes);
-  return raised;
+  nb::list given;
+  given.append(to_str(failure.message(), "backslashreplace"));
+  for (const std::string& note : failure.notes()) given.append(to_str(note, "backslashreplace"));
+  return type(*given, nb::arg("code") = to_str(to_string(failure.code())));
 }
 
 thread_local PyObject* stashed = nullptr;
@@ -88,7 +85,7 @@ errc code_of(PyObject* exception) noexcept {
 // Python code of ours raises errors that the engine could have made.
 std::optional<error> own_error(nb::handle exception) noexcept {
   try {
-    if (!type_name_of(exception.ptr()).starts_with("penstock.core.errors.")) return {};
+    if (!nb::isinstance(exception, nb::module_::import_("penstock.core.errors").attr("Error"))) return {};
     const std::string code = utf8_of(exception.attr("code"));
     for (const class_name& one : kClasses) {
       if (to_string(one.code) != code) continue;

@@ -47,6 +47,29 @@ def test_each_code_is_a_class_of_its_own_and_the_expected_built_in(code):
     assert (error.code, error.message, error.notes) == (code, "what went wrong: 4080", ())
 
 
+@pytest.mark.parametrize("code", BUILT_INS)
+def test_a_pickled_error_keeps_code_message_and_notes(code):
+    with pytest.raises(ps.Error) as caught:
+        _core._raise(code, "wrong size")
+    made = type(caught.value)("wrong size", "chunk (0, 1)", "array 'x'", code=code)
+    for error in (made, pickle.loads(pickle.dumps(made))):
+        assert type(error) is BUILT_INS[code][0]
+        assert (error.code, error.message, error.notes) == (code, "wrong size", ("chunk (0, 1)", "array 'x'"))
+        assert str(error) == f"{code}: wrong size\n  chunk (0, 1)\n  array 'x'"
+
+
+def test_an_error_of_a_user_store_keeps_its_message_and_class():
+    class Refused(ps.PermissionDeniedError):
+        pass
+
+    class Refusing:
+        def get(self, key):
+            raise Refused("the token has expired", "token 7")
+
+    with pytest.raises(ps.PermissionDeniedError, match="the token has expired\n  token 7"):
+        ps.open_array(Refusing())
+
+
 def corrupted(key: str, change, values=VALUES, chunks=(4, 4), codecs=None) -> ps.Array:
     store = write(values, chunks, codecs)
     store[key] = change(store[key])

@@ -15,7 +15,7 @@ from penstock.api.written_values import warn_of_place
 from penstock.core.array import Array
 from penstock.core.attributes import to_json
 from penstock.core.context import Context, current_context
-from penstock.core.errors import UnsupportedError, _make
+from penstock.core.errors import UnsupportedError
 from penstock.core.group import Group
 from penstock.core.progress import ProgressLine, callback_of
 from penstock.core.writing import _check_threads
@@ -122,11 +122,11 @@ def _copy_members(
     """Copy a group whose members Python opens (HDF5): everything is opened and checked before the first write."""
     done: Counter[str] = Counter(groups=1)
     if options["resume"]:
-        raise _make(UnsupportedError, f"a copy of {source.format} groups cannot be resumed: '{source.uri}'")
+        raise UnsupportedError(f"a copy of {source.format} groups cannot be resumed: '{source.uri}'")
     nodes = []
     for path, node in source.members(max_depth=None):
         if path.count("/") > _MOST_LEVELS:
-            raise _make(UnsupportedError, f"groups nested deeper than {_MOST_LEVELS}: '{node.uri}'")
+            raise UnsupportedError(f"groups nested deeper than {_MOST_LEVELS}: '{node.uri}'")
         nodes.append((path, node))
     checks = {**options, "overwrite": False, "check_only": True, "progress": None}
     for _, node in nodes:

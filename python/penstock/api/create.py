@@ -17,7 +17,7 @@ from penstock.core.attributes import to_json
 from penstock.core.chunking import plain_lengths
 from penstock.core.context import Context, current_context
 from penstock.core.data_types import codec_json, dtype_json, fill_options, native_dtype
-from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError, _make
+from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.geo.writing import create_tiff, is_tiff_name
 from penstock.target import remote as _remote
 from penstock.target.place import check_path, local_path, place_of
@@ -117,7 +117,7 @@ def create_array(
 
     check_path(path)
     if path and name:
-        raise _make(InvalidArgumentError, "path and name are the same thing: give one of them")
+        raise InvalidArgumentError("path and name are the same thing: give one of them")
     if is_tiff_name(target, path or name or ""):
         no_tiffs = {
             "chunks": chunks != AUTO,
@@ -135,8 +135,7 @@ def create_array(
         }
         for option, given in no_tiffs.items():
             if given:
-                raise _make(
-                    InvalidArgumentError,
+                raise InvalidArgumentError(
                     f"'{option}' is an option of Zarr arrays, not of TIFFs{_TIFFS_OWN.get(option, '')}",
                 )
         if data is not None:
@@ -186,7 +185,7 @@ def create_array(
         shape = data_shape if shape is None else shape
         dtype = data_dtype if dtype is None else dtype
     if shape is None or dtype is None:
-        raise _make(InvalidArgumentError, "shape and dtype are needed where no data is given")
+        raise InvalidArgumentError("shape and dtype are needed where no data is given")
     lengths = _lengths(shape, "shape")
     described = dtype_json(dtype, zarr_format)
     dimension_names = None if dimension_names is None else list(dimension_names)
@@ -267,17 +266,17 @@ def _check_name(target: Any, path: str, storage_options: Any = None) -> None:
     if isinstance(target, str | os.PathLike) and not path:
         _core.check_new_name(os.fsencode(target))
     if storage_options and isinstance(target, os.PathLike):
-        raise _make(UnsupportedError, f"storage_options are for remote URIs, not for '{os.fsdecode(target)}'")
+        raise UnsupportedError(f"storage_options are for remote URIs, not for '{os.fsdecode(target)}'")
 
 
 def _check_format(zarr_format: Any) -> None:
     if isinstance(zarr_format, bool) or not isinstance(zarr_format, int) or zarr_format not in (2, 3):
-        raise _make(InvalidArgumentError, f"zarr_format must be 2 or 3, it is {zarr_format!r}")
+        raise InvalidArgumentError(f"zarr_format must be 2 or 3, it is {zarr_format!r}")
 
 
 def _check_text(value: Any, name: str) -> None:
     if value is not None and not isinstance(value, str):
-        raise _make(InvalidArgumentError, f"{name} must be a str, it is {value!r}")
+        raise InvalidArgumentError(f"{name} must be a str, it is {value!r}")
 
 
 def _known(options: dict[str, Any]) -> dict[str, Any]:
@@ -348,11 +347,11 @@ def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **ar
 
     if is_tiff_name(target, path):
         if data is None:
-            raise _make(InvalidArgumentError, "a TIFF holds one array: save(name, x)")
+            raise InvalidArgumentError("a TIFF holds one array: save(name, x)")
         create_array(target, path, data=data, **{"overwrite": True, **arrays})
         return
     if (data is None) == (not arrays):
-        raise _make(InvalidArgumentError, "give one array, or arrays by name")
+        raise InvalidArgumentError("give one array, or arrays by name")
     if data is not None:
         if isinstance(data, Group):
             from penstock.api.copy import copy
@@ -397,14 +396,14 @@ def _save_npy(target: Any, data: Any) -> None:
     check_is_array(data)
     path = local_path(os.fsdecode(target))
     if "://" in path:
-        raise _make(UnsupportedError, f".npy files are written to this machine, not to '{path}'")
+        raise UnsupportedError(f".npy files are written to this machine, not to '{path}'")
     if os.path.isdir(path):
-        raise _make(InvalidArgumentError, f"'{path}' is a folder")
+        raise InvalidArgumentError(f"'{path}' is a folder")
     if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
-        raise _make(InvalidArgumentError, "a .npy file has no mask: write data.filled(value)")
+        raise InvalidArgumentError("a .npy file has no mask: write data.filled(value)")
     values = np.asarray(_device.to_host(data, current_context()) if _device.is_device_value(data) else data)
     if values.dtype.hasobject:
-        raise _make(UnsupportedError, f"items of {values.dtype} cannot be written without pickling them")
+        raise UnsupportedError(f"items of {values.dtype} cannot be written without pickling them")
     write_npy(path, values)
 
 
@@ -453,7 +452,7 @@ def open_group(
     from penstock.core.group import Group
 
     if mode not in (None, "r", "r+", "a", "w", "w-", "x"):
-        raise _make(InvalidArgumentError, f"mode must be None, 'r', 'r+', 'a', 'w' or 'w-', got {mode!r}")
+        raise InvalidArgumentError(f"mode must be None, 'r', 'r+', 'a', 'w' or 'w-', got {mode!r}")
     if mode in (None, "r", "r+", "a"):
         try:
             found = "r+" if mode == "a" else mode
@@ -463,7 +462,7 @@ def open_group(
                 raise
         else:
             if not isinstance(node, Group):
-                raise _make(InvalidArgumentError, f"'{node.uri}' is an array, not a group")
+                raise InvalidArgumentError(f"'{node.uri}' is an array, not a group")
             return node
     return create_group(
         target,
@@ -480,13 +479,13 @@ def _lengths(value: Any, name: str) -> list[int]:
     try:
         return [int(value.__index__())] if hasattr(value, "__index__") else [_whole(each) for each in value]
     except (TypeError, AttributeError) as error:
-        raise _make(InvalidArgumentError, f"{name} must be an int or ints, it is {value!r}") from error
+        raise InvalidArgumentError(f"{name} must be an int or ints, it is {value!r}") from error
 
 
 def _whole(value: Any) -> int:
     number = int(value.__index__())
     if number < 0:
-        raise _make(InvalidArgumentError, f"lengths cannot be negative: {number}")
+        raise InvalidArgumentError(f"lengths cannot be negative: {number}")
     return number
 
 
@@ -519,7 +518,7 @@ def _edges(part: Any) -> list[int]:
             length, count = each
             out.extend([_whole(length)] * _whole(count))
     if not out:
-        raise _make(InvalidArgumentError, "a list of lengths of a dimension is empty")
+        raise InvalidArgumentError("a list of lengths of a dimension is empty")
     return out
 
 
@@ -542,7 +541,7 @@ def _shards_of_zarr(shards: Mapping[str, Any], rank: int) -> dict[str, Any]:
     where = shards.get("index_location", "end")
     if "shape" not in shards or set(shards) - {"shape", "index_location"} or where not in ("start", "end"):
         form = '{"shape": lengths, "index_location": "start" or "end"}'
-        raise _make(InvalidArgumentError, f"shards as a mapping are {form}, not {dict(shards)!r}")
+        raise InvalidArgumentError(f"shards as a mapping are {form}, not {dict(shards)!r}")
     return {**_shards(shards["shape"], rank), "shard_index_first": where == "start"}
 
 
@@ -561,7 +560,7 @@ def _as_list(value: Any, zarr_format: int) -> list[Any]:
 def _codecs(codecs: Any, filters: Any, serializer: Any, compressors: Any, zarr_format: int) -> dict[str, Any]:
     in_parts = not (_is_auto(filters) and _is_auto(serializer) and _is_auto(compressors))
     if in_parts and not _is_auto(codecs):
-        raise _make(InvalidArgumentError, "give codecs, or filters, serializer and compressors")
+        raise InvalidArgumentError("give codecs, or filters, serializer and compressors")
     if zarr_format == 2:
         return {"codecs": _v2_codecs(codecs, filters, compressors)}
     if not in_parts:
@@ -588,7 +587,7 @@ def _v2_codecs(codecs: Any, filters: Any, compressors: Any) -> str | None:
     if not _is_auto(compressors):
         listed = _as_list(compressors, 2)
         if len(listed) > 1:
-            raise _make(InvalidArgumentError, f"compressors: zarr_format 2 has one, {len(listed)} are given")
+            raise InvalidArgumentError(f"compressors: zarr_format 2 has one, {len(listed)} are given")
         chosen["compressor"] = listed[0] if listed else None
     return json.dumps(chosen) if chosen else None
 
@@ -601,14 +600,14 @@ def _keys(encoding: Any, separator: str | None) -> dict[str, Any]:
     if isinstance(encoding, str):
         encoding = {"name": encoding}
     if not isinstance(encoding, Mapping):
-        raise _make(InvalidArgumentError, f"chunk_key_encoding must be a mapping or a name, it is {encoding!r}")
+        raise InvalidArgumentError(f"chunk_key_encoding must be a mapping or a name, it is {encoding!r}")
     name = encoding.get("name")
     settings = encoding.get("configuration") or encoding
     if name == "suffix":
         if not isinstance(settings.get("suffix"), str):
-            raise _make(InvalidArgumentError, "chunk_key_encoding 'suffix' needs a suffix, a string")
+            raise InvalidArgumentError("chunk_key_encoding 'suffix' needs a suffix, a string")
         base = _keys(settings.get("base_encoding", settings.get("base-encoding")), separator)
         return {**base, "key_suffix": base.get("key_suffix", "") + settings["suffix"]}
     if name not in ("default", "v2"):
-        raise _make(InvalidArgumentError, f"chunk_key_encoding must be 'default', 'v2' or 'suffix', it is {name!r}")
+        raise InvalidArgumentError(f"chunk_key_encoding must be 'default', 'v2' or 'suffix', it is {name!r}")
     return {"v2_keys": name == "v2", "separator": settings.get("separator", separator)}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from penstock.api.open import open_array
 from penstock.core.array import Array
 from penstock.core.device import checked_name, is_device
-from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.errors import InvalidArgumentError
 from penstock.core.job import Job
 from penstock.core.tiles import tiles
 
@@ -53,13 +53,13 @@ def load_tiles(
     """
     names = [str(each) for each in devices]
     if isinstance(devices, str) or not names:
-        raise _make(InvalidArgumentError, f"devices are a list, such as ['cuda:0', 'cuda:1'], not {devices!r}")
+        raise InvalidArgumentError(f"devices are a list, such as ['cuda:0', 'cuda:1'], not {devices!r}")
     for name in names:
         if is_device(name) and ":" not in checked_name(name):
-            raise _make(InvalidArgumentError, "devices are named by number ('cuda:0'): 'cuda' is whichever is current")
+            raise InvalidArgumentError("devices are named by number ('cuda:0'): 'cuda' is whichever is current")
     array = source if isinstance(source, Array) else open_array(source, **options)
     if not array.shape:
-        raise _make(InvalidArgumentError, "an array without dimensions has no tiles")
+        raise InvalidArgumentError("an array without dimensions has no tiles")
     parts = tiles(array.shape, len(names), axis=axis)
     beyond = [slice(0, n) for n in array.shape]
     beyond[axis] = slice(array.shape[axis], array.shape[axis])

@@ -13,7 +13,7 @@ from penstock.api.single_file import begins_as_tiff, is_references, open_elsewhe
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.device import device_number, is_device
-from penstock.core.errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
+from penstock.core.errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group, wrap
 from penstock.geo.tiff import TiffArray, options_of
 from penstock.geo.unpacked import UnpackedArray
@@ -106,12 +106,12 @@ def open(
                 ifd=ifd, unpack=unpack, device=device, **format_options,
             )  # fmt: skip
         except NotFoundError as error:
-            raise _make(NotFoundError, error.message, *error.notes, f"mode='a': {_CREATORS}") from error
+            raise NotFoundError(error.message, *error.notes, f"mode='a': {_CREATORS}") from error
     context = current_context() if context is None else context
     check_path(path)
     if isinstance(target, list | tuple):
         text = f"open takes one target, got a {type(target).__name__}: open_shards opens many files as one array"
-        raise _make(InvalidArgumentError, text)
+        raise InvalidArgumentError(text)
     if is_file(target):
         target = contents(target)
     if is_references(target):
@@ -147,16 +147,16 @@ def open(
             found._storage_options = _remote.to_reopen(target, storage_options)
     if (tiff is not None or unpack) and not isinstance(found, TiffArray):
         message = f"page, level, layout, bands, mask, ifd, unpack are options of TIFFs, '{found.uri}' is {found.format}"
-        raise _make(InvalidArgumentError, message)
+        raise InvalidArgumentError(message)
     if mode is not None:
         apply_mode(found, mode)
     if unpack:
         if is_device(device):
-            raise _make(UnsupportedError, "unpacked reads end in host memory: device must be None with unpack=True")
+            raise UnsupportedError("unpacked reads end in host memory: device must be None with unpack=True")
         return UnpackedArray(found)  # type: ignore[return-value]
     if device is not None and is_device(device):
         if not isinstance(found, Array):
-            raise _make(InvalidArgumentError, f"'{found.uri}' is a group: open one of its arrays for a device")
+            raise InvalidArgumentError(f"'{found.uri}' is a group: open one of its arrays for a device")
         device_number(device)  # no driver, no such device: said here
         found._export_device = device
     made: Array | Group = found
@@ -171,9 +171,9 @@ def check_mode(mode: str | None) -> None:
     if mode in ("w", "w-", "x"):
         instead = "create_array(..., overwrite=True)" if mode == "w" else "create_array(...)"
         message = f"mode={mode!r} makes a new array or group, which open does not: call {instead} or "
-        raise _make(InvalidArgumentError, f"{message}open_group(..., mode={mode!r})")
+        raise InvalidArgumentError(f"{message}open_group(..., mode={mode!r})")
     if mode not in (None, "r", "r+", "a"):
-        raise _make(InvalidArgumentError, f"mode must be None, 'r', 'r+' or 'a', got {mode!r}")
+        raise InvalidArgumentError(f"mode must be None, 'r', 'r+' or 'a', got {mode!r}")
 
 
 def apply_mode(found: Array | Group, mode: str) -> None:
@@ -189,12 +189,12 @@ def _check_is_there(target: Any) -> None:
     if path is None:
         return
     if any(letter in path for letter in "*?[") and not os.path.exists(path):
-        raise _make(NotFoundError, f"there is no '{path}': open_shards opens many files as one array") from None
+        raise NotFoundError(f"there is no '{path}': open_shards opens many files as one array") from None
     if os.path.isdir(path) and (suffix := _shards_in(path)) is not None:
         text = f"'{path}' is a folder of {suffix} files, which open_shards('{os.path.join(path, '*' + suffix)}') opens"
-        raise _make(NotFoundError, text) from None
+        raise NotFoundError(text) from None
     if not os.path.exists(path) and os.path.isdir(os.path.dirname(os.path.abspath(path))):
-        raise _make(NotFoundError, f"there is no file or folder '{path}'") from None
+        raise NotFoundError(f"there is no file or folder '{path}'") from None
 
 
 def _shards_in(folder: str) -> str | None:
@@ -220,7 +220,7 @@ def _tiff_file(target: Any, context: Context, cache_index: bool, options: dict[s
 
 
 def _no_option(target: Any, options: Mapping[str, Any]) -> Error:
-    return _make(InvalidArgumentError, f"{target!r} takes no option {next(iter(options))!r}")
+    return InvalidArgumentError(f"{target!r} takes no option {next(iter(options))!r}")
 
 
 def _other_format(store: _core.Store, context: Context, path: bytes) -> Array | Group | None:
@@ -236,5 +236,5 @@ def open_array(target: Any, path: str = "", **options: Any) -> Array:
     """As `open`, with the same modes, and raises `InvalidArgumentError` if a group is found."""
     node = open(target, path, **options)
     if not isinstance(node, Array):
-        raise _make(InvalidArgumentError, f"'{node.uri}' is a group, not an array")
+        raise InvalidArgumentError(f"'{node.uri}' is a group, not an array")
     return node

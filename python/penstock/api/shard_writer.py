@@ -26,7 +26,7 @@ import numpy.typing as npt
 from penstock import _core
 from penstock.api.shards import open_shards
 from penstock.core.context import current_context
-from penstock.core.errors import ConflictError, InvalidArgumentError, UnsupportedError, _make, system_errors
+from penstock.core.errors import ConflictError, InvalidArgumentError, UnsupportedError, system_errors
 from penstock.references.objects import ReferencedArray
 from penstock.shards import arrays as _array_shards
 from penstock.shards.files import complain
@@ -53,21 +53,21 @@ class _Names:
     @classmethod
     def of(cls, given: str | os.PathLike[str]) -> _Names:
         if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
-            raise _make(InvalidArgumentError, f"a pattern is a str or a path with one {{}}, not {given!r}")
+            raise InvalidArgumentError(f"a pattern is a str or a path with one {{}}, not {given!r}")
         pattern = local_path(os.fspath(given))
         if "://" in pattern:
-            raise _make(UnsupportedError, f"shards are written to files of this machine, not to '{pattern}'")
+            raise UnsupportedError(f"shards are written to files of this machine, not to '{pattern}'")
         try:
             parts = list(string.Formatter().parse(pattern))
         except ValueError as failure:
-            raise _make(InvalidArgumentError, f"'{pattern}' is no pattern with one {{}}: {failure}") from None
+            raise InvalidArgumentError(f"'{pattern}' is no pattern with one {{}}: {failure}") from None
         fields = [(name, spec, conversion) for _, name, spec, conversion in parts if name is not None]
         if not fields:
-            raise _make(InvalidArgumentError, f"'{pattern}' gives shards of different numbers one name: it has no {{}}")
+            raise InvalidArgumentError(f"'{pattern}' gives shards of different numbers one name: it has no {{}}")
         name, spec, conversion = fields[0]
         if len(fields) > 1 or name not in ("", "0") or conversion or not re.fullmatch(r"\d*d?", spec or ""):
             text = f"'{pattern}' is no pattern with one {{}}, which may have a width ({{:05d}})"
-            raise _make(InvalidArgumentError, text)
+            raise InvalidArgumentError(text)
         at = next(i for i, part in enumerate(parts) if part[1] is not None)
         literals = [literal for literal, *_ in parts]  # '{{' stands alone
         return cls(pattern, "".join(literals[: at + 1]), "".join(literals[at + 1 :]))
@@ -125,11 +125,11 @@ class ShardWriter:
         self.pattern, self.manifest = self._names.pattern, manifest
         self.suffix = os.path.splitext(self.pattern)[1].lower()
         if self.suffix not in _WRITERS:
-            raise _make(UnsupportedError, f"shards are written as {', '.join(_WRITERS)}, not as '{self.suffix}'")
+            raise UnsupportedError(f"shards are written as {', '.join(_WRITERS)}, not as '{self.suffix}'")
         if options and self.suffix not in (*_HDF5, *_TABLES, *_TIFF):
-            raise _make(InvalidArgumentError, f"{self.suffix} files take no option {next(iter(options))!r}")
+            raise InvalidArgumentError(f"{self.suffix} files take no option {next(iter(options))!r}")
         if not isinstance(name, str) or not name:
-            raise _make(InvalidArgumentError, f"name is that of a dataset, a column or a member, not {name!r}")
+            raise InvalidArgumentError(f"name is that of a dataset, a column or a member, not {name!r}")
         self.name, self._options = name, options
         self.paths: list[str] = []
         self._rows: list[int] = []
@@ -140,19 +140,18 @@ class ShardWriter:
         """Write the next shard, of at least one dimension, and return its path."""
         made = np.asanyarray(values)
         if made.ndim == 0:
-            raise _make(InvalidArgumentError, "a shard has at least one dimension")
+            raise InvalidArgumentError("a shard has at least one dimension")
         if made.dtype.hasobject:
-            raise _make(UnsupportedError, f"items of {made.dtype} cannot be written without pickling them")
+            raise UnsupportedError(f"items of {made.dtype} cannot be written without pickling them")
         if not made.dtype.itemsize:
-            raise _make(UnsupportedError, f"items of {made.dtype} have no bytes to be written")
+            raise UnsupportedError(f"items of {made.dtype} have no bytes to be written")
         if self.suffix in (*_PLAIN, ".npz") and made.dtype.char in "gG":
-            raise _make(UnsupportedError, f"{made.dtype} differs from machine to machine: write it as float64")
+            raise UnsupportedError(f"{made.dtype} differs from machine to machine: write it as float64")
         like = (made.dtype, made.shape[1:])
         if self._like is None:
             self._like = like
         elif like != self._like:
-            raise _make(
-                InvalidArgumentError,
+            raise InvalidArgumentError(
                 f"the shards so far are {self._like[0]} (*, {self._like[1]}), this one is {like[0]} (*, {like[1]})",
             )
         path = self._names.path(len(self.paths))
@@ -275,7 +274,7 @@ def _write_zarr(path: str, made: npt.NDArray[Any], _name: str, _options: dict[st
 
     draft, old = f"{path}.{os.getpid()}.tmp", f"{path}.{os.getpid()}.old"
     if os.path.isdir(path) and _array_shards.metadata_of(path) == path:
-        raise _make(ConflictError, f"'{path}' is there and is no Zarr array: it is not replaced")
+        raise ConflictError(f"'{path}' is there and is no Zarr array: it is not replaced")
     try:
         create_array(draft, data=made, overwrite=True, durable=current_context().sync != "none")
         total = _array_shards.crc32c_of(draft)
@@ -307,11 +306,11 @@ def _write_tiff(path: str, made: npt.NDArray[Any], _name: str, options: dict[str
     from penstock.api.create import save
 
     if made.ndim != 3 or not made.size:
-        raise _make(UnsupportedError, f"TIFF shards are (band, y, x) with at least one pixel, not {made.shape}")
+        raise UnsupportedError(f"TIFF shards are (band, y, x) with at least one pixel, not {made.shape}")
     try:
         save(path, made, **options)
     except TypeError as error:
-        raise _make(InvalidArgumentError, f"TIFF does not take {options}: {error}") from error
+        raise InvalidArgumentError(f"TIFF does not take {options}: {error}") from error
     return _array_shards.crc32c_of(path)
 
 
@@ -344,8 +343,8 @@ def _write_hdf5(path: str, made: npt.NDArray[Any], name: str, options: dict[str,
                 file.create_dataset(name, data=made, **_hdf5_options(made, options))
             except (TypeError, ValueError) as error:
                 if options:
-                    raise _make(InvalidArgumentError, f"h5py does not take {options}: {error}") from error
-                raise _make(UnsupportedError, f"HDF5 has no items of {made.dtype}: {error}") from error
+                    raise InvalidArgumentError(f"h5py does not take {options}: {error}") from error
+                raise UnsupportedError(f"HDF5 has no items of {made.dtype}: {error}") from error
 
     return _write_with(path, write)
 
@@ -371,10 +370,10 @@ def _arrow_table(made: npt.NDArray[Any], name: str) -> Any:
             raise TypeError(f"no type of a column for {made.dtype}")
         column = pa.array(items)
     except (TypeError, ValueError, pa.ArrowException) as error:
-        raise _make(UnsupportedError, f"tables have no items of {made.dtype}: {error}") from error
+        raise UnsupportedError(f"tables have no items of {made.dtype}: {error}") from error
     for length in reversed(made.shape[1:]):
         if length == 0:
-            raise _make(UnsupportedError, f"tables have no rows of shape {made.shape[1:]}")
+            raise UnsupportedError(f"tables have no rows of shape {made.shape[1:]}")
         column = pa.FixedSizeListArray.from_arrays(column, length)
     return pa.table({name: column})
 
@@ -389,7 +388,7 @@ def _refusing(options: dict[str, Any]) -> Iterator[None]:
     except (TypeError, ValueError, import_pyarrow().ArrowException) as error:
         if not options:
             raise
-        raise _make(InvalidArgumentError, f"pyarrow does not take {options}: {error}") from error
+        raise InvalidArgumentError(f"pyarrow does not take {options}: {error}") from error
 
 
 def _write_parquet(path: str, made: npt.NDArray[Any], name: str, options: dict[str, Any]) -> int:
@@ -440,7 +439,7 @@ def _count(name: str, value: Any) -> int | None:
     try:
         return None if value is None else operator.index(value)
     except TypeError:
-        raise _make(InvalidArgumentError, f"{name} is a whole number, not {value!r}") from None
+        raise InvalidArgumentError(f"{name} is a whole number, not {value!r}") from None
 
 
 def _paths_of(values: Any) -> Iterator[str]:
@@ -475,7 +474,7 @@ def _refuse_to_write_over(source: Any, names: _Names, count: int) -> None:
     met = [path for path in (*(names.path(i) for i in range(count)), *left) if os.path.realpath(path) in above]
     if met:
         text = complain(f"{len(met)} of the array's own files would be replaced or removed", [f"'{p}'" for p in met])
-        raise _make(InvalidArgumentError, f"{text}; write under other names, or read the array first")
+        raise InvalidArgumentError(f"{text}; write under other names, or read the array first")
 
 
 def _and_above(path: str) -> Iterator[str]:
@@ -515,13 +514,13 @@ def save_shards(
     """
     source = values if hasattr(values, "shape") and hasattr(values, "dtype") else np.asanyarray(values)
     if not source.shape:
-        raise _make(InvalidArgumentError, "an array without dimensions has no rows")
+        raise InvalidArgumentError("an array without dimensions has no rows")
     total = source.shape[0]
     if (rows is None) == (shards is None):
-        raise _make(InvalidArgumentError, "give rows= of each shard or the number of shards=")
+        raise InvalidArgumentError("give rows= of each shard or the number of shards=")
     rows, shards = _count("rows", rows), _count("shards", shards)
     if (rows is not None and rows < 1) or (shards is not None and shards < 1):
-        raise _make(InvalidArgumentError, "rows and shards are at least 1")
+        raise InvalidArgumentError("rows and shards are at least 1")
     if rows is not None:
         edges = [*range(0, total, rows), total] if total else [0, 0]
     else:

@@ -22,7 +22,6 @@ from penstock.core.errors import (
     InvalidArgumentError,
     NotFoundError,
     UnsupportedError,
-    _make,
     system_errors,
 )
 from penstock.shards import arrays as _array_shards
@@ -120,19 +119,19 @@ def open_shards(
         Later, by a read: a file changed or vanished since it was opened.
     """
     if holes not in ("error", "allow"):
-        raise _make(InvalidArgumentError, f"holes is 'error' or 'allow', not {holes!r}")
+        raise InvalidArgumentError(f"holes is 'error' or 'allow', not {holes!r}")
     if order not in ("C", "F", None):
-        raise _make(InvalidArgumentError, f"order is 'C' or 'F', not {order!r}")
+        raise InvalidArgumentError(f"order is 'C' or 'F', not {order!r}")
     if missing not in ("error", "fill"):
-        raise _make(InvalidArgumentError, f"missing is 'error' or 'fill', not {missing!r}")
+        raise InvalidArgumentError(f"missing is 'error' or 'fill', not {missing!r}")
     if format is not None and format not in FORMATS:
-        raise _make(UnsupportedError, f"format is one of {', '.join(map(repr, FORMATS))} or None, not {format!r}")
+        raise UnsupportedError(f"format is one of {', '.join(map(repr, FORMATS))} or None, not {format!r}")
     if (metadata is None) != (reader is None):
-        raise _make(InvalidArgumentError, "metadata and reader go together")
+        raise InvalidArgumentError("metadata and reader go together")
     try:
         axis = operator.index(axis)
     except TypeError:
-        raise _make(InvalidArgumentError, f"axis is a whole number, not {axis!r}") from None
+        raise InvalidArgumentError(f"axis is a whole number, not {axis!r}") from None
     context = current_context() if context is None else context
     given = names_of(files)
     layout = {"dtype": dtype, "shape": shape, "row_shape": row_shape, "offset": offset, "order": order}
@@ -184,10 +183,10 @@ def open_shards(
             options["allow_local"] = allow_local
         made = _open_others(kind, found, axis, holes == "allow", manifest, mmap, context, storage_options, options)
         if format in ("zarr", "tiff") and (bad := [part for part in _formats_of(made) if not part.startswith(format)]):
-            raise _make(InvalidArgumentError, f"the files are {bad[0]}, not {format}")
+            raise InvalidArgumentError(f"the files are {bad[0]}, not {format}")
         return made
     if options:
-        raise _make(InvalidArgumentError, f"{kind} files take no option {next(iter(options))!r}")
+        raise InvalidArgumentError(f"{kind} files take no option {next(iter(options))!r}")
     _refuse_missing(missing)
     raw = None
     if kind == "raw":
@@ -231,7 +230,7 @@ def _refuse_given(what: str, options: Mapping[str, Any]) -> None:
     named = [name for name, value in options.items() if value is not None]
     if named:
         verb = "says itself what it is" if what.startswith("a ") else "say themselves what they hold"
-        raise _make(InvalidArgumentError, f"{what} {verb}: {named[0]}= does not go with it")
+        raise InvalidArgumentError(f"{what} {verb}: {named[0]}= does not go with it")
 
 
 def _refuse_known(first: str) -> None:
@@ -242,13 +241,12 @@ def _refuse_known(first: str) -> None:
     what = known_format(local) if local is not None else known_suffix(first)
     if what is not None:
         text = f"'{first}' is {what}, dtype= is for raw files: say format='raw', or open without it and read(dtype=)"
-        raise _make(InvalidArgumentError, text)
+        raise InvalidArgumentError(text)
 
 
 def _refuse_missing(missing: str) -> None:
     if missing != "error":
-        raise _make(
-            InvalidArgumentError,
+        raise InvalidArgumentError(
             "missing='fill' is for manifests and references: of other files nobody knows how long those are that are "
             "not there",
         )
@@ -290,7 +288,7 @@ def _open_others(
         arguments: tuple[Any, ...] = (wanted.pop("dataset", None),)
     else:
         if "column" in wanted and "columns" in wanted:
-            raise _make(InvalidArgumentError, "column and columns are the same option")
+            raise InvalidArgumentError("column and columns are the same option")
         columns = wanted.pop("column", wanted.pop("columns", None))
         arguments = (columns, wanted.pop("nulls", "error"), wanted.pop("dtype", None))
     _refuse_options(wanted, mmap, None, f"{kind} files")
@@ -309,7 +307,7 @@ def _open_others(
         from penstock.tabular.shards import open_tables
 
         if axis != 0:
-            raise _make(InvalidArgumentError, f"tables are joined along their rows: axis is 0, not {axis}")
+            raise InvalidArgumentError(f"tables are joined along their rows: axis is 0, not {axis}")
         columns, nulls, wanted_dtype = arguments
         made = open_tables(paths, columns, nulls, wanted_dtype, context, None, storage_options)
     if manifest is not None:
@@ -360,13 +358,11 @@ def _known_references(
 def _refuse_options(options: Mapping[str, Any], mmap: bool, manifest: Any, what: str) -> None:
     """Options that would do nothing."""
     if options:
-        raise _make(InvalidArgumentError, f"{what} take no option {next(iter(options))!r}")
+        raise InvalidArgumentError(f"{what} take no option {next(iter(options))!r}")
     if mmap:
-        raise _make(UnsupportedError, f"{what} cannot be mapped: mmap=True is for .npy and raw files")
+        raise UnsupportedError(f"{what} cannot be mapped: mmap=True is for .npy and raw files")
     if manifest is not None:
-        raise _make(
-            UnsupportedError, f"{what} have no manifest of their own: they are .npy, raw, HDF5, Parquet or Arrow"
-        )
+        raise UnsupportedError(f"{what} have no manifest of their own: they are .npy, raw, HDF5, Parquet or Arrow")
 
 
 def _formats_of(array: Any) -> list[str]:
@@ -379,7 +375,7 @@ def _check_cache(path: str | os.PathLike[str], storage_options: Mapping[str, Any
     begin = begin_of(name, storage_options)
     is_manifest = begin is not None and (_core.is_manifest(begin) or begin.startswith(REFERENCES))
     if os.path.isdir(name) or (begin and not is_manifest):
-        raise _make(InvalidArgumentError, f"manifest='{name}' is there and is none: it is not written over")
+        raise InvalidArgumentError(f"manifest='{name}' is there and is none: it is not written over")
 
 
 def _known_manifest(
@@ -463,14 +459,12 @@ def map_shards(array: Any) -> list[npt.NDArray[Any]]:
         return [view for part in parts for view in map_shards(part.array())]
     files = _core.shard_files(array)
     if not files or not array.uri.startswith("file:"):
-        raise _make(
-            UnsupportedError, f"'{array.uri}' is of no .npy or raw files of this machine: they cannot be mapped"
-        )
+        raise UnsupportedError(f"'{array.uri}' is of no .npy or raw files of this machine: they cannot be mapped")
     # The items as they are stored: maps cannot be turned or swapped.
     codecs = {each["name"]: each.get("configuration", {}) for each in array.codecs}
     endian = codecs["bytes"].get("endian", "little")
     if not isinstance(endian, str):
-        raise _make(UnsupportedError, f"'{array.uri}' mixes byte orders within its items: it cannot be mapped")
+        raise UnsupportedError(f"'{array.uri}' mixes byte orders within its items: it cannot be mapped")
     stored = array.dtype.newbyteorder("<" if endian == "little" else ">")
     layout: Literal["C", "F"] = "F" if "transpose" in codecs else "C"
     axis = _core.shard_axis(array)
@@ -568,9 +562,9 @@ def _open_member(archive: str, name: str, context: Context, options: Mapping[str
     if not name:
         if len(members) != 1:
             if not members:
-                raise _make(NotFoundError, f"'{archive}' holds no arrays")
+                raise NotFoundError(f"'{archive}' holds no arrays")
             names = ", ".join(repr(each.removesuffix(".npy")) for each in members[:20])
-            raise _make(InvalidArgumentError, f"'{archive}' holds {len(members)} arrays: give path= one of {names}")
+            raise InvalidArgumentError(f"'{archive}' holds {len(members)} arrays: give path= one of {names}")
         name = members[0]
     key = name if name in members else f"{name}.npy"
     return _open_npy(store, os.fsencode(key), context, None, options)

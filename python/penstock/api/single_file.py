@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.core.array import Array
 from penstock.core.context import Context
-from penstock.core.errors import CorruptDataError, Error, InvalidArgumentError, UnsupportedError, _make, system_errors
+from penstock.core.errors import CorruptDataError, Error, InvalidArgumentError, UnsupportedError, system_errors
 from penstock.core.group import Group
 from penstock.geo.tiff import is_tiff
 from penstock.tabular.arrow_messages import begins_stream
@@ -158,13 +158,13 @@ def open_file(
             found = _find(head, at)
         # An archive without bytes is a new one that nothing was written to, or whose write a power cut ended.
         if not head and os.path.getsize(file) == 0 and not os.fspath(file).endswith(".zip"):
-            raise _make(CorruptDataError, f"'{file}' has no bytes")
+            raise CorruptDataError(f"'{file}' has no bytes")
         target = file
     if found is None:
         if head.startswith(ARCHIVE) and not isinstance(target, str):
             raise archive_elsewhere("bytes")
         if head.startswith(b"CDF"):
-            raise _make(UnsupportedError, "NetCDF of the classic format (version 3) is not readable, NetCDF4 is")
+            raise UnsupportedError("NetCDF of the classic format (version 3) is not readable, NetCDF4 is")
         return None
     return _open(found, target, path, context, storage_options, options)
 
@@ -281,6 +281,6 @@ def _open(
     _, module, known = _FORMATS[name]
     unknown = set(options) - known
     if unknown:
-        raise _make(InvalidArgumentError, f"{name} files have no option {sorted(unknown)[0]!r}")
+        raise InvalidArgumentError(f"{name} files have no option {sorted(unknown)[0]!r}")
     opened: Array | Group = import_module(module).open_target(target, path, context, storage_options, **options)
     return opened

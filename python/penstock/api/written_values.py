@@ -10,17 +10,16 @@ import numpy as np
 
 from penstock import _core
 from penstock.core.array import Array
-from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 
 
 def check_is_array(data: Any) -> None:
     """Refuse groups and xarray datasets, which hold several arrays."""
     if isinstance(data, Group):
-        raise _make(InvalidArgumentError, f"'{data.uri}' is a group, not an array: use penstock.copy")
+        raise InvalidArgumentError(f"'{data.uri}' is a group, not an array: use penstock.copy")
     if _is_xarray(data, "Dataset"):
-        raise _make(
-            UnsupportedError,
+        raise UnsupportedError(
             "an xarray Dataset is not an array: use its to_zarr(), or to_netcdf(), or save one variable",
         )
 
@@ -56,7 +55,7 @@ def for_zarr(data: Any, given: dict[str, Any]) -> Any:
         if not np.ma.is_masked(data):
             return data.data
         if given["fill_value"] is None:
-            raise _make(InvalidArgumentError, "data has masked values: give fill_value, or write data.filled(value)")
+            raise InvalidArgumentError("data has masked values: give fill_value, or write data.filled(value)")
         return data.filled(given["fill_value"])
     return data
 
@@ -125,7 +124,7 @@ def for_tiff(data: Any, options: dict[str, Any]) -> Any:
         if not np.ma.is_masked(data):
             return data.data
         if options.get("nodata") is None:
-            raise _make(InvalidArgumentError, "data has masked values: give nodata, or write data.filled(value)")
+            raise InvalidArgumentError("data has masked values: give nodata, or write data.filled(value)")
         return data.filled(options["nodata"])
     return data
 
@@ -180,8 +179,7 @@ def check_objects(values: np.ndarray[Any, Any], dtype: Any = None) -> None:
     if all(issubclass(kind, str) for kind in kinds) or all(issubclass(kind, bytes) for kind in kinds):
         return
     wrong = next(value for value in values.flat if not isinstance(value, str)) if str in kinds else values.flat[0]
-    raise _make(
-        InvalidArgumentError,
+    raise InvalidArgumentError(
         f"an array of objects must be all str, or all bytes, to be written; it has {type(wrong).__name__} too"
         if len(kinds) > 1
         else f"an array of objects of {type(wrong).__name__} cannot be written: give it a dtype",

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from penstock.core.context import current_context
-from penstock.core.errors import ConflictError, CorruptDataError, Error, _make
+from penstock.core.errors import ConflictError, CorruptDataError, Error
 from penstock.references.manifest import open_target
 from penstock.shards.arrays import KIND, ArrayOfManifest, crc32c_of
 from penstock.shards.readers import JoinedArray
@@ -52,9 +52,9 @@ def check(array: JoinedTables, threads: int) -> list[tuple[str, Error]]:
                 and (found := crc32c_of(table.path)) != table.crc32c
             ):
                 text = f"the file's CRC-32C is {found:08x}, its manifest says {table.crc32c:08x}"
-                raise _make(CorruptDataError, text)
+                raise CorruptDataError(text)
         except OSError as error:
-            wrong = error if isinstance(error, Error) else _make(ConflictError, str(error))
+            wrong = error if isinstance(error, Error) else ConflictError(str(error))
             return f"file '{table.path}'", wrong
         except Error as error:
             return f"file '{table.path}'", error
@@ -72,7 +72,7 @@ def check_shards(parts: list[ArrayOfManifest], threads: int) -> list[tuple[str, 
         try:
             part.check()
         except OSError as error:
-            return error if isinstance(error, Error) else _make(ConflictError, str(error))
+            return error if isinstance(error, Error) else ConflictError(str(error))
         except Error as error:
             return error
         return None

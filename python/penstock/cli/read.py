@@ -18,7 +18,7 @@ from penstock.api.create import save
 from penstock.api.open import open as open_array
 from penstock.cli.info import fail
 from penstock.core.array import Array
-from penstock.core.errors import ConflictError, Error, InvalidArgumentError, _make
+from penstock.core.errors import ConflictError, Error, InvalidArgumentError
 from penstock.geo.header import nodata_in
 from penstock.geo.masks import alpha_band
 from penstock.geo.resample import KERNELS
@@ -40,7 +40,7 @@ def takes(arguments: list[str]) -> bool:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise _make(InvalidArgumentError, f"{message}; see 'penstock read --help'")
+        raise InvalidArgumentError(f"{message}; see 'penstock read --help'")
 
 
 def main(arguments: list[str]) -> int:
@@ -62,16 +62,16 @@ def main(arguments: list[str]) -> int:
             message = (
                 f"a window is chosen by --bounds, not by the selection '{given.selection}', which .npy and .bin take"
             )
-            raise _make(InvalidArgumentError, message)
+            raise InvalidArgumentError(message)
         write = _writer_of(given.output)
         if os.path.exists(given.output) and not given.force:
-            raise _make(ConflictError, f"'{given.output}' exists; --force replaces it")
+            raise ConflictError(f"'{given.output}' exists; --force replaces it")
     except Error as error:
         return fail(error, as_json, 2 if isinstance(error, InvalidArgumentError) else 1)
     try:
         a = open_array(given.target)
         if not isinstance(a, Array):
-            raise _make(InvalidArgumentError, f"'{given.target}' is a group, not an array")
+            raise InvalidArgumentError(f"'{given.target}' is a group, not an array")
         values = read_window(a, given.bounds, given.shape, given.resampling, threads=given.threads)
         write(given.output, values, a, given.bounds)
     except Error as error:
@@ -109,7 +109,7 @@ def _writer_of(name: str) -> Callable[[str, npt.NDArray[Any], Array, Sequence[fl
         return lambda name, values, a, bounds: _write(name, png(_picture(values, a)))
     if ending in (".tif", ".tiff"):
         return geotiff
-    raise _make(InvalidArgumentError, f"a window is written to out.npy, out.png or out.tif, not to '{name}'")
+    raise InvalidArgumentError(f"a window is written to out.npy, out.png or out.tif, not to '{name}'")
 
 
 def geotiff(name: str, values: npt.NDArray[Any], a: Any, bounds: Sequence[float] | None) -> None:

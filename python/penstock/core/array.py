@@ -17,7 +17,7 @@ from penstock.core import convert as _convert
 from penstock.core import device as _device
 from penstock.core import tensor as _tensor
 from penstock.core.attributes import Attributes
-from penstock.core.errors import ExportError, InvalidArgumentError, _make
+from penstock.core.errors import ExportError, InvalidArgumentError
 from penstock.core.indexing import Reads, check_fields, take_fields
 from penstock.core.job import Job, start_direct, start_in_thread
 from penstock.core.progress import callback_of
@@ -251,7 +251,7 @@ class Array(Reads, Writes, _core.Array):
         raised by the next read into that device's memory, or by `Context.synchronize`.
         """
         if copy is False:
-            raise _make(ExportError, "reading an array from storage always makes a copy", f"array '{self.uri}'")
+            raise ExportError("reading an array from storage always makes a copy", f"array '{self.uri}'")
         if self._export_device is not None:
             _tensor.check_type(self.dtype)
             made: _device.DeviceTensor = self.read(..., device=self._export_device)
@@ -301,7 +301,7 @@ def wants_scalar(shape: tuple[int, ...], selection: Selection) -> bool:
 
 def _check_host(stream: Any) -> None:
     if stream is not None:
-        raise _make(InvalidArgumentError, "streams belong to devices: with device='cpu' stream must be None")
+        raise InvalidArgumentError("streams belong to devices: with device='cpu' stream must be None")
 
 
 def _check_threads(threads: int | None) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from penstock import _core
-from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.errors import InvalidArgumentError
 
 
 def to_json(attributes: Any) -> str:
@@ -18,7 +18,7 @@ def to_json(attributes: Any) -> str:
     try:
         return json.dumps(attributes, default=_plain)
     except (TypeError, ValueError) as error:
-        raise _make(InvalidArgumentError, f"attributes must be JSON: {error}") from error
+        raise InvalidArgumentError(f"attributes must be JSON: {error}") from error
 
 
 def _plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ from penstock import _core
 from penstock.core import device as _device
 from penstock.core.array import Array
 from penstock.core.convert import as_dtype
-from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.errors import InvalidArgumentError
 from penstock.core.job import Job
 from penstock.core.tensor import Tensor, aligned_empty
 
@@ -63,7 +63,7 @@ def batches(
         Of devices: wait for each batch before it is handed out, and raise what failed there.
     """
     if batch_size < 1 or depth < 0:
-        raise _make(InvalidArgumentError, f"batch_size must be 1 or more and depth 0 or more: {batch_size}, {depth}")
+        raise InvalidArgumentError(f"batch_size must be 1 or more and depth 0 or more: {batch_size}, {depth}")
     reader = CropReader(arrays, dtype, device)
     return _read_ahead(reader, iter(samples), batch_size, depth, drop_last, check)
 
@@ -143,11 +143,11 @@ class CropReader:
         self.alone = isinstance(arrays, Array)
         every = list(self._arrays.values()) if isinstance(self._arrays, Mapping) else list(self._arrays)
         if not every or not all(isinstance(each, Array) for each in every):
-            raise _make(InvalidArgumentError, "arrays must be a penstock.Array, or a sequence or mapping of some")
+            raise InvalidArgumentError("arrays must be a penstock.Array, or a sequence or mapping of some")
         stored = {each.dtype for each in every}
         if dtype is None and len(stored) > 1:
             names = ", ".join(sorted(map(str, stored)))
-            raise _make(InvalidArgumentError, f"the arrays are of {names}: say which dtype the batches have")
+            raise InvalidArgumentError(f"the arrays are of {names}: say which dtype the batches have")
         for each in every:
             _check_cast(each, each.dtype if dtype is None else as_dtype(dtype))
         self._stored = stored.pop() if len(stored) == 1 else None
@@ -161,8 +161,7 @@ class CropReader:
         shapes = [array._resolve(selection)[1] for array, selection in wanted]
         for i, shape in enumerate(shapes):
             if shape != shapes[0]:
-                raise _make(
-                    InvalidArgumentError,
+                raise InvalidArgumentError(
                     f"the crops of a batch have one shape: {shapes[0]} and, for sample {samples[i]!r}, {shape}",
                 )
         assert self._dtype is not None
@@ -187,13 +186,11 @@ class CropReader:
         if self.alone:
             return self._arrays[0], self._arrays[0]._prepare(sample)[0]
         if not (isinstance(sample, tuple) and len(sample) == 2):
-            raise _make(InvalidArgumentError, f"a sample is (which array, selection), this one is {sample!r}")
+            raise InvalidArgumentError(f"a sample is (which array, selection), this one is {sample!r}")
         try:
             array = self._arrays[sample[0]]
         except (KeyError, IndexError, TypeError):
-            raise _make(
-                InvalidArgumentError, f"sample {sample!r} names none of the {len(self._arrays)} arrays"
-            ) from None
+            raise InvalidArgumentError(f"sample {sample!r} names none of the {len(self._arrays)} arrays") from None
         return array, array._prepare(sample[1])[0]
 
 
@@ -204,7 +201,7 @@ def _check_cast(array: Array, dtype: np.dtype[Any]) -> None:
     to_float = numbers and (dtype.kind == "f" or _is_small_float(dtype))
     plain = array.dtype.kind in "biufcmM" and dtype.kind in "biufcmM"
     if not to_float and not (plain and np.can_cast(array.dtype, dtype, "same_kind")):
-        raise _make(InvalidArgumentError, f"{array.dtype} cannot become {dtype}", f"array '{array.uri}'")
+        raise InvalidArgumentError(f"{array.dtype} cannot become {dtype}", f"array '{array.uri}'")
 
 
 def _is_small_float(dtype: np.dtype[Any]) -> bool:

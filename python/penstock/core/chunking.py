@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.errors import InvalidArgumentError
 from penstock.core.sizes import parse_bytes
 
 
@@ -54,7 +54,7 @@ def _named(
             axis = key.__index__() % len(shape)
         else:
             known = ", ".join(map(repr, names)) if names else f"numbers below {len(shape)}, or give dimension_names"
-            raise _make(InvalidArgumentError, f"{name}: there is no dimension {key!r}; dimensions are {known}")
+            raise InvalidArgumentError(f"{name}: there is no dimension {key!r}; dimensions are {known}")
         if length is not None and not _is_whole(length):
             made[axis] = length
     return made
@@ -63,7 +63,7 @@ def _named(
 def _of_size(target_bytes: int, name: str, shape: Sequence[int], item_bytes: int) -> list[int]:
     """Halves the longest dimension until a chunk has at most `target_bytes`."""
     if item_bytes == 0:
-        raise _make(InvalidArgumentError, f"{name}: a size in bytes needs elements of one size; give lengths")
+        raise InvalidArgumentError(f"{name}: a size in bytes needs elements of one size; give lengths")
     lengths = [max(1, length) for length in shape]
     while _product(lengths) * item_bytes > target_bytes and max(lengths, default=1) > 1:
         axis = lengths.index(max(lengths))

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.core import zfp as _zfp
-from penstock.core.errors import CorruptDataError, Error, UnsupportedError, _make
+from penstock.core.errors import CorruptDataError, Error, UnsupportedError
 
 _NUMCODECS = "numcodecs."
 
@@ -56,7 +56,7 @@ def make(
         return _zfp.make_stage(settings, dtype, shape)
     if name in _OF_TEXT and (dtype is None or dtype.kind not in _OF_TEXT[name]):
         given = "bytes" if dtype is None else "other elements" if dtype.hasobject else f"elements of {dtype}"
-        raise _make(UnsupportedError, f"codec '{name}' is for text or bytes of variable length, not for {given}")
+        raise UnsupportedError(f"codec '{name}' is for text or bytes of variable length, not for {given}")
     try:
         if name.startswith(_NUMCODECS):
             return _from_numcodecs(name.removeprefix(_NUMCODECS), settings, dtype, shape, allow_pickle)
@@ -67,7 +67,7 @@ def make(
     except Exception as error:  # third-party codecs raise anything
         given = "bytes" if dtype is None else f"elements of {dtype}"
         message = f"codec '{name}' does not take this configuration for {given}: {type(error).__name__}: {error}"
-        raise _make(CorruptDataError, message) from error
+        raise CorruptDataError(message) from error
 
 
 class _Array:
@@ -209,7 +209,7 @@ def _from_numcodecs(
         return None
     if name in _EXECUTES_CODE and not allow_pickle:
         message = f"codec '{name}' runs programs that are in the data: open with Context(allow_pickle=True) to let it"
-        raise _make(UnsupportedError, message)
+        raise UnsupportedError(message)
     try:
         codec = numcodecs.get_codec({"id": name, **settings})
     except UnknownCodecError:
@@ -234,12 +234,12 @@ def _from_zarr(
         return None
     if not hasattr(kind, "_decode_sync") or not hasattr(kind, "_encode_sync"):
         message = f"codec '{name}' of zarr-python works asynchronously only"
-        raise _make(UnsupportedError, message)
+        raise UnsupportedError(message)
     codec = kind.from_dict({"name": name, "configuration": settings})
     works_on_arrays = issubclass(kind, ArrayArrayCodec | ArrayBytesCodec)
     if works_on_arrays != (dtype is not None):
         wanted = "arrays" if works_on_arrays else "bytes"
-        raise _make(UnsupportedError, f"codec '{name}' of zarr-python works on {wanted}, it stands elsewhere")
+        raise UnsupportedError(f"codec '{name}' of zarr-python works on {wanted}, it stands elsewhere")
     zarr_dtype = UInt8() if dtype is None else parse_dtype(dtype, zarr_format=3)
     before = ArraySpec(
         shape=() if shape is None else shape,

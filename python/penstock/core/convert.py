@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
-from penstock.core.errors import InvalidArgumentError, OutputError, _make
+from penstock.core.errors import InvalidArgumentError, OutputError
 from penstock.core.indexing import check_fields, take_fields
 
 if TYPE_CHECKING:
@@ -41,16 +41,16 @@ def as_output(out: Any, array: Array, selection: Selection, dtype: npt.DTypeLike
             target = np.asarray(memoryview(out))
         except TypeError:
             message = f"out must be an ndarray or a writable buffer object, it is {type(out).__name__}"
-            raise _make(OutputError, message) from None
+            raise OutputError(message) from None
     if not target.flags.writeable:
-        raise _make(OutputError, "out cannot be written to")
+        raise OutputError("out cannot be written to")
     if target.size and any(stride == 0 and size > 1 for stride, size in zip(target.strides, target.shape, strict=True)):
-        raise _make(OutputError, "out has elements that share memory")
+        raise OutputError("out has elements that share memory")
     if dtype is not None and np.dtype(dtype) != target.dtype:
-        raise _make(InvalidArgumentError, f"dtype is {np.dtype(dtype)}, out has {target.dtype}")
+        raise InvalidArgumentError(f"dtype is {np.dtype(dtype)}, out has {target.dtype}")
     shape = array._resolve(selection)[1]
     if target.shape != shape:
-        raise _make(OutputError, f"out has shape {target.shape}, the selection {shape}", f"array '{array.uri}'")
+        raise OutputError(f"out has shape {target.shape}, the selection {shape}", f"array '{array.uri}'")
     check_cast(array, target.dtype, OutputError)
     return target
 
@@ -61,7 +61,7 @@ def check_cast(array: Array, dtype: np.dtype[Any], kind: type[InvalidArgumentErr
         return
     if dtype.kind in "SUT" or not np.can_cast(array.dtype, dtype, "same_kind"):
         message = f"{array.dtype} cannot be cast to {dtype} by NumPy's 'same_kind' casting; read, then use astype"
-        raise _make(kind, message, f"array '{array.uri}'")
+        raise kind(message, f"array '{array.uri}'")
 
 
 def cast_fields(
@@ -70,14 +70,14 @@ def cast_fields(
     """Some fields of items, as another dtype."""
     made = take_fields(array._read(selection, threads, progress), fields, check_fields(array, fields))
     if not np.can_cast(made.dtype, np.dtype(dtype), "same_kind"):
-        raise _make(InvalidArgumentError, f"{made.dtype} cannot be cast to {np.dtype(dtype)}", f"array '{array.uri}'")
+        raise InvalidArgumentError(f"{made.dtype} cannot be cast to {np.dtype(dtype)}", f"array '{array.uri}'")
     return made.astype(dtype)
 
 
 def copy_out(out: Any, made: Any) -> None:
     """Put what was read into `out`, where it cannot be read there."""
     if np.shape(out) != np.shape(made):
-        raise _make(OutputError, f"out has shape {np.shape(out)}, the selection {np.shape(made)}")
+        raise OutputError(f"out has shape {np.shape(out)}, the selection {np.shape(made)}")
     np.copyto(out, made, casting="same_kind")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.errors import InvalidArgumentError
 
 #: Types that NumPy has no letters for: Zarr names them.
 NAMED_TYPES = (
@@ -114,7 +114,7 @@ def fill_options(fill: Any, dtype: Any) -> dict[str, Any]:
         if native.kind in "iu" and isinstance(fill, float | np.floating) and item[()] != fill:
             raise ValueError(f"{fill!r} is no integer")
     except (TypeError, ValueError, OverflowError, KeyError) as error:
-        raise _make(InvalidArgumentError, f"fill_value {fill!r} does not fit dtype {native}: {error}") from error
+        raise InvalidArgumentError(f"fill_value {fill!r} does not fit dtype {native}: {error}") from error
     return {"fill_bytes": item.tobytes()}
 
 
@@ -153,7 +153,7 @@ def native_dtype(described: Any) -> np.dtype[Any] | None:
 def _native_field(field: Sequence[Any]) -> tuple[Any, ...]:
     base = native_dtype(field[1])
     if base is None:
-        raise _make(InvalidArgumentError, f"field {field[0]!r} has no NumPy dtype")
+        raise InvalidArgumentError(f"field {field[0]!r} has no NumPy dtype")
     return (field[0], base, tuple(field[2])) if len(field) == 3 else (field[0], base)
 
 
@@ -166,7 +166,7 @@ def codec_json(codec: Any, zarr_format: int) -> Any:
     elif isinstance(codec, str):
         codec = {"name": codec} if zarr_format == 3 else {"id": codec}
     if not isinstance(codec, Mapping) or not ("name" in codec or "id" in codec):
-        raise _make(InvalidArgumentError, f"codecs: {codec!r} is no codec: neither a name, JSON nor a codec object")
+        raise InvalidArgumentError(f"codecs: {codec!r} is no codec: neither a name, JSON nor a codec object")
     if zarr_format == 3:
         return dict(codec) if "name" in codec else _to_v3(codec)
     return dict(codec) if "id" in codec else _to_v2(codec)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from penstock import _core
 from penstock.core import tensor as _tensor
 from penstock.core.convert import as_dtype, check_cast
-from penstock.core.errors import ExportError, InvalidArgumentError, UnsupportedError, _make
+from penstock.core.errors import ExportError, InvalidArgumentError, UnsupportedError
 from penstock.core.job import Job, run_in_thread
 
 if TYPE_CHECKING:
@@ -142,14 +142,12 @@ class DeviceTensor(_tensor.Tensor):
         host = dl_device is not None and (int(dl_device[0]), int(dl_device[1])) == _tensor.CPU
         if host:
             if copy is False:
-                raise _make(ExportError, "device memory comes to the host by a copy only")
+                raise ExportError("device memory comes to the host by a copy only")
             _tensor.check_request(stream, dl_device)
             return _tensor.export(self.numpy(), max_version, _tensor.IS_COPIED)
         here = self.__dlpack_device__()
         if dl_device is not None and (int(dl_device[0]), int(dl_device[1])) != here:
-            raise _make(
-                ExportError, f"the values are on DLPack's device {here}: asked for {tuple(map(int, dl_device))}"
-            )
+            raise ExportError(f"the values are on DLPack's device {here}: asked for {tuple(map(int, dl_device))}")
         _tensor.check_type(self.dtype)
         wanted, read = consumers_stream(stream), self._read
         if copy and not fresh:
@@ -213,7 +211,7 @@ def checked_name(device: Any) -> str:
     name = str(device)
     kind, colon, number = name.partition(":")
     if kind != "cuda" or (colon and not number.isdigit()):
-        raise _make(InvalidArgumentError, f"device is 'cpu', 'cuda' or 'cuda:0' and its like, not {device!r}")
+        raise InvalidArgumentError(f"device is 'cpu', 'cuda' or 'cuda:0' and its like, not {device!r}")
     return name
 
 
@@ -229,7 +227,7 @@ def as_stream(stream: Any) -> int:
         found = stream.__cuda_stream__
         version, handle = found() if callable(found) else found
         if version != 0:
-            raise _make(UnsupportedError, f"__cuda_stream__ of version {version}: this release knows version 0")
+            raise UnsupportedError(f"__cuda_stream__ of version {version}: this release knows version 0")
         handle = int(handle) or LEGACY  # an object says which stream 0 it is: the runtime's default
     elif isinstance(stream, int) and not isinstance(stream, bool):
         handle = stream
@@ -238,13 +236,11 @@ def as_stream(stream: Any) -> int:
         if handle is None:
             handle = getattr(stream, "cuda_stream", None)  # torch
         if handle is None:
-            raise _make(
-                InvalidArgumentError, f"stream is a handle, or of CuPy, torch or __cuda_stream__, not {stream!r}"
-            )
+            raise InvalidArgumentError(f"stream is a handle, or of CuPy, torch or __cuda_stream__, not {stream!r}")
         handle = int(handle) or LEGACY  # their default streams are 0, and mean the legacy one
     if handle <= 0:
-        raise _make(
-            InvalidArgumentError, f"stream {handle} is ambiguous: give 1 (legacy), 2 (per thread) or a stream's handle"
+        raise InvalidArgumentError(
+            f"stream {handle} is ambiguous: give 1 (legacy), 2 (per thread) or a stream's handle"
         )
     return int(handle)
 
@@ -258,9 +254,7 @@ def consumers_stream(stream: Any) -> int | None:
     if stream == -1:
         return None
     if stream == 0:
-        raise _make(
-            InvalidArgumentError, "DLPack's stream 0 is ambiguous: 1 is the legacy default stream, 2 the per-thread"
-        )
+        raise InvalidArgumentError("DLPack's stream 0 is ambiguous: 1 is the legacy default stream, 2 the per-thread")
     return stream
 
 
@@ -271,22 +265,21 @@ def out_of(out: Any, dtype: np.dtype[Any], stream: int | None) -> _Out:
     """
     interface = not hasattr(out, "__dlpack__")
     if interface and getattr(out, "__cuda_array_interface__", None) is None:
-        raise _make(
-            InvalidArgumentError,
+        raise InvalidArgumentError(
             f"out is device memory, with __dlpack__ or __cuda_array_interface__; it is a {type(out).__name__}",
         )
     if interface:
         return _of_interface(out, out.__cuda_array_interface__, dtype, stream)
     if hasattr(type(out), "__dlpack_device__") and not is_device_value(out):
-        raise _make(InvalidArgumentError, f"out is not device memory: it is a {type(out).__name__} on the host")
+        raise InvalidArgumentError(f"out is not device memory: it is a {type(out).__name__} on the host")
     # Its producer makes the memory safe on our stream; without one on the legacy stream, which the read then waits for.
     after = LEGACY if stream is None else stream
     capsule = _capsule_of(out, after)
     address, shape, strides, kind, (device_type, device) = _core._dlpack_view(capsule)
     if device_type not in (CUDA, CUDA_MANAGED):
-        raise _make(InvalidArgumentError, f"out is not device memory: DLPack's device type is {device_type}")
+        raise InvalidArgumentError(f"out is not device memory: DLPack's device type is {device_type}")
     if kind != _core._dlpack_type(dtype):
-        raise _make(InvalidArgumentError, f"out has {_type_name(kind)}, the values are {dtype}")
+        raise InvalidArgumentError(f"out has {_type_name(kind)}, the values are {dtype}")
     return _Out(address, shape, strides, device, (out, capsule), after)
 
 
@@ -300,9 +293,9 @@ def _capsule_of(producer: Any, stream: int) -> Any:
 def _of_interface(out: Any, found: dict[str, Any], dtype: np.dtype[Any], stream: int | None) -> _Out:
     address, read_only = found["data"]
     if read_only:
-        raise _make(InvalidArgumentError, "out is read-only")
+        raise InvalidArgumentError("out is read-only")
     if np.dtype(found["typestr"]) != dtype:
-        raise _make(InvalidArgumentError, f"out has dtype {np.dtype(found['typestr'])}, the array {dtype}")
+        raise InvalidArgumentError(f"out has dtype {np.dtype(found['typestr'])}, the array {dtype}")
     shape = tuple(found["shape"])
     strides = found.get("strides")
     if strides is None:
@@ -311,7 +304,7 @@ def _of_interface(out: Any, found: dict[str, Any], dtype: np.dtype[Any], stream:
         )
     device = _core._device_of(address) if address else _core._current_device()
     if device is None:
-        raise _make(InvalidArgumentError, "out.__cuda_array_interface__ does not point to device memory")
+        raise InvalidArgumentError("out.__cuda_array_interface__ does not point to device memory")
     return _Out(address, shape, tuple(strides), device, out, _interface_stream(found) if stream is None else stream)
 
 
@@ -371,7 +364,7 @@ class Value:
             own, strides = own[1:], strides[1:]
         missing = len(shape) - len(own)
         if missing < 0 or any(n not in (1, wanted) for n, wanted in zip(own, shape[missing:], strict=True)):
-            raise _make(InvalidArgumentError, f"could not broadcast a value of shape {self.shape} into shape {shape}")
+            raise InvalidArgumentError(f"could not broadcast a value of shape {self.shape} into shape {shape}")
         repeated = zip(own, shape[missing:], strides, strict=True)
         return (0,) * missing + tuple(0 if n == 1 and wanted != 1 else step for n, wanted, step in repeated)
 
@@ -393,7 +386,7 @@ def value_of(value: Any, context: _core.Context, stream: Any = None) -> Value:
     address = found["data"][0]
     device_found = _core._device_of(address) if address else _core._current_device()
     if device_found is None:
-        raise _make(InvalidArgumentError, "the value's __cuda_array_interface__ does not point to device memory")
+        raise InvalidArgumentError("the value's __cuda_array_interface__ does not point to device memory")
     if handle is None:
         handle = _interface_stream(found)
     return Value(address, shape, tuple(strides), dtype, device_found, handle, value)
@@ -422,7 +415,7 @@ def _dtype_of_dlpack(kind: tuple[int, int]) -> np.dtype[Any]:
     for name in _DLPACK_NAMES:
         if _core._dlpack_type(_core.numpy_dtype(name)) == kind:
             return _core.numpy_dtype(name)
-    raise _make(UnsupportedError, f"values with DLPack's type {kind} (code, bits) are not known here")
+    raise UnsupportedError(f"values with DLPack's type {kind} (code, bits) are not known here")
 
 
 def read(
@@ -466,18 +459,18 @@ def start(
     number = device_number(device)
     if wanted is not None:
         if not wanted.isnative:
-            raise _make(InvalidArgumentError, f"device memory is in this machine's byte order, {wanted} is not")
+            raise InvalidArgumentError(f"device memory is in this machine's byte order, {wanted} is not")
         check_cast(array, wanted)
     handle = None if stream is None else as_stream(stream)
     target = _Out(0, (), (), number, None)
     if out is not None:
         target = out_of(out, array.dtype if wanted is None else wanted, handle)
         if target.device != number:
-            raise _make(InvalidArgumentError, f"out is on cuda:{target.device}, the read goes to cuda:{number}")
+            raise InvalidArgumentError(f"out is on cuda:{target.device}, the read goes to cuda:{number}")
         handle = target.after
     selection, fields = array._prepare(selection)
     if fields is not None:
-        raise _make(UnsupportedError, "fields of structures are read on the host only", f"array '{array.uri}'")
+        raise UnsupportedError("fields of structures are read on the host only", f"array '{array.uri}'")
     begun = _core._read_to_device(
         array,
         selection,

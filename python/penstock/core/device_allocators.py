@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
 
 
 class DeviceAllocator(Protocol):
@@ -101,11 +101,10 @@ def allocator_of(given: Any) -> DeviceAllocator | None:
         return None
     if isinstance(given, str):
         if given not in _KNOWN:
-            raise _make(InvalidArgumentError, f"device_allocator is one of {', '.join(_KNOWN)}, not {given!r}")
+            raise InvalidArgumentError(f"device_allocator is one of {', '.join(_KNOWN)}, not {given!r}")
         return _KNOWN[given]()
     if not (callable(getattr(given, "allocate", None)) and callable(getattr(given, "release", None))):
-        raise _make(
-            InvalidArgumentError,
+        raise InvalidArgumentError(
             f"device_allocator is a name or an object with allocate and release, not {type(given).__name__}",
         )
     made: DeviceAllocator = given
@@ -116,4 +115,4 @@ def _library(module: str, name: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise _make(UnsupportedError, f"device_allocator={name!r} needs the package {name}: {error}") from error
+        raise UnsupportedError(f"device_allocator={name!r} needs the package {name}: {error}") from error

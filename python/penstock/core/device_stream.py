@@ -12,7 +12,7 @@ from typing import Any
 from penstock import _core
 from penstock.core import device as _device
 from penstock.core.array import Array
-from penstock.core.errors import Error, _make
+from penstock.core.errors import Error
 from penstock.core.stream import Stream, Tile
 
 
@@ -133,5 +133,5 @@ class DeviceStream(Stream):
             try:
                 read.outcome()
             except Error as error:
-                raise _make(type(error), error.message, *error.notes, f"tile {index} of the stream") from error
+                raise type(error)(error.message, *error.notes, f"tile {index} of the stream") from error
         self._unproven = left

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.errors import InvalidArgumentError
 
 
 def checked_encoder(encoder: str) -> str:
     """ "auto", "host" or "device"."""
     if encoder not in ("auto", "host", "device"):
-        raise _make(InvalidArgumentError, f"encoder must be 'auto', 'host' or 'device', it is {encoder!r}")
+        raise InvalidArgumentError(f"encoder must be 'auto', 'host' or 'device', it is {encoder!r}")
     return encoder

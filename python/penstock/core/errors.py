@@ -10,6 +10,8 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import CancelledError as _FutureCancelledError
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 __all__ = [
     "CancelledError",
@@ -34,7 +36,12 @@ __all__ = [
 class Error(Exception):
     """Base of all errors of Penstock.
 
-    `str(error)` is one sentence, then a line for each layer that knows more: codec, chunk, key and byte range, array.
+    `str(error)` is one sentence, then a line for each layer that added a note: codec, chunk, key and byte range, array.
+
+    Args:
+        message: The sentence.
+        notes: One line for each layer, innermost first.
+        code: The kind of error, if it is not the class's.
     """
 
     code: str = "internal"
@@ -44,12 +51,14 @@ class Error(Exception):
     message: str = ""
     """The first sentence alone."""
 
+    def __init__(self, message: str = "", *notes: str, code: str | None = None) -> None:
+        if code is not None:
+            self.code = code
+        super().__init__("\n".join([f"{self.code}: {message}", *(f"  {note}" for note in notes)]))
+        self.message, self.notes = message, notes
 
-def _make(cls: type[Error], message: str, *notes: str) -> Error:
-    """An error as the engine would write it, for what Python refuses itself."""
-    error = cls("\n".join([f"{cls.code}: {message}", *(f"  {note}" for note in notes)]))
-    error.message, error.notes = message, notes
-    return error
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), code=self.code), (self.message, *self.notes), self.__dict__
 
 
 class InvalidArgumentError(Error, ValueError):
@@ -141,6 +150,10 @@ class InternalError(Error, RuntimeError):
     code = "internal"
 
 
+for _name in __all__:  # tracebacks and pickles name the public module
+    globals()[_name].__module__ = "penstock"
+
+
 @contextmanager
 def system_errors(doing: str) -> Iterator[None]:
     """What the system refuses within, as the error that the engine gives it."""
@@ -156,7 +169,7 @@ def system_errors(doing: str) -> Iterator[None]:
             kind = PermissionDeniedError
         elif failure.errno in (errno.EMFILE, errno.ENFILE):
             kind = ResourceExhaustedError
-        error = _make(kind, f"{doing} failed: {os.strerror(failure.errno) if failure.errno else failure}")
+        error = kind(f"{doing} failed: {os.strerror(failure.errno) if failure.errno else failure}")
         if isinstance(error, OSError):
             error.errno = failure.errno
         raise error from failure

@@ -9,7 +9,7 @@ from typing import Any
 from penstock import _core
 from penstock.core.array import Array, _how_to_reopen, _reopen
 from penstock.core.attributes import Attributes
-from penstock.core.errors import InvalidArgumentError, NotFoundError, ReadOnlyError, _make
+from penstock.core.errors import InvalidArgumentError, NotFoundError, ReadOnlyError
 from penstock.geo.tiff import TiffArray
 
 
@@ -31,7 +31,7 @@ class Group(_core.Group):
         """Refuses writes to what is shown as a group and is none in storage: HDF5, references."""
         if not self.format.startswith("zarr"):
             message = f"the group '{self.uri}' has format {self.format}, which is only read"
-            raise _make(ReadOnlyError, message)
+            raise ReadOnlyError(message)
 
     @property
     def attrs(self) -> Attributes:
@@ -83,7 +83,7 @@ class Group(_core.Group):
         except NotFoundError:
             return self.create_group(name, **options)
         if not isinstance(node, Group):
-            raise _make(InvalidArgumentError, f"'{node.uri}' is an array, not a group")
+            raise InvalidArgumentError(f"'{node.uri}' is an array, not a group")
         return node
 
     def __contains__(self, path: object) -> bool:

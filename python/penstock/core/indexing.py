@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
-from penstock.core.errors import Error, InvalidArgumentError, OutOfRangeError, _make
+from penstock.core.errors import Error, InvalidArgumentError, OutOfRangeError
 
 if TYPE_CHECKING:
     _Base = _core.Array
@@ -46,7 +46,7 @@ def _is_int(item: Any) -> bool:
 
 
 def _refuse(array: _core.Array, why: str) -> Error:
-    return _make(OutOfRangeError, why, f"array '{array.uri}'")
+    return OutOfRangeError(why, f"array '{array.uri}'")
 
 
 def as_index_array(array: _core.Array, item: Any) -> npt.NDArray[np.int64]:
@@ -139,7 +139,7 @@ def coordinates(array: _core.Array, key: Any) -> _core._Selection:
     try:
         shape = np.broadcast_shapes(*(each.shape for each in lists))
     except ValueError as error:
-        raise _make(InvalidArgumentError, f"coordinates of unequal shapes: {error}", f"array '{array.uri}'") from None
+        raise InvalidArgumentError(f"coordinates of unequal shapes: {error}", f"array '{array.uri}'") from None
     shape = shape or (1,)  # as zarr-python: ints alone are one point
     lists = [each if each.shape == shape else np.ascontiguousarray(np.broadcast_to(each, shape)) for each in lists]
     return array._points(tuple(lists), shape)

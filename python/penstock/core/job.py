@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock import _core
-from penstock.core.errors import DeadlineExceededError, _make
+from penstock.core.errors import DeadlineExceededError
 
 if TYPE_CHECKING:
     from penstock.core.array import Array, Progress, Selection
@@ -70,7 +70,7 @@ class Job:
             self._ticket.wait_for(-1.0)  # nothing goes on behind a Ctrl-C; a second one leaves at once
             raise
         if not ended:
-            raise _make(DeadlineExceededError, f"the read did not end within {timeout} s; it goes on")
+            raise DeadlineExceededError(f"the read did not end within {timeout} s; it goes on")
         return self._finish(self._ticket.result())
 
     def __await__(self) -> Generator[Any, None, Any]:

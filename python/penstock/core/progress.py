@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.errors import InvalidArgumentError
 
 
 class ProgressLine:
@@ -51,6 +51,6 @@ def callback_of(progress: Any, verb: str) -> Callable[..., Any] | None:
     if progress is True:
         return ProgressLine(verb)
     if not callable(progress):
-        raise _make(InvalidArgumentError, f"progress must be True or a function, got {progress!r}")
+        raise InvalidArgumentError(f"progress must be True or a function, got {progress!r}")
     made: Callable[..., Any] = progress
     return made

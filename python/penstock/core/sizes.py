@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.errors import InvalidArgumentError
 
 _UNITS = {"": 1, "B": 1}
 _UNITS |= {f"{letter}{end}": 1000**power for power, letter in enumerate("KMGTP", 1) for end in ("", "B")}
@@ -30,14 +30,14 @@ def parse_bytes(value: Any, name: str) -> int:
         return int(value.__index__())
     elif isinstance(value, float) and value.is_integer() and value >= 0:  # 2e9
         return int(value)
-    raise _make(InvalidArgumentError, f"{name} must be a number of bytes or text such as '2GiB', got {value!r}")
+    raise InvalidArgumentError(f"{name} must be a number of bytes or text such as '2GiB', got {value!r}")
 
 
 def check_count(value: Any, name: str) -> int:
     """A whole number of at least 1, such as a number of threads."""
     if not hasattr(value, "__index__") or isinstance(value, bool):
-        raise _make(InvalidArgumentError, f"{name} must be a whole number, got {value!r}")
+        raise InvalidArgumentError(f"{name} must be a whole number, got {value!r}")
     number = int(value.__index__())
     if number < 1:
-        raise _make(InvalidArgumentError, f"{name} must be at least 1, it is {number}")
+        raise InvalidArgumentError(f"{name} must be at least 1, it is {number}")
     return number

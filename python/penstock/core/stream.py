@@ -13,7 +13,7 @@ from typing import Any
 from penstock import _core
 from penstock.core.array import Array
 from penstock.core.device import is_device
-from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.errors import InvalidArgumentError
 from penstock.core.job import Job
 
 
@@ -140,7 +140,7 @@ def stream(
         on a device may be raised up to two rounds of the buffers later, and the tile's elements have all bits set.
     """
     if not isinstance(depth, int) or depth < 0:
-        raise _make(InvalidArgumentError, f"depth must be 0 or more tiles, it is {depth!r}")
+        raise InvalidArgumentError(f"depth must be 0 or more tiles, it is {depth!r}")
     axis, edges = 0, None
     if tile == "shard" and array.shards is None and (shards := shard_lengths(array)) is not None:
         axis, lengths = shards
@@ -182,11 +182,10 @@ def _tile_shape(array: Array, tile: str | tuple[int, ...] | None) -> tuple[int, 
         return array.chunks
     if tile == "shard":
         if array.shards is None:
-            raise _make(InvalidArgumentError, "tile is 'shard' and the array has none", f"array '{array.uri}'")
+            raise InvalidArgumentError("tile is 'shard' and the array has none", f"array '{array.uri}'")
         return array.shards
     if isinstance(tile, str) or len(tile) != array.ndim or any(each < 1 for each in tile):
-        raise _make(
-            InvalidArgumentError,
+        raise InvalidArgumentError(
             f"tile must be 'shard', 'chunk' or a size above 0 for each of {array.ndim} dimensions, it is {tile!r}",
         )
     return tuple(int(each) for each in tile)

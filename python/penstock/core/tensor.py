@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from penstock import _core
 from penstock.core.data_types import NAMED_TYPES, cast
-from penstock.core.errors import ExportError, InvalidArgumentError, UnsupportedError, _make
+from penstock.core.errors import ExportError, InvalidArgumentError, UnsupportedError
 
 CPU = (1, 0)
 """DLPack's device of ordinary memory."""
@@ -38,7 +38,7 @@ class Tensor:
     def __init__(self, values: npt.ArrayLike) -> None:
         found = values._values if isinstance(values, Tensor) else as_host(values)
         if not found.dtype.isnative:
-            raise _make(InvalidArgumentError, f"a tensor's bytes are in this machine's order, {found.dtype} is not")
+            raise InvalidArgumentError(f"a tensor's bytes are in this machine's order, {found.dtype} is not")
         self._values: npt.NDArray[Any] = found
 
     @property
@@ -184,10 +184,10 @@ def _named_dtypes() -> Iterator[np.dtype[Any]]:
 def check_request(stream: Any, dl_device: tuple[Any, int] | None) -> None:
     """Refuse streams and devices that host memory has not."""
     if stream is not None and stream != -1:
-        raise _make(InvalidArgumentError, f"host memory has no streams: stream must be None, it is {stream!r}")
+        raise InvalidArgumentError(f"host memory has no streams: stream must be None, it is {stream!r}")
     if dl_device is not None and (int(dl_device[0]), int(dl_device[1])) != CPU:
-        raise _make(
-            ExportError, f"the values are in host memory, DLPack's device {CPU}: asked for {tuple(map(int, dl_device))}"
+        raise ExportError(
+            f"the values are in host memory, DLPack's device {CPU}: asked for {tuple(map(int, dl_device))}"
         )
 
 
@@ -196,7 +196,7 @@ def export(values: npt.NDArray[Any], max_version: tuple[int, int] | None, flags:
     versioned = max_version is not None and max_version[0] >= 1
     if not values.flags.writeable:
         if not versioned:
-            raise _make(ExportError, "the memory is read-only, which DLPack cannot say before version 1: export a copy")
+            raise ExportError("the memory is read-only, which DLPack cannot say before version 1: export a copy")
         flags |= READ_ONLY
     check_type(values.dtype)
     address = values.ctypes.data
@@ -207,7 +207,7 @@ def check_type(dtype: np.dtype[Any]) -> None:
     """Refuse types without a code in DLPack."""
     if dtype.kind in "OSTUmM" or dtype.names is not None:
         hint = " (view it as int64)" if dtype.kind in "mM" else ""
-        raise _make(ExportError, f"DLPack has no data type for {dtype}{hint}")
+        raise ExportError(f"DLPack has no data type for {dtype}{hint}")
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any], of: _core.Array | None = None) -> npt.NDArray[Any]:

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import SupportsIndex
 
-from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.errors import InvalidArgumentError
 
 
 def tiles(
@@ -37,13 +37,13 @@ def tiles(
     lengths = [operator.index(length) for length in shape]
     count, axis, each = operator.index(processors), operator.index(axis), operator.index(over_decompose)
     if not lengths:
-        raise _make(InvalidArgumentError, "an array without dimensions has no tiles")
+        raise InvalidArgumentError("an array without dimensions has no tiles")
     if min(lengths) < 0:
-        raise _make(InvalidArgumentError, f"no array has the shape {tuple(lengths)}")
+        raise InvalidArgumentError(f"no array has the shape {tuple(lengths)}")
     if not -len(lengths) <= axis < len(lengths):
-        raise _make(InvalidArgumentError, f"axis {axis} is none of an array with {len(lengths)} dimensions")
+        raise InvalidArgumentError(f"axis {axis} is none of an array with {len(lengths)} dimensions")
     if count < 1 or each < 1:
-        raise _make(InvalidArgumentError, f"processors and over_decompose are at least 1, not {count} and {each}")
+        raise InvalidArgumentError(f"processors and over_decompose are at least 1, not {count} and {each}")
     axis %= len(lengths)
     total = lengths[axis]
     rows = max(1, -(-total // (count * each)))

@@ -15,7 +15,7 @@ from penstock.core import device as _device
 from penstock.core import indexing as _indexing
 from penstock.core.data_types import cast
 from penstock.core.encoders import checked_encoder
-from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.errors import InvalidArgumentError
 from penstock.core.indexing import Fields
 from penstock.core.progress import callback_of
 from penstock.core.sizes import check_count
@@ -48,8 +48,8 @@ def as_value(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.ND
         try:
             items = np.broadcast_to(items, shape)
         except ValueError:
-            raise _make(
-                InvalidArgumentError, f"could not broadcast a value of shape {np.shape(value)} into shape {shape}"
+            raise InvalidArgumentError(
+                f"could not broadcast a value of shape {np.shape(value)} into shape {shape}"
             ) from None
     return _with_buffer(np.asarray(items))
 
@@ -133,9 +133,9 @@ class Writes(_Base):
         elif _device.is_device_value(value):
             self._write_from_device(selection, value, workers, progress, durable, write_empty_chunks, stream, encoder)
         elif stream is not None:
-            raise _make(InvalidArgumentError, "streams belong to devices: the value is in host memory")
+            raise InvalidArgumentError("streams belong to devices: the value is in host memory")
         elif encoder == "device":
-            raise _make(InvalidArgumentError, "encoder='device' is for values in device memory")
+            raise InvalidArgumentError("encoder='device' is for values in device memory")
         else:
             self._write(selection, value, workers, progress, durable, write_empty_chunks)
 
@@ -261,7 +261,7 @@ class Writes(_Base):
         items = as_host(_device.to_host(data, _core._context_of(self)) if _device.is_device_value(data) else data)
         axis = operator.index(axis)
         if not -len(self.shape) <= axis < len(self.shape):
-            raise _make(InvalidArgumentError, f"axis {axis} is out of bounds for array of dimension {len(self.shape)}")
+            raise InvalidArgumentError(f"axis {axis} is out of bounds for array of dimension {len(self.shape)}")
         axis %= len(self.shape)
         items = _with_buffer(np.asarray(cast(items, self.dtype)))
         progress = callback_of(progress, "appending")
@@ -286,7 +286,7 @@ class Appender:
     def __init__(self, array: Writes, axis: int, durable: bool) -> None:
         _core.check_writable(array)
         if not -len(array.shape) <= axis < len(array.shape):
-            raise _make(InvalidArgumentError, f"axis {axis} is out of bounds for array of dimension {len(array.shape)}")
+            raise InvalidArgumentError(f"axis {axis} is out of bounds for array of dimension {len(array.shape)}")
         self._array = array
         self._axis = axis % len(array.shape)
         self._durable = durable
@@ -303,13 +303,12 @@ class Appender:
     def append(self, rows: npt.ArrayLike) -> None:
         """Take rows; whole shards of them are written at once. What is held back is a copy."""
         if self._closed:
-            raise _make(InvalidArgumentError, "this appender is closed")
+            raise InvalidArgumentError("this appender is closed")
         here = _device.to_host(rows, _core._context_of(self._array)) if _device.is_device_value(rows) else rows
         items = cast(as_host(here), self._array.dtype)
         shape = self._array.shape
         if items.ndim != len(shape) or any(items.shape[d] != shape[d] for d in range(len(shape)) if d != self._axis):
-            raise _make(
-                InvalidArgumentError,
+            raise InvalidArgumentError(
                 f"a value of shape {items.shape} cannot be appended along axis {self._axis} to {shape}",
             )
         while items.shape[self._axis] > 0:
@@ -363,5 +362,5 @@ def _check_threads(threads: int | None) -> int:
 def _check_shape(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
     sizes = (operator.index(shape),) if isinstance(shape, SupportsIndex) else tuple(operator.index(n) for n in shape)
     if any(n < 0 for n in sizes):
-        raise _make(InvalidArgumentError, f"sizes must not be negative: {sizes}")
+        raise InvalidArgumentError(f"sizes must not be negative: {sizes}")
     return sizes

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock.core.errors import CorruptDataError, InvalidArgumentError, UnsupportedError, _make
+from penstock.core.errors import CorruptDataError, InvalidArgumentError, UnsupportedError
 
 _LIMITS = {"reversible": None, "fixed_rate": "rate", "fixed_precision": "precision", "fixed_accuracy": "tolerance"}
 _EXPERT = ("minbits", "maxbits", "maxprec", "minexp")
@@ -38,15 +38,15 @@ def make_stage(settings: dict[str, Any], dtype: np.dtype[Any] | None, shape: tup
     except ImportError:
         return None
     if dtype is None or shape is None or len(shape) > 4 or _Items.named(dtype) is None:
-        raise _make(UnsupportedError, f"codec 'zfp' does not take {dtype} of {len(shape or ())} dimensions")
+        raise UnsupportedError(f"codec 'zfp' does not take {dtype} of {len(shape or ())} dimensions")
     mode = settings.get("mode")
     if mode != "expert" and mode not in _LIMITS:
-        raise _make(UnsupportedError, f"codec 'zfp' in the mode {mode!r} is not readable")
+        raise UnsupportedError(f"codec 'zfp' in the mode {mode!r} is not readable")
     names = _EXPERT if mode == "expert" else tuple(filter(None, [_LIMITS[mode]]))
     limits = {name: _number(settings, name, mode) for name in names}
     values = 4 ** max(1, len(shape))
     if max(limits.get("rate", 0) * values, limits.get("minbits", 0)) > _MOST_BITS_A_VALUE * values:
-        raise _make(CorruptDataError, f"codec 'zfp' asks for more than {_MOST_BITS_A_VALUE} bits a value")
+        raise CorruptDataError(f"codec 'zfp' asks for more than {_MOST_BITS_A_VALUE} bits a value")
     coder = _Expert(library, limits) if mode == "expert" else _Bounded(library, limits)
     return _Stage(coder, _Items(dtype, shape or (1,)), limits, f"zfp({mode}{_text(limits)}) via Python")
 
@@ -61,7 +61,7 @@ def _number(settings: dict[str, Any], name: str, mode: str) -> float:
     good = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
     least, most = (-(2**31), 2**31 - 1) if name == "minexp" else (0, 2**32 - 1)
     if not good or not (least <= value <= most if whole else 0 <= value < math.inf):
-        raise _make(CorruptDataError, f"codec 'zfp' in the mode {mode!r} needs a number '{name}', not {value!r}")
+        raise CorruptDataError(f"codec 'zfp' in the mode {mode!r} needs a number '{name}', not {value!r}")
     return float(value) if not whole else int(value)
 
 
@@ -91,7 +91,7 @@ class _Items:
         if self.bits:
             return (values.astype(wide) - self._middle) << (31 - self.bits)
         if self.dtype.name in _SIGNED and values.size and values.max() > np.iinfo(wide).max:
-            raise _make(InvalidArgumentError, f"codec 'zfp' takes {self.dtype} up to {np.iinfo(wide).max} only")
+            raise InvalidArgumentError(f"codec 'zfp' takes {self.dtype} up to {np.iinfo(wide).max} only")
         return values.astype(wide, copy=False)
 
     def from_field(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -159,7 +159,7 @@ class _Expert:
         good = self._zfp.zfp_stream_set_params(stream, *self._limits)
         self._zfp.zfp_stream_close(stream)
         if not good:
-            raise _make(CorruptDataError, f"codec 'zfp' has no mode{_text(limits)}")
+            raise CorruptDataError(f"codec 'zfp' has no mode{_text(limits)}")
 
     def _run(self, work: str, values: npt.NDArray[Any], field: str, bits: Any, size: int) -> int:
         zfp = self._zfp
@@ -183,14 +183,14 @@ class _Expert:
         made = ctypes.create_string_buffer(max(1, size))
         written = self._run("zfp_compress", values, field, made, size)
         if not written and values.size:
-            raise _make(InvalidArgumentError, f"codec 'zfp' cannot encode {values.dtype} in this mode")
+            raise InvalidArgumentError(f"codec 'zfp' cannot encode {values.dtype} in this mode")
         return made.raw[:written]
 
     def decode(self, data: bytes, field: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         values = np.zeros(shape, {number: name for name, number in _FIELDS.items()}[field])
         held = ctypes.create_string_buffer(data, len(data))
         if not self._run("zfp_decompress", values, field, held, len(data)) and values.size:
-            raise _make(CorruptDataError, "codec 'zfp' cannot decode these bytes")
+            raise CorruptDataError("codec 'zfp' cannot decode these bytes")
         return values
 
 
@@ -216,7 +216,5 @@ def _functions(module: str) -> Any:
             function = getattr(library, name)
             function.restype, function.argtypes = result, arguments
     except AttributeError as missing:
-        raise _make(
-            UnsupportedError, "codec 'zfp' in the mode 'expert' needs a zfpy with zfp's own library"
-        ) from missing
+        raise UnsupportedError("codec 'zfp' in the mode 'expert' needs a zfpy with zfp's own library") from missing
     return library

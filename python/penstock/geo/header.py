@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._core import TiffDetails
-from penstock.core.errors import CorruptDataError, ReadOnlyError, _make
+from penstock.core.errors import CorruptDataError, ReadOnlyError
 from penstock.geo import crs as _tiff_crs
 from penstock.geo.names import COMPRESSIONS, GEO_KEY_NAMES, PHOTOMETRICS, TAG_NAMES
 from penstock.geo.sidecars import NOTHING, Beside, Point, beside, rational_polynomial, world_file
@@ -97,7 +97,7 @@ class TiffHeader:
     def _refuse(self, tag: int, wanted: str, found: Any) -> Any:
         shown = repr(found)
         message = f"tag {tag} ({TAG_NAMES.get(tag, 'of no name')}) is not {wanted} but {shown[:60]}"
-        raise _make(CorruptDataError, message, f"array '{self.uri}'")
+        raise CorruptDataError(message, f"array '{self.uri}'")
 
     @property
     def tags(self) -> dict[str | int, Any]:
@@ -236,7 +236,7 @@ class TiffHeader:
 
     @attrs.setter
     def attrs(self, attributes: Mapping[str, Any]) -> None:
-        raise _make(ReadOnlyError, "TIFFs are only read", f"array '{self.uri}'")
+        raise ReadOnlyError("TIFFs are only read", f"array '{self.uri}'")
 
     @property
     def _bands(self) -> list[int]:

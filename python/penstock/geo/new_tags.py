@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.geo.header import nodata_in
 
 Tag = tuple[int, int, int, bytes]
@@ -54,10 +54,10 @@ def transform_tags(transform: Any, area_or_point: str) -> list[Tag]:
     if len(numbers) == 9 and numbers[6:] == [0, 0, 1]:  # affine.Affine
         numbers = numbers[:6]
     if len(numbers) != 6 or not all(map(math.isfinite, numbers)):
-        raise _make(InvalidArgumentError, f"transform must be six numbers a, b, c, d, e, f, it is {transform!r}")
+        raise InvalidArgumentError(f"transform must be six numbers a, b, c, d, e, f, it is {transform!r}")
     a, b, c, d, e, f = numbers
     if a * e - b * d == 0:
-        raise _make(InvalidArgumentError, f"transform maps all pixels to one line: {transform!r}")
+        raise InvalidArgumentError(f"transform maps all pixels to one line: {transform!r}")
     if area_or_point == "Point":  # the file says where the centre of the first pixel is
         c, f = c + (a + b) / 2, f + (d + e) / 2
     if b == d == 0 and a > 0 > e:
@@ -82,7 +82,7 @@ def geo_key_tags(crs: Any, area_or_point: str | None) -> list[Tag]:
         else:
             data = value.replace("|", "/").encode("ascii", "replace").decode() + "|"
             if len(text) + len(data) > 0xFFFF:
-                raise _make(UnsupportedError, "the text of this coordinate system is too long for a GeoTIFF")
+                raise UnsupportedError("the text of this coordinate system is too long for a GeoTIFF")
             entries += [key, 34737, len(data), len(text)]
             text += data
     minor = int(4096 in keys)  # of the standard: GDAL looks for heights in 1.1 alone
@@ -99,19 +99,19 @@ def _keys_of(crs: Any) -> dict[int, int | str]:
     try:
         found = pyproj.CRS.from_user_input(crs)
     except (pyproj.exceptions.CRSError, TypeError, ValueError) as failure:
-        raise _make(InvalidArgumentError, f"crs is no coordinate system: {failure}") from None
+        raise InvalidArgumentError(f"crs is no coordinate system: {failure}") from None
     vertical: dict[int, int | str] = {}
     if found.is_compound:
         found, height = found.sub_crs_list
         code = height.to_epsg(min_confidence=100)
         if code is None or code > _HIGHEST_CODE:
-            raise _make(UnsupportedError, f"the vertical system '{height.name}' has no EPSG code, which GeoTIFF needs")
+            raise UnsupportedError(f"the vertical system '{height.name}' has no EPSG code, which GeoTIFF needs")
         vertical = {4096: code}
     if found.is_bound:
-        raise _make(UnsupportedError, f"'{found.name}' has a datum shift of its own, for which GeoTIFF has no key")
+        raise UnsupportedError(f"'{found.name}' has a datum shift of its own, for which GeoTIFF has no key")
     name = found.name or "unknown"
     if not (found.is_projected or found.is_geographic):
-        raise _make(UnsupportedError, f"'{name}' is neither projected nor geographic: GeoTIFF has no keys for it")
+        raise UnsupportedError(f"'{name}' is neither projected nor geographic: GeoTIFF has no keys for it")
     code = found.to_epsg(min_confidence=100)
     if code is None or code > _HIGHEST_CODE:
         return _esri_keys(found, name) | vertical
@@ -133,7 +133,7 @@ def _esri_keys(found: Any, name: str) -> dict[int, int | str]:
         except pyproj.exceptions.CRSError:
             wkt = None
     if not wkt:
-        raise _make(UnsupportedError, f"'{name}' has no EPSG code, and no WKT of the kind that GeoTIFFs hold")
+        raise UnsupportedError(f"'{name}' has no EPSG code, and no WKT of the kind that GeoTIFFs hold")
     return {1024: _USER_DEFINED, 1026: name, 3072: _USER_DEFINED, 3073: "ESRI PE String = " + wkt}
 
 
@@ -158,7 +158,7 @@ def _keys_without_pyproj(crs: Any, codes: tuple[int, ...] | None) -> dict[int, i
         return {1024: 2, 2048: codes[0]}
     if codes is not None and codes[0] in _PROJECTED:
         return {1024: 1, 3072: codes[0]}
-    raise _make(UnsupportedError, f"pyproj, which knows what {crs!r} is, is not installed")
+    raise UnsupportedError(f"pyproj, which knows what {crs!r} is, is not installed")
 
 
 def metadata_tag(attributes: Mapping[str, Any], bands: Sequence[Mapping[str, str]]) -> list[Tag]:
@@ -169,7 +169,7 @@ def metadata_tag(attributes: Mapping[str, Any], bands: Sequence[Mapping[str, str
     from xml.sax.saxutils import quoteattr  # imports urllib.request, which readers do without
 
     if not isinstance(attributes, Mapping):
-        raise _make(InvalidArgumentError, f"attributes must be a mapping, not {type(attributes).__name__}")
+        raise InvalidArgumentError(f"attributes must be a mapping, not {type(attributes).__name__}")
     lines = [f"  <Item name={quoteattr(str(name))}>{_twice(str(value))}</Item>" for name, value in attributes.items()]
     for number, roles in enumerate(bands):
         for role, value in roles.items():
@@ -178,7 +178,7 @@ def metadata_tag(attributes: Mapping[str, Any], bands: Sequence[Mapping[str, str
         return []
     text = "\n".join(["<GDALMetadata>", *lines, "</GDALMetadata>"]) + "\n"
     if "\0" in text:
-        raise _make(InvalidArgumentError, "metadata cannot hold the character 0")
+        raise InvalidArgumentError("metadata cannot hold the character 0")
     return [ascii_text(42112, text)]
 
 
@@ -197,7 +197,7 @@ def nodata_of(nodata: Any, dtype: np.dtype[Any]) -> tuple[bytes, list[Tag]]:
     except (TypeError, ValueError):
         number = None
     if number is None:
-        raise _make(InvalidArgumentError, f"nodata {nodata!r} is no value of {dtype}")
+        raise InvalidArgumentError(f"nodata {nodata!r} is no value of {dtype}")
     item = np.array(number, dtype)
     text = str(number) if dtype.kind in "iu" else repr(float(item.real))
     return item.tobytes(), [ascii_text(42113, text)]
@@ -208,11 +208,9 @@ def colormap_tag(colormap: npt.ArrayLike, bits: int) -> Tag:
     colors = np.asarray(colormap)
     values = 1 << min(max(int(bits), 1), 16)
     if colors.ndim != 2 or colors.shape[1] != 3 or len(colors) > values or colors.dtype.kind not in "iu":
-        raise _make(
-            InvalidArgumentError, f"colormap must be integers of shape (at most {values}, 3), it is {colors.shape}"
-        )
+        raise InvalidArgumentError(f"colormap must be integers of shape (at most {values}, 3), it is {colors.shape}")
     if colors.size and (colors.min() < 0 or colors.max() > 65535):
-        raise _make(InvalidArgumentError, "colours of a colormap are 0 to 65535")
+        raise InvalidArgumentError("colours of a colormap are 0 to 65535")
     table = np.zeros((values, 3), "<u2")
     table[: len(colors)] = colors
     return 320, _SHORT, 3 * values, table.T.tobytes()

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.core.array import Array, Selection, _how_to_reopen
-from penstock.core.errors import InvalidArgumentError, OutOfRangeError, _make
+from penstock.core.errors import InvalidArgumentError, OutOfRangeError
 from penstock.geo.header import TiffHeader
 from penstock.geo.unpacked import unpack
 
@@ -39,15 +39,15 @@ def options_of(
     if layout is None and bands is None and ifd is None and page == 0 and level == 0 and not mask:
         return None
     if layout not in (None, "band", "native"):
-        raise _make(InvalidArgumentError, f"layout must be 'band' or 'native', it is {layout!r}")
+        raise InvalidArgumentError(f"layout must be 'band' or 'native', it is {layout!r}")
     pages = list(page) if isinstance(page, Sequence) else [page]
     numbers = [*pages, level, *(bands if bands is not None else ()), *(() if ifd is None else (ifd,))]
     if any(number < 0 for number in numbers):
-        raise _make(InvalidArgumentError, "pages, levels, bands and directories are counted from 0")
+        raise InvalidArgumentError("pages, levels, bands and directories are counted from 0")
     if bands is not None and not len(bands):
-        raise _make(InvalidArgumentError, "bands must name at least one band")
+        raise InvalidArgumentError("bands must name at least one band")
     if not pages or (ifd is not None and len(pages) > 1):
-        raise _make(InvalidArgumentError, f"page must be a number, or one and those of SubIFDs, it is {page!r}")
+        raise InvalidArgumentError(f"page must be a number, or one and those of SubIFDs, it is {page!r}")
     options = {
         "page": pages[0],
         "sub_ifds": [int(number) for number in pages[1:]],
@@ -98,8 +98,7 @@ class TiffArray(TiffHeader, Array):
         """
         number, axis = operator.index(number), self._band_axis
         if not 1 <= number <= self.shape[axis]:
-            raise _make(
-                OutOfRangeError,
+            raise OutOfRangeError(
                 f"band {number} is out of range: bands are counted from 1 to {self.shape[axis]}",
                 self.uri,
             )
@@ -116,7 +115,7 @@ class TiffArray(TiffHeader, Array):
     def _band_axis(self) -> int:
         names = self.dimension_names or ()
         if "band" not in names:
-            raise _make(InvalidArgumentError, "scales and offsets belong to bands: open the file with layout='band'")
+            raise InvalidArgumentError("scales and offsets belong to bands: open the file with layout='band'")
         return names.index("band")
 
     @property

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.indexing import Key, KeyMaker, as_tuple, expand, is_list, is_mask, oindex, vindex
 from penstock.geo.header import TiffHeader
 from penstock.geo.masks import Validity, of_all_bands
@@ -72,7 +72,7 @@ def _bands_of(packed: TiffArray, selection: Any, mask: Any) -> tuple[Any, Any]:
         flat_lists = [np.zeros_like(each) if d == band and in_one else each for d, each in enumerate(lists)]
         return np.broadcast_arrays(*lists)[band], None if mask is None else _reading(mask, vindex[tuple(flat_lists)])
     if kind != "oindex":
-        raise _make(UnsupportedError, f"unpacked arrays take no {kind} selections", f"array '{packed.uri}'")
+        raise UnsupportedError(f"unpacked arrays take no {kind} selections", f"array '{packed.uri}'")
     parts = list(expand(packed, items))
     parts += [slice(None)] * (packed.ndim - len(parts))
     which = np.arange(packed.shape[band])[parts[band]]
@@ -108,7 +108,7 @@ class UnpackedArray(TiffHeader):
         self.format, self._tiff_details, self._options = packed.format, packed._tiff_details, packed._options
         self.dtype = unpacked_type(packed)
         if "band" not in (packed.dimension_names or ()):
-            raise _make(InvalidArgumentError, "scales belong to bands: unpack=True needs layout='band'", packed.uri)
+            raise InvalidArgumentError("scales belong to bands: unpack=True needs layout='band'", packed.uri)
 
     read_only = True
 
@@ -151,12 +151,12 @@ class UnpackedArray(TiffHeader):
         """Read `selection`, as `Array.read` takes it (but `blocks`), into `out` where that is given."""
         if device is not None and str(device) != "cpu":
             message = "unpacked reads end in host memory: read `packed` on a device, or use xarray's engine"
-            raise _make(UnsupportedError, message, f"array '{self.uri}'")
+            raise UnsupportedError(message, f"array '{self.uri}'")
         made = unpack(self.packed, selection, True, threads=threads)
         if out is None:
             return made
         if out.shape != made.shape:
-            raise _make(InvalidArgumentError, f"out has shape {out.shape}, the selection {made.shape}")
+            raise InvalidArgumentError(f"out has shape {out.shape}, the selection {made.shape}")
         out[...] = made
         return out
 

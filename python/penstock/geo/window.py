@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.core.array import Array
-from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError, _make
+from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.geo.header import TiffHeader, nodata_in
 from penstock.geo.masks import Validity
 from penstock.geo.resample import KERNELS, Taps, picks, resample, store, taps
@@ -81,14 +81,14 @@ def read_window(
         `resampling` is not "nearest".
     """
     if resampling not in KERNELS:
-        raise _make(InvalidArgumentError, f"resampling must be one of {', '.join(KERNELS)}, it is {resampling!r}")
+        raise InvalidArgumentError(f"resampling must be one of {', '.join(KERNELS)}, it is {resampling!r}")
     is_given = nodata is not None
     nodata = nodata_in(nodata if is_given else getattr(a, "nodata", None), a.dtype)
     if a.format == "tiff" and (a.dimension_names or ())[-2:] != ("y", "x"):
         message = "windows are read of (band, y, x): open the file without layout='native'"
-        raise _make(UnsupportedError, message, f"array '{a.uri}'")
+        raise UnsupportedError(message, f"array '{a.uri}'")
     if a.ndim < 2:
-        raise _make(InvalidArgumentError, f"an array of shape {a.shape} has no rows and columns", f"array '{a.uri}'")
+        raise InvalidArgumentError(f"an array of shape {a.shape} has no rows and columns", f"array '{a.uri}'")
     window = _Window(0, 0, *a.shape[-2:]) if bounds is None else _Grid.of(a, transform).window(bounds)
     if bounds is not None:
         _check_within(a, window, bounds, boundless, has_fill=fill_value is not None or nodata is not None)
@@ -105,12 +105,10 @@ def read_window(
         _pick(level, row_taps.first, column_taps.first, 0 if missing is None else missing, made, threads)
         return made
     if a.dtype.kind not in "iuf":
-        raise _make(
-            UnsupportedError, f"values of {a.dtype} are read with resampling='nearest' only", f"array '{a.uri}'"
-        )
+        raise UnsupportedError(f"values of {a.dtype} are read with resampling='nearest' only", f"array '{a.uri}'")
     if isinstance(a, TiffHeader) and a.photometric == "palette":
         message = "indexes of a palette have no mean: read them with resampling='nearest'"
-        raise _make(UnsupportedError, message, f"array '{a.uri}'")
+        raise UnsupportedError(message, f"array '{a.uri}'")
     validity = Validity(level) if not is_given and isinstance(level, TiffArray) else None
     bands = np.arange(level.shape[0])[:, None, None] if validity is not None else None
 
@@ -172,7 +170,7 @@ def _check_within(a: Array, window: _Window, bounds: Sequence[float], boundless:
         message += "boundless=True reads them as fill_value"
     else:
         message = f"the bounds {tuple(bounds)} leave {where}. It has no nodata value: give fill_value="
-    raise _make(InvalidArgumentError, message, f"array '{a.uri}'")
+    raise InvalidArgumentError(message, f"array '{a.uri}'")
 
 
 @dataclass(frozen=True)
@@ -188,17 +186,13 @@ class _Grid:
     def of(cls, a: Array, transform: Sequence[float] | None) -> _Grid:
         transform = getattr(a, "transform", None) if transform is None else transform
         if transform is None:
-            raise _make(
-                InvalidArgumentError, "the array does not know where it lies: it has no transform", f"array '{a.uri}'"
-            )
+            raise InvalidArgumentError("the array does not know where it lies: it has no transform", f"array '{a.uri}'")
         dx, xy, left, yx, dy, top = tuple(transform)[:6]
         if xy != 0 or yx != 0:
-            raise _make(
-                UnsupportedError, "the image is rotated: bounds are no rectangle of its pixels", f"array '{a.uri}'"
-            )
+            raise UnsupportedError("the image is rotated: bounds are no rectangle of its pixels", f"array '{a.uri}'")
         if not (dx and dy and all(map(math.isfinite, (dx, dy, left, top)))):
             message = f"the array's transform {tuple(transform)[:6]} gives its pixels no place and size"
-            raise _make(InvalidArgumentError, message, f"array '{a.uri}'")
+            raise InvalidArgumentError(message, f"array '{a.uri}'")
         return cls(left, top, dx, dy)
 
     def window(self, bounds: Sequence[float]) -> _Window:
@@ -208,7 +202,7 @@ class _Grid:
         # `.bounds` of images whose first row or column is the southern or eastern one names its sides from there.
         in_order = (left < right or self.dx < 0) and (bottom < top or self.dy > 0)
         if not (in_order and left != right and bottom != top and all(map(math.isfinite, (*columns, *rows)))):
-            raise _make(InvalidArgumentError, f"bounds are (left, bottom, right, top), they are {tuple(bounds)}")
+            raise InvalidArgumentError(f"bounds are (left, bottom, right, top), they are {tuple(bounds)}")
         return _Window(rows[0], columns[0], rows[1] - rows[0], columns[1] - columns[0])
 
 
@@ -216,7 +210,7 @@ def _result_shape(shape: tuple[int, int] | None, window: _Window) -> tuple[int, 
     if shape is None:
         return max(1, round(window.height)), max(1, round(window.width))
     if len(shape) != 2 or any(int(each) != each or each < 1 for each in shape):
-        raise _make(InvalidArgumentError, f"shape is (rows, columns) of 1 or more, it is {shape}")
+        raise InvalidArgumentError(f"shape is (rows, columns) of 1 or more, it is {shape}")
     return int(shape[0]), int(shape[1])
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from penstock import _core
 from penstock.core import device as _device
 from penstock.core.context import Context, current_context
-from penstock.core.errors import InvalidArgumentError, OutOfRangeError, UnsupportedError, _make
+from penstock.core.errors import InvalidArgumentError, OutOfRangeError, UnsupportedError
 from penstock.core.writing import as_value
 from penstock.geo.new_tags import (
     Tag,
@@ -104,7 +104,7 @@ class TiffWriter:
         return self._core.closed
 
     def __getitem__(self, key: Any) -> Any:
-        raise _make(UnsupportedError, f"'{self.uri}' is being written: close it, then open it to read")
+        raise UnsupportedError(f"'{self.uri}' is being written: close it, then open it to read")
 
     def __array__(self, *unused: Any, **unused_too: Any) -> Any:
         """Refused: there is nothing to read yet."""
@@ -161,15 +161,14 @@ class TiffWriter:
         keys = list(selection) if isinstance(selection, tuple) else [selection]
         given = sum(key is not Ellipsis for key in keys)
         if given > self.ndim or sum(key is Ellipsis for key in keys) > 1:
-            raise _make(InvalidArgumentError, f"{selection!r} has more than {self.ndim} dimensions")
+            raise InvalidArgumentError(f"{selection!r} has more than {self.ndim} dimensions")
         at = next((i for i, key in enumerate(keys) if key is Ellipsis), len(keys))
         keys[at : at + 1] = [slice(None)] * (self.ndim - given)
         ranges = [_range(key, length) for key, length in zip(keys, self.shape, strict=True)]
         if len(ranges) == 2:
             ranges.insert(0, slice(0, 1))
         if (ranges[2].start, ranges[2].stop) != (0, self.shape[-1]):
-            raise _make(
-                InvalidArgumentError,
+            raise InvalidArgumentError(
                 f"whole rows are written: columns [{ranges[2].start}, {ranges[2].stop}) are some of {self.shape[-1]}",
             )
         return ranges[0], ranges[1]
@@ -179,8 +178,7 @@ def _mask_of(mask: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.uint
     """Bytes of 0 and 255."""
     given = np.asarray(mask)
     if given.shape != shape or given.dtype.kind not in "biu":
-        raise _make(
-            InvalidArgumentError,
+        raise InvalidArgumentError(
             f"a mask of bool or integers of shape {shape} is needed, not one of {given.dtype} {given.shape}",
         )
     return np.where(given != 0, np.uint8(255), np.uint8(0))
@@ -190,14 +188,14 @@ def _range(key: Any, length: int) -> slice:
     if isinstance(key, slice):
         start, stop, step = key.indices(length)
         if step != 1:
-            raise _make(InvalidArgumentError, f"a TIFF is written with step 1, not {step}")
+            raise InvalidArgumentError(f"a TIFF is written with step 1, not {step}")
         return slice(start, max(start, stop))
     try:
         number = operator.index(key)
     except TypeError:
-        raise _make(InvalidArgumentError, f"a TIFF is written by slices, not by {type(key).__name__}") from None
+        raise InvalidArgumentError(f"a TIFF is written by slices, not by {type(key).__name__}") from None
     if not -length <= number < length:
-        raise _make(OutOfRangeError, f"index {number} leaves a dimension of {length}")
+        raise OutOfRangeError(f"index {number} leaves a dimension of {length}")
     return slice(number % length, number % length + 1)
 
 
@@ -244,20 +242,20 @@ def create_tiff(
         shape = data.shape if shape is None else shape
         dtype = data.dtype if dtype is None else dtype
     if shape is None or dtype is None:
-        raise _make(InvalidArgumentError, "shape and dtype are needed where no data is given")
+        raise InvalidArgumentError("shape and dtype are needed where no data is given")
     sizes = _shape_of(shape)
     type_ = _dtype_of(dtype)
     bands = 1 if len(sizes) == 2 else sizes[0]
     tile = _tile_of(tiles)
     masked = mask is not None and mask is not False
     if masked and mask is not True and data is None:
-        raise _make(InvalidArgumentError, "a mask comes with data=, or, where mask=True, with each write")
+        raise InvalidArgumentError("a mask comes with data=, or, where mask=True, with each write")
     is_palette = colormap is not None
     _choice(resampling, "resampling", ("auto", "average", "nearest"))
     colours, extra = _colours_of(photometric, is_palette, alpha, bands, type_)
     item, nodata_tags = nodata_of(nodata, type_)
     if area_or_point not in (None, "Area", "Point"):
-        raise _make(InvalidArgumentError, f"area_or_point must be 'Area' or 'Point', it is {area_or_point!r}")
+        raise InvalidArgumentError(f"area_or_point must be 'Area' or 'Point', it is {area_or_point!r}")
     if area_or_point is None and (crs is not None or transform is not None):
         area_or_point = "Area"
     tags: list[Tag] = [] if transform is None else transform_tags(transform, area_or_point or "Area")
@@ -318,7 +316,7 @@ def _place_of(
     text = local_path(os.fsdecode(target)).rstrip("/")
     folder, _, name = text.rpartition("/")
     if os.path.isdir(text):
-        raise _make(InvalidArgumentError, f"'{text}' is a folder")
+        raise InvalidArgumentError(f"'{text}' is a folder")
     if not folder:
         folder = "/" if text.startswith("/") else "."
     return place_of(folder, name, storage_options, context)
@@ -327,11 +325,9 @@ def _place_of(
 def _write_all(writer: TiffWriter, data: Any, mask: Any) -> None:
     """A piece at a time, of whole rows of tiles: `data` may be larger than memory."""
     if tuple(data.shape) != writer.shape:
-        raise _make(InvalidArgumentError, f"data of shape {tuple(data.shape)} is no array of shape {writer.shape}")
+        raise InvalidArgumentError(f"data of shape {tuple(data.shape)} is no array of shape {writer.shape}")
     if mask is not None and tuple(np.shape(mask)) != writer.shape[-2:]:
-        raise _make(
-            InvalidArgumentError, f"a mask of shape {tuple(np.shape(mask))} is none of pixels {writer.shape[-2:]}"
-        )
+        raise InvalidArgumentError(f"a mask of shape {tuple(np.shape(mask))} is none of pixels {writer.shape[-2:]}")
     height = writer.shape[-2]
     row_bytes = max(1, writer.dtype.itemsize * writer.shape[-1] * (writer.shape[0] if writer.ndim == 3 else 1))
     tile = writer._tiles[0]
@@ -345,11 +341,11 @@ def _shape_of(shape: Any) -> tuple[int, ...]:
     try:
         sizes = tuple(operator.index(length) for length in shape)
     except TypeError:
-        raise _make(InvalidArgumentError, f"shape must be (band, y, x) or (y, x), it is {shape!r}") from None
+        raise InvalidArgumentError(f"shape must be (band, y, x) or (y, x), it is {shape!r}") from None
     if len(sizes) not in (2, 3):
-        raise _make(InvalidArgumentError, f"a TIFF has the shape (band, y, x) or (y, x), not {sizes}")
+        raise InvalidArgumentError(f"a TIFF has the shape (band, y, x) or (y, x), not {sizes}")
     if any(length < 1 or length >= 1 << 63 for length in sizes):
-        raise _make(InvalidArgumentError, f"an image of shape {sizes} has no pixels, or too many")
+        raise InvalidArgumentError(f"an image of shape {sizes} has no pixels, or too many")
     return sizes
 
 
@@ -357,10 +353,10 @@ def _dtype_of(dtype: Any) -> np.dtype[Any]:
     try:
         type_: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
     except TypeError as failure:
-        raise _make(UnsupportedError, f"TIFFs have no samples of {dtype!r}: {failure}") from None
+        raise UnsupportedError(f"TIFFs have no samples of {dtype!r}: {failure}") from None
     if type_.kind not in "iufc" or type_.itemsize > 16 or (type_.kind == "f" and type_.itemsize > 8):
         hint = "; write astype('uint8')" if type_.kind == "b" else ""
-        raise _make(UnsupportedError, f"TIFFs have no samples of {type_} here{hint}")
+        raise UnsupportedError(f"TIFFs have no samples of {type_} here{hint}")
     return type_
 
 
@@ -370,9 +366,9 @@ def _small(value: Any, name: str) -> int | None:
     try:
         number = operator.index(value)
     except TypeError:
-        raise _make(InvalidArgumentError, f"{name} must be an int, it is {value!r}") from None
+        raise InvalidArgumentError(f"{name} must be an int, it is {value!r}") from None
     if not 0 <= number < 1 << 31:
-        raise _make(InvalidArgumentError, f"{name} must not be {number}")
+        raise InvalidArgumentError(f"{name} must not be {number}")
     return number
 
 
@@ -380,26 +376,26 @@ def _tile_of(tiles: Any) -> tuple[int, int]:
     pair = (tiles, tiles) if hasattr(tiles, "__index__") else () if isinstance(tiles, str) else tuple(tiles)
     sizes = [_small(length, "tiles") for length in pair]
     if len(sizes) != 2 or None in sizes:
-        raise _make(InvalidArgumentError, f"tiles must be a number, or rows and columns, it is {tiles!r}")
+        raise InvalidArgumentError(f"tiles must be a number, or rows and columns, it is {tiles!r}")
     return sizes[0] or 0, sizes[1] or 0
 
 
 def _choice(value: Any, name: str, known: Sequence[str]) -> str:
     if value not in known:
-        raise _make(InvalidArgumentError, f"{name} must be one of {', '.join(known)}, it is {value!r}")
+        raise InvalidArgumentError(f"{name} must be one of {', '.join(known)}, it is {value!r}")
     return str(value)
 
 
 def _yes_or_no(value: Any) -> bool:
     if value not in (True, False, "yes", "no"):
-        raise _make(InvalidArgumentError, f"bigtiff must be 'auto', True or False, it is {value!r}")
+        raise InvalidArgumentError(f"bigtiff must be 'auto', True or False, it is {value!r}")
     return value in (True, "yes")
 
 
 def _compression_of(compress: Any) -> str:
     name = compress.lower() if isinstance(compress, str) else compress
     if name is not None and not isinstance(name, str):
-        raise _make(InvalidArgumentError, f"compress must be a name, it is {compress!r}")
+        raise InvalidArgumentError(f"compress must be a name, it is {compress!r}")
     return _COMPRESSIONS.get(name, name or "none")
 
 
@@ -416,7 +412,7 @@ def _overviews_of(overviews: Any) -> list[int] | None:
     try:
         return [_small(factor, "overviews") or 0 for factor in overviews] if overviews is not None else []
     except TypeError:
-        raise _make(InvalidArgumentError, f"overviews must be 'auto', factors or None, it is {overviews!r}") from None
+        raise InvalidArgumentError(f"overviews must be 'auto', factors or None, it is {overviews!r}") from None
 
 
 def _colours_of(
@@ -425,16 +421,16 @@ def _colours_of(
     """The photometric interpretation, and what the bands beyond it are (2: opacity)."""
     if has_map:
         if photometric not in ("auto", "palette") or bands != 1 or dtype not in (np.uint8, np.uint16):
-            raise _make(InvalidArgumentError, "a colormap needs one band of uint8 or uint16")
+            raise InvalidArgumentError("a colormap needs one band of uint8 or uint16")
         return 3, []
     if photometric == "palette":
-        raise _make(InvalidArgumentError, "photometric 'palette' needs a colormap")
+        raise InvalidArgumentError("photometric 'palette' needs a colormap")
     _choice(photometric, "photometric", ("auto", *_PHOTOMETRICS, "palette"))
     usual = 2 if dtype == np.uint8 and bands == 3 + bool(alpha) else 1
     number = _PHOTOMETRICS.get(photometric, usual)
     extra = bands - (3 if number == 2 else 1)
     if alpha and extra < 1:
-        raise _make(InvalidArgumentError, f"alpha is the last band, and none of {bands} is left for it")
+        raise InvalidArgumentError(f"alpha is the last band, and none of {bands} is left for it")
     return number, [0] * (extra - 1) + [2] if alpha else []
 
 
@@ -451,7 +447,7 @@ def _roles(
         if values is None:
             continue
         if isinstance(values, str) or not hasattr(values, "__len__") or len(values) != bands:
-            raise _make(InvalidArgumentError, f"{role}: one for each of {bands} bands is needed, not {values!r}")
+            raise InvalidArgumentError(f"{role}: one for each of {bands} bands is needed, not {values!r}")
         for band, value in zip(out, values, strict=True):
             if value is not None:
                 band[role] = repr(float(value)) if role in ("scale", "offset") else str(value)

@@ -21,7 +21,6 @@ from penstock.core.errors import (
     InvalidArgumentError,
     NotFoundError,
     UnsupportedError,
-    _make,
     system_errors,
 )
 from penstock.core.group import Group
@@ -37,9 +36,7 @@ def import_h5py() -> Any:
     try:
         import h5py
     except ImportError as error:
-        raise _make(
-            UnsupportedError, "reading HDF5 and NetCDF4 needs the Python package h5py (pip install h5py)"
-        ) from error
+        raise UnsupportedError("reading HDF5 and NetCDF4 needs the Python package h5py (pip install h5py)") from error
     return h5py
 
 
@@ -73,11 +70,11 @@ class Source:
             file = h5py.File(stream, "r")
         except OSError as error:
             if isinstance(stream, str) and not os.path.exists(stream):
-                raise _make(NotFoundError, f"there is no file '{stream}'") from error
+                raise NotFoundError(f"there is no file '{stream}'") from error
             if error.errno:  # the system's, not of what is in the file
                 with system_errors(f"opening '{self.target}'"):
                     raise
-            raise _make(CorruptDataError, f"HDF5 cannot open the file: {error}", f"opening '{self.uri}'") from error
+            raise CorruptDataError(f"HDF5 cannot open the file: {error}", f"opening '{self.uri}'") from error
         with file:
             yield file
 
@@ -103,7 +100,7 @@ class Source:
         try:
             from fsspec.core import url_to_fs
         except ImportError as error:
-            raise _make(UnsupportedError, f"opening '{self.uri}' needs the Python package fsspec") from error
+            raise UnsupportedError(f"opening '{self.uri}' needs the Python package fsspec") from error
         made: tuple[Any, str] = url_to_fs(self.uri, **dict(self.storage_options or {}))
         return made
 
@@ -156,7 +153,7 @@ class Source:
         name = found.file.filename
         if isinstance(self.target, bytes) or self.is_remote or not os.path.isfile(name):
             text = "links into other HDF5 files are followed only in files that are opened by a path"
-            raise _make(UnsupportedError, text)
+            raise UnsupportedError(text)
         return Source.of(os.path.abspath(name), self.context, None)
 
     def dimension_names(self, path: str) -> tuple[str, ...] | None:
@@ -220,7 +217,7 @@ def open_source(source: Source, path: str, dataset: str | None = None) -> Array 
     where = "/".join(part for part in (path, dataset or "") if part)
     node = open_node(source, where)
     if dataset is not None and not isinstance(node, Array):
-        raise _make(InvalidArgumentError, f"'{dataset}' is a group of the file, not a dataset", f"in '{source.uri}'")
+        raise InvalidArgumentError(f"'{dataset}' is a group of the file, not a dataset", f"in '{source.uri}'")
     return node
 
 
@@ -235,9 +232,9 @@ def open_node(source: Source, path: str) -> Array | Group:
         with source.opened() as file:
             found = find(file, path)
             if found is None:
-                raise _make(NotFoundError, f"the file has no '{path}'")
+                raise NotFoundError(f"the file has no '{path}'")
             if isinstance(found, h5py.Datatype):
-                raise _make(UnsupportedError, f"'{path}' is a named type, no array")
+                raise UnsupportedError(f"'{path}' is a named type, no array")
             holder = source.holder(file, found)
             held = holder.stamp() if holder is not source else before
             if isinstance(found, h5py.Group):
@@ -249,13 +246,13 @@ def open_node(source: Source, path: str) -> Array | Group:
             described = describe_dataset(found, object_ or holder.file_object(), uri, holder.read_at, scales=scales)
         made = open_described(described, source.context, source.reopen(path))
         if source.stamp() != before or holder.stamp() != held:
-            raise _make(ConflictError, "the file changed while its index was read")
+            raise ConflictError("the file changed while its index was read")
         return made
     except Error as error:
         raise _noted(error, f"opening '{uri}'") from error.__cause__
     except Exception as error:  # h5py raises anything where a file is damaged
         text = str(error).strip('"')
-        raise _make(CorruptDataError, f"HDF5 cannot read the file: {text}", f"opening '{uri}'") from error
+        raise CorruptDataError(f"HDF5 cannot read the file: {text}", f"opening '{uri}'") from error
 
 
 def _check_links(file: Object, group: Any) -> None:
@@ -272,7 +269,7 @@ def _check_links(file: Object, group: Any) -> None:
 def _noted(error: Error, note: str) -> Error:
     if note in error.notes:
         return error
-    return _make(type(error), error.message, *error.notes, note)
+    return type(error)(error.message, *error.notes, note)
 
 
 class Hdf5Group(Group):
@@ -325,7 +322,7 @@ class Hdf5Group(Group):
         made = self._source.dimension_names(f"{self._path}/{name}".strip("/"))
         if made is None:
             self[name]  # a damaged dataset has an error of its own
-            raise _make(NotFoundError, f"the group has no dataset '{name}'", f"in '{self.uri}'")
+            raise NotFoundError(f"the group has no dataset '{name}'", f"in '{self.uri}'")
         return made
 
     def __repr__(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.core.errors import UnsupportedError, _make
+from penstock.core.errors import UnsupportedError
 
 _BLOSC = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 
@@ -27,7 +27,7 @@ class _Filters:
     @staticmethod
     def szip(values: tuple[int, ...], item: int) -> dict[str, Any]:
         if len(values) < 4:
-            raise _make(UnsupportedError, f"HDF5 filter szip has {len(values)} parameters, needs 4")
+            raise UnsupportedError(f"HDF5 filter szip has {len(values)} parameters, needs 4")
         mask, block, bits, line = values[:4]
         return {"id": "hdf5.szip", "options": mask, "block": block, "bits": bits, "scanline": line}
 
@@ -66,7 +66,7 @@ class _Filters:
         block = values[3] if len(values) > 3 else 0
         kind = values[4] if len(values) > 4 else 0
         if kind not in (0, 2, 3):
-            raise _make(UnsupportedError, f"HDF5 filter bitshuffle with compression {kind} is not readable")
+            raise UnsupportedError(f"HDF5 filter bitshuffle with compression {kind} is not readable")
         names = {0: "none", 2: "lz4", 3: "zstd"}
         return {"id": "hdf5.bitshuffle", "elementsize": size, "blocksize": block, "compression": names[kind]}
 
@@ -104,7 +104,7 @@ def codec_of(number: int, values: tuple[int, ...], item: int, name: bytes) -> di
     known = _KNOWN.get(number)
     if known is None:
         shown = name.decode("utf-8", "replace").partition(";")[0].strip() or "without a name"
-        raise _make(UnsupportedError, f"HDF5 filter {number} ({shown}) is not readable")
+        raise UnsupportedError(f"HDF5 filter {number} ({shown}) is not readable")
     made: dict[str, Any] | None = known(values, item)
     return made
 

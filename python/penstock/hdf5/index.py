@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
-from penstock.core.errors import CorruptDataError, UnsupportedError, _make
+from penstock.core.errors import CorruptDataError, UnsupportedError
 from penstock.hdf5.dimensions import ScaleNames, dimension_names
 from penstock.hdf5.filters import codec_of
 from penstock.hdf5.links import encoded, names_in
@@ -35,7 +35,7 @@ def describe_dataset(
     `scales` caches names of scales for this state of the file.
     """
     if dataset.shape is None:
-        raise _make(NoArrayError, "a dataset without a dataspace (H5S_NULL) is not an array")
+        raise NoArrayError("a dataset without a dataspace (H5S_NULL) is not an array")
     stored = stored_type(dataset.id.get_type())
     typed = attributes_of(dataset)
     names = dimension_names(dataset, scales)
@@ -48,7 +48,7 @@ def describe_dataset(
         _describe_variable(dataset, zarray, made)
     elif dataset.is_virtual:
         if stored.shape:
-            raise _make(UnsupportedError, "virtual HDF5 datasets of arrays are not readable")
+            raise UnsupportedError("virtual HDF5 datasets of arrays are not readable")
         made = describe_virtual(dataset, plist, zarray, file, uri, describe_dataset, depth)
         zarray = made.documents[".zarray"]
         made.typed_attributes = typed
@@ -121,7 +121,7 @@ def _fill(dataset: Any, plist: Any, stored: StoredType) -> Any:
         raw = _raw_fill(dataset, plist, stored)
     items = raw.reshape(-1, stored.numpy.itemsize) if raw.size else raw.reshape(0, 1)
     if len(items) and (items != items[0]).any():
-        raise _make(UnsupportedError, "a fill value of an array whose elements differ is not readable")
+        raise UnsupportedError("a fill value of an array whose elements differ is not readable")
     return fill_json(items[0].copy(), stored) if len(items) else None
 
 
@@ -132,7 +132,7 @@ def _raw_fill(dataset: Any, plist: Any, stored: StoredType) -> npt.NDArray[np.ui
     try:
         value = dataset.fillvalue
     except (TypeError, ValueError, RuntimeError, OSError) as error:
-        raise _make(UnsupportedError, f"the fill value is not readable: {error}") from error
+        raise UnsupportedError(f"the fill value is not readable: {error}") from error
     if stored.numpy.names is not None:
         memory[()] = value
         out = np.zeros((), stored.numpy)
@@ -147,14 +147,14 @@ def _raw_fill(dataset: Any, plist: Any, stored: StoredType) -> npt.NDArray[np.ui
 def _describe_variable(dataset: Any, zarray: dict[str, Any], made: Described) -> None:
     """Text of variable length lies in heaps: h5py reads it, once."""
     if 16 * dataset.size > _MOST_VARIABLE_BYTES:
-        raise _make(UnsupportedError, f"{dataset.size} items of variable length are more than this release reads")
+        raise UnsupportedError(f"{dataset.size} items of variable length are more than this release reads")
     parts = [int(dataset.size).to_bytes(4, "little")]
     for item in np.asarray(dataset[()], object).reshape(-1):
         data = item.encode("utf-8", "surrogateescape") if isinstance(item, str) else bytes(item)
         parts += [len(data).to_bytes(4, "little"), data]
     text = b"".join(parts)
     if len(text) > _MOST_VARIABLE_BYTES:
-        raise _make(UnsupportedError, f"{len(text)} bytes of variable length are more than this release reads")
+        raise UnsupportedError(f"{len(text)} bytes of variable length are more than this release reads")
     from h5py import h5t
 
     utf8 = dataset.id.get_type().get_cset() == h5t.CSET_UTF8
@@ -233,7 +233,7 @@ def _describe_chunked(
     masks &= np.uint64((1 << len(used)) - 1)
     different = [int(mask) for mask in np.unique(masks) if mask] if masks.any() else []
     if len(different) > _MOST_CHAINS:
-        raise _make(UnsupportedError, f"{len(different)} different filter masks are more than this release reads")
+        raise UnsupportedError(f"{len(different)} different filter masks are more than this release reads")
     for chain, mask in enumerate(different, 1):
         skipped = [codec for i, codec in enumerate(used) if mask >> i & 1 and codec is not None]
         made.variants.append((skipped, None))
@@ -280,9 +280,7 @@ def _chunk_index(
         add((info.filter_mask, info.byte_offset, info.size))
 
     if not hasattr(dataset.id, "chunk_iter"):
-        raise _make(
-            UnsupportedError, "h5py must be built with HDF5 1.12.3 or 1.14, which list a dataset's chunks at once"
-        )
+        raise UnsupportedError("h5py must be built with HDF5 1.12.3 or 1.14, which list a dataset's chunks at once")
     dataset.id.chunk_iter(collect)
     rank = len(chunk)
     table = np.array(rows, np.uint64).reshape(-1, rank + 3)
@@ -296,7 +294,7 @@ def _chunk_index(
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
     if len(numbers) > 1 and (numbers[1:] == numbers[:-1]).any():
-        raise _make(CorruptDataError, "the chunk index names a chunk twice")
+        raise CorruptDataError("the chunk index names a chunk twice")
     table = table[order]
     return numbers, table[:, rank].copy(), table[:, rank + 1].copy(), table[:, rank + 2].copy()
 

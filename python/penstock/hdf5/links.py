@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.core.errors import CorruptDataError, Error, UnsupportedError, _make
+from penstock.core.errors import CorruptDataError, Error, UnsupportedError
 
 _MOST_HOPS = 16  # symbolic links that lead to one object, as HDF5 limits them
 _STAND_IN = b"This is a netCDF dimension but not a netCDF variable"
@@ -40,7 +40,7 @@ def find(group: Any, path: str) -> Any:
         return above[encoded(name)]
     except (KeyError, OSError, RuntimeError, ValueError) as error:
         text = str(error).strip("'\"")
-        raise _make(CorruptDataError, f"'{path}' cannot be opened: {text}") from error
+        raise CorruptDataError(f"'{path}' cannot be opened: {text}") from error
 
 
 def names_in(group: Any) -> list[str]:
@@ -173,7 +173,7 @@ def _locate_elsewhere(group: Any, name: str, hops: int) -> Found | None:
     main = group.file.filename
     if not isinstance(main, str) or not os.path.isfile(main):
         text = "links into other HDF5 files are followed only in files that are opened by a path"
-        raise _make(UnsupportedError, text)
+        raise UnsupportedError(text)
     prefixes = [os.environ.get("HDF5_EXT_PREFIX", "").split(":")[0], os.path.dirname(main), ""]
     places = [os.path.join(prefix, os.fsdecode(file)) for prefix in prefixes]
     if not any(os.path.isfile(each) for each in places):

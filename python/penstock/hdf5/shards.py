@@ -14,7 +14,7 @@ import numpy as np
 from penstock import _core
 from penstock.core.array import Array
 from penstock.core.context import Context
-from penstock.core.errors import ConflictError, InvalidArgumentError, NotFoundError, _make
+from penstock.core.errors import ConflictError, InvalidArgumentError, NotFoundError
 from penstock.core.group import Group
 from penstock.hdf5.file import Source, import_h5py, open_node
 from penstock.hdf5.index import describe_dataset
@@ -96,7 +96,7 @@ def open_datasets(
     changed = [path for path, source, was in zip(files, sources, before, strict=True) if source.stamp() != was]
     changed += [shard.holder.uri for shard in shards if shard.holder.stamp() != shard.held]
     if changed:
-        raise _make(ConflictError, f"'{changed[0]}' changed while its index was read")
+        raise ConflictError(f"'{changed[0]}' changed while its index was read")
     return made
 
 
@@ -164,9 +164,9 @@ def _look(source: Source, name: str, allow_holes: bool) -> list[_Shard]:
         for path in _paths(file, name, allow_holes):
             found = find(file, path)
             if found is None:
-                raise _make(NotFoundError, f"the file has no '{path}'")
+                raise NotFoundError(f"the file has no '{path}'")
             if not hasattr(found, "dtype") or not hasattr(found, "chunks"):
-                raise _make(InvalidArgumentError, f"'{path}' is no dataset")
+                raise InvalidArgumentError(f"'{path}' is no dataset")
             uri = f"{source.uri}/{path}"
             holder = source.holder(file, found)
             if holder.uri not in objects:
@@ -193,7 +193,7 @@ def _paths(file: Any, name: str, allow_holes: bool) -> list[str]:
         found = below
     found = [each for each in found if not _is_other(file, each)]
     if not found:
-        raise _make(NotFoundError, f"the file has no dataset '{name}'")
+        raise NotFoundError(f"the file has no dataset '{name}'")
     shelf = _core.dict_store(dict.fromkeys(found, b""), None, False)
     return [os.fsdecode(key) for key in _core.find_shards(shelf, os.fsencode(name), allow_holes)]
 
@@ -231,7 +231,7 @@ def _refuse_other_meanings(shards: list[_Shard]) -> None:
         others = [f"'{shard.name}' has {said(shard, name)}" for shard in shards if said(shard, name) != first]
         if others:
             what = f"{len(others)} of {len(shards)} datasets have another '{name}' than '{shards[0].name}' ({first})"
-            raise _make(InvalidArgumentError, complain(what, others))
+            raise InvalidArgumentError(complain(what, others))
 
 
 def _only_dataset(source: Source) -> str:
@@ -243,7 +243,7 @@ def _only_dataset(source: Source) -> str:
         return names[0]
     found = f"it holds {', '.join(map(repr, names[:20]))}" if names else "it holds none"
     text = f"HDF5 files hold datasets by name: give dataset= ({found})"
-    raise _make(InvalidArgumentError, text, f"in '{source.uri}'")
+    raise InvalidArgumentError(text, f"in '{source.uri}'")
 
 
 def _check(shards: list[_Shard], axis: int) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.core.errors import CorruptDataError, Error, UnsupportedError, _make
+from penstock.core.errors import CorruptDataError, Error, UnsupportedError
 
 # (sign bit, exponent's place and size, mantissa's place and size, bias) of the floats that are read as they are.
 _FLOATS = {
@@ -76,7 +76,7 @@ class NoArrayError(UnsupportedError):
 
 
 def _refuse(what: str) -> Error:
-    return _make(NoArrayError, f"HDF5 elements of {what} are not readable")
+    return NoArrayError(f"HDF5 elements of {what} are not readable")
 
 
 def _order(tid: Any, h5t: Any) -> str:
@@ -141,7 +141,7 @@ def _compound(tid: Any, h5t: Any) -> StoredType:
         try:
             stored = stored_type(member)
         except UnsupportedError as error:
-            raise _make(type(error), f"{error.message} (member '{name}' of a compound)") from None
+            raise type(error)(f"{error.message} (member '{name}' of a compound)") from None
         if stored.bits is not None or stored.variable:
             raise _refuse(f"a compound whose member '{name}' has bits to spare or a variable length")
         one = stored.numpy.itemsize
@@ -246,7 +246,7 @@ def attribute(node: Any, name: str | bytes) -> Any:
     """An attribute's value. h5py's conversion of lists of region references takes what it did not write for an object,
     and ends the process: they are refused."""
     if _has_lists_of_regions(node.attrs.get_id(name).get_type(), False):
-        raise _make(UnsupportedError, "lists of region references are not readable")
+        raise UnsupportedError("lists of region references are not readable")
     return node.attrs[name]
 
 
@@ -255,7 +255,7 @@ def _has_lists_of_regions(tid: Any, in_list: bool) -> bool:
 
     kind = tid.get_class()
     if kind == h5t.VLEN and tid.encode()[3] & 0xF > 1:  # neither list nor text: reading it ends the process
-        raise _make(CorruptDataError, "a type of variable length is damaged")
+        raise CorruptDataError("a type of variable length is damaged")
     if kind == h5t.COMPOUND:
         return any(_has_lists_of_regions(tid.get_member_type(i), in_list) for i in range(tid.get_nmembers()))
     if kind == h5t.REFERENCE:
@@ -290,7 +290,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
             value = attribute(node, stored)
         except Exception as error:  # h5py raises anything where a file is damaged
             if not isinstance(error, (TypeError, UnsupportedError)) and not _has_bytes(node.attrs.get_id(stored)):
-                raise _make(CorruptDataError, f"attribute '{name}' is not readable: {error}") from error
+                raise CorruptDataError(f"attribute '{name}' is not readable: {error}") from error
             out[name] = f"<not readable: {error}>"  # a type that h5py does not know: the array is still readable
             continue
         if isinstance(value, h5py.Empty):

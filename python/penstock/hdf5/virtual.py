@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
-from penstock.core.errors import CorruptDataError, UnsupportedError, _make
+from penstock.core.errors import CorruptDataError, UnsupportedError
 from penstock.hdf5.links import find
 from penstock.hdf5.merge import merge
 from penstock.hdf5.types import StoredType
@@ -23,7 +23,7 @@ Describe = Callable[[Any, Object, str, Callable[[int, int], bytes], int], Descri
 
 
 def _refuse(what: str) -> UnsupportedError:
-    error = _make(UnsupportedError, f"virtual HDF5 datasets {what} are not readable")
+    error = UnsupportedError(f"virtual HDF5 datasets {what} are not readable")
     assert isinstance(error, UnsupportedError)
     return error
 
@@ -88,7 +88,7 @@ def describe_virtual(
         parts.append(_source(plist, i, counts, axis, zarray, file, describe, depth))
         end = low[axis] + counts[axis]
     if end > shape[axis]:
-        raise _make(CorruptDataError, f"a mapping ends at {end} of dimension {axis}, which has {shape[axis]}")
+        raise CorruptDataError(f"a mapping ends at {end} of dimension {axis}, which has {shape[axis]}")
     if end < shape[axis] or not parts:
         parts.append(_gap(zarray, shape, axis, shape[axis] - end))
     made = merge(parts, axis)
@@ -169,7 +169,7 @@ def describe_external(dataset: Any, stored: StoredType, zarray: dict[str, Any], 
     from h5py import h5f
 
     if file.path is None:
-        raise _make(UnsupportedError, "external HDF5 datasets are readable in files that are opened by a path")
+        raise UnsupportedError("external HDF5 datasets are readable in files that are opened by a path")
     shape = tuple(zarray["shape"])
     item = stored.numpy.itemsize
     total = item * math.prod(shape)
@@ -183,15 +183,15 @@ def describe_external(dataset: Any, stored: StoredType, zarray: dict[str, Any], 
         ends.append(total if size == h5f.UNLIMITED else min(total, begin + int(size)))
         places.append((os.path.normpath(path), int(offset)))
     if total and (not ends or ends[-1] < total):
-        raise _make(CorruptDataError, f"external files have {ends[-1] if ends else 0} bytes of {total}")
+        raise CorruptDataError(f"external files have {ends[-1] if ends else 0} bytes of {total}")
     row = item * math.prod(shape[1:]) if shape else item
     step = math.gcd(*ends) if len(ends) > 1 else 0
     if step % max(1, row):
-        raise _make(UnsupportedError, "external HDF5 datasets whose files cut rows are not readable")
+        raise UnsupportedError("external HDF5 datasets whose files cut rows are not readable")
     most = min(1 << 20, _largest_divisor(step // row, max(1, (1 << 20) // row)) * row) if step else 1 << 20
     cell, offsets, lengths, axis = contiguous_blocks(shape, item, most)
     if step and math.prod(cell) * item > step:
-        raise _make(UnsupportedError, "external HDF5 datasets whose files are short are not readable")
+        raise UnsupportedError("external HDF5 datasets whose files are short are not readable")
     which = np.searchsorted(np.array(ends, np.uint64), offsets, side="right") if ends else np.zeros(0, np.int64)
     starts = np.array([0, *ends[:-1]], np.uint64)
     into = np.array([offset for _, offset in places] or [0], np.uint64)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.api.open import open_array
 from penstock.core.array import Array
-from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     import dask.array
@@ -58,6 +58,6 @@ def from_array(source: Any, chunks: Any = None, **options: Any) -> dask.array.Ar
 
     array = source if isinstance(source, Array) else open_array(source)
     if options.get("asarray") is False:
-        raise _make(InvalidArgumentError, "blocks of an array are ndarrays: asarray cannot be False")
+        raise InvalidArgumentError("blocks of an array are ndarrays: asarray cannot be False")
     made: dask.array.Array = dask.array.from_array(array, chunks=blocks(array) if chunks is None else chunks, **options)
     return made

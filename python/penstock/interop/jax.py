@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.api.open import open_array
 from penstock.core.array import Array
-from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
 
 if TYPE_CHECKING:
     import jax
@@ -49,9 +49,7 @@ def load(
     try:
         parts = sharding.addressable_devices_indices_map(array.shape)
     except ValueError as error:
-        raise _make(
-            InvalidArgumentError, f"the sharding does not divide the shape {array.shape}", str(error)
-        ) from error
+        raise InvalidArgumentError(f"the sharding does not divide the shape {array.shape}", str(error)) from error
     jobs: dict[tuple[tuple[int, int], ...], Any] = {}
     for index in parts.values():
         key = _bounds(index, array.shape)
@@ -73,7 +71,7 @@ def _element_type(array: Array, dtype: Any) -> np.dtype[Any]:
         asked = np.dtype(array.dtype if dtype is None else dtype)
         wanted: np.dtype[Any] = np.dtype(dtypes.canonicalize_dtype(asked.newbyteorder("=")))
     except TypeError as error:
-        raise _make(UnsupportedError, f"JAX has no elements of type {array.dtype}", f"array '{array.uri}'") from error
+        raise UnsupportedError(f"JAX has no elements of type {array.dtype}", f"array '{array.uri}'") from error
     return wanted
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from penstock import _core
 from penstock.api.open import open_array
 from penstock.core.array import Array
-from penstock.core.errors import Error, InvalidArgumentError, StorageError, _make
+from penstock.core.errors import Error, InvalidArgumentError, StorageError
 from penstock.core.tiles import tiles
 from penstock.target import portable as _portable
 
@@ -108,7 +108,7 @@ def load(
 
     def read() -> Any:
         if not array.shape:
-            raise _make(InvalidArgumentError, "an array without dimensions has no tiles")
+            raise InvalidArgumentError("an array without dimensions has no tiles")
         return array.read(
             tile(array.shape, comm, axis=axis),
             out=out,
@@ -148,7 +148,7 @@ class _Failure:
         self.text = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
 
     def on_rank(self, rank: int, size: int) -> Error:
-        return _make(self.kind, f"rank {rank} of {size} failed", *self.text.splitlines())
+        return self.kind(f"rank {rank} of {size} failed", *self.text.splitlines())
 
 
 def _together(comm: Any, work: Callable[[], T]) -> T:

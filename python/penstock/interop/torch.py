@@ -16,7 +16,7 @@ from torch.utils import data
 from penstock.api.open import open_array
 from penstock.core.array import Array
 from penstock.core.batches import Arrays, CropReader, Sample, batches
-from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.tensor import Tensor
 
 __all__ = ["Batches", "Crops", "Rows", "as_tensor", "load"]
@@ -150,7 +150,7 @@ class Rows(data.IterableDataset):  # type: ignore[misc]
     ) -> None:
         _rows_of(array)
         if batch_size < 1 or depth < 0:
-            raise _make(InvalidArgumentError, f"batch_size is at least 1 and depth at least 0: {batch_size}, {depth}")
+            raise InvalidArgumentError(f"batch_size is at least 1 and depth at least 0: {batch_size}, {depth}")
         as_tensor(np.zeros(0, array.dtype))  # says here what PyTorch has no type for
         self._array, self._batch_size, self._depth = array, batch_size, depth
         self._shuffle, self._seed, self.epoch = shuffle, seed, 0
@@ -237,16 +237,16 @@ def load(source: Any, mesh: Any, placements: Sequence[Any], *, threads: int | No
     dims: list[int | None] = []
     for each in placements:
         if type(each) not in (Shard, Replicate):
-            raise _make(UnsupportedError, f"arrays are loaded as Shard or Replicate, not {each}")
+            raise UnsupportedError(f"arrays are loaded as Shard or Replicate, not {each}")
         dim = each.dim if isinstance(each, Shard) else None
         if dim is not None and not -array.ndim <= dim < array.ndim:
-            raise _make(InvalidArgumentError, f"{each} is of no dimension of an array with {array.ndim}")
+            raise InvalidArgumentError(f"{each} is of no dimension of an array with {array.ndim}")
         dims.append(None if dim is None else dim % array.ndim)
     if len(dims) != mesh.ndim:
-        raise _make(InvalidArgumentError, f"{len(dims)} placements for a mesh of {mesh.ndim} dimensions")
+        raise InvalidArgumentError(f"{len(dims)} placements for a mesh of {mesh.ndim} dimensions")
     coordinates = mesh.get_coordinate()
     if coordinates is None:
-        raise _make(InvalidArgumentError, "this rank is not of the mesh")
+        raise InvalidArgumentError("this rank is not of the mesh")
     part = local_part(array.shape, tuple(mesh.shape), coordinates, dims)
     device = f"cuda:{torch.cuda.current_device()}" if mesh.device_type == "cuda" else "cpu"
     local = as_tensor(array.read(part, device=device, threads=threads))
@@ -259,18 +259,18 @@ def load(source: Any, mesh: Any, placements: Sequence[Any], *, threads: int | No
 
 def _rows_of(arrays: Arrays) -> Sequence[Sample]:
     if not isinstance(arrays, Array) or not arrays.shape:
-        raise _make(InvalidArgumentError, "samples may be left out for one array with rows: say what to read of each")
+        raise InvalidArgumentError("samples may be left out for one array with rows: say what to read of each")
     return range(arrays.shape[0])
 
 
 def _ranks(rank: int | None, world_size: int | None) -> tuple[int, int]:
     if (rank is None) != (world_size is None):
-        raise _make(InvalidArgumentError, "rank and world_size go together")
+        raise InvalidArgumentError("rank and world_size go together")
     if rank is None or world_size is None:
         running = torch.distributed.is_available() and torch.distributed.is_initialized()
         return (torch.distributed.get_rank(), torch.distributed.get_world_size()) if running else (0, 1)
     if not 0 <= rank < world_size:
-        raise _make(InvalidArgumentError, f"rank must be from 0 to {world_size - 1}, it is {rank}")
+        raise InvalidArgumentError(f"rank must be from 0 to {world_size - 1}, it is {rank}")
     return rank, world_size
 
 

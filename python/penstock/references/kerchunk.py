@@ -18,7 +18,7 @@ import numpy as np
 from penstock import _core
 from penstock.core.array import Array
 from penstock.core.context import Context
-from penstock.core.errors import CorruptDataError, Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
+from penstock.core.errors import CorruptDataError, Error, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
 from penstock.references.manifest import is_saved, open_saved
 from penstock.references.objects import UNPICKLABLE, Described, Object, open_described, pack_table
@@ -96,7 +96,7 @@ class ReferenceSet:
                 self.where.document.check(folder, source)
                 made = remote_store(folder, self.where.options_of(source))
                 if made is None:
-                    raise _make(UnsupportedError, f"references to '{source}' are not readable")
+                    raise UnsupportedError(f"references to '{source}' are not readable")
                 store = self._stores[folder] = made
             return Object(source, store, name)
         path = os.path.normpath(unquote(rest) if separator else source)
@@ -118,7 +118,7 @@ class _Keys:
         name = encoding if isinstance(encoding, str) else encoding.get("name", "default")
         settings = {} if isinstance(encoding, str) else encoding.get("configuration") or {}
         if name not in ("default", "v2"):
-            raise _make(UnsupportedError, f"chunk keys of kind {name!r} in references are not readable")
+            raise UnsupportedError(f"chunk keys of kind {name!r} in references are not readable")
         self.prefix = "c" if name == "default" else ""
         self.separator = settings.get("separator", "/" if name == "default" else ".")
 
@@ -174,15 +174,15 @@ class ParquetReferences(ReferenceSet):
         self._store, self._inner = place_of(where.base, "", where.target_options)
         text = self._get(".zmetadata")
         if text is None:
-            raise _make(NotFoundError, f"there are no references at '{where.base}'")
+            raise NotFoundError(f"there are no references at '{where.base}'")
         content = json.loads(text)
         documents = {key: json.dumps(value).encode() for key, value in content["metadata"].items()}
         size = content["record_size"]
         if not isinstance(size, int):
-            raise _make(CorruptDataError, f"references have a 'record_size' of {size!r:.80}")
+            raise CorruptDataError(f"references have a 'record_size' of {size!r:.80}")
         self.record_size = size
         if self.record_size < 1:
-            raise _make(CorruptDataError, f"references have a 'record_size' of {self.record_size}")
+            raise CorruptDataError(f"references have a 'record_size' of {self.record_size}")
         super().__init__(documents, where)
 
     def _get(self, name: str) -> bytes | None:
@@ -193,7 +193,7 @@ class ParquetReferences(ReferenceSet):
             import pyarrow as pa
             import pyarrow.parquet as pq
         except ImportError as error:
-            raise _make(UnsupportedError, "references in Parquet need the Python package pyarrow") from error
+            raise UnsupportedError("references in Parquet need the Python package pyarrow") from error
         cells = math.prod(grid)
         for record in self._records(path, -(-cells // self.record_size)):
             key = posixpath.join(path, f"refs.{record}.parq")
@@ -222,7 +222,7 @@ class ParquetReferences(ReferenceSet):
             names = self._store.list(prefix.removesuffix("refs."), True)
         except Error as error:
             text = f"references in up to {count} files at '{self.where.base}', which cannot be listed, are not readable"
-            raise _make(UnsupportedError, text) from error
+            raise UnsupportedError(text) from error
         numbers = (name.rpartition("/")[2].removeprefix("refs.").removesuffix(".parq") for name in names)
         found = {int(each) for each in numbers if each.isascii() and each.isdigit() and len(each) < 20}
         return sorted(each for each in found if each < count)
@@ -238,10 +238,10 @@ def _columns(
     groups = [facts.row_group(i) for i in range(facts.num_row_groups)]
     size = sum(group.column(c).total_uncompressed_size for group in groups for c in range(facts.num_columns))
     if facts.num_rows > most_rows:
-        raise _make(CorruptDataError, f"'{key}' has {facts.num_rows} rows, 'record_size' is {most_rows}")
+        raise CorruptDataError(f"'{key}' has {facts.num_rows} rows, 'record_size' is {most_rows}")
     if facts.num_rows > _MOST_ROWS or size > _MOST_PARQUET_BYTES:
         text = f"'{key}' has {facts.num_rows} rows of {size} bytes, at most {_MOST_ROWS} and {_MOST_PARQUET_BYTES}"
-        raise _make(UnsupportedError, f"{text} are readable")
+        raise UnsupportedError(f"{text} are readable")
     table = file.read()
     said = [pc.is_valid(table.column(name)) for name in ("path", "raw") if name in table.column_names]
     if not said:
@@ -261,7 +261,7 @@ def _columns(
                 continue
             known = chunk.dictionary.to_pylist()  # each text once
             if any(each is not None and len(each) > _MOST_LOCATION for each in known):
-                raise _make(UnsupportedError, f"'{key}' names a location of more than {_MOST_LOCATION} characters")
+                raise UnsupportedError(f"'{key}' names a location of more than {_MOST_LOCATION} characters")
             paths += [None if i is None else known[i] for i in chunk.indices.to_pylist()]
     yield from zip(rows.to_pylist(), paths, column("offset"), column("size"), column("raw"), strict=True)
 
@@ -281,9 +281,9 @@ def _inline(value: Any, key: str) -> bytes:
             try:
                 return base64.b64decode(value[7:], validate=True)
             except ValueError as error:
-                raise _make(CorruptDataError, f"the reference '{key}' is no base64: {error}") from error
+                raise CorruptDataError(f"the reference '{key}' is no base64: {error}") from error
         return value.encode()
-    raise _make(UnsupportedError, f"the reference '{key}' is no text: metadata in other files is not readable")
+    raise UnsupportedError(f"the reference '{key}' is no text: metadata in other files is not readable")
 
 
 def _reference(value: Any, key: str) -> Reference:
@@ -294,9 +294,9 @@ def _reference(value: Any, key: str) -> Reference:
         whole = all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 1 << 63 for n in numbers)
         if len(numbers) in (0, 2) and whole:
             if len(numbers) == 2 and numbers[1] == 0:
-                raise _make(CorruptDataError, f"the reference '{key}' names no bytes")
+                raise CorruptDataError(f"the reference '{key}' names no bytes")
             return value[0], *(numbers or (0, 0))
-    raise _make(CorruptDataError, f"the reference '{key}' is {value!r:.80}, needs text, [url] or [url, offset, length]")
+    raise CorruptDataError(f"the reference '{key}' is {value!r:.80}, needs text, [url] or [url, offset, length]")
 
 
 def load(
@@ -326,9 +326,9 @@ def load(
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _make(CorruptDataError, f"'{target}' is no JSON: {error}") from error
+        raise CorruptDataError(f"'{target}' is no JSON: {error}") from error
     if not isinstance(content, dict):
-        raise _make(CorruptDataError, f"'{target}' is no JSON object")
+        raise CorruptDataError(f"'{target}' is no JSON object")
     from penstock.references.templates import expand
 
     return JsonReferences(expand(content), Where(folder, storage_options, remote_options, protocol, document))
@@ -371,10 +371,10 @@ def open_target(
 ) -> Array | Group:
     """An array or a group of references. `reference://` is fsspec's way to say it: the file stands in `fo`."""
     if missing not in ("error", "fill"):
-        raise _make(InvalidArgumentError, f"missing must be 'error' or 'fill', it is {missing!r}")
+        raise InvalidArgumentError(f"missing must be 'error' or 'fill', it is {missing!r}")
     if not isinstance(target, str):
         text = "references are not opened from bytes: use 'reference://' with storage_options={'fo': json.loads(...)}"
-        raise _make(UnsupportedError, text)
+        raise UnsupportedError(text)
     options = dict(storage_options or {})
     remote, protocol = options.pop("remote_options", None), options.pop("remote_protocol", None)
     if target.startswith("reference://"):
@@ -382,7 +382,7 @@ def open_target(
         path = "/".join(part for part in (inner, path) if part)
         fo = options.pop("fo", None)
         if fo is None:
-            raise _make(InvalidArgumentError, "reference:// needs storage_options={'fo': file or dict}")
+            raise InvalidArgumentError("reference:// needs storage_options={'fo': file or dict}")
         if isinstance(fo, Mapping):
             from penstock.references.templates import expand
 
@@ -395,7 +395,7 @@ def open_target(
     loaded = load(target, options, remote, protocol, allow_local)
     if isinstance(loaded, bytes):
         if path:
-            raise _make(InvalidArgumentError, f"a manifest is one array, it has no '{path}'")
+            raise InvalidArgumentError(f"a manifest is one array, it has no '{path}'")
         return open_saved(loaded, target, context, missing, storage_options, allow_local)
     uri = target if "://" in target else f"file://{os.path.abspath(target)}"
     return Opened(loaded, uri, context, missing, (target, storage_options), allow_local).node(path)
@@ -424,7 +424,7 @@ class Opened:
         try:
             found = _core.open_store(self.store, self.context, path.encode(), False, False)
         except NotFoundError as error:
-            raise _make(NotFoundError, f"the references have no array or group at '{uri}'") from error
+            raise NotFoundError(f"the references have no array or group at '{uri}'") from error
         if isinstance(found, _core.Group):
             return ReferenceGroup(found, self, path, uri)
         return self._array(found, path, uri)
@@ -438,7 +438,7 @@ class Opened:
         main = documents.get("zarr.json") or documents[".zarray"]
         grid = tuple(-(-n // c) for n, c in zip(found.shape, found.chunks, strict=True))
         if found.shards is not None:
-            raise _make(UnsupportedError, "references to shards are not readable", f"opening '{uri}'")
+            raise UnsupportedError("references to shards are not readable", f"opening '{uri}'")
         described = Described(documents, b"", [], "reference", uri, missing=self.missing)
         _collect(self.refs, self.refs.chunks(path, grid, _Keys(main)), math.prod(grid), described)
         return open_described(described, self.context, (_reopen, (*self.reopen, path, self.missing, self.allow_local)))
@@ -463,7 +463,7 @@ def _collect(refs: ReferenceSet, chunks: Iterator[tuple[int, Reference]], cells:
     at = np.argsort(np.array(numbers, np.uint64), kind="stable")
     columns = [np.array(each, np.uint64)[at] for each in (numbers, offsets, lengths, objects)]
     if len(at) > 1 and (columns[0][1:] == columns[0][:-1]).any():
-        raise _make(CorruptDataError, "references name a chunk twice", f"opening '{described.uri}'")
+        raise CorruptDataError("references name a chunk twice", f"opening '{described.uri}'")
     described.table = pack_table(cells, columns[1], columns[2], numbers=columns[0], objects=columns[3])
 
 

@@ -17,7 +17,7 @@ from penstock import _core
 from penstock.api.shards import REFERENCES
 from penstock.core.array import Array
 from penstock.core.context import Context
-from penstock.core.errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError, _make
+from penstock.core.errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError
 from penstock.references.objects import Described, Joined, Object, ReferencedArray, open_described
 from penstock.shards import arrays as _array_shards
 from penstock.shards.files import JoinedReferences, file_stamps, side_by_side
@@ -139,12 +139,12 @@ def _parts(saved: bytes, path: str) -> tuple[dict[str, Any], bytes]:
     try:
         document = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise _make(CorruptDataError, f"the manifest '{path}' is damaged: {error}") from error
+        raise CorruptDataError(f"the manifest '{path}' is damaged: {error}") from error
     if not isinstance(document, dict):
-        raise _make(CorruptDataError, f"the manifest '{path}' is no JSON object")
+        raise CorruptDataError(f"the manifest '{path}' is no JSON object")
     if document.get("penstock_manifest") != _VERSION:
         version = document.get("penstock_manifest")
-        raise _make(UnsupportedError, f"a manifest of version {version!r} is not readable: '{path}'")
+        raise UnsupportedError(f"a manifest of version {version!r} is not readable: '{path}'")
     return document, rest
 
 
@@ -178,9 +178,9 @@ def open_target(
 ) -> Array:
     """The array of a manifest of references. `expected`: local files that it may name, wherever it is."""
     if not isinstance(path, str):
-        raise _make(UnsupportedError, "a manifest is not opened from bytes: open it by its path")
+        raise UnsupportedError("a manifest is not opened from bytes: open it by its path")
     if inner:
-        raise _make(InvalidArgumentError, f"a manifest is one array, it has no '{inner}'")
+        raise InvalidArgumentError(f"a manifest is one array, it has no '{inner}'")
     saved = read_named(path, storage_options)
     return open_bytes(saved, path, context, missing, storage_options, allow_local, expected)
 
@@ -198,7 +198,7 @@ def open_bytes(
     document, table = _parts(saved, path)
     trusted = Document.of(path, allow_local, expected)
     if missing not in ("error", "fill"):
-        raise _make(InvalidArgumentError, f"missing must be 'error' or 'fill', it is {missing!r}")
+        raise InvalidArgumentError(f"missing must be 'error' or 'fill', it is {missing!r}")
     if document.get("kind") == "tables":
         from penstock.tabular.shards import open_saved
 
@@ -206,11 +206,11 @@ def open_bytes(
     if document.get("kind") == _array_shards.KIND:
         return _array_shards.open_saved(document, path, context, missing, trusted)
     if document.get("kind") != "references":
-        raise _make(UnsupportedError, f"a manifest of {document.get('kind')!r} is not opened by its path alone")
+        raise UnsupportedError(f"a manifest of {document.get('kind')!r} is not opened by its path alone")
     try:
         described = _described(document, table, path, missing, storage_options, trusted)
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise _make(CorruptDataError, f"the manifest '{path}' is damaged: {error!r}") from error
+        raise CorruptDataError(f"the manifest '{path}' is damaged: {error!r}") from error
     if described.joined is not None:
         return JoinedReferences.open(described, context)
     options = dict(storage_options) if storage_options else None
@@ -228,15 +228,15 @@ def _described(
 ) -> Described:
     facts = document["table"]
     if len(table) != facts["bytes"] or zlib.crc32(table) != facts["crc32"]:
-        raise _make(CorruptDataError, f"the manifest '{path}' is damaged: its table has another checksum")
+        raise CorruptDataError(f"the manifest '{path}' is damaged: its table has another checksum")
     folder = os.path.dirname(os.path.abspath(path)) if path and "://" not in path else ""
     unpack = zlib.decompressobj()
     most = min(max(_MOST_SMALL_TABLE_BYTES, _MOST_EXPANSION * len(table)), _MOST_TABLE_BYTES)
     plain = unpack.decompress(table, most)
     if not unpack.eof and len(plain) == most:
-        raise _make(UnsupportedError, f"the table of the manifest '{path}' has more than {most} bytes, in {len(table)}")
+        raise UnsupportedError(f"the table of the manifest '{path}' has more than {most} bytes, in {len(table)}")
     if not unpack.eof:
-        raise _make(CorruptDataError, f"the manifest '{path}' is damaged: its table does not end")
+        raise CorruptDataError(f"the manifest '{path}' is damaged: its table does not end")
     if len(document["variants"]) > (_MOST_JOINED_VARIANTS if "joined" in document else _MOST_VARIANTS):
         raise ValueError(f"{len(document['variants'])} chains of codecs")
     stores: dict[str, _core.Store] = {}
@@ -309,7 +309,7 @@ def _remote_object(saved: dict[str, Any], where: _Found) -> Object:
         now = remote_stamp(filesystem, path)
         gone = now == "gone" and where.missing == "fill"
         if now is not None and now != made.remote_stamp and not gone:
-            raise _make(ConflictError, f"'{name}' changed since the manifest was saved: save it again")
+            raise ConflictError(f"'{name}' changed since the manifest was saved: save it again")
         if now == made.remote_stamp:
             made.store, made.key = pinned_store(filesystem, path, now), path.rpartition("/")[2]
     return made
@@ -336,7 +336,7 @@ def _object(saved: dict[str, Any], where: _Found, stamps: Mapping[str, tuple[int
     stamp = saved["stamp"]
     now = stamps[path]
     if None not in (now, stamp) and now != tuple(stamp):
-        raise _make(ConflictError, f"'{path}' changed since the manifest was saved: save it again")
+        raise ConflictError(f"'{path}' changed since the manifest was saved: save it again")
     place, name = os.path.split(path)
     crc32c = saved.get("crc32c")
     store = stores.get(place) or stores.setdefault(place, _core.file_store(os.fsencode(place)))
@@ -372,10 +372,10 @@ def save_manifest(
     """
     if isinstance(array, JoinedTables):
         if "://" in local_path(os.fspath(path)):
-            raise _make(UnsupportedError, f"manifests of tables are files of this machine, not '{os.fspath(path)}'")
+            raise UnsupportedError(f"manifests of tables are files of this machine, not '{os.fspath(path)}'")
         return array.save(path)
     if isinstance(array, ShardedArray | JoinedArray):
         return save_files(array, path, storage_options=storage_options)
     if not isinstance(array, ReferencedArray):
-        raise _make(InvalidArgumentError, f"'{array.uri}' is {array.format}: a manifest is one of references")
+        raise InvalidArgumentError(f"'{array.uri}' is {array.format}: a manifest is one of references")
     save_references(array, path, storage_options)

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.core.errors import CorruptDataError, Error, UnsupportedError, _make
+from penstock.core.errors import CorruptDataError, Error, UnsupportedError
 
 # A small document must not become a large one: what is expanded is bounded by these, and by what the document holds.
 _MOST_GENERATED = 100_000  # keys of all rules together, and one more for each reference that is written out
@@ -34,17 +34,17 @@ def expand(document: Mapping[str, Any]) -> dict[str, Any]:
     """The references of a document of version 0 or 1, by key, with every template filled in."""
     if "version" not in document and "refs" not in document:
         if not any(key.rpartition("/")[2] in (".zgroup", ".zarray", "zarr.json") for key in document):
-            raise _make(CorruptDataError, "the JSON document holds no references: neither 'refs' nor Zarr metadata")
+            raise CorruptDataError("the JSON document holds no references: neither 'refs' nor Zarr metadata")
         return dict(document)
     version = document.get("version", 1)
     if version != 1:
-        raise _make(UnsupportedError, f"references of version {version!r} are not readable")
+        raise UnsupportedError(f"references of version {version!r} are not readable")
     refs = document.get("refs", {})
     templates = document.get("templates") or {}
     if not isinstance(refs, Mapping) or not isinstance(templates, Mapping):
-        raise _make(CorruptDataError, "members 'refs' and 'templates' of references are objects")
+        raise CorruptDataError("members 'refs' and 'templates' of references are objects")
     if not all(isinstance(text, str) for text in templates.values()):
-        raise _make(CorruptDataError, "templates of references are text")
+        raise CorruptDataError("templates of references are text")
     out: dict[str, Any] = {}
     expander = _Expander(templates, len(refs))
     for key, value in refs.items():
@@ -60,11 +60,11 @@ def expand(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _generate(rule: Any, expander: _Expander, out: dict[str, Any]) -> None:
     if not isinstance(rule, Mapping) or not isinstance(rule.get("dimensions"), Mapping):
-        raise _make(CorruptDataError, "an item of 'gen' of references has no 'dimensions'")
+        raise CorruptDataError("an item of 'gen' of references has no 'dimensions'")
     if not all(isinstance(rule.get(name), str) for name in ("key", "url")):
-        raise _make(CorruptDataError, "'key' and 'url' of an item of 'gen' of references are text")
+        raise CorruptDataError("'key' and 'url' of an item of 'gen' of references are text")
     if len(rule["dimensions"]) > _MOST_DIMENSIONS:
-        raise _make(UnsupportedError, f"references that are generated along {len(rule['dimensions'])} dimensions")
+        raise UnsupportedError(f"references that are generated along {len(rule['dimensions'])} dimensions")
     axes: list[Any] = []
     count = 1
     for values in rule["dimensions"].values():
@@ -73,7 +73,7 @@ def _generate(rule: Any, expander: _Expander, out: dict[str, Any]) -> None:
                 values = range(int(values.get("start", 0)), int(values["stop"]), int(values.get("step", 1)))
             count *= len(values)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise _make(CorruptDataError, f"a dimension of 'gen' of references is bad: {error!r:.200}") from error
+            raise CorruptDataError(f"a dimension of 'gen' of references is bad: {error!r:.200}") from error
         axes.append(values)
     expander.generate(count)
     names = list(rule["dimensions"])
@@ -86,7 +86,7 @@ def _generate(rule: Any, expander: _Expander, out: dict[str, Any]) -> None:
             try:
                 out[key] = [url, *map(int, texts)]
             except ValueError as error:
-                raise _make(CorruptDataError, f"'offset' or 'length' of 'gen' is no number: {error:.200}") from error
+                raise CorruptDataError(f"'offset' or 'length' of 'gen' is no number: {error:.200}") from error
         else:
             out[key] = [url]
 
@@ -105,7 +105,7 @@ class _Expander:
         """Takes note of keys that a rule makes. Raises where they are too many."""
         if count > self._keys_left:
             text = f"references that generate {count} keys are more than this release reads ({_MOST_GENERATED})"
-            raise _make(UnsupportedError, f"{text}: write them out, or save them as Parquet")
+            raise UnsupportedError(f"{text}: write them out, or save them as Parquet")
         self._keys_left -= count
 
     def text(self, text: str, names: Mapping[str, Any] | None = None, is_data: bool = False) -> str:
@@ -122,7 +122,7 @@ class _Expander:
 
     def _fill(self, text: str, names: Mapping[str, Any], depth: int) -> str:
         if depth > 8:
-            raise _make(CorruptDataError, "templates of references name one another in circles")
+            raise CorruptDataError("templates of references name one another in circles")
         out: list[str] = []
         size = 0
         for part in self._parts(text):
@@ -132,7 +132,7 @@ class _Expander:
             self._left -= len(made) + 1
             if size > self._most or self._left < 0:
                 most = f"{self._most} characters" if size > self._most else "this release reads"
-                raise _make(UnsupportedError, f"templates of references expand to more than {most}: '{text:.80}'")
+                raise UnsupportedError(f"templates of references expand to more than {most}: '{text:.80}'")
         return "".join(out)
 
     def _parts(self, text: str) -> list[str | ast.expr]:
@@ -144,7 +144,7 @@ class _Expander:
         at = 0
         while (begin := text.find("{{", at)) >= 0 and (end := text.find("}}", begin + 2)) >= 0:
             if len(parts) > 2 * _MOST_EXPRESSION:
-                raise _make(UnsupportedError, f"a text of references has too many templates: '{text:.80}'")
+                raise UnsupportedError(f"a text of references has too many templates: '{text:.80}'")
             parts += [text[at:begin], _parse(text[begin + 2 : end].strip())]
             at = end + 2
         parts.append(text[at:])
@@ -158,7 +158,7 @@ class _Expander:
         except Error:
             raise
         except (TypeError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:
-            raise _make(UnsupportedError, f"the template '{{{{{ast.unparse(node):.80}}}}}': {error}") from error
+            raise UnsupportedError(f"the template '{{{{{ast.unparse(node):.80}}}}}': {error}") from error
 
     def _evaluate(self, node: ast.expr, names: Mapping[str, Any], depth: int) -> Any:
         if isinstance(node, ast.Constant) and isinstance(node.value, int | str):
@@ -168,7 +168,7 @@ class _Expander:
                 return names[node.id]
             if node.id in self.templates:
                 return self._fill(self.templates[node.id], names, depth + 1)
-            raise _make(CorruptDataError, f"references use a template '{node.id}' that they do not define")
+            raise CorruptDataError(f"references use a template '{node.id}' that they do not define")
         if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
             left = self._evaluate(node.left, names, depth)
             right = self._evaluate(node.right, names, depth)
@@ -191,4 +191,4 @@ def _parse(expression: str) -> ast.expr:
             raise ValueError(f"it has {len(expression)} characters")
         return ast.parse(expression, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise _make(UnsupportedError, f"the template '{{{{{expression:.80}}}}}' is not readable: {error}") from error
+        raise UnsupportedError(f"the template '{{{{{expression:.80}}}}}' is not readable: {error}") from error

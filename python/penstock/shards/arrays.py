@@ -15,7 +15,7 @@ import numpy as np
 from penstock import _core
 from penstock.core.array import Array
 from penstock.core.context import Context
-from penstock.core.errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError, _make
+from penstock.core.errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError
 from penstock.shards.files import describe_all
 from penstock.shards.raw import descr_text
 from penstock.shards.readers import JoinedArray, SavedPart, join_parts
@@ -38,7 +38,7 @@ def stamp_of(path: str) -> list[int]:
     try:
         status = os.stat(metadata_of(path))
     except OSError as failure:
-        raise _make(ConflictError, f"'{path}' is gone since the manifest was saved: {failure.strerror}") from failure
+        raise ConflictError(f"'{path}' is gone since the manifest was saved: {failure.strerror}") from failure
     return [status.st_size, status.st_mtime_ns]
 
 
@@ -104,9 +104,9 @@ def save_joined(array: JoinedArray, manifest: str) -> None:
     """The same of an open array. Raises where its shards are none that another process finds by their paths."""
     parts = saved_parts(array)
     if parts is None:
-        raise _make(InvalidArgumentError, f"'{array.uri}' is of arrays that no manifest describes")
+        raise InvalidArgumentError(f"'{array.uri}' is of arrays that no manifest describes")
     if "://" in manifest:
-        raise _make(UnsupportedError, f"manifests of such shards are files of this machine, not '{manifest}'")
+        raise UnsupportedError(f"manifests of such shards are files of this machine, not '{manifest}'")
     save_parts(manifest, parts, array._joined_along)
 
 
@@ -126,9 +126,9 @@ def saved_parts(array: JoinedArray) -> list[ArrayOfManifest] | None:
 def open_saved(document: dict[str, Any], path: str, context: Context, missing: str, trusted: Document) -> JoinedArray:
     """The array of such a manifest: its shards are opened when they are read."""
     if missing != "error":
-        raise _make(UnsupportedError, "missing='fill' is not for manifests of shards that are arrays by themselves")
+        raise UnsupportedError("missing='fill' is not for manifests of shards that are arrays by themselves")
     if "://" in path:
-        raise _make(UnsupportedError, f"manifests of such shards are files of this machine, not '{path}'")
+        raise UnsupportedError(f"manifests of such shards are files of this machine, not '{path}'")
     folder = os.path.dirname(os.path.abspath(path))
     try:
         parts = [_part(each, folder) for each in document["shards"]]
@@ -138,7 +138,7 @@ def open_saved(document: dict[str, Any], path: str, context: Context, missing: s
         if not parts or not 0 <= axis < len(parts[0].shape):
             raise ValueError(f"{len(parts)} shards, axis {axis}")
     except (KeyError, TypeError, ValueError) as error:
-        raise _make(CorruptDataError, f"the manifest '{path}' is damaged: {error!r}") from error
+        raise CorruptDataError(f"the manifest '{path}' is damaged: {error!r}") from error
     return join_parts(parts, axis, context)
 
 
@@ -187,7 +187,7 @@ class ArrayOfManifest(SavedPart):
     def check_stamp(self) -> None:
         """Raises ConflictError where the shard is another than when the manifest was saved."""
         if stamp_of(self.path) != self.stamp:
-            raise _make(ConflictError, f"'{self.path}' changed since the manifest was saved: save it again")
+            raise ConflictError(f"'{self.path}' changed since the manifest was saved: save it again")
 
     def check(self) -> None:
         """Compares all of its bytes with their checksum. Raises ConflictError, CorruptDataError."""
@@ -197,4 +197,4 @@ class ArrayOfManifest(SavedPart):
         found = crc32c_of(self.path)
         if found != self.crc32c:
             text = f"the shard's CRC-32C is {found:08x}, its manifest says {self.crc32c:08x}"
-            raise _make(CorruptDataError, text)
+            raise CorruptDataError(text)

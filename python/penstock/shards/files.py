@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from penstock import _core
 from penstock.core.context import Context, current_context
-from penstock.core.errors import CorruptDataError, Error, InvalidArgumentError, _make
+from penstock.core.errors import CorruptDataError, Error, InvalidArgumentError
 from penstock.references.objects import Described, ReferencedArray, open_described
 
 _NAMED = 5
@@ -49,7 +49,7 @@ def describe_all(names: Sequence[str], looks: Sequence[Callable[[], Made]], thre
             return failure
 
     if not looks:
-        raise _make(InvalidArgumentError, "there are no files to open")
+        raise InvalidArgumentError("there are no files to open")
     found = side_by_side(one, looks, threads)
     failures = [(name, each) for name, each in zip(names, found, strict=True) if isinstance(each, Exception)]
     if not failures:
@@ -57,17 +57,17 @@ def describe_all(names: Sequence[str], looks: Sequence[Callable[[], Made]], thre
     first = failures[0][1]
     kind = type(first) if isinstance(first, Error) else CorruptDataError
     texts = [f"'{name}': {failure.message if isinstance(failure, Error) else failure}" for name, failure in failures]
-    raise _make(kind, complain(f"{len(failures)} of {len(found)} files cannot be read", texts)) from first
+    raise kind(complain(f"{len(failures)} of {len(found)} files cannot be read", texts)) from first
 
 
 def refuse_others(names: Sequence[str], shapes: Sequence[tuple[int, ...]], types: Sequence[Any], axis: int) -> None:
     """Refuses scalars, and whatever has another type or shape around `axis` than the first."""
     scalars = [f"'{name}'" for name, shape in zip(names, shapes, strict=True) if not shape]
     if scalars:
-        raise _make(InvalidArgumentError, complain("scalars have no axis to join along", scalars))
+        raise InvalidArgumentError(complain("scalars have no axis to join along", scalars))
     rank = len(shapes[0])
     if not -rank <= axis < rank:
-        raise _make(InvalidArgumentError, f"axis {axis} is none of arrays with {rank} dimensions")
+        raise InvalidArgumentError(f"axis {axis} is none of arrays with {rank} dimensions")
     axis %= rank
 
     def around(which: int) -> tuple[Any, ...]:
@@ -80,7 +80,7 @@ def refuse_others(names: Sequence[str], shapes: Sequence[tuple[int, ...]], types
     others = [text(i) for i in range(len(names)) if around(i) != around(0)]
     if others:
         what = f"{len(others)} of {len(names)} files do not go together with {text(0).replace(' is ', ', ', 1)}"
-        raise _make(InvalidArgumentError, complain(what, others))
+        raise InvalidArgumentError(complain(what, others))
 
 
 class JoinedReferences(ReferencedArray):

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock import _core
 from penstock.core.context import current_context
-from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError, _make, system_errors
+from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError, system_errors
 from penstock.shards.files import complain
 from penstock.target.place import file_place, local_path, place_of
 
@@ -38,14 +38,14 @@ _SUFFIXES = {
 def names_of(files: Any) -> str | list[Any]:
     """What a caller gave as files: one name, or a list of names and of whatever else was in it."""
     if isinstance(files, bytes | bytearray):
-        raise _make(InvalidArgumentError, f"names of files are str or paths, not {type(files).__name__}: {files!r}")
+        raise InvalidArgumentError(f"names of files are str or paths, not {type(files).__name__}: {files!r}")
     if isinstance(files, str | os.PathLike):
         return local_path(_text(files))
     try:
         given = list(files)
     except TypeError:
         text = f"files are a pattern, a folder or a list, not {type(files).__name__}"
-        raise _make(InvalidArgumentError, text) from None
+        raise InvalidArgumentError(text) from None
     return [local_path(_text(each)) if isinstance(each, str | os.PathLike) else each for each in given]
 
 
@@ -79,7 +79,7 @@ def read_named(name: str, storage_options: Mapping[str, Any] | None = None) -> b
     store, key = file_place(name, storage_options)
     found = store.get(key)
     if found is None:
-        raise _make(NotFoundError, f"there is no '{name}'")
+        raise NotFoundError(f"there is no '{name}'")
     return found
 
 
@@ -128,26 +128,24 @@ class Files:
             # In any case, since it was found so: 'a.NPY' and 'b.npy' are of one kind.
             return "*" + "".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in found[0])
         if not found:
-            raise _make(NotFoundError, f"no files of a known kind ({', '.join(known or _SUFFIXES)}) in '{folder}'")
+            raise NotFoundError(f"no files of a known kind ({', '.join(known or _SUFFIXES)}) in '{folder}'")
         patterns = " and ".join(f"*{suffix}" for suffix in found)
-        raise _make(
-            InvalidArgumentError, f"'{folder}' holds {patterns}: give a pattern, such as '{folder}/*{found[0]}'"
-        )
+        raise InvalidArgumentError(f"'{folder}' holds {patterns}: give a pattern, such as '{folder}/*{found[0]}'")
 
     def _take(self, paths: list[str], storage_options: Mapping[str, Any] | None) -> None:
         if not paths:
-            raise _make(InvalidArgumentError, "there are no files to open")
+            raise InvalidArgumentError("there are no files to open")
         paths = [path if "://" in path else os.path.abspath(path) for path in paths]
         places = sorted({"/".join(path.split("/", 3)[:3]) if "://" in path else "" for path in paths})
         if len(places) > 1:
             shown = ", ".join(repr(place or "this machine") for place in places[:5])
-            raise _make(UnsupportedError, f"the files of a list are in one place, these are in {shown}")
+            raise UnsupportedError(f"the files of a list are in one place, these are in {shown}")
         seen: set[str] = set()
         twice = [path for path in paths if path in seen or seen.add(path)]  # type: ignore[func-returns-value]
         if twice:
             names = [f"'{os.path.basename(path)}': is there already" for path in twice]
             text = complain(f"{len(twice)} of {len(paths)} files are given twice", names)
-            raise _make(InvalidArgumentError, text)
+            raise InvalidArgumentError(text)
         folders = [path.split("/")[:-1] for path in paths]
         ends = zip(min(folders), max(folders), strict=False)
         base = "/".join(a for a, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
@@ -205,7 +203,7 @@ def write_atomically(path: str, parts: Iterable[Any], ordered: bool = False) -> 
                 sync_names([path])
             os.replace(draft, path)
     except FileNotFoundError as failure:
-        raise _make(NotFoundError, f"there is no folder '{os.path.dirname(path)}' to write into") from failure
+        raise NotFoundError(f"there is no folder '{os.path.dirname(path)}' to write into") from failure
     except BaseException:
         if os.path.exists(draft):
             os.unlink(draft)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.shards.files import complain
 from penstock.shards.names import Files
 
@@ -52,10 +52,10 @@ def raw_settings(
             row_shape = row_shape_told
             rows = [each.rows for each in told]
     if offset is not None and (not isinstance(offset, int) or offset < 0):
-        raise _make(InvalidArgumentError, f"offset is a number of bytes, not {offset!r}")
+        raise InvalidArgumentError(f"offset is a number of bytes, not {offset!r}")
     text = descr_text(dtype)
     if not text.startswith("[") and np.dtype(dtype).itemsize == 0:
-        raise _make(UnsupportedError, f"items of {np.dtype(dtype)} have no bytes: how many there are cannot be known")
+        raise UnsupportedError(f"items of {np.dtype(dtype)} have no bytes: how many there are cannot be known")
     return {
         "dtype": text,
         "shape": None if shape is None else _lengths("shape", shape),
@@ -72,8 +72,7 @@ def _told(found: Files, axis: int, shape_is_given: bool) -> list[_Told]:
     names = [os.fsdecode(key) for key in found.keys]
     without = [name for name, (place, _) in zip(names, sidecars, strict=True) if not place]
     if without:
-        raise _make(
-            InvalidArgumentError,
+        raise InvalidArgumentError(
             f"'{without[0]}' is raw bytes: give dtype=, or write them into '{without[0]}.json' or '{COMMON}' beside it",
         )
     told = [_parse(name, *sidecar, axis) for name, sidecar in zip(names, sidecars, strict=True)]
@@ -88,7 +87,7 @@ def _told(found: Files, axis: int, shape_is_given: bool) -> list[_Told]:
     ]
     if others:
         what = f"{len(others)} of {len(names)} files do not go together with '{names[0]}', {common(told[0])}"
-        raise _make(InvalidArgumentError, complain(what, others))
+        raise InvalidArgumentError(complain(what, others))
     return told
 
 
@@ -96,7 +95,7 @@ def _parse(name: str, place: str, members: dict[str, Any], axis: int) -> _Told:
     """What the sidecar at `place` says of the file `name`."""
     dtype, order, offset = members.get("dtype"), members.get("order", "C"), members.get("offset", 0)
     if not isinstance(dtype, str | list) or order not in ("C", "F") or not isinstance(offset, int) or offset < 0:
-        raise _make(InvalidArgumentError, f"'{place}' has no dtype, order and offset of raw files: {members}")
+        raise InvalidArgumentError(f"'{place}' has no dtype, order and offset of raw files: {members}")
     row_shape = members.get("row_shape", members.get("trailing_shape"))
     rows = members.get("rows")
     if isinstance(rows, dict):  # of the files of a folder, by name
@@ -104,11 +103,11 @@ def _parse(name: str, place: str, members: dict[str, Any], axis: int) -> _Told:
     if "shape" in members:
         shape = _lengths(f"shape of '{place}'", members["shape"])
         if not -len(shape) <= axis < len(shape):
-            raise _make(InvalidArgumentError, f"axis {axis} is none of '{name}', which has the shape {shape}")
+            raise InvalidArgumentError(f"axis {axis} is none of '{name}', which has the shape {shape}")
         at = axis % len(shape)
         row_shape, rows = [*shape[:at], *shape[at + 1 :]], shape[at]
     if rows is not None and (not isinstance(rows, int) or rows < 0):
-        raise _make(InvalidArgumentError, f"'{place}' says that '{name}' has {rows!r} rows")
+        raise InvalidArgumentError(f"'{place}' says that '{name}' has {rows!r} rows")
     lengths = None if row_shape is None else tuple(_lengths(f"row_shape of '{place}'", row_shape))
     return _Told(descr_text(dtype), lengths, rows, offset, order)
 
@@ -150,14 +149,14 @@ def _members(found: Files, key: str) -> dict[str, Any] | None:
     try:
         members = json.loads(bytes(text))
     except ValueError as failure:
-        raise _make(InvalidArgumentError, f"'{key}' is no JSON: {failure}") from None
+        raise InvalidArgumentError(f"'{key}' is no JSON: {failure}") from None
     return members if isinstance(members, dict) else None
 
 
 def _lengths(name: str, value: Any) -> list[int]:
     lengths = [value] if isinstance(value, int) else list(value) if isinstance(value, Iterable) else [value]
     if not all(isinstance(each, int | np.integer) and each >= 0 for each in lengths):
-        raise _make(InvalidArgumentError, f"{name} is {value!r}, not lengths")
+        raise InvalidArgumentError(f"{name} is {value!r}, not lengths")
     return [int(each) for each in lengths]
 
 
@@ -168,7 +167,7 @@ def descr_text(dtype: npt.DTypeLike | list[Any]) -> str:
     try:
         made = np.dtype(dtype)
     except TypeError as failure:
-        raise _make(InvalidArgumentError, f"dtype: {failure}") from None
+        raise InvalidArgumentError(f"dtype: {failure}") from None
     if made.names is not None:
         return json.dumps(made.descr)
     return str(made.name if made.kind == "V" and made.type is not np.void else made.str)

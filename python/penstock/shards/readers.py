@@ -16,7 +16,7 @@ import numpy.typing as npt
 from penstock import _core
 from penstock.core.array import Array
 from penstock.core.context import Context
-from penstock.core.errors import ConflictError, Error, InvalidArgumentError, StorageError, UnsupportedError, _make
+from penstock.core.errors import ConflictError, Error, InvalidArgumentError, StorageError, UnsupportedError
 from penstock.references.objects import Described, Joined, Object, open_described, pack_table
 from penstock.shards.files import complain, describe_all, refuse_others
 
@@ -50,7 +50,7 @@ class _Part:
     def __init__(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], chunks: tuple[int, ...]) -> None:
         self.name, self.shape, self.dtype, self.chunks = name, shape, dtype, chunks
         if not dtype.itemsize:
-            raise _make(UnsupportedError, f"'{name}' has items of no bytes ({dtype}), which cannot be joined")
+            raise UnsupportedError(f"'{name}' has items of no bytes ({dtype}), which cannot be joined")
 
     def box(self, selection: tuple[slice, ...]) -> npt.NDArray[Any]:
         """A C-order array of the selected elements, in native byte order."""
@@ -81,7 +81,7 @@ class SavedPart(_Part):
                 made = self.open()
                 if (made.shape, made.dtype) != (self.shape, self.dtype):
                     text = f"'{self.name}' was {self.dtype} {self.shape}, it is {made.dtype} {made.shape}"
-                    raise _make(ConflictError, text)
+                    raise ConflictError(text)
                 self._array = made
             return self._array
 
@@ -134,11 +134,10 @@ class _ReaderPart(_Part):
             raise
         except Exception as failure:
             text = f"the reader of '{self.name}' failed for rows [{rows.start}, {rows.stop})"
-            raise _make(StorageError, f"{text}: {type(failure).__name__}: {failure}") from failure
+            raise StorageError(f"{text}: {type(failure).__name__}: {failure}") from failure
         expected = (rows.stop - rows.start, *self.shape[1:])
         if made.shape != expected or made.dtype.newbyteorder("=") != self.dtype.newbyteorder("="):
-            raise _make(
-                InvalidArgumentError,
+            raise InvalidArgumentError(
                 f"the reader of '{self.name}' gave {made.dtype} {made.shape} for rows [{rows.start}, {rows.stop}), "
                 f"its metadata say {self.dtype} {expected}",
             )
@@ -162,7 +161,7 @@ class _Cells:
 
     def fetch(self, key: str, offset: int, length: int | None, from_end: bool, _token: str | None) -> Any:
         if length is None or from_end:
-            raise _make(UnsupportedError, "the parts of a joined array are read in ranges")
+            raise UnsupportedError("the parts of a joined array are read in ranges")
         if length == 0:
             return b""
         first, last = offset // self.stride, (offset + length - 1) // self.stride
@@ -227,7 +226,7 @@ def smallest_box(shape: tuple[int, ...], first: int, last: int) -> tuple[tuple[s
 def join_readers(paths: list[str], metadata: Metadata, reader: Reader, axis: int, context: Context) -> JoinedArray:
     """Files that `metadata` and `reader` know how to read."""
     if axis != 0:
-        raise _make(InvalidArgumentError, "files that a reader reads are joined along their rows: axis is 0")
+        raise InvalidArgumentError("files that a reader reads are joined along their rows: axis is 0")
 
     block_bytes = max(_BLOCK_BYTES, _READER_BYTES // context.threads)
 
@@ -240,7 +239,7 @@ def join_readers(paths: list[str], metadata: Metadata, reader: Reader, axis: int
     found = describe_all(paths, [partial(look, path) for path in paths])
     bad = [each for each in found if isinstance(each, str)]
     if bad:
-        raise _make(InvalidArgumentError, complain(f"{len(bad)} of {len(found)} files cannot be described", bad))
+        raise InvalidArgumentError(complain(f"{len(bad)} of {len(found)} files cannot be described", bad))
     return join_parts([each for each in found if isinstance(each, _Part)], 0, context)
 
 
@@ -249,12 +248,12 @@ def join_arrays(arrays: list[Any], axis: int, context: Context) -> JoinedArray:
     for each in arrays:
         if not isinstance(each, Array):
             text = f"{each!r} is no array: give its name in the file (path=, or dataset= of HDF5)"
-            raise _make(InvalidArgumentError, text)
+            raise InvalidArgumentError(text)
         if each.dtype.kind in "OT" or each._has_items:
-            raise _make(UnsupportedError, f"'{each.uri}' holds items of variable length, which cannot be joined")
+            raise UnsupportedError(f"'{each.uri}' holds items of variable length, which cannot be joined")
     twice = [f"'{each.uri}'" for i, each in enumerate(arrays) if any(each is other for other in arrays[:i])]
     if twice:
-        raise _make(InvalidArgumentError, complain(f"{len(twice)} of {len(arrays)} arrays are given twice", twice))
+        raise InvalidArgumentError(complain(f"{len(twice)} of {len(arrays)} arrays are given twice", twice))
     return join_parts([_ArrayPart(each) for each in arrays], axis, context)
 
 
@@ -286,7 +285,7 @@ def _cell_of(parts: list[_Part], axis: int) -> tuple[tuple[int, ...], list[int]]
 def join_parts(parts: Sequence[_Part], axis: int, context: Context) -> JoinedArray:
     """What is known of each part, as one array."""
     if not parts:
-        raise _make(InvalidArgumentError, "there are no files to open")
+        raise InvalidArgumentError("there are no files to open")
     first = parts[0]
     names, shapes = [part.name for part in parts], [part.shape for part in parts]
     refuse_others(names, shapes, [part.dtype.newbyteorder("=") for part in parts], axis)

@@ -12,7 +12,7 @@ from typing import Any
 from penstock import _core
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
-from penstock.core.errors import ConflictError, InvalidArgumentError, _make
+from penstock.core.errors import ConflictError, InvalidArgumentError
 from penstock.shards import arrays as _array_shards
 from penstock.shards.files import complain, side_by_side
 from penstock.shards.names import read_named, write_named
@@ -67,7 +67,7 @@ def _from_manifest(
     missing: str = "error",
 ) -> ShardedArray:
     if missing not in ("error", "fill"):
-        raise _make(InvalidArgumentError, f"missing is 'error' or 'fill', not {missing!r}")
+        raise InvalidArgumentError(f"missing is 'error' or 'fill', not {missing!r}")
     store, inner = place_of(root, "", storage_options, is_folder=True)
     return sharded(_core.open_manifest(store, context, manifest, missing == "fill", inner), storage_options, missing)
 
@@ -177,11 +177,11 @@ def open_saved(
     made = _from_manifest(root, saved, context, storage_options, missing)
     if changed := changed_stamps(saved, made, root, storage_options, missing == "fill"):
         what = f"{len(changed)} files changed since the manifest was saved: save it again"
-        raise _make(ConflictError, complain(what, changed))
+        raise ConflictError(complain(what, changed))
     check_axis(axis, _core.shard_axis(made), len(made.shape), made.uri)
     return made
 
 
 def check_axis(axis: int, known: int, rank: int, uri: str) -> None:
     if axis not in (0, known, known - rank):
-        raise _make(InvalidArgumentError, f"the manifest joins '{uri}' along axis {known}, not {axis}")
+        raise InvalidArgumentError(f"the manifest joins '{uri}' along axis {known}, not {axis}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from penstock.core.errors import CorruptDataError, UnsupportedError, _make
+from penstock.core.errors import CorruptDataError, UnsupportedError
 
 _MAGIC = b"ARROW1"
 _CONTINUES = b"\xff\xff\xff\xff"
@@ -92,7 +92,7 @@ def is_big_endian(schema: bytes) -> bool:
         header = _Table.root(schema).table(2)
         return header is not None and header.number(0, "<h") == 1
     except struct.error as error:
-        raise _make(CorruptDataError, f"the schema of the Arrow stream is damaged: {error}") from error
+        raise CorruptDataError(f"the schema of the Arrow stream is damaged: {error}") from error
 
 
 def rows_of_file(source: Any) -> list[int]:
@@ -115,7 +115,7 @@ def rows_of_file(source: Any) -> list[int]:
             out.append(_rows(message[8:] if message.startswith(_CONTINUES) else message[4:]))
         return out
     except struct.error as error:
-        raise _make(CorruptDataError, f"the messages of the Arrow file are damaged: {error}") from error
+        raise CorruptDataError(f"the messages of the Arrow file are damaged: {error}") from error
 
 
 def batches_of_stream(source: Any) -> list[tuple[int, int]]:
@@ -142,9 +142,9 @@ def batches_of_stream(source: Any) -> list[tuple[int, int]]:
                 raise struct.error("a body that leaves the file")
             kind = root.number(1, "<B")
             if kind == _DICTIONARY:
-                raise _make(UnsupportedError, "Arrow streams with dictionaries are not readable, files with them are")
+                raise UnsupportedError("Arrow streams with dictionaries are not readable, files with them are")
             if kind == _RECORD_BATCH:
                 out.append((place, _rows(message)))
             place += skip + length + body
     except struct.error as error:
-        raise _make(CorruptDataError, f"the messages of the Arrow stream are damaged: {error}") from error
+        raise CorruptDataError(f"the messages of the Arrow stream are damaged: {error}") from error

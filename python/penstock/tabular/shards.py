@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from penstock import _core
 from penstock.core.context import Context
-from penstock.core.errors import ConflictError, CorruptDataError, Error, UnsupportedError, _make
+from penstock.core.errors import ConflictError, CorruptDataError, Error, UnsupportedError
 from penstock.references.objects import Described, Joined, Object, ReferencedArray, open_described, pack_table
 from penstock.shards.files import describe_all, file_stamps, refuse_others, side_by_side
 from penstock.tabular.table import (
@@ -136,7 +136,7 @@ def stamps_now(tables: Sequence[Table]) -> list[tuple[int, int] | None]:
 
 def _changed(table: Table) -> Error:
     how = "is gone" if table.now() is None else "has changed"
-    return _make(ConflictError, f"'{table.path}' {how} since the array was opened")
+    return ConflictError(f"'{table.path}' {how} since the array was opened")
 
 
 def check_unchanged(table: Table) -> None:
@@ -154,8 +154,8 @@ class ManyBatchStore(BatchStore):
         try:
             return super().get(key)
         except Error as error:
-            raise _make(
-                type(error), error.message, *error.notes, batches.name(int(key.partition(":")[0]))
+            raise type(error)(
+                error.message, *error.notes, batches.name(int(key.partition(":")[0]))
             ) from error.__cause__
 
 
@@ -196,7 +196,7 @@ class JoinedTables(ReferencedArray):
         try:
             text = json.dumps(self.document(os.path.dirname(name)))
         except TypeError as error:
-            raise _make(UnsupportedError, f"nulls={self.choice.nulls!r} cannot be written into a manifest") from error
+            raise UnsupportedError(f"nulls={self.choice.nulls!r} cannot be written into a manifest") from error
         write_atomically(name, [text.encode() + b"\n"])
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -226,9 +226,9 @@ def open_tables(
         except (OSError, EOFError, pa.ArrowException, KeyError, ValueError) as error:
             if isinstance(error, Error):
                 raise
-            raise _make(CorruptDataError, f"pyarrow cannot read the file: {error}") from error
+            raise CorruptDataError(f"pyarrow cannot read the file: {error}") from error
         if before is None or _stamp(path, options) != before:
-            raise _make(ConflictError, "the file changed while its footer was read")
+            raise ConflictError("the file changed while its footer was read")
         sum_ = (checksums or {}).get(path)
         can_cut = isinstance(batches, ParquetBatches)
         table = Table(path, list(batches.rows), before, sum_, storage_options=options, can_cut=can_cut)
@@ -256,9 +256,7 @@ def _opened(tables: list[Table], choice: Choice, context: Context, opened: Seque
     longest = int(np.max(rows)) if len(rows) else 1
     lengths = [int(each) for each in np.unique(rows)]
     if len(lengths) > _MOST_LENGTHS:
-        raise _make(
-            UnsupportedError, f"row groups of {len(lengths)} different lengths are more than this release reads"
-        )
+        raise UnsupportedError(f"row groups of {len(lengths)} different lengths are more than this release reads")
     document = {
         "zarr_format": 3,
         "node_type": "array",
@@ -334,4 +332,4 @@ def open_saved(
     except Error:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise _make(CorruptDataError, f"the manifest '{path}' is damaged: {error!r}") from error
+        raise CorruptDataError(f"the manifest '{path}' is damaged: {error!r}") from error

@@ -22,7 +22,6 @@ from penstock.core.errors import (
     InvalidArgumentError,
     NotFoundError,
     UnsupportedError,
-    _make,
 )
 from penstock.references.objects import UNPICKLABLE, Described, Object, open_described, pack_table
 from penstock.tabular.arrow_messages import batches_of_stream, is_big_endian, rows_of_file
@@ -35,7 +34,7 @@ def import_pyarrow() -> Any:
     try:
         import pyarrow
     except ImportError as error:
-        raise _make(UnsupportedError, "reading Parquet and Arrow needs the Python package pyarrow") from error
+        raise UnsupportedError("reading Parquet and Arrow needs the Python package pyarrow") from error
     return pyarrow
 
 
@@ -69,7 +68,7 @@ def column_of(field: Any) -> Column:
         return Column(field.name, np.dtype("M8[ms]"), tuple(shape))
     if types.is_fixed_size_binary(kind):
         return Column(field.name, np.dtype(f"V{kind.byte_width}"), tuple(shape))
-    raise _make(UnsupportedError, f"column '{field.name}' is {field.type}: columns of this type are not readable")
+    raise UnsupportedError(f"column '{field.name}' is {field.type}: columns of this type are not readable")
 
 
 class Batches:
@@ -190,7 +189,7 @@ class ParquetBatches(Batches):
         wanted = min(cursor.rows, self.rows[which] - cursor.next * cursor.rows)
         made = next(cursor.batches, None)
         if made is None or len(made) != wanted:
-            raise _make(CorruptDataError, f"row group {which} has {0 if made is None else len(made)} rows of {wanted}")
+            raise CorruptDataError(f"row group {which} has {0 if made is None else len(made)} rows of {wanted}")
         return made
 
 
@@ -205,7 +204,7 @@ class ArrowFileBatches(Batches):
         self.schema = file.schema
         self.rows = rows_of_file(opened)
         if len(self.rows) != file.num_record_batches:
-            raise _make(CorruptDataError, f"{len(self.rows)} batches in a footer of {file.num_record_batches}")
+            raise CorruptDataError(f"{len(self.rows)} batches in a footer of {file.num_record_batches}")
 
     def _open(self, columns: list[str]) -> Any:
         import pyarrow.ipc as ipc
@@ -311,8 +310,8 @@ class BatchStore(Store):
             if now is None:
                 return None
             if self.opened is not None and now != self.opened:
-                raise _make(ConflictError, f"'{self.path}' has changed since the array was opened") from error
-            raise _make(CorruptDataError, f"row group {which}: {error}") from error
+                raise ConflictError(f"'{self.path}' has changed since the array was opened") from error
+            raise CorruptDataError(f"row group {which}: {error}") from error
         return made.reshape(-1).view(np.uint8).data if made.size else memoryview(b"")
 
     def cells(self) -> list[Cell]:
@@ -333,7 +332,7 @@ class BatchStore(Store):
         """The columns side by side; one that is as it is wanted is a view of Arrow's memory."""
         for column in columns:
             if len(column) != rows:
-                raise _make(CorruptDataError, f"row group {which} has {len(column)} rows, the file says {rows}")
+                raise CorruptDataError(f"row group {which} has {len(column)} rows, the file says {rows}")
         chunks = [column.chunks if hasattr(column, "chunks") else [column] for column in columns]
         if not self.joined and len(chunks[0]) == 1:
             return np.ascontiguousarray(self._one(chunks[0][0], self.columns[0], which).astype(self.dtype, copy=False))
@@ -377,7 +376,7 @@ class BatchStore(Store):
     def _check_nulls(self, array: Any, of: Column, which: int) -> None:
         if array.null_count and self.nulls is None:
             text = f"column '{of.name}' has {array.null_count} nulls in row group {which}; nulls= says what they become"
-            raise _make(InvalidArgumentError, text)
+            raise InvalidArgumentError(text)
 
 
 def _flat(array: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -400,7 +399,7 @@ def remote_file(uri: str, storage_options: Mapping[str, Any] | None) -> tuple[An
     try:
         from fsspec.core import url_to_fs
     except ImportError as error:
-        raise _make(UnsupportedError, f"opening '{uri}' needs the Python package fsspec") from error
+        raise UnsupportedError(f"opening '{uri}' needs the Python package fsspec") from error
     made: tuple[Any, str] = url_to_fs(uri, **dict(storage_options or {}))
     return made
 
@@ -441,20 +440,18 @@ def batches_of(target: Any, storage_options: Mapping[str, Any] | None = None) ->
 def _chosen(schema: Any, columns: str | Sequence[str] | None) -> list[Column]:
     names = [columns] if isinstance(columns, str) else list(schema.names if columns is None else columns)
     if not names:
-        raise _make(InvalidArgumentError, "no columns are chosen")
+        raise InvalidArgumentError("no columns are chosen")
     out = []
     for name in names:
         found = schema.get_all_field_indices(name)
         if not found:
-            raise _make(NotFoundError, f"the file has no column '{name}'; it has {', '.join(schema.names[:20])}")
+            raise NotFoundError(f"the file has no column '{name}'; it has {', '.join(schema.names[:20])}")
         if len(found) > 1:
-            raise _make(UnsupportedError, f"the file has {len(found)} columns named '{name}'")
+            raise UnsupportedError(f"the file has {len(found)} columns named '{name}'")
         out.append(column_of(schema.field(found[0])))
     for each in out[1:]:
         if each.shape != out[0].shape:
-            raise _make(
-                InvalidArgumentError, f"columns '{out[0].name}' and '{each.name}' have items of different shapes"
-            )
+            raise InvalidArgumentError(f"columns '{out[0].name}' and '{each.name}' have items of different shapes")
     return out
 
 
@@ -463,12 +460,12 @@ def _dtype_of(columns: list[Column], dtype: npt.DTypeLike | None) -> np.dtype[An
         for each in columns[1:]:
             if each.dtype != columns[0].dtype:
                 text = f"columns '{columns[0].name}' ({columns[0].dtype}) and '{each.name}' ({each.dtype}) differ"
-                raise _make(InvalidArgumentError, f"{text}; dtype= says what they become")
+                raise InvalidArgumentError(f"{text}; dtype= says what they become")
         return columns[0].dtype
     wanted = np.dtype(dtype)
     for each in columns:
         if not np.can_cast(each.dtype, wanted, "same_kind"):
-            raise _make(InvalidArgumentError, f"column '{each.name}' is {each.dtype}, it does not become {wanted}")
+            raise InvalidArgumentError(f"column '{each.name}' is {each.dtype}, it does not become {wanted}")
     return wanted
 
 
@@ -498,7 +495,7 @@ def _null_value(nulls: Any, dtype: np.dtype[Any]) -> Any:
             return value[()]
     except (TypeError, ValueError, OverflowError):
         pass
-    raise _make(InvalidArgumentError, f"nulls={nulls!r} is no {dtype}")
+    raise InvalidArgumentError(f"nulls={nulls!r} is no {dtype}")
 
 
 @dataclass(frozen=True)
@@ -515,7 +512,7 @@ class Choice:
         chosen = _chosen(schema, columns)
         wanted = _dtype_of(chosen, dtype)
         if nulls is None:
-            raise _make(InvalidArgumentError, "nulls must be 'error' or what they become")
+            raise InvalidArgumentError("nulls must be 'error' or what they become")
         null = _null_value(nulls, wanted) if dtype is not None else _null_value(nulls, chosen[0].dtype)
         if null is not None and dtype is not None:
             null = nulls
@@ -552,9 +549,9 @@ def open_target(
         choice = Choice.of(batches.schema, columns, nulls, dtype)
         store = BatchStore(batches, choice)
     except Error as error:
-        raise _make(type(error), error.message, *error.notes, f"opening '{uri}'") from error.__cause__
+        raise type(error)(error.message, *error.notes, f"opening '{uri}'") from error.__cause__
     except (OSError, EOFError, pa.ArrowException, KeyError, ValueError) as error:
-        raise _make(CorruptDataError, f"pyarrow cannot read the file: {error}", f"opening '{uri}'") from error
+        raise CorruptDataError(f"pyarrow cannot read the file: {error}", f"opening '{uri}'") from error
     store.path, store.opened = target if isinstance(target, str) else None, before
     described = _describe(store, uri)
     place = target if isinstance(target, str) else UNPICKLABLE
@@ -562,7 +559,7 @@ def open_target(
         described, context, (_reopen, (place, columns, nulls, None if dtype is None else choice.dtype.str))
     )
     if isinstance(target, str) and _version(target) != before:  # reads expect the version of the footer's file
-        raise _make(ConflictError, "the file changed while its footer was read", f"opening '{uri}'")
+        raise ConflictError("the file changed while its footer was read", f"opening '{uri}'")
     return made
 
 

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from penstock.core.errors import ConflictError, ReadOnlyError, UnsupportedError, _make
+from penstock.core.errors import ConflictError, ReadOnlyError, UnsupportedError
 
 if TYPE_CHECKING:
     import asyncio  # imported where it is used: it is a quarter of this package's import
@@ -60,7 +60,7 @@ def _method(store: Any, *names: str) -> Callable[..., Any] | None:
 
 
 def _cannot(store: Any, what: str) -> Exception:
-    return _make(UnsupportedError, f"{type(store).__name__} {what}")
+    return UnsupportedError(f"{type(store).__name__} {what}")
 
 
 class ObjectAdapter:
@@ -129,9 +129,7 @@ class ObjectAdapter:
 
     def store(self, key: str, value: bytes, absent: bool, expected: str | None) -> Stored:
         if self.set is None:
-            raise _make(
-                ReadOnlyError, f"{type(self.store_object).__name__} cannot be written to: it has no set(key, value)"
-            )
+            raise ReadOnlyError(f"{type(self.store_object).__name__} cannot be written to: it has no set(key, value)")
         if absent and self.set_if_absent is not None:
             if not self.set_if_absent(key, value):
                 return False
@@ -504,7 +502,7 @@ class PinnedFsspecAdapter(FsspecAdapter):
         if info is not None and stamp_of(info) == self._stamp:
             return
         how = "is gone" if info is None else "has changed"
-        raise _make(ConflictError, f"'{self.fs.unstrip_protocol(self._path)}' {how} since the array was opened")
+        raise ConflictError(f"'{self.fs.unstrip_protocol(self._path)}' {how} since the array was opened")
 
 
 class ObstoreAdapter(AsyncAdapter):

@@ -6,14 +6,14 @@ import io
 import os
 from typing import Any
 
-from penstock.core.errors import Error, UnsupportedError, _make
+from penstock.core.errors import Error, UnsupportedError
 
 ARCHIVE = b"PK\x03\x04"
 
 
 def archive_elsewhere(name: str) -> Error:
     """The refusal of a zip archive that is not a file of this machine."""
-    return _make(UnsupportedError, f"'{name}' is a zip archive: archives are opened by a path of this machine only")
+    return UnsupportedError(f"'{name}' is a zip archive: archives are opened by a path of this machine only")
 
 
 def is_file(target: Any) -> bool:

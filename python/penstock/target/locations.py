@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from penstock.core.errors import Error, InvalidArgumentError, UnsupportedError, _make
+from penstock.core.errors import Error, InvalidArgumentError, UnsupportedError
 
 # File systems that reach other machines only. `git`, `dir`, `dask`, `reference`, `generic`, `dvc`, `lfs` and `memory`
 # are missing on purpose: they read local files, this process, or documents that name further locations.
@@ -75,7 +75,7 @@ class Document:
     def of(cls, uri: str, allow_local: bool | None = None, expected: Collection[str] = ()) -> Document:
         """The same, after checking the option that the caller gave."""
         if allow_local is not None and not isinstance(allow_local, bool):
-            raise _make(InvalidArgumentError, f"allow_local must be None, True or False, got {allow_local!r}")
+            raise InvalidArgumentError(f"allow_local must be None, True or False, got {allow_local!r}")
         return cls(uri, allow_local, expected)
 
     @property
@@ -100,7 +100,7 @@ class Document:
         what = "a file of this machine" if local else "which is not a location that is known to be remote"
         remedy = "open it with allow_local=True if it may name local files"
         text = f"the document '{self.uri}' names '{name}', {what}: {remedy}"
-        return _make(UnsupportedError, text)
+        return UnsupportedError(text)
 
 
 CALLERS_OWN = Document("")

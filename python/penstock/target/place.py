@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from penstock import _core
 from penstock.core.context import Context, current_context
-from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.geo.tiff import is_tiff
 from penstock.target import remote as _remote
 from penstock.target.file_objects import contents, fsspec_place, is_file
@@ -21,7 +21,7 @@ def check_path(path: Any) -> None:
     if isinstance(path, str):
         return
     hint = f"; a shape is given by name: shape={path!r}" if isinstance(path, tuple | list | int) else ""
-    raise _make(InvalidArgumentError, f"path must be text, got {path!r}{hint}")
+    raise InvalidArgumentError(f"path must be text, got {path!r}{hint}")
 
 
 def place_of(
@@ -55,7 +55,7 @@ def place_of(
         return store, b"/".join(part for part in (outer, inner) if part)
     if isinstance(target, bytes | bytearray | memoryview):
         if not is_tiff(target):
-            raise _make(UnsupportedError, "these bytes are no file of a format that is one file")
+            raise UnsupportedError("these bytes are no file of a format that is one file")
         return _core.dict_store({"bytes": bytes(target)}), b"bytes"
 
     # zarr-python's arrays, groups and store paths know where they are.
@@ -65,8 +65,7 @@ def place_of(
         target = place.store
     made = store_of(target, context)
     if made is None:
-        raise _make(
-            InvalidArgumentError,
+        raise InvalidArgumentError(
             f"cannot open {type(target).__name__}: it is no path, no dict, and has no get(key)",
         )
     return made, inner

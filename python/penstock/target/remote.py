@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock import _core
-from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.errors import InvalidArgumentError
 
 
 def _text(value: Any) -> str:
@@ -144,7 +144,7 @@ def find(uri: str, storage_options: Mapping[str, Any] | None, context: _core.Con
         try:
             options[member] = convert(value)
         except (TypeError, ValueError) as error:
-            raise _make(InvalidArgumentError, f"storage_options[{name!r}]: {error}") from None
+            raise InvalidArgumentError(f"storage_options[{name!r}]: {error}") from None
     return _core.find_remote_place(os.fsencode(uri), context, options)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock import _core
 from penstock.core.context import Context, current_context
-from penstock.core.errors import ReadOnlyError, UnsupportedError, _make
+from penstock.core.errors import ReadOnlyError, UnsupportedError
 from penstock.target import remote as _remote
 from penstock.target.adapters import (
     AsyncObjectAdapter,
@@ -48,15 +48,15 @@ class Store(ABC):
 
     def list(self, prefix: str) -> Iterable[str]:
         """Every key that begins with `prefix`; needed for listing groups only."""
-        raise _make(UnsupportedError, f"{type(self).__name__} cannot list its keys")
+        raise UnsupportedError(f"{type(self).__name__} cannot list its keys")
 
     def set(self, key: str, value: bytes) -> None:
         """Replace or create an object; readers see the old bytes or the new ones, never a mixture."""
-        raise _make(ReadOnlyError, f"{type(self).__name__} cannot be written to: it has no set(key, value)")
+        raise ReadOnlyError(f"{type(self).__name__} cannot be written to: it has no set(key, value)")
 
     def delete(self, key: str) -> None:
         """Remove an object; one that is not there is no error."""
-        raise _make(ReadOnlyError, f"{type(self).__name__} cannot be written to: it has no delete(key)")
+        raise ReadOnlyError(f"{type(self).__name__} cannot be written to: it has no delete(key)")
 
     def version(self, key: str) -> str | None:
         """What changes whenever the object does (an entity tag, a counter); None where there is no object.
@@ -172,7 +172,7 @@ def remote_place(
     is_own = scheme in ("file", "zip") and not is_chain
     if not separator or is_own or not all(each.isidentifier() for each in scheme.split("::")):
         if storage_options:
-            raise _make(UnsupportedError, f"storage_options are for remote URIs, not for '{uri}'")
+            raise UnsupportedError(f"storage_options are for remote URIs, not for '{uri}'")
         return None
     options = dict(storage_options or {})
     reasons = [] if reason is None else [reason]
@@ -200,7 +200,7 @@ def remote_place(
         except Exception as error:
             reasons.append(f"obstore: {error}".partition("\n")[0])
     message = f"no store for '{scheme}:': '{uri}' ({'; '.join(reasons)}); fsspec or obstore would serve it"
-    raise _make(UnsupportedError, message)
+    raise UnsupportedError(message)
 
 
 def remote_store(uri: str, storage_options: Mapping[str, Any] | None) -> _core.Store | None:

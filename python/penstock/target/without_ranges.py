@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.core.errors import UnsupportedError, _make
+from penstock.core.errors import UnsupportedError
 
 _MOST_WHOLE_BYTES = 1 << 28
 
@@ -20,7 +20,7 @@ def content_without_ranges(filesystem: Any, path: str, uri: str) -> bytes | None
         made = bytes(stream.read(_MOST_WHOLE_BYTES + 1))
     if len(made) > _MOST_WHOLE_BYTES:
         text = "the server ignores ranges and the file has more than 256 MiB: download it and open it by its path"
-        raise _make(UnsupportedError, text, f"opening '{uri}'")
+        raise UnsupportedError(text, f"opening '{uri}'")
     return made
 
 

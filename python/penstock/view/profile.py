@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from penstock.core.context import Context, current_context
-from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.errors import InvalidArgumentError
 from penstock.view import timeline as _timeline
 
 # The rows of the table: a name, the engine's stages in it, and the ceiling that it is held against.
@@ -90,9 +90,9 @@ class Profile:
         if by is None:
             return self._rows(report)
         if by != "read":
-            raise _make(InvalidArgumentError, f"by is None or 'read', not {by!r}")
+            raise InvalidArgumentError(f"by is None or 'read', not {by!r}")
         if report["dropped_events"]:
-            raise _make(InvalidArgumentError, f"{report['dropped_events']} events were dropped: raise max_events")
+            raise InvalidArgumentError(f"{report['dropped_events']} events were dropped: raise max_events")
         return [{"read": number, **row} for number, part in _by_read(report) for row in self._rows(part)]
 
     def _rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
@@ -179,11 +179,11 @@ class Profile:
         elif target.suffix in (".png", ".svg"):
             _timeline.picture(target, report, self.table())
         else:
-            raise _make(InvalidArgumentError, f"a profile is saved as .json, .html or .png, not as '{target.name}'")
+            raise InvalidArgumentError(f"a profile is saved as .json, .html or .png, not as '{target.name}'")
 
     def _finished(self) -> dict[str, Any]:
         if not self.report:
-            raise _make(InvalidArgumentError, "the profile holds nothing before its `with` block has ended")
+            raise InvalidArgumentError("the profile holds nothing before its `with` block has ended")
         return self.report
 
     def __repr__(self) -> str:

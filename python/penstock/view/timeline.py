@@ -6,7 +6,7 @@ import html as _html
 from pathlib import Path
 from typing import Any
 
-from penstock.core.errors import UnsupportedError, _make
+from penstock.core.errors import UnsupportedError
 
 _COLOURS = {
     "plan": "#8a8f98",
@@ -104,8 +104,7 @@ def picture(target: Path, report: dict[str, Any], table: str) -> None:
         from matplotlib.figure import Figure
         from matplotlib.patches import Patch
     except ImportError as error:
-        raise _make(
-            UnsupportedError,
+        raise UnsupportedError(
             f"a profile as {target.suffix} needs the package matplotlib ({error}); .html needs nothing",
         ) from error
     events, shown = _shown(report)

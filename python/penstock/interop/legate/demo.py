@@ -30,7 +30,7 @@ from legate.core import get_legate_runtime
 
 from penstock.api.shard_writer import MANIFEST, ShardWriter
 from penstock.api.shards import open_shards
-from penstock.core.errors import Error, InvalidArgumentError, NotFoundError, _make
+from penstock.core.errors import Error, InvalidArgumentError, NotFoundError
 from penstock.core.tiles import tiles
 from penstock.interop.legate.load import load, processors, this_rank, whole_files
 
@@ -60,7 +60,7 @@ def shape_of(text: str) -> tuple[int, ...]:
 def row_counts(total: int, shards: int, uniform: bool, seed: int) -> list[int]:
     """How many rows each shard has: as equal as can be, or cut at random places that follow from the seed."""
     if not 1 <= shards <= total:
-        raise _make(InvalidArgumentError, f"{total} rows make no {shards} shards")
+        raise InvalidArgumentError(f"{total} rows make no {shards} shards")
     if uniform:
         edges = [total * i // shards for i in range(shards + 1)]
     else:
@@ -108,7 +108,7 @@ def write(given: argparse.Namespace) -> int:
     """The verb. Rank 0 writes, the others wait."""
     shape, dtype = given.shape, np.dtype(given.dtype)
     if dtype.kind not in "biuf":
-        raise _make(InvalidArgumentError, f"the demo writes numbers and booleans, not {dtype}")
+        raise InvalidArgumentError(f"the demo writes numbers and booleans, not {dtype}")
     rows = row_counts(shape[0], given.num_shards, given.uniform, given.seed)
     if _is_first():
         if removed := _clean(given.shard_dir):
@@ -138,7 +138,7 @@ def read(given: argparse.Namespace) -> int:
     """The verb: loads, and verifies unless told not to."""
     manifest = os.path.join(given.shard_dir, MANIFEST)
     if not os.path.isdir(given.shard_dir):
-        raise _make(NotFoundError, f"there is no folder '{given.shard_dir}': run `write` first")
+        raise NotFoundError(f"there is no folder '{given.shard_dir}': run `write` first")
     array = open_shards(manifest if os.path.isfile(manifest) else os.path.join(given.shard_dir, "shard_*.npy"))
     target, count = processors()
     cut = tiles(array.shape, count, over_decompose=given.over_decompose)

@@ -28,7 +28,7 @@ from legate.core.task import OutputStore, task
 from penstock import _core
 from penstock.api.open import open_array
 from penstock.core.array import Array
-from penstock.core.errors import Error, InvalidArgumentError, StorageError, UnsupportedError, _make
+from penstock.core.errors import Error, InvalidArgumentError, StorageError, UnsupportedError
 from penstock.core.tiles import tiles
 from penstock.shards.sharded_array import ShardedArray, root_of
 
@@ -59,7 +59,7 @@ def processors() -> tuple[TaskTarget, int]:
         count = machine.count(target)
         if count:
             return target, count
-    raise _make(UnsupportedError, "the machine has no processors: see LEGATE_CONFIG")
+    raise UnsupportedError("the machine has no processors: see LEGATE_CONFIG")
 
 
 @task(variants=(VariantCode.CPU, VariantCode.OMP, VariantCode.GPU), options=VariantOptions(may_throw_exception=True))
@@ -89,9 +89,9 @@ def _load_tile(ctx: TaskContext, destination: OutputStore, number: int) -> None:
             of.array[tuple(start if d == of.axis else 0 for d in range(len(view.shape)))]
     except Error as error:
         where = f"{this_rank()}, rows {start} and on"
-        raise _make(type(error), error.message or str(error), *error.notes, where) from error
+        raise type(error)(error.message or str(error), *error.notes, where) from error
     except Exception as error:
-        raise _make(StorageError, f"{type(error).__name__}: {error}") from error
+        raise StorageError(f"{type(error).__name__}: {error}") from error
 
 
 def whole_files(array: Array, axis: int, rows: int) -> list[str] | None:
@@ -151,12 +151,12 @@ def load(
     try:
         array = source if isinstance(source, Array) else opener(source, **options)
     except Error as error:
-        raise _make(type(error), error.message or str(error), *error.notes, this_rank()) from error
+        raise type(error)(error.message or str(error), *error.notes, this_rank()) from error
     if array.dtype.kind not in "biufc" or array.dtype.itemsize > 16:
-        raise _make(UnsupportedError, f"cuPyNumeric has no elements of type {array.dtype}", f"array '{array.uri}'")
+        raise UnsupportedError(f"cuPyNumeric has no elements of type {array.dtype}", f"array '{array.uri}'")
     native = array.dtype.newbyteorder("=")
     if not -array.ndim <= axis < max(1, array.ndim):
-        raise _make(InvalidArgumentError, f"axis {axis} is none of an array with {array.ndim} dimensions")
+        raise InvalidArgumentError(f"axis {axis} is none of an array with {array.ndim} dimensions")
     if not array.shape:
         return cupynumeric.array(array[...], dtype=native)
     if array.size == 0:

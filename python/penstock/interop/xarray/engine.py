@@ -11,7 +11,7 @@ from xarray import Dataset, DataTree
 from xarray.backends import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 
-from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.hdf5.file import Hdf5Group
 from penstock.interop.xarray.hdf5 import Hdf5Store
@@ -129,7 +129,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
             made.set_close(_close)
             return made
         if open_kwargs:
-            raise _make(InvalidArgumentError, f"open_kwargs are options of TIFFs, {filename_or_obj!r} is none")
+            raise InvalidArgumentError(f"open_kwargs are options of TIFFs, {filename_or_obj!r} is none")
         place, node = open_group(filename_or_obj, within, consolidated, storage_options, zarr_format)
         made = _decode(
             _store_of(place, node, use_zarr_fill_value_as_mask, drop_variables),
@@ -223,10 +223,10 @@ def _level(level: int, of_gdal: dict[str, Any]) -> int:
         if key == "overview_level" and str(value).isdecimal() and level in (0, int(value) + 1):
             level = int(value) + 1
         elif not (key in _WITHOUT_EFFECT or (key == "driver" and {"GTiff", "COG"} & set(drivers or ("GTiff",)))):
-            raise _make(UnsupportedError, f"open_kwargs: {name}={value!r} has no counterpart here")
+            raise UnsupportedError(f"open_kwargs: {name}={value!r} has no counterpart here")
     return level
 
 
 def _check_mode(mode: str) -> None:
     if mode != "r":
-        raise _make(UnsupportedError, f"the engine opens datasets for reading: mode must be 'r', it is {mode!r}")
+        raise UnsupportedError(f"the engine opens datasets for reading: mode must be 'r', it is {mode!r}")

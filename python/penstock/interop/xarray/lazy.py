@@ -14,7 +14,7 @@ from xarray.core import indexing
 
 from penstock.api.open import open
 from penstock.core.array import Array
-from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group
 from penstock.geo.masks import NodataMask, module_of
 
@@ -116,7 +116,7 @@ class LazyArray(BackendArray):
         place, dtype, *rest = state
         array = place.open()
         if not isinstance(array, Array):
-            raise _make(InvalidArgumentError, f"'{array.uri}' was an array when it was pickled, it is a group now")
+            raise InvalidArgumentError(f"'{array.uri}' was an array when it was pickled, it is a group now")
         self.__init__(place, array, dtype, *rest)  # type: ignore[misc]
 
 

@@ -15,7 +15,7 @@ from xarray.core import indexing
 from penstock import _core
 from penstock.core.array import Array
 from penstock.core.context import current_context
-from penstock.core.errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError, _make
+from penstock.core.errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
 from penstock.geo.masks import Validity, module_of, of_all_bands
 from penstock.geo.tiff import FIRST_IMAGE, TiffArray
@@ -191,14 +191,14 @@ def open_raster(
     `source`: the target in the caller's words.
     """
     if convention not in ("rioxarray", "plain"):
-        raise _make(InvalidArgumentError, f"convention must be 'rioxarray' or 'plain', it is {convention!r}")
+        raise InvalidArgumentError(f"convention must be 'rioxarray' or 'plain', it is {convention!r}")
     if default_name is None:
-        raise _make(InvalidArgumentError, "default_name is the name of a dataset's variable: it cannot be None")
+        raise InvalidArgumentError("default_name is the name of a dataset's variable: it cannot be None")
     plain = convention == "plain"
     scaled = not plain if mask_and_scale is None else mask_and_scale
     if isinstance(target, TiffArray) and (options or target._options):
         message = "an image that is open is shown as it is: open its file to have other pages, levels, bands or layouts"
-        raise _make(InvalidArgumentError, message, f"array '{target.uri}'")
+        raise InvalidArgumentError(message, f"array '{target.uri}'")
     place = Place(target, path, options)
     data = RasterArray(place, masked or scaled, scaled, device, band_as_variable)
     array = data.array
@@ -235,7 +235,7 @@ def _coordinates(array: Any, wanted: bool) -> dict[str, Any]:
     if b == d == 0:
         if max(size) > _MOST_COORDINATES:  # xarray's indexes hold them in memory: damaged headers would take all of it
             message = f"x and y of {size[0]} x {size[1]} pixels are not made: parse_coordinates=False goes without them"
-            raise _make(UnsupportedError, message, f"array '{array.uri}'")
+            raise UnsupportedError(message, f"array '{array.uri}'")
         return {"x": np.arange(size[1]) * a + c, "y": np.arange(size[0]) * e + f}
     return {
         name: xarray.Variable(("y", "x"), indexing.LazilyIndexedArray(_Centres(size, terms)))
@@ -291,12 +291,12 @@ def device_of(device: str | None, device_id: Any) -> str | None:
     """`device="cuda:1"`, or `device_id=1` and `device_id=None` (the current device) as CUDA's libraries name them."""
     if device_id is not UNSET:
         if device is not None:
-            raise _make(InvalidArgumentError, "device and device_id say the same: give one")
+            raise InvalidArgumentError("device and device_id say the same: give one")
         return "cuda" if device_id is None else f"cuda:{int(device_id)}"
     if device in (None, "cpu"):
         return None
     if not isinstance(device, str) or not device.startswith("cuda"):
-        raise _make(UnsupportedError, f"device must be cpu, cuda or cuda:N, it is {device!r}")
+        raise UnsupportedError(f"device must be cpu, cuda or cuda:N, it is {device!r}")
     return device
 
 

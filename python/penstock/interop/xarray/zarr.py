@@ -20,7 +20,7 @@ from xarray.backends.common import AbstractDataStore
 from xarray.core import indexing
 
 from penstock.core.array import Array
-from penstock.core.errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError, _make
+from penstock.core.errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
 from penstock.hdf5.file import Hdf5Group
 from penstock.hdf5.types import NoArrayError
@@ -118,8 +118,7 @@ class ZarrGroup(AbstractDataStore):
             attributes = {key: value for key, value in attributes.items() if not key.lower().startswith("_nc")}
         if names is None or len(names) != len(array.shape):
             where = "`dimension_names`" if array.format == "zarr3" else f"attribute `{DIMENSIONS}` or NCZarr metadata"
-            raise _make(
-                NotFoundError,
+            raise NotFoundError(
                 f"array '{array.uri}' has no name for each of its {len(array.shape)} dimensions ({where}): "
                 "xarray cannot show it; drop_variables does not help, ps.open reads it",
             )
@@ -158,7 +157,7 @@ def _decoding_of(variable: Variable, array: Array) -> Decoding:
     """What xarray applied: it moves such attributes to the encoding."""
     encoding = variable.encoding
     if "_Unsigned" in encoding:
-        raise _make(UnsupportedError, "integers of the other sign (_Unsigned) are decoded on the host only", array.uri)
+        raise UnsupportedError("integers of the other sign (_Unsigned) are decoded on the host only", array.uri)
     missing = [encoding[name] for name in ("_FillValue", "missing_value") if encoding.get(name) is not None]
     values = [each for one in missing for each in np.atleast_1d(one).tolist()]
     masked = variable.dtype.kind == "f" and any(name in encoding for name in ("_FillValue", "missing_value"))
@@ -184,7 +183,7 @@ def _decode_fill_value(value: Any, array: Array) -> Any:
             return base64.b64decode(value, validate=True)
     except (TypeError, ValueError, IndexError, struct.error) as error:
         message = f"attribute _FillValue is {value!r}, which is no value of {array.dtype}: {error}"
-        raise _make(CorruptDataError, message, f"array '{array.uri}'") from None
+        raise CorruptDataError(message, f"array '{array.uri}'") from None
     return value
 
 
@@ -220,9 +219,9 @@ def open_group(
     if node is None:
         node = Place(target, group, options).open()
     if not isinstance(node, Group):
-        raise _make(InvalidArgumentError, f"'{node.uri}' is an array, not a group: xarray opens groups")
+        raise InvalidArgumentError(f"'{node.uri}' is an array, not a group: xarray opens groups")
     if zarr_format is not None and node.format != f"zarr{zarr_format}":
-        raise _make(NotFoundError, f"'{node.uri}' is {node.format}, not Zarr format {zarr_format}")
+        raise NotFoundError(f"'{node.uri}' is {node.format}, not Zarr format {zarr_format}")
     return Place(target, group, options), node
 
 

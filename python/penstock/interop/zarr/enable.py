@@ -11,7 +11,7 @@ import zarr.api.synchronous as synchronous
 from zarr.core.config import config
 
 from penstock.core.context import Context
-from penstock.core.errors import InvalidArgumentError, UnsupportedError, _make
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.interop.zarr import gpu as _gpu
 from penstock.interop.zarr.settings import settings
 from penstock.interop.zarr.wrap import wrap_node
@@ -119,9 +119,9 @@ def enable(bypass: bool = False, device: str = "cpu", *, strict: bool = False, t
         Usable as a context manager; without `with`, `disable` ends it.
     """
     if device not in ("cpu", "cuda"):
-        raise _make(InvalidArgumentError, f"device is 'cpu' or 'cuda' (CuPy's current device), not {device!r}")
+        raise InvalidArgumentError(f"device is 'cpu' or 'cuda' (CuPy's current device), not {device!r}")
     if device == "cuda" and importlib.util.find_spec("cupy") is None:
-        raise _make(UnsupportedError, "zarr-python's GPU buffers are CuPy's, which is not installed: device='cuda'")
+        raise UnsupportedError("zarr-python's GPU buffers are CuPy's, which is not installed: device='cuda'")
     before = (
         config.get(_PATH),
         settings.strict,

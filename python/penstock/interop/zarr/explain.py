@@ -9,7 +9,7 @@ import zarr
 from zarr.core.array_spec import ArraySpec
 from zarr.core.buffer import default_buffer_prototype
 
-from penstock.core.errors import InvalidArgumentError, _make
+from penstock.core.errors import InvalidArgumentError
 from penstock.interop.zarr import gpu as _gpu
 from penstock.interop.zarr.pipeline import CodecPipeline
 from penstock.interop.zarr.wrap import Array
@@ -78,7 +78,7 @@ def explain(array: Any) -> Explanation | Explanations:
         return Explanations({path: _explain(node) for path, node in members if isinstance(node, zarr.Array)})
     if not isinstance(array, zarr.Array | zarr.AsyncArray):
         text = f"explain takes a zarr.Array or a zarr.Group, got {type(array).__name__}"
-        raise _make(InvalidArgumentError, text)
+        raise InvalidArgumentError(text)
     return _explain(array)
 
 

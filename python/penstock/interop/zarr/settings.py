@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.core import context as _context
 from penstock.core.context import Context
-from penstock.core.errors import UnsupportedError, _make
+from penstock.core.errors import UnsupportedError
 
 
 class _Settings:
@@ -73,5 +73,5 @@ def stats(*, reset: bool = False) -> dict[str, dict[str, Any]]:
 def delegated(operation: str, reason: str) -> None:
     """Count an operation that zarr-python's own code will do; refuse it where nothing may fall back."""
     if settings.strict:
-        raise _make(UnsupportedError, f"strict: this {operation} would go zarr-python's own way, because {reason}")
+        raise UnsupportedError(f"strict: this {operation} would go zarr-python's own way, because {reason}")
     count(operation, "zarr", reason)

@@ -33,7 +33,6 @@ from penstock.core.errors import (
     OutOfRangeError,
     StorageError,
     UnsupportedError,
-    _make,
 )
 from penstock.interop.zarr import gpu as _gpu
 from penstock.interop.zarr.fancy import KINDS, is_plain
@@ -57,7 +56,7 @@ def _drive(coroutine: Coroutine[Any, Any, Any], loop: Any = None, timeout: float
     finally:
         direct.on = before
     coroutine.close()
-    raise _make(InternalError, "a read or write without an event loop wanted to wait for one")
+    raise InternalError("a read or write without an event loop wanted to wait for one")
 
 
 def _plain_buffers() -> bool:
@@ -481,9 +480,9 @@ def wrap(array: Any) -> Any:
         text = f"wrap takes a zarr.Array or a zarr.Group, got {type(array).__name__}"
         if isinstance(array, str | os.PathLike):
             text += ": penstock.zarr.open_array and open_group open a path"
-        raise _make(InvalidArgumentError, text)
+        raise InvalidArgumentError(text)
     if not hasattr(codec_pipeline, "FusedCodecPipeline"):
-        raise _make(UnsupportedError, f"wrap needs the synchronous ways of zarr-python 3.4, this is {zarr.__version__}")
+        raise UnsupportedError(f"wrap needs the synchronous ways of zarr-python 3.4, this is {zarr.__version__}")
     return Array(_with_our_pipeline(array._async_array))
 
 
