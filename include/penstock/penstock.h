@@ -13,6 +13,8 @@
 #include <penstock/device.h>
 #include <penstock/dlpack.h>
 #include <penstock/dtype.h>
+#include <penstock/geo_values.h>
+#include <penstock/georeference.h>
 #include <penstock/layout.h>
 #include <penstock/place.h>
 #include <penstock/plan.h>

@@ -71,5 +71,26 @@ TEST(TiffNodata, MicrosoftsSpellingsAreUnderstood) {
   EXPECT_EQ(item_of<std::int16_t>("-1.#IND", "int16"), 0);
 }
 
+TEST(TiffNodata, ValuesAreThoseOfTheFile) {
+  const auto parsed = [](std::string_view text, const char* type) {
+    return parse_nodata(text, *dtype::from_name(type));
+  };
+  EXPECT_EQ(parsed("-9999.0", "int16"), nodata_value(std::int64_t{-9999}));
+  EXPECT_EQ(parsed("300", "uint8"), nodata_value(std::int64_t{300}));
+  EXPECT_EQ(parsed("18446744073709551615", "uint64"), nodata_value(~std::uint64_t{0}));
+  EXPECT_EQ(parsed("7", "float32"), nodata_value(7.0));
+  EXPECT_EQ(parsed("x", "float32"), std::nullopt);
+  const auto held = [](const nodata_value& value, const char* type) {
+    return held_nodata(value, *dtype::from_name(type));
+  };
+  EXPECT_EQ(held(std::int64_t{300}, "uint8"), std::nullopt);
+  EXPECT_EQ(held(7.0, "uint8"), nodata_value(std::uint64_t{7}));
+  EXPECT_EQ(held(std::int64_t{-1}, "uint64"), std::nullopt);
+  EXPECT_EQ(held(~std::uint64_t{0}, "int64"), std::nullopt);
+  EXPECT_EQ(held(1e300, "float32"), std::nullopt);
+  EXPECT_EQ(rounded_nodata(0.1, *dtype::from_name("float32")), nodata_value(static_cast<double>(0.1F)));
+  EXPECT_EQ(rounded_nodata(1e300, *dtype::from_name("float32")), nodata_value(1e300));
+}
+
 }  // namespace
 }  // namespace penstock::inline v0

@@ -1,0 +1,77 @@
+#include "format/tiff/gdal_metadata.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <unordered_map>
+#include <utility>
+
+#include "base/xml.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+std::string without_entities(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, char>, 5> kEntities = {
+      {{"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}, {"&amp;", '&'}}};
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    const auto* const found =
+        text[i] != '&' ? kEntities.end() : std::find_if(kEntities.begin(), kEntities.end(), [&](const auto& each) {
+          return text.substr(i, each.first.size()) == each.first;
+        });
+    out += found == kEntities.end() ? text[i] : found->second;
+    i += found == kEntities.end() ? 1 : found->first.size();
+  }
+  return out;
+}
+
+void add_items(const xml_element& from, std::vector<gdal_item>& to) {
+  if (from.name == "Item") {
+    gdal_item& item = to.emplace_back();
+    item.name = from.attribute("name");
+    item.band = band_number(from.attribute("sample"));
+    item.role = from.attribute("role");
+    item.domain = from.attribute("domain");
+    item.text = without_entities(from.text);
+  }
+  for (const xml_element& each : from.children) add_items(each, to);
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> band_number(std::string_view text) noexcept {
+  constexpr std::size_t kMostDigits = 8;
+  std::uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  if (text.empty() || text.size() > kMostDigits) return std::nullopt;
+  const auto read = std::from_chars(text.data(), end, number);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
+}
+
+std::vector<gdal_item> parse_gdal_metadata(std::string_view document) {
+  std::vector<gdal_item> out;
+  const auto root = parse_xml(document);
+  if (root.ok()) add_items(*root, out);
+  return out;
+}
+
+metadata_items without_repetitions(metadata_items items) {
+  std::unordered_map<std::string, std::size_t> places;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto [known, is_new] = places.try_emplace(items[i].first, count);
+    if (is_new && count++ == i) continue;
+    items[known->second] = std::move(items[i]);
+  }
+  items.resize(count);
+  return items;
+}
+
+const std::string* find_item(const metadata_items& items, std::string_view name) noexcept {
+  const auto found = std::find_if(items.begin(), items.end(), [&](const auto& each) { return each.first == name; });
+  return found == items.end() ? nullptr : &found->second;
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <penstock/geo_values.h>
+
+namespace penstock::inline v0 {
+
+/// An item of the tag GDAL_METADATA.
+struct gdal_item {
+  std::string name;
+  std::optional<std::uint64_t> band;  ///< from 0; nothing: of the image
+  std::string role;                   ///< `scale`, `offset`, `unittype`, `description`, `colorinterp`, or empty
+  std::string domain;
+  std::string text;
+};
+
+/// The items of the tag GDAL_METADATA (42112), in document order; none if the text is not well-formed XML.
+/// Source: GDAL's page on GeoTIFF, "Metadata"; GTiffDataset::WriteMDMetadata, which escapes text twice.
+std::vector<gdal_item> parse_gdal_metadata(std::string_view document);
+
+/// A number of a band of at most 8 digits; nothing for other text.
+std::optional<std::uint64_t> band_number(std::string_view text) noexcept;
+
+/// Of several items of one name the last one's text, in the place of the first one.
+metadata_items without_repetitions(metadata_items items);
+/// The text of an item, or null.
+const std::string* find_item(const metadata_items& items, std::string_view name) noexcept;
+
+}  // namespace penstock::inline v0

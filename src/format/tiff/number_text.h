@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace penstock::inline v0 {
+
+/// The number that the whole text is, white space around it aside; nothing where it is not a number. Numbers beyond the
+/// range of a double are infinite or 0, as in C.
+std::optional<double> number_of_text(std::string_view text) noexcept;
+
+/// The number that the text begins with. Microsoft's spellings of infinity and NaN (`1.#INF`, `-1.#IND`) are numbers.
+std::optional<double> leading_number(std::string_view text) noexcept;
+
+/// Without the white space of ASCII at both ends.
+std::string_view trimmed(std::string_view text) noexcept;
+
+}  // namespace penstock::inline v0
