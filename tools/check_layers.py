@@ -3,7 +3,7 @@
     base < array < {codec | store} < format < plan < engine < cuda < api < {cli | python}
 
 Folders of one brace (and two formats) do not know each other. Tests may include what their folder may, and
-tests/support.
+tests/support. The layers of the Python package are those of tools/check_imports.py, which this program checks, too.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+
+import check_imports
 
 LAYERS = [
     {"base"},
@@ -140,7 +142,8 @@ def check_tree(root: Path) -> list[str]:
 
 
 def main() -> int:
-    complaints = check_tree(Path(__file__).resolve().parent.parent)
+    root = Path(__file__).resolve().parent.parent
+    complaints = check_tree(root) + check_imports.check_package(root / "python" / "penstock")
     print("\n".join(complaints), end="\n" if complaints else "")
     return 1 if complaints else 0
 

@@ -6,13 +6,16 @@
 >>> print(a.plan())               # what a read would do
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from penstock._core import __version__
 from penstock.api.copy import copy
-from penstock.api.create import consolidate_metadata, create_array, create_group, load, open_group, save
+from penstock.api.create import create_array
+from penstock.api.groups import consolidate_metadata, create_group, open_group
 from penstock.api.load_tiles import load_tiles
 from penstock.api.open import open, open_array
+from penstock.api.save import load, save
 from penstock.api.shard_writer import ShardWriter, save_shards
 from penstock.api.shards import open_shards
 from penstock.core.array import Array
@@ -40,8 +43,9 @@ from penstock.core.group import Group
 from penstock.core.indexing import block_index as blocks
 from penstock.core.indexing import oindex, vindex
 from penstock.core.job import Job
-from penstock.core.stream import Stream, Tile, stream
+from penstock.core.stream import stream
 from penstock.core.tensor import Tensor
+from penstock.core.tile_stream import Stream, Tile
 from penstock.core.tiles import tiles
 from penstock.geo.tiff import TiffArray
 from penstock.geo.unpacked import UnpackedArray
@@ -67,8 +71,6 @@ _MODULES = frozenset({"dask", "jax", "legate", "mpi", "testing", "torch", "xarra
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        import importlib
-
         return importlib.import_module(f"penstock.{name}")
     raise AttributeError(f"module 'penstock' has no attribute {name!r}")
 

@@ -9,11 +9,18 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from penstock.core.array import Array
-    from penstock.core.group import Group
+from penstock import _core
+from penstock.api.open import open
+from penstock.cli import bench
+from penstock.cli import check as check_table
+from penstock.cli import read as read_window
+from penstock.cli.info import is_tiff_name
+from penstock.cli.info import main as info
+from penstock.core.array import Array
+from penstock.core.context import Context
+from penstock.core.group import Group
+from penstock.view import demo
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "bench" / "run.py"
 """What `bench` runs: a part of source checkouts, not of the package."""
@@ -23,34 +30,20 @@ def main() -> int:
     """Run the program on `sys.argv`; returns its exit status: 0, 1 (failed) or 2 (usage)."""
     verb = sys.argv[1] if len(sys.argv) > 1 else ""
     has_bench = SCENARIOS.exists()
-    if verb == "demo" or (verb == "bench" and has_bench):
-        import importlib
-
-        module = importlib.import_module("penstock.view.demo" if verb == "demo" else "penstock.cli.bench")
-        try:
-            status: int | None = module.main(sys.argv[2:])
-        except KeyboardInterrupt:
-            return 130
-        return status or 0
-    if verb == "read":
-        from penstock.cli import read as _window_cli
-
-        if _window_cli.takes(sys.argv[2:]):
-            return _window_cli.main(sys.argv[2:])
+    try:
+        if verb == "demo":
+            return demo.main(sys.argv[2:]) or 0
+        if verb == "bench" and has_bench:
+            return bench.main(SCENARIOS, sys.argv[2:])
+    except KeyboardInterrupt:
+        return 130
+    if verb == "read" and read_window.takes(sys.argv[2:]):
+        return read_window.main(sys.argv[2:])
     others = [each for each in sys.argv[2:] if each != "--json"]
-    if verb == "info" and len(others) == 1 and not others[0].startswith("-"):
-        from penstock.cli.info import is_tiff_name
-        from penstock.cli.info import main as info
-
-        if is_tiff_name(others[0]):
-            return info(sys.argv[2:])
-    if verb == "check":
-        from penstock.cli import check as _table_check
-
-        if _table_check.takes(sys.argv[2:]):
-            return _table_check.main(sys.argv[2:])
-
-    from penstock import _core
+    if verb == "info" and len(others) == 1 and not others[0].startswith("-") and is_tiff_name(others[0]):
+        return info(sys.argv[2:])
+    if verb == "check" and check_table.takes(sys.argv[2:]):
+        return check_table.main(sys.argv[2:])
 
     sys.stdout.flush()
     return _core.cli_main([b"penstock", *map(os.fsencode, sys.argv[1:])], _open, has_bench)
@@ -58,9 +51,6 @@ def main() -> int:
 
 def _open(uri: str, threads: int) -> Array | Group:
     """Open what the C++ program does not: HDF5, tables, references, members of files."""
-    from penstock.api.open import open
-    from penstock.core.context import Context
-
     return open(uri, mode="r", context=Context(threads=threads or None))
 
 

@@ -15,7 +15,7 @@ import pytest
 from penstock import _core
 from penstock.hdf5 import index as _hdf5_index
 from penstock.hdf5 import shards as _hdf5_shards
-from penstock.hdf5.file import Source
+from penstock.hdf5.source import Source
 
 h5py = pytest.importorskip("h5py")
 

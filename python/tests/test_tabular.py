@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from penstock.tabular import opening
 from penstock.tabular import table as _tabular
 
 pa = pytest.importorskip("pyarrow")
@@ -333,7 +334,7 @@ def test_a_file_that_changes_is_a_conflict_whoever_notices(tmp_path, monkeypatch
         path.write_bytes(other)
         return made
 
-    monkeypatch.setattr(_tabular, "batches_of", replace_after)
+    monkeypatch.setattr(opening, "batches_of", replace_after)
     with pytest.raises(ps.ConflictError, match="changed while its footer was read"):
         ps.open(path, columns="a")
 

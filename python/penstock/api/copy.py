@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock import _core
-from penstock.api.create import AUTO, _check_format, _check_name, _codecs, _lengths
+from penstock.api.create_options import AUTO, check_format, check_name, codecs_of, lengths_of
 from penstock.api.open import open
 from penstock.api.written_values import warn_of_place
 from penstock.core.array import Array
@@ -81,18 +81,18 @@ def copy(
     if not isinstance(source, Array | Group):
         source = open(source, context=context, storage_options=storage_options)
     warn_of_place(source)
-    _check_name(target, path, target_options)
+    check_name(target, path, target_options)
     if zarr_format is not None:
-        _check_format(zarr_format)
+        check_format(zarr_format)
     if threads is not None:
         _check_threads(operator.index(threads))
     store, inside = place_of(target, path, target_options, context)
     made_as = zarr_format or (2 if source.format == "zarr2" else 3)
     options: dict[str, Any] = {
-        "chunks": None if chunks is None else _lengths(chunks, "chunks"),
+        "chunks": None if chunks is None else lengths_of(chunks, "chunks"),
         "auto_shards": isinstance(shards, str) and shards == AUTO,
         "no_shards": shards is False,
-        "shards": None if shards is None or shards is False or shards == AUTO else _lengths(shards, "shards"),
+        "shards": None if shards is None or shards is False or shards == AUTO else lengths_of(shards, "shards"),
         "zarr_format": zarr_format,
         "overwrite": overwrite,
         "resume": resume,
@@ -101,7 +101,7 @@ def copy(
         "progress": _line(progress),
     }
     if codecs is not None:
-        options["codecs"] = _codecs(codecs, AUTO, AUTO, AUTO, made_as).get("codecs") or AUTO
+        options["codecs"] = codecs_of(codecs, AUTO, AUTO, AUTO, made_as).get("codecs") or AUTO
     if isinstance(source, Group) and type(source) is not Group:
         _copy_members(source, store, inside, options, context)
     else:

@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock import _core
-from penstock.api.shards import open_single
-from penstock.api.single_file import begins_as_tiff, is_references, open_elsewhere, open_file, path_here, split_member
+from penstock.api.npy import open_single
+from penstock.api.single_file import is_references, open_file, split_member
+from penstock.api.store_files import open_elsewhere
+from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.device import device_number, is_device
@@ -19,7 +21,9 @@ from penstock.geo.tiff import TiffArray, options_of
 from penstock.geo.unpacked import UnpackedArray
 from penstock.target import remote as _remote
 from penstock.target.file_objects import contents, is_file
+from penstock.target.local import path_here
 from penstock.target.place import check_path, place_of
+from penstock.target.sniff import begins_as_tiff
 
 
 def open(
@@ -238,3 +242,6 @@ def open_array(target: Any, path: str = "", **options: Any) -> Array:
     if not isinstance(node, Array):
         raise InvalidArgumentError(f"'{node.uri}' is a group, not an array")
     return node
+
+
+registry.register(open, open_array)

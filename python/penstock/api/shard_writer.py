@@ -24,9 +24,12 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
+from penstock.api.create import create_array
 from penstock.api.shards import open_shards
 from penstock.core.context import current_context
 from penstock.core.errors import ConflictError, InvalidArgumentError, UnsupportedError, system_errors
+from penstock.hdf5.shards import open_datasets
+from penstock.hdf5.source import import_h5py
 from penstock.references.objects import ReferencedArray
 from penstock.shards import arrays as _array_shards
 from penstock.shards.files import complain
@@ -34,8 +37,9 @@ from penstock.shards.names import sync_file, sync_names, write_atomically
 from penstock.shards.raw import COMMON, descr_text
 from penstock.shards.readers import JoinedArray
 from penstock.shards.sharded_array import root_of, save_manifest
-from penstock.tabular.shards import JoinedTables
-from penstock.target.place import local_path
+from penstock.tabular.shards import JoinedTables, open_tables
+from penstock.tabular.table import import_pyarrow
+from penstock.target.local import local_path
 
 MANIFEST = "penstock.shards"
 _PIECE = 16 << 20
@@ -203,11 +207,7 @@ class ShardWriter:
         paths = [os.path.abspath(path) for path in self.paths]
         sums = dict(zip(paths, self._checksums, strict=True))
         if self.suffix in _HDF5:
-            from penstock.hdf5.shards import open_datasets
-
             return open_datasets(paths, self.name, 0, False, current_context(), None, sums)
-        from penstock.tabular.shards import open_tables
-
         return open_tables(paths, self.name, "error", None, current_context(), sums)
 
     def __repr__(self) -> str:
@@ -270,8 +270,6 @@ def _write_npz(path: str, made: npt.NDArray[Any], name: str, _options: dict[str,
 
 
 def _write_zarr(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str, Any]) -> int:
-    from penstock.api.create import create_array
-
     draft, old = f"{path}.{os.getpid()}.tmp", f"{path}.{os.getpid()}.old"
     if os.path.isdir(path) and _array_shards.metadata_of(path) == path:
         raise ConflictError(f"'{path}' is there and is no Zarr array: it is not replaced")
@@ -303,12 +301,10 @@ def _exchange(one: str, other: str) -> bool:
 
 
 def _write_tiff(path: str, made: npt.NDArray[Any], _name: str, options: dict[str, Any]) -> int:
-    from penstock.api.create import save
-
     if made.ndim != 3 or not made.size:
         raise UnsupportedError(f"TIFF shards are (band, y, x) with at least one pixel, not {made.shape}")
     try:
-        save(path, made, **options)
+        create_array(path, data=made, **{"overwrite": True, **options})
     except TypeError as error:
         raise InvalidArgumentError(f"TIFF does not take {options}: {error}") from error
     return _array_shards.crc32c_of(path)
@@ -333,8 +329,6 @@ def _write_with(path: str, write: Callable[[str], None]) -> int:
 
 
 def _write_hdf5(path: str, made: npt.NDArray[Any], name: str, options: dict[str, Any]) -> int:
-    from penstock.hdf5.file import import_h5py
-
     h5py = import_h5py()
 
     def write(draft: str) -> None:
@@ -361,8 +355,6 @@ def _hdf5_options(made: npt.NDArray[Any], options: dict[str, Any]) -> dict[str, 
 
 
 def _arrow_table(made: npt.NDArray[Any], name: str) -> Any:
-    from penstock.tabular.table import import_pyarrow
-
     pa = import_pyarrow()
     items = np.ascontiguousarray(made.astype(made.dtype.newbyteorder("="), copy=False)).reshape(-1)
     try:
@@ -381,8 +373,6 @@ def _arrow_table(made: npt.NDArray[Any], name: str) -> Any:
 @contextmanager
 def _refusing(options: dict[str, Any]) -> Iterator[None]:
     """What pyarrow says of options."""
-    from penstock.tabular.table import import_pyarrow
-
     try:
         yield
     except (TypeError, ValueError, import_pyarrow().ArrowException) as error:

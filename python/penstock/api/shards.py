@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 import operator
 import os
@@ -14,16 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
+from penstock.api.npy import open_npy, refuse_options
+from penstock.api.open import open
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.errors import (
     ConflictError,
     CorruptDataError,
     InvalidArgumentError,
-    NotFoundError,
     UnsupportedError,
-    system_errors,
 )
+from penstock.hdf5.shards import open_datasets
+from penstock.references.manifest import open_target
+from penstock.references.manifest import save_manifest as save_references
+from penstock.references.objects import ReferencedArray
 from penstock.shards import arrays as _array_shards
 from penstock.shards.files import describe_all, file_stamps
 from penstock.shards.names import FORMATS, Files, begin_of, names_of, read_named
@@ -38,10 +41,9 @@ from penstock.shards.sharded_array import (
     save_manifest,
     sharded,
 )
-from penstock.target.place import file_place, local_path, place_of
-
-NPY_MAGIC = b"\x93NUMPY"
-REFERENCES = b'{"penstock_manifest"'
+from penstock.tabular.shards import JoinedTables, open_tables
+from penstock.target.local import local_file
+from penstock.target.sniff import REFERENCES, known_format, known_suffix
 
 
 def open_shards(
@@ -150,14 +152,12 @@ def open_shards(
         )
         return map_shards(opened) if mmap else opened
     if isinstance(given, str) and begin is not None and begin.startswith(REFERENCES):
-        from penstock.references.manifest import open_target
-
         _refuse_given("a manifest", of_all)
         saved = _with_axis(open_target(given, "", context, storage_options, missing, allow_local), axis)
         return map_shards(saved) if mmap else saved
     if not isinstance(given, str) and any(not isinstance(each, str) for each in given):
         _refuse_given("open arrays", {**of_all, "storage_options": storage_options or None})
-        _refuse_options({}, mmap, None, "open arrays")
+        refuse_options({}, mmap, None, "open arrays")
         _refuse_missing(missing)
         return join_arrays(given, axis, context)
 
@@ -165,7 +165,7 @@ def open_shards(
     found = Files([str(given)] if one_file else given, holes == "allow", storage_options, format)
     if reader is not None and metadata is not None:
         _refuse_given("files that a reader reads", {"format": format, **layout})
-        _refuse_options(options, mmap, manifest, "files that a reader reads")
+        refuse_options(options, mmap, manifest, "files that a reader reads")
         _refuse_missing(missing)
         return join_readers(found.paths(), metadata, reader, axis, context)
     kind = found.format() if format is None else format
@@ -212,7 +212,7 @@ def open_shards(
 def _join_npy(found: Files, axis: int, context: Context, storage_options: Mapping[str, Any] | None) -> JoinedArray:
     """`.npy` files that are stored in both item orders."""
     paths = found.paths()
-    looks = [partial(_open_npy, found.store, key, context, storage_options, {}) for key in found.keys]
+    looks = [partial(open_npy, found.store, key, context, storage_options, {}) for key in found.keys]
     if "://" in paths[0]:
         return join_arrays(describe_all(paths, looks), axis, context)
     paths = [os.path.abspath(path) for path in paths]
@@ -235,8 +235,6 @@ def _refuse_given(what: str, options: Mapping[str, Any]) -> None:
 
 def _refuse_known(first: str) -> None:
     """A `dtype` makes files raw, but not such as say themselves what they hold: their headers would become values."""
-    from penstock.api.single_file import known_format, known_suffix, local_file
-
     local = local_file(first)
     what = known_format(local) if local is not None else known_suffix(first)
     if what is not None:
@@ -254,8 +252,6 @@ def _refuse_missing(missing: str) -> None:
 
 def _with_axis(made: Array, axis: int) -> Array:
     """The array of a manifest, where `axis` is that of its files (or 0, the default)."""
-    from penstock.references.objects import ReferencedArray
-
     joined = made._described.joined if isinstance(made, ReferencedArray) else None
     known = 0 if joined is None else joined.axis
     if isinstance(made, JoinedArray):
@@ -278,8 +274,7 @@ def _open_others(
     """Files of the other formats."""
     paths = found.paths()
     if kind not in ("hdf5", "parquet", "arrow"):
-        _refuse_options({}, mmap, manifest, "files of this format")
-        from penstock.api.open import open
+        refuse_options({}, mmap, manifest, "files of this format")
 
         looks = [partial(open, path, context=context, storage_options=storage_options, **options) for path in paths]
         return join_arrays(describe_all(paths, looks), axis, context)
@@ -291,7 +286,7 @@ def _open_others(
             raise InvalidArgumentError("column and columns are the same option")
         columns = wanted.pop("column", wanted.pop("columns", None))
         arguments = (columns, wanted.pop("nulls", "error"), wanted.pop("dtype", None))
-    _refuse_options(wanted, mmap, None, f"{kind} files")
+    refuse_options(wanted, mmap, None, f"{kind} files")
     paths = [path if "://" in path else os.path.abspath(path) for path in paths]
     if (
         manifest is not None
@@ -300,20 +295,14 @@ def _open_others(
         return saved
     made: Array
     if kind == "hdf5":
-        from penstock.hdf5.shards import open_datasets
-
         made = open_datasets(paths, arguments[0], axis, allow_holes, context, storage_options)
     else:
-        from penstock.tabular.shards import open_tables
-
         if axis != 0:
             raise InvalidArgumentError(f"tables are joined along their rows: axis is 0, not {axis}")
         columns, nulls, wanted_dtype = arguments
         made = open_tables(paths, columns, nulls, wanted_dtype, context, None, storage_options)
     if manifest is not None:
-        from penstock.references.manifest import save_manifest as save
-
-        save(made, manifest, storage_options=storage_options)
+        save_references(made, manifest, storage_options=storage_options)
     return made
 
 
@@ -327,9 +316,6 @@ def _known_references(
     storage_options: Mapping[str, Any] | None,
 ) -> Array | None:
     """The array of the manifest at `path`, if it is of these files."""
-    from penstock.references.manifest import open_target
-    from penstock.references.objects import ReferencedArray
-    from penstock.tabular.shards import JoinedTables
 
     if not (begin_of(os.fspath(path), storage_options) or b"").startswith(REFERENCES):
         _check_cache(path, storage_options)
@@ -353,16 +339,6 @@ def _known_references(
         return made if same and kind != "hdf5" else None
     same = joined.shards.get("dataset") == arguments[0] and joined.shards.get("axis") == axis
     return made if same and kind == "hdf5" else None
-
-
-def _refuse_options(options: Mapping[str, Any], mmap: bool, manifest: Any, what: str) -> None:
-    """Options that would do nothing."""
-    if options:
-        raise InvalidArgumentError(f"{what} take no option {next(iter(options))!r}")
-    if mmap:
-        raise UnsupportedError(f"{what} cannot be mapped: mmap=True is for .npy and raw files")
-    if manifest is not None:
-        raise UnsupportedError(f"{what} have no manifest of their own: they are .npy, raw, HDF5, Parquet or Arrow")
 
 
 def _formats_of(array: Any) -> list[str]:
@@ -413,7 +389,6 @@ def _known_manifest(
 
 def _known_arrays(manifest: str, found: Files, axis: int, context: Context) -> JoinedArray | None:
     """The same of files in both item orders."""
-    from penstock.references.manifest import open_target
 
     try:
         made = open_target(manifest, "", context, None)
@@ -478,93 +453,3 @@ def map_shards(array: Any) -> list[npt.NDArray[Any]]:
         mapped = np.memmap(os.path.join(root, os.fsdecode(key)), stored, "r", offset, shape, layout)
         out.append(mapped.view(np.ndarray))
     return out
-
-
-def open_single(
-    target: Any,
-    path: str,
-    context: Context,
-    storage_options: Mapping[str, Any] | None,
-    options: Mapping[str, Any],
-) -> ShardedArray | None:
-    """A `.npy` file, a member of an `.npz` file, or a manifest; None where `target` is something else."""
-    if isinstance(target, os.PathLike):
-        target = os.fsdecode(target)
-    if isinstance(target, bytes | bytearray | memoryview):
-        data = bytes(target) if not path and bytes(memoryview(target)[:6]) == NPY_MAGIC else None
-        return None if data is None else _open_npy(_core.dict_store({"bytes": data}), b"bytes", context, None, options)
-    name = path or target
-    if not isinstance(name, str) or (not isinstance(target, str) and not path.endswith(".npy")):
-        return None
-    if not isinstance(target, str):
-        return _open_npy(*place_of(target, path, storage_options, context), context, storage_options, options)
-    target = local_path(target)
-    if target.endswith(".npz") and "://" not in target and not os.path.isdir(target):
-        return _open_member(target, path, context, options)
-    if path:
-        if not path.endswith(".npy"):
-            return None
-        return _open_npy(*place_of(target, path, storage_options, context), context, storage_options, options)
-    if "://" in target:
-        if not target.endswith(".npy"):
-            return None
-    else:
-        if not os.path.isfile(target):
-            return None
-        with system_errors(f"opening '{target}'"), builtins.open(target, "rb") as file:
-            begin = file.read(64)
-        if not target.endswith(".npy") or _core.is_manifest(begin):
-            return open_begun(target, begin, context, storage_options, options)
-    return _open_npy_file(target, context, storage_options, options)
-
-
-def open_begun(
-    target: str,
-    begin: bytes,
-    context: Context,
-    storage_options: Mapping[str, Any] | None,
-    options: Mapping[str, Any],
-) -> ShardedArray | None:
-    """The file or object that begins so, where it is a `.npy` file or a manifest of files."""
-    if _core.is_manifest(begin):
-        known = dict(options)
-        missing, allow_local = known.pop("missing", "error"), known.pop("allow_local", None)
-        _refuse_options(known, False, None, "manifests")
-        return open_manifest(
-            target, context=context, storage_options=storage_options, missing=missing, allow_local=allow_local
-        )
-    if not begin.startswith(NPY_MAGIC):
-        return None
-    return _open_npy_file(target, context, storage_options, options)
-
-
-def _open_npy_file(
-    target: str, context: Context, storage_options: Mapping[str, Any] | None, options: Mapping[str, Any]
-) -> ShardedArray:
-    store, key = file_place(target if "://" in target else os.path.abspath(target), storage_options)
-    return _open_npy(store, os.fsencode(key), context, storage_options, options)
-
-
-def _open_npy(
-    store: _core.Store,
-    key: bytes,
-    context: Context,
-    storage_options: Mapping[str, Any] | None,
-    options: Mapping[str, Any],
-) -> ShardedArray:
-    _refuse_options(options, False, None, ".npy files")
-    return sharded(_core.open_contiguous(store, context, key, None), storage_options)
-
-
-def _open_member(archive: str, name: str, context: Context, options: Mapping[str, Any]) -> ShardedArray:
-    store = _core.zip_store(os.fsencode(os.path.abspath(archive)), context)
-    members = [key for key in store.list("", False) if key.endswith(".npy")]
-    if not name:
-        if len(members) != 1:
-            if not members:
-                raise NotFoundError(f"'{archive}' holds no arrays")
-            names = ", ".join(repr(each.removesuffix(".npy")) for each in members[:20])
-            raise InvalidArgumentError(f"'{archive}' holds {len(members)} arrays: give path= one of {names}")
-        name = members[0]
-    key = name if name in members else f"{name}.npy"
-    return _open_npy(store, os.fsencode(key), context, None, options)

@@ -1,4 +1,4 @@
-"""Files of other formats in stores: the key of a NetCDF file in a bucket's store, an open file of fsspec."""
+"""Files elsewhere: at a URI whose name says nothing, in a store, an open file of fsspec."""
 
 from __future__ import annotations
 
@@ -8,24 +8,56 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock import _core
+from penstock.api.npy import open_begun, open_npy
+from penstock.api.single_file import open_as, open_file
+from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.errors import Error
 from penstock.core.group import Group
+from penstock.hdf5.file import open_source
+from penstock.hdf5.source import Source
+from penstock.references.kerchunk import is_folder_of_references
 from penstock.references.objects import UNPICKLABLE, Object
+from penstock.tabular.opening import open_target as open_table
 from penstock.target.file_objects import ARCHIVE, archive_elsewhere, fsspec_place
-from penstock.target.place import local_path, place_of
+from penstock.target.local import local_path
+from penstock.target.place import file_place, place_of
+from penstock.target.sniff import NPY_MAGIC, find_kind
 
 _BEGIN_BYTES = 64
 _HDF5, _ARROW = b"\x89HDF\r\n\x1a\n", (b"PAR1", b"ARROW1\x00\x00", b"\xff\xff\xff\xff")
 
 
+def open_elsewhere(
+    target: Any, path: str, context: Context, storage_options: Mapping[str, Any] | None, options: dict[str, Any]
+) -> Array | Group | None:
+    """The same of a URI whose name says nothing: one request for its first bytes, another where there are none."""
+    if not isinstance(target, str | os.PathLike | bytes | bytearray | memoryview):
+        return open_in_store(target, path, context, options)
+    if not isinstance(target, str) or "://" not in target or target.startswith(("file:", "zip:")):
+        return None
+    try:
+        store, key = file_place(target, storage_options)
+        head = store.begin(key, _BEGIN_BYTES)
+    except Error:
+        if options:
+            raise
+        return None  # that nothing was found says more
+    if head is None:
+        if not is_folder_of_references(target, storage_options):
+            return None
+        return open_as("references", target, path, context, storage_options, options)
+    if head.startswith(ARCHIVE):
+        raise archive_elsewhere(target)
+    if not path and (made := open_begun(target, head, context, storage_options, options)) is not None:
+        return made
+    found = find_kind(head, lambda offset: b"")  # what stands behind the first bytes would be a request each
+    return None if found is None else open_as(found, target, path, context, storage_options, options)
+
+
 def open_in_store(target: Any, path: str, context: Context, options: Mapping[str, Any]) -> Array | Group | None:
     """The file of another format that a store has at `path`, or that an open file of fsspec is; None: there is none."""
-    from penstock.api.shards import NPY_MAGIC, _open_npy
-    from penstock.api.single_file import open_file
-    from penstock.hdf5.file import open_source
-    from penstock.tabular.table import open_target as open_table
 
     try:
         store, raw = place_of(target, path, None, context)
@@ -38,13 +70,13 @@ def open_in_store(target: Any, path: str, context: Context, options: Mapping[str
     if head is None:
         return None
     if head.startswith(NPY_MAGIC):
-        return _open_npy(store, raw, context, None, options)
+        return open_npy(store, raw, context, None, options)
     if not head.startswith((_HDF5, *_ARROW, ARCHIVE)):
         return None
     if store.uri.startswith("file:"):
-        from penstock.api.open import open
-
-        return open(os.path.join(local_path(store.uri), key), context=context, **options)
+        path = os.path.join(local_path(store.uri), key)
+        opened: Array | Group = registry.call("open", path, context=context, **options)
+        return opened
     if head.startswith(ARCHIVE):
         raise archive_elsewhere(key)
     stream = _stream_of(target, key)
@@ -55,45 +87,40 @@ def open_in_store(target: Any, path: str, context: Context, options: Mapping[str
         if head.startswith(_ARROW):
             return open_table(whole, "", context, None, **options)
         return open_file(whole, "", context, None, dict(options))
-    return open_source(_source_class()(store, key, stream, context), "", **options)
+    return open_source(_StoreSource(store, key, stream, context), "", **options)
 
 
-def _source_class() -> Any:
-    from penstock.hdf5.file import Source
+class _StoreSource(Source):
+    """An HDF5 file in a store: h5py reads its index through a stream, the engine its chunks by ranges."""
 
-    class StoreSource(Source):
-        """An HDF5 file in a store: h5py reads its index through a stream, the engine its chunks by ranges."""
+    def __init__(self, store: _core.Store, key: str, stream: Callable[[], Any], context: Context) -> None:
+        super().__init__(None, context, None, f"{store.uri.rstrip('/')}/{key}")
+        self.store, self.key, self.stream = store, key, stream
 
-        def __init__(self, store: _core.Store, key: str, stream: Callable[[], Any], context: Context) -> None:
-            super().__init__(None, context, None, f"{store.uri.rstrip('/')}/{key}")
-            self.store, self.key, self.stream = store, key, stream
+    @property
+    def is_remote(self) -> bool:
+        return True
 
-        @property
-        def is_remote(self) -> bool:
-            return True
+    def begin(self) -> Any:
+        return self.stream()
 
-        def begin(self) -> Any:
-            return self.stream()
+    def content(self) -> bytes | None:
+        return None
 
-        def content(self) -> bytes | None:
-            return None
+    def read_at(self, offset: int, length: int) -> bytes:
+        with self.stream() as stream:
+            stream.seek(offset)
+            made: bytes = stream.read(length)
+            return made
 
-        def read_at(self, offset: int, length: int) -> bytes:
-            with self.stream() as stream:
-                stream.seek(offset)
-                made: bytes = stream.read(length)
-                return made
+    def file_object(self) -> Object:
+        return Object(self.uri, self.store, self.key)
 
-        def file_object(self) -> Object:
-            return Object(self.uri, self.store, self.key)
+    def stamp(self) -> None:
+        return None
 
-        def stamp(self) -> None:
-            return None
-
-        def reopen(self, path: str) -> tuple[Any, tuple[Any, ...]]:
-            return _refuse_to_reopen, (UNPICKLABLE,)
-
-    return StoreSource
+    def reopen(self, path: str) -> tuple[Any, tuple[Any, ...]]:
+        return _refuse_to_reopen, (UNPICKLABLE,)
 
 
 def _refuse_to_reopen(*arguments: Any) -> Any:

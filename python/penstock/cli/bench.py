@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
-from penstock.__main__ import SCENARIOS
 
-
-def main(arguments: list[str]) -> int:
-    return subprocess.run([sys.executable, str(SCENARIOS), *arguments]).returncode
+def main(program: Path, arguments: list[str]) -> int:
+    """Runs `program`, bench/run.py of the checkout."""
+    return subprocess.run([sys.executable, str(program), *arguments]).returncode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import itertools
 import json
 import os
@@ -14,8 +15,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from penstock.api.create import save
 from penstock.api.open import open as open_array
+from penstock.api.save import save
 from penstock.cli.info import fail
 from penstock.core.array import Array
 from penstock.core.errors import ConflictError, Error, InvalidArgumentError
@@ -136,8 +137,6 @@ def _transform(of: Sequence[float], size: Sequence[int], shape: Sequence[int], b
 
 def npy(values: npt.NDArray[Any]) -> bytes:
     """The array as a .npy file."""
-    import io
-
     file = io.BytesIO()
     np.save(file, values)
     return file.getvalue()

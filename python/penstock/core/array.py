@@ -15,10 +15,11 @@ import numpy.typing as npt
 from penstock import _core
 from penstock.core import convert as _convert
 from penstock.core import device as _device
+from penstock.core import registry
 from penstock.core import tensor as _tensor
 from penstock.core.attributes import Attributes
 from penstock.core.errors import ExportError, InvalidArgumentError
-from penstock.core.indexing import Reads, check_fields, take_fields
+from penstock.core.indexing import Reads, check_fields, copy_out, take_fields
 from penstock.core.job import Job, start_direct, start_in_thread
 from penstock.core.progress import callback_of
 from penstock.core.sizes import check_count
@@ -163,7 +164,7 @@ class Array(Reads, Writes, _core.Array):
         selection, fields = self._prepare(selection)
         if fields is not None:
             made = take_fields(self._read(selection, workers, progress), fields, check_fields(self, fields))
-            _convert.copy_out(out, made)
+            copy_out(out, made)
             return out
         target = _convert.as_output(out, self, selection, dtype)
         _convert.read_into(self, selection, target, workers, progress)
@@ -261,6 +262,11 @@ class Array(Reads, Writes, _core.Array):
         values = self.read(..., out=_tensor.aligned_empty(self.shape, self.dtype, self))
         return _tensor.export(values, max_version, _tensor.IS_COPIED)
 
+    def _shard_lengths(self) -> tuple[int, list[int]] | None:
+        """Returns the axis along which files follow each other and the length of each; None of a single file."""
+        files = _core.shard_files(self) if self.shape else None
+        return (_core.shard_axis(self), [length for _, length, _, _ in files]) if files else None
+
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
@@ -271,24 +277,11 @@ class Array(Reads, Writes, _core.Array):
         return f"<penstock.Array {self.uri!r} shape={self.shape} dtype={self.dtype} chunks={self.chunks}{shards}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (*_how_to_reopen(self), "r" if self.read_only else None)
+        return registry.reopen, (*registry.location_of(self), "r" if self.read_only else None)
 
     def __dask_tokenize__(self) -> tuple[str, str]:
         """A new name each time: what is in storage may have changed, and a name stands for values in Dask."""
         return "penstock.Array", uuid.uuid4().hex
-
-
-def _how_to_reopen(node: Any) -> tuple[str, dict[str, Any] | None]:
-    """The URI and the storage options that another process opens the same thing by."""
-    if not node.uri.startswith(("file:", "zip:")) and node._storage_options is None:
-        raise TypeError(f"cannot pickle {node!r}: only arrays and groups opened by path can be opened again elsewhere")
-    return node.uri, node._storage_options
-
-
-def _reopen(uri: str, storage_options: dict[str, Any] | None = None, mode: str | None = None) -> Any:
-    from penstock.api.open import open
-
-    return open(uri, storage_options=storage_options, mode=mode)
 
 
 def wants_scalar(shape: tuple[int, ...], selection: Selection) -> bool:

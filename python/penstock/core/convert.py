@@ -74,13 +74,6 @@ def cast_fields(
     return made.astype(dtype)
 
 
-def copy_out(out: Any, made: Any) -> None:
-    """Put what was read into `out`, where it cannot be read there."""
-    if np.shape(out) != np.shape(made):
-        raise OutputError(f"out has shape {np.shape(out)}, the selection {np.shape(made)}")
-    np.copyto(out, made, casting="same_kind")
-
-
 def becomes(array: Array, dtype: np.dtype[Any]) -> bool:
     """Whether reads make elements of `dtype` on their way to the result, or they have it already."""
     return dtype == array.dtype or (not array._has_items and _core._converts(array.dtype, dtype))

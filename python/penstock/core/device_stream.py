@@ -13,7 +13,7 @@ from penstock import _core
 from penstock.core import device as _device
 from penstock.core.array import Array
 from penstock.core.errors import Error
-from penstock.core.stream import Stream, Tile
+from penstock.core.tile_stream import Stream, Tile
 
 
 @dataclass(frozen=True)

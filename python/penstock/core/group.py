@@ -7,17 +7,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from penstock import _core
-from penstock.core.array import Array, _how_to_reopen, _reopen
+from penstock.core import registry
+from penstock.core.array import Array
 from penstock.core.attributes import Attributes
 from penstock.core.errors import InvalidArgumentError, NotFoundError, ReadOnlyError
-from penstock.geo.tiff import TiffArray
 
 
 def wrap(node: _core.Array | _core.Group) -> Array | Group:
     """What users see of what the engine opened."""
     if not isinstance(node, _core.Array):
         return Group(node)
-    return TiffArray(node) if node.format == "tiff" else Array(node)
+    made: Array = registry.class_of(node.format, Array)(node)
+    return made
 
 
 class Group(_core.Group):
@@ -63,18 +64,15 @@ class Group(_core.Group):
 
     def create_array(self, name: str, **options: Any) -> Array:
         """Make a new array below this group and open it: see `penstock.create_array`."""
-        from penstock.api.create import create_array
-
         self._check_format()
-        made: Array = create_array(self, name, **options)
+        made: Array = registry.call("create_array", self, name, **options)
         return made
 
     def create_group(self, name: str, *, attributes: Mapping[str, Any] | None = None, overwrite: bool = False) -> Group:
         """Make a new group below this one and open it: see `penstock.create_group`."""
-        from penstock.api.create import create_group
-
         self._check_format()
-        return create_group(self, name, attributes=attributes, overwrite=overwrite)
+        made: Group = registry.call("create_group", self, name, attributes=attributes, overwrite=overwrite)
+        return made
 
     def require_group(self, name: str, **options: Any) -> Group:
         """The group of that name, made where it is missing."""
@@ -147,7 +145,7 @@ class Group(_core.Group):
         return f"<penstock.Group {self.uri!r}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (*_how_to_reopen(self), "r" if self.read_only else None)
+        return registry.reopen, (*registry.location_of(self), "r" if self.read_only else None)
 
 
 def _branches(group: Group, indent: str) -> Iterator[str]:

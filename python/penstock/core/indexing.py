@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
-from penstock.core.errors import Error, InvalidArgumentError, OutOfRangeError
+from penstock.core.errors import Error, InvalidArgumentError, OutOfRangeError, OutputError
 
 if TYPE_CHECKING:
     _Base = _core.Array
@@ -300,6 +300,13 @@ class _Index:
         return f"{self._array!r}.{self._kind}"
 
 
+def copy_out(out: Any, made: Any) -> None:
+    """Put what was read into `out`, where it cannot be read there."""
+    if np.shape(out) != np.shape(made):
+        raise OutputError(f"out has shape {np.shape(out)}, the selection {np.shape(made)}")
+    np.copyto(out, made, casting="same_kind")
+
+
 class Reads(_Base):
     """The part of `Array` that reads other selections than `[]` takes in C++."""
 
@@ -365,8 +372,6 @@ class Reads(_Base):
         if dtype is None:
             return self.read(selection, out=out)  # type: ignore[attr-defined]
         made = take_fields(self._read(selection, 0, None), fields, dtype)
-        from penstock.core.convert import copy_out
-
         copy_out(out, made)
         return out
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock.core.array import Array, Selection, _how_to_reopen
+from penstock.core import registry
+from penstock.core.array import Array, Selection
 from penstock.core.errors import InvalidArgumentError, OutOfRangeError
 from penstock.geo.header import TiffHeader
 from penstock.geo.unpacked import unpack
@@ -67,7 +68,7 @@ class TiffArray(TiffHeader, Array):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (*_how_to_reopen(self), self._options)
+        return _reopen, (*registry.location_of(self), self._options)
 
     def _image(self, **changed: Any) -> TiffArray:
         """Another image of this one's file, of the same store and with the same context, opened once.
@@ -123,6 +124,9 @@ class TiffArray(TiffHeader, Array):
         return bool((self._options or {}).get("mask"))
 
 
+registry.register_class("tiff", TiffArray)
+
+
 @functools.cache
 def _warn_of_band() -> None:
     """Once in a process: the user of rasterio means the first band by `read(1)`."""
@@ -135,17 +139,10 @@ def _warn_of_band() -> None:
 
 
 def _reopen(uri: str, storage_options: dict[str, Any] | None, options: Mapping[str, Any] | None) -> Any:
-    from penstock.api.open import open
-
     if options is None:
-        return open(uri, storage_options=storage_options)
+        return registry.reopen(uri, storage_options)
     given = dict(options)
     given["layout"] = "native" if given.pop("native_order") else None
     given["bands"] = given["bands"] or None
     given["page"] = (given["page"], *given.pop("sub_ifds"))
-    return open(uri, storage_options=storage_options, **given)
-
-
-def is_tiff(data: bytes | bytearray | memoryview) -> bool:
-    """Whether the first bytes are a TIFF's."""
-    return bytes(memoryview(data)[:4]) in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+    return registry.reopen(uri, storage_options, **given)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.indexing import Key, KeyMaker, as_tuple, expand, is_list, is_mask, oindex, vindex
+from penstock.core.tensor import Tensor
 from penstock.geo.header import TiffHeader
 from penstock.geo.masks import Validity, of_all_bands
 
@@ -189,8 +190,6 @@ class UnpackedArray(TiffHeader):
 
     def __dlpack__(self, **options: Any) -> Any:
         """Read the whole array and hand it on: `torch.from_dlpack(a)`."""
-        from penstock.core.tensor import Tensor
-
         return Tensor(self.read()).__dlpack__(**options)
 
     def _image(self, **changed: Any) -> UnpackedArray:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from penstock.core.array import Array
 from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from penstock.core.indexing import oindex
 from penstock.geo.header import TiffHeader, nodata_in
 from penstock.geo.masks import Validity
 from penstock.geo.resample import KERNELS, Taps, picks, resample, store, taps
@@ -260,8 +261,6 @@ def _pick(
     made: npt.NDArray[Any],
     threads: int | None,
 ) -> None:
-    from penstock.core.indexing import oindex
-
     inside = [(at >= 0) & (at < size) for at, size in zip((rows, columns), level.shape[-2:], strict=True)]
     if not all(each.all() for each in inside):
         made[...] = missing

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from penstock import _core
 from penstock.core import device as _device
+from penstock.core import registry
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError, OutOfRangeError, UnsupportedError
 from penstock.core.writing import as_value
@@ -26,7 +27,8 @@ from penstock.geo.new_tags import (
     nodata_of,
     transform_tags,
 )
-from penstock.target.place import local_path, place_of
+from penstock.target.local import local_path
+from penstock.target.place import place_of
 
 _ENDINGS = (".tif", ".tiff", ".gtiff", ".btf", ".tf8", ".cog")
 _COMPRESSIONS = {None: "none", "uncompressed": "none", "zlib": "deflate", "zstandard": "zstd", "lzma2": "lzma"}
@@ -301,9 +303,7 @@ def create_tiff(
         return writer
     with writer:
         _write_all(writer, data, None if mask is True or not masked else mask)
-    from penstock.api.open import open
-
-    return open(target, path, context=context, storage_options=storage_options)
+    return registry.call("open", target, path, context=context, storage_options=storage_options)
 
 
 def _place_of(

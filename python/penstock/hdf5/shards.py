@@ -16,10 +16,11 @@ from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.errors import ConflictError, InvalidArgumentError, NotFoundError
 from penstock.core.group import Group
-from penstock.hdf5.file import Source, import_h5py, open_node
+from penstock.hdf5.file import open_node
 from penstock.hdf5.index import describe_dataset
 from penstock.hdf5.links import encoded, find, names_in
 from penstock.hdf5.merge import Alike, merge, merge_alike
+from penstock.hdf5.source import Source, import_h5py
 from penstock.hdf5.types import StoredType
 from penstock.references.objects import Described, Object
 from penstock.shards.files import JoinedReferences, complain, describe_all, refuse_others

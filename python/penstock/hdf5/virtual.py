@@ -14,6 +14,7 @@ from penstock import _core
 from penstock.core.errors import CorruptDataError, UnsupportedError
 from penstock.hdf5.links import find
 from penstock.hdf5.merge import merge
+from penstock.hdf5.source import Source
 from penstock.hdf5.types import StoredType
 from penstock.references.objects import Described, Object, contiguous_blocks, pack_table
 
@@ -117,8 +118,6 @@ def _source(
     depth: int,
 ) -> Described:
     import h5py
-
-    from penstock.hdf5.file import Source
 
     name, path = plist.get_virtual_filename(which), plist.get_virtual_dsetname(which)
     found = file.path if name == "." else _find_file(name, file.path)

@@ -16,14 +16,17 @@ from urllib.parse import unquote
 import numpy as np
 
 from penstock import _core
+from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.errors import CorruptDataError, Error, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
 from penstock.references.manifest import is_saved, open_saved
 from penstock.references.objects import UNPICKLABLE, Described, Object, open_described, pack_table
+from penstock.references.templates import expand
+from penstock.target.local import local_path
 from penstock.target.locations import CALLERS_OWN, Document
-from penstock.target.place import local_path, place_of
+from penstock.target.place import place_of
 from penstock.target.stores import remote_store
 
 _MOST_PROBED = 10_000  # files of references of one array that are asked for without a listing
@@ -329,8 +332,6 @@ def load(
         raise CorruptDataError(f"'{target}' is no JSON: {error}") from error
     if not isinstance(content, dict):
         raise CorruptDataError(f"'{target}' is no JSON object")
-    from penstock.references.templates import expand
-
     return JsonReferences(expand(content), Where(folder, storage_options, remote_options, protocol, document))
 
 
@@ -384,8 +385,6 @@ def open_target(
         if fo is None:
             raise InvalidArgumentError("reference:// needs storage_options={'fo': file or dict}")
         if isinstance(fo, Mapping):
-            from penstock.references.templates import expand
-
             refs: Any = JsonReferences(
                 expand(dict(fo)), Where(os.getcwd(), None, remote, protocol, Document.of("", allow_local))
             )
@@ -474,9 +473,9 @@ def _reopen(
     missing: str,
     allow_local: bool | None = None,
 ) -> Array | Group:
-    from penstock.api.open import open
-
-    return open(target, path, storage_options=storage_options, missing=missing, allow_local=allow_local)
+    options = {"storage_options": storage_options, "missing": missing, "allow_local": allow_local}
+    node: Array | Group = registry.call("open", target, path, **options)
+    return node
 
 
 class ReferenceGroup(Group):

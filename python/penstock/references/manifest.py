@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
-from penstock.api.shards import REFERENCES
 from penstock.core.array import Array
-from penstock.core.context import Context
+from penstock.core.context import Context, current_context
 from penstock.core.errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError
 from penstock.references.objects import Described, Joined, Object, ReferencedArray, open_described
 from penstock.shards import arrays as _array_shards
@@ -27,8 +26,11 @@ from penstock.shards.sharded_array import ShardedArray
 from penstock.shards.sharded_array import open_saved as open_files
 from penstock.shards.sharded_array import save_manifest as save_files
 from penstock.tabular.shards import JoinedTables
+from penstock.target.local import local_path
 from penstock.target.locations import Document
-from penstock.target.place import local_path, to_reopen
+from penstock.target.place import to_reopen
+from penstock.target.sniff import REFERENCES
+from penstock.target.stores import pinned_store, remote_stamp, remote_store
 
 _VERSION = 1
 _MOST_TABLE_BYTES = 1 << 31
@@ -288,8 +290,6 @@ class _Found:
 
 
 def _remote_object(saved: dict[str, Any], where: _Found) -> Object:
-    from penstock.target.stores import pinned_store, remote_stamp, remote_store
-
     name = where.document.check(str(saved["name"]))
     base, _, key = name.rpartition("/")
     where.document.check(base, name)
@@ -352,8 +352,6 @@ def _reopen(
     storage_options: dict[str, Any] | None = None,
     allow_local: bool | None = None,
 ) -> Array:
-    from penstock.core.context import current_context
-
     return open_target(path, "", current_context(), storage_options, missing, allow_local)
 
 

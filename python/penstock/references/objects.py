@@ -163,6 +163,13 @@ class ReferencedArray(Array):
         """How a dataset of HDF5 is stored: `chunks`, `filters` (parameters by number), `maxshape`, `dtype`; else {}."""
         return dict(self._described.storage or {})
 
+    def _shard_lengths(self) -> tuple[int, list[int]] | None:
+        joined = self._described.joined
+        lengths = None if joined is None else joined.shards.get("lengths")
+        if joined is None or lengths is None or not self.shape:
+            return super()._shard_lengths()
+        return joined.axis, [int(each) for each in lengths]
+
     def __reduce__(self) -> tuple[Any, ...]:
         function, arguments = self._reopen
         if any(isinstance(each, _Unpicklable) for each in arguments):

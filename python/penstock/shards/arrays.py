@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from penstock import _core
+from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError
 from penstock.shards.files import describe_all
+from penstock.shards.names import write_atomically
 from penstock.shards.raw import descr_text
 from penstock.shards.readers import JoinedArray, SavedPart, join_parts
 from penstock.target.locations import Document
@@ -62,11 +64,9 @@ def _of_file(path: str, total: int) -> int:
 
 def save(manifest: str, paths: Sequence[str], checksums: Sequence[int]) -> None:
     """Write the manifest of shards that were just written, joined along their first axis."""
-    from penstock.api.open import open_array
-
     paths = [os.path.abspath(path) for path in paths]
     stamps = [stamp_of(path) for path in paths]
-    opened = describe_all(paths, [partial(open_array, path) for path in paths])
+    opened = describe_all(paths, [partial(registry.call, "open_array", path) for path in paths])
     parts = [
         part_of(array, path, stamp, sum_)
         for array, path, stamp, sum_ in zip(opened, paths, stamps, checksums, strict=True)
@@ -77,7 +77,6 @@ def save(manifest: str, paths: Sequence[str], checksums: Sequence[int]) -> None:
 def save_parts(manifest: str, parts: Sequence[ArrayOfManifest], axis: int) -> None:
     """Write the manifest of shards that are joined along `axis`."""
     from penstock.references.manifest import _VERSION, _relative
-    from penstock.shards.names import write_atomically
 
     name = os.path.abspath(manifest)
     document = {
@@ -179,10 +178,9 @@ class ArrayOfManifest(SavedPart):
         self.path, self.stamp, self.crc32c, self.format = path, stamp, crc32c, format
 
     def open(self) -> Array:
-        from penstock.api.open import open_array
-
         self.check_stamp()
-        return open_array(self.path)
+        made: Array = registry.call("open_array", self.path)
+        return made
 
     def check_stamp(self) -> None:
         """Raises ConflictError where the shard is another than when the manifest was saved."""

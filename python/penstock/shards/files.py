@@ -108,7 +108,6 @@ class JoinedReferences(ReferencedArray):
 
 
 def _unpickle(saved: bytes, missing: str = "error", storage_options: dict[str, Any] | None = None) -> Any:
-    from penstock.core.context import current_context
     from penstock.references.manifest import open_bytes
 
     return open_bytes(saved, "", current_context(), missing, storage_options)

@@ -13,7 +13,9 @@ from penstock import _core
 from penstock.core.context import current_context
 from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError, system_errors
 from penstock.shards.files import complain
-from penstock.target.place import file_place, local_path, place_of
+from penstock.target.local import local_file, local_path
+from penstock.target.place import file_place, place_of
+from penstock.target.sniff import kind_of
 
 WILD = "*?["
 FORMATS = ("npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff")
@@ -173,8 +175,6 @@ class Files:
             return next((kind for kind, known in kinds.items() if suffixes <= known), "other")
         if len(suffixes) > 1 and not suffixes <= set(_HDF5):
             return "other"
-        from penstock.api.single_file import kind_of, local_file
-
         local = local_file(first)
         kind = None if local is None else kind_of(local)
         if kind is None and suffix in (*_HDF5, ".parquet"):

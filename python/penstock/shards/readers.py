@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from penstock import _core
 from penstock.core.array import Array
-from penstock.core.context import Context
+from penstock.core.context import Context, current_context
 from penstock.core.errors import ConflictError, Error, InvalidArgumentError, StorageError, UnsupportedError
 from penstock.references.objects import Described, Joined, Object, open_described, pack_table
 from penstock.shards.files import complain, describe_all, refuse_others
+from penstock.target import portable as _portable
 
 Metadata = Callable[[Any], tuple[int, Sequence[int], npt.DTypeLike]]
 Reader = Callable[[Any, int, int], Any]
@@ -37,6 +38,10 @@ class JoinedArray(Array):
 
     _parts: list[_Part]
     _joined_along = 0
+
+    def _shard_lengths(self) -> tuple[int, list[int]] | None:
+        axis = self._joined_along
+        return (axis, [part.shape[axis] for part in self._parts]) if self.shape else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self._parts, self._joined_along)
@@ -101,14 +106,10 @@ class _ArrayPart(SavedPart):
         self._packed = b""
 
     def __getstate__(self) -> dict[str, Any]:
-        from penstock.target import portable as _portable
-
         packed = self._packed if self._array is None else _portable.pack(self._array)
         return {**super().__getstate__(), "_packed": packed}
 
     def open(self) -> Array:
-        from penstock.target import portable as _portable
-
         return _portable.unpack(self._packed)
 
 
@@ -258,8 +259,6 @@ def join_arrays(arrays: list[Any], axis: int, context: Context) -> JoinedArray:
 
 
 def _again(parts: list[_Part], axis: int) -> JoinedArray:
-    from penstock.core.context import current_context
-
     return join_parts(parts, axis, current_context())
 
 

@@ -18,8 +18,9 @@ from penstock.shards.files import complain, side_by_side
 from penstock.shards.names import read_named, write_named
 from penstock.shards.readers import JoinedArray
 from penstock.target import remote as _remote
+from penstock.target.local import local_path
 from penstock.target.locations import Document
-from penstock.target.place import file_place, folder_of, local_path, place_of, to_reopen
+from penstock.target.place import file_place, folder_of, place_of, to_reopen
 from penstock.target.stores import remote_stamp
 
 _STAMPS = "stamps"

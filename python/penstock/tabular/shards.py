@@ -18,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
-from penstock.core.context import Context
+from penstock.core.context import Context, current_context
 from penstock.core.errors import ConflictError, CorruptDataError, Error, UnsupportedError
 from penstock.references.objects import Described, Joined, Object, ReferencedArray, open_described, pack_table
 from penstock.shards.files import describe_all, file_stamps, refuse_others, side_by_side
+from penstock.shards.names import write_atomically
 from penstock.tabular.table import (
     Batches,
     BatchStore,
@@ -165,6 +166,9 @@ class JoinedTables(ReferencedArray):
     tables: list[Table]
     choice: Choice
 
+    def _shard_lengths(self) -> tuple[int, list[int]] | None:
+        return (0, [sum(table.rows) for table in self.tables]) if self.shape else None
+
     def changed(self) -> bool:
         """Whether one of the files is gone or another than its footer was read from."""
         return stamps_now(self.tables) != [each.stamp for each in self.tables]
@@ -190,8 +194,6 @@ class JoinedTables(ReferencedArray):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the manifest, at once."""
-        from penstock.shards.names import write_atomically
-
         name = os.path.abspath(os.fspath(path))
         try:
             text = json.dumps(self.document(os.path.dirname(name)))
@@ -293,8 +295,6 @@ def _opened(tables: list[Table], choice: Choice, context: Context, opened: Seque
 
 
 def _again(tables: list[Table], choice: Choice) -> JoinedTables:
-    from penstock.core.context import current_context
-
     return _opened(tables, choice, current_context())
 
 

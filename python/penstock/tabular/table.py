@@ -13,8 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
-from penstock.core.array import Array
-from penstock.core.context import Context
 from penstock.core.errors import (
     ConflictError,
     CorruptDataError,
@@ -23,7 +21,7 @@ from penstock.core.errors import (
     NotFoundError,
     UnsupportedError,
 )
-from penstock.references.objects import UNPICKLABLE, Described, Object, open_described, pack_table
+from penstock.references.objects import Described, Object, pack_table
 from penstock.tabular.arrow_messages import batches_of_stream, is_big_endian, rows_of_file
 from penstock.target.adapters import ObjectAdapter
 from penstock.target.stores import Store
@@ -265,7 +263,7 @@ class Cell:
         return f"{of_group}, piece {self.number}" if self.piece else of_group
 
 
-def _version(path: str) -> str | None:
+def version_of(path: str) -> str | None:
     """Of a file: another one where it has changed. None: it is gone."""
     try:
         status = os.stat(path)
@@ -285,7 +283,7 @@ class BatchStore(Store):
         self.opened: str | None = None  # the version of the file that `batches` describes
 
     def version(self, key: str) -> str | None:
-        return "bytes" if self.path is None else _version(self.path)
+        return "bytes" if self.path is None else version_of(self.path)
 
     def get_range(self, key: str, start: int, length: int) -> bytes | memoryview | None:
         return b"" if length == 0 else super().get_range(key, start, length)
@@ -524,46 +522,7 @@ class Choice:
         return ((len(self.columns),) if self.joined else ()) + self.columns[0].shape
 
 
-def open_target(
-    target: Any,
-    path: str,
-    context: Context,
-    storage_options: Mapping[str, Any] | None,
-    columns: str | Sequence[str] | None = None,
-    nulls: Any = "error",
-    dtype: npt.DTypeLike | None = None,
-) -> Array:
-    """Columns of a file as one array: (rows, items...) of one that is named, (rows, columns, items...) of a list."""
-    pa = import_pyarrow()
-    if path:
-        columns = path if columns is None else columns
-    if isinstance(target, str) and "://" in target:
-        from penstock.tabular.shards import open_tables
-
-        return open_tables([target], columns, nulls, dtype, context, None, storage_options)
-    target = os.path.abspath(target) if isinstance(target, str) else bytes(target)
-    uri = f"file://{target}" if isinstance(target, str) else "memory:"
-    before = _version(target) if isinstance(target, str) else None
-    try:
-        batches = batches_of(target)
-        choice = Choice.of(batches.schema, columns, nulls, dtype)
-        store = BatchStore(batches, choice)
-    except Error as error:
-        raise type(error)(error.message, *error.notes, f"opening '{uri}'") from error.__cause__
-    except (OSError, EOFError, pa.ArrowException, KeyError, ValueError) as error:
-        raise CorruptDataError(f"pyarrow cannot read the file: {error}", f"opening '{uri}'") from error
-    store.path, store.opened = target if isinstance(target, str) else None, before
-    described = _describe(store, uri)
-    place = target if isinstance(target, str) else UNPICKLABLE
-    made = open_described(
-        described, context, (_reopen, (place, columns, nulls, None if dtype is None else choice.dtype.str))
-    )
-    if isinstance(target, str) and _version(target) != before:  # reads expect the version of the footer's file
-        raise ConflictError("the file changed while its footer was read", f"opening '{uri}'")
-    return made
-
-
-def _describe(store: BatchStore, uri: str) -> Described:
+def describe(store: BatchStore, uri: str) -> Described:
     trailing = store.choice.trailing
     used = store.cells()
     rows = [cell.rows for cell in used]
@@ -604,9 +563,3 @@ def _run_lengths(rows: list[int]) -> list[Any]:
         else:
             out.append([each, 1])
     return [each if each[1] > 1 else each[0] for each in out]
-
-
-def _reopen(path: str, columns: Any, nulls: Any, dtype: Any) -> Array:
-    from penstock.core.context import current_context
-
-    return open_target(path, "", current_context(), None, columns, nulls, dtype)

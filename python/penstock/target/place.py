@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import unquote
 
 from penstock import _core
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
-from penstock.geo.tiff import is_tiff
 from penstock.target import remote as _remote
 from penstock.target.file_objects import contents, fsspec_place, is_file
+from penstock.target.sniff import is_tiff
 from penstock.target.stores import fsspec_file, remote_place, store_of
 
 
@@ -69,20 +68,6 @@ def place_of(
             f"cannot open {type(target).__name__}: it is no path, no dict, and has no get(key)",
         )
     return made, inner
-
-
-def local_path(name: str) -> str:
-    """The path that a `file:` URI names; every other name as it is.
-
-    The URI of an open array has the characters of its path: what they name as they are is what is meant.
-    """
-    if not name.startswith("file:"):
-        return name
-    path = name[len("file:") :]
-    if path.startswith("//"):
-        path = path[2:].removeprefix("localhost") if path.startswith("//localhost/") else path[2:]
-    plain = unquote(path)
-    return path if plain == path or os.path.exists(path) else plain
 
 
 def folder_of(uri: str) -> str:

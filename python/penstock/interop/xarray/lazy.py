@@ -16,6 +16,7 @@ from penstock.api.open import open
 from penstock.core.array import Array
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group
+from penstock.core.indexing import oindex, vindex
 from penstock.geo.masks import NodataMask, module_of
 
 
@@ -161,14 +162,10 @@ def _basic(array: Array, items: tuple[Any, ...]) -> Any:
 
 
 def _outer(array: Array, items: tuple[Any, ...]) -> Any:
-    from penstock import oindex
-
     return oindex[items]
 
 
 def as_points(array: Array, items: tuple[Any, ...]) -> Any:
-    from penstock import vindex
-
     return vindex[items]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from types import SimpleNamespace, TracebackType
+from types import TracebackType
 from typing import Any
 
 import zarr
@@ -13,6 +13,7 @@ from zarr.core.config import config
 from penstock.core.context import Context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.interop.zarr import gpu as _gpu
+from penstock.interop.zarr.originals import NAMES, originals
 from penstock.interop.zarr.settings import settings
 from penstock.interop.zarr.wrap import wrap_node
 
@@ -20,35 +21,6 @@ _PATH = "codec_pipeline.path"
 _OURS = "penstock.zarr.CodecPipeline"
 _ZARRS = "zarr.core.codec_pipeline.BatchedCodecPipeline"
 _HOST_BUFFERS = ("zarr.buffer.cpu.Buffer", "zarr.buffer.cpu.NDBuffer")
-
-_NAMES = [
-    name
-    for name in (
-        "array",
-        "create",
-        "create_array",
-        "create_group",
-        "empty",
-        "empty_like",
-        "from_array",
-        "full",
-        "full_like",
-        "group",
-        "ones",
-        "ones_like",
-        "open",
-        "open_array",
-        "open_group",
-        "open_like",
-        "open_consolidated",
-        "zeros",
-        "zeros_like",
-    )
-    if hasattr(synchronous, name)
-]
-
-originals = SimpleNamespace(**{name: getattr(synchronous, name) for name in _NAMES})
-"""zarr-python's own functions, whatever `enable` put in their place."""
 
 
 def _wrapping(theirs: Any) -> Any:
@@ -60,11 +32,11 @@ def _wrapping(theirs: Any) -> Any:
     return function
 
 
-_wrapped = {name: _wrapping(getattr(originals, name)) for name in _NAMES}
+_wrapped = {name: _wrapping(getattr(originals, name)) for name in NAMES}
 
 
 def _set_bypass(on: bool) -> None:
-    for name in _NAMES:
+    for name in NAMES:
         chosen = _wrapped[name] if on else getattr(originals, name)
         for module in (zarr, synchronous):
             if hasattr(module, name):

@@ -36,6 +36,7 @@ from penstock.core.errors import (
 )
 from penstock.interop.zarr import gpu as _gpu
 from penstock.interop.zarr.fancy import KINDS, is_plain
+from penstock.interop.zarr.originals import originals
 from penstock.interop.zarr.pipeline import CodecPipeline, direct
 from penstock.interop.zarr.program import EXPORTED, chunk_order, exported, foreign_codec
 from penstock.interop.zarr.route import Route
@@ -569,16 +570,12 @@ def wrap_node(node: Any) -> Any:
 
 def open_array(*args: Any, **kwargs: Any) -> Array:
     """What `zarr.open_array` opens, as `penstock.zarr.Array`."""
-    from penstock.interop.zarr.enable import originals
-
     made: Array = wrap(originals.open_array(*args, **kwargs))
     return made
 
 
 def open_group(*args: Any, **kwargs: Any) -> Group:
     """What `zarr.open_group` opens; its arrays are `penstock.zarr.Array`."""
-    from penstock.interop.zarr.enable import originals
-
     made = wrap_node(originals.open_group(*args, **kwargs))
     assert isinstance(made, Group)
     return made

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+import penstock as ps
+
 from . import benchmark_array, ceiling, zarr_python
 from .benchmark_array import BenchmarkArray, size
 
@@ -70,8 +72,6 @@ class Demo:
         self.profile: Any = None  # of the median read into memory
 
     def run(self) -> int:
-        import penstock as ps
-
         self.output.mkdir(parents=True, exist_ok=True)
         with ps.Context(threads=self.threads):
             return self.steps()
@@ -105,8 +105,6 @@ class Demo:
 
         The first turn does not count: what everyone read is checked then.
         """
-        import penstock as ps
-
         array = ps.open_array(str(self.array.path))
         out = np.ones(self.array.elements, dtype=np.float32)
         profiles = []
@@ -194,8 +192,6 @@ class Demo:
         charts.peers(self.output / "peers.png", rows, limit, "Reading the benchmark array", machine)
 
     def real_data(self) -> None:
-        import penstock as ps
-
         from . import charts
 
         array = ps.open_array(str(REAL_DATA))

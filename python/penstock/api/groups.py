@@ -1,0 +1,112 @@
+"""Groups: creating, opening, consolidating."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from penstock import _core
+from penstock.api.create_options import check_format, check_name
+from penstock.api.open import open
+from penstock.core import registry
+from penstock.core.attributes import to_json
+from penstock.core.context import Context, current_context
+from penstock.core.errors import InvalidArgumentError, NotFoundError
+from penstock.core.group import Group
+from penstock.target import remote as _remote
+from penstock.target.place import place_of
+
+
+def create_group(
+    target: Any,
+    path: str = "",
+    *,
+    attributes: Mapping[str, Any] | None = None,
+    zarr_format: int = 3,
+    overwrite: bool = False,
+    durable: bool = False,
+    context: Context | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Group:
+    """Make a new group and open it; as `create_array`."""
+    check_name(target, path, storage_options)
+    check_format(zarr_format)
+    context = current_context() if context is None else context
+    text = None if attributes is None else to_json(dict(attributes))
+    if isinstance(target, Group):
+        child = Group(_core.create_group(target, context, os.fsencode(path), zarr_format, overwrite, text, durable))
+        child._storage_options = target._storage_options
+        return child
+    store, inside = place_of(target, path, storage_options, context)
+    group = Group(_core.create_group(store, context, inside, zarr_format, overwrite, text, durable))
+    group._storage_options = _remote.to_reopen(target, storage_options)
+    return group
+
+
+def consolidate_metadata(
+    target: Any,
+    path: str = "",
+    *,
+    context: Context | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Group:
+    """Copy the metadata of all nodes of a tree into the group at its root and open it with that copy.
+
+    Opening the tree then takes one request. The copy is not kept up to date: consolidate again after changes.
+    """
+    context = current_context() if context is None else context
+    store, inside = place_of(target, path, storage_options, context)
+    return Group(_core.consolidate_metadata(store, context, inside))
+
+
+def open_group(
+    target: Any,
+    path: str = "",
+    *,
+    mode: str | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    zarr_format: int = 3,
+    use_consolidated: bool | None = None,
+    context: Context | None = None,
+    **options: Any,
+) -> Group:
+    """Open a group, or create one.
+
+    Parameters
+    ----------
+    mode
+        None: the group must exist; it can be written to if its store allows it. "r": it must exist, and every write is
+        refused, through the group and through everything that is reached from it. "r+": it must exist and be
+        writable. "a": as "r+", and it is created if it does not exist. "w": it is created, and an array or group that
+        exists there is erased. "w-" or "x": it is created, and nothing may exist there.
+    use_consolidated
+        None: the copy of all metadata in the group is used where there is one; what it lacks is looked for in storage.
+        True: there must be one, and nothing else counts. False: storage alone. After a write through an open group its
+        copy is not used any more, whatever was asked for.
+    """
+    if mode not in (None, "r", "r+", "a", "w", "w-", "x"):
+        raise InvalidArgumentError(f"mode must be None, 'r', 'r+', 'a', 'w' or 'w-', got {mode!r}")
+    if mode in (None, "r", "r+", "a"):
+        try:
+            found = "r+" if mode == "a" else mode
+            node = open(target, path, mode=found, context=context, use_consolidated=use_consolidated, **options)
+        except NotFoundError:
+            if mode != "a" or use_consolidated:
+                raise
+        else:
+            if not isinstance(node, Group):
+                raise InvalidArgumentError(f"'{node.uri}' is an array, not a group")
+            return node
+    return create_group(
+        target,
+        path,
+        attributes=attributes,
+        zarr_format=zarr_format,
+        overwrite=mode == "w",
+        context=context,
+        storage_options=options.get("storage_options"),
+    )
+
+
+registry.register(create_group)

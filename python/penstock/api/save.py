@@ -1,0 +1,107 @@
+"""`save` and `load`: whole arrays and groups."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock.api.copy import copy
+from penstock.api.create import create_array
+from penstock.api.create_options import check_name
+from penstock.api.groups import create_group
+from penstock.api.open import open
+from penstock.api.shard_writer import write_npy
+from penstock.api.written_values import check_is_array
+from penstock.core import device as _device
+from penstock.core.array import Array
+from penstock.core.context import current_context
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
+from penstock.core.group import Group
+from penstock.geo.writing import is_tiff_name
+from penstock.target.local import local_path
+from penstock.target.place import place_of
+
+
+def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **arrays: Any) -> None:
+    """Write one array, or several below a group: `save(uri, x)`, `save(uri, a=x, b=y)`. Replaces what stands there.
+
+    The old array or group stays until all of the new one is written (files, dicts). The name's suffix chooses the
+    format: `.npy` is a NumPy file; `save("scene.tif", x, crs=32633, transform=...)` writes a Cloud Optimized GeoTIFF,
+    with the options of `create_array`; names of formats that are not written here (`.nc`, `.h5`) are refused; all
+    others are Zarr. A group is copied, as by `copy`. Arrays bring their attributes, dimension names and fill value,
+    and xarray's DataArrays their attributes and dimension names, but not their coordinates (a warning names them).
+    """
+    if is_tiff_name(target, path):
+        if data is None:
+            raise InvalidArgumentError("a TIFF holds one array: save(name, x)")
+        create_array(target, path, data=data, **{"overwrite": True, **arrays})
+        return
+    if (data is None) == (not arrays):
+        raise InvalidArgumentError("give one array, or arrays by name")
+    if data is not None:
+        if isinstance(data, Group):
+            copy(data, target, path, overwrite=True)
+        elif not path and _is_npy_name(target):
+            _save_npy(target, data)
+        else:
+            create_array(target, path, data=data, overwrite=True)
+        return
+    check_name(target, path)
+    for values in arrays.values():
+        check_is_array(values)
+    place, inside = target, os.fsencode(path)
+    if not isinstance(target, Group):
+        place, inside = place_of(target, path, None, current_context())
+    fresh = _core.replace(place, inside)
+    if fresh is None:
+        _save_members(create_group(target, path, overwrite=True), arrays)
+        return
+    try:
+        zarr_format = 2 if isinstance(target, Group) and target.format == "zarr2" else 3
+        _save_members(create_group(fresh.store, zarr_format=zarr_format), arrays)
+        fresh.commit()
+    finally:
+        fresh.discard()
+
+
+def _save_members(group: Group, arrays: Mapping[str, Any]) -> None:
+    for name, values in arrays.items():
+        create_array(group, name, data=values)
+
+
+def _is_npy_name(target: Any) -> bool:
+    return isinstance(target, str | os.PathLike) and os.fsdecode(target).lower().endswith(".npy")
+
+
+def _save_npy(target: Any, data: Any) -> None:
+    check_is_array(data)
+    path = local_path(os.fsdecode(target))
+    if "://" in path:
+        raise UnsupportedError(f".npy files are written to this machine, not to '{path}'")
+    if os.path.isdir(path):
+        raise InvalidArgumentError(f"'{path}' is a folder")
+    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+        raise InvalidArgumentError("a .npy file has no mask: write data.filled(value)")
+    values = np.asarray(_device.to_host(data, current_context()) if _device.is_device_value(data) else data)
+    if values.dtype.hasobject:
+        raise UnsupportedError(f"items of {values.dtype} cannot be written without pickling them")
+    write_npy(path, values)
+
+
+def load(target: Any, path: str = "", **options: Any) -> Any:
+    """Read everything: an array as ndarray, a group as a dict of its children's values by name.
+
+    The options (`storage_options`, ...) are those of `open`.
+    """
+    return _values(open(target, path, **options))
+
+
+def _values(node: Any) -> Any:
+    if isinstance(node, Array):
+        return node[...]
+    return {name: _values(child) for name, child in node.members()}

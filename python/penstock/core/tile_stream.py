@@ -1,0 +1,106 @@
+"""Tiles of an array, read ahead into host memory."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from penstock.core.array import Array
+from penstock.core.job import Job
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One tile of a stream."""
+
+    index: tuple[int, ...]
+    """Its place in the grid of tiles."""
+    box: tuple[slice, ...]
+    """What of the array it is."""
+    data: Any
+    """Its values: an ndarray of the box's shape. It is the caller's, and stays as it is."""
+
+
+class Stream:
+    """The tiles of an array in C order, of which `depth` are read ahead. Made by `penstock.stream`; a context manager.
+
+    Iterating once gives every tile once. Leaving the block, or dropping the stream, cancels what is under way.
+    """
+
+    def __init__(
+        self,
+        array: Array,
+        shape: tuple[int, ...],
+        depth: int,
+        axis: int = 0,
+        edges: Sequence[int] | None = None,
+    ) -> None:
+        self.array, self.tile_shape, self.depth = array, shape, depth
+        self._axis, self._edges = axis, edges  # where tiles end along the axis that shards of unequal lengths share
+        grid = [-(-size // each) for size, each in zip(array.shape, shape, strict=True)]
+        if edges is not None:
+            grid[axis] = len(edges) - 1
+        self.grid = tuple(grid)
+        self._places: Iterator[tuple[int, ...]] = itertools.product(*map(range, self.grid))
+        self._ahead: deque[tuple[tuple[int, ...], tuple[slice, ...], Job]] = deque()
+
+    def __len__(self) -> int:
+        """Tiles in all."""
+        return math.prod(self.grid)
+
+    def __iter__(self) -> Iterator[Tile]:
+        return self
+
+    def __next__(self) -> Tile:
+        self._read_ahead(self.depth + 1)
+        if not self._ahead:
+            raise StopIteration
+        index, box, job = self._ahead.popleft()
+        try:
+            data = job.wait()
+        except BaseException:
+            self.close()
+            raise
+        self._read_ahead(self.depth)
+        return Tile(index, box, data)
+
+    def close(self) -> None:
+        """Cancel what is under way; there are no more tiles then."""
+        self._places = iter(())
+        ahead, self._ahead = self._ahead, deque()
+        for _, _, job in ahead:
+            job.cancel()
+
+    def _read_ahead(self, upto: int) -> None:
+        while len(self._ahead) < upto:
+            index = next(self._places, None)
+            if index is None:
+                return
+            box = self._box(index)
+            self._ahead.append((index, box, self.array.read_async((*box, ...))))
+
+    def _box(self, index: tuple[int, ...]) -> tuple[slice, ...]:
+        box = [
+            slice(i * each, min((i + 1) * each, size))
+            for i, each, size in zip(index, self.tile_shape, self.array.shape, strict=True)
+        ]
+        if self._edges is not None:
+            at = index[self._axis]
+            box[self._axis] = slice(self._edges[at], self._edges[at + 1])
+        return tuple(box)
+
+    def __repr__(self) -> str:
+        return f"<penstock.Stream of {self.array.uri!r}, tiles of {self.tile_shape}>"
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

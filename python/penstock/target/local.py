@@ -1,0 +1,37 @@
+"""Paths of this machine, from what users give."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+from urllib.parse import unquote
+
+
+def local_path(name: str) -> str:
+    """The path that a `file:` URI names; every other name as it is.
+
+    The URI of an open array has the characters of its path: what they name as they are is what is meant.
+    """
+    if not name.startswith("file:"):
+        return name
+    path = name[len("file:") :]
+    if path.startswith("//"):
+        path = path[2:].removeprefix("localhost") if path.startswith("//localhost/") else path[2:]
+    plain = unquote(path)
+    return path if plain == path or os.path.exists(path) else plain
+
+
+def path_here(target: Any) -> str | None:
+    """The path on this machine that `target` is, whatever is there; None where it is something else."""
+    if not isinstance(target, str):
+        if not hasattr(target, "__fspath__"):
+            return None
+        target = os.fsdecode(target)
+    target = local_path(target)
+    return target if "://" not in target and not target.startswith("zip:") else None
+
+
+def local_file(target: Any) -> str | None:
+    """The same where it is a file's."""
+    path = path_here(target)
+    return path if path is not None and os.path.isfile(path) else None
