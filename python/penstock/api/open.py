@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock import _core
@@ -17,7 +18,8 @@ from penstock.core.context import Context, current_context
 from penstock.core.device import device_number, is_device
 from penstock.core.errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group, wrap
-from penstock.geo.tiff import TiffArray, options_of
+from penstock.geo.image_options import ImageOptions
+from penstock.geo.tiff import TiffArray
 from penstock.geo.unpacked import UnpackedArray
 from penstock.target import remote as _remote
 from penstock.target.file_objects import contents, is_file
@@ -102,69 +104,105 @@ def open(
         `mode` is "r+" or "a", and the format or the store cannot be written to.
     """
     check_mode(mode)
-    if mode == "a":
-        try:
-            return open(
-                target, path, mode="r+", context=context, cache_index=cache_index, storage_options=storage_options,
-                use_consolidated=use_consolidated, page=page, level=level, layout=layout, bands=bands, mask=mask,
-                ifd=ifd, unpack=unpack, device=device, **format_options,
-            )  # fmt: skip
-        except NotFoundError as error:
-            raise NotFoundError(error.message, *error.notes, f"mode='a': {_CREATORS}") from error
-    context = current_context() if context is None else context
     check_path(path)
-    if isinstance(target, list | tuple):
-        text = f"open takes one target, got a {type(target).__name__}: open_shards opens many files as one array"
-        raise InvalidArgumentError(text)
-    if is_file(target):
-        target = contents(target)
-    if is_references(target):
-        storage_options, target = {**(storage_options or {}), "fo": target}, "reference://"
-    target, path = split_member(target, path)
-    tiff = options_of(page, level, layout, bands, mask, ifd)
-    found: Any = None if path else _tiff_file(target, context, cache_index, tiff)
-    if found is not None and format_options:
-        raise _no_option(target, format_options)
-    if found is None:
-        found = open_single(target, path, context, storage_options, format_options)
-    if found is None:
-        found = open_file(target, path, context, storage_options, format_options)
-    if found is None and format_options:  # Zarr and TIFF have none
-        found = open_elsewhere(target, path, context, storage_options, format_options)
-    if found is None:
-        if format_options:
-            raise _no_option(target, format_options)
-        store, inner = place_of(target, path, storage_options, context)
-        try:
-            found = wrap(_core.open_store(store, context, inner, cache_index, use_consolidated, tiff))
-        except NotFoundError:
-            if tiff is not None:
-                found = _other_format(store, context, inner)
-            else:
-                found = open_elsewhere(target, path, context, storage_options, format_options)
-            if found is None:
-                _check_is_there(target)
-                raise
-        else:
-            if tiff is not None and isinstance(found, TiffArray):
-                found._options = tiff
-            found._storage_options = _remote.to_reopen(target, storage_options)
-    if (tiff is not None or unpack) and not isinstance(found, TiffArray):
-        message = f"page, level, layout, bands, mask, ifd, unpack are options of TIFFs, '{found.uri}' is {found.format}"
-        raise InvalidArgumentError(message)
+    image = ImageOptions(page, level, layout, bands, mask, ifd, unpack)
+    context = current_context() if context is None else context
+    request = Request(target, path, context, storage_options, cache_index, use_consolidated, image, format_options)
+    try:
+        node = _find(request.normalized())
+    except NotFoundError as error:
+        if mode != "a":
+            raise
+        raise NotFoundError(error.message, *error.notes, f"mode='a': {_CREATORS}") from error
+    image.check_goes_with(node)
     if mode is not None:
-        apply_mode(found, mode)
+        apply_mode(node, "r+" if mode == "a" else mode)
     if unpack:
         if is_device(device):
             raise UnsupportedError("unpacked reads end in host memory: device must be None with unpack=True")
-        return UnpackedArray(found)  # type: ignore[return-value]
+        return UnpackedArray(node)  # type: ignore[arg-type, return-value]
     if device is not None and is_device(device):
-        if not isinstance(found, Array):
-            raise InvalidArgumentError(f"'{found.uri}' is a group: open one of its arrays for a device")
-        device_number(device)  # no driver, no such device: said here
-        found._export_device = device
-    made: Array | Group = found
-    return made
+        _export_to(node, device)
+    return node
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `open` is asked for."""
+
+    target: Any
+    path: str
+    context: Context
+    storage_options: Mapping[str, Any] | None
+    cache_index: bool
+    use_consolidated: bool | None
+    image: ImageOptions
+    options: dict[str, Any]
+
+    def normalized(self) -> Request:
+        """The request with an open file as its path or bytes, and a member's path split from its file's."""
+        target, storage_options = self.target, self.storage_options
+        if isinstance(target, list | tuple):
+            text = f"open takes one target, got a {type(target).__name__}: open_shards opens many files as one array"
+            raise InvalidArgumentError(text)
+        if is_file(target):
+            target = contents(target)
+        if is_references(target):
+            storage_options, target = {**(storage_options or {}), "fo": target}, "reference://"
+        target, path = split_member(target, self.path)
+        return replace(self, target=target, path=path, storage_options=storage_options)
+
+    def refuse_options(self) -> None:
+        """Refuses options of formats that are one file, for what is not of such a format."""
+        if self.options:
+            raise InvalidArgumentError(f"{self.target!r} takes no option {next(iter(self.options))!r}")
+
+
+def _find(request: Request) -> Array | Group:
+    """Opens what the target is: a file of a format that is one file, or else a node of a store."""
+    given = (request.target, request.path, request.context, request.storage_options, request.options)
+    image = None if request.path else _tiff_file(request)
+    if image is not None:
+        request.refuse_options()
+        return image
+    for opener in (open_single, open_file, open_elsewhere):
+        if opener is open_elsewhere and not request.options:
+            continue  # Zarr and TIFF have no such options and are looked for first
+        found = opener(*given)
+        if found is not None:
+            return found
+    request.refuse_options()
+    return _open_in_store(request)
+
+
+def _open_in_store(request: Request) -> Array | Group:
+    """Opens a Zarr node or a TIFF of a store, or else the file that the store has there."""
+    target, path, context, options = request.target, request.path, request.context, request.image.for_engine()
+    store, inner = place_of(target, path, request.storage_options, context)
+    try:
+        opened = _core.open_store(store, context, inner, request.cache_index, request.use_consolidated, options)
+    except NotFoundError:
+        if options is None:
+            other = open_elsewhere(target, path, context, request.storage_options, request.options)
+        else:
+            other = _other_format(store, context, inner)
+        if other is not None:
+            return other
+        _check_is_there(target)
+        raise
+    node = wrap(opened)
+    if options is not None and isinstance(node, TiffArray):
+        node._options = options
+    node._storage_options = _remote.to_reopen(target, request.storage_options)
+    return node
+
+
+def _export_to(node: Array | Group, device: str) -> None:
+    """Makes an array hand itself on by DLPack in a device's memory."""
+    if not isinstance(node, Array):
+        raise InvalidArgumentError(f"'{node.uri}' is a group: open one of its arrays for a device")
+    device_number(device)  # raises if there is no driver or no such device
+    node._export_device = device
 
 
 _CREATORS = "open and open_array create nothing: call create_array, create_group or open_group"
@@ -209,22 +247,19 @@ def _shards_in(folder: str) -> str | None:
     return known.pop() if len(known) == 1 else None
 
 
-def _tiff_file(target: Any, context: Context, cache_index: bool, options: dict[str, Any] | None) -> TiffArray | None:
-    """An image of a file of this machine; None where there is no such file, or no TIFF."""
-    file = path_here(target)
+def _tiff_file(request: Request) -> TiffArray | None:
+    """An image of a file of this machine; None if there is no such file, or it is not a TIFF."""
+    file = path_here(request.target)
     if file is None or not (file.endswith((".tif", ".tiff")) or begins_as_tiff(file)):
         return None
-    opened = _core.open_tiff_file(os.fsencode(file), context, cache_index, options)
+    options = request.image.for_engine()
+    opened = _core.open_tiff_file(os.fsencode(file), request.context, request.cache_index, options)
     if opened is None:
         return None
     made = TiffArray(opened)
     if options is not None:
         made._options = options
     return made
-
-
-def _no_option(target: Any, options: Mapping[str, Any]) -> Error:
-    return InvalidArgumentError(f"{target!r} takes no option {next(iter(options))!r}")
 
 
 def _other_format(store: _core.Store, context: Context, path: bytes) -> Array | Group | None:

@@ -1,0 +1,44 @@
+"""Which image of a TIFF `open` opens, as users write it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.core.errors import InvalidArgumentError
+from penstock.geo.tiff import TiffArray, options_of
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """The options of `open` that TIFFs alone have; its docstring explains each."""
+
+    page: int | Sequence[int] = 0
+    level: int = 0
+    layout: str | None = None
+    bands: Sequence[int] | None = None
+    mask: bool = False
+    ifd: int | None = None
+    unpack: bool = False
+
+    def __post_init__(self) -> None:
+        self.for_engine()
+
+    def for_engine(self) -> dict[str, Any] | None:
+        """The options as the engine takes them; None if all of them are the defaults.
+
+        Raises:
+            InvalidArgumentError: A number is negative, or an option has no meaning.
+        """
+        return options_of(self.page, self.level, self.layout, self.bands, self.mask, self.ifd)
+
+    def check_goes_with(self, node: Any) -> None:
+        """Refuses options that were given for a node that is not an image of a TIFF.
+
+        Raises:
+            InvalidArgumentError: Names the options and the node's format.
+        """
+        if (self.unpack or self.for_engine() is not None) and not isinstance(node, TiffArray):
+            names = "page, level, layout, bands, mask, ifd, unpack are options of TIFFs"
+            raise InvalidArgumentError(f"{names}, '{node.uri}' is {node.format}")
