@@ -28,6 +28,7 @@ void bind_device(nb::module_& m);
 void bind_dtype(nb::module_& m);
 void bind_array(nb::module_& m);
 void bind_tiff(nb::module_& m);
+void bind_georeference(nb::module_& m);
 void bind_group(nb::module_& m);
 void bind_open(nb::module_& m);
 void bind_described(nb::module_& m);

@@ -17,6 +17,7 @@ NB_MODULE(_core, m) {
   bind_device(m);
   bind_dtype(m);
   bind_array(m);
+  bind_georeference(m);
   bind_tiff(m);
   bind_group(m);
   bind_open(m);

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -7,7 +8,10 @@
 #include <type_traits>
 
 #include "bind_tiff.h"
+#include "format/tiff/tiff_names.h"
+#include "format/tiff/tiff_nodata.h"
 #include "format/tiff/tiff_tags.h"
+#include "format/tiff/tiff_values.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -18,6 +22,9 @@ struct details_handle {
   const tiff_details* from;
 
   // Of the image, or of its page.
+  tiff_values values(bool of_page) const {
+    return of_page ? tiff_values::of_page(*from) : tiff_values::of_image(*from);
+  }
   const std::vector<tiff_tag>& tags(bool of_page) const {
     return of_page && !from->page_tags.empty() ? from->page_tags : from->tags;
   }
@@ -83,12 +90,6 @@ nb::object numbers_of(const tiff_tag& from, std::uint64_t first, std::uint64_t c
   return out;
 }
 
-// What stands before the first NUL.
-std::string_view text_of(const tiff_tag& from) {
-  const auto* const data = reinterpret_cast<const char*>(from.value.data());
-  return {data, ::strnlen(data, from.value.size())};
-}
-
 // Text, bytes (type 7), one number, or a tuple of numbers.
 nb::object value_of(const tiff_tag& from, bool big) {
   if (from.type == 2) return to_str(text_of(from), "replace");
@@ -96,67 +97,11 @@ nb::object value_of(const tiff_tag& from, bool big) {
   return numbers_of(from, 0, from.count, big);
 }
 
-// Null where there is no such tag or its value was not read. Of several the first one, as in libtiff.
-const tiff_tag* find_tag(const std::vector<tiff_tag>& tags, std::uint16_t number) {
-  auto at = std::lower_bound(tags.begin(), tags.end(), number,
-                             [](const tiff_tag& each, std::uint16_t wanted) { return each.tag < wanted; });
-  for (; at != tags.end() && at->tag == number; ++at) {
-    if (!at->value.empty()) return &*at;
-  }
-  return nullptr;
-}
-
 // (type, value), or None where there is no such tag or its value was not read.
 nb::object tag_of(const details_handle& self, std::uint16_t number, bool of_page) {
-  const tiff_tag* const found = find_tag(self.tags(of_page), number);
+  const tiff_tag* const found = self.values(of_page).find(number);
   if (found == nullptr) return nb::none();
   return nb::make_tuple(found->type, value_of(*found, self.from->big_endian));
-}
-
-bool is_text(std::uint16_t type) noexcept { return type == 2 || type == 7; }
-bool is_real(std::uint16_t type) noexcept { return type == 5 || (type >= 10 && type <= 12); }
-
-// The GeoTIFF keys of the page by number: int, float, tuple of floats or str; from the three tags that hold them. None
-// where one of these is of a kind that it cannot be. Source: OGC GeoTIFF 1.1, 7.1.
-nb::object geo_keys_of(const details_handle& self) {
-  constexpr std::uint16_t kDirectory = 34735, kDoubles = 34736, kText = 34737;
-  const std::vector<tiff_tag>& tags = self.tags(true);
-  const tiff_tag *const directory = find_tag(tags, kDirectory), *const doubles = find_tag(tags, kDoubles),
-                        *const text = find_tag(tags, kText);
-  nb::dict keys;
-  if (directory == nullptr) return keys;
-  if (is_text(directory->type) || is_real(directory->type) || (doubles != nullptr && is_text(doubles->type)) ||
-      (text != nullptr && text->type != 2))
-    return nb::none();
-  const bool big = self.from->big_endian;
-  const auto number = [&](std::uint64_t i) {
-    return tiff_integer(directory->value, directory->type, i, big).value_or(0);
-  };
-  const auto within = [](std::uint64_t at, std::uint64_t count, std::uint64_t all) {
-    return count > 0 && at <= all && count <= all - at;
-  };
-  const std::string_view characters = text == nullptr ? std::string_view() : text_of(*text);
-  const std::uint64_t last = directory->count / 4;
-  const std::uint64_t listed = last == 0 ? 0 : std::min(number(3), last - 1);
-  for (std::uint64_t entry = 1; entry <= listed; ++entry) {
-    const std::uint64_t where = number(4 * entry + 1), count = number(4 * entry + 2), at = number(4 * entry + 3);
-    nb::object value;
-    if (where == 0) {
-      value = nb::int_(at);
-    } else if (where == kDoubles && doubles != nullptr && within(at, count, doubles->count)) {
-      value = numbers_of(*doubles, at, count, big);
-    } else if (where == kText) {
-      std::string_view part = characters.substr(std::min<std::uint64_t>(at, characters.size()), count);
-      part = part.substr(0, part.find_last_not_of('|') + 1);
-      value = to_str(part, "replace");
-    } else if (where == kDirectory && within(at, count, directory->count)) {
-      value = nb::int_(number(at));
-    } else {
-      continue;
-    }
-    keys[nb::int_(number(4 * entry))] = value;
-  }
-  return keys;
 }
 
 nb::list tags_of(const details_handle& self, bool of_page) {
@@ -175,9 +120,48 @@ nb::tuple companions_of(const details_handle& self) {
   return nb::make_tuple(nb::tuple(overviews), found.has_mask, found.masked_bands);
 }
 
+// Adds which array it was.
+template <class T>
+T noted(const details_handle& self, result<T> of) {
+  return call_engine([&]() -> result<T> {
+    if (of.ok()) return std::move(of);
+    return std::move(of).error().note(fmt::format("array '{}'", self.array.uri()));
+  });
+}
+
+std::int64_t integer_of(const details_handle& self, std::uint16_t number, std::int64_t absent) {
+  return noted(self, self.values(false).integer(number, absent));
+}
+
+nb::str word_of(const details_handle& self, std::uint16_t number, std::int64_t absent,
+                std::string (*word)(std::int64_t)) {
+  return to_str(word(integer_of(self, number, absent)));
+}
+
+nb::object colormap_of(const details_handle& self) {
+  const auto found = noted(self, tiff_colormap(self.values(false)));
+  return found.empty() ? nb::none() : nb::cast(found);
+}
+
+// As `tiff_options_of` takes them; None where they are the first image's.
+nb::object options_of(const details_handle& self) {
+  const tiff_options from = penstock::tiff_options_of(self.array);
+  if (from.is_default()) return nb::none();
+  nb::dict out;
+  out["page"] = from.page;
+  out["sub_ifds"] = from.sub_ifds;
+  out["level"] = from.level;
+  out["mask"] = from.mask;
+  out["native_order"] = from.native_order;
+  out["bands"] = from.bands;
+  out["ifd"] = from.ifd ? nb::cast(*from.ifd) : nb::none();
+  return out;
+}
+
 }  // namespace
 
 void bind_tiff(nb::module_& m) {
+  m.def("tiff_tag_name", [](std::uint16_t tag) { return to_str(tiff_tag_name(tag)); }, nb::arg("tag"));
   nb::class_<details_handle>(m, "TiffDetails", "What the header of a TIFF says of an image.")
       .def_prop_ro("big_endian", [](const details_handle& self) { return self.from->big_endian; })
       .def_prop_ro("big_tiff", [](const details_handle& self) { return self.from->big_tiff; })
@@ -189,7 +173,17 @@ void bind_tiff(nb::module_& m) {
       .def_prop_ro("structure", [](const details_handle& self) { return to_str(self.from->structure); })
       .def("tag", tag_of, nb::arg("number"), nb::arg("of_page"))
       .def("tags", tags_of, nb::arg("of_page"))
-      .def("geo_keys", geo_keys_of)
+      .def("integer", integer_of, nb::arg("number"), nb::arg("absent"))
+      .def_prop_ro("compression",
+                   [](const details_handle& self) { return word_of(self, 259, 1, tiff_compression_word); })
+      .def_prop_ro("photometric",
+                   [](const details_handle& self) { return word_of(self, 262, 0, tiff_photometric_word); })
+      .def("colormap", colormap_of)
+      .def("options", options_of)
+      .def("georeference",
+           [](const details_handle& self) {
+             return call_engine([&] { return result<georeference>(georeference_of(self.array)); });
+           })
       .def("companions", companions_of, "Overviews and whether there is a mask, in files beside it too.");
 }
 

@@ -12,6 +12,9 @@ namespace penstock::inline v0 {
 /// What the header of an array's file says; null where the array is no image of a TIFF. Lives as long as the array.
 PENSTOCK_API const tiff_details* tiff_details_of(const array& from) noexcept;
 
+/// Which of its file's images an array is; the default where it is no image of a TIFF.
+PENSTOCK_API tiff_options tiff_options_of(const array& from);
+
 /// The overviews and the mask of an array's image. Where requests cost nothing, those in files beside its own (`.ovr`,
 /// `.msk`) too, which are looked for at each call; a damaged one says so when it is read.
 PENSTOCK_API tiff_companions tiff_companions_of(const array& from);

@@ -521,6 +521,40 @@ def crc32c(data: Any, so_far: int = 0) -> int:
 def create_array(in_: Store | Group, context: Context, path: bytes, options: dict[str, Any]) -> Array:
     """Write the metadata of a new array, in a store or below a group, and open it."""
 
+class Georeference:
+    """What an image's file says about the values and places of its pixels. Methods raise `CorruptDataError`."""
+
+    def transform(self) -> tuple[float, float, float, float, float, float] | None: ...
+    def bounds(self) -> tuple[float, float, float, float] | None: ...
+    def gcps(self) -> list[tuple[float, float, float, float, float]]: ...
+    def rpcs(self) -> dict[str, Any] | None: ...
+    def geo_keys(self) -> dict[int, Any]:
+        """By number: int, float, tuple of floats or str."""
+
+    def has_sidecar_gcps(self) -> bool: ...
+    @property
+    def sidecar_crs(self) -> str | None: ...
+    @property
+    def sidecar_gcps_crs(self) -> str | None: ...
+    def area_or_point(self) -> str | None: ...
+    def metadata(self) -> dict[str, str]: ...
+    def bands(self) -> list[dict[str, Any]]:
+        """Of each band of the array: number, nodata, held_nodata, scale, offset, unit, description, metadata."""
+
+    def colors(self) -> list[str]:
+        """Colour interpretation of each of the file's bands."""
+
+    def alpha_band(self) -> int | None: ...
+
+def validity_of(image: Array, of: Georeference) -> dict[str, Any]:
+    """mask, is_alpha, alpha_band, masked, nodata, nodata_of_pixels: as `pixel_validity` in C++."""
+
+def held_nodata(value: Any, dtype: Any) -> Any:
+    """The value that pixels of the type have: int or float; None if they cannot have it."""
+
+def tiff_tag_name(tag: int) -> str: ...
+def geo_key_name(key: int) -> str: ...
+
 class TiffDetails:
     """What the header of a TIFF says of an image."""
 
@@ -544,10 +578,21 @@ class TiffDetails:
     def tags(self, of_page: bool) -> list[int]:
         """Those that `tag` knows."""
 
-    def geo_keys(self) -> dict[int, Any] | None:
-        """The GeoTIFF keys of the page by number: int, float, tuple of floats or str. None where one of the three tags
-        that hold them is of a kind that it cannot be.
-        """
+    def integer(self, number: int, absent: int) -> int:
+        """The first value of a tag of the image; `absent` if the tag is missing."""
+
+    @property
+    def compression(self) -> str: ...
+    @property
+    def photometric(self) -> str: ...
+    def colormap(self) -> list[int] | None:
+        """0 to 65535: all of red, then green, then blue."""
+
+    def options(self) -> dict[str, Any] | None:
+        """Which image of the file it is, as `open_store` takes it; None: the first one."""
+
+    def georeference(self) -> Georeference:
+        """Reads GDAL's sidecar file of a local file."""
 
     def companions(self) -> tuple[tuple[tuple[int, int], ...], bool, list[int]]:
         """(height, width) of each overview, and whether there is a mask; in files beside it too."""

@@ -83,6 +83,12 @@ class georeference::state {
   const tiff_details& details() const noexcept { return layout->details(); }
   std::uint64_t rows() const noexcept { return layout->image().height; }
   std::uint64_t columns() const noexcept { return layout->image().width; }
+  /// The result; its error names the array.
+  template <class T>
+  result<T> noted(result<T> of) const {
+    if (of.ok()) return of;
+    return std::move(of).error().note(fmt::format("array '{}'", image.uri()));
+  }
   page_pixels pixels() const noexcept { return page_pixels::of(details(), rows(), columns()); }
 
   std::vector<std::uint64_t> band_numbers() const {
@@ -108,7 +114,8 @@ bool georeference::is_known() const noexcept { return state_->layout != nullptr;
 
 result<std::optional<affine_transform>> georeference::transform() const {
   if (!is_known()) return std::optional<affine_transform>();
-  PENSTOCK_ASSIGN(std::optional<affine_transform> page, page_transform(state_->details(), state_->sidecar));
+  PENSTOCK_ASSIGN(std::optional<affine_transform> page,
+                  state_->noted(page_transform(state_->details(), state_->sidecar)));
   const array_state& image = state_->image.state();
   if (!page && has_sidecars(image, *state_->layout)) {
     const std::string key = key_of(image, *state_->layout);
@@ -129,16 +136,17 @@ result<std::optional<ground_bounds>> georeference::bounds() const {
 
 result<bool> georeference::has_sidecar_gcps() const {
   if (!is_known()) return false;
-  PENSTOCK_ASSIGN(const std::vector<ground_control_point> points, sidecar_points(state_->details(), state_->sidecar));
+  PENSTOCK_ASSIGN(const std::vector<ground_control_point> points,
+                  state_->noted(sidecar_points(state_->details(), state_->sidecar)));
   return !points.empty();
 }
 
 result<std::vector<ground_control_point>> georeference::gcps() const {
   std::vector<ground_control_point> out;
   if (!is_known()) return out;
-  PENSTOCK_ASSIGN(out, sidecar_points(state_->details(), state_->sidecar));
+  PENSTOCK_ASSIGN(out, state_->noted(sidecar_points(state_->details(), state_->sidecar)));
   if (out.empty()) {
-    PENSTOCK_ASSIGN(out, own_points(state_->details()));
+    PENSTOCK_ASSIGN(out, state_->noted(own_points(state_->details())));
     if (out.empty()) return out;
     PENSTOCK_ASSIGN(const std::optional<affine_transform> placed, transform());
     if (placed) return std::vector<ground_control_point>();
@@ -166,13 +174,13 @@ result<std::optional<rational_polynomial>> georeference::rpcs() const {
     }
   }
   if (!found) {
-    PENSTOCK_ASSIGN(found, own_polynomial(state_->details()));
+    PENSTOCK_ASSIGN(found, state_->noted(own_polynomial(state_->details())));
   }
   return found ? std::optional(of_level(*found, state_->pixels())) : found;
 }
 
 result<std::vector<geo_key>> georeference::geo_keys() const {
-  return is_known() ? parse_geo_keys(state_->details()) : std::vector<geo_key>();
+  return is_known() ? state_->noted(parse_geo_keys(state_->details())) : std::vector<geo_key>();
 }
 
 result<std::optional<std::uint32_t>> georeference::epsg() const {
@@ -247,16 +255,16 @@ std::vector<band_meaning> georeference::bands() const {
 }
 
 result<std::vector<std::string>> georeference::colors() const {
-  return is_known() ? colors_of(state_->details(), state_->items) : std::vector<std::string>();
+  return is_known() ? state_->noted(colors_of(state_->details(), state_->items)) : std::vector<std::string>();
 }
 
 result<std::optional<std::uint64_t>> georeference::alpha_band() const {
-  return is_known() ? alpha_band_of(state_->details(), state_->items) : std::optional<std::uint64_t>();
+  return is_known() ? state_->noted(alpha_band_of(state_->details(), state_->items)) : std::optional<std::uint64_t>();
 }
 
 result<std::optional<std::vector<double>>> georeference::nodata_of_pixels() const {
   if (!is_known()) return std::optional<std::vector<double>>();
-  return penstock::nodata_of_pixels(state_->details(), state_->metadata);
+  return state_->noted(penstock::nodata_of_pixels(state_->details(), state_->metadata));
 }
 
 }  // namespace penstock::inline v0

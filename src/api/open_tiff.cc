@@ -406,6 +406,11 @@ const tiff_details* tiff_details_of(const array& from) noexcept {
   return layout == nullptr ? nullptr : &layout->details();
 }
 
+tiff_options tiff_options_of(const array& from) {
+  const auto* const layout = dynamic_cast<const tiff_layout*>(from.state().layout.get());
+  return layout == nullptr ? tiff_options() : layout->options();
+}
+
 tiff_companions tiff_companions_of(const array& from) {
   const auto* const layout = dynamic_cast<const tiff_layout*>(from.state().layout.get());
   if (layout == nullptr) return {};

@@ -71,7 +71,7 @@ def report(target: str) -> dict[str, Any]:
             "InternalMask": a.has_mask,
             "Interleave": a.interleave.upper(),
             "ColorMap": a.colormap is not None,
-            "ColorInterp": _colors(a, alpha),
+            "ColorInterp": tuple(a._meaning.colors()),
             "Scales": a.scales,
             "Offsets": a.offsets,
         },
@@ -85,7 +85,7 @@ def report(target: str) -> dict[str, Any]:
         "Band Metadata": {
             f"Band {i + 1}": {"Description": name, "ColorInterp": color, "Unit": unit, "Metadata": items}
             for i, (name, color, unit, items) in enumerate(
-                zip(a.descriptions, _colors(a, alpha), a.units, a.band_metadata, strict=True)
+                zip(a.descriptions, tuple(a._meaning.colors()), a.units, a.band_metadata, strict=True)
             )
         },
         "IFD": [
@@ -104,15 +104,6 @@ def report(target: str) -> dict[str, Any]:
 
 def _levels(a: TiffArray, target: str) -> list[TiffArray]:
     return [open_array(target, level=i + 1) for i in range(len(a.overviews))]  # type: ignore[misc]
-
-
-def _colors(a: TiffArray, alpha: bool) -> tuple[str, ...]:
-    named = _COLORS.get(a.photometric, ("gray",))
-    names = list(named[: a.shape[0]]) + ["undefined"] * (a.shape[0] - len(named))
-    if alpha and len(names) > len(named):
-        names[-1] = "alpha"
-    given = a._roles("colorinterp")
-    return tuple(given.get(band, name).lower() for band, name in enumerate(names))
 
 
 def _structure(a: TiffArray) -> dict[str, str]:

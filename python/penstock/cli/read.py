@@ -15,12 +15,12 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from penstock._core import held_nodata
 from penstock.api.open import open as open_array
 from penstock.api.save import save
 from penstock.cli.info import fail
 from penstock.core.array import Array
 from penstock.core.errors import ConflictError, Error, InvalidArgumentError
-from penstock.geo.header import nodata_in
 from penstock.geo.masks import alpha_band
 from penstock.geo.resample import KERNELS
 from penstock.geo.tiff import TiffArray
@@ -119,7 +119,7 @@ def geotiff(name: str, values: npt.NDArray[Any], a: Any, bounds: Sequence[float]
     if transform is not None:
         transform = _transform(transform, a.shape[-2:], values.shape[-2:], bounds)
         crs = a.crs_wkt if crs is None else crs
-    nodata = nodata_in(getattr(a, "nodata", None), values.dtype)
+    nodata = held_nodata(getattr(a, "nodata", None), values.dtype)
     save(name, values, crs=crs, transform=transform, nodata=nodata)
 
 

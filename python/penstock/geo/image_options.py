@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.core.errors import InvalidArgumentError
-from penstock.geo.tiff import TiffArray, options_of
+from penstock.geo.options import options_of
+from penstock.geo.tiff import TiffArray
 
 
 @dataclass(frozen=True)

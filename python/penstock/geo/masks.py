@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.geo.header import nodata_in
+from penstock._core import validity_of
+from penstock.geo.options import FIRST_IMAGE
 
 if TYPE_CHECKING:
     from penstock.geo.tiff import TiffArray
@@ -24,19 +25,20 @@ class Validity:
     """
 
     def __init__(self, array: TiffArray) -> None:
-        self.mask = mask_of(array)
-        self.is_opacity = False  # the mask is an alpha band
-        self._alpha: int | None = None  # the array's own alpha band, which is never masked
-        is_masked = array._is_masked
-        masked = is_masked if any(is_masked) else (self.mask is not None,) * len(is_masked)
-        nodata = (None,) * len(masked) if array._is_mask else array._held_nodata_of_bands
-        self._nodata = tuple(None if own else each for own, each in zip(masked, nodata, strict=True))
-        self._masked = None if self.mask is None or all(masked) else np.array(masked)
-        is_nodata = any(each is not None for each in self._nodata)
-        if self.mask is None and not is_nodata and (alpha := _masking_alpha_band(array)) is not None:
-            self.mask, self.is_opacity = array._image(bands=[alpha]), True
-            self._alpha = array._bands.index(alpha) if alpha in array._bands else None
-        self.is_partial = self.mask is not None or is_nodata
+        found = validity_of(array, array._meaning)
+        self.mask: Any = None
+        if found["mask"] is not None:
+            bands = {"bands": [array._meaning.alpha_band()]} if found["is_alpha"] else {"mask": True}
+            self.mask = array._wrapped(found["mask"], {**FIRST_IMAGE, **(array._options or {}), **bands})
+        elif found["nodata_of_pixels"]:
+            self.mask = NodataMask(array, found["nodata_of_pixels"])
+        self.is_opacity: bool = found["is_alpha"]  # the mask is an alpha band
+        self._alpha: int | None = found["alpha_band"]  # the array's own alpha band, which is never masked
+        self._nodata = tuple(found["nodata"])
+        masked = found["masked"]
+        is_partly = self.mask is not None and not self.is_opacity and not all(masked)
+        self._masked = np.array(masked) if is_partly else None
+        self.is_partial = self.mask is not None or any(each is not None for each in self._nodata)
 
     def of(self, values: Any, mask: Any, bands: Any) -> Any:
         """Of values and what was read of the mask beside them. None: all are valid.
@@ -59,25 +61,9 @@ class Validity:
 
 
 def alpha_band(array: Any) -> int | None:
-    """Return the file's band (from 0) that holds the opacity of the others, or None.
-
-    This is the last band if its colour interpretation is alpha, by GDAL's rule: GDAL's own COLORINTERP item overrides
-    ExtraSamples. GDAL's COG driver writes ExtraSamples 2 with the item `Undefined` for a fourth band that is not alpha.
-    """
-    samples: int = array._integer(277, 1)
-    role = array._roles("colorinterp").get(samples - 1)
-    if role is not None:
-        return samples - 1 if role.lower() == "alpha" else None
-    extra = array.tags.get("ExtraSamples", ())
-    extra = extra if isinstance(extra, tuple) else (extra,)
-    return samples - 1 if 0 < len(extra) < samples and extra[-1] in (1, 2) else None
-
-
-def _masking_alpha_band(array: TiffArray) -> int | None:
-    """Return the alpha band where GDAL derives a mask from it: the last of two or four bands of 8 or 16 bits."""
-    if array._is_mask or array._integer(277, 1) not in (2, 4) or array.dtype not in ("uint8", "uint16"):
-        return None
-    return alpha_band(array)
+    """Return the file's band (from 0) that holds the opacity of the others, or None."""
+    band: int | None = array._meaning.alpha_band()
+    return band
 
 
 def _differs(values: Any, nodata: Any) -> Any:
@@ -89,25 +75,6 @@ def module_of(values: Any) -> Any:
     return sys.modules[type(values).__module__.split(".")[0]]
 
 
-def mask_of(array: TiffArray) -> Any:
-    """What says which pixels are valid (not 0), of all bands at once as one band, or of each: the file's mask, else
-    GDAL's item NODATA_VALUES. None where there is neither: then each band's nodata is its own affair.
-
-    Bands without a mask of their own, beside others that have one, get one of those.
-    """
-    if array._is_mask:
-        return None
-    is_masked = array._is_masked
-    if any(is_masked):
-        if array._has_mask_of_all_bands and of_all_bands(made := array._image(mask=True, bands=[])):
-            return made
-        some = array._bands[is_masked.index(True)]
-        bands = [band if own else some for band, own in zip(array._bands, is_masked, strict=True)]
-        return array._image(mask=True, bands=bands)
-    values = array._nodata_values
-    return None if values is None else NodataMask(array, values)
-
-
 def of_all_bands(mask: Any) -> bool:
     """Whether a mask is to be read as one band, for all of the image's."""
     bands: int = 1 if isinstance(mask, NodataMask) else mask.size // math.prod(mask._height_width)
@@ -117,9 +84,9 @@ def of_all_bands(mask: Any) -> bool:
 class NodataMask:
     """Leaves out the pixels that have the nodata of each band in all bands."""
 
-    def __init__(self, array: TiffArray, values: tuple[float, ...]) -> None:
+    def __init__(self, array: TiffArray, values: Sequence[float | None]) -> None:
         self.bands = [array._image(bands=[band]) for band in range(len(values))]
-        self._values = [nodata_in(value, array.dtype) for value in values]
+        self._values = values
         self.shape = self.bands[0].shape
 
     def read(self, selection: Any, **how: Any) -> Any:

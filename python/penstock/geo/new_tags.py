@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock._core import held_nodata
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
-from penstock.geo.header import nodata_in
 
 Tag = tuple[int, int, int, bytes]
 """Number, type, count, and the values' little-endian bytes."""
@@ -193,7 +193,7 @@ def nodata_of(nodata: Any, dtype: np.dtype[Any]) -> tuple[bytes, list[Tag]]:
     if nodata is None:
         return b"", []
     try:
-        number = nodata_in(nodata if dtype.kind in "iu" else float(nodata), dtype)
+        number = held_nodata(nodata if dtype.kind in "iu" else float(nodata), dtype)
     except (TypeError, ValueError):
         number = None
     if number is None:

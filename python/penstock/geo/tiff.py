@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,50 +15,8 @@ from penstock.core import registry
 from penstock.core.array import Array, Selection
 from penstock.core.errors import InvalidArgumentError, OutOfRangeError
 from penstock.geo.header import TiffHeader
+from penstock.geo.options import FIRST_IMAGE
 from penstock.geo.unpacked import unpack
-
-FIRST_IMAGE: dict[str, Any] = {
-    "page": 0,
-    "sub_ifds": [],
-    "level": 0,
-    "mask": False,
-    "native_order": False,
-    "bands": [],
-    "ifd": None,
-}
-
-
-def options_of(
-    page: int | Sequence[int],
-    level: int,
-    layout: str | None,
-    bands: Sequence[int] | None,
-    mask: bool,
-    ifd: int | None,
-) -> dict[str, Any] | None:
-    """The options as the engine takes them; None where all are the defaults."""
-    if layout is None and bands is None and ifd is None and page == 0 and level == 0 and not mask:
-        return None
-    if layout not in (None, "band", "native"):
-        raise InvalidArgumentError(f"layout must be 'band' or 'native', it is {layout!r}")
-    pages = list(page) if isinstance(page, Sequence) else [page]
-    numbers = [*pages, level, *(bands if bands is not None else ()), *(() if ifd is None else (ifd,))]
-    if any(number < 0 for number in numbers):
-        raise InvalidArgumentError("pages, levels, bands and directories are counted from 0")
-    if bands is not None and not len(bands):
-        raise InvalidArgumentError("bands must name at least one band")
-    if not pages or (ifd is not None and len(pages) > 1):
-        raise InvalidArgumentError(f"page must be a number, or one and those of SubIFDs, it is {page!r}")
-    options = {
-        "page": pages[0],
-        "sub_ifds": [int(number) for number in pages[1:]],
-        "level": level,
-        "mask": bool(mask),
-        "native_order": layout == "native",
-        "bands": [int(band) for band in bands] if bands is not None else [],
-        "ifd": ifd,
-    }
-    return None if options == FIRST_IMAGE else options
 
 
 class TiffArray(TiffHeader, Array):
@@ -80,10 +38,13 @@ class TiffArray(TiffHeader, Array):
         name = tuple(tuple(each) if isinstance(each, list) else each for each in options.values())
         kept: dict[Any, TiffArray] = self.__dict__.setdefault("_images", {})
         if name not in kept:
-            made = TiffArray(self._tiff_image(options))
-            made._options, made._storage_options = options, self._storage_options
-            kept[name] = made
+            kept[name] = self._wrapped(self._tiff_image(options), options)
         return kept[name]
+
+    def _wrapped(self, image: Any, options: dict[str, Any]) -> TiffArray:
+        made = TiffArray(image)
+        made._options, made._storage_options = options, self._storage_options
+        return made
 
     def read(self, selection: Selection = ..., *arguments: Any, **options: Any) -> Any:
         """As `Array.read`. Indices count from 0: `read(1)` is the second band, of which the first such call warns."""

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock._core import held_nodata
 from penstock.core.array import Array
 from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.indexing import oindex
-from penstock.geo.header import TiffHeader, nodata_in
+from penstock.geo.header import TiffHeader
 from penstock.geo.masks import Validity
 from penstock.geo.resample import KERNELS, Taps, picks, resample, store, taps
 from penstock.geo.tiff import TiffArray
@@ -84,7 +85,7 @@ def read_window(
     if resampling not in KERNELS:
         raise InvalidArgumentError(f"resampling must be one of {', '.join(KERNELS)}, it is {resampling!r}")
     is_given = nodata is not None
-    nodata = nodata_in(nodata if is_given else getattr(a, "nodata", None), a.dtype)
+    nodata = held_nodata(nodata if is_given else getattr(a, "nodata", None), a.dtype)
     if a.format == "tiff" and (a.dimension_names or ())[-2:] != ("y", "x"):
         message = "windows are read of (band, y, x): open the file without layout='native'"
         raise UnsupportedError(message, f"array '{a.uri}'")

@@ -232,6 +232,7 @@ class World:
             "Store": lambda: _core.dict_store({"a": b"x"}),
             "ChunkPipeline": lambda: self.pipeline,
             "TiffDetails": lambda: self.tiff._tiff_details,
+            "Georeference": lambda: self.tiff._meaning,
             "_ChunkBatch": lambda: self.pipeline.batch(self.items, np.zeros((2, 3), "f4")),
             "_Selection": lambda: self.array._orthogonal((slice(None), slice(None))),
             "_Ticket": lambda: self.array._start_read(..., None, 0),

@@ -22,6 +22,12 @@ result<bool> is_of_points(const tiff_details& details) {
   return pixel_extent_of(keys) == pixel_extent::point;
 }
 
+// As the layout reads them: a negative number is 1.
+result<std::uint64_t> samples_of(const tiff_values& image) {
+  PENSTOCK_ASSIGN(const std::int64_t samples, image.integer(kSamples, 1));
+  return samples < 1 ? 1 : static_cast<std::uint64_t>(samples);
+}
+
 std::string lower_case(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -144,24 +150,22 @@ rational_polynomial of_level(rational_polynomial page, const page_pixels& of) no
 
 result<std::optional<std::uint64_t>> alpha_band_of(const tiff_details& details, const std::vector<gdal_item>& items) {
   const tiff_values tags = tiff_values::of_image(details);
-  PENSTOCK_ASSIGN(const std::int64_t samples, tags.integer(kSamples, 1));
+  PENSTOCK_ASSIGN(const std::uint64_t samples, samples_of(tags));
   std::optional<std::uint64_t> none;
-  if (samples < 1) return none;
-  const auto last = std::optional(static_cast<std::uint64_t>(samples) - 1);
+  const auto last = std::optional(samples - 1);
   if (const std::string* const role = find_role(items, *last, "colorinterp"))
     return lower_case(*role) == "alpha" ? last : none;
   const tiff_tag* const extra = tags.find(kExtraSamples);
-  if (extra == nullptr || extra->count >= static_cast<std::uint64_t>(samples) ||
-      !(is_integer_type(extra->type) || is_real_type(extra->type)))
+  if (extra == nullptr || extra->count >= samples || !(is_integer_type(extra->type) || is_real_type(extra->type)))
     return none;
   const double kind = tags.number(*extra, extra->count - 1);
   return kind == 1 || kind == 2 ? last : none;
 }
 
 result<std::vector<std::string>> colors_of(const tiff_details& details, const std::vector<gdal_item>& items) {
-  constexpr std::int64_t kMostBands = 65535;
+  constexpr std::uint64_t kMostBands = 65535;
   const tiff_values tags = tiff_values::of_image(details);
-  PENSTOCK_ASSIGN(const std::int64_t samples, tags.integer(kSamples, 1));
+  PENSTOCK_ASSIGN(const std::uint64_t samples, samples_of(tags));
   PENSTOCK_ASSIGN(const std::int64_t photometric, tags.integer(kPhotometric, 0));
   PENSTOCK_ASSIGN(const std::optional<std::uint64_t> alpha, alpha_band_of(details, items));
   const std::string word = tiff_photometric_word(photometric);
@@ -170,7 +174,7 @@ result<std::vector<std::string>> colors_of(const tiff_details& details, const st
   if (word == "palette") named = {"palette"};
   if (word == "separated") named = {"cyan", "magenta", "yellow", "black"};
   const std::size_t of_photometric = named.size();
-  named.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(samples, 0, kMostBands)), "undefined");
+  named.resize(std::min(samples, kMostBands), "undefined");
   if (alpha && named.size() > of_photometric) named.back() = "alpha";
   for (const gdal_item& each : items) {
     if (each.band && each.role == "colorinterp" && *each.band < named.size()) named[*each.band] = lower_case(each.text);
@@ -180,7 +184,7 @@ result<std::vector<std::string>> colors_of(const tiff_details& details, const st
 
 result<std::optional<std::vector<double>>> nodata_of_pixels(const tiff_details& details, const metadata_items& image) {
   const std::string* const text = find_item(image, "NODATA_VALUES");
-  PENSTOCK_ASSIGN(const std::int64_t samples, tiff_values::of_image(details).integer(kSamples, 1));
+  PENSTOCK_ASSIGN(const std::uint64_t samples, samples_of(tiff_values::of_image(details)));
   std::vector<double> values;
   std::string_view rest = text == nullptr ? std::string_view() : trimmed(*text);
   while (!rest.empty()) {
@@ -188,8 +192,7 @@ result<std::optional<std::vector<double>>> nodata_of_pixels(const tiff_details& 
     values.push_back(number_of_text(rest.substr(0, end)).value_or(0));
     rest = trimmed(rest.substr(end));
   }
-  if (values.size() != static_cast<std::uint64_t>(samples) || values.empty())
-    return std::optional<std::vector<double>>();
+  if (values.size() != samples) return std::optional<std::vector<double>>();
   return std::optional(std::move(values));
 }
 

@@ -97,6 +97,21 @@ result<std::optional<std::vector<double>>> tiff_values::numbers(std::uint16_t nu
   return std::optional(std::move(out));
 }
 
+result<std::vector<std::uint16_t>> tiff_colormap(const tiff_values& image) {
+  constexpr std::uint16_t kColorMap = 320;
+  const tiff_tag* const found = image.find(kColorMap);
+  std::vector<std::uint16_t> out;
+  const bool is_numbers = found != nullptr && !is_text_type(found->type) && found->type != 7;
+  if (!is_numbers || found->count < 2 || found->count % 3 != 0) return out;
+  for (std::uint64_t i = 0; i < found->count; ++i) {
+    const double color = image.number(*found, i);
+    if (!is_integer_type(found->type) || color < 0 || color > 65535)
+      return image.refuse(kColorMap, "integers of 16 bits");
+    out.push_back(static_cast<std::uint16_t>(color));
+  }
+  return out;
+}
+
 error tiff_values::refuse(std::uint16_t number_of, std::string_view wanted) const {
   constexpr std::uint64_t kShown = 8;
   constexpr std::size_t kLongest = 60;

@@ -49,6 +49,10 @@ class tiff_values {
   bool big_endian_;
 };
 
+/// Red, green and blue of each value of an image with a palette, 0 to 65535: first all of red, then green, then blue.
+/// Empty: the image has none. \error corrupt_data  Its tag has other numbers. Source: TIFF 6.0, section 5 (ColorMap).
+result<std::vector<std::uint16_t>> tiff_colormap(const tiff_values& image);
+
 /// Types of text (ASCII), of bytes without a meaning, of integers, and of ratios and floats. Source: TIFF 6.0, 2;
 /// BigTIFF.
 bool is_text_type(std::uint16_t type) noexcept;

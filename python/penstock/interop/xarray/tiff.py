@@ -18,7 +18,8 @@ from penstock.core.context import current_context
 from penstock.core.errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
 from penstock.geo.masks import Validity, module_of, of_all_bands
-from penstock.geo.tiff import FIRST_IMAGE, TiffArray
+from penstock.geo.options import FIRST_IMAGE
+from penstock.geo.tiff import TiffArray
 from penstock.interop.xarray.lazy import Place, Selection, as_points, kind_of, read, read_async, settled, start
 from penstock.interop.xarray.tiff_attributes import attributes_of, grid_mapping_of, image_attributes, other_sign
 from penstock.target.file_objects import fsspec_place, is_file
