@@ -1,0 +1,121 @@
+"""What `open_shards` is asked for, as typed objects."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy.typing as npt
+
+from penstock.api.npy import refuse_options
+from penstock.core.context import Context, current_context
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
+from penstock.shards.names import FORMATS, Files
+from penstock.shards.raw import raw_settings
+from penstock.shards.readers import Metadata, Reader
+
+
+@dataclass(frozen=True)
+class RawItems:
+    """What raw files hold, as far as the caller says it; the docstring of `open_shards` explains each member."""
+
+    dtype: npt.DTypeLike | None = None
+    shape: Sequence[int] | None = None
+    row_shape: Sequence[int] | None = None
+    offset: int | None = None
+    order: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.order not in ("C", "F", None):
+            raise InvalidArgumentError(f"order is 'C' or 'F', not {self.order!r}")
+
+    def settings(self, found: Files, axis: int) -> dict[str, Any]:
+        """The same with what files next to the raw files say, as the engine takes it."""
+        return raw_settings(found, axis, self.dtype, self.shape, self.row_shape, self.offset, self.order)
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """The options of Parquet and Arrow files."""
+
+    columns: str | Sequence[str] | None = None
+    nulls: Any = "error"
+    dtype: npt.DTypeLike | None = None
+
+    @classmethod
+    def taken_from(cls, options: dict[str, Any], dtype: npt.DTypeLike | None) -> TableOptions:
+        """Removes its members from `options`."""
+        if "column" in options and "columns" in options:
+            raise InvalidArgumentError("column and columns are the same option")
+        columns = options.pop("column", options.pop("columns", None))
+        return cls(columns, options.pop("nulls", "error"), dtype)
+
+
+@dataclass(frozen=True)
+class ShardRequest:
+    """What `open_shards` is asked for besides the files."""
+
+    axis: int
+    format: str | None
+    items: RawItems
+    holes: str
+    missing: str
+    allow_local: bool | None
+    manifest: Any
+    metadata: Metadata | None
+    reader: Reader | None
+    mmap: bool
+    context: Context
+    storage_options: Mapping[str, Any] | None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, axis: Any, context: Context | None, **members: Any) -> ShardRequest:
+        """Checks what can be checked without the files."""
+        try:
+            number = operator.index(axis)
+        except TypeError:
+            raise InvalidArgumentError(f"axis is a whole number, not {axis!r}") from None
+        return cls(axis=number, context=current_context() if context is None else context, **members)
+
+    def __post_init__(self) -> None:
+        if self.holes not in ("error", "allow"):
+            raise InvalidArgumentError(f"holes is 'error' or 'allow', not {self.holes!r}")
+        if self.missing not in ("error", "fill"):
+            raise InvalidArgumentError(f"missing is 'error' or 'fill', not {self.missing!r}")
+        if self.format is not None and self.format not in FORMATS:
+            known = ", ".join(map(repr, FORMATS))
+            raise UnsupportedError(f"format is one of {known} or None, not {self.format!r}")
+        if (self.metadata is None) != (self.reader is None):
+            raise InvalidArgumentError("metadata and reader go together")
+
+    @property
+    def allow_holes(self) -> bool:
+        return self.holes == "allow"
+
+    def of_manifest(self) -> dict[str, Any]:
+        """The options that a manifest makes meaningless, by name."""
+        own = {"format": self.format, **vars(self.items), "manifest": self.manifest, "metadata": self.metadata}
+        return {**own, **self.options}
+
+    def refuse_other(self, what: str, **options: Any) -> None:
+        """Refuses what has no meaning for `what`: the given options, mapping, a manifest, and missing="fill"."""
+        refuse_options(options, self.mmap, self.manifest, what)
+        self.refuse_missing()
+
+    def refuse_missing(self) -> None:
+        """Refuses missing="fill" for what is neither a manifest nor references."""
+        if self.missing != "error":
+            raise InvalidArgumentError(
+                'missing="fill" needs a manifest or references: the length of an absent file is unknown'
+            )
+
+
+def refuse_given(what: str, options: Mapping[str, Any]) -> None:
+    """Options beside something that says itself what they would say."""
+    named = [name for name, value in options.items() if value is not None]
+    if named:
+        verb = "says itself what it is" if what.startswith("a ") else "say themselves what they hold"
+        raise InvalidArgumentError(f"{what} {verb}: {named[0]}= does not go with it")
