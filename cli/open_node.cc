@@ -3,9 +3,10 @@
 #include <filesystem>
 #include <system_error>
 
+#include <penstock/open.h>
 #include <penstock/place.h>
-#include "api/array_state.h"
 #include "array/chunk_grid.h"
+#include "engine/array_state.h"
 #include "verbs.h"
 
 namespace penstock::inline v0::cli {

@@ -1,5 +1,6 @@
 #include <nanobind/stl/optional.h>
 #include <penstock/create.h>
+#include <penstock/open.h>
 #include <penstock/place.h>
 
 #include <cstring>
@@ -8,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "api/array_state.h"
-#include "api/missing_value.h"
-#include "api/node_files.h"
-#include "api/node_mode.h"
-#include "api/node_replacement.h"
-#include "api/zarr_nodes.h"
 #include "bind.h"
+#include "driver/missing_value.h"
+#include "driver/node_files.h"
+#include "driver/node_mode.h"
+#include "driver/node_replacement.h"
+#include "driver/zarr_nodes.h"
+#include "engine/array_state.h"
 
 namespace penstock::inline v0::python {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "bind.h"
 
-#include "api/hdf5_index.h"
-#include "api/open_reference.h"
+#include "driver/hdf5_index.h"
+#include "driver/open_reference.h"
 
 namespace penstock::inline v0::python {
 namespace {

@@ -1,12 +1,13 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <penstock/open.h>
 #include <penstock/place.h>
 
-#include "api/node_mode.h"
-#include "api/open_tiff.h"
 #include "bind.h"
 #include "bind_tiff.h"
+#include "driver/node_mode.h"
+#include "driver/open_tiff.h"
 
 #include <string>
 

@@ -9,11 +9,11 @@
 #include <nanobind/stl/optional.h>
 
 #include "api/chunk_pipeline.h"
-#include "api/open_described.h"
 #include "base/checked.h"
 #include "bind.h"
 #include "bind_read.h"
 #include "bind_selection.h"
+#include "driver/open_described.h"
 
 namespace penstock::inline v0::python {
 namespace {

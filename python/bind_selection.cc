@@ -4,9 +4,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "api/array_state.h"
 #include "api/read_source.h"
 #include "bind_selection.h"
+#include "engine/array_state.h"
 
 namespace penstock::inline v0::python {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "api/for_each_file.h"
 #include "bind.h"
+#include "driver/for_each_file.h"
 
 namespace penstock::inline v0::python {
 namespace {

@@ -11,6 +11,7 @@
 #include <penstock/array.h>
 #include <penstock/context.h>
 #include <penstock/dtype.h>
+#include <penstock/open.h>
 #include <penstock/result.h>
 #include <penstock/shape.h>
 #include <penstock/store.h>

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include <penstock/array.h>
+#include <penstock/open.h>
 
 namespace penstock::inline v0 {
 

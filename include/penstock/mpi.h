@@ -22,6 +22,7 @@
 
 #include <penstock/array.h>
 #include <penstock/describe.h>
+#include <penstock/open.h>
 #include <penstock/tiles.h>
 
 namespace penstock::inline v0::mpi {

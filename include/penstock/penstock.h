@@ -16,6 +16,7 @@
 #include <penstock/geo_values.h>
 #include <penstock/georeference.h>
 #include <penstock/layout.h>
+#include <penstock/open.h>
 #include <penstock/place.h>
 #include <penstock/plan.h>
 #include <penstock/profile.h>

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include <penstock/array.h>
+#include <penstock/open.h>
 #include <penstock/result.h>
 #include <penstock/store.h>
 #include <penstock/tiff_header.h>

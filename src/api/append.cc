@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include "api/append_claim.h"
-#include "api/array_state.h"
 #include "api/fenced_write.h"
-#include "api/metadata_edit.h"
-#include "api/node_mode.h"
 #include "base/checked.h"
+#include "driver/metadata_edit.h"
+#include "driver/node_mode.h"
+#include "engine/array_state.h"
 
 namespace penstock::inline v0 {
 namespace {

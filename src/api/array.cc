@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/array_state.h"
-#include "api/borrowed_job.h"
-#include "api/metadata_edit.h"
-#include "api/open_files.h"
 #include "api/read_source.h"
 #include "array/chunk_grid.h"
 #include "array/conversion.h"
 #include "base/checked.h"
 #include "codec/codec_chain.h"
+#include "driver/metadata_edit.h"
+#include "driver/open_files.h"
+#include "engine/array_state.h"
+#include "engine/borrowed_job.h"
 #include "engine/read_job.h"
 #include "plan/indexed_selection.h"
 
@@ -84,47 +84,6 @@ result<> run(const array_state& state, const borrowed_job<read_job>& job, unsign
 }
 
 }  // namespace
-
-array_state::~array_state() {
-  if (!context || !caches_indexes || outlived_uid) return;
-  context->state().indexes().drop_all(uid);
-  context->state().cells().drop_all(uid);
-}
-
-std::shared_ptr<const array_state> array_state::with_attributes(std::string text) const {
-  auto out = std::make_shared<array_state>(*this);
-  if (!outlived_uid) out->uid = context->state().next_uid();
-  out->attributes_json = std::move(text);
-  return out;
-}
-
-void array_state::name_for_caches(std::string_view image) {
-  const bool is_empty = std::find(shape.begin(), shape.end(), 0U) != shape.end();  // and has no objects
-  outlived_uid = caches_indexes && store->traits().lasting_versions && !is_empty;
-  if (!outlived_uid) {
-    uid = context->state().next_uid();
-    return;
-  }
-  std::string identity = store->uri();
-  const auto add = [&identity](std::string_view text) { identity.append(1, '\0').append(text); };
-  const auto add_numbers = [&add](std::span<const std::uint64_t> numbers) {
-    add({reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()});
-  };
-  add(prefix);
-  std::string key;
-  layout->key(0, key);
-  add(key);
-  add_numbers(layout->expected(0).word);
-  add(image);
-  add_numbers(shape);
-  add_numbers(chunks);
-  if (shards) add_numbers(*shards);
-  add(type.name());
-  add(codecs_json);
-  uid = context->state().uid_of(identity);
-}
-
-array::array(std::shared_ptr<const array_state> state) noexcept : state_(std::move(state)) {}
 
 const extents& array::shape() const noexcept { return state_->shape; }
 const dtype& array::type() const noexcept { return state_->type; }

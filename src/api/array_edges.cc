@@ -2,13 +2,13 @@
 #include <vector>
 
 #include "api/append_claim.h"
-#include "api/array_state.h"
 #include "api/fenced_write.h"
-#include "api/metadata_edit.h"
 #include "api/read_source.h"
-#include "api/zarr_nodes.h"
 #include "array/chunk_grid.h"
 #include "base/checked.h"
+#include "driver/metadata_edit.h"
+#include "driver/zarr_nodes.h"
+#include "engine/array_state.h"
 #include "engine/blocking_read.h"
 
 namespace penstock::inline v0 {

@@ -1,15 +1,16 @@
 // What changes metadata that is there already: attributes, and the copies of it in consolidated metadata.
 
 #include <penstock/create.h>
+#include <penstock/open.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "api/array_state.h"
-#include "api/node_mode.h"
-#include "api/zarr_nodes.h"
+#include "driver/node_mode.h"
+#include "driver/zarr_nodes.h"
+#include "engine/array_state.h"
 #include "format/zarr/zarr_v2.h"
 #include "format/zarr/zarr_writer.h"
 

@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "api/batch_job.h"
-#include "api/borrowed_job.h"
 #include "api/chunk_writer.h"
 #include "api/device_tensor_state.h"
 #include "array/chunk_grid.h"
@@ -17,6 +15,8 @@
 #include "cuda/chain_split.h"
 #include "cuda/device_read.h"
 #include "cuda/device_values.h"
+#include "engine/batch_job.h"
+#include "engine/borrowed_job.h"
 #include "engine/context_state.h"
 #include "engine/read_job.h"
 #include "engine/write_job.h"

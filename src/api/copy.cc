@@ -1,4 +1,5 @@
 #include <penstock/copy.h>
+#include <penstock/open.h>
 
 #include <penstock/create.h>
 
@@ -9,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "api/array_state.h"
 #include "api/copy_work.h"
-#include "api/node_files.h"
-#include "api/node_replacement.h"
-#include "api/zarr_nodes.h"
+#include "driver/node_files.h"
+#include "driver/node_replacement.h"
+#include "driver/zarr_nodes.h"
+#include "engine/array_state.h"
 
 namespace penstock::inline v0 {
 namespace {

@@ -2,20 +2,21 @@
 
 #include <fmt/format.h>
 #include <penstock/create.h>
+#include <penstock/open.h>
 #include <penstock/variable.h>
 
 #include <algorithm>
 #include <memory>
 #include <unordered_set>
 
-#include "api/array_state.h"
-#include "api/check_create.h"
 #include "api/copy_work.h"
-#include "api/metadata_edit.h"
-#include "api/missing_value.h"
 #include "array/chunk_grid.h"
 #include "base/checked.h"
 #include "base/json.h"
+#include "driver/check_create.h"
+#include "driver/metadata_edit.h"
+#include "driver/missing_value.h"
+#include "engine/array_state.h"
 #include "format/zarr/zarr_defaults.h"
 
 namespace penstock::inline v0 {

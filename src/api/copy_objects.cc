@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "api/array_state.h"
 #include "api/copy_work.h"
-#include "api/zarr_nodes.h"
+#include "driver/zarr_nodes.h"
+#include "engine/array_state.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
 

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "api/array_state.h"
 #include "api/read_source.h"
+#include "engine/array_state.h"
 #include "plan/crop_list.h"
 
 namespace penstock::inline v0 {

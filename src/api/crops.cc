@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
-#include "api/array_state.h"
-#include "api/borrowed_job.h"
 #include "api/crop_sources.h"
 #include "api/device_tensor_state.h"
 #include "api/read_source.h"
+#include "engine/array_state.h"
+#include "engine/borrowed_job.h"
 #include "engine/read_job.h"
 
 namespace penstock::inline v0 {

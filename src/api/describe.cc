@@ -1,4 +1,5 @@
 #include <penstock/describe.h>
+#include <penstock/open.h>
 
 #include <cstdint>
 #include <cstring>
@@ -7,10 +8,10 @@
 
 #include <penstock/place.h>
 #include <penstock/shards.h>
-#include "api/array_state.h"
-#include "api/open_described.h"
-#include "api/open_saved.h"
-#include "api/shard_table.h"
+#include "driver/open_described.h"
+#include "driver/open_saved.h"
+#include "driver/shard_table.h"
+#include "engine/array_state.h"
 #include "engine/blocking_read.h"
 
 namespace penstock::inline v0 {

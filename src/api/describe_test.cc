@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <penstock/create.h>
 #include <penstock/describe.h>
+#include <penstock/open.h>
 #include <penstock/place.h>
 #include <penstock/shards.h>
 #include <penstock/tiles.h>

@@ -3,10 +3,10 @@
 #include <optional>
 #include <utility>
 
-#include "api/array_state.h"
 #include "api/device_tensor_state.h"
 #include "api/read_source.h"
 #include "cuda/device_values.h"
+#include "engine/array_state.h"
 #include "engine/context_state.h"
 
 namespace penstock::inline v0 {

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/array_state.h"
 #include "api/device_tensor_state.h"
 #include "api/read_source.h"
 #include "base/checked.h"
 #include "cuda/decode/nvcomp.h"
 #include "cuda/device_values.h"
 #include "cuda/driver.h"
+#include "engine/array_state.h"
 #include "engine/context_state.h"
 
 namespace penstock::inline v0 {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "api/array_state.h"
+#include "engine/array_state.h"
 #include "engine/blocking_read.h"
 #include "format/tiff/geo_keys.h"
 #include "format/tiff/number_text.h"

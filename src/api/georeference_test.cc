@@ -1,4 +1,5 @@
 #include <penstock/georeference.h>
+#include <penstock/open.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -6,8 +6,9 @@
 #include <fmt/format.h>
 
 #include <penstock/array.h>
-#include "api/array_state.h"
-#include "api/zarr_nodes.h"
+#include <penstock/open.h>
+#include "driver/zarr_nodes.h"
+#include "engine/array_state.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
 #include "format/zarr/zarr_consolidated.h"
@@ -89,7 +90,6 @@ result<std::vector<std::string>> nodes_together(const store& from, const std::st
 
 }  // namespace
 
-group::group(std::shared_ptr<const group_state> state) noexcept : state_(std::move(state)) {}
 const std::string& group::attributes_json() const noexcept { return state_->attributes_json; }
 const std::string& group::uri() const noexcept { return state_->uri; }
 const std::string& group::format() const noexcept { return state_->format; }

@@ -2,17 +2,15 @@
 
 #include <penstock/array.h>
 #include <penstock/create.h>
+#include <penstock/open.h>
 #include <penstock/place.h>
-#include "api/array_state.h"
-#include "api/node_mode.h"
-#include "api/open_files.h"
-#include "api/open_tiff.h"
-#include "api/zarr_nodes.h"
+#include "driver/node_mode.h"
+#include "driver/open_files.h"
+#include "driver/open_tiff.h"
+#include "driver/zarr_nodes.h"
+#include "engine/array_state.h"
 #include "engine/blocking_read.h"
 #include "format/zarr/zarr_v2.h"
-#include "store/file_store.h"
-#include "store/memory_store.h"
-#include "store/read_only_store.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -146,16 +144,5 @@ result<group> open_group(std::string_view uri, const open_options& options) {
   within.path = at.path + "/" + options.path;
   return open_group(std::move(at.store), within);
 }
-
-std::shared_ptr<store> make_read_only(std::shared_ptr<const store> from) {
-  return std::make_shared<read_only_store>(std::move(from));
-}
-
-std::shared_ptr<store> open_file_store(std::string root, write_sync sync) {
-  file_store_options options;
-  options.sync = sync;
-  return std::make_shared<file_store>(std::move(root), options);
-}
-std::shared_ptr<store> make_memory_store() { return std::make_shared<memory_store>(); }
 
 }  // namespace penstock::inline v0

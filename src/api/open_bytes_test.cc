@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <penstock/array.h>
+#include <penstock/open.h>
 #include <penstock/tiff.h>
 
 namespace penstock::test {

@@ -5,11 +5,11 @@
 
 #include <penstock/array.h>
 #include <penstock/device.h>
-#include "api/array_state.h"
 #include "api/read_source.h"
 #include "base/json.h"
 #include "codec/codec_chain.h"
 #include "cuda/device_read.h"
+#include "engine/array_state.h"
 #include "engine/blocking_read.h"
 #include "engine/context_state.h"
 #include "engine/index_cache.h"

@@ -2,7 +2,7 @@
 
 #include <penstock/plan.h>
 #include <penstock/selection.h>
-#include "api/array_state.h"
+#include "engine/array_state.h"
 #include "plan/indexed_selection.h"
 
 namespace penstock::inline v0 {

@@ -1,3 +1,4 @@
+#include <penstock/open.h>
 #include <penstock/tiff_writer.h>
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "api/array_state.h"
+#include "engine/array_state.h"
 #include "format/tiff/tiff_layout.h"
 #include "format/tiff/tiff_nodata.h"
 

@@ -4,12 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "api/array_state.h"
-#include "api/borrowed_job.h"
 #include "api/device_tensor_state.h"
 #include "api/fenced_write.h"
-#include "api/metadata_edit.h"
-#include "api/node_mode.h"
 #include "api/read_source.h"
 #include "array/conversion.h"
 #include "base/checked.h"
@@ -17,6 +13,10 @@
 #include "cuda/device_encoder.h"
 #include "cuda/device_values.h"
 #include "cuda/encode_choice.h"
+#include "driver/metadata_edit.h"
+#include "driver/node_mode.h"
+#include "engine/array_state.h"
+#include "engine/borrowed_job.h"
 #include "engine/write_job.h"
 
 namespace penstock::inline v0 {

@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "api/open_saved.h"
+#include "driver/open_saved.h"
 
 namespace {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "api/shard_table.h"
 #include "array/utf8.h"
 #include "codec/crc32c.h"
+#include "driver/shard_table.h"
 
 namespace {
 

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <penstock/create.h>
+
+#include "engine/array_state.h"
+
+namespace penstock::inline v0 {
+
+/// Whether xarray and netCDF users can open the array: every dimension has a name.
+bool has_dimensions(const array_state& of);
+
+/// Makes a copy in another format mean to xarray what the array means: the names of its dimensions, and its missing
+/// value.
+///
+/// | format | names | missing value |
+/// |---|---|---|
+/// | Zarr 2 | attribute `_ARRAY_DIMENSIONS` | the fill value; where it is null, the attribute `_FillValue` |
+/// | Zarr 3 | member `dimension_names` | attribute `_FillValue`, floats as base64 of a double; the fill value is not |
+/// | HDF5 | scales | attribute `_FillValue` |
+/// | TIFF | band, y, x | nodata, which is the fill value |
+///
+/// So the fill value of a copy in version 2 may be another one; what was never written is written there then. Only for
+/// arrays whose dimensions have names.
+/// \param out  Of an array of another format, complete but for this.
+/// Source: xarray, "Zarr Encoding Specification", and `FillValueCoder` of its backends/zarr.py.
+result<> keep_meaning(const array_state& from, create_options& out);
+
+}  // namespace penstock::inline v0

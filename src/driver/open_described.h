@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <penstock/array.h>
+#include <penstock/open.h>
+
+namespace penstock::inline v0 {
+
+/// Opens an array whose metadata somebody else has read already: nothing of `from` is read.
+///
+/// \param documents  Metadata documents by name (`zarr.json`; `.zarray`, `.zattrs`) and text, as storage would hold
+///                   them.
+/// \error As open_array.
+result<array> open_described(std::shared_ptr<const store> from, const open_options& options,
+                             const std::vector<std::pair<std::string, std::string>>& documents);
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,138 @@
+#include "driver/open_reference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "codec/array_stages.h"
+#include "driver/shard_table.h"
+#include "driver/zarr_nodes.h"
+#include "engine/array_state.h"
+#include "engine/blocking_read.h"
+#include "engine/index_io.h"
+#include "format/reference/reference_layout.h"
+#include "format/zarr/zarr_layout.h"
+#include "store/reference_store.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+result<std::vector<codec_chain>> chains_of(const referenced_array& what, const zarr_metadata& metadata,
+                                           codec_chain_options options, const extents& cell) {
+  options.stored_order_filters = metadata.zarr_format == 2;
+  const std::vector<codec_config>& usual = metadata.codecs.chain;
+  // Array codecs at the head say how items lie; what follows are the filters that a mask counts.
+  std::size_t head = 0;
+  while (head < usual.size() &&
+         std::find(kArrayCodecNames.begin(), kArrayCodecNames.end(), usual[head].name) != kArrayCodecNames.end()) {
+    ++head;
+  }
+  std::vector<codec_chain> out;
+  for (const chain_variant& variant : what.variants) {
+    std::vector<codec_config> codecs;
+    for (std::size_t i = 0; i < usual.size(); ++i) {
+      const bool skipped =
+          i >= head && std::find(variant.skipped.begin(), variant.skipped.end(), i - head) != variant.skipped.end();
+      if (!skipped) codecs.push_back(usual[i]);
+    }
+    PENSTOCK_ASSIGN(codec_chain made,
+                    codec_chain::compile(codecs, metadata.type, variant.shape ? *variant.shape : cell, options));
+    out.push_back(std::move(made));
+  }
+  return out;
+}
+
+result<version> version_now(const referenced_object& of) {
+  auto seen = read_and_wait(*of.from, of.key, {0, 0, false}, byte_range::kAll - 1);
+  if (!seen.ok()) return std::move(seen).error().note(read_note(of.name, {}));
+  return seen->seen;
+}
+
+result<std::shared_ptr<const store>> store_of(const referenced_array& what) {
+  std::vector<reference_store::object> objects;
+  objects.reserve(what.objects.size());
+  for (const referenced_object& each : what.objects) {
+    reference_store::object made;
+    made.name = each.name;
+    made.from = each.from;
+    made.key = each.key;
+    made.may_vanish = what.missing_is_fill;
+    if (each.pinned && each.from->traits().versions) {
+      PENSTOCK_ASSIGN(made.pinned, version_now(each));
+    }
+    objects.push_back(std::move(made));
+  }
+  PENSTOCK_ASSIGN(std::shared_ptr<const store> made, reference_store::make(std::move(objects), what.uri));
+  return made;
+}
+
+result<chunk_grid> joined_grid(const chunk_grid& plain, const joined_axis& joined) {
+  if (joined.axis >= plain.rank()) {
+    return error(errc::corrupt_data,
+                 fmt::format("arrays of {} dimensions, joined along {}", plain.rank(), joined.axis));
+  }
+  std::vector<grid_axis> axes;
+  for (std::size_t d = 0; d < plain.rank(); ++d) axes.push_back(plain.axis(d));
+  PENSTOCK_ASSIGN(axes[joined.axis], grid_axis::edges(axes[joined.axis].extent(), joined.edges, joined.decoded));
+  return chunk_grid::make(std::move(axes));
+}
+
+std::shared_ptr<const shard_table> checksums_of(const referenced_array& what) {
+  const auto has_one = [](const referenced_object& each) { return each.crc32c.has_value(); };
+  if (std::none_of(what.objects.begin(), what.objects.end(), has_one)) return nullptr;
+  auto out = std::make_shared<shard_table>();
+  for (const referenced_object& each : what.objects) {
+    out->parts.push_back({each.name, 0, 0, {}});
+    out->checksums.push_back(each.crc32c);
+  }
+  return out;
+}
+
+result<array> open_parts(const std::shared_ptr<context>& with, const referenced_array& what) {
+  PENSTOCK_ASSIGN(zarr_metadata metadata, parse_array_documents(what.documents));
+  codec_chain_options codecs;
+  codecs.external = with->state().codecs();
+  PENSTOCK_ASSIGN(const std::shared_ptr<const zarr_layout> cells, zarr_layout::make(metadata, codecs));
+  reference_layout::settings settings;
+  PENSTOCK_ASSIGN(settings.more_chains, chains_of(what, metadata, codecs, cells->chunks()));
+  for (const referenced_object& each : what.objects) settings.objects.push_back(each.name);
+  settings.missing_is_fill = what.missing_is_fill;
+  PENSTOCK_ASSIGN(std::shared_ptr<const reference_table> table, reference_table::parse(what.table));
+  if (what.joined) {
+    PENSTOCK_ASSIGN(settings.grid, joined_grid(cells->grid(), *what.joined));
+  }
+  PENSTOCK_ASSIGN(std::shared_ptr<const reference_layout> layout,
+                  reference_layout::make(cells, std::move(table), std::move(settings)));
+
+  node_place at;
+  at.context = with;
+  PENSTOCK_ASSIGN(at.from, store_of(what));
+  at.uri = what.uri;
+  array_facts facts = facts_of(std::move(metadata));
+  facts.chunks = cells->chunks();
+  facts.codecs_text = cells->describe_codecs();
+  facts.files = checksums_of(what);
+  facts.format = what.format;
+  if (!what.dimension_names.empty()) facts.dimension_names = what.dimension_names;
+  return array(std::make_shared<const array_state>(site_of(std::move(at)), std::move(layout), std::move(facts)));
+}
+
+}  // namespace
+
+result<array> open_reference(const std::shared_ptr<context>& with, const referenced_array& what) {
+  auto made = open_parts(with, what);
+  if (!made.ok()) return std::move(made).error().note("opening '" + what.uri + "'");
+  return made;
+}
+
+result<std::vector<std::byte>> save_references(const array& from) {
+  const auto* const layout = dynamic_cast<const reference_layout*>(from.state().layout.get());
+  if (layout == nullptr) {
+    return error(errc::invalid_argument,
+                 "'" + from.state().uri + "' is no array of references: it has no table to save");
+  }
+  return layout->table().save();
+}
+
+}  // namespace penstock::inline v0

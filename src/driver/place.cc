@@ -1,0 +1,182 @@
+#include <penstock/array.h>
+#include <penstock/open.h>
+#include <penstock/place.h>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "driver/remote_place.h"
+#include "engine/context_state.h"
+#include "store/file_status.h"
+#include "store/file_store.h"
+#include "store/http_url.h"
+#include "store/memory_store.h"
+#include "store/read_only_store.h"
+#include "store/zip_store.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::string_view kArchiveSuffix = ".zip";
+
+bool begins_as_archive(const std::string& path) {
+  const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  char begin[4];
+  if (!file || ::pread(file.get(), begin, sizeof(begin), 0) != sizeof(begin)) return false;
+  const std::string_view text(begin, sizeof(begin));
+  return text == "PK\x03\x04" || text == "PK\x05\x06";
+}
+
+// How much of `path` names a file, rather than folders and what is not there. 0: none does.
+std::size_t file_on_the_way(const std::string& path) {
+  for (std::size_t size = path.size(); size != 0 && size != std::string::npos; size = path.rfind('/', size - 1)) {
+    struct ::stat status{};
+    if (::stat(path.substr(0, size).c_str(), &status) == 0) return S_ISREG(status.st_mode) ? size : 0;
+    if (errno != ENOENT && errno != ENOTDIR) return 0;
+  }
+  return 0;
+}
+
+place in_archive(const std::string& path, std::size_t size, const place_options& options) {
+  return {open_zip_store(path.substr(0, size), options.context), path.substr(std::min(size + 1, path.size()))};
+}
+
+// The first part of the path that is named as an archive; all of it where none is.
+std::size_t archive_by_name(const std::string& path) {
+  for (std::size_t at = path.find(kArchiveSuffix); at != std::string::npos; at = path.find(kArchiveSuffix, at + 1)) {
+    const std::size_t end = at + kArchiveSuffix.size();
+    struct ::stat status{};
+    const bool folder = ::stat(path.substr(0, end).c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+    if (!folder && (end == path.size() || path[end] == '/')) return end;
+  }
+  return path.size();
+}
+
+bool take_scheme(std::string_view& uri, std::string_view scheme) {
+  if (uri.substr(0, scheme.size()) != scheme) return false;
+  uri.remove_prefix(scheme.size());
+  if (uri.substr(0, 2) != "//") return true;
+  uri.remove_prefix(2);
+  constexpr std::string_view kLocalhost = "localhost/";
+  if (uri.substr(0, kLocalhost.size()) == kLocalhost) uri.remove_prefix(kLocalhost.size() - 1);
+  return true;
+}
+
+// A path, or one of an archive's members. The URI of an open array has the characters of its path, not their codes.
+bool is_there(const std::string& path) {
+  struct ::stat status{};
+  return ::stat(path.c_str(), &status) == 0 || file_on_the_way(path) != 0;
+}
+
+// An absolute path without parts to leave out, as most are: the library would take it apart and put it together.
+bool is_normal(std::string_view path) noexcept {
+  return path.front() == '/' && path.find("//") == std::string_view::npos && path.find("/.") == std::string_view::npos;
+}
+
+write_sync sync_of(const place_options& options) {
+  return options.context ? options.context->state().options().sync : write_sync::objects;
+}
+
+}  // namespace
+
+result<> check_new_name(std::string_view uri) {
+  struct suffix {
+    std::string_view ending, format, writer;
+  };
+  static constexpr suffix kSuffixes[] = {
+      {".h5", "an HDF5", "h5py"},
+      {".hdf5", "an HDF5", "h5py"},
+      {".he5", "an HDF5", "h5py"},
+      {".nc", "a NetCDF", "xarray's Dataset.to_netcdf"},
+      {".nc4", "a NetCDF", "xarray's Dataset.to_netcdf"},
+      {".npy", "a NumPy", "penstock.save in Python"},
+      {".npz", "a NumPy", "numpy.savez"},
+      {".tif", "a TIFF", "penstock.save in Python"},
+      {".tiff", "a TIFF", "penstock.save in Python"},
+      {".gtiff", "a TIFF", "penstock.save in Python"},
+      {".btf", "a TIFF", "penstock.save in Python"},
+      {".tf8", "a TIFF", "penstock.save in Python"},
+      {".cog", "a TIFF", "penstock.save in Python"},
+      {".parquet", "a Parquet", "penstock.save_shards in Python"},
+      {".arrow", "an Arrow", "penstock.save_shards in Python"},
+      {".feather", "an Arrow", "penstock.save_shards in Python"},
+      {".raw", "a raw", "penstock.save_shards in Python"},
+      {".bin", "a raw", "penstock.save_shards in Python"},
+      {".json", "a JSON", "an editor"},
+      {".csv", "a CSV", "numpy.savetxt"},
+      {".png", "a PNG", "penstock read SRC -o FILE"},
+      {".jpg", "a JPEG", "another library"},
+  };
+  while (uri.ends_with('/')) uri.remove_suffix(1);
+  const std::string_view name = uri.substr(uri.rfind('/') + 1);
+  std::string end(name.substr(std::min(name.size(), name.rfind('.'))));
+  for (char& c : end)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  for (const suffix& each : kSuffixes) {
+    if (end != each.ending) continue;
+    return error(errc::invalid_argument,
+                 fmt::format("'{}' is the name of {} file, and this would write a Zarr folder: use {}, or a name that "
+                             "ends with '.zarr' or '.zip'",
+                             uri, each.format, each.writer));
+  }
+  return {};
+}
+
+result<place> find_place(std::string_view uri, const place_options& options) {
+  std::string_view given = uri;
+  if (const std::size_t colon = uri.find("://"); colon != std::string_view::npos) {
+    const std::string_view scheme = uri.substr(0, colon);
+    if (scheme != "file" && scheme != "zip") return find_remote_place(uri, options);
+  }
+  const bool archive = take_scheme(given, "zip:");
+  const bool is_uri = archive || take_scheme(given, "file:");
+  if (given.empty()) return error(errc::invalid_argument, "the path is empty");
+  std::error_code failed;
+  std::string path(given);
+  if (is_uri && !is_there(path)) path = percent_decode(path);
+  if (!is_normal(path)) path = std::filesystem::absolute(path, failed).lexically_normal().string();
+  if (failed) return error(errc::io_error, fmt::format("'{}': {}", given, failed.message()));
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const std::size_t file = options.is_file ? path.size() : file_on_the_way(path);
+  if (archive) return in_archive(path, file != 0 ? file : archive_by_name(path), options);
+  // The name counts too: a new archive that a power cut interrupted has no bytes, or not its first ones.
+  const std::string_view name = std::string_view(path).substr(0, file);
+  if (file != 0 && !options.is_file && (name.ends_with(kArchiveSuffix) || begins_as_archive(std::string(name))))
+    return in_archive(path, file, options);
+  struct ::stat status{};
+  if (!options.is_file && path.ends_with(kArchiveSuffix) && ::stat(path.c_str(), &status) != 0)
+    return in_archive(path, path.size(), options);
+  if (file == path.size()) {  // a format that is one file
+    const std::size_t slash = path.rfind('/');
+    return place{open_file_store(path.substr(0, std::max<std::size_t>(slash, 1)), sync_of(options)),
+                 path.substr(slash + 1)};
+  }
+  return place{open_file_store(std::move(path), sync_of(options)), ""};
+}
+
+std::shared_ptr<store> open_zip_store(std::string path, std::shared_ptr<context> with) {
+  zip_store_options options;
+  if (with) options.sync = with->state().options().sync;
+  if (with) options.accounts = [with = std::move(with)]() -> ledger& { return with->state().accounts(); };
+  return std::make_shared<zip_store>(std::move(path), std::move(options));
+}
+
+std::shared_ptr<store> make_read_only(std::shared_ptr<const store> from) {
+  return std::make_shared<read_only_store>(std::move(from));
+}
+
+std::shared_ptr<store> open_file_store(std::string root, write_sync sync) {
+  file_store_options options;
+  options.sync = sync;
+  return std::make_shared<file_store>(std::move(root), options);
+}
+std::shared_ptr<store> make_memory_store() { return std::make_shared<memory_store>(); }
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,70 @@
+#include "driver/remote_place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/context_state.h"
+#include "store/http_store.h"
+#include "store/s3_store.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Of a store that no context was named for.
+constexpr unsigned kConnections = 64;
+
+result<std::shared_ptr<http_transport>> transport_of(const place_options& options) {
+  return options.context ? options.context->state().http() : http_transport::make(kConnections);
+}
+
+// Where the last part of a URL's path begins: behind a '/', or an encoded one, which stays encoded.
+std::size_t last_part_of(std::string_view path) {
+  for (std::size_t at = path.size(); at-- != 0;) {
+    if (path[at] == '/') return at + 1;
+    if (ends_with_encoded_slash(path.substr(0, at))) return at;
+  }
+  return 0;
+}
+
+result<place> find_http_place(std::string_view uri, const place_options& options) {
+  PENSTOCK_ASSIGN(http_url base, http_url::parse(uri));
+  PENSTOCK_ASSIGN(std::shared_ptr<http_transport> through, transport_of(options));
+  place out;
+  while (!base.path.empty() && base.path.back() == '/') base.path.pop_back();
+  // A file and a folder look the same from here: either is the last part of the path, below its parent.
+  if (const std::size_t begin = last_part_of(base.path); begin != 0) {
+    out.path = percent_decode(std::string_view(base.path).substr(begin));
+    base.path.resize(begin);
+  }
+  out.store = std::make_shared<http_store>(std::move(through), std::move(base), options.remote);
+  return out;
+}
+
+result<place> find_bucket_place(std::string_view uri, s3_flavour flavour, const place_options& options) {
+  std::string_view rest = uri.substr(uri.find("://") + 3);
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  PENSTOCK_ASSIGN(std::shared_ptr<s3_account> account,
+                  s3_account::make(flavour, std::string(rest.substr(0, slash)), options.remote));
+  PENSTOCK_ASSIGN(std::shared_ptr<http_transport> through, transport_of(options));
+  rest.remove_prefix(std::min(slash + 1, rest.size()));
+  while (!rest.empty() && rest.back() == '/') rest.remove_suffix(1);
+  return place{std::make_shared<s3_store>(std::move(through), std::move(account), options.remote), std::string(rest)};
+}
+
+}  // namespace
+
+result<place> find_remote_place(std::string_view uri, const place_options& options) {
+  const std::string_view scheme = uri.substr(0, uri.find("://"));
+  const auto find = [&]() -> result<place> {
+    if (scheme == "http" || scheme == "https") return find_http_place(uri, options);
+    if (scheme == "s3") return find_bucket_place(uri, s3_flavour::aws, options);
+    if (scheme == "gs") return find_bucket_place(uri, s3_flavour::google, options);
+    return error(errc::unsupported, fmt::format("no store for '{}:'", scheme));
+  };
+  auto found = find();
+  if (!found.ok()) return std::move(found).error().note(fmt::format("opening '{}'", without_secrets(uri)));
+  return found;
+}
+
+}  // namespace penstock::inline v0

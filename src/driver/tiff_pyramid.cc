@@ -1,0 +1,259 @@
+#include "driver/tiff_pyramid.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <numeric>
+
+#include "array/strided_copy.h"
+#include "engine/batch_job.h"
+#include "format/tiff/tiff_new_file.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Rows of an overview that one worker makes at a time.
+constexpr std::uint64_t kRowsEach = 32;
+
+// `values[:, first : first + count, :]`.
+tensor_view rows_of(const tensor_view& values, std::uint64_t first, std::uint64_t count) noexcept {
+  tensor_view out = values;
+  out.data += static_cast<std::ptrdiff_t>(first) * values.strides[1];
+  out.extents[1] = count;
+  return out;
+}
+
+// Repeats the last column and the last row of what is there to the end of a tile of (row, column, sample).
+void pad_tile(std::byte* tile, std::uint64_t rows, std::uint64_t columns, std::uint64_t tile_rows,
+              std::uint64_t tile_columns, std::size_t pixel) noexcept {
+  const std::size_t row_bytes = tile_columns * pixel;
+  for (std::uint64_t y = 0; y < rows; ++y) {
+    std::byte* const row = tile + y * row_bytes;
+    for (std::uint64_t x = columns; x < tile_columns; ++x)
+      std::memcpy(row + x * pixel, row + (columns - 1) * pixel, pixel);
+  }
+  for (std::uint64_t y = rows; y < tile_rows; ++y)
+    std::memcpy(tile + y * row_bytes, tile + (rows - 1) * row_bytes, row_bytes);
+}
+
+}  // namespace
+
+result<tiff_tile_form> tiff_tile_form::make(const tiff_image& image, tiff_encoding encoding, std::optional<int> level) {
+  tiff_tile_form out;
+  tiff_samples samples;
+  samples.rows = image.cell_height;
+  samples.width = image.cell_width;
+  samples.samples = out.samples = image.samples;
+  samples.bits = image.bits;
+  samples.kind = image.kind;
+  samples.predictor = image.predictor;
+  samples.mask = image.mask;
+  PENSTOCK_ASSIGN(out.encoder, tiff_tile_encoder::make(samples, encoding, level));
+  PENSTOCK_ASSIGN(out.type, type_of_samples(image.bits, image.kind));
+  std::vector<std::uint32_t> all(image.samples);
+  std::iota(all.begin(), all.end(), 0U);
+  PENSTOCK_ASSIGN(out.chain, make_tiff_chain(image, samples.rows, 0, all));
+  return out;
+}
+
+tiff_tile_workshop::tiff_tile_workshop(context_state& state, unsigned count) : with(state) {
+  for (unsigned i = 0; i < count; ++i) workers.push_back(std::make_unique<worker>(&state.accounts()));
+}
+
+template <class Work>
+result<> tiff_tile_workshop::for_each(std::size_t count, Work&& work) const {
+  const auto all = std::make_shared<batch_job>(count, std::forward<Work>(work));
+  const auto useful = static_cast<unsigned>(std::min<std::size_t>(count, workers.size()));
+  with.executor().run(all, std::max(1U, useful), {}, std::chrono::milliseconds(20));
+  return all->outcome();
+}
+
+result<> tiff_tile_workshop::encode_rows(const tiff_tile_form& form, tiff_level& level, std::uint64_t first,
+                                         const tensor_view& rows) {
+  const std::uint64_t item = form.type.item_bytes(), pixel = item * form.samples;
+  const std::uint64_t count = (rows.extents[1] - 1) / tile_height + 1;
+  return for_each(count * level.across, [&](std::size_t i, unsigned which) -> result<> {
+    worker& mine = *workers[which];
+    const std::uint64_t y = i / level.across * tile_height, x = i % level.across * tile_width;
+    const std::uint64_t high = std::min<std::uint64_t>(tile_height, rows.extents[1] - y);
+    const std::uint64_t wide = std::min<std::uint64_t>(tile_width, level.width - x);
+    PENSTOCK_ASSIGN(const std::span<std::byte> room, mine.room.items.reserve(form.encoder.item_bytes()));
+    const std::span<std::byte> tile = room.first(form.encoder.item_bytes());
+    const auto stride = [](std::uint64_t bytes) { return static_cast<std::ptrdiff_t>(bytes); };
+    const std::byte* const from = rows.data + stride(y) * rows.strides[1] + stride(x) * rows.strides[2];
+    strided_copy(tile.data(), strides{stride(item), stride(tile_width * pixel), stride(pixel)}, from, rows.strides,
+                 extents{form.samples, high, wide}, form.type.item_bytes(), 1);
+    pad_tile(tile.data(), high, wide, tile_height, tile_width, pixel);
+    auto encoded = form.encoder.encode(tile, kTileLeaderBytes, mine.room, mine.scratch);
+    if (!encoded.ok()) {
+      return std::move(encoded).error().note(fmt::format("encoding the tile of row {}, column {}",
+                                                         first / level.across + i / level.across, i % level.across));
+    }
+    mark_tile(*encoded);
+    PENSTOCK_ASSIGN(const std::uint64_t at, spool->append({encoded->data() - kTileLeaderBytes,
+                                                           kTileLeaderBytes + encoded->size() + kTileTrailerBytes}));
+    level.tiles[first + i] = {at, static_cast<std::uint32_t>(encoded->size())};
+    return {};
+  });
+}
+
+result<> tiff_tile_workshop::decode_rows(const tiff_tile_form& form, const tiff_level& level, std::uint64_t first,
+                                         const tensor_view& rows) {
+  const std::uint64_t item = form.type.item_bytes(), plane = std::uint64_t{tile_height} * tile_width * item;
+  return for_each(level.across, [&](std::size_t i, unsigned which) -> result<> {
+    worker& mine = *workers[which];
+    const spooled_tile& tile = level.tiles[first + i];
+    PENSTOCK_ASSIGN(const std::span<std::byte> encoded, mine.room.encoded.reserve(tile.bytes));
+    PENSTOCK_TRY(spool->read(tile.offset + kTileLeaderBytes, encoded.first(tile.bytes)));
+    PENSTOCK_ASSIGN(const std::span<std::byte> decoded, mine.room.items.reserve(form.samples * plane));
+    const extents cell{form.samples, tile_height, tile_width};
+    strided_box whole;
+    for (const std::uint64_t length : cell) whole.push_back({0, 1, length});
+    decode_target target;
+    target.data = decoded.data();
+    target.strides = c_order_strides(cell, form.type.item_bytes());
+    target.in_cell = &whole;
+    target.covers_cell = true;
+    PENSTOCK_TRY(form.chain->chain.decode(encoded.first(tile.bytes), target, mine.scratch));
+    const std::uint64_t x = i * tile_width;
+    const extents counts{form.samples, rows.extents[1], std::min<std::uint64_t>(tile_width, level.width - x)};
+    strided_copy(rows.data + static_cast<std::ptrdiff_t>(x) * rows.strides[2], rows.strides, decoded.data(),
+                 target.strides, counts, form.type.item_bytes(), 1);
+    return {};
+  });
+}
+
+result<tiff_pyramid> tiff_pyramid::make(tiff_tile_workshop& with, std::vector<tiff_level> levels,
+                                        std::shared_ptr<std::vector<tiff_level>> mask, bool stores_mask) {
+  tiff_pyramid out(with);
+  out.levels_ = std::move(levels);
+  out.mask_ = std::move(mask);
+  out.stores_mask_ = stores_mask;
+  for (std::size_t k = 0; k < out.levels_.size(); ++k) {
+    ledger& accounts = with.with.accounts();
+    filling each{buffer(&accounts), buffer(&accounts), 0, 0, false};
+    const tiff_level& level = out.levels_[k];
+    if (k > 0) {
+      const std::uint64_t pixels = std::min<std::uint64_t>(with.tile_height, level.height) * level.width;
+      auto taken = each.room.reserve(pixels * with.image.samples * with.image.type.item_bytes());
+      if (taken.ok() && out.mask_) taken = each.mask.reserve(pixels);
+      if (!taken.ok()) {
+        return std::move(taken).error().note(fmt::format(
+            "taking memory for a row of tiles of the overview of {} x {} pixels", level.height, level.width));
+      }
+    }
+    out.filling_.push_back(std::move(each));
+  }
+  return out;
+}
+
+tensor_view tiff_pyramid::filled(std::size_t level) noexcept {
+  const std::uint64_t rows = std::min<std::uint64_t>(with_->tile_height, levels_[level].height);
+  return tensor_view::contiguous(filling_[level].room.data(), with_->image.type,
+                                 extents{with_->image.samples, rows, levels_[level].width});
+}
+
+tensor_view tiff_pyramid::filled_mask(std::size_t level) noexcept {
+  const std::uint64_t rows = std::min<std::uint64_t>(with_->tile_height, levels_[level].height);
+  return tensor_view::contiguous(filling_[level].mask.data(), with_->mask->type,
+                                 extents{1, rows, levels_[level].width});
+}
+
+result<> tiff_pyramid::write(std::uint64_t tile_row, const tensor_view& rows, const tensor_view* mask) {
+  PENSTOCK_TRY(with_->encode_rows(with_->image, levels_[0], tile_row * levels_[0].across, rows));
+  if (stores_mask_) PENSTOCK_TRY(with_->encode_rows(*with_->mask, mask_->front(), tile_row * levels_[0].across, *mask));
+  return advance(&rows, mask, tile_row, false);
+}
+
+result<> tiff_pyramid::finish() { return advance(nullptr, nullptr, 0, true); }
+
+result<> tiff_pyramid::advance(const tensor_view* given, const tensor_view* mask, std::uint64_t first,
+                               bool to_the_end) {
+  if (levels_.size() == 1) return {};
+  const tiff_level& image = levels_[0];
+  const std::uint64_t tile_height = with_->tile_height;
+  for (; next_ < image.down && (to_the_end || has_row(next_)); ++next_) {
+    const std::uint64_t y = next_ * tile_height, rows = std::min(tile_height, image.height - y);
+    if (!has_row(next_)) {
+      PENSTOCK_TRY(feed(1, nullptr, nullptr, rows));
+      continue;
+    }
+    if (given != nullptr && next_ >= first && (next_ - first) * tile_height < given->extents[1]) {
+      const tensor_view here = rows_of(*given, (next_ - first) * tile_height, rows);
+      tensor_view valid;
+      if (mask_) valid = rows_of(*mask, (next_ - first) * tile_height, rows);
+      PENSTOCK_TRY(feed(1, &here, mask_ ? &valid : nullptr, rows));
+      continue;
+    }
+    // It came before its turn, and is only in the spool file.
+    const std::uint64_t pixels = tile_height * image.width, tile = next_ * image.across;
+    PENSTOCK_TRY(filling_[0].room.reserve(pixels * with_->image.samples * with_->image.type.item_bytes()));
+    const tensor_view here = rows_of(filled(0), 0, rows);
+    PENSTOCK_TRY(with_->decode_rows(with_->image, image, tile, here));
+    tensor_view valid;
+    if (mask_) {
+      PENSTOCK_TRY(filling_[0].mask.reserve(pixels));
+      valid = rows_of(filled_mask(0), 0, rows);
+      PENSTOCK_TRY(with_->decode_rows(*with_->mask, mask_->front(), tile, valid));
+    }
+    PENSTOCK_TRY(feed(1, &here, mask_ ? &valid : nullptr, rows));
+  }
+  return {};
+}
+
+// Takes `rows` rows of the level before, or of nothing.
+result<> tiff_pyramid::feed(std::size_t level, const tensor_view* from, const tensor_view* mask, std::uint64_t rows) {
+  if (level == levels_.size()) return {};
+  filling& mine = filling_[level];
+  tiff_level& made = levels_[level];
+  const tiff_tile_form& form = with_->image;
+  const std::uint64_t half = (rows + 1) / 2, width = levels_[level - 1].width;
+  const tensor_view room = filled(level);
+  const tensor_view to = rows_of(room, mine.rows, half);
+  tensor_view valid;
+  if (mask_) {
+    valid = rows_of(filled_mask(level), mine.rows, half);
+    if (mask == nullptr) {
+      std::memset(valid.data, 0, half * made.width);
+    } else {
+      halve_mask(valid.data, mask->data, rows, width, with_->rule.average);
+    }
+  }
+  if (from == nullptr) {
+    strided_fill(to.data, to.strides, to.extents, with_->fill.data(), form.type.item_bytes());
+  } else {
+    mine.touched = true;
+    const std::uint64_t pieces = (half - 1) / kRowsEach + 1;
+    PENSTOCK_TRY(with_->for_each(pieces * form.samples, [&](std::size_t i, unsigned) -> result<> {
+      const auto sample = static_cast<std::ptrdiff_t>(i / pieces);
+      const std::uint64_t at = i % pieces * kRowsEach;
+      halve_rows(to.data + sample * to.strides[0] + static_cast<std::ptrdiff_t>(at) * to.strides[1],
+                 static_cast<std::size_t>(to.strides[1]),
+                 from->data + sample * from->strides[0] + static_cast<std::ptrdiff_t>(2 * at) * from->strides[1],
+                 from->strides[1], from->strides[2], std::min(2 * kRowsEach, rows - 2 * at), width, with_->rule,
+                 mask == nullptr ? nullptr : mask->data + 2 * at * width, width);
+      return {};
+    }));
+  }
+  mine.rows += half;
+  const std::uint64_t y = mine.tile_row * with_->tile_height;
+  if (mine.rows < with_->tile_height && y + mine.rows < made.height) return {};
+  const tensor_view whole = rows_of(room, 0, mine.rows);
+  tensor_view whole_mask;
+  if (mask_) whole_mask = rows_of(filled_mask(level), 0, mine.rows);
+  if (made.stored && mine.touched) {
+    PENSTOCK_TRY(with_->encode_rows(form, made, mine.tile_row * made.across, whole));
+    if (stores_mask_)
+      PENSTOCK_TRY(with_->encode_rows(*with_->mask, (*mask_)[level], mine.tile_row * made.across, whole_mask));
+  }
+  PENSTOCK_TRY(
+      feed(level + 1, mine.touched ? &whole : nullptr, mine.touched && mask_ ? &whole_mask : nullptr, mine.rows));
+  mine.rows = 0;
+  mine.touched = false;
+  ++mine.tile_row;
+  return {};
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,584 @@
+#include <penstock/tiff_writer.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <utility>
+
+#include "driver/tiff_pyramid.h"
+#include "driver/zarr_nodes.h"
+#include "engine/blocking_read.h"
+#include "format/tiff/tiff_image.h"
+#include "format/tiff/tiff_new_file.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::uint64_t kMaxLength = std::numeric_limits<std::int32_t>::max();  // GDAL's
+constexpr std::uint64_t kMaxBands = 65535;
+constexpr std::uint64_t kMaxTileBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMaxTiles = std::uint64_t{1} << 24;
+constexpr std::uint16_t kYCbCr = 6;
+constexpr std::uint64_t kMaxFactor = std::uint64_t{1} << 30;
+
+error wrong_image(std::string what) { return {errc::invalid_argument, std::move(what)}; }
+
+struct named_encoding {
+  const char* name;
+  tiff_encoding encoding;
+  tiff_compression number;
+};
+constexpr named_encoding kEncodings[] = {
+    {"none", tiff_encoding::none, tiff_compression::none},
+    {"packbits", tiff_encoding::packbits, tiff_compression::packbits},
+    {"lzw", tiff_encoding::lzw, tiff_compression::lzw},
+    {"deflate", tiff_encoding::deflate, tiff_compression::adobe_deflate},
+    {"zstd", tiff_encoding::zstd, tiff_compression::zstd},
+    {"lzma", tiff_encoding::lzma, tiff_compression::lzma},
+    {"jpeg", tiff_encoding::jpeg, tiff_compression::jpeg},
+};
+
+result<named_encoding> encoding_of(const std::string& name) {
+  for (const named_encoding& each : kEncodings)
+    if (name == each.name) return each;
+  return error{
+      errc::unsupported,
+      fmt::format("TIFFs are written with none, packbits, lzw, deflate, zstd, lzma or jpeg, not with '{}'", name)};
+}
+
+result<sample_kind> kind_of(const dtype& type) {
+  const std::uint32_t bits = type.bits();
+  switch (type.kind()) {
+    case dtype_kind::unsigned_integer:
+      if (bits >= 8) return sample_kind::unsigned_integer;
+      break;
+    case dtype_kind::signed_integer:
+      if (bits >= 8) return sample_kind::signed_integer;
+      break;
+    case dtype_kind::floating:
+      return sample_kind::floating;
+    case dtype_kind::complex:
+      if (bits == 64 || bits == 128) return sample_kind::complex_floating;
+      break;
+    default:
+      break;
+  }
+  return error{errc::unsupported, fmt::format("TIFFs have no samples of {} here: use integers or floats of 8 to 64 "
+                                              "bits, complex64 or complex128",
+                                              type.name())};
+}
+
+std::uint16_t format_of(sample_kind kind) noexcept {
+  switch (kind) {
+    case sample_kind::signed_integer:
+      return 2;
+    case sample_kind::floating:
+      return 3;
+    case sample_kind::complex_floating:
+      return 6;
+    default:
+      return 1;
+  }
+}
+
+std::uint32_t usual_predictor(sample_kind kind, tiff_encoding encoding, bool packed) noexcept {
+  if (encoding == tiff_encoding::none || encoding == tiff_encoding::packbits || encoding == tiff_encoding::jpeg ||
+      packed)
+    return 1;
+  if (kind == sample_kind::floating) return 3;
+  return kind == sample_kind::complex_floating ? 1 : 2;
+}
+
+// Samples of fewer bits have the narrowest type that holds them.
+result<> check_bits(const tiff_create_options& from) {
+  const std::uint32_t wide = from.type.bits();
+  if (from.bits == wide) return {};
+  if (from.type.kind() != dtype_kind::unsigned_integer || wide > 32 || from.bits > wide ||
+      (wide > 8 && from.bits <= wide / 2))
+    return wrong_image(fmt::format("samples of {} bits are no {}: uint8 holds 1 to 8, uint16 9 to 16, uint32 17 to 32",
+                                   from.bits, from.type.name()));
+  return {};
+}
+
+result<> check_sizes(const tiff_create_options& from) {
+  if (from.width < 1 || from.height < 1 || from.bands < 1)
+    return wrong_image(
+        fmt::format("an image of {} bands of {} x {} pixels has no pixels", from.bands, from.height, from.width));
+  if (from.width > kMaxLength || from.height > kMaxLength)
+    return wrong_image(fmt::format("images have at most {} rows and columns, this one has {} x {}", kMaxLength,
+                                   from.height, from.width));
+  if (from.bands > kMaxBands)
+    return wrong_image(
+        fmt::format("images have at most {} bands, this one has {}; the shape is (band, y, x)", kMaxBands, from.bands));
+  for (const std::uint32_t length : {from.tile_height, from.tile_width}) {
+    if (length < 16 || length % 16 != 0 || length > 65536)
+      return wrong_image(fmt::format("tiles have 16, 32, ..., 65536 rows and columns, not {} x {}", from.tile_height,
+                                     from.tile_width));
+  }
+  const std::uint64_t samples = from.planar ? 1 : from.bands;
+  const std::uint64_t tile_bytes = samples * from.tile_height * from.tile_width * std::uint64_t{from.type.item_bytes()};
+  if (tile_bytes > kMaxTileBytes)
+    return wrong_image(
+        fmt::format("a tile of {} x {} pixels of {} bands has {} bytes, at most {} are written: take smaller "
+                    "tiles, or tiles of one band each",
+                    from.tile_height, from.tile_width, samples, tile_bytes, kMaxTileBytes));
+  const std::uint64_t across = (from.width - 1) / from.tile_width + 1, down = (from.height - 1) / from.tile_height + 1;
+  if (across * down > kMaxTiles / (from.planar ? from.bands : 1))
+    return wrong_image(fmt::format("the image has {} x {} tiles{}, at most {} are written: take larger ones", down,
+                                   across, from.planar ? fmt::format(" of each of {} bands", from.bands) : "",
+                                   kMaxTiles));
+  if (!from.nodata.empty() && from.nodata.size() != from.type.item_bytes())
+    return wrong_image(fmt::format("nodata has {} bytes, an item has {}", from.nodata.size(), from.type.item_bytes()));
+  return {};
+}
+
+result<> check_colours(const tiff_create_options& from) {
+  const std::uint64_t colours = from.photometric == 2 ? 3 : 1;
+  if (from.photometric > 3)
+    return wrong_image(fmt::format("there is no photometric interpretation {}", from.photometric));
+  if (from.bands < colours) return wrong_image(fmt::format("RGB needs 3 bands, there are {}", from.bands));
+  if (from.extra_samples.size() > from.bands - colours)
+    return wrong_image(fmt::format("{} extra samples are named, {} of {} bands are extra", from.extra_samples.size(),
+                                   from.bands - colours, from.bands));
+  if (from.photometric == 3 &&
+      (from.bands != 1 || from.type.kind() != dtype_kind::unsigned_integer || from.type.bits() > 16))
+    return wrong_image("a palette needs one band of uint8 or uint16");
+  if (from.photometric == 3 && from.bits > 16) return wrong_image("a palette needs samples of at most 16 bits");
+  if (from.photometric == 3 && from.resampling == overview_resampling::average)
+    return wrong_image("indexes of a palette have no mean: its overviews are made of the nearest pixels");
+  return {};
+}
+
+// The tags that say how the image lies in the file are not the caller's.
+result<> check_tags(const tiff_create_options& from) {
+  static constexpr std::uint16_t kOwn[] = {254, 255, 256, 257, 258, 259, 262, 266, 273, 277, 278, 279,
+                                           284, 317, 322, 323, 324, 325, 330, 338, 339, 347, 530};
+  std::vector<std::uint16_t> seen;
+  for (const auto* tags : {&from.tags, &from.shared_tags}) {
+    for (const tiff_tag& tag : *tags) {
+      if (std::find(std::begin(kOwn), std::end(kOwn), tag.tag) != std::end(kOwn))
+        return wrong_image(fmt::format("tag {} is made from the options", tag.tag));
+      if (std::find(seen.begin(), seen.end(), tag.tag) != seen.end())
+        return wrong_image(fmt::format("tag {} is given twice", tag.tag));
+      const std::uint32_t width = tiff_type_bytes(tag.type);
+      if (width == 0 || tag.count != tag.value.size() / width || tag.value.size() % width != 0 ||
+          tag.value.size() > (std::uint64_t{1} << 28))
+        return wrong_image(fmt::format("tag {}: {} values of type {} do not have {} bytes", tag.tag, tag.count,
+                                       tag.type, tag.value.size()));
+      seen.push_back(tag.tag);
+    }
+  }
+  return {};
+}
+
+result<std::vector<tiff_level>> levels_of(tiff_create_options& from) {
+  if (from.auto_overviews) {
+    from.overviews.clear();
+    for (std::uint64_t factor = 1;
+         (from.width - 1) / factor + 1 > from.tile_width || (from.height - 1) / factor + 1 > from.tile_height;
+         factor *= 2)
+      from.overviews.push_back(2 * factor);
+  }
+  std::uint64_t last = 1;
+  for (const std::uint64_t factor : from.overviews) {
+    if (factor <= last || (factor & (factor - 1)) != 0 || factor > kMaxFactor)
+      return wrong_image(
+          fmt::format("overviews are powers of two from 2 on, ascending; {} comes after {}", factor, last));
+    if ((from.width - 1) / (factor / 2) + (from.height - 1) / (factor / 2) == 0)
+      return wrong_image(
+          fmt::format("an image of {} x {} pixels has no overview of 1/{}", from.height, from.width, factor));
+    last = factor;
+  }
+  std::vector<tiff_level> out;
+  for (std::uint64_t factor = 1; factor <= last; factor *= 2) {
+    tiff_level level;
+    // Halved again and again, and rounded up each time, which is the same as at once.
+    level.width = (from.width - 1) / factor + 1;
+    level.height = (from.height - 1) / factor + 1;
+    level.across = (level.width - 1) / from.tile_width + 1;
+    level.down = (level.height - 1) / from.tile_height + 1;
+    level.stored =
+        factor == 1 || std::find(from.overviews.begin(), from.overviews.end(), factor) != from.overviews.end();
+    out.push_back(std::move(level));
+  }
+  return out;
+}
+
+tiff_tag one_short(std::uint16_t tag, std::uint16_t value) { return short_tag(tag, std::span(&value, 1)); }
+
+// Sizes of a directory's image and of its tiles.
+std::vector<tiff_tag> place_tags(const tiff_create_options& from, const tiff_level& level) {
+  const auto number = [](std::uint16_t tag, std::uint64_t value) {
+    return value <= 0xffff ? one_short(tag, static_cast<std::uint16_t>(value))
+                           : long_tag(tag, static_cast<std::uint32_t>(value));
+  };
+  return {number(256, level.width), number(257, level.height), number(322, from.tile_width),
+          number(323, from.tile_height)};
+}
+
+std::string usual_folder() {
+  const char* const named = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe)
+  return named != nullptr && *named != 0 ? named : "/tmp";
+}
+
+}  // namespace
+
+class tiff_writer::state {
+ public:
+  result<> begin(std::shared_ptr<store> to, tiff_create_options options);
+  result<> write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values, const tensor_view* mask);
+  result<> close();
+
+  const tiff_create_options& options() const noexcept { return options_; }
+  void discard() noexcept {
+    const std::lock_guard lock(mutex_);
+    let_go();
+  }
+  bool closed() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return closed_;
+  }
+
+ private:
+  void let_go() noexcept {
+    closed_ = true;
+    planes_.clear();
+    shop_.reset();
+  }
+  result<> usable() const;
+  result<> check_write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values) const;
+  result<> check_mask(const tensor_view& values, const tensor_view* mask) const;
+  result<> write_planes(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values,
+                        const tensor_view* mask);
+  result<> put_together();
+  result<> finish();
+  std::vector<tiff_new_directory> directories() const;
+  std::vector<tiff_tag> tags_of(const tiff_level& level, bool image) const;
+  std::vector<tiff_tag> mask_tags_of(const tiff_level& level, bool image) const;
+  error note(error from) const { return std::move(from).note(fmt::format("writing '{}'", uri_)); }
+
+  mutable std::mutex mutex_;
+  tiff_create_options options_;
+  std::shared_ptr<store> to_;
+  std::string key_, uri_;
+  sample_kind kind_ = sample_kind::unsigned_integer;
+  tiff_compression compression_ = tiff_compression::none;
+  std::unique_ptr<tiff_tile_workshop> shop_;
+  std::vector<tiff_pyramid> planes_;
+  bool closed_ = false;
+  std::optional<error> failed_;
+};
+
+result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_options options) {
+  options_ = std::move(options);
+  to_ = std::move(to);
+  key_ = prefix_of(options_.path);
+  uri_ = child_uri(to_->uri(), key_);
+  if (key_.empty()) return wrong_image("a TIFF needs a name within its store");
+  key_.pop_back();
+  if (!to_->traits().writable) return error{errc::read_only, "this store is only read"};
+  if (!options_.context) {
+    PENSTOCK_ASSIGN(options_.context, penstock::context::make());
+  }
+
+  PENSTOCK_ASSIGN(kind_, kind_of(options_.type));
+  if (options_.bits == 0) options_.bits = options_.type.bits();
+  PENSTOCK_TRY(check_bits(options_));
+  PENSTOCK_TRY(check_sizes(options_));
+  PENSTOCK_TRY(check_colours(options_));
+  PENSTOCK_TRY(check_tags(options_));
+  if (!options_.resampling)
+    options_.resampling = options_.photometric == 3 ? overview_resampling::nearest : overview_resampling::average;
+  PENSTOCK_ASSIGN(const named_encoding encoding, encoding_of(options_.compression));
+  compression_ = encoding.number;
+  if (!options_.predictor)
+    options_.predictor = usual_predictor(kind_, encoding.encoding, options_.bits != options_.type.bits());
+  PENSTOCK_ASSIGN(std::vector<tiff_level> levels, levels_of(options_));
+  if (!options_.overwrite) {
+    const auto found = read_and_wait(*to_, key_, {0, 0, false}, byte_range::kAll);
+    if (found.ok()) return wrong_image("it is there already (overwrite replaces it)");
+    if (found.error().code() != errc::not_found) return found.error().clone();
+  }
+
+  context_state& with = options_.context->state();
+  shop_ = std::make_unique<tiff_tile_workshop>(with, with.threads());
+  tiff_image image;
+  image.samples = options_.planar ? 1 : static_cast<std::uint32_t>(options_.bands);
+  image.bits = options_.bits;
+  image.kind = kind_;
+  image.compression = static_cast<std::uint16_t>(compression_);
+  image.predictor = *options_.predictor;
+  image.cell_width = options_.tile_width;
+  image.cell_height = options_.tile_height;
+  if (compression_ == tiff_compression::jpeg && image.samples == 3) {
+    if (options_.photometric != 2) return wrong_image("JPEG of three bands that share tiles is of RGB");
+    options_.photometric = kYCbCr;
+  }
+  if (compression_ == tiff_compression::jpeg && options_.photometric == 3)
+    return wrong_image("JPEG, which changes values, is not for palettes");
+  image.photometric = options_.photometric;
+  PENSTOCK_ASSIGN(shop_->image, tiff_tile_form::make(image, encoding.encoding, options_.level));
+  if (options_.mask) {
+    tiff_image mask;
+    mask.mask = true;
+    mask.compression = static_cast<std::uint16_t>(tiff_compression::adobe_deflate);
+    mask.cell_width = options_.tile_width;
+    mask.cell_height = options_.tile_height;
+    PENSTOCK_ASSIGN(shop_->mask, tiff_tile_form::make(mask, tiff_encoding::deflate, std::nullopt));
+  }
+  shop_->tile_height = options_.tile_height;
+  shop_->tile_width = options_.tile_width;
+  shop_->rule = {options_.type, *options_.resampling == overview_resampling::average, options_.nodata};
+  shop_->fill = options_.nodata;
+  shop_->fill.resize(options_.type.item_bytes());
+  PENSTOCK_ASSIGN(shop_->spool,
+                  spool_file::make(options_.temporary_folder.empty() ? usual_folder() : options_.temporary_folder));
+  for (tiff_level& level : levels)
+    if (level.stored) level.tiles.resize(level.across * level.down);
+  std::shared_ptr<std::vector<tiff_level>> mask;
+  if (options_.mask) mask = std::make_shared<std::vector<tiff_level>>(levels);
+  for (std::uint64_t plane = 0; plane < (options_.planar ? options_.bands : 1); ++plane) {
+    PENSTOCK_ASSIGN(tiff_pyramid made, tiff_pyramid::make(*shop_, levels, mask, mask && plane == 0));
+    planes_.push_back(std::move(made));
+  }
+  return {};
+}
+
+result<> tiff_writer::state::usable() const {
+  if (failed_) return failed_->clone().note("an earlier write failed, and with it the file");
+  if (closed_) return wrong_image("this TIFF is closed");
+  return {};
+}
+
+result<> tiff_writer::state::check_write(std::uint64_t first_band, std::uint64_t first_row,
+                                         const tensor_view& values) const {
+  if (values.extents.size() != 3 || !(values.type == options_.type) || values.space != memory_space::host)
+    return wrong_image("values should be host memory of shape (bands, rows, columns) and of the image's type");
+  const std::uint64_t bands = values.extents[0], rows = values.extents[1];
+  if (values.extents[2] != options_.width)
+    return wrong_image(
+        fmt::format("rows of {} pixels are given, the image's have {}", values.extents[2], options_.width));
+  if (first_band > options_.bands || bands > options_.bands - first_band || first_row > options_.height ||
+      rows > options_.height - first_row)
+    return error{errc::out_of_range,
+                 fmt::format("bands [{}, {}) and rows [{}, {}) leave an image of {} bands and {} rows", first_band,
+                             first_band + bands, first_row, first_row + rows, options_.bands, options_.height)};
+  if (!options_.planar && bands != options_.bands)
+    return wrong_image(
+        fmt::format("the bands share tiles: all {} are written at once, {} are given (interleave by band "
+                    "would let them come alone)",
+                    options_.bands, bands));
+  if (options_.mask && bands != options_.bands)
+    return wrong_image(
+        fmt::format("the bands share a mask: all {} are written at once, {} are given", options_.bands, bands));
+  const std::uint64_t end = first_row + rows, tile = options_.tile_height;
+  if (first_row % tile != 0 || (end % tile != 0 && end != options_.height))
+    return wrong_image(
+        fmt::format("rows [{}, {}) are no whole rows of tiles, which have {} rows each", first_row, end, tile));
+  for (std::uint64_t band = first_band; band < first_band + bands; ++band) {
+    const tiff_pyramid& plane = planes_[options_.planar ? band : 0];
+    for (std::uint64_t row = first_row / tile; row * tile < end; ++row) {
+      if (plane.has_row(row))
+        return wrong_image(fmt::format("rows [{}, {}){} are written already: a tile is written once", row * tile,
+                                       std::min((row + 1) * tile, options_.height),
+                                       options_.planar ? fmt::format(" of band {}", band) : ""));
+    }
+    if (!options_.planar) break;
+  }
+  return {};
+}
+
+result<> tiff_writer::state::check_mask(const tensor_view& values, const tensor_view* mask) const {
+  if (mask == nullptr) return {};
+  if (!options_.mask) return wrong_image("this TIFF was begun without a mask");
+  if (mask->space != memory_space::host || !(mask->type == shop_->mask->type) ||
+      mask->extents != extents{values.extents[1], values.extents[2]} ||
+      mask->strides != c_order_strides(mask->extents, 1))
+    return wrong_image(fmt::format("a mask of {} rows of {} pixels is needed: host memory, uint8, contiguous",
+                                   values.extents[1], values.extents[2]));
+  return {};
+}
+
+result<> tiff_writer::state::write_planes(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values,
+                                          const tensor_view* mask) {
+  const std::uint64_t tile_row = first_row / options_.tile_height;
+  buffer all_valid(&options_.context->state().accounts());
+  tensor_view valid;
+  if (options_.mask) {
+    const std::uint64_t pixels = values.extents[1] * values.extents[2];
+    if (mask == nullptr) {
+      PENSTOCK_TRY(all_valid.reserve(pixels));
+      std::memset(all_valid.data(), 255, pixels);
+    }
+    valid = tensor_view::contiguous(mask == nullptr ? all_valid.data() : mask->data, shop_->mask->type,
+                                    extents{1, values.extents[1], values.extents[2]});
+    mask = &valid;
+  }
+  if (!options_.planar) return planes_[0].write(tile_row, values, mask);
+  for (std::uint64_t band = 0; band < values.extents[0]; ++band) {
+    tensor_view one = values;
+    one.data += static_cast<std::ptrdiff_t>(band) * values.strides[0];
+    one.extents[0] = 1;
+    PENSTOCK_TRY(planes_[first_band + band].write(tile_row, one, mask));
+  }
+  return {};
+}
+
+result<> tiff_writer::state::write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values,
+                                   const tensor_view* mask) {
+  const std::lock_guard lock(mutex_);
+  auto checked = usable();
+  if (checked.ok()) checked = check_write(first_band, first_row, values);
+  if (checked.ok()) checked = check_mask(values, mask);
+  if (!checked.ok()) return note(std::move(checked).error());
+  if (values.extents[0] == 0 || values.extents[1] == 0) return {};
+  auto done = write_planes(first_band, first_row, values, mask);
+  if (!done.ok()) {
+    failed_.emplace(done.error().clone());
+    return note(std::move(done).error());
+  }
+  return {};
+}
+
+std::vector<tiff_tag> tiff_writer::state::tags_of(const tiff_level& level, bool image) const {
+  const std::size_t bands = options_.bands;
+  std::vector<tiff_tag> out = place_tags(options_, level);
+  if (!image) out.push_back(long_tag(254, 1));
+  out.push_back(short_tag(258, std::vector<std::uint16_t>(bands, static_cast<std::uint16_t>(options_.bits))));
+  out.push_back(one_short(259, static_cast<std::uint16_t>(compression_)));
+  out.push_back(one_short(262, options_.photometric));
+  out.push_back(one_short(277, static_cast<std::uint16_t>(bands)));
+  out.push_back(one_short(284, options_.planar ? 2 : 1));
+  if (*options_.predictor != 1) out.push_back(one_short(317, static_cast<std::uint16_t>(*options_.predictor)));
+  const bool ycbcr = options_.photometric == kYCbCr;
+  if (ycbcr) out.push_back(short_tag(530, std::vector<std::uint16_t>{2, 2}));
+  const std::size_t extra = bands - (ycbcr || options_.photometric == 2 ? 3 : 1);
+  if (extra > 0) {
+    std::vector<std::uint16_t> meaning = options_.extra_samples;
+    meaning.resize(extra);
+    out.push_back(short_tag(338, meaning));
+  }
+  out.push_back(short_tag(339, std::vector<std::uint16_t>(bands, format_of(kind_))));
+  out.insert(out.end(), options_.shared_tags.begin(), options_.shared_tags.end());
+  if (image) out.insert(out.end(), options_.tags.begin(), options_.tags.end());
+  return out;
+}
+
+// Source: TIFF 6.0, "Bilevel images" and the tags NewSubfileType and PhotometricInterpretation.
+std::vector<tiff_tag> tiff_writer::state::mask_tags_of(const tiff_level& level, bool image) const {
+  constexpr std::uint32_t kMask = 4, kOfOverview = 1;
+  constexpr std::uint16_t kTransparencyMask = 4;
+  std::vector<tiff_tag> out = place_tags(options_, level);
+  out.push_back(long_tag(254, image ? kMask : kMask | kOfOverview));
+  out.push_back(one_short(258, 1));
+  out.push_back(one_short(259, static_cast<std::uint16_t>(tiff_compression::adobe_deflate)));
+  out.push_back(one_short(262, kTransparencyMask));
+  out.push_back(one_short(277, 1));
+  out.push_back(one_short(284, 1));
+  out.push_back(one_short(339, 1));
+  return out;
+}
+
+std::vector<tiff_new_directory> tiff_writer::state::directories() const {
+  std::vector<tiff_new_directory> out;
+  const std::vector<tiff_level>& levels = planes_[0].levels();
+  for (std::size_t k = 0; k < levels.size(); ++k) {
+    if (!levels[k].stored) continue;
+    tiff_new_directory each;
+    each.tags = tags_of(levels[k], k == 0);
+    each.tile_bytes.reserve(levels[k].tiles.size() * planes_.size());
+    for (const tiff_pyramid& plane : planes_)
+      for (const spooled_tile& tile : plane.levels()[k].tiles) each.tile_bytes.push_back(tile.bytes);
+    out.push_back(std::move(each));
+    if (planes_[0].mask_levels() == nullptr) continue;
+    tiff_new_directory mask;
+    mask.tags = mask_tags_of(levels[k], k == 0);
+    for (const spooled_tile& tile : (*planes_[0].mask_levels())[k].tiles) mask.tile_bytes.push_back(tile.bytes);
+    out.push_back(std::move(mask));
+  }
+  return out;
+}
+
+result<> tiff_writer::state::finish() {
+  for (tiff_pyramid& plane : planes_) PENSTOCK_TRY(plane.finish());
+  return {};
+}
+
+result<> tiff_writer::state::put_together() {
+  const std::vector<tiff_new_directory> all = directories();
+  const bool big = options_.big_tiff ? *options_.big_tiff : needs_big_tiff(all, options_.planar);
+  PENSTOCK_ASSIGN(const std::vector<std::byte> begin, make_tiff_begin(all, big, options_.planar));
+  PENSTOCK_ASSIGN(const spool_file::view spooled, shop_->spool->map());
+
+  // The directories' tiles, those of the last directory first.
+  std::vector<part> parts{begin};
+  const auto add = [&](const std::vector<spooled_tile>& tiles) {
+    for (const spooled_tile& tile : tiles) {
+      if (tile.bytes == 0) continue;
+      const part next = spooled.bytes().subspan(tile.offset, kTileLeaderBytes + tile.bytes + kTileTrailerBytes);
+      part& last = parts.back();
+      if (parts.size() > 1 && last.data() + last.size() == next.data()) {
+        last = {last.data(), last.size() + next.size()};
+      } else {
+        parts.push_back(next);
+      }
+    }
+  };
+  for (std::size_t k = planes_[0].levels().size(); k-- > 0;) {
+    if (planes_[0].mask_levels() != nullptr) add((*planes_[0].mask_levels())[k].tiles);
+    for (const tiff_pyramid& plane : planes_) add(plane.levels()[k].tiles);
+  }
+  write_condition condition;
+  if (!options_.overwrite) condition.what = write_condition::kind::must_be_absent;
+  condition.durable = options_.durable;
+  auto done = to_->put(key_, parts, condition);
+  if (!done.ok()) {
+    if (done.error().code() == errc::version_changed)
+      return wrong_image("it is there by now: another writer made it (overwrite replaces it)");
+    return std::move(done).error();
+  }
+  return to_->flush();
+}
+
+result<> tiff_writer::state::close() {
+  const std::lock_guard lock(mutex_);
+  if (failed_) return note(failed_->clone().note("an earlier write failed, and with it the file"));
+  if (closed_) return {};
+  auto finished = finish();
+  if (!finished.ok()) {
+    failed_.emplace(finished.error().clone());
+    return note(std::move(finished).error());
+  }
+  auto done = put_together();
+  if (!done.ok()) return note(std::move(done).error());
+  let_go();
+  return {};
+}
+
+tiff_writer::tiff_writer(std::unique_ptr<state> made) noexcept : state_(std::move(made)) {}
+tiff_writer::tiff_writer(tiff_writer&&) noexcept = default;
+tiff_writer& tiff_writer::operator=(tiff_writer&&) noexcept = default;
+tiff_writer::~tiff_writer() = default;
+
+result<tiff_writer> tiff_writer::create(std::shared_ptr<store> to, tiff_create_options options) {
+  auto made = std::make_unique<state>();
+  const std::string where = child_uri(to->uri(), prefix_of(options.path));
+  auto begun = made->begin(std::move(to), std::move(options));
+  if (!begun.ok()) return std::move(begun).error().note(fmt::format("creating '{}'", where));
+  return tiff_writer(std::move(made));
+}
+
+const tiff_create_options& tiff_writer::options() const noexcept { return state_->options(); }
+result<> tiff_writer::write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values,
+                            const tensor_view* mask) {
+  return state_->write(first_band, first_row, values, mask);
+}
+result<> tiff_writer::close() { return state_->close(); }
+void tiff_writer::discard() noexcept { state_->discard(); }
+bool tiff_writer::closed() const noexcept { return state_->closed(); }
+
+}  // namespace penstock::inline v0

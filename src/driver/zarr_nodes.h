@@ -1,0 +1,81 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <penstock/array.h>
+#include <penstock/open.h>
+#include "base/json.h"
+#include "engine/array_state.h"
+#include "format/zarr/zarr_consolidated.h"
+#include "format/zarr/zarr_metadata.h"
+
+namespace penstock::inline v0 {
+
+/// No metadata document is longer; attributes of real arrays stay far below.
+inline constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{256} << 20;
+
+/// `a//b/` and `/a/b` as `a/b/`; empty stays empty.
+std::string prefix_of(std::string_view path);
+
+/// The URI of what stands at `prefix` of a store.
+std::string child_uri(const std::string& store_uri, std::string_view prefix);
+
+/// A document of a store, parsed, and the version that it has.
+struct stored_document {
+  std::shared_ptr<const json> content;
+  version seen;
+};
+
+/// Reads and parses a document; nothing where it is absent. \error As the store's, and corrupt_data; noted.
+result<std::optional<stored_document>> read_document(const store& from, const std::string& key);
+
+/// What stands at a place: its documents, and with a group those of the tree below it.
+struct zarr_node {
+  zarr_metadata metadata;
+  std::shared_ptr<const zarr_consolidated> consolidated;
+};
+
+/// Looks for a node at `prefix` (empty, or ends with '/'): zarr.json first, then version 2's documents; nothing where
+/// none is there. `prefer` 2 turns that around.
+result<std::optional<zarr_node>> find_zarr_node(const store& from, const std::string& prefix, consolidation use,
+                                                int prefer = 3);
+/// The same at many prefixes: a store that answers later is asked for all of them at once.
+std::vector<result<std::optional<zarr_node>>> find_zarr_nodes(const store& from, std::span<const std::string> prefixes,
+                                                              consolidation use, int prefer);
+
+/// What an open node needs beside its metadata.
+struct node_place {
+  std::shared_ptr<penstock::context> context;
+  std::shared_ptr<const store> from;
+  std::string prefix;
+  std::string uri;
+  bool cache_unversioned_indexes = false;
+  bool opened_for_reading = false;
+  consolidation use_consolidated = consolidation::automatic;
+  std::shared_ptr<const zarr_consolidated> consolidated;
+  std::string consolidated_path;
+};
+
+/// What stands at `path` below a group, where its consolidated metadata are not used.
+node_place child_place(const group& parent, std::string_view path);
+
+/// What a node's place and metadata say of an array, but for what its layout adds: chunks, shards, codecs as text.
+array_site site_of(node_place at);
+array_facts facts_of(zarr_metadata metadata);
+
+/// The metadata that these documents, by name (`zarr.json`, or `.zarray` and `.zattrs`), are of an array.
+/// \error corrupt_data  A member, or there is no document of an array.
+result<zarr_metadata> parse_array_documents(const std::vector<std::pair<std::string, std::string>>& documents);
+
+/// An open array or group.
+result<node> make_node(node_place at, zarr_metadata metadata);
+/// The same of what was found, if anything.
+result<std::optional<node>> make_found(node_place at, result<std::optional<zarr_node>> found);
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,73 @@
+#include "engine/array_state.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace penstock::inline v0 {
+
+array_state::array_state(array_site where, std::shared_ptr<const chunk_layout> cells, array_facts what, cache_name name,
+                         std::string_view image)
+    : array_site(std::move(where)),
+      array_facts(std::move(what)),
+      layout(std::move(cells)),
+      outlived_uid(name == cache_name::lasting && name_lasts()),
+      uid(outlived_uid ? context->state().uid_of(lasting_name(image)) : context->state().next_uid()) {}
+
+array_state::array_state(array_site where, array_facts what, const array_state& of)
+    : array_site(std::move(where)),
+      array_facts(std::move(what)),
+      layout(of.layout),
+      outlived_uid(of.outlived_uid),
+      uid(outlived_uid ? of.uid : context->state().next_uid()) {}
+
+array_state::~array_state() {
+  if (!caches_indexes || outlived_uid) return;
+  context->state().indexes().drop_all(uid);
+  context->state().cells().drop_all(uid);
+}
+
+bool array_state::name_lasts() const {
+  const bool is_empty = std::find(shape.begin(), shape.end(), 0U) != shape.end();  // and has no objects
+  return caches_indexes && store->traits().lasting_versions && !is_empty;
+}
+
+std::string array_state::lasting_name(std::string_view image) const {
+  std::string identity = store->uri();
+  const auto add = [&identity](std::string_view text) { identity.append(1, '\0').append(text); };
+  const auto add_numbers = [&add](std::span<const std::uint64_t> numbers) {
+    add({reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()});
+  };
+  add(prefix);
+  std::string key;
+  layout->key(0, key);
+  add(key);
+  add_numbers(layout->expected(0).word);
+  add(image);
+  add_numbers(shape);
+  add_numbers(chunks);
+  if (shards) add_numbers(*shards);
+  add(type.name());
+  add(codecs_json);
+  return identity;
+}
+
+std::shared_ptr<const array_state> array_state::with_attributes(std::string text) const {
+  array_facts facts = *this;
+  facts.attributes_json = std::move(text);
+  return std::shared_ptr<const array_state>(new array_state(*this, std::move(facts), *this));
+}
+
+std::shared_ptr<const array_state> array_state::for_reading() const {
+  array_site site = *this;
+  site.opened_for_reading = true;
+  return std::shared_ptr<const array_state>(new array_state(std::move(site), *this, *this));
+}
+
+std::shared_ptr<const array_state> array_state::with_saved(std::shared_ptr<const saved_references> manifest) const {
+  array_facts facts = *this;
+  facts.saved = std::move(manifest);
+  return std::shared_ptr<const array_state>(new array_state(*this, std::move(facts), *this));
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <penstock/array.h>
+#include <penstock/layout.h>
+#include "engine/context_state.h"
+
+namespace penstock::inline v0 {
+
+class zarr_consolidated;
+struct shard_table;  // driver/shard_table.h
+
+/// The manifest of references that an array was opened by, and the folder that its files are relative to.
+struct saved_references {
+  std::vector<std::byte> manifest;
+  std::string folder;
+};
+
+/// Where an open array is, and how it may be used.
+struct array_site {
+  std::shared_ptr<penstock::context> context;    ///< not null
+  std::shared_ptr<const penstock::store> store;  ///< not null
+  std::string prefix;                            ///< of the keys that the layout makes: empty, or ends with '/'
+  std::string uri;                               ///< as errors show the array
+  bool caches_indexes = false;      ///< the store has versions, or the caller promised that nothing changes
+  bool opened_for_reading = false;  ///< open_mode::read: every write is refused
+};
+
+/// What a format's metadata says of an array. The layout says where the chunks are and how they decode.
+struct array_facts {
+  std::string format;  ///< `zarr2`, `zarr3`, `tiff`, `npy`, ...
+  extents shape, chunks;
+  std::optional<extents> shards;
+  dtype type;
+  std::vector<std::byte> fill_value;             ///< one item in native byte order
+  std::shared_ptr<const std::string> fill_text;  ///< what a variable_item in it points to
+  std::string fill_value_json = "null";          ///< as the metadata has it; "null": not defined
+  bool fill_is_nodata = false;                   ///< of a TIFF: the file declares it
+  std::string attributes_json = "{}", codecs_json, codecs_text;
+  std::vector<std::optional<std::string>> dimension_names;  ///< empty, or one for each dimension
+  std::shared_ptr<const shard_table> files;                 ///< of .npy and raw files; else null
+  std::shared_ptr<const saved_references> saved;            ///< what other processes open it by; null: no manifest
+};
+
+/// How the caches name an array.
+enum class cache_name : std::uint8_t {
+  own,      ///< a new name: what the caches hold for it is dropped with it
+  lasting,  ///< the same for every array of this storage, keys and layout, where the store's versions last
+};
+
+/// What an open array is made of. Immutable; what changes is in the context. Drivers make it, by the one constructor.
+class array_state : public array_site, public array_facts {
+ public:
+  /// \param layout  Not null. Its grid has the rank of `what.shape`.
+  /// \param image   With `cache_name::lasting`: tells the arrays of one object apart (the images of a TIFF).
+  array_state(array_site where, std::shared_ptr<const chunk_layout> layout, array_facts what,
+              cache_name name = cache_name::own, std::string_view image = {});
+  ~array_state();
+
+  /// Copies of this state. Each has a cache name of its own, except where the name is lasting.
+  std::shared_ptr<const array_state> with_attributes(std::string text) const;
+  std::shared_ptr<const array_state> for_reading() const;
+  std::shared_ptr<const array_state> with_saved(std::shared_ptr<const saved_references> manifest) const;
+
+  const std::shared_ptr<const chunk_layout> layout;
+  const bool outlived_uid;  ///< other arrays have the same name in the caches, now or later
+  const std::uint64_t uid;  ///< the name in the caches
+
+ private:
+  array_state(array_site where, array_facts what, const array_state& of);
+  bool name_lasts() const;
+  std::string lasting_name(std::string_view image) const;
+};
+
+/// What an open group is made of. Immutable.
+class group_state {
+ public:
+  std::shared_ptr<penstock::context> context;
+  std::shared_ptr<const penstock::store> store;
+  std::string prefix;
+  bool cache_unversioned_indexes = false;
+  bool opened_for_reading = false;  ///< and with it all that is opened through the group
+  std::string attributes_json, format, uri;
+  /// The documents of a group above, or of this one; null: storage is asked.
+  std::shared_ptr<const zarr_consolidated> consolidated;
+  std::string consolidated_path;  ///< of this group within it
+  consolidation use_consolidated = consolidation::automatic;
+};
+
+}  // namespace penstock::inline v0
