@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -13,36 +12,20 @@ import numpy.typing as npt
 from penstock import _core
 from penstock.api.create_options import (
     AUTO,
-    check_format,
     check_name,
-    check_text,
-    chunks_of,
-    codecs_of,
-    keys_of,
-    lengths_of,
-    shards_of,
 )
-from penstock.api.written_values import check_objects, for_tiff, for_zarr
+from penstock.api.new_array import NewArray
+from penstock.api.written_values import for_tiff
 from penstock.core import device as _device
 from penstock.core import registry
 from penstock.core.array import Array
-from penstock.core.attributes import to_json
-from penstock.core.chunking import plain_lengths
 from penstock.core.context import Context, current_context
-from penstock.core.data_types import dtype_json, fill_options, native_dtype
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group, wrap
+from penstock.geo.tiff_options import TiffOptions
 from penstock.geo.writing import create_tiff, is_tiff_name
 from penstock.target import remote as _remote
 from penstock.target.place import check_path, place_of
-
-_TIFFS_OWN = {
-    "chunks": ": tiles=",
-    "codecs": ": compress= and predictor=",
-    "compressors": ": compress=",
-    "fill_value": ": nodata=",
-    "order": ": interleave=",
-}
 
 
 def create_array(
@@ -125,155 +108,82 @@ def create_array(
     check_path(path)
     if path and name:
         raise InvalidArgumentError("path and name are the same thing: give one of them")
-    if is_tiff_name(target, path or name or ""):
-        no_tiffs = {
-            "chunks": chunks != AUTO,
-            "shards": shards is not None,
-            "codecs": codecs != AUTO,
-            "fill_value": fill_value is not None,
-            "zarr_format": zarr_format != 3,
-            "dimension_names": dimension_names is not None,
-            "filters": filters != AUTO,
-            "serializer": serializer != AUTO,
-            "compressors": compressors != AUTO,
-            "order": order != "C",
-            "chunk_key_encoding": chunk_key_encoding is not None,
-            "dimension_separator": dimension_separator is not None,
-        }
-        for option, given in no_tiffs.items():
-            if given:
-                raise InvalidArgumentError(
-                    f"'{option}' is an option of Zarr arrays, not of TIFFs{_TIFFS_OWN.get(option, '')}",
-                )
-        if data is not None:
-            data = for_tiff(data, tiff)
+    inner = path or name or ""
+    context = current_context() if context is None else context
+    new = NewArray(
+        shape=shape, dtype=dtype, chunks=chunks, shards=shards, codecs=codecs, fill_value=fill_value,
+        zarr_format=zarr_format, attributes=attributes, dimension_names=dimension_names, filters=filters,
+        serializer=serializer, compressors=compressors, order=order, chunk_key_encoding=chunk_key_encoding,
+        dimension_separator=dimension_separator,
+    )  # fmt: skip
+    if is_tiff_name(target, inner):
+        new.refuse_for_tiff()
+        data = data if data is None else for_tiff(data, tiff)
         return create_tiff(
-            target,
-            path or name or "",
-            shape=[shape] if isinstance(shape, int) else shape,
-            dtype=dtype,
-            data=data,
-            attributes=attributes,
-            overwrite=overwrite,
-            durable=durable,
-            context=context,
+            target, inner, shape=[shape] if isinstance(shape, int) else shape, dtype=dtype, data=data,
+            how=TiffOptions.of(tiff), attributes=attributes, overwrite=overwrite, durable=durable, context=context,
             storage_options=storage_options,
-            **_known(tiff),
-        )
+        )  # fmt: skip
     if tiff:
         raise TypeError(f"create_array() has no option '{next(iter(tiff))}' for Zarr arrays")
-    check_name(target, path or name or "", storage_options)
+    check_name(target, inner, storage_options)
     if isinstance(target, Group):
-        zarr_format = 2 if target.format == "zarr2" else 3
-    check_format(zarr_format)
-    check_text(order, "order")
-    check_text(dimension_separator, "dimension_separator")
-    dimension_names = None if dimension_names is None else list(dimension_names)
-    for each in dimension_names or ():
-        check_text(each, "a dimension name")
-    fill: dict[str, Any] = {}
-    there = data is not None and _device.is_device_value(data)
-    if data is not None and not there:
-        brought: dict[str, Any] = {
-            "attributes": attributes,
-            "dimension_names": dimension_names,
-            "fill_value": fill_value,
-            "dtype": dtype,
-            "zarr_format": zarr_format,
-        }
-        data = for_zarr(data, brought)
-        attributes, dimension_names = brought["attributes"], brought["dimension_names"]
-        fill_value, fill = brought["fill_value"], brought.get("fill", fill)
-    values = None if data is None or there else np.asarray(data)
-    if values is not None:
-        check_objects(values)
-    if data is not None:
-        data_shape, data_dtype = _device.described(data) if values is None else (values.shape, values.dtype)
-        shape = data_shape if shape is None else shape
-        dtype = data_dtype if dtype is None else dtype
-    if shape is None or dtype is None:
-        raise InvalidArgumentError("shape and dtype are needed where no data is given")
-    lengths = lengths_of(shape, "shape")
-    described = dtype_json(dtype, zarr_format)
-    dimension_names = None if dimension_names is None else list(dimension_names)
-    native = native_dtype(described)
-    item_bytes = 0 if native is None or native.hasobject or native.kind == "T" else native.itemsize
-    chunks = plain_lengths(chunks, "chunks", lengths, dimension_names, item_bytes)
-    shards = plain_lengths(shards, "shards", lengths, dimension_names, item_bytes)
-    options: dict[str, Any] = {
-        "shape": lengths,
-        "dtype": json.dumps(described),
-        "zarr_format": zarr_format,
-        "overwrite": bool(overwrite),
-        "durable": bool(durable),
-        "attributes": None if attributes is None else to_json(dict(attributes)),
-        "dimension_names": dimension_names,
-        "order": order,
-        **chunks_of(chunks, len(lengths)),
-        **shards_of(shards, len(lengths)),
-        **(fill or fill_options(fill_value, described)),
-        **codecs_of(codecs, filters, serializer, compressors, zarr_format),
-        **keys_of(chunk_key_encoding, dimension_separator),
-    }
-    context = current_context() if context is None else context
-    inner = path or name or ""
-    encoded = os.fsencode(inner)
-    place: Any = target
+        new.zarr_format = 2 if target.format == "zarr2" else 3
+    new.check()
+    values = None if data is None else new.take(data)
+    return _create_zarr(target, inner, new, values, overwrite, durable, context, storage_options)
+
+
+def _create_zarr(
+    target: Any,
+    inner: str,
+    new: NewArray,
+    values: Any,
+    overwrite: bool,
+    durable: bool,
+    context: Context,
+    storage_options: Mapping[str, Any] | None,
+) -> Array:
+    """Creates the array and writes `values` (None: nothing): an ndarray, or an array of a device."""
+    options = {**new.for_engine(), "overwrite": bool(overwrite), "durable": bool(durable)}
+    place, encoded = target, os.fsencode(inner)
     if isinstance(target, Group):
         reopen_by = target._storage_options
     else:
         place, encoded = place_of(target, inner, storage_options, context)
         reopen_by = _remote.to_reopen(target, storage_options)
-    if values is not None and tuple(lengths) != values.shape:
-        np.broadcast_to(values, lengths)  # refused before anything is written
-    if values is not None and native is not None and native != values.dtype:
-        values = values.astype(native, casting="same_kind")
-    fresh = _core.replace(place, encoded) if overwrite and data is not None else None
+    native = new.native
+    if isinstance(values, np.ndarray):
+        if tuple(options["shape"]) != values.shape:
+            np.broadcast_to(values, options["shape"])  # raises before anything is written
+        if native is not None and native != values.dtype:
+            values = values.astype(native, casting="same_kind")
+    fresh = _core.replace(place, encoded) if overwrite and values is not None else None
     if fresh is None:
         made = Array(_core.create_array(place, context, encoded, options))
-        _fill(made, data, values, native, context, durable)
+        _fill(made, values, native, context, durable)
     else:  # the old node stays until all of the new one is written
         try:
             draft = Array(_core.create_array(fresh.store, context, b"", options))
-            _fill(draft, data, values, native, context, durable)
+            _fill(draft, values, native, context, durable)
             fresh.commit()
         finally:
             fresh.discard()
-        opened = (
-            target[inner]
-            if isinstance(target, Group)
-            else wrap(_core.open_store(place, context, encoded, False, None, None))
-        )
+        is_group = isinstance(target, Group)
+        opened = target[inner] if is_group else wrap(_core.open_store(place, context, encoded, False, None, None))
         assert isinstance(opened, Array)
         made = opened
     made._storage_options = reopen_by
     return made
 
 
-def _fill(
-    made: Any,
-    data: Any,
-    values: npt.NDArray[Any] | None,
-    native: np.dtype[Any] | None,
-    context: Context,
-    durable: bool,
-) -> None:
-    if data is None or not made.size:
+def _fill(made: Array, values: Any, native: np.dtype[Any] | None, context: Context, durable: bool) -> None:
+    if values is None or not made.size:
         return
-    if values is None:
-        if native is None or np.can_cast(_device.described(data)[1], native, "same_kind"):
-            made.write(..., data, durable=durable)
-            return
-        values = _device.to_host(data, context).astype(native, casting="same_kind")
+    on_device = not isinstance(values, np.ndarray)
+    if on_device and native is not None and not np.can_cast(_device.described(values)[1], native, "same_kind"):
+        values = _device.to_host(values, context).astype(native, casting="same_kind")
     made.write(..., values, durable=durable)
-
-
-def _known(options: dict[str, Any]) -> dict[str, Any]:
-    known = set(create_tiff.__kwdefaults__ or {}) - {"shape", "dtype", "data", "context", "durable"}
-    for option in options:
-        if option not in known:
-            raise TypeError(f"create_array() has no option '{option}' for TIFFs")
-    return options
 
 
 registry.register(create_array)

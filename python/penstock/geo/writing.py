@@ -27,6 +27,7 @@ from penstock.geo.new_tags import (
     nodata_of,
     transform_tags,
 )
+from penstock.geo.tiff_options import TiffOptions
 from penstock.target.local import local_path
 from penstock.target.place import place_of
 
@@ -208,27 +209,7 @@ def create_tiff(
     shape: Sequence[int] | None = None,
     dtype: Any = None,
     data: Any = None,
-    tiles: int | Sequence[int] = 512,
-    bits: int | None = None,
-    mask: Any = None,
-    compress: str | None = "deflate",
-    level: int | None = None,
-    predictor: int | str | None = "auto",
-    interleave: str = "pixel",
-    overviews: str | Sequence[int] | None = "auto",
-    resampling: str = "auto",
-    nodata: float | None = None,
-    crs: Any = None,
-    transform: Any = None,
-    area_or_point: str | None = None,
-    bigtiff: bool | str = "auto",
-    photometric: str = "auto",
-    alpha: bool = False,
-    colormap: npt.ArrayLike | None = None,
-    descriptions: Sequence[str | None] | None = None,
-    units: Sequence[str | None] | None = None,
-    scales: Sequence[float] | None = None,
-    offsets: Sequence[float] | None = None,
+    how: TiffOptions,
     attributes: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     durable: bool = False,
@@ -248,22 +229,25 @@ def create_tiff(
     sizes = _shape_of(shape)
     type_ = _dtype_of(dtype)
     bands = 1 if len(sizes) == 2 else sizes[0]
-    tile = _tile_of(tiles)
-    masked = mask is not None and mask is not False
-    if masked and mask is not True and data is None:
+    tile = _tile_of(how.tiles)
+    masked = how.mask is not None and how.mask is not False
+    if masked and how.mask is not True and data is None:
         raise InvalidArgumentError("a mask comes with data=, or, where mask=True, with each write")
-    is_palette = colormap is not None
-    _choice(resampling, "resampling", ("auto", "average", "nearest"))
-    colours, extra = _colours_of(photometric, is_palette, alpha, bands, type_)
-    item, nodata_tags = nodata_of(nodata, type_)
-    if area_or_point not in (None, "Area", "Point"):
-        raise InvalidArgumentError(f"area_or_point must be 'Area' or 'Point', it is {area_or_point!r}")
-    if area_or_point is None and (crs is not None or transform is not None):
+    is_palette = how.colormap is not None
+    _choice(how.resampling, "resampling", ("auto", "average", "nearest"))
+    colours, extra = _colours_of(how.photometric, is_palette, how.alpha, bands, type_)
+    item, nodata_tags = nodata_of(how.nodata, type_)
+    if how.area_or_point not in (None, "Area", "Point"):
+        raise InvalidArgumentError(f"area_or_point must be 'Area' or 'Point', it is {how.area_or_point!r}")
+    area_or_point = how.area_or_point
+    if area_or_point is None and (how.crs is not None or how.transform is not None):
         area_or_point = "Area"
-    tags: list[Tag] = [] if transform is None else transform_tags(transform, area_or_point or "Area")
-    tags += geo_key_tags(crs, area_or_point)
-    tags += metadata_tag(attributes or {}, _roles(bands, descriptions, units, scales, offsets))
-    shared = nodata_tags + ([] if colormap is None else [colormap_tag(colormap, bits or type_.itemsize * 8)])
+    tags: list[Tag] = [] if how.transform is None else transform_tags(how.transform, area_or_point or "Area")
+    tags += geo_key_tags(how.crs, area_or_point)
+    tags += metadata_tag(attributes or {}, _roles(bands, how.descriptions, how.units, how.scales, how.offsets))
+    shared = nodata_tags + (
+        [] if how.colormap is None else [colormap_tag(how.colormap, how.bits or type_.itemsize * 8)]
+    )
     options = {
         "overwrite": bool(overwrite),
         "durable": bool(durable),
@@ -274,18 +258,18 @@ def create_tiff(
         "dtype": type_,
         "tile_height": tile[0],
         "tile_width": tile[1],
-        "bits": _small(bits, "bits"),
+        "bits": _small(how.bits, "bits"),
         "mask": masked,
-        "compression": _compression_of(compress).encode(),
-        "level": _small(level, "level"),
-        "predictor": _predictor_of(predictor),
-        "planar": _choice(interleave, "interleave", ("pixel", "band")) == "band",
+        "compression": _compression_of(how.compress).encode(),
+        "level": _small(how.level, "level"),
+        "predictor": _predictor_of(how.predictor),
+        "planar": _choice(how.interleave, "interleave", ("pixel", "band")) == "band",
         "photometric": colours,
         "extra_samples": extra,
-        "overviews": _overviews_of(overviews),
-        "average": {"auto": None, "average": True, "nearest": False}[resampling],
+        "overviews": _overviews_of(how.overviews),
+        "average": {"auto": None, "average": True, "nearest": False}[how.resampling],
         "nodata": item,
-        "big_tiff": None if bigtiff in ("auto", None) else _yes_or_no(bigtiff),
+        "big_tiff": None if how.bigtiff in ("auto", None) else _yes_or_no(how.bigtiff),
         "tags": tags,
         "shared_tags": shared,
     }
@@ -302,7 +286,7 @@ def create_tiff(
     if data is None:
         return writer
     with writer:
-        _write_all(writer, data, None if mask is True or not masked else mask)
+        _write_all(writer, data, None if how.mask is True or not masked else how.mask)
     return registry.call("open", target, path, context=context, storage_options=storage_options)
 
 
