@@ -52,7 +52,7 @@ from penstock.geo.unpacked import UnpackedArray
 from penstock.geo.window import read_window
 from penstock.geo.writing import TiffWriter
 from penstock.references.manifest import save_manifest
-from penstock.target.stores import Store
+from penstock.target.store import Store
 from penstock.view.profile import Profile, profile
 
 if TYPE_CHECKING:

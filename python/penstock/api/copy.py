@@ -18,7 +18,7 @@ from penstock.core.context import Context, current_context
 from penstock.core.errors import UnsupportedError
 from penstock.core.group import Group
 from penstock.core.progress import ProgressLine, callback_of
-from penstock.core.writing import _check_threads
+from penstock.core.writing import check_threads
 from penstock.target.place import place_of
 
 _MOST_LEVELS = 64  # groups nested deeper are a loop of links
@@ -85,7 +85,7 @@ def copy(
     if zarr_format is not None:
         check_format(zarr_format)
     if threads is not None:
-        _check_threads(operator.index(threads))
+        check_threads(operator.index(threads))
     store, inside = place_of(target, path, target_options, context)
     made_as = zarr_format or (2 if source.format == "zarr2" else 3)
     options: dict[str, Any] = {

@@ -125,7 +125,7 @@ class Writes(_Base):
         After an error every object has its old value or its new one; the notes name the first that was not written,
         and say how many were.
         """
-        workers = _check_threads(threads)
+        workers = check_threads(threads)
         progress = callback_of(progress, "writing")
         encoder = None if encoder is None else checked_encoder(encoder)
         if stream is None and encoder is None:
@@ -265,7 +265,7 @@ class Writes(_Base):
         axis %= len(self.shape)
         items = _with_buffer(np.asarray(cast(items, self.dtype)))
         progress = callback_of(progress, "appending")
-        self._append(items, axis, _check_threads(threads), progress, durable, write_empty_chunks)
+        self._append(items, axis, check_threads(threads), progress, durable, write_empty_chunks)
         return self.shape
 
     def appender(self, axis: int = 0, *, durable: bool = False) -> Appender:
@@ -355,7 +355,7 @@ class Appender:
         self.close()
 
 
-def _check_threads(threads: int | None) -> int:
+def check_threads(threads: int | None) -> int:
     return 0 if threads is None else check_count(threads, "threads")
 
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, MutableMappi
 from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.core.errors import ConflictError, ReadOnlyError, UnsupportedError
+from penstock.target.store import Store
 
 if TYPE_CHECKING:
     import asyncio  # imported where it is used: it is a quarter of this package's import
@@ -87,11 +88,10 @@ class ObjectAdapter:
         self.set_if_absent = _method(store, "set_if_absent_sync", "set_if_absent")
         self.version = _method(store, "version")
         kind = type(store)
-        for base in kind.__mro__:  # what penstock.Store only declares is not there
-            if base.__module__ == "penstock.target.stores" and base.__name__ == "Store":
-                self.set = self.set if kind.set is not base.set else None  # type: ignore[attr-defined]
-                self.delete = self.delete if kind.delete is not base.delete else None  # type: ignore[attr-defined]
-                self.version = self.version if kind.version is not base.version else None  # type: ignore[attr-defined]
+        if issubclass(kind, Store):  # what Store only declares is not there
+            self.set = self.set if kind.set is not Store.set else None
+            self.delete = self.delete if kind.delete is not Store.delete else None
+            self.version = self.version if kind.version is not Store.version else None
         self.writable = self.set is not None and not getattr(store, "read_only", False)
         self.versions = self.version is not None
 
