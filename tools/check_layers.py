@@ -49,6 +49,7 @@ PUBLIC = {
     "profile.h": "engine",
     "array.h": "engine",
     "open.h": "driver",
+    "extend/driver.h": "driver",
     "create.h": "driver",
     "tiff.h": "driver",
     "tiff_writer.h": "driver",

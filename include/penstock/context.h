@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <penstock/profile.h>
 #include <penstock/result.h>
@@ -12,6 +13,7 @@
 namespace penstock::inline v0 {
 
 class executor;         // where workers run (src/base/executor.h)
+class format_driver;    // <penstock/extend/driver.h>
 class external_codecs;  // codecs beyond the registry (src/codec/codec_chain.h)
 class context_state;    // src/engine/context_state.h
 
@@ -56,7 +58,9 @@ struct context_options {
   std::shared_ptr<penstock::device_allocator> device_allocator;
   std::shared_ptr<penstock::executor> executor;   ///< null: a pool of threads, started when first needed
   std::shared_ptr<const external_codecs> codecs;  ///< null: this library's codecs alone
-  write_sync sync = write_sync::objects;          ///< of the files of this machine that `find_place` finds with it
+  /// Formats beyond this library's: `open` asks these drivers first.
+  std::vector<std::shared_ptr<const format_driver>> drivers;
+  write_sync sync = write_sync::objects;  ///< of the files of this machine that `find_place` finds with it
 };
 
 struct context_usage {

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/check_files.h"
 #include "api/read_source.h"
 #include "array/chunk_grid.h"
 #include "array/conversion.h"
 #include "base/checked.h"
 #include "codec/codec_chain.h"
 #include "driver/metadata_edit.h"
-#include "driver/open_files.h"
 #include "engine/array_state.h"
 #include "engine/borrowed_job.h"
 #include "engine/read_job.h"

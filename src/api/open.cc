@@ -1,12 +1,15 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <utility>
+
 #include <penstock/array.h>
 #include <penstock/create.h>
 #include <penstock/open.h>
 #include <penstock/place.h>
+#include <penstock/shards.h>
 #include "driver/node_mode.h"
-#include "driver/open_files.h"
-#include "driver/open_tiff.h"
+#include "driver/registry.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
@@ -15,69 +18,59 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// The shared start of opening within a store and within a group.
-result<node> open_at(node_place at, int prefer) {
-  auto found = find_zarr_node(*at.from, at.prefix, at.use_consolidated, prefer);
+constexpr std::string_view kPatternCharacters = "*?[";
+
+/// Opens the node of a store that a path from a group leads to.
+result<node> open_zarr_at(node_place at, int prefer) {
   const std::string uri = at.uri;
+  auto found = find_zarr_node(*at.from, at.prefix, at.use_consolidated, prefer);
   PENSTOCK_ASSIGN(std::optional<node> made, make_found(std::move(at), std::move(found)));
   if (made) return std::move(*made);
   return error(errc::not_found,
                fmt::format("no array or group at '{}': it has no {}, {} or {}", uri, kZarrKey, kZarrayKey, kZgroupKey));
 }
 
-/// Whether the place is a file, where asking costs no round trip.
-bool is_file(const node_place& at) {
-  if (at.prefix.empty() || !at.from->traits().inline_completion) return false;
-  return read_and_wait(*at.from, at.prefix.substr(0, at.prefix.size() - 1), {0, 1, false}, 1).ok();
-}
-
-}  // namespace
-
-namespace {
-
-result<node> open_in(std::shared_ptr<const store> from, const open_options& options) {
-  node_place at;
-  at.context = options.context;
-  if (!at.context) {
-    PENSTOCK_ASSIGN(at.context, penstock::context::make());
-  }
-  at.prefix = prefix_of(options.path);
-  at.uri = child_uri(from->uri(), at.prefix);
-  at.from = std::move(from);
-  at.cache_unversioned_indexes = options.cache_unversioned_indexes;
-  at.use_consolidated = options.use_consolidated;
-  if (is_tiff_name(at.prefix)) {  // a name only says what is looked for first
-    PENSTOCK_ASSIGN(std::optional<array> image, open_tiff(at, tiff_options()));
-    if (image) return node(std::move(*image));
-  }
-  result<node> found = open_at(at, 3);
-  if (found.ok() || found.error().code() != errc::not_found) return found;
-  if (!is_tiff_name(at.prefix)) {
-    PENSTOCK_ASSIGN(std::optional<array> image, open_tiff(at, tiff_options()));
-    if (image) return node(std::move(*image));
-  }
-  if (is_file(at)) return error(errc::not_found, fmt::format("'{}' is a file of no format that is known", at.uri));
-  return found;
+/// The array of the `.npy` files of this machine that match a pattern; nothing where `uri` is no such pattern.
+result<std::optional<array>> open_pattern(std::string_view uri, const open_options& options) {
+  std::string path(uri.starts_with("file://") ? uri.substr(7) : uri);
+  if (!options.path.empty() || path.find("://") != std::string::npos || !path.ends_with(".npy") ||
+      path.find_first_of(kPatternCharacters) == std::string::npos)
+    return std::optional<array>();
+  const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
+  std::error_code failed;
+  if (std::filesystem::exists(whole, failed)) return std::optional<array>();
+  const std::string text = whole.string();
+  const std::size_t slash = text.rfind('/', text.find_first_of(kPatternCharacters));
+  std::shared_ptr<store> folder = open_file_store(slash == 0 ? "/" : text.substr(0, slash));
+  PENSTOCK_ASSIGN(std::vector<std::string> keys, find_shards(*folder, text.substr(slash + 1)));
+  shard_options how;
+  how.context = options.context;
+  PENSTOCK_ASSIGN(array out, open_shards(std::move(folder), std::move(keys), how));
+  return std::optional<array>(std::move(out));
 }
 
 }  // namespace
 
 result<node> open(std::shared_ptr<const store> from, const open_options& options) {
   PENSTOCK_TRY(check_open_mode(options.mode));
-  return in_mode(open_in(std::move(from), options), options.mode);
+  location at;
+  at.context = options.context;
+  if (!at.context) {
+    PENSTOCK_ASSIGN(at.context, penstock::context::make());
+  }
+  const std::string prefix = prefix_of(options.path);
+  at.path = prefix.substr(0, prefix.size() - (prefix.empty() ? 0 : 1));
+  at.uri = child_uri(from->uri(), prefix);
+  at.from = std::move(from);
+  return in_mode(open_location(std::move(at), options), options.mode);
 }
 
 result<node> open(std::string_view uri, const open_options& options) {
   PENSTOCK_TRY(check_open_mode(options.mode));
-  PENSTOCK_ASSIGN(std::optional<array> files, open_files(uri, options));
+  PENSTOCK_ASSIGN(std::optional<array> files, open_pattern(uri, options));
   if (files) return in_mode(node(std::move(*files)), options.mode);
-  open_options within = options;
-  if (!within.context) {
-    PENSTOCK_ASSIGN(within.context, penstock::context::make());
-  }
-  PENSTOCK_ASSIGN(place at, find_place(uri, {within.context, {}}));
-  within.path = at.path + "/" + options.path;
-  return open(std::move(at.store), within);
+  PENSTOCK_ASSIGN(location at, resolve(uri, options));
+  return in_mode(open_location(std::move(at), options), options.mode);
 }
 
 result<array> open_array(std::shared_ptr<const store> from, const open_options& options) {
@@ -96,7 +89,7 @@ result<node> open(const group& parent, std::string_view path) {
   const group_state& state = parent.state();
   node_place at = child_place(parent, path);
   const int prefer = state.format == "zarr2" ? 2 : 3;
-  if (!parent.consolidated()) return open_at(std::move(at), prefer);
+  if (!parent.consolidated()) return open_zarr_at(std::move(at), prefer);
   const std::string within = prefix_of(path);
   std::string inner = state.consolidated_path.empty() ? within : state.consolidated_path + "/" + within;
   if (!inner.empty() && inner.back() == '/') inner.pop_back();
@@ -104,7 +97,7 @@ result<node> open(const group& parent, std::string_view path) {
     if (state.use_consolidated == consolidation::required) {
       return error(errc::not_found, fmt::format("no array or group at '{}': consolidated metadata has none", at.uri));
     }
-    return open_at(std::move(at), prefer);
+    return open_zarr_at(std::move(at), prefer);
   }
   auto metadata = state.consolidated->parse(inner);
   const auto note_uri = [&, uri = at.uri] { return fmt::format("opening '{}' from consolidated metadata", uri); };

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <limits>
 
+#include "driver/drivers.h"
 #include "driver/node_mode.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
@@ -29,6 +30,8 @@ constexpr std::uint64_t kMostRead = std::uint64_t{64} << 20;
 /// More headers than any file has.
 constexpr unsigned kMaxReads = 1U << 20;
 
+constexpr std::array<std::string_view, 8> kTiffEndings = {"tif", "tiff", "gtiff", "btf", "tf8", "cog", "ovr", "msk"};
+
 /// What an open array keeps of its file's header, for others of the same file.
 constexpr std::uint64_t kKeptBytes = std::uint64_t{256} << 10;
 
@@ -36,6 +39,7 @@ constexpr std::uint64_t kKeptBytes = std::uint64_t{256} << 10;
 struct tiff_place {
   const node_place& at;
   const tiff_layout* opened = nullptr;
+  const object_head* head = nullptr;  ///< of the TIFF itself, read before; null: it was not
 
   const store& from() const noexcept { return *at.from; }
   /// Opening a file of storage without round trips is cheap enough to look for others beside it.
@@ -51,6 +55,10 @@ class header_reader {
         key_(of.at.prefix.substr(0, of.at.prefix.size() - 1) + suffix),
         beside_(!suffix.empty()),
         first_(of.looks_beside() ? kFirstReadNearby : kFirstRead) {
+    if (of.head != nullptr && suffix.empty()) {
+      take(0, {of.head->bytes, of.head->seen, of.head->object_size});
+      return;
+    }
     if (of.opened == nullptr || of.opened->details().side_file != suffix || !of.opened->header()) return;
     file_ = *of.opened->header();
     seen_ = of.opened->expected(0);
@@ -426,8 +434,7 @@ bool is_tiff_name(std::string_view prefix) noexcept {
   std::string ending(prefix.substr(dot + 1, 8));
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char each) { return static_cast<char>(std::tolower(each)); });
-  return ending == "tif" || ending == "tiff" || ending == "btf" || ending == "tf8" || ending == "gtiff" ||
-         ending == "ovr" || ending == "msk";
+  return std::find(kTiffEndings.begin(), kTiffEndings.end(), ending) != kTiffEndings.end();
 }
 
 result<array> open_tiff(std::shared_ptr<const store> from, const open_options& options, const tiff_options& image) {
@@ -464,6 +471,30 @@ result<array> open_tiff(const array& of_file, const tiff_options& image) {
 
 result<std::optional<array>> open_tiff(const node_place& at, const tiff_options& options) {
   return open_image({at}, options);
+}
+
+namespace {
+
+class tiff_format final : public format_driver {
+ public:
+  std::string_view name() const noexcept override { return "tiff"; }
+  std::span<const std::string_view> endings() const noexcept override { return kTiffEndings; }
+  bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override {
+    return tiff_parser::is_tiff(begin);
+  }
+  result<node> open(const location& at, const open_options& how) const override {
+    const node_place place = place_of(at, how);
+    PENSTOCK_ASSIGN(std::optional<array> image, open_image({place, nullptr, at.head.get()}, tiff_options()));
+    if (!image) return error(errc::not_found, fmt::format("no TIFF at '{}'", at.uri));
+    return node(std::move(*image));
+  }
+};
+
+}  // namespace
+
+const format_driver& tiff_driver() noexcept {
+  static const tiff_format kDriver;
+  return kDriver;
 }
 
 }  // namespace penstock::inline v0

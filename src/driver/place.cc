@@ -12,7 +12,9 @@
 #include <filesystem>
 #include <system_error>
 
+#include "driver/registry.h"
 #include "driver/remote_place.h"
+#include "driver/zarr_nodes.h"
 #include "engine/context_state.h"
 #include "store/file_status.h"
 #include "store/file_store.h"
@@ -26,12 +28,15 @@ namespace {
 
 constexpr std::string_view kArchiveSuffix = ".zip";
 
+bool begins_as_archive(std::span<const std::byte> begin) {
+  const std::string_view text(reinterpret_cast<const char*>(begin.data()), std::min<std::size_t>(begin.size(), 4));
+  return text == "PK\x03\x04" || text == "PK\x05\x06";
+}
+
 bool begins_as_archive(const std::string& path) {
   const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  char begin[4];
-  if (!file || ::pread(file.get(), begin, sizeof(begin), 0) != sizeof(begin)) return false;
-  const std::string_view text(begin, sizeof(begin));
-  return text == "PK\x03\x04" || text == "PK\x05\x06";
+  std::byte begin[4];
+  return file && ::pread(file.get(), begin, sizeof(begin), 0) == sizeof(begin) && begins_as_archive(begin);
 }
 
 // How much of `path` names a file, rather than folders and what is not there. 0: none does.
@@ -129,12 +134,17 @@ result<> check_new_name(std::string_view uri) {
   return {};
 }
 
-result<place> find_place(std::string_view uri, const place_options& options) {
+namespace {
+
+/// Whether a URI names something of this machine.
+bool is_local(std::string_view uri) noexcept {
+  const std::size_t colon = uri.find("://");
+  return colon == std::string_view::npos || uri.substr(0, colon) == "file" || uri.substr(0, colon) == "zip";
+}
+
+/// \param sniffs  Whether a file that ends the path is read to see if it is an archive.
+result<place> find_local_place(std::string_view uri, const place_options& options, bool sniffs) {
   std::string_view given = uri;
-  if (const std::size_t colon = uri.find("://"); colon != std::string_view::npos) {
-    const std::string_view scheme = uri.substr(0, colon);
-    if (scheme != "file" && scheme != "zip") return find_remote_place(uri, options);
-  }
   const bool archive = take_scheme(given, "zip:");
   const bool is_uri = archive || take_scheme(given, "file:");
   if (given.empty()) return error(errc::invalid_argument, "the path is empty");
@@ -148,7 +158,9 @@ result<place> find_place(std::string_view uri, const place_options& options) {
   if (archive) return in_archive(path, file != 0 ? file : archive_by_name(path), options);
   // The name counts too: a new archive that a power cut interrupted has no bytes, or not its first ones.
   const std::string_view name = std::string_view(path).substr(0, file);
-  if (file != 0 && !options.is_file && (name.ends_with(kArchiveSuffix) || begins_as_archive(std::string(name))))
+  const bool reads = !options.is_file && (sniffs || file < path.size());
+  if (file != 0 && !options.is_file &&
+      (name.ends_with(kArchiveSuffix) || (reads && begins_as_archive(std::string(name)))))
     return in_archive(path, file, options);
   struct ::stat status{};
   if (!options.is_file && path.ends_with(kArchiveSuffix) && ::stat(path.c_str(), &status) != 0)
@@ -159,6 +171,37 @@ result<place> find_place(std::string_view uri, const place_options& options) {
                  path.substr(slash + 1)};
   }
   return place{open_file_store(std::move(path), sync_of(options)), ""};
+}
+
+}  // namespace
+
+result<place> find_place(std::string_view uri, const place_options& options) {
+  return is_local(uri) ? find_local_place(uri, options, true) : find_remote_place(uri, options);
+}
+
+result<location> resolve(std::string_view uri, const open_options& how) {
+  location out;
+  out.context = how.context;
+  if (!out.context) {
+    PENSTOCK_ASSIGN(out.context, context::make());
+  }
+  const place_options given{out.context, {}};
+  const bool local = is_local(uri);
+  const bool whole = how.path.empty();  // a member of what may be an archive: its name says nothing
+  PENSTOCK_ASSIGN(place found, local ? find_local_place(uri, given, !whole) : find_place(uri, given));
+  if (local && whole && !found.path.empty() && found.store->uri().starts_with("file:")) {
+    PENSTOCK_ASSIGN(std::optional<object_head> head, read_head(*found.store, found.path));
+    if (head && begins_as_archive(head->bytes)) {
+      PENSTOCK_ASSIGN(found, find_local_place(uri, given, true));
+    } else if (head) {
+      out.head = std::make_shared<const object_head>(std::move(*head));
+    }
+  }
+  const std::string prefix = prefix_of(found.path + "/" + how.path);
+  out.from = std::move(found.store);
+  out.path = prefix.empty() ? prefix : prefix.substr(0, prefix.size() - 1);
+  out.uri = child_uri(out.from->uri(), prefix);
+  return out;
 }
 
 std::shared_ptr<store> open_zip_store(std::string path, std::shared_ptr<context> with) {

@@ -47,10 +47,8 @@ result<std::uint64_t> end_of(const scanned& file, std::uint64_t item_bytes) {
   return bytes;
 }
 
-result<scanned> scan_npy(const store& from, const std::string& key) {
-  auto begin = read_and_wait(from, key, {0, kNpyProbeBytes, false}, kNpyProbeBytes);
-  // Only files of a few or no items can be shorter than that.
-  if (!begin.ok() && begin.error().code() == errc::corrupt_data) begin = read_and_wait(from, key, {}, kNpyProbeBytes);
+/// \param begin  The first bytes of the file.
+result<scanned> scan_npy(const store& from, const std::string& key, result<blocking_read> begin) {
   if (!begin.ok()) return std::move(begin).error();
   if (begin->bytes.empty()) return error(errc::corrupt_data, "the file has no bytes");
   PENSTOCK_ASSIGN(const std::uint64_t header_bytes, npy_header_bytes(begin->bytes));
@@ -61,6 +59,13 @@ result<scanned> scan_npy(const store& from, const std::string& key) {
   scanned out{std::move(header.descr), header.order,       std::move(header.shape),
               header.data_offset,      begin->object_size, begin->seen};
   return out;
+}
+
+result<scanned> scan_npy(const store& from, const std::string& key) {
+  auto begin = read_and_wait(from, key, {0, kNpyProbeBytes, false}, kNpyProbeBytes);
+  // Only files of a few or no items can be shorter than that.
+  if (!begin.ok() && begin.error().code() == errc::corrupt_data) begin = read_and_wait(from, key, {}, kNpyProbeBytes);
+  return scan_npy(from, key, std::move(begin));
 }
 
 result<scanned> scan_raw(const store& from, const std::string& key, const raw_options& how, const json& descr,
@@ -219,7 +224,7 @@ bool shards_changed(const array& of) {
 }
 
 result<shard_table> scan_shards(const store& from, std::vector<std::string> keys, const shard_options& options,
-                                context& with) {
+                                context& with, const object_head* head) {
   if (keys.empty()) return error(errc::invalid_argument, "there are no files to open");
   PENSTOCK_TRY(check_unique(keys));
   json descr;
@@ -237,6 +242,8 @@ result<shard_table> scan_shards(const store& from, std::vector<std::string> keys
     return error(errc::invalid_argument,
                  fmt::format("{} lengths are given for {} files", options.raw->rows.size(), keys.size()));
   const auto scan = [&](std::size_t i) {
+    if (!options.raw && head != nullptr)
+      return scan_npy(from, keys[i], blocking_read{head->bytes, head->seen, head->object_size});
     if (!options.raw) return scan_npy(from, keys[i]);
     const std::vector<std::optional<std::uint64_t>>& rows = options.raw->rows;
     return scan_raw(from, keys[i], *options.raw, descr, raw_item_bytes, raw_axis,

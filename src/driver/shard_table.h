@@ -1,5 +1,6 @@
 #pragma once
 
+#include <penstock/extend/driver.h>
 #include <penstock/shards.h>
 
 #include <memory>
@@ -23,9 +24,10 @@ struct shard_table {
   std::vector<std::optional<std::uint32_t>> checksums;  ///< crc32c of each file; empty: none is known
 };
 
-/// Reads the headers of all files, in parallel, and holds them against each other.
+/// Reads the headers of all files, in parallel, and compares them.
+/// \param head  The first bytes of the one file, read before; null: they are read.
 result<shard_table> scan_shards(const store& from, std::vector<std::string> keys, const shard_options& options,
-                                context& with);
+                                context& with, const object_head* head = nullptr);
 
 /// Looks for each file, in parallel, and marks those that are not there. \error Others than that there is none.
 result<> mark_missing(const store& from, shard_table& table, context& with);

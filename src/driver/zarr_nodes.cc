@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "driver/drivers.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
@@ -282,6 +283,23 @@ result<node> make_node(node_place at, zarr_metadata metadata) {
   if (metadata.kind == zarr_node_kind::group) return make_group(std::move(at), metadata);
   PENSTOCK_ASSIGN(array made, make_array(std::move(at), std::move(metadata)));
   return node(std::move(made));
+}
+
+node_place place_of(const location& at, const open_options& how) {
+  node_place out;
+  out.context = at.context;
+  out.from = at.from;
+  out.prefix = prefix_of(at.path);
+  out.uri = at.uri;
+  out.cache_unversioned_indexes = how.cache_unversioned_indexes;
+  out.use_consolidated = how.use_consolidated;
+  return out;
+}
+
+result<std::optional<node>> open_zarr(const location& at, const open_options& how, int prefer) {
+  node_place place = place_of(at, how);
+  auto found = find_zarr_node(*place.from, place.prefix, place.use_consolidated, prefer);
+  return make_found(std::move(place), std::move(found));
 }
 
 }  // namespace penstock::inline v0

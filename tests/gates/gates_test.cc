@@ -137,6 +137,66 @@ TEST(Gates, OpeningATiffReadsItsFileOnceAndLooksForNoOther) {
   EXPECT_FALSE(tiff_companions_of(**opened).has_mask);
 }
 
+// What `open(path)` asks of the files of this machine, for each format.
+call_counts cost_of_opening(const std::filesystem::path& path) {
+  open_options how;
+  how.context = context::make().value();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // so that the file's times are old enough to trust
+  call_counts out = cost_of([&]() -> result<> {
+    PENSTOCK_TRY(open(path.string(), how));
+    return {};
+  });
+  out.allocations = out.closes = 0;
+  return out;
+}
+
+std::string small_npy() {
+  std::string header = "{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }";
+  header.append(128 - 10 - header.size() - 1, ' ').append("\n");
+  std::string out("\x93NUMPY\x01\x00", 8);
+  out.push_back(static_cast<char>(header.size()));
+  out.push_back('\0');
+  return out + header + std::string(12, '\1');
+}
+
+TEST(Gates, OpeningAFileReadsItsFirstBytesOnce) {
+  const temporary_folder folder;
+  std::ofstream(folder.path() / "x.tif") << small_tiff(1, 5, {"?"});
+  std::ofstream(folder.path() / "picture") << small_tiff(1, 5, {"?"});
+  std::ofstream(folder.path() / "x.npy") << small_npy();
+  std::ofstream(folder.path() / "rows") << small_npy();
+  for (const char* const name : {"x.tif", "picture", "x.npy", "rows"}) {
+    SCOPED_TRACE(name);
+    call_counts expected;
+    expected.opens = expected.fstats = expected.preads = 1;
+    expected.stats = 1;  // whether the path is a file or a folder
+    EXPECT_EQ(cost_of_opening(folder.path() / name), expected);
+  }
+}
+
+TEST(Gates, OpeningAZarrNodeReadsItsDocumentsAndNothingElse) {
+  const temporary_folder folder;
+  const std::shared_ptr<store> at = open_file_store((folder.path() / "x.zarr").string());
+  for (const int version : {2, 3}) {
+    create_options what;
+    what.path = version == 2 ? "v2" : "v3";
+    what.zarr_format = version;
+    what.shape = {4};
+    what.type = dtype(dtype_kind::signed_integer, 32);
+    ASSERT_TRUE(create_array(at, what).ok());
+  }
+  call_counts v3, v2;
+  v3.stats = v2.stats = 1;  // whether the path is a file or a folder
+  v3.opens = 1;             // zarr.json
+  v3.fstats = 1;
+  v2.opens = 3;  // zarr.json, .zarray, .zattrs
+  v2.fstats = 2;
+  v3.reads = 1;
+  v2.reads = 2;
+  EXPECT_EQ(cost_of_opening(folder.path() / "x.zarr/v3"), v3);
+  EXPECT_EQ(cost_of_opening(folder.path() / "x.zarr/v2"), v2);
+}
+
 TEST(Gates, AWindowOfKeptChunksAsksForTheirFileOnceAndAllocatesNothing) {
   const temporary_folder folder;
   std::ofstream(folder.path() / "x.tif") << small_tiff(4, 32773, {"\003abcd", "\003efgh"});

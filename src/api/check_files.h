@@ -1,0 +1,14 @@
+#pragma once
+
+#include <penstock/array.h>
+
+#include <cstddef>
+
+#include "engine/array_state.h"
+
+namespace penstock::inline v0 {
+
+/// Compares each file of an array with the checksum that its manifest has; adds those that differ to `report`.
+void check_files(const array_state& of, array::check_report& report, std::size_t max_failures);
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+
+#include <penstock/extend/driver.h>
+#include "driver/zarr_nodes.h"
+
+namespace penstock::inline v0 {
+
+const format_driver& tiff_driver() noexcept;        // open_tiff.cc
+const format_driver& npy_driver() noexcept;         // npy.cc: one .npy file
+const format_driver& manifest_driver() noexcept;    // manifest.cc: a manifest of .npy or raw files
+const format_driver& references_driver() noexcept;  // open_saved.cc: a manifest of references
+
+/// The node that Zarr's documents make of a location; nothing where there are none.
+result<std::optional<node>> open_zarr(const location& at, const open_options& how, int prefer);
+
+/// The place of a location as Zarr and TIFF name it.
+node_place place_of(const location& at, const open_options& how);
+
+}  // namespace penstock::inline v0

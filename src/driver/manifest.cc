@@ -1,0 +1,91 @@
+// Manifests of .npy and raw files, and of references.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include <penstock/place.h>
+#include <penstock/shards.h>
+#include "driver/drivers.h"
+#include "driver/open_saved.h"
+#include "driver/shard_table.h"
+#include "engine/blocking_read.h"
+#include "engine/index_io.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Manifests of 100,000 files have some 10 MB.
+constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 32;
+constexpr std::string_view kFile = "file://";
+
+/// All bytes of a manifest: its head, where that is all of it.
+result<std::vector<std::byte>> all_bytes(const location& at) {
+  if (at.head->object_size == at.head->bytes.size()) return at.head->bytes;
+  auto read = read_and_wait(*at.from, at.path, {}, kMaxManifestBytes, &at.head->seen);
+  if (!read.ok()) return std::move(read).error().note(read_note(at.path, {}));
+  return std::move(read->bytes);
+}
+
+/// The folder of this machine that an object is in; nothing where its store is something else.
+std::optional<std::filesystem::path> folder_of(const location& at) {
+  const std::string root = at.from->uri();
+  if (!root.starts_with(kFile)) return std::nullopt;
+  return (std::filesystem::path(root.substr(kFile.size())) / at.path).parent_path();
+}
+
+result<array> open_files_of(const location& at, std::span<const std::byte> manifest) {
+  PENSTOCK_ASSIGN(const std::string root, manifest_root(manifest));
+  if (const auto folder = folder_of(at))
+    return open_manifest(open_file_store((*folder / root).lexically_normal().string()), manifest, at.context);
+  const std::filesystem::path below = (std::filesystem::path(at.path).parent_path() / root).lexically_normal();
+  const std::string text = below == "." ? std::string() : below.string();
+  if (text.starts_with("..") || text.starts_with('/'))
+    return error(errc::unsupported, fmt::format("the manifest's files are in '{}', outside of its store", root));
+  return open_manifest(at.from, manifest, at.context, missing_shards::refuse, text);
+}
+
+class manifest_format final : public format_driver {
+ public:
+  std::string_view name() const noexcept override { return "manifest"; }
+  std::span<const std::string_view> endings() const noexcept override { return {}; }
+  bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override { return is_manifest(begin); }
+  result<node> open(const location& at, const open_options&) const override {
+    PENSTOCK_ASSIGN(const std::vector<std::byte> bytes, all_bytes(at));
+    PENSTOCK_ASSIGN(array made, open_files_of(at, bytes));
+    return node(std::move(made));
+  }
+};
+
+class references_format final : public format_driver {
+ public:
+  std::string_view name() const noexcept override { return "references"; }
+  std::span<const std::string_view> endings() const noexcept override { return {}; }
+  bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override {
+    return is_saved_references(begin);
+  }
+  result<node> open(const location& at, const open_options&) const override {
+    const auto folder = folder_of(at);
+    if (!folder)
+      return error(errc::unsupported,
+                   fmt::format("'{}': manifests of references are read from files of this machine", at.uri));
+    PENSTOCK_ASSIGN(const std::vector<std::byte> bytes, all_bytes(at));
+    auto made = open_saved_references(bytes, folder->string(), at.context);
+    if (!made.ok()) return std::move(made).error().note(fmt::format("opening the manifest '{}'", at.uri));
+    return node(std::move(*made));
+  }
+};
+
+}  // namespace
+
+const format_driver& manifest_driver() noexcept {
+  static const manifest_format kDriver;
+  return kDriver;
+}
+
+const format_driver& references_driver() noexcept {
+  static const references_format kDriver;
+  return kDriver;
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,40 @@
+// One `.npy` file as an array, and patterns of names that such files have.
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include <penstock/shards.h>
+#include "driver/drivers.h"
+#include "driver/shard_table.h"
+#include "format/npy/npy_header.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+class npy_format final : public format_driver {
+ public:
+  std::string_view name() const noexcept override { return "npy"; }
+  std::span<const std::string_view> endings() const noexcept override {
+    static constexpr std::array<std::string_view, 1> kEndings = {"npy"};
+    return kEndings;
+  }
+  bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override { return is_npy(begin); }
+  result<node> open(const location& at, const open_options&) const override {
+    const auto note = [&] { return fmt::format("opening '{}'", at.uri); };
+    auto table = scan_shards(*at.from, {at.path}, {}, *at.context, at.head.get());
+    if (!table.ok()) return std::move(table).error().note(note());
+    PENSTOCK_ASSIGN(array made,
+                    open_table(at.from, std::make_shared<const shard_table>(std::move(*table)), at.context, at.uri));
+    return node(std::move(made));
+  }
+};
+
+}  // namespace
+
+const format_driver& npy_driver() noexcept {
+  static const npy_format kDriver;
+  return kDriver;
+}
+
+}  // namespace penstock::inline v0

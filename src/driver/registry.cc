@@ -1,0 +1,113 @@
+#include "driver/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "driver/drivers.h"
+#include "engine/blocking_read.h"
+#include "engine/context_state.h"
+#include "engine/index_io.h"
+#include "format/zarr/zarr_v2.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::uint64_t kHeadBytes = std::uint64_t{16} << 10;
+/// Where a second request costs less than the bytes that most headers do not have.
+constexpr std::uint64_t kHeadBytesNearby = std::uint64_t{4} << 10;
+
+/// Names without a driver here whose objects are one file all the same.
+constexpr std::array<std::string_view, 8> kOtherEndings = {"h5",  "hdf5", "nc",      "nc4",
+                                                           "he5", "json", "parquet", "arrow"};
+
+std::string ending_of(std::string_view path) {
+  const std::size_t dot = path.rfind('.'), slash = path.rfind('/');
+  if (dot == std::string_view::npos || (slash != std::string_view::npos && dot < slash)) return {};
+  std::string out(path.substr(dot + 1));
+  for (char& each : out)
+    if (each >= 'A' && each <= 'Z') each = static_cast<char>(each - 'A' + 'a');
+  return out;
+}
+
+bool has(std::span<const std::string_view> endings, std::string_view ending) {
+  return std::find(endings.begin(), endings.end(), ending) != endings.end();
+}
+
+/// Whether the name is that of an object rather than of a Zarr node.
+bool names_object(const context& with, std::string_view path) {
+  const std::string ending = ending_of(path);
+  if (ending.empty()) return false;
+  const auto of_driver = [&](const auto& each) { return has(each->endings(), ending); };
+  const auto& added = with.state().options().drivers;
+  return has(kOtherEndings, ending) || std::any_of(added.begin(), added.end(), of_driver) ||
+         std::any_of(builtin_drivers().begin(), builtin_drivers().end(), of_driver);
+}
+
+/// Opens the object at a location; nothing where there is none, or none of a known format. Sets `at.head`.
+result<std::optional<node>> open_object(location& at, const open_options& how) {
+  if (at.path.empty()) return std::optional<node>();
+  if (!at.head) {
+    auto head = read_head(*at.from, at.path);
+    if (!head.ok()) return std::move(head).error().note(fmt::format("opening '{}'", at.uri));
+    if (!*head) return std::optional<node>();
+    at.head = std::make_shared<const object_head>(std::move(**head));
+  }
+  const std::shared_ptr<const format_driver> driver = driver_of(*at.context, *at.head, at.path);
+  if (!driver) return std::optional<node>();
+  PENSTOCK_ASSIGN(node made, driver->open(at, how));
+  return std::optional<node>(std::move(made));
+}
+
+}  // namespace
+
+std::span<const format_driver* const> builtin_drivers() noexcept {
+  static const std::array<const format_driver*, 4> kDrivers = {&tiff_driver(), &npy_driver(), &manifest_driver(),
+                                                               &references_driver()};
+  return kDrivers;
+}
+
+std::shared_ptr<const format_driver> driver_of(const context& with, const object_head& head, std::string_view path) {
+  for (const auto& each : with.state().options().drivers)
+    if (each->sniff(head.bytes, path)) return each;
+  for (const format_driver* each : builtin_drivers())
+    if (each->sniff(head.bytes, path)) return {std::shared_ptr<const void>(), each};
+  return nullptr;
+}
+
+result<std::optional<object_head>> read_head(const store& from, const std::string& key) {
+  const std::uint64_t most = from.traits().request_bytes == 0 ? kHeadBytesNearby : kHeadBytes;
+  auto read = read_and_wait(from, key, {0, most, false}, most, nullptr, true);
+  // A shorter object, in a store that cannot end early.
+  if (!read.ok() && read.error().code() == errc::corrupt_data) read = read_and_wait(from, key, {}, most);
+  if (!read.ok()) {
+    if (read.error().code() == errc::not_found) return std::optional<object_head>();
+    return std::move(read).error().note(read_note(key, {0, most, false}));
+  }
+  return std::optional<object_head>({std::move(read->bytes), read->object_size, std::move(read->seen)});
+}
+
+result<node> open_location(location at, const open_options& how) {
+  const bool object_first = at.head != nullptr || names_object(*at.context, at.path);
+  if (object_first) {
+    PENSTOCK_ASSIGN(std::optional<node> object, open_object(at, how));
+    if (object) return std::move(*object);
+  }
+  const bool is_file = at.head != nullptr && at.from->traits().inline_completion;
+  if (!is_file) {
+    PENSTOCK_ASSIGN(std::optional<node> zarr, open_zarr(at, how, 3));
+    if (zarr) return std::move(*zarr);
+  }
+  if (!object_first) {
+    PENSTOCK_ASSIGN(std::optional<node> object, open_object(at, how));
+    if (object) return std::move(*object);
+  }
+  if (at.head != nullptr && at.from->traits().inline_completion)
+    return error(errc::not_found, fmt::format("'{}' is a file of no format that is known", at.uri));
+  return error(errc::not_found, fmt::format("no array or group at '{}': it has no {}, {} or {}", at.uri, kZarrKey,
+                                            kZarrayKey, kZgroupKey));
+}
+
+}  // namespace penstock::inline v0
