@@ -1,14 +1,20 @@
 # One target per folder of src/, its unit tests beside it, and the closure of what it may link.
 
-# penstock_folder(<name> [DEPENDS <folder>...] [LIBS <library>...])
+# penstock_folder(<name> [DEPENDS <folder>...] [LIBS <library>...] [SUBFOLDERS <folder>...])
 #
-# Makes `penstock_<name>` from the folder's *.cc and `test_<name>` from its *_test.cc. DEPENDS names the folders to its
-# left; a unit test links those and nothing else, so a dependency to the right fails to link. A folder without sources
-# yet is an INTERFACE target.
+# Makes `penstock_<name>` from the *.cc of the folder and its SUBFOLDERS, and `test_<name>` from their *_test.cc. DEPENDS
+# names the folders to its left; a unit test links those and nothing else, so a dependency to the right fails to link. A
+# folder without sources yet is an INTERFACE target.
 function(penstock_folder name)
-  cmake_parse_arguments(arg "" "" "DEPENDS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "DEPENDS;LIBS;SUBFOLDERS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "*.cc")
   file(GLOB tests CONFIGURE_DEPENDS "*_test.cc")
+  foreach(subfolder IN LISTS arg_SUBFOLDERS)
+    file(GLOB more CONFIGURE_DEPENDS "${subfolder}/*.cc")
+    file(GLOB more_tests CONFIGURE_DEPENDS "${subfolder}/*_test.cc")
+    list(APPEND sources ${more})
+    list(APPEND tests ${more_tests})
+  endforeach()
   list(REMOVE_ITEM sources ${tests})
 
   # OBJECT libraries do not hand their objects to who links them indirectly: spell the closure out.

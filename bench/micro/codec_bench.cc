@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "codec/bytes/crc32c.h"
 #include "codec/codec_chain.h"
-#include "codec/crc32c.h"
 
 namespace {
 

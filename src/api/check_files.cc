@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "codec/crc32c.h"
+#include "codec/bytes/crc32c.h"
 #include "driver/shard_table.h"
 #include "engine/blocking_read.h"
 

@@ -9,8 +9,8 @@
 #include "array/converted_copy.h"
 #include "array/strided_copy.h"
 #include "base/checked.h"
-#include "codec/array_stages.h"
 #include "codec/byte_codecs.h"
+#include "codec/filters/array_stages.h"
 #include "codec/row_codec.h"
 
 namespace penstock::inline v0 {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <span>
 
-#include "codec/number.h"
-#include "codec/tiff_samples.h"
+#include "codec/filters/number.h"
+#include "codec/tiff/tiff_samples.h"
 
 namespace penstock::inline v0 {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "codec/array_stages.h"
 #include "codec/byte_codecs.h"
+#include "codec/filters/array_stages.h"
 
 namespace penstock::inline v0 {
 namespace {

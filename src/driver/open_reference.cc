@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "codec/array_stages.h"
+#include "codec/filters/array_stages.h"
 #include "driver/shard_table.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "array/utf8.h"
-#include "codec/crc32c.h"
+#include "codec/bytes/crc32c.h"
 #include "driver/shard_table.h"
 #include "engine/array_state.h"
 #include "format/raw/raw_layout.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "codec/crc32c.h"
+#include "codec/bytes/crc32c.h"
 #include "driver/shard_table.h"
 
 namespace penstock::inline v0 {

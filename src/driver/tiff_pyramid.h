@@ -8,7 +8,7 @@
 
 #include <penstock/result.h>
 #include <penstock/tensor.h>
-#include "codec/tiff_encoders.h"
+#include "codec/tiff/tiff_encoders.h"
 #include "codec/worker_scratch.h"
 #include "engine/context_state.h"
 #include "format/tiff/tiff_chain.h"

@@ -1,4 +1,4 @@
-#include "codec/crc32c.h"
+#include "codec/bytes/crc32c.h"
 
 #include "codec_fuzz.h"
 

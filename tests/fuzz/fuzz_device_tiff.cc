@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "codec/tiff_codecs.h"
+#include "codec/tiff/tiff_codecs.h"
 #include "codec/worker_scratch.h"
 #include "codec_fuzz.h"
 #include "cuda/decode/host_decode.h"

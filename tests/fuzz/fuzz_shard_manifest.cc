@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "array/utf8.h"
-#include "codec/crc32c.h"
+#include "codec/bytes/crc32c.h"
 #include "driver/shard_table.h"
 
 namespace {

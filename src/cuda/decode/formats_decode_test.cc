@@ -5,7 +5,7 @@
 #include <lz4.h>
 #include <lz4hc.h>
 
-#include "codec/crc32c.h"
+#include "codec/bytes/crc32c.h"
 
 #include "cuda/decode/decode_fixture.h"
 

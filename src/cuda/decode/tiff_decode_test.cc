@@ -4,8 +4,8 @@
 #include <libdeflate.h>
 
 #include "codec/codec_chain.h"
-#include "codec/tiff_codecs.h"
-#include "codec/tiff_samples.h"
+#include "codec/tiff/tiff_codecs.h"
+#include "codec/tiff/tiff_samples.h"
 #include "codec/worker_scratch.h"
 #include "cuda/decode/lzw.h"
 #include "cuda/decode/numbers.h"

@@ -6,8 +6,8 @@
 
 #include "base/checked.h"
 #include "codec/byte_codecs.h"
-#include "codec/tiff_codecs.h"
-#include "codec/tiff_pictures.h"
+#include "codec/tiff/tiff_codecs.h"
+#include "codec/tiff/tiff_pictures.h"
 
 namespace penstock::inline v0 {
 namespace {

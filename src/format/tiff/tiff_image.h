@@ -8,7 +8,7 @@
 
 #include <penstock/result.h>
 #include <penstock/tiff_header.h>
-#include "codec/tiff_samples.h"
+#include "codec/tiff/tiff_samples.h"
 #include "format/tiff/tiff_tags.h"
 
 namespace penstock::inline v0 {

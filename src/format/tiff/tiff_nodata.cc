@@ -8,7 +8,7 @@
 #include <cstring>
 #include <limits>
 
-#include "codec/half.h"
+#include "codec/filters/half.h"
 #include "format/tiff/number_text.h"
 
 namespace penstock::inline v0 {

@@ -6,7 +6,7 @@
 #include <span>
 #include <type_traits>
 
-#include "codec/half.h"
+#include "codec/filters/half.h"
 
 namespace penstock::inline v0 {
 namespace {

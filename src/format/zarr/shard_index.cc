@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "codec/crc32c.h"
+#include "codec/bytes/crc32c.h"
 #include "codec/worker_scratch.h"
 
 namespace penstock::inline v0 {
