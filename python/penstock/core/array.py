@@ -37,12 +37,12 @@ class Array(Reads, Writes, _core.Array):
     `a[...]` takes ints, slices with any step, Ellipsis and None, with NumPy's semantics, and gives a new ndarray (a
     NumPy scalar where ints select one element); also a mask, lists of positions, and names of fields. As in
     zarr-python, lists for all dimensions are points (`vindex`), and one list among slices is orthogonal (`oindex`,
-    which is what NumPy means too, unless an int stands apart from the list). Chunks that were never written are the
+    which is what NumPy means too, unless an int is separated from the list). Chunks that were never written are the
     fill value; a failed read is an exception. Small reads of stores that do not block keep the GIL, all others release
     it; Ctrl-C stops a read.
     """
 
-    # Of arrays opened by a remote URI that says all the rest; None: of all others.
+    # Set if the array was opened by a remote URI, which together with these options opens it again; else None.
     _storage_options: dict[str, Any] | None = None
 
     # `shape`, `dtype`, `chunks`, `shards`, `dimension_names`, `format`, `uri`, `read_only` and `[]` are _core's.
@@ -119,18 +119,17 @@ class Array(Reads, Writes, _core.Array):
             return. All selections, but no names of fields.
         stream
             The stream that the caller works on: a handle, a stream of CuPy or torch, or an object with
-            `__cuda_stream__`. Nothing is written before what it holds now is done, and with `out` it waits for the
-            read.
+            `__cuda_stream__`. Nothing is written before the work that is queued on it now is done, and with `out` the
+            stream waits for the read.
         wait
-            Of device reads with `out`: False returns before storage was asked, as reads without `out` do. Whoever uses
-            `out` first says so to the result, by `order(stream)` or `synchronize()`: nobody else knows that it is
-            still to be written.
+            Of device reads with `out`: False returns before storage is read, as reads without `out` do. Call
+            `order(stream)` or `synchronize()` on the result before using `out`.
         check
             Of device reads: wait for the device and raise what failed there.
         dtype
-            Of the result. Values are cast as NumPy's "same_kind" casting allows, on the way to where they belong,
-            without memory beside the result: booleans, integers, floats of 16 bits and more, bfloat16 and complex
-            numbers. NumPy casts other types, once all is read. Of device reads: the device casts, the same types.
+            Of the result. Values are cast as NumPy's "same_kind" casting allows, chunk by chunk and without memory in
+            addition to the result: booleans, integers, floats of 16 bits and more, bfloat16 and complex numbers. NumPy
+            casts other types, after the read. Of device reads: the device casts the same types.
         threads
             Decoding workers of this read; None: the context's.
         progress
@@ -280,7 +279,7 @@ class Array(Reads, Writes, _core.Array):
         return registry.reopen, (*registry.location_of(self), "r" if self.read_only else None)
 
     def __dask_tokenize__(self) -> tuple[str, str]:
-        """A new name each time: what is in storage may have changed, and a name stands for values in Dask."""
+        """A new name each time: Dask identifies values by name, and storage may have changed."""
         return "penstock.Array", uuid.uuid4().hex
 
 

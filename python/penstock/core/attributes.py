@@ -32,8 +32,8 @@ def _plain(value: Any) -> Any:
 class Attributes(MutableMapping[str, Any]):
     """The attributes of an open array or group.
 
-    Setting, removing and updating change the stored document, at once and with what others wrote to other attributes
-    meanwhile kept. Reading gives what the node had when it was opened or last written to through this object.
+    Setting, removing and updating change the stored document at once. What others wrote meanwhile to other attributes
+    stays. Reading gives the attributes as of opening, or of the last change through this object.
     """
 
     def __init__(self, node: _core.Array | _core.Group) -> None:

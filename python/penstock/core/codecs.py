@@ -50,7 +50,7 @@ class Stage(Protocol):
 def make(
     name: str, configuration: str, dtype: np.dtype[Any] | None, shape: tuple[int, ...] | None, *, allow_pickle: bool
 ) -> Stage | None:
-    """Make the codec `name` for an array of `dtype` and `shape`, or for bytes (both None). None: nobody knows it."""
+    """Make the codec `name` for an array of `dtype` and `shape`, or for bytes (both None). None: no library has it."""
     settings = json.loads(configuration)
     if name == "zfp":
         return _zfp.make_stage(settings, dtype, shape)
@@ -239,7 +239,7 @@ def _from_zarr(
     works_on_arrays = issubclass(kind, ArrayArrayCodec | ArrayBytesCodec)
     if works_on_arrays != (dtype is not None):
         wanted = "arrays" if works_on_arrays else "bytes"
-        raise UnsupportedError(f"codec '{name}' of zarr-python works on {wanted}, it stands elsewhere")
+        raise UnsupportedError(f"codec '{name}' of zarr-python works on {wanted}, it is used elsewhere")
     zarr_dtype = UInt8() if dtype is None else parse_dtype(dtype, zarr_format=3)
     before = ArraySpec(
         shape=() if shape is None else shape,

@@ -41,7 +41,7 @@ class Context(_core.Context):
         Bytes of scratch, encoded data and indexes together, results not counted. None: an eighth of the machine's
         memory, at least 1 GiB, at most 8 GiB.
     output_pool
-        Bytes of dropped results that are kept for the next read; None: a quarter of the machine's memory.
+        Bytes of dropped results that stay allocated for the next read; None: a quarter of the machine's memory.
     allow_pickle
         Decode arrays of pickled objects, which runs whatever program is in the data: only for data that you trust.
     device_memory_limit
@@ -58,10 +58,11 @@ class Context(_core.Context):
         What decodes on devices: None is Penstock; "nvcomp" is NVIDIA's nvCOMP, version 5 or 6, for the streams that it
         takes (`pip install nvidia-libnvcomp-cu13` or `-cu12`). `ctx.decoder` names it with its version.
     chunk_cache
-        Bytes of decoded chunks that are kept for reads of parts of them, such as windows that share tiles or rows read
-        one by one: from the second part of a chunk that is wanted within a short time on (from the first, while many
-        are), storage is only asked whether the chunk is still the same. Chunks longer than it are never kept,
-        nor what is read to devices. None: an eighth of `memory_limit`, which is 128 MiB to 1 GiB; 0: none.
+        Bytes of decoded chunks that are cached for reads of parts of them, such as windows that share tiles, or rows
+        read one by one. A chunk enters the cache with the second read of a part of it within a short time (with the
+        first, while many such reads happen); later reads only ask storage whether the chunk is still the same. Chunks
+        longer than the cache, and reads to devices, are not cached. None: an eighth of `memory_limit`, which is 128 MiB
+        to 1 GiB; 0: none.
     sync
         What a power cut may do to files that are written. "objects": each object is the old one or the new one, and one
         that is new may be missing. "durable": as "objects", and every write (data, metadata, attributes) returns when
@@ -126,7 +127,7 @@ class Context(_core.Context):
 
 
 def _nvcomp_library() -> str:
-    """The library of an installed wheel of nvCOMP; empty where there is none: the system's loader may find it."""
+    """The library of an installed wheel of nvCOMP; empty if there is none: the system's loader may find it."""
     for package in ("nvidia.libnvcomp", "nvidia.nvcomp"):
         try:
             found = importlib.util.find_spec(package)

@@ -15,7 +15,7 @@ from penstock.core.indexing import check_fields, take_fields
 if TYPE_CHECKING:
     from penstock.core.array import Array, Progress, Selection
 
-_ROWS_BYTES = 32 << 20  # that are read at once by whoever iterates
+_ROWS_BYTES = 32 << 20  # that iterating over an array reads at once
 
 
 def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:

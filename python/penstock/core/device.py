@@ -24,7 +24,7 @@ CUDA, CUDA_MANAGED = 2, 13
 LEGACY = 1
 """The legacy default stream, as DLPack and the driver number it."""
 LOOK_EVERY = 0.1
-"""Seconds. A driver whose device has faulted tells nobody: who awaits a read finds out for itself."""
+"""Seconds. A driver does not report that its device has faulted: an awaiting task queries it this often."""
 
 
 class DeviceTensor(_tensor.Tensor):
@@ -138,7 +138,7 @@ class DeviceTensor(_tensor.Tensor):
         copy: bool | None,
         fresh: bool = False,
     ) -> Any:
-        """`fresh`: the memory is nobody else's, so it is a copy already."""
+        """`fresh`: no other object refers to the memory, so it is a copy already."""
         host = dl_device is not None and (int(dl_device[0]), int(dl_device[1])) == _tensor.CPU
         if host:
             if copy is False:
@@ -191,7 +191,7 @@ def _has_typestr(dtype: np.dtype[Any]) -> bool:
 
 @dataclass
 class _Out:
-    """Device memory of somebody else."""
+    """Device memory of another library."""
 
     address: int
     shape: tuple[int, ...]
@@ -325,7 +325,7 @@ _DLPACK_NAMES += ["float8_e5m2fnuz", "float8_e3m4", "float8_e4m3", "float8_e8m0f
 
 
 def is_device_value(value: Any) -> bool:
-    """True where `value` says that it lies in a device's memory."""
+    """True if `value` reports that it is in a device's memory."""
     if isinstance(value, np.ndarray):
         return False
     if hasattr(type(value), "__dlpack_device__"):
@@ -393,7 +393,7 @@ def value_of(value: Any, context: _core.Context, stream: Any = None) -> Value:
 
 
 def to_host(value: Any, context: _core.Context, stream: Any = None) -> npt.NDArray[Any]:
-    """A new ndarray with what lies in a device's memory."""
+    """A new ndarray with the values that are in a device's memory."""
     if isinstance(value, DeviceTensor):
         return value.numpy()
     there = value_of(value, context, stream)

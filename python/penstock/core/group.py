@@ -29,7 +29,7 @@ class Group(_core.Group):
     # `uri`, `format`, `read_only` and `keys` are _core's.
 
     def _check_format(self) -> None:
-        """Refuses writes to what is shown as a group and is none in storage: HDF5, references."""
+        """Refuses writes to nodes that are groups here but not in storage: HDF5, references."""
         if not self.format.startswith("zarr"):
             message = f"the group '{self.uri}' has format {self.format}, which is only read"
             raise ReadOnlyError(message)
@@ -52,7 +52,7 @@ class Group(_core.Group):
         return child
 
     def __setitem__(self, path: str, data: Any) -> None:
-        """Write an array of that name, in place of what stands there."""
+        """Write an array of that name; it replaces a node of the same name."""
         self.create_array(path, data=data, overwrite=True)
 
     def __delitem__(self, path: str) -> None:

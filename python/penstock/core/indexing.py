@@ -175,8 +175,8 @@ def fancy(array: _core.Array, key: Any) -> _core._Selection:
     """What `a[key]` names where `key` has lists or arrays in it.
 
     As zarr-python: lists (and ints) for all dimensions are coordinates, and a mask of the array's shape is a mask; a
-    list among slices, and lists of which some are masks, are orthogonal. Only one list may stand among slices: NumPy
-    takes several together, which `oindex` and `vindex` say apart.
+    list among slices, and lists of which some are masks, are orthogonal. Only one list may be among slices: NumPy
+    combines several, which `oindex` and `vindex` distinguish.
     """
     rank = len(array.shape)
     items = as_tuple(key)
@@ -193,7 +193,7 @@ def fancy(array: _core.Array, key: Any) -> _core._Selection:
         return coordinates(array, key)
     if len(lists) == 1 or len(lists) == len(items) == rank:
         if any(item is None for item in items):
-            raise _refuse(array, "None (numpy.newaxis) cannot stand beside lists: see oindex and vindex")
+            raise _refuse(array, "None (numpy.newaxis) cannot be combined with lists: see oindex and vindex")
         return orthogonal(array, key)
     raise _refuse(array, "several lists among slices mean one thing to oindex and another to vindex: use one of them")
 
@@ -226,7 +226,7 @@ def check_fields(array: _core.Array, fields: Fields | None) -> np.dtype[Any] | N
 
 
 def take_fields(values: Any, fields: Fields | None, dtype: np.dtype[Any] | None) -> Any:
-    """Some fields of items that were read; an array of its own, so that the rest is not kept."""
+    """Some fields of items that were read, as an array of their own, so that the rest can be freed."""
     if dtype is None:
         return values
     if isinstance(fields, str):

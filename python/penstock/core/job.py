@@ -37,7 +37,7 @@ class Job:
     """
 
     def __init__(self, ticket: _Ticket, finish: Callable[[Any], Any], look_every: float | None = None) -> None:
-        """`look_every` so many seconds a task looks for itself: of an end that nobody may tell it."""
+        """`look_every`: seconds between the looks of an awaiting task, for reads whose end is not always notified."""
         self._ticket = ticket
         self._finish = finish
         self._look_every = look_every
@@ -74,7 +74,7 @@ class Job:
         return self._finish(self._ticket.result())
 
     def __await__(self) -> Generator[Any, None, Any]:
-        import asyncio  # whoever awaits has it; for everybody else it is 40 ms of the import
+        import asyncio  # a caller that awaits has imported it; it takes 40 ms to import
 
         loop = asyncio.get_running_loop()
         ended = loop.create_future()

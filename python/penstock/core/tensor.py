@@ -142,15 +142,15 @@ def as_host(values: Any, dtype: np.dtype[Any] | None = None) -> npt.NDArray[Any]
 
 
 class _Shown:
-    """The memory of a DLPack capsule for NumPy, kept with its producer."""
+    """The memory of a DLPack capsule for NumPy, with a reference to its producer."""
 
-    def __init__(self, kept: Any, interface: dict[str, Any]) -> None:
-        self.kept = kept
+    def __init__(self, owner: Any, interface: dict[str, Any]) -> None:
+        self.owner = owner
         self.__array_interface__ = interface
 
 
 def _by_dlpack(values: Any) -> npt.NDArray[Any] | None:
-    """The values in host memory that a DLPack producer exports; None where they are not there, or of unknown type."""
+    """The values in host memory that a DLPack producer exports; None if they are elsewhere, or of unknown type."""
     try:
         capsule = values.__dlpack__(max_version=(1, 1))
     except TypeError:
@@ -163,7 +163,7 @@ def _by_dlpack(values: Any) -> npt.NDArray[Any] | None:
         return None
     if math.prod(shape) == 0:
         return np.empty(shape, dtype)
-    # Whether they may be written to is not known before DLPack 1: the array says that they may not.
+    # DLPack before version 1 does not say whether they may be written to: the array is read-only.
     interface = {
         "version": 3,
         "shape": shape,
@@ -182,7 +182,7 @@ def _named_dtypes() -> Iterator[np.dtype[Any]]:
 
 
 def check_request(stream: Any, dl_device: tuple[Any, int] | None) -> None:
-    """Refuse streams and devices that host memory has not."""
+    """Refuses streams and devices that host memory does not have."""
     if stream is not None and stream != -1:
         raise InvalidArgumentError(f"host memory has no streams: stream must be None, it is {stream!r}")
     if dl_device is not None and (int(dl_device[0]), int(dl_device[1])) != CPU:
@@ -192,7 +192,7 @@ def check_request(stream: Any, dl_device: tuple[Any, int] | None) -> None:
 
 
 def export(values: npt.NDArray[Any], max_version: tuple[int, int] | None, flags: int) -> Any:
-    """A capsule over an ndarray's memory, which is kept until the consumer is done."""
+    """A capsule over an ndarray's memory, which lives until the consumer releases the capsule."""
     versioned = max_version is not None and max_version[0] >= 1
     if not values.flags.writeable:
         if not versioned:

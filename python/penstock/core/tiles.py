@@ -41,7 +41,7 @@ def tiles(
     if min(lengths) < 0:
         raise InvalidArgumentError(f"no array has the shape {tuple(lengths)}")
     if not -len(lengths) <= axis < len(lengths):
-        raise InvalidArgumentError(f"axis {axis} is none of an array with {len(lengths)} dimensions")
+        raise InvalidArgumentError(f"axis {axis} is out of range for an array with {len(lengths)} dimensions")
     if count < 1 or each < 1:
         raise InvalidArgumentError(f"processors and over_decompose are at least 1, not {count} and {each}")
     axis %= len(lengths)

@@ -85,9 +85,9 @@ class Writes(_Base):
     ) -> None:
         """Write `value` to `selection` (what `[]` takes), as `a[selection] = value` does.
 
-        Each storage object (a chunk, or a shard) appears at once with all that this write changes in it, and only if
-        nobody else changed it since it was read; otherwise it is done again. So writers of different chunks of one
-        shard, threads or processes, lose nothing. Untouched chunks of a shard keep their encoded bytes.
+        Each storage object (a chunk, or a shard) is replaced at once, and only if it did not change since this write
+        read it; otherwise the write reads it again and repeats its change. So writers of different chunks of one shard,
+        threads or processes, lose nothing. Untouched chunks of a shard keep their encoded bytes.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Writes(_Base):
             the end. Returning False stops the write between two objects (`CancelledError`); an exception stops it and
             goes on to the caller.
         durable
-            Return only when the device has every object, where the store can tell.
+            Return only when the device has every object, if the store reports that.
         write_empty_chunks
             Also store chunks that hold nothing but the fill value, bit for bit; else they are left out.
         stream
@@ -181,7 +181,7 @@ class Writes(_Base):
         write_empty_chunks: bool = False,
     ) -> None:
         if _indexing.check_fields(self, fields) is not None:
-            # The other fields keep what they have; somebody else's write between this read and the write is lost.
+            # The other fields keep their values; a write by another process between this read and the write is lost.
             items = np.asarray(self._read(selection, 0, None))
             if _device.is_device_value(value):
                 value = _device.to_host(value, _core._context_of(self))
@@ -233,9 +233,8 @@ class Writes(_Base):
         """Give the array another shape, in storage and in this object.
 
         Chunks where the array grows are erased first: they are left of an append that was killed. The metadata is
-        written next, then the chunks that lie wholly outside are erased. Chunks at the edge keep what they hold beyond
-        it, as with zarr-python. Takes turns with appenders. Other objects that stand for this array keep the shape they
-        had.
+        written next, then the chunks that are wholly outside are erased. Chunks at the edge keep the elements beyond
+        it, as with zarr-python. Takes turns with appenders. Other open objects of this array keep their shape.
         """
         self._resize(_check_shape(new_shape))
 
@@ -251,9 +250,9 @@ class Writes(_Base):
     ) -> tuple[int, ...]:
         """Add `data` at the end of `axis`; gives the new shape, which this object has from then on.
 
-        The end is that of the array as it is stored, whoever appended meanwhile. Rows are written before the metadata
-        names them, shard by shard: readers see all of them or none, whatever happens to the writer. A last shard that
-        they fill in part is read and put together anew by the next call: `appender` gathers rows and avoids that.
+        The end is that of the stored array, with the rows that others appended meanwhile. Rows are written before
+        the metadata names them, shard by shard: readers see all of them or none, whatever happens to the writer. The
+        next call reads and rewrites a last shard that is not full: `appender` gathers rows and avoids that.
         Appenders of all processes, containers and hosts take turns. An appender that is killed delays the next one by
         its lease: 10 seconds, or as many as the environment variable PENSTOCK_APPEND_LEASE says (0.05 to 600). One that
         is stopped for longer and then continues changes nothing: it gets a `ConflictError`.
@@ -312,7 +311,7 @@ class Appender:
                 f"a value of shape {items.shape} cannot be appended along axis {self._axis} to {shape}",
             )
         while items.shape[self._axis] > 0:
-            # Up to the end of the shard that the array's end lies in.
+            # Up to the end of the shard that contains the array's end.
             wanted = self._unit - (shape[self._axis] + self._rows) % self._unit
             piece, items = self._split(items, wanted)
             if not self._held and piece.shape[self._axis] == wanted:

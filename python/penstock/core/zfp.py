@@ -77,7 +77,7 @@ class _Items:
 
     @staticmethod
     def named(dtype: np.dtype[Any]) -> str | None:
-        """The type among zfp's own four that stands for `dtype`."""
+        """The one of zfp's four types that represents `dtype`."""
         if dtype.kind in "mM":
             return "int64"
         name = "int32" if dtype.name in _SMALL_INTEGERS else _WIDER.get(dtype.name, _SIGNED.get(dtype.name, dtype.name))

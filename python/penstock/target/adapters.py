@@ -34,7 +34,7 @@ _DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 
 
 def _children(keys: Iterable[str], prefix: str) -> Iterable[str]:
-    """What stands directly below `prefix`, folders with a final '/'."""
+    """The names directly below `prefix`, folders with a final '/'."""
     seen = set()
     for key in keys:
         if key.startswith(prefix):
@@ -414,7 +414,7 @@ class FsspecAdapter(AsyncAdapter):
 
 
 def stamp_of(info: Mapping[str, Any]) -> str:
-    """The size of an fsspec file, and what it has to tell versions by."""
+    """The size of an fsspec file, and what identifies its version."""
     names = ("ETag", "etag", "e_tag", "generation", "mtime", "LastModified", "last_modified", "updated", "created")
     tags = [f"{name}={info[name]}" for name in names if info.get(name) is not None]
     return " ".join([f"size={info.get('size')}", *tags[:1]])

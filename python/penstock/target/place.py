@@ -71,7 +71,7 @@ def place_of(
 
 
 def folder_of(uri: str) -> str:
-    """What stands before the last part of a URI: "s3://bucket/run" of "s3://bucket/run/x"."""
+    """A URI without its last part: "s3://bucket/run" of "s3://bucket/run/x"."""
     folder = uri[: uri.rindex("/") + 1]
     return folder if folder.endswith("://") else folder[:-1]
 

@@ -89,7 +89,7 @@ def _scheme(uri: str) -> str:
 
 
 def _flat(uri: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The options, those that s3fs hands to its client beside its own; gcsfs calls nobody "anon"."""
+    """The options, with those that s3fs passes to its client; gcsfs calls anonymous access "anon"."""
     options = dict(storage_options or {})
     inner = options.get("client_kwargs")
     if _scheme(uri) == "s3" and isinstance(inner, Mapping):

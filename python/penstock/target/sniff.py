@@ -16,7 +16,7 @@ HEAD_BYTES = 4096
 
 
 def _is_hdf5(head: bytes, at: Callable[[int], bytes]) -> bool:
-    """The signature stands at 0, 512, 1024, 2048, ...: before it may lie a block of the user's."""
+    """The signature is at 0, 512, 1024, 2048, ...: a block of the user's may precede it."""
     if head.startswith(_HDF5):
         return True
     offset = 512
@@ -80,7 +80,7 @@ def kind_of(path: str) -> str | None:
     return found
 
 
-# What only `known_format` has to tell from raw bytes.
+# Formats that only `known_format` distinguishes from raw bytes.
 _MAGIC = {
     b"\x93NUMPY": "a .npy file",
     b"PK\x03\x04": "a zip archive",

@@ -17,7 +17,7 @@ class Store(ABC):
 
     @abstractmethod
     def get(self, key: str) -> bytes | memoryview | None:
-        """All bytes of an object, or None where there is none."""
+        """All bytes of an object, or None if it does not exist."""
 
     def get_range(self, key: str, start: int, length: int) -> bytes | memoryview | None:
         """`length` bytes from `start`; override it where the store can read a part."""
@@ -44,6 +44,7 @@ class Store(ABC):
     def version(self, key: str) -> str | None:
         """What changes whenever the object does (an entity tag, a counter); None where there is no object.
 
-        With it, what was read of an object is kept from one read to the next. Without it a store has no versions.
+        With it, indexes that were read of an object are cached from one read to the next. Without it a store has no
+        versions.
         """
         return None

@@ -29,7 +29,7 @@ def _is_zarr_store(target: Any) -> bool:
 
 
 def store_of(target: Any, context: Context | None = None) -> _core.Store | None:
-    """The store that `target` is, or None where it is none. `context`: of reads of it (None: the current one)."""
+    """The store that `target` is, or None if it is not a store. `context`: of its reads (None: the current one)."""
     if type(target) is _core.Store:
         return target
     if isinstance(target, dict):
@@ -98,7 +98,7 @@ def fsspec_file(fs: Any, path: str) -> tuple[_core.Store, bytes]:
 
 
 def remote_stamp(fs: Any, path: str) -> str | None:
-    """The size of an fsspec file, and what it has to tell versions by; None: nothing is known."""
+    """The size of an fsspec file, and what identifies its version; None: nothing is known."""
     try:
         info = fs.info(path)
     except FileNotFoundError:
@@ -151,7 +151,7 @@ def remote_place(
     else:
         try:
             folder, name = uri, ""
-            if not is_folder and rest.rstrip("/").count("/") > 1:  # before may stand an account and a container
+            if not is_folder and rest.rstrip("/").count("/") > 1:  # an account and a container may precede it
                 folder, _, name = uri.rstrip("/").rpartition("/")
             opened = ObstoreAdapter(from_url(folder, **_remote.for_obstore(uri, options)))
             return _core.object_store(opened, folder, True), os.fsencode(name)
