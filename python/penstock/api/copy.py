@@ -64,11 +64,11 @@ def copy(
     zarr_format
         2 or 3; None: the source's.
     overwrite
-        Replace the array or group that stands at the target. It stays until the copy is complete, where the store can
+        Replace an array or group that exists at the target. It stays until the copy is complete, where the store can
         do so (files, dicts); elsewhere it is erased once all has been checked.
     resume
         Go on with a copy that was interrupted: metadata is written first, and objects that are there are not copied
-        again. What stands at the target must have the same metadata.
+        again. The node at the target must have the same metadata.
     storage_options, target_options
         Of the source's and of the target's URI, as for `open`.
     progress

@@ -65,7 +65,7 @@ def create_array(
     target
         What `penstock.open` takes: a path or URI, a dict, a store. Inside of it `path` (or `name`).
     shape, dtype
-        As NumPy's; `data` gives them where they are left out. Beside NumPy's types: `str` and `bytes` (of variable
+        As NumPy's; `data` gives them where they are left out. Besides NumPy's types: `str` and `bytes` (of variable
         length), names such as "bfloat16" and "int4", Zarr v3 JSON.
     chunks
         Lengths, one for all dimensions or one for each, -1 for a whole dimension; "auto": about 1 MiB. A mapping from
@@ -87,7 +87,7 @@ def create_array(
         {"name": "default" or "v2", "separator": "/" or "."}, or what zarr-python has for it. {"name": "suffix",
         "configuration": {"suffix": ".tiff", "base_encoding": ...}} ends each key with a suffix.
     overwrite
-        Erase the array or group that stands there, and all below it. A folder without one is never erased.
+        Erase an array or group that exists there, and all below it. A folder without one is never erased.
     durable
         Return when the device has the metadata, and the folders that lead to it; of TIFFs, the file. `data` likewise.
     data
@@ -103,7 +103,7 @@ def create_array(
     Raises
     ------
     InvalidArgumentError
-        A member makes no sense (named), or something stands there already. Also a ValueError.
+        A member makes no sense (named), or a node exists there already. Also a ValueError.
     """
     check_path(path)
     if path and name:

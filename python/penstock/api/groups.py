@@ -53,7 +53,7 @@ def consolidate_metadata(
 ) -> Group:
     """Copy the metadata of all nodes of a tree into the group at its root and open it with that copy.
 
-    Opening the tree then takes one request. The copy is not kept up to date: consolidate again after changes.
+    Opening the tree then takes one request. The copy does not follow later changes: consolidate again after them.
     """
     context = current_context() if context is None else context
     store, inside = place_of(target, path, storage_options, context)

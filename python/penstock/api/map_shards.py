@@ -22,7 +22,7 @@ def map_shards(array: Any) -> list[npt.NDArray[Any]]:
     files = _core.shard_files(array)
     if not files or not array.uri.startswith("file:"):
         raise UnsupportedError(f"'{array.uri}' is of no .npy or raw files of this machine: they cannot be mapped")
-    # The items as they are stored: maps cannot be turned or swapped.
+    # The items as they are stored: maps cannot be transposed or byte-swapped.
     codecs = {each["name"]: each.get("configuration", {}) for each in array.codecs}
     endian = codecs["bytes"].get("endian", "little")
     if not isinstance(endian, str):

@@ -86,7 +86,7 @@ def open(
     unpack
         Of a TIFF: an `UnpackedArray`, whose reads have scale and offset applied and NaN where there is no value.
     device
-        "cuda" (the current device at the time of the export) or "cuda:0": the array hands itself on by DLPack in that
+        "cuda" (the current device at the time of the export) or "cuda:0": the array exports itself by DLPack in that
         device's memory, read and decoded when asked for. Opening takes no device memory.
     format_options
         Of formats that are one file. HDF5 and NetCDF4: `dataset`. References (kerchunk's, our manifests):
@@ -198,7 +198,7 @@ def _open_in_store(request: Request) -> Array | Group:
 
 
 def _export_to(node: Array | Group, device: str) -> None:
-    """Makes an array hand itself on by DLPack in a device's memory."""
+    """Makes an array export itself by DLPack in a device's memory."""
     if not isinstance(node, Array):
         raise InvalidArgumentError(f"'{node.uri}' is a group: open one of its arrays for a device")
     device_number(device)  # raises if there is no driver or no such device

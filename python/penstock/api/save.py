@@ -28,7 +28,7 @@ from penstock.target.place import place_of
 
 
 def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **arrays: Any) -> None:
-    """Write one array, or several below a group: `save(uri, x)`, `save(uri, a=x, b=y)`. Replaces what stands there.
+    """Write one array, or several below a group: `save(uri, x)`, `save(uri, a=x, b=y)`. Replaces an existing node.
 
     The old array or group stays until all of the new one is written (files, dicts). The name's suffix chooses the
     format: `.npy` is a NumPy file; `save("scene.tif", x, crs=32633, transform=...)` writes a Cloud Optimized GeoTIFF,

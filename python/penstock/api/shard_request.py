@@ -114,7 +114,7 @@ class ShardRequest:
 
 
 def refuse_given(what: str, options: Mapping[str, Any]) -> None:
-    """Options beside something that says itself what they would say."""
+    """Refuses options for `what`, which defines itself what they would define."""
     named = [name for name, value in options.items() if value is not None]
     if named:
         verb = "says itself what it is" if what.startswith("a ") else "say themselves what they hold"

@@ -78,7 +78,7 @@ class _Names:
 
     @property
     def folder(self) -> str:
-        """That all names stand below."""
+        """The folder of all names."""
         return os.path.dirname(self.before)
 
     def path(self, number: int) -> str:
@@ -112,7 +112,8 @@ class ShardWriter:
     """Writes shards one after the other: `with ShardWriter("run/shard_{:05d}.npy") as w: w.write(rows)`.
 
     A file appears under its name when all of it is written. Leaving the `with` block without an exception writes the
-    manifest, with the checksum of each file, beside the files: until then there is none, or the one of an earlier run.
+    manifest, with the checksum of each file, into the files' folder. Until then the folder has no manifest, or that of
+    an earlier run.
     """
 
     def __init__(
@@ -344,7 +345,7 @@ def _write_hdf5(path: str, made: npt.NDArray[Any], name: str, options: dict[str,
 
 
 def _hdf5_options(made: npt.NDArray[Any], options: dict[str, Any]) -> dict[str, Any]:
-    """What h5py is told of one shard: chunks that are alike in all shards, but no longer than this one."""
+    """The options of h5py for one shard: chunks that are alike in all shards, but no longer than this one."""
     if not options or not made.size:  # a shard without rows has nothing to cut into chunks, or to compress
         return {}
     chunks = options.get("chunks")

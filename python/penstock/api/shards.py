@@ -60,7 +60,7 @@ def open_shards(
     files
         A pattern ("run/shard_*.npy", also a URI of any store), a folder, one file, a list of paths or of open arrays,
         or a manifest that `save_manifest` wrote. Names that a pattern or a folder finds are in the order of the numbers
-        in them (`x_9` before `x_10`); a list's order is kept.
+        in them (`x_9` before `x_10`); a list stays in its order.
     axis
         Along which the files are joined; they may be of different lengths along it, also empty.
     format
@@ -74,7 +74,7 @@ def open_shards(
         rows.
     holes
         "error": numbers that a sequence of names lacks are an error; "allow": they are not. Steps of any one size are a
-        sequence; one that begins with 1 has lost nothing that anybody could know of.
+        sequence; one that begins with 1 lacks nothing that can be known.
     missing
         Of manifests and references: "error" or "fill", which makes rows of files that are not there the fill value.
     allow_local

@@ -52,7 +52,7 @@ def open_elsewhere(
         raise archive_elsewhere(target)
     if not path and (made := open_begun(target, head, context, storage_options, options)) is not None:
         return made
-    found = find_kind(head, lambda offset: b"")  # what stands behind the first bytes would be a request each
+    found = find_kind(head, lambda offset: b"")  # later bytes would be a request each
     return None if found is None else open_as(found, target, path, context, storage_options, options)
 
 

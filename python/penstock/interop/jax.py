@@ -29,7 +29,7 @@ def load(
     source
         An open `Array`, or what `open_array` takes.
     sharding
-        How the array lies on the devices; a device: all of it there.
+        How the array is split over the devices; a device: all of it there.
     dtype
         Of the result; None: the array's, as JAX has it (float64 is float32 unless `jax_enable_x64` is set).
     threads

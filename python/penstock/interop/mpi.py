@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def open(target: Any, comm: Any = None, *, opener: Callable[..., Array] = open_array, **options: Any) -> Array:
-    """Open an array on every rank; storage is asked by rank 0 alone, which tells the others.
+    """Open an array on every rank; rank 0 alone reads storage and broadcasts the metadata.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ def open(target: Any, comm: Any = None, *, opener: Callable[..., Array] = open_a
             packed = _portable.pack(opener(target, **options))
         except Exception as error:
             failure = error
-    told = comm.bcast((packed, None if failure is None else _Failure(failure)), root=0)
+    sent = comm.bcast((packed, None if failure is None else _Failure(failure)), root=0)
     if failure is not None:
         raise failure
-    if told[1] is not None:
-        raise told[1].on_rank(0, comm.Get_size())
-    return _together(comm, lambda: _portable.unpack(told[0]))
+    if sent[1] is not None:
+        raise sent[1].on_rank(0, comm.Get_size())
+    return _together(comm, lambda: _portable.unpack(sent[0]))
 
 
 def tile(shape: tuple[int, ...], comm: Any = None, *, axis: int = 0) -> tuple[slice, ...]:
@@ -130,7 +130,7 @@ class _Machine:
         local.Free()
 
     def threads(self) -> int:
-        # A rank that its launcher has bound to cores sees only those, and shares them with nobody.
+        # A rank that its launcher has bound to cores sees only those, and does not share them.
         mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         bound = mine < (os.cpu_count() or 1)
         return mine if bound else max(1, mine // self.size)
@@ -159,11 +159,11 @@ def _together(comm: Any, work: Callable[[], T]) -> T:
         made = work()
     except Exception as error:
         failure = error
-    # Every rank comes here, so nobody waits for one that has given up.
-    told = comm.allgather(None if failure is None else _Failure(failure))
+    # Every rank reaches this, so no rank waits for one that failed.
+    states = comm.allgather(None if failure is None else _Failure(failure))
     if failure is not None:
         raise failure
-    for rank, other in enumerate(told):
+    for rank, other in enumerate(states):
         if other is not None:
             raise other.on_rank(rank, comm.Get_size())
     result: T = made

@@ -201,7 +201,7 @@ def profile(context: Context | None = None, *, ceiling: bool = False, max_events
     ceiling
         Measure the machine's memcpy rate at the end.
     max_events
-        Kept for the timeline; sums are exact beyond.
+        Events that are stored for the timeline; sums are exact beyond.
     """
     return Profile(context, ceiling=ceiling, max_events=max_events)
 

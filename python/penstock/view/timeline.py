@@ -45,7 +45,7 @@ _PAGE = """<!doctype html>
 
 
 def html(report: dict[str, Any], table: str) -> str:
-    """The page; it needs nothing beside itself."""
+    """The page; it needs no other file."""
     events, shown = _shown(report)
     first, last = _extent(events)
     workers = sorted({e["worker"] for e in events})
@@ -54,7 +54,7 @@ def html(report: dict[str, Any], table: str) -> str:
     note = f"Hover over a box for its bytes. {len(events)} events"
     note += f", neighbours merged to {len(shown)} boxes." if len(shown) < len(events) else "."
     if report["dropped_events"]:
-        note += f" {report['dropped_events']} later events were not kept."
+        note += f" {report['dropped_events']} later events were dropped."
     summary = f"{report['reads']} reads, {report['writes']} writes, {report['workers']} workers, "
     summary += f"{(last - first) / 1e6:.3f} ms."
     return _PAGE.format(
@@ -98,7 +98,7 @@ def lane_name(worker: int) -> str:
 
 
 def picture(target: Path, report: dict[str, Any], table: str) -> None:
-    """The timeline as a picture of a kind that matplotlib draws; the table stands below it."""
+    """The timeline as a picture of a kind that matplotlib draws; the table is below it."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

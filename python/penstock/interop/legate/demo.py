@@ -116,7 +116,7 @@ def write(given: argparse.Namespace) -> int:
         os.makedirs(given.shard_dir, exist_ok=True)
         inner = math.prod(shape[1:])
         meta = {"seed": given.seed, "num_shards": len(rows), "shape": list(shape), "dtype": dtype.str}
-        # First of all, so that `clean` knows what to remove even if this ends early.
+        # First of all, so that `clean` can remove the files even if this ends early.
         with open(os.path.join(given.shard_dir, _META), "w", encoding="utf-8") as file:
             json.dump(meta, file)
         start = 0
@@ -135,7 +135,7 @@ def write(given: argparse.Namespace) -> int:
 
 
 def read(given: argparse.Namespace) -> int:
-    """The verb: loads, and verifies unless told not to."""
+    """The verb: loads, and verifies unless `--no-verify` is given."""
     manifest = os.path.join(given.shard_dir, MANIFEST)
     if not os.path.isdir(given.shard_dir):
         raise NotFoundError(f"there is no folder '{given.shard_dir}': run `write` first")

@@ -21,7 +21,7 @@ def codecs_of(array: Array) -> dict[str, Any]:
     try:
         return _v3(_inner(array.codecs)) if array.format == "zarr3" else _v2(array.codecs)
     except (KeyError, ValueError, TypeError, ImportError, StopIteration):
-        return {}  # a codec that zarr-python does not know: it writes with its own defaults
+        return {}  # a codec that zarr-python does not have: it writes with its own defaults
 
 
 # Ids of numcodecs that are filters: the last codec of a v2 array is its compressor unless it is one of these.
@@ -49,7 +49,7 @@ def _v3(codecs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _inner(codecs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The codecs of the chunks themselves, where they stand in shards (in shards)."""
+    """The codecs of the chunks themselves, where they are in shards (in shards)."""
     if len(codecs) == 1 and codecs[0]["name"] == "sharding_indexed":
         return _inner(codecs[0]["configuration"]["codecs"])
     return codecs

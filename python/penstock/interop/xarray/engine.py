@@ -79,7 +79,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
     ) -> Dataset:
         """One group of Zarr, or one image of a TIFF (which `group` may name within a store).
 
-        What the parameters of Zarr mean stands at `xarray.open_zarr`; those of TIFF follow. `cache_members` and `lock`
+        `xarray.open_zarr` explains the parameters of Zarr; those of TIFF follow. `cache_members` and `lock`
         are taken and mean nothing here: members are looked for once, and reads need no lock.
 
         Parameters

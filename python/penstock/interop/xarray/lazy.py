@@ -45,7 +45,7 @@ class Place:
         return open(self.target, self.path, mode="r", **self.options)
 
     def child(self, name: str) -> Place:
-        """The place of what lies below a group; its metadata are read from storage itself."""
+        """The place of a node below a group; its metadata are read from storage."""
         options = {key: value for key, value in self.options.items() if key != "use_consolidated"}
         return Place(self.target, f"{self.path}/{name}" if self.path else name, options)
 

@@ -68,7 +68,7 @@ def is_tiff(target: Any, path: str = "", storage_options: dict[str, Any] | None 
 
 
 def _begins_as_tiff(target: Any, path: str, storage_options: dict[str, Any] | None) -> bool:
-    """Reads the begin of an object; what cannot be read is left to whoever opens it to say."""
+    """Reads the first bytes of an object. Opening it reports why it cannot be read."""
     try:
         store, inner = place_of(target, path, storage_options)
         _core.open_store(store, current_context(), inner, False, None, FIRST_IMAGE)

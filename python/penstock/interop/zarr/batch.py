@@ -75,7 +75,7 @@ class ReadPiece:
         self.core, self.items = core, items
 
     def read(self, context: _core.Context, store: _core.Store, threads: int) -> bytes | None:
-        """Read; what is returned tells which chunks are missing."""
+        """Reads, and returns which chunks are missing."""
         return self.core.read(context, store, threads)
 
     def finish(self) -> None:
@@ -83,18 +83,18 @@ class ReadPiece:
 
 
 class _SwappedPiece(ReadPiece):
-    """Memory in the other byte order: read beside it, then copied."""
+    """Memory in the other byte order: read into a native array, then copied."""
 
-    __slots__ = ("beside", "memory")
+    __slots__ = ("memory", "native")
 
     def __init__(
-        self, core: _core._ChunkBatch, items: Sequence[Item], beside: npt.NDArray[Any], memory: npt.NDArray[Any]
+        self, core: _core._ChunkBatch, items: Sequence[Item], native: npt.NDArray[Any], memory: npt.NDArray[Any]
     ) -> None:
         super().__init__(core, items)
-        self.beside, self.memory = beside, memory
+        self.native, self.memory = native, memory
 
     def finish(self) -> None:
-        self.memory[...] = cast(self.beside, self.memory.dtype)
+        self.memory[...] = cast(self.native, self.memory.dtype)
 
 
 class _IndexedPiece(ReadPiece):
@@ -175,7 +175,7 @@ def _device_batch(program: Program, items: Sequence[Item], memory: Any) -> _core
 def prepare_device_read(
     program: Program, batch: Sequence[Item], memory: Any, drop_axes: tuple[int, ...]
 ) -> list[ReadPiece]:
-    """The pieces that together read `batch` into `memory`, which lies on a device and has the machine's byte order."""
+    """The pieces that together read `batch` into `memory`, which is on a device and has the machine's byte order."""
     assert program.core is not None
     core = None if drop_axes else _device_batch(program, batch, memory)
     if core is not None:
@@ -195,10 +195,10 @@ def prepare_read(
             if core is not None:
                 return [ReadPiece(core, batch)]
         else:
-            beside = cast(memory, _native(memory.dtype))
-            core = program.core.batch(batch, exported(beside))
+            native = cast(memory, _native(memory.dtype))
+            core = program.core.batch(batch, exported(native))
             if core is not None:
-                return [_SwappedPiece(core, batch, beside, memory)]
+                return [_SwappedPiece(core, batch, native, memory)]
     chunk_bytes = program.core.chunk_bytes
     return [_IndexedPiece(program, group, memory, drop_axes, _host_batch) for group in _groups(batch, chunk_bytes)]
 
@@ -289,7 +289,7 @@ class _IndexedWrite(WritePiece):
 def prepare_device_write(
     program: Program, batch: Sequence[Item], value: Any, drop_axes: tuple[int, ...]
 ) -> list[WritePiece] | None:
-    """The pieces that together write `value`, which lies on a device; None where it has to come to the host first."""
+    """The pieces that together write `value`, which is on a device; None if it has to be copied to the host first."""
     if drop_axes or not program.native or not value.dtype.isnative:
         return None
     core = _device_batch(program, batch, value)

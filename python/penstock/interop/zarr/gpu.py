@@ -29,12 +29,12 @@ class DeviceMemory:
 
 
 def on_device(array: Any) -> bool:
-    """It lies in GPU memory."""
+    """It is in GPU memory."""
     return not isinstance(array, np.ndarray) and hasattr(array, "__cuda_array_interface__")
 
 
 def memory_of(array: Any) -> DeviceMemory:
-    """Where `array` lies, and the stream that its owner works on now, on this thread."""
+    """Where `array` is, and the stream that its owner works on now, on this thread."""
     shown = array.__cuda_array_interface__
     address, shape, strides = shown["data"][0], tuple(shown["shape"]), shown.get("strides")
     if strides is None:

@@ -117,7 +117,7 @@ EXPORTED = frozenset("?bBhHiIlLqQefdFDSUV")
 
 
 def exported(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same memory with a dtype that buffer objects know."""
+    """The same memory with a dtype that buffer objects support."""
     if array.dtype.char in EXPORTED:
         return array
     return array.view(np.dtype((np.void, array.dtype.itemsize)))

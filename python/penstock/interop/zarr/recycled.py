@@ -50,7 +50,7 @@ def _elements(selections: Iterable[Any]) -> int:
 
 
 def exchange(buffer: Any, selections: Iterable[Any]) -> None:
-    """Give `buffer` recycled memory, where it is large, known to nobody else, and `selections` overwrite all of it.
+    """Give `buffer` recycled memory, if it is large, not referenced elsewhere, and `selections` overwrite all of it.
 
     An array that a caller passed in, or that a view or an exported pointer shows, has another holder and stays.
     """

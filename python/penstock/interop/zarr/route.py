@@ -76,5 +76,5 @@ class Route:
         return self.values is None or self.values is store._store_dict
 
     def on_loop(self, loop: asyncio.AbstractEventLoop) -> _core.Store:
-        """The store for a read that runs beside `loop`."""
+        """The store for a read that runs while `loop` runs."""
         return _core.object_store(_LoopAdapter(self.store, loop), str(self.store), True)

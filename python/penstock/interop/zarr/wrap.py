@@ -61,7 +61,7 @@ def _drive(coroutine: Coroutine[Any, Any, Any], loop: Any = None, timeout: float
 
 
 def _plain_buffers() -> bool:
-    """Arrays are made in host memory, as long as nobody configured other buffers."""
+    """Arrays are made in host memory unless other buffers are configured."""
     values = config.config
     return (values.get("buffer"), values.get("ndbuffer")) == _PLAIN_BUFFERS
 
@@ -253,9 +253,9 @@ class Array(_Array):  # type: ignore[misc]
     """
 
     def _penstock_engine(self) -> _Engine:
-        kept: _Engine | None = self.__dict__.get("_penstock")
-        if kept is not None and kept.serves(self._async_array):
-            return kept
+        cached: _Engine | None = self.__dict__.get("_penstock")
+        if cached is not None and cached.serves(self._async_array):
+            return cached
         made = _Engine(self._async_array)
         self.__dict__["_penstock"] = made
         return made

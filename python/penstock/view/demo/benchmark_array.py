@@ -28,7 +28,7 @@ ABSENT = 2**64 - 1
 
 @dataclass(frozen=True)
 class EncodedChunk:
-    """Where one chunk stands: bytes [offset, offset + length) of a file decode to `decoded` bytes."""
+    """Where one chunk is: bytes [offset, offset + length) of a file decode to `decoded` bytes."""
 
     file: Path
     offset: int

@@ -37,7 +37,7 @@ class Measured:
 
 
 def find() -> Path | None:
-    """The program, beside the sources that it was built from or on PATH; None where it was not built."""
+    """The program, next to the sources that it was built from or on PATH; None if it was not built."""
     named = os.environ.get("PENSTOCK_CEILING")
     if named:
         return Path(named)

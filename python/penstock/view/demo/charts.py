@@ -72,7 +72,7 @@ class Bar:
 
 
 def save(figure: Any, path: Path, *, photographic: bool = False) -> None:
-    """As PNG, and, unless it is mostly pixels anyway, as SVG beside it."""
+    """As PNG, and, unless it is mostly pixels anyway, as SVG, too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110 if photographic else 160, metadata={"Software": None})
     if not photographic:
