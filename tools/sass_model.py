@@ -80,6 +80,14 @@ LOOPS = (
             (LONG_SEQUENCE, LONG_COPY, LONG_LITERALS, FAR_MATCHES, LONG_MATCHES, OVERLONG),
         ),
     ),
+    Loop(
+        *("far matches: sources", "zstd_execute", "lz_output.h", r"found.needs\[lane\] \|= needs"),
+        "a match of 32",
+    ),
+    Loop(
+        *("far matches: copies", "zstd_execute", "lz_output.h", r"mine\[lane\] = copied_by\(lane\)"),
+        "a turn of four matches, their loops once",
+    ),
     Loop("LZ4 tokens", "lz", "lz_formats.h", r"next \+= 3 \+ \(head >> 4\)", "4 tokens", (CHECKED_TOKEN,)),
     Loop(
         *("Deflate literals", "inflate", "inflate.h", r"batch.literal\((third >> 4|symbol)\)", "3 literals (1 before)"),
@@ -94,6 +102,14 @@ LOOPS = (
     Loop("shuffle 4 bytes", "shuffle", "shuffles.h", r"store_word\(to \+ k \* items", "16 bytes of a thread"),
     Loop("bitshuffle, any item", "shuffle", "shuffles.h", r"bits = transpose_bits\(bits\)", "a byte of 8 items"),
     Loop("LZ4 matches", "encode_lz4", "match_search.h", r"const int first = ", "32 positions and a match"),
+    Loop("zstd matches", "encode_zstd", "match_search.h", r"const int first = ", "32 positions and a match"),
+    Loop(
+        "zstd sequences, states",
+        "encode_zstd",
+        "zstd_encode_sequences.h",
+        r"bits = fse_bits\(",
+        "a sequence of a block",
+    ),
 )
 
 

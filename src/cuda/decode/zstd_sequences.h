@@ -35,13 +35,14 @@ PENSTOCK_DEVICE std::uint32_t take_state(sequence_entry entry, backward_bits& bi
   return bits.append_to(state_front(entry), static_cast<int>(entry & 31u));
 }
 
-/// Room for tables, which take as much as their logs say; blocks that find none wait. Three blocks with the largest
-/// tables fit, and eight of the usual ones.
-inline constexpr std::uint32_t kSequenceEntries = 4608;
+/// Room for a block's three tables, the largest that there are: arrays of which a few bits are rounded away have those
+/// in every block, so a warp that had room for fewer would decode its blocks in turns. One more: tables of lanes on
+/// other banks.
+inline constexpr std::uint32_t kSequenceEntries = (1u << 9) + (1u << 8) + (1u << 9) + 1;
 inline constexpr std::uint32_t kMostSequenceSymbols = 54;  ///< one more than there are: tables of lanes on other banks
 
 struct zstd_sequences_shared {
-  sequence_entry entries[kSequenceEntries];
+  sequence_entry entries[kSequenceBlocksPerWarp][kSequenceEntries];
   std::int16_t counts[kSequenceBlocksPerWarp][3][kMostSequenceSymbols];
 };
 
@@ -86,8 +87,6 @@ PENSTOCK_DEVICE_CALL int predefined_counts(int table, std::int16_t* counts) {
 struct sequence_section {
   byte_view bits;  ///< what follows the tables
   int logs[3];
-
-  PENSTOCK_DEVICE std::uint32_t entries() const { return (1u << logs[0]) + (1u << logs[1]) + (1u << logs[2]); }
 };
 
 PENSTOCK_DEVICE byte_view sequence_bytes(const zstd_wave& wave, const zstd_block& block) {
@@ -251,41 +250,30 @@ PENSTOCK_DEVICE bool decode_sequences(const zstd_wave& wave, std::uint32_t index
   return true;
 }
 
+/// Decodes the sequences of block `index` with lane `lane`'s share of the memory; false: damaged.
+PENSTOCK_DEVICE bool decode_sequence_block(const zstd_wave& wave, std::uint32_t index, int lane,
+                                           zstd_sequences_shared& shared) {
+  sequence_section section;
+  if (!read_sequence_section(wave, index, shared.counts[lane], section)) return false;
+  sequence_entry* to = shared.entries[lane];
+  for (int table = 0; table < 3; ++table) {
+    build_sequence_table(table, shared.counts[lane][table], section.logs[table], to);
+    to += 1u << section.logs[table];
+  }
+  return decode_sequences(wave, index, section, shared.entries[lane]);
+}
+
 /// What one warp does: eight of the wave's blocks with sequences.
 PENSTOCK_DEVICE void zstd_sequences_warp(const zstd_wave& wave, std::uint32_t group, zstd_sequences_shared& shared,
                                          warp lanes) {
-  per_lane<std::uint32_t> index, needed;
-  per_lane<sequence_section> section;
-  per_lane<bool> good, waits;
   lanes.each_alone([&](int lane) {
     const std::uint32_t i = group * kSequenceBlocksPerWarp + static_cast<std::uint32_t>(lane);
-    waits[lane] = lane < kSequenceBlocksPerWarp && i < wave.sequence_block_count;
-    needed[lane] = 0;
-    if (!waits[lane]) return;
-    index[lane] = pointer<const std::uint32_t>(wave.sequence_blocks)[i];
-    good[lane] = read_sequence_section(wave, index[lane], shared.counts[lane], section[lane]);
-    if (good[lane]) needed[lane] = section[lane].entries();
+    if (lane >= kSequenceBlocksPerWarp || i >= wave.sequence_block_count) return;
+    const std::uint32_t index = pointer<const std::uint32_t>(wave.sequence_blocks)[i];
+    if (decode_sequence_block(wave, index, lane, shared)) return;
+    const std::uint32_t part = pointer<const zstd_block>(wave.blocks)[index].part;
+    report(wave.statuses, pointer<const decode_part>(wave.parts)[part].chunk, chunk_status::corrupt_sequences);
   });
-  while (lanes.ballot(waits) != 0) {
-    per_lane<std::uint32_t> ends;
-    lanes.each_alone([&](int lane) { ends[lane] = waits[lane] ? needed[lane] : 0; });
-    lanes.sum_up(ends);
-    lanes.each([&](int lane) {
-      if (!waits[lane] || ends[lane] > kSequenceEntries) return;
-      waits[lane] = false;
-      if (good[lane]) {
-        sequence_entry* const tables = shared.entries + (ends[lane] - needed[lane]);
-        sequence_entry* to = tables;
-        for (int table = 0; table < 3; ++table) {
-          build_sequence_table(table, shared.counts[lane][table], section[lane].logs[table], to);
-          to += 1u << section[lane].logs[table];
-        }
-        if (decode_sequences(wave, index[lane], section[lane], tables)) return;
-      }
-      const std::uint32_t part = pointer<const zstd_block>(wave.blocks)[index[lane]].part;
-      report(wave.statuses, pointer<const decode_part>(wave.parts)[part].chunk, chunk_status::corrupt_sequences);
-    });
-  }
 }
 
 }  // namespace penstock::inline v0::device
