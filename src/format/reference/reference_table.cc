@@ -102,19 +102,43 @@ result<std::shared_ptr<const reference_table>> reference_table::parse(std::span<
   if (widths[kLength] != 0) load_column(at[kLength], widths[kLength], entries, out->lengths_);
   if (widths[kChain] != 0) load_column(at[kChain], widths[kChain], entries, out->chains_);
 
-  for (std::size_t i = 0; i < out->cells_.size(); ++i) {
-    if (out->cells_[i] >= out->cell_count_ || (i != 0 && out->cells_[i] <= out->cells_[i - 1])) {
-      return damaged(fmt::format("entry {} is cell {} of {}, cells ascend", i, out->cells_[i], out->cell_count_));
+  PENSTOCK_TRY(out->finish());
+  return std::shared_ptr<const reference_table>(std::move(out));
+}
+
+result<> reference_table::finish() {
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    if (cells_[i] >= cell_count_ || (i != 0 && cells_[i] <= cells_[i - 1])) {
+      return damaged(fmt::format("entry {} is cell {} of {}, cells ascend", i, cells_[i], cell_count_));
     }
   }
-  for (std::size_t i = 0; i < out->offsets_.size(); ++i) {
-    std::uint64_t length = out->lengths_.empty() ? 0 : out->lengths_[i];
+  for (std::size_t i = 0; i < offsets_.size(); ++i) {
+    std::uint64_t length = lengths_.empty() ? 0 : lengths_[i];
     std::uint64_t end = 0;
-    if (length == 0 ? out->offsets_[i] != 0 : !checked_add(out->offsets_[i], length, end)) {
-      return damaged(fmt::format("entry {} has {} bytes at {}", i, length, out->offsets_[i]));
+    if (length == 0 ? offsets_[i] != 0 : !checked_add(offsets_[i], length, end)) {
+      return damaged(fmt::format("entry {} has {} bytes at {}", i, length, offsets_[i]));
     }
-    if (length == 0 && !out->lengths_.empty()) out->lengths_[i] = byte_range::kAll;
+    if (length == 0 && !lengths_.empty()) lengths_[i] = byte_range::kAll;
   }
+  return {};
+}
+
+result<std::shared_ptr<const reference_table>> reference_table::make(std::uint64_t cells, columns of) {
+  const std::size_t entries = of.offsets.size();
+  const auto fits = [entries](const auto& column) { return column.empty() || column.size() == entries; };
+  if (!fits(of.cells) || !fits(of.lengths) || !fits(of.objects) || !fits(of.chains))
+    return damaged("columns of different lengths");
+  if (entries > cells) return damaged(fmt::format("{} entries for {} cells", entries, cells));
+  auto out = std::make_shared<reference_table>();
+  out->cell_count_ = cells;
+  bool counts_up = true;
+  for (std::size_t i = 0; i < of.cells.size() && counts_up; ++i) counts_up = of.cells[i] == i;
+  if (!counts_up) out->cells_ = std::move(of.cells);
+  out->offsets_ = std::move(of.offsets);
+  out->lengths_ = std::move(of.lengths);
+  out->objects_ = std::move(of.objects);
+  out->chains_ = std::move(of.chains);
+  PENSTOCK_TRY(out->finish());
   return std::shared_ptr<const reference_table>(std::move(out));
 }
 

@@ -30,6 +30,17 @@ struct cell_reference {
 /// length of 0 is the whole object.
 class reference_table {
  public:
+  /// The columns of a table. `cells` ascend; empty: entry i is cell i. Others than `offsets` may be empty: all 0.
+  struct columns {
+    std::vector<std::uint64_t> cells, offsets, lengths;  ///< length 0: the whole object
+    std::vector<std::uint32_t> objects;
+    std::vector<std::uint16_t> chains;
+  };
+
+  /// Makes a table of an array of `cells` cells.
+  /// \error corrupt_data  As `parse`; columns of different lengths.
+  static result<std::shared_ptr<const reference_table>> make(std::uint64_t cells, columns of);
+
   /// Parses the saved form; memory is taken in proportion to `saved` alone.
   /// \error corrupt_data  It is no table, has another size than it says, names a cell twice or out of order, or a
   ///                      range that leaves 64 bits.
@@ -49,6 +60,8 @@ class reference_table {
   std::vector<std::byte> save() const;
 
  private:
+  result<> finish();  // checks the columns
+
   std::uint64_t cell_count_ = 0;
   std::vector<std::uint64_t> cells_;    // empty: entry i is cell i
   std::vector<std::uint64_t> offsets_;  // sets the number of entries

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <penstock/result.h>
+
+namespace penstock::inline v0 {
+
+/// Whether a document at `location` is in the local file system: a path, or a chain (`zip://x::/y.zip`) that ends at
+/// one.
+bool is_local_location(std::string_view location);
+
+/// Whether reading `location` reaches other machines only, through every link of the chain.
+bool is_network_location(std::string_view location);
+
+/// Which locations a document may name: references, manifests and virtual files decide what is read next.
+///
+/// One rule, for resolved locations (after templates and relative names). A document in the local file system may name
+/// any location. A document from elsewhere may name network locations and locations of its own file system; local
+/// files only if the caller allows it. Schemes are on a list of those that are allowed: an unknown scheme is refused.
+struct location_rule {
+  std::string document;             ///< where it is; empty: the calling program made it, and it counts as local
+  std::optional<bool> allow_local;  ///< whether it may name local files; empty: if it is a local file
+
+  bool may_name_local() const;
+  /// Returns an error if the document may not name `location`. `name` is how the document spells it.
+  /// \error unsupported
+  result<> check(std::string_view location, std::string_view name) const;
+};
+
+}  // namespace penstock::inline v0
