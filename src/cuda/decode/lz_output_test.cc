@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "cuda/decode/decode_fixture.h"
+#include "cuda/encode/encode_fixture.h"
 
 namespace penstock::inline v0::device {
 namespace {
@@ -58,6 +59,23 @@ TEST(LzOutput, CopiesChainsOfFarMatchesInFewRounds) {
                 static_cast<double>(work.rounds) / static_cast<double>(work.batches),
                 static_cast<double>(work.turns) / static_cast<double>(work.batches));
   }
+}
+
+// Counts what docs/design/0012 multiplies with the cycles of docs/design/kernels.md.
+TEST(LzOutput, CopiesMatchesOfArraysInFewRounds) {
+  for (const char* kind : kArrays)
+    for (const bool shuffled : {false, true}) {
+      const bytes content = array_of(kind, 1'024'000, shuffled);
+      bytes zstd(ZSTD_compressBound(content.size()));
+      zstd.resize(ZSTD_compress(zstd.data(), zstd.size(), content.data(), content.size(), 3));
+      const lz_work work = work_of(step_kind::zstd, zstd, content);
+      EXPECT_LE(work.rounds, 5 * work.batches) << kind << work.rounds << " rounds";
+      EXPECT_LE(work.turns, 12 * work.batches) << kind << work.turns << " turns";
+      std::printf("%s%s: ratio %.2f, %llu batches, %llu rounds, %llu turns\n", kind, shuffled ? ", shuffled" : "",
+                  static_cast<double>(content.size()) / static_cast<double>(zstd.size()),
+                  static_cast<unsigned long long>(work.batches), static_cast<unsigned long long>(work.rounds),
+                  static_cast<unsigned long long>(work.turns));
+    }
 }
 
 }  // namespace
