@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "run.h"
+#include "tiff_info.h"
 #include "values.h"
 #include "verbs.h"
 
@@ -160,8 +161,9 @@ int info(const session& speak, const std::string& uri) {
     return describe_group(speak, **g, true);
   const array& a = std::get<array>(*found);
   if (a.format() == "tiff") {
-    const char* const words[] = {"penstock", "info", uri.c_str(), "--json"};
-    try_in_python(speak.as_json ? 4 : 3, words);
+    const auto document = tiff_document(a, uri, speak.namer);
+    if (!document.ok()) return speak.fail(document.error());
+    return speak.as_json ? speak.print_document(*document) : speak.print(tiff_text(*document));
   }
   return speak.as_json ? speak.print_document(array_json(a)) : speak.print(array_text(a));
 }

@@ -39,4 +39,8 @@ class opened_group {
 /// \error not_found  Nothing of a known format exists there.
 using opener = std::function<result<opened>(const std::string& uri, unsigned threads)>;
 
+/// Names the coordinate system of a TIFF's image: `EPSG:32633`, or WKT; empty: it has none that is known. The Python
+/// package brings PROJ for it.
+using system_namer = std::function<result<std::string>(const array& image)>;
+
 }  // namespace penstock::inline v0::cli

@@ -41,11 +41,12 @@ bool is_of_images(std::span<const char* const> arguments) {
   return to_image && !has_format;
 }
 
-int run_verb(int argc, const char* const* argv, const opener& others, bool with_bench) {
+int run_verb(int argc, const char* const* argv, const opener& others, bool with_bench, const system_namer& namer) {
   session speak;
   speak.argc = argc;
   speak.argv = argv;
   if (others) speak.others = &others;
+  if (namer) speak.namer = &namer;
   for (int i = 1; i < argc; ++i) speak.as_json = speak.as_json || std::string_view(argv[i]) == "--json";
   const std::string_view verb = argc > 1 ? argv[1] : "";
   if (verb == "demo" || (verb == "bench" && with_bench) ||
@@ -67,10 +68,10 @@ int run_verb(int argc, const char* const* argv, const opener& others, bool with_
 
 }  // namespace
 
-int run(int argc, const char* const* argv, const opener& others, bool with_bench) {
+int run(int argc, const char* const* argv, const opener& others, bool with_bench, const system_namer& namer) {
   const signal_scope signals;
   try {
-    return run_verb(argc, argv, others, with_bench);
+    return run_verb(argc, argv, others, with_bench, namer);
   } catch (const std::bad_alloc&) {
     return session{}.fail(error(errc::resource_exhausted, "out of memory"));
   } catch (const std::exception& e) {

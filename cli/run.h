@@ -16,7 +16,10 @@ inline constexpr int kUsage = 2;
 /// back at its end. `demo` and `bench` replace this process by Python's, where they are written. One call at a time.
 /// \param others  Opens formats that the library does not open. If it is empty, a verb that finds no format replaces
 ///                this process by Python's, provided that the Python package is installed.
+/// \param namer   Names coordinate systems that files describe by parameters. If it is empty, `info` shows the
+/// parameters.
 /// \param with_bench  Whether there is a verb `bench`: its scenarios are in source checkouts only.
-int run(int argc, const char* const* argv, const opener& others = {}, bool with_bench = true);
+int run(int argc, const char* const* argv, const opener& others = {}, bool with_bench = true,
+        const system_namer& namer = {});
 
 }  // namespace penstock::inline v0::cli

@@ -14,9 +14,10 @@ namespace penstock::inline v0::cli {
 
 /// What every verb shares: how it speaks. Each call returns the exit status that follows from it.
 struct session {
-  bool as_json = false;            ///< documents on stdout, errors too
-  const opener* others = nullptr;  ///< opens what the library does not; null: a Python process does
-  int argc = 0;                    ///< the command line, for the Python process
+  bool as_json = false;                 ///< documents on stdout, errors too
+  const opener* others = nullptr;       ///< opens what the library does not; null: a Python process does
+  const system_namer* namer = nullptr;  ///< names coordinate systems; null: only codes and text in files are names
+  int argc = 0;                         ///< the command line, for the Python process
   const char* const* argv = nullptr;
 
   /// Writes text to stdout; a reader that has gone away (`| head`) ends the program quietly.

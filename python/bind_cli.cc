@@ -114,7 +114,7 @@ cli::opened as_opened(nb::object found) {
   return cli::opened(std::make_shared<const python_group>(std::move(found)));
 }
 
-int run_cli(nb::list arguments, nb::object open, bool with_bench) {
+int run_cli(nb::list arguments, nb::object open, bool with_bench, nb::object name_system) {
   std::vector<std::string> texts;
   for (const nb::handle argument : arguments) {
     const nb::bytes bytes = nb::cast<nb::bytes>(argument);
@@ -129,17 +129,25 @@ int run_cli(nb::list arguments, nb::object open, bool with_bench) {
       return in_python([&]() -> result<cli::opened> { return as_opened(nb::handle(function)(to_str(uri), threads)); });
     };
   }
+  cli::system_namer namer;
+  if (!name_system.is_none()) {
+    namer = [function = name_system.ptr()](const array& image) {
+      return in_python(
+          [&]() -> result<std::string> { return text_of(nb::handle(function)(nb::cast(array_handle(image)))); });
+    };
+  }
   const without_gil released;
-  return cli::run(static_cast<int>(texts.size()), argv.data(), others, with_bench);
+  return cli::run(static_cast<int>(texts.size()), argv.data(), others, with_bench, namer);
 }
 
 }  // namespace
 
 void bind_cli(nb::module_& m) {
-  m.def(
-      "cli_main", run_cli, nb::arg("argv"), nb::arg("open") = nb::none(), nb::arg("with_bench") = true,
-      "Run the command line program with these arguments (bytes; the first is its name); returns its exit status. "
-      "`open(uri, threads)` opens formats that the C++ library does not open; `with_bench`: there is a verb `bench`.");
+  m.def("cli_main", run_cli, nb::arg("argv"), nb::arg("open") = nb::none(), nb::arg("with_bench") = true,
+        nb::arg("name_system") = nb::none(),
+        "Run the command line program with these arguments (bytes; the first is its name); returns its exit status. "
+        "`open(uri, threads)` opens formats that the C++ library does not open; `with_bench`: there is a verb `bench`; "
+        "`name_system(image)` names the coordinate system of a TIFF's image.");
 }
 
 }  // namespace penstock::inline v0::python

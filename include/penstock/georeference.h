@@ -46,8 +46,9 @@ class PENSTOCK_API georeference {
 
   /// The GeoTIFF keys. To make WKT of them takes a database of coordinate systems, such as PROJ's.
   result<std::vector<geo_key>> geo_keys() const;
-  /// The EPSG code that the keys name. Nothing where the file describes its system in another way, or names it in a
-  /// sidecar file. A unit of coordinates in the keys that is not the code's own is not considered.
+  /// The EPSG code that the sidecar file's text ends with or, without such a text, that the keys name. Nothing where
+  /// the file describes its system in another way. A unit of coordinates in the keys that is not the code's own is not
+  /// considered.
   result<std::optional<std::uint32_t>> epsg() const;
   /// The text (WKT, or another form that PROJ reads) that names the coordinate system in a sidecar file or, without
   /// one, in the keys as ArcGIS writes it; empty: none.

@@ -1,7 +1,7 @@
 """The command line program: `penstock`, or `python -m penstock`.
 
-The verbs are the C++ program's; `demo`, `bench`, the check of tables and, of images, `info` and `read` of a window
-or to an image are Python.
+The verbs are the C++ program's; `demo`, `bench`, the check of tables and the `read` of a window or to an image are
+Python.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from penstock.api.open import open
 from penstock.cli import bench
 from penstock.cli import check as check_table
 from penstock.cli import read as read_window
-from penstock.cli.info import is_tiff_name
-from penstock.cli.info import main as info
 from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.group import Group
+from penstock.geo.tiff import TiffArray
 from penstock.view import demo
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "bench" / "run.py"
@@ -39,19 +38,23 @@ def main() -> int:
         return 130
     if verb == "read" and read_window.takes(sys.argv[2:]):
         return read_window.main(sys.argv[2:])
-    others = [each for each in sys.argv[2:] if each != "--json"]
-    if verb == "info" and len(others) == 1 and not others[0].startswith("-") and is_tiff_name(others[0]):
-        return info(sys.argv[2:])
     if verb == "check" and check_table.takes(sys.argv[2:]):
         return check_table.main(sys.argv[2:])
 
     sys.stdout.flush()
-    return _core.cli_main([b"penstock", *map(os.fsencode, sys.argv[1:])], _open, has_bench)
+    return _core.cli_main([b"penstock", *map(os.fsencode, sys.argv[1:])], _open, has_bench, _system_name)
 
 
 def _open(uri: str, threads: int) -> Array | Group:
     """Open what the C++ program does not: HDF5, tables, references, members of files."""
     return open(uri, mode="r", context=Context(threads=threads or None))
+
+
+def _system_name(image: _core.Array) -> str:
+    """Name the coordinate system of a TIFF's image, with PROJ where pyproj is installed."""
+    known = TiffArray(image)
+    code = known.epsg
+    return known.crs_wkt or "" if code is None else f"EPSG:{code}"
 
 
 if __name__ == "__main__":

@@ -745,11 +745,15 @@ def store_means(
     nodata: npt.NDArray[Any] | None,
 ) -> bool: ...
 def cli_main(
-    argv: list[bytes], open: Callable[[str, int], Array | Group] | None = None, with_bench: bool = True
+    argv: list[bytes],
+    open: Callable[[str, int], Array | Group] | None = None,
+    with_bench: bool = True,
+    name_system: Callable[[Array], str] | None = None,
 ) -> int:
     """Run the command line program with these arguments (bytes; the first is its name); returns its exit status.
 
-    `open(uri, threads)` opens formats that the C++ library does not open.
+    `open(uri, threads)` opens formats that the C++ library does not open. `name_system(image)` returns the name of the
+    coordinate system of a TIFF's image: a code or WKT, or "".
     """
 
 def _end() -> None:

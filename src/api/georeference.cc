@@ -184,7 +184,7 @@ result<std::vector<geo_key>> georeference::geo_keys() const {
 }
 
 result<std::optional<std::uint32_t>> georeference::epsg() const {
-  if (!state_->sidecar.crs.empty()) return std::optional<std::uint32_t>();
+  if (!state_->sidecar.crs.empty()) return epsg_code_of_text(state_->sidecar.crs);
   PENSTOCK_ASSIGN(const std::vector<geo_key> keys, geo_keys());
   return epsg_code_of(keys);
 }

@@ -117,7 +117,7 @@ TEST_F(Georeference, SidecarFilesTakePrecedence) {
              "<NoDataValue>300</NoDataValue></PAMRasterBand></PAMDataset>");
   const georeference found = georeference_of(opened());
   EXPECT_EQ(**found.transform(), (affine_transform{1, 0, 0, 0, -1, 0}));
-  EXPECT_FALSE(found.epsg()->has_value());
+  EXPECT_EQ(**found.epsg(), 4326U);
   EXPECT_EQ(*found.crs_text(), "EPSG:4326");
   EXPECT_EQ(found.bands()[0].nodata, nodata_value(std::int64_t{7}));
   EXPECT_EQ(found.bands()[1].nodata, nodata_value(std::int64_t{300}));

@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import struct
+import sys
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -18,7 +19,6 @@ import numpy.typing as npt
 from penstock._core import held_nodata
 from penstock.api.open import open as open_array
 from penstock.api.save import save
-from penstock.cli.info import fail
 from penstock.core.array import Array
 from penstock.core.errors import ConflictError, Error, InvalidArgumentError
 from penstock.geo.masks import alpha_band
@@ -28,6 +28,16 @@ from penstock.geo.window import read_window
 from penstock.shards.names import sync_file
 
 _PICTURES = (".png", ".tif", ".tiff")
+
+
+def fail(error: Error, as_json: bool, status: int = 1) -> int:
+    """Reports an error as the C++ program does."""
+    if as_json:
+        document = {"code": error.code, "message": error.message, "notes": list(error.notes)}
+        print(json.dumps({"error": document}, indent=2))
+    else:
+        print(f"penstock: {error}", file=sys.stderr)
+    return status
 
 
 def takes(arguments: list[str]) -> bool:

@@ -1,8 +1,10 @@
 #include "format/tiff/geo_keys.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string>
 
+#include "format/tiff/number_text.h"
 #include "format/tiff/tiff_tags.h"
 #include "format/tiff/tiff_values.h"
 
@@ -107,6 +109,27 @@ std::optional<std::uint32_t> epsg_code_of(const std::vector<geo_key>& keys) noex
   if (geo_key_code(keys, kModelTypeKey) != 2U && !is_projected && !esri_wkt_of(keys).empty()) return std::nullopt;
   const auto code = code_of(keys, is_projected ? kProjectedCrsKey : kGeodeticCrsKey);
   return code ? std::optional(static_cast<std::uint32_t>(*code)) : std::nullopt;
+}
+
+std::optional<std::uint32_t> epsg_code_of_text(std::string_view text) noexcept {
+  text = trimmed(text);
+  if (text.size() > 5 && (text.starts_with("EPSG:") || text.starts_with("epsg:"))) {
+    text.remove_prefix(5);
+  } else {
+    if (!text.ends_with("]]")) return std::nullopt;
+    text.remove_suffix(2);
+    const std::size_t open = text.rfind('[');
+    if (open == std::string_view::npos) return std::nullopt;
+    const bool is_id = text.substr(0, open).ends_with("AUTHORITY") || text.substr(0, open).ends_with("ID");
+    text.remove_prefix(open + 1);
+    if (!is_id || !text.starts_with("\"EPSG\",")) return std::nullopt;
+    text.remove_prefix(7);
+    if (text.size() > 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
+  }
+  std::uint32_t code = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, code);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(code) : std::nullopt;
 }
 
 std::string_view esri_wkt_of(const std::vector<geo_key>& keys) noexcept {

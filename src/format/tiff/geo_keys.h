@@ -33,6 +33,10 @@ pixel_extent pixel_extent_of(const std::vector<geo_key>& keys) noexcept;
 /// is not compared with the code's own: that needs EPSG's registry.
 std::optional<std::uint32_t> epsg_code_of(const std::vector<geo_key>& keys) noexcept;
 
+/// The EPSG code that a text names: `EPSG:32633`, or WKT whose last identifier is EPSG's (`AUTHORITY["EPSG","32633"]]`,
+/// `ID["EPSG",32633]]`). Nothing for other text: to find the code of a description takes EPSG's registry.
+std::optional<std::uint32_t> epsg_code_of_text(std::string_view text) noexcept;
+
 /// WKT that the file holds in one of its citations, as ArcGIS and GDAL's ESRI flavour write it; empty: none.
 std::string_view esri_wkt_of(const std::vector<geo_key>& keys) noexcept;
 

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <penstock/array.h>
+#include <penstock/result.h>
+#include <penstock/tiff.h>
+
+namespace penstock::inline v0::cli {
+
+/// Why a file is not a Cloud Optimized GeoTIFF, and what could be better.
+struct cog_verdict {
+  std::vector<std::string> errors, warnings;
+};
+
+/// Judges a TIFF's first image and its overviews by the rules of GDAL's validate_cloud_optimized_geotiff, as rio-cogeo
+/// applies them. \param levels  The image, then its overviews, the largest first; all as (band, y, x).
+/// \error As of a read of their indexes, but damaged tiles, which are an error of the verdict.
+result<cog_verdict> judge_cog(std::span<const array> levels);
+
+/// The image has tiles, not strips.
+bool is_tiled(const array& image);
+
+/// A value of what GDAL notes at the begin of a cloud-optimised file (`LAYOUT`, ...); empty: there is none.
+std::string_view structure_item(const tiff_details& of, std::string_view name);
+
+}  // namespace penstock::inline v0::cli
