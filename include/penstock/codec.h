@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 namespace penstock::inline v0 {
 
+struct device_form;    // what an engine needs to run a codec elsewhere (src/codec/device_form.h)
 class buffer;          // memory that grows, counted in a ledger (src/base/buffer.h)
 class worker_scratch;  // buffers and codec contexts that one worker keeps (src/codec/worker_scratch.h)
 
@@ -58,6 +60,9 @@ class PENSTOCK_API byte_codec {
 
   /// `decode` returns a part of `encoded` and needs no room (a checksum).
   virtual bool decodes_in_place() const noexcept { return false; }
+
+  /// What the codec does, for engines that run it on a device. None, which is what this one returns: no device has it.
+  virtual std::optional<device_form> form_on_device() const;
 
   /// The work is done by Python, whose lock the calling thread must not hold while it waits for others.
   virtual bool via_python() const noexcept { return false; }

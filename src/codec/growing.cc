@@ -1,9 +1,10 @@
-// Stages whose output nobody can bound: rooms that grow by need.
+// What a codec does that says nothing of itself: it decodes into rooms that grow by need, and no device has it.
 
 #include <algorithm>
 
 #include <penstock/codec.h>
 #include "base/buffer.h"
+#include "codec/device_form.h"
 #include "codec/worker_scratch.h"
 
 namespace penstock::inline v0 {
@@ -13,6 +14,8 @@ constexpr std::uint64_t kFirstRoom = std::uint64_t{64} << 10;
 constexpr std::uint64_t kGrowth = 4;  // what is decoded in vain adds up to a third at most
 
 }  // namespace
+
+std::optional<device_form> byte_codec::form_on_device() const { return std::nullopt; }
 
 result<std::span<const std::byte>> byte_codec::decode_growing(std::span<const std::byte> encoded, buffer& room,
                                                               worker_scratch& scratch) const {

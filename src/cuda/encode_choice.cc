@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 #include <fmt/format.h>
 
+#include "codec/device_form.h"
 #include "cuda/encode_chain.h"
 
 namespace penstock::inline v0::cuda {
@@ -25,21 +25,20 @@ constexpr std::int64_t kMostZstdLevel = 3;
 /// What a codec takes: of the host, bytes a second and core, of items as they are and shuffled (float32 of temperatures
 /// with 13 bits of noise, liblz4 and libzstd at levels 1 to 3); of the device, a warp's cycles for 32 bytes.
 struct codec_cost {
-  std::string_view name;
+  device_form::kind what;
   double of_items, of_planes, warp_cycles;
 };
 constexpr codec_cost kCosts[] = {
-    {"lz4", 560e6, 4100e6, 1200},
-    {"zstd", 200e6, 1500e6, 3600},  // matches 1.6 times LZ4's, 241 a sequence (kernels.md); the rest is an estimate
-    {"shuffle", 2300e6, 2300e6, 40},
-    {"crc32c", 8000e6, 8000e6, 60},
+    {device_form::kind::lz4, 560e6, 4100e6, 1200},
+    // Matches 1.6 times LZ4's, 241 a sequence (kernels.md); the rest is an estimate.
+    {device_form::kind::zstd, 200e6, 1500e6, 3600},
+    {device_form::kind::shuffle, 2300e6, 2300e6, 40},
+    {device_form::kind::crc32c, 8000e6, 8000e6, 60},
 };
 
-const codec_cost* cost_of(std::string_view name) {
-  constexpr std::string_view kPrefix = "numcodecs.";
-  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+const codec_cost* cost_of(device_form::kind what) {
   const auto* const found =
-      std::find_if(std::begin(kCosts), std::end(kCosts), [&](const codec_cost& each) { return each.name == name; });
+      std::find_if(std::begin(kCosts), std::end(kCosts), [&](const codec_cost& each) { return each.what == what; });
   return found == std::end(kCosts) ? nullptr : found;
 }
 
@@ -59,15 +58,13 @@ encode_choice choose_encoder(const codec_chain& chain, const encode_work& work) 
   double host = 0, cycles = 0;  // for a byte, on one core; for 32 bytes, by one warp
   bool is_shuffled = false;
   for (std::size_t i = 0; i < chain.stages(); ++i) {
-    const codec_config& config = chain.stage_config(i);
-    const codec_cost* const cost = cost_of(config.name);
+    const auto form = chain.stage_codec(i).form_on_device();
+    const codec_cost* const cost = form ? cost_of(form->what) : nullptr;
     if (cost == nullptr) return host_because(chain.stage_codec(i).describe() + " has no estimate");
-    const json* const given = config.configuration.find("level");
-    std::int64_t level = 0;
-    if (cost->name == "zstd" && given != nullptr && given->get(level) && level > kMostZstdLevel)
-      return host_because(fmt::format("zstd of level {} makes less bytes than the device's encoder", level));
+    if (form->level > kMostZstdLevel)
+      return host_because(fmt::format("zstd of level {} makes less bytes than the device's encoder", form->level));
     host += 1 / (is_shuffled ? cost->of_planes : cost->of_items);
-    is_shuffled = is_shuffled || cost->name == "shuffle";
+    is_shuffled = is_shuffled || form->what == device_form::kind::shuffle;
     cycles += cost->warp_cycles;
   }
   encode_choice out;

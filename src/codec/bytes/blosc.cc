@@ -8,6 +8,7 @@
 
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
+#include "codec/device_form.h"
 #include "codec/library_contexts.h"
 
 namespace penstock::inline v0 {
@@ -137,6 +138,7 @@ class blosc_codec final : public byte_codec {
   std::string describe() const override {
     return fmt::format("blosc(cname={}, clevel={}, shuffle={})", compressor_, level_, kShuffles[shuffle_]);
   }
+  std::optional<device_form> form_on_device() const override { return device_form::of(device_form::kind::blosc); }
 
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {
     return saturating_add(decoded_bytes, BLOSC_MAX_OVERHEAD);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "codec/codec_members.h"
+#include "codec/device_form.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -22,6 +23,11 @@ class checksum_codec final : public byte_codec {
     if (place_ == checksum_place::start) text += "(location=start)";
     if (seed_ != 0) text += fmt::format("(initval={})", seed_);
     return text;
+  }
+  std::optional<device_form> form_on_device() const override {
+    if (name_ != "crc32c") return std::nullopt;
+    if (place_ == checksum_place::start) return device_form::of(device_form::kind::other_settings);
+    return device_form::both_ways(device_form::kind::crc32c);
   }
   bool decodes_in_place() const noexcept override { return true; }
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {

@@ -6,6 +6,7 @@
 
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
+#include "codec/device_form.h"
 #include "codec/library_contexts.h"
 
 namespace penstock::inline v0 {
@@ -21,6 +22,7 @@ class gzip_codec final : public byte_codec {
 
   std::string_view name() const override { return "gzip"; }
   std::string describe() const override { return fmt::format("gzip(level={})", level_); }
+  std::optional<device_form> form_on_device() const override { return device_form::of(device_form::kind::gzip); }
 
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {
     constexpr std::uint64_t kMost = std::uint64_t{1} << 62;  // beyond it libdeflate's sum would wrap

@@ -5,6 +5,7 @@
 
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
+#include "codec/device_form.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -21,6 +22,7 @@ class lz4_codec final : public byte_codec {
 
   std::string_view name() const override { return "lz4"; }
   std::string describe() const override { return fmt::format("lz4(acceleration={})", acceleration_); }
+  std::optional<device_form> form_on_device() const override { return device_form::both_ways(device_form::kind::lz4); }
 
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {
     // LZ4_compressBound, also for sizes that it does not take.

@@ -3,6 +3,7 @@
 
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
+#include "codec/device_form.h"
 #include "codec/library_contexts.h"
 
 namespace penstock::inline v0 {
@@ -16,6 +17,7 @@ class zlib_codec final : public byte_codec {
 
   std::string_view name() const override { return "zlib"; }
   std::string describe() const override { return fmt::format("zlib(level={})", level_); }
+  std::optional<device_form> form_on_device() const override { return device_form::of(device_form::kind::zlib); }
 
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {
     constexpr std::uint64_t kMost = std::uint64_t{1} << 62;  // beyond it libdeflate's sum would wrap

@@ -8,6 +8,7 @@
 
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
+#include "codec/device_form.h"
 #include "codec/library_contexts.h"
 
 namespace penstock::inline v0 {
@@ -47,6 +48,12 @@ class zstd_codec final : public byte_codec {
   std::string_view name() const override { return "zstd"; }
   std::string describe() const override {
     return fmt::format("zstd(level={}{})", level_, checksum_ ? ", checksum" : "");
+  }
+  std::optional<device_form> form_on_device() const override {
+    device_form out = device_form::both_ways(device_form::kind::zstd);
+    out.level = level_;
+    out.checksum = checksum_;
+    return out;
   }
 
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
+#include "codec/device_form.h"
 #include "codec/filters/number_codec.h"
-#include "codec/portable_form.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -35,7 +35,7 @@ T plus(T a, T b) noexcept {
   }
 }
 
-class delta_codec final : public number_codec, public has_portable_form {
+class delta_codec final : public number_codec {
  public:
   explicit delta_codec(const number_types& types)
       : number_codec(types.decoded_number, types.encoded_number),
@@ -46,9 +46,10 @@ class delta_codec final : public number_codec, public has_portable_form {
   std::string describe() const override { return description_; }
 
   // Sums of floats depend on their order, and those of booleans do not wrap.
-  std::optional<portable_form> portable() const override {
-    if (!is_integer(decoded_.kind) || !is_integer(encoded_.kind) || !is_integer(sum_)) return std::nullopt;
-    portable_form out{portable_form::kind::delta};
+  std::optional<device_form> form_on_device() const override {
+    if (!is_integer(decoded_.kind) || !is_integer(encoded_.kind) || !is_integer(sum_))
+      return device_form::of(device_form::kind::other_settings);
+    device_form out = device_form::of(device_form::kind::delta);
     out.decoded = decoded_;
     out.encoded = encoded_;
     return out;

@@ -10,7 +10,7 @@
 #include "base/checked.h"
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
-#include "codec/portable_form.h"
+#include "codec/device_form.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -52,14 +52,14 @@ void pack_booleans(const std::byte* from, std::byte* to, std::size_t count) noex
   }
 }
 
-class boolean_packbits_codec final : public byte_codec, public has_portable_form {
+class boolean_packbits_codec final : public byte_codec {
  public:
   std::string_view name() const override { return "packbits"; }
   std::string describe() const override { return "packbits"; }
-  std::optional<portable_form> portable() const override {
-    portable_form out{portable_form::kind::packed_bits};
+  std::optional<device_form> form_on_device() const override {
+    device_form out = device_form::of(device_form::kind::packed_bits);
     out.highest_first = true;
-    out.padding = portable_form::padding_place::first_byte;
+    out.padding = device_form::padding_place::first_byte;
     return out;
   }
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {
@@ -98,7 +98,7 @@ struct packed_layout {
   std::uint32_t first = 0, bits = 1;
   bool sign = false;
   bool big_endian = false;  // in memory
-  using padding_place = portable_form::padding_place;
+  using padding_place = device_form::padding_place;
   padding_place padding = padding_place::none;
 
   std::uint64_t total_bits() const noexcept { return components * bits; }
@@ -106,7 +106,7 @@ struct packed_layout {
   std::uint64_t encoded_bytes() const noexcept { return packed_bytes() + (padding == padding_place::none ? 0 : 1); }
 };
 
-class packbits_codec final : public byte_codec, public has_portable_form {
+class packbits_codec final : public byte_codec {
  public:
   explicit packbits_codec(const packed_layout& layout) noexcept : layout_(layout) {}
 
@@ -116,9 +116,10 @@ class packbits_codec final : public byte_codec, public has_portable_form {
                               : fmt::format("packbits(bits {} to {})", layout_.first, layout_.first + layout_.bits - 1);
   }
   std::uint64_t max_encoded_bytes(std::uint64_t) const override { return layout_.encoded_bytes(); }
-  std::optional<portable_form> portable() const override {
-    if (layout_.bits != 1 || layout_.bytes != 1 || layout_.first != 0 || layout_.sign) return std::nullopt;
-    portable_form out{portable_form::kind::packed_bits};
+  std::optional<device_form> form_on_device() const override {
+    if (layout_.bits != 1 || layout_.bytes != 1 || layout_.first != 0 || layout_.sign)
+      return device_form::of(device_form::kind::other_settings);
+    device_form out = device_form::of(device_form::kind::packed_bits);
     out.padding = layout_.padding;
     return out;
   }

@@ -5,6 +5,7 @@
 
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
+#include "codec/device_form.h"
 #include "codec/row_codec.h"
 
 namespace penstock::inline v0 {
@@ -131,6 +132,14 @@ class shuffle_codec final : public byte_codec, public row_codec {
 
   std::string_view name() const override { return leaves_rest_ ? "hdf5.shuffle" : "shuffle"; }
   std::string describe() const override { return fmt::format("{}(elementsize={})", name(), item_bytes_); }
+  std::optional<device_form> form_on_device() const override {
+    if (item_bytes_ < 1 || item_bytes_ > kMostDeviceItemBytes)
+      return device_form::of(device_form::kind::other_settings);
+    device_form out = device_form::of(device_form::kind::shuffle);
+    out.encodes = !leaves_rest_;
+    out.item_bytes = static_cast<std::uint32_t>(item_bytes_);
+    return out;
+  }
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override { return decoded_bytes; }
   bool decodes_in_place() const noexcept override { return item_bytes_ <= 1; }
 

@@ -10,6 +10,7 @@
 
 #include "codec/codec_members.h"
 #include "codec/decode_only.h"
+#include "codec/device_form.h"
 #include "codec/library_contexts.h"
 
 namespace penstock::inline v0 {
@@ -55,6 +56,16 @@ class bitshuffle_codec final : public decode_only_codec {
         item_(item),
         block_(block),
         kind_(kind) {}
+
+  std::optional<device_form> form_on_device() const override {
+    using inside = device_form::block_codec;
+    if (item_ > kMostDeviceItemBytes) return device_form::of(device_form::kind::other_settings);
+    device_form out = device_form::of(device_form::kind::hdf5_bitshuffle);
+    out.item_bytes = static_cast<std::uint32_t>(item_);
+    out.block_items = static_cast<std::uint32_t>(block_);
+    out.inside = kind_ == inner::lz4 ? inside::lz4 : kind_ == inner::zstd ? inside::zstd : inside::none;
+    return out;
+  }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch& scratch) const override {

@@ -7,8 +7,8 @@
 
 #include "base/buffer.h"
 #include "codec/codec_chain.h"
+#include "codec/device_form.h"
 #include "codec/library_contexts.h"
-#include "codec/portable_form.h"
 #include "codec/tiff/tiff_codecs.h"
 
 namespace penstock::inline v0 {
@@ -28,10 +28,12 @@ class decoding_codec : public byte_codec {
   std::string_view name_;
 };
 
-class tiff_packbits_codec final : public decoding_codec, public has_portable_form {
+class tiff_packbits_codec final : public decoding_codec {
  public:
   tiff_packbits_codec() noexcept : decoding_codec("tiff.packbits") {}
-  std::optional<portable_form> portable() const override { return portable_form{portable_form::kind::tiff_packbits}; }
+  std::optional<device_form> form_on_device() const override {
+    return device_form::of(device_form::kind::tiff_packbits);
+  }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch&) const override {
@@ -60,10 +62,12 @@ class tiff_packbits_codec final : public decoding_codec, public has_portable_for
   }
 };
 
-class bit_reversal_codec final : public decoding_codec, public has_portable_form {
+class bit_reversal_codec final : public decoding_codec {
  public:
   bit_reversal_codec() noexcept : decoding_codec("tiff.bit_reversal") {}
-  std::optional<portable_form> portable() const override { return portable_form{portable_form::kind::reversed_bits}; }
+  std::optional<device_form> form_on_device() const override {
+    return device_form::of(device_form::kind::reversed_bits);
+  }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch&) const override {
@@ -97,10 +101,12 @@ std::span<const std::byte> keep_needed(std::span<const std::byte> all, std::span
   return out.first(made);
 }
 
-class deflate_codec final : public decoding_codec, public has_portable_form {
+class deflate_codec final : public decoding_codec {
  public:
   deflate_codec() noexcept : decoding_codec("tiff.deflate") {}
-  std::optional<portable_form> portable() const override { return portable_form{portable_form::kind::tiff_deflate}; }
+  std::optional<device_form> form_on_device() const override {
+    return device_form::of(device_form::kind::tiff_deflate);
+  }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch& scratch) const override {
@@ -122,13 +128,13 @@ class deflate_codec final : public decoding_codec, public has_portable_form {
 };
 
 /// A codec of the registry, whose streams may hold more than is needed.
-class generous_codec final : public decoding_codec, public has_portable_form {
+class generous_codec final : public decoding_codec {
  public:
   generous_codec(std::string_view name, std::shared_ptr<const byte_codec> inner) noexcept
       : decoding_codec(name), inner_(std::move(inner)) {}
-  std::optional<portable_form> portable() const override {
-    if (inner_->name() != "zstd") return std::nullopt;
-    return portable_form{portable_form::kind::tiff_zstd};
+  std::optional<device_form> form_on_device() const override {
+    if (inner_->name() != "zstd") return device_form::of(device_form::kind::other_settings);
+    return device_form::of(device_form::kind::zstd);
   }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
@@ -147,7 +153,7 @@ class generous_codec final : public decoding_codec, public has_portable_form {
   std::shared_ptr<const byte_codec> inner_;
 };
 
-class short_tile_codec final : public decoding_codec, public has_portable_form {
+class short_tile_codec final : public decoding_codec {
  public:
   short_tile_codec(std::shared_ptr<const byte_codec> inner, std::uint64_t least_bytes, std::uint64_t row_bytes,
                    std::uint64_t tile_bytes) noexcept
@@ -158,9 +164,9 @@ class short_tile_codec final : public decoding_codec, public has_portable_form {
         tile_bytes_(tile_bytes) {}
 
   // Device decoders refuse short tiles; tiles that hold all rows decode there as usual.
-  std::optional<portable_form> portable() const override {
-    const auto* const form = dynamic_cast<const has_portable_form*>(inner_.get());
-    return form == nullptr ? std::nullopt : form->portable();
+  std::optional<device_form> form_on_device() const override {
+    const auto form = inner_ ? inner_->form_on_device() : std::nullopt;
+    return form ? form : device_form::of(device_form::kind::other_settings);
   }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,

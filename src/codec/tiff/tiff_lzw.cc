@@ -11,7 +11,7 @@
 #include <bit>
 #include <cstring>
 
-#include "codec/portable_form.h"
+#include "codec/device_form.h"
 #include "codec/tiff/tiff_codecs.h"
 #include "codec/tiff/tiff_lzw.h"
 
@@ -213,11 +213,11 @@ result<std::size_t> decode_lzw(std::span<const std::byte> encoded, std::span<std
   return static_cast<std::size_t>(state.to - begin);
 }
 
-class lzw_codec final : public byte_codec, public has_portable_form {
+class lzw_codec final : public byte_codec {
  public:
   std::string_view name() const override { return "tiff.lzw"; }
   std::string describe() const override { return "lzw"; }
-  std::optional<portable_form> portable() const override { return portable_form{portable_form::kind::tiff_lzw}; }
+  std::optional<device_form> form_on_device() const override { return device_form::of(device_form::kind::tiff_lzw); }
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override { return 2 * decoded_bytes + 1024; }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,

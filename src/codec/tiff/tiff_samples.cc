@@ -7,7 +7,7 @@
 
 #include "array/item_swap.h"
 #include "array/strided_copy.h"
-#include "codec/portable_form.h"
+#include "codec/device_form.h"
 #include "codec/row_codec.h"
 #include "codec/tiff/tiff_rows.h"
 #include "codec/worker_scratch.h"
@@ -81,7 +81,7 @@ void copy_items(std::byte* to, std::ptrdiff_t to_step, const std::byte* from, st
   }
 }
 
-class samples_codec final : public byte_codec, public has_portable_form, public row_codec {
+class samples_codec final : public byte_codec, public row_codec {
  public:
   samples_codec(const tiff_samples& from, const dtype& type, std::vector<std::uint32_t> picked)
       : from_(from), item_(type.item_bytes()), picked_(std::move(picked)) {
@@ -101,8 +101,8 @@ class samples_codec final : public byte_codec, public has_portable_form, public 
   }
   std::uint64_t max_encoded_bytes(std::uint64_t) const override { return from_.bytes(); }
 
-  std::optional<portable_form> portable() const override {
-    portable_form out{portable_form::kind::tiff_samples};
+  std::optional<device_form> form_on_device() const override {
+    device_form out = device_form::of(device_form::kind::tiff_samples);
     out.samples = &from_;
     out.picked = picked_;
     return out;

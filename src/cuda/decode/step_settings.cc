@@ -7,13 +7,15 @@
 #include <fmt/format.h>
 #include <penstock/dtype.h>
 
+#include "codec/codec_chain.h"
+#include "codec/device_form.h"
 #include "cuda/decode/host_decode.h"
 #include "cuda/decode/numbers.h"
 
 namespace penstock::inline v0::device {
 namespace {
 
-constexpr std::uint64_t kMostItemBytes = 65535, kMostBlock = 0xffffffffU;
+constexpr std::uint64_t kMostItemBytes = 65535;
 
 // Settings are numbers from `least` to `most`.
 result<std::uint32_t> number_of(const json& settings, std::string_view name, std::uint64_t least, std::uint64_t most,
@@ -76,6 +78,32 @@ result<device_step> sized_step(step_kind kind, const json& settings) {
   return step;
 }
 
+std::optional<device_step> samples_step(const device_form& form) {
+  device_step step{};
+  const tiff_samples& from = *form.samples;
+  const bool complex = from.kind == sample_kind::complex_floating;
+  constexpr std::uint64_t kMost = 0xffffffffU;
+  if (from.kind == sample_kind::complex_integer || from.mask || from.rows > kMost || from.width > kMost ||
+      form.picked.size() > kMostPicked)
+    return std::nullopt;
+  // Items of other widths are unpacked on the host.
+  if (from.bits != 8 && from.bits != 16 && from.bits != 32 && from.bits != 64 && from.bits != 128) return std::nullopt;
+  step.kind = step_kind::rows;
+  step.rows.rows = static_cast<std::uint32_t>(from.rows);
+  step.rows.width = static_cast<std::uint32_t>(from.width);
+  step.rows.samples = from.samples;
+  step.rows.item_bytes = from.bits / 8;
+  step.rows.unit_bytes = complex && from.predictor == 1 ? from.bits / 16 : std::min(from.bits / 8, 8U);
+  step.rows.predictor = from.predictor;
+  step.rows.big_endian = from.big_endian ? 1 : 0;
+  step.rows.wanted = static_cast<std::uint32_t>(form.picked.size());
+  for (std::size_t j = 0; j < form.picked.size(); ++j) {
+    if (form.picked[j] > 255) return std::nullopt;
+    step.rows.picked[j] = static_cast<std::uint8_t>(form.picked[j]);
+  }
+  return step;
+}
+
 result<device_step> step_of_one(const json& codec, std::span<const std::byte> encoded, std::uint64_t decoded_bytes) {
   const json none = json(json::object_t());
   const json* const named = codec.as_string() != nullptr ? &codec : codec.find("name");
@@ -95,34 +123,86 @@ result<device_step> step_of_one(const json& codec, std::span<const std::byte> en
   if (name == "crc32c") return device_step{step_kind::crc32c};
   if (name == "reverse_bits") return device_step{step_kind::reverse_bits};
   if (name == "shuffle" || name == "hdf5.shuffle" || name == "hdf5.bitshuffle") {
-    constexpr std::uint64_t kOfNumcodecs = 4;
-    if (const auto step = step_of_settings(name, settings, kOfNumcodecs)) return *step;
-    return error(errc::invalid_argument, fmt::format("these are no settings of {}", name));
+    constexpr std::uint32_t kOfNumcodecs = 4;
+    const auto made = make_byte_codec({std::string(name), settings}, kOfNumcodecs);
+    const auto form = made.ok() ? (*made)->form_on_device() : std::nullopt;
+    const auto step = form ? step_of(*form) : std::nullopt;
+    if (step) return *step;
+    return error(errc::invalid_argument, fmt::format("the settings are not those of {}", name));
   }
   return step_of_codec(name, encoded, decoded_bytes);
 }
 
 }  // namespace
 
-std::optional<device_step> step_of_settings(std::string_view name, const json& settings, std::uint64_t item_bytes) {
-  const json* const size = settings.find("elementsize");
-  if (name == "shuffle" || name == "hdf5.shuffle") {
-    std::uint64_t items = item_bytes;
-    if ((size != nullptr && !size->get(items)) || items < 1 || items > kMostItemBytes) return std::nullopt;
-    return device_step{step_kind::shuffle, static_cast<std::uint32_t>(items)};
+std::optional<device_step> step_of(const device_form& form) {
+  using kind = device_form::kind;
+  using inside = device_form::block_codec;
+  using place = device_form::padding_place;
+  device_step step{};
+  switch (form.what) {
+    case kind::other_settings:
+      return std::nullopt;
+    case kind::zstd:
+      step.kind = step_kind::zstd;
+      return step;
+    case kind::lz4:
+      step.kind = step_kind::lz4;
+      return step;
+    case kind::blosc:
+      step.kind = step_kind::blosc;
+      return step;
+    case kind::zlib:
+      step.kind = step_kind::zlib;
+      return step;
+    case kind::gzip:
+      step.kind = step_kind::gzip;
+      return step;
+    case kind::crc32c:
+      step.kind = step_kind::crc32c;
+      return step;
+    case kind::shuffle:
+      step.kind = step_kind::shuffle;
+      step.item_bytes = form.item_bytes;
+      return step;
+    case kind::hdf5_bitshuffle:
+      step.kind = form.inside == inside::lz4    ? step_kind::bitshuffle_lz4
+                  : form.inside == inside::zstd ? step_kind::bitshuffle_zstd
+                                                : step_kind::bitshuffle_plain;
+      step.item_bytes = form.item_bytes;
+      step.settings = form.block_items;
+      return step;
+    case kind::tiff_lzw:
+      step.kind = step_kind::lzw;
+      return step;
+    case kind::tiff_packbits:
+      step.kind = step_kind::packbits;
+      return step;
+    case kind::tiff_deflate:
+      step.kind = step_kind::zlib_or_more;
+      return step;
+    case kind::reversed_bits:
+      step.kind = step_kind::reverse_bits;
+      return step;
+    case kind::delta: {
+      const bool is_signed = form.encoded.kind >= number::int8 && form.encoded.kind <= number::int64;
+      const delta_layout how{item_bytes(form.encoded.kind), item_bytes(form.decoded.kind), is_signed,
+                             form.encoded.swapped, form.decoded.swapped};
+      step.kind = step_kind::delta;
+      step.settings = how.parameter();
+      return step;
+    }
+    case kind::packed_bits:
+      step.kind = step_kind::unpack_bits;
+      step.settings =
+          (form.highest_first ? kHighestBitFirst : 0) | (form.padding == place::first_byte  ? kPaddingInFirstByte
+                                                         : form.padding == place::last_byte ? kPaddingInLastByte
+                                                                                            : 0);
+      return step;
+    case kind::tiff_samples:
+      return samples_step(form);
   }
-  if (name != "hdf5.bitshuffle") return std::nullopt;
-  std::uint64_t items = 0, block = 0;
-  const json* const elements = settings.find("blocksize");
-  const json* const kind = settings.find("compression");
-  const std::string inside = kind != nullptr && kind->as_string() != nullptr ? *kind->as_string() : "none";
-  if (size == nullptr || !size->get(items) || items < 1 || items > kMostItemBytes) return std::nullopt;
-  if (elements != nullptr && (!elements->get(block) || block > kMostBlock)) return std::nullopt;
-  if (inside != "none" && inside != "lz4" && inside != "zstd") return std::nullopt;
-  const step_kind with = inside == "none"  ? step_kind::bitshuffle_plain
-                         : inside == "lz4" ? step_kind::bitshuffle_lz4
-                                           : step_kind::bitshuffle_zstd;
-  return device_step{with, static_cast<std::uint32_t>(items), static_cast<std::uint32_t>(block)};
+  return std::nullopt;
 }
 
 result<std::vector<device_step>> steps_of_codecs(const json& codecs, std::span<const std::byte> encoded,

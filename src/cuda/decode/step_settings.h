@@ -1,24 +1,23 @@
 #pragma once
 
-// Steps of the device from what metadata says: names and settings of codecs.
+// Steps of the device: of a compiled codec, and from metadata (names and settings of codecs).
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include <penstock/result.h>
 
 #include "base/json.h"
+#include "codec/device_form.h"
 #include "cuda/decode/wave.h"
 
 namespace penstock::inline v0::device {
 
-/// HDF5's bitshuffle, and shuffle; nullopt for other names, and where no device takes such settings.
-/// \param item_bytes  Of shuffle, where the settings do not say it; 0: it is not known.
-std::optional<device_step> step_of_settings(std::string_view name, const json& settings, std::uint64_t item_bytes);
+/// The step that decodes what a codec with this form encoded; nullopt where the device has no decoder for its settings.
+std::optional<device_step> step_of(const device_form& form);
 
 /// The steps, in decoding order, of codecs as Zarr and numcodecs write them: a list of names, of `{"name": ...,
 /// "configuration": {...}}` and of `{"id": ..., ...}`, in encoding order; or one of these alone.
