@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <span>
 #include <string>
@@ -77,6 +79,36 @@ inline bytes encode_all(const codec_chain& chain, bytes cell, worker_scratch& sc
   encoded.resize(made.ok() ? *made : 0);
   return encoded;
 }
+
+/// Decodes into exactly as much memory as the chunk needs, with guards that also see what uninstrumented libraries do.
+class guarded_decode {
+ public:
+  /// \param limited  The scratch has a memory limit, and reaching it is a correct answer to hostile bytes.
+  explicit guarded_decode(bool limited = false) noexcept : limited_(limited) {}
+
+  result<> operator()(const codec_chain& chain, const bytes& encoded, worker_scratch& scratch) {
+    const std::size_t size = chain.decoded_bytes();
+    memory_.assign(size + 2 * kGuard, std::byte{0xa5});
+    // A copy of its own: a read beyond the end is a read beyond an allocation.
+    const auto copy = std::make_unique<std::byte[]>(encoded.size());
+    std::copy(encoded.begin(), encoded.end(), copy.get());
+    auto done = decode_all(chain, std::span<const std::byte>(copy.get(), encoded.size()),
+                           std::span(memory_).subspan(kGuard, size), scratch);
+    const auto touched = [](std::byte b) { return b != std::byte{0xa5}; };
+    EXPECT_TRUE(std::none_of(memory_.begin(), memory_.begin() + kGuard, touched)) << chain.describe();
+    EXPECT_TRUE(std::none_of(memory_.end() - kGuard, memory_.end(), touched)) << chain.describe();
+    if (!done.ok() && !(limited_ && done.error().code() == errc::resource_exhausted)) {
+      EXPECT_EQ(done.error().code(), errc::corrupt_data) << done.error().to_string();
+    }
+    return done;
+  }
+  bytes content() const { return bytes(memory_.begin() + kGuard, memory_.end() - kGuard); }
+
+ private:
+  static constexpr std::size_t kGuard = 64;
+  bool limited_;
+  bytes memory_;
+};
 
 /// Every bytes-to-bytes codec, with settings that take different ways through its library.
 inline const std::vector<std::string>& byte_codec_texts() {

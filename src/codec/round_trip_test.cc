@@ -288,20 +288,5 @@ TEST(RoundTrip, HoldsFromSeveralThreadsAtOnce) {
   }
 }
 
-TEST(RoundTrip, HoldsForCellsOfManyBlocks) {
-  worker_scratch scratch;
-  for (const std::string& text : byte_codec_texts()) {
-    for (const std::uint64_t size : {65'537u, 1'000'003u}) {
-      const codec_chain chain = byte_chain(text, size);
-      for (const bytes& cell : {smooth_bytes(size, 1), random_bytes(size, 2), bytes(size)}) {
-        const bytes encoded = encode_all(chain, cell, scratch);
-        bytes out(size);
-        ASSERT_TRUE(decode_all(chain, encoded, out, scratch).ok()) << text;
-        ASSERT_EQ(out, cell) << text;
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace penstock::inline v0
