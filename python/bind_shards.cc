@@ -1,3 +1,4 @@
+#include <penstock/joined.h>
 #include <penstock/shards.h>
 
 #include <nanobind/stl/optional.h>
@@ -67,6 +68,12 @@ array_handle open_one(const store_handle& from, const context_handle& with, nb::
   return array_handle(call_engine([&, name = text_of(key)] { return open_contiguous(from.store, name, options); }));
 }
 
+array_handle join_many(const context_handle& with, const nb::list& arrays, std::size_t axis) {
+  std::vector<array> parts;
+  for (const nb::handle each : arrays) parts.push_back(nb::cast<const array_handle&>(each).array);
+  return array_handle(call_engine([&] { return join(parts, axis, with.context); }));
+}
+
 nb::list files(const array_handle& of) {
   nb::list out;
   for (const shard_file& each : shard_files(of.array)) {
@@ -113,6 +120,8 @@ void bind_shards(nb::module_& m) {
         nb::arg("raw").none(), "Open .npy or raw files as one array.");
   m.def("open_contiguous", &open_one, nb::arg("store"), nb::arg("context"), nb::arg("key"), nb::arg("raw").none(),
         "Open one .npy or raw file.");
+  m.def("join", &join_many, nb::arg("context"), nb::arg("arrays"), nb::arg("axis"),
+        "Open arrays, one after the other along an axis, as one.");
   m.def("shard_files", &files, nb::arg("array"), "For each file (key, length, offset, crc32c or None).");
   m.def(
       "shard_axis", [](const array_handle& of) { return shard_axis(of.array); }, nb::arg("array"),

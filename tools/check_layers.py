@@ -57,6 +57,7 @@ PUBLIC = {
     "georeference.h": "api",
     "copy.h": "api",
     "shards.h": "driver",
+    "joined.h": "driver",
     "describe.h": "api",
     "mpi.h": "api",
     "tiles.h": "array",

@@ -483,6 +483,9 @@ def find_shards(store: Store, pattern: _bytes, allow_holes: bool) -> list[_bytes
 def open_shards(store: Store, context: Context, keys: list[_bytes], axis: int, raw: dict[str, Any] | None) -> Array:
     """Open .npy or raw files as one array."""
 
+def join(context: Context, arrays: Sequence[Array], axis: int) -> Array:
+    """Open arrays, one after the other along an axis, as one."""
+
 def open_contiguous(store: Store, context: Context, key: _bytes, raw: dict[str, Any] | None) -> Array:
     """Open one .npy or raw file."""
 

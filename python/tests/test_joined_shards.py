@@ -56,6 +56,12 @@ def test_each_chunk_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     values = np.arange(2 * 2048 * 1024, dtype="f4").reshape((2048, 2048))
     chunks = (512, 1024)  # of 2 MiB
     a = ps.open_shards(zarr_shards(tmp_path, np.split(values, 2, axis), chunks), axis=axis)
+    chunk_bytes = 4 * 512 * 1024
+    for key, count in ((np.s_[...], 8), (np.s_[:, :8], 4), (np.s_[1000:1001], 2)):
+        np.testing.assert_array_equal(a[key], values[key])
+        plan = a.plan(key)
+        assert (plan.requests, plan.decoded_bytes) == (count, count * chunk_bytes)
+    a = pickle.loads(pickle.dumps(a))  # its parts are opened when they are read
     counted = Counted(monkeypatch)
     np.testing.assert_array_equal(a[...], values)
     assert counted.decodes(chunks) == 8
@@ -69,9 +75,38 @@ def test_each_chunk_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert counted.decodes(chunks) == 8
 
 
+@pytest.mark.parametrize("options", [{}, {"shards": (64, 64)}])
+def test_a_window_fetches_the_bytes_of_its_chunks(tmp_path: Path, options: dict[str, Any]) -> None:
+    values = np.random.default_rng(7).integers(0, 99, (300, 128), "i4")
+    arrays = []
+    for number, part in enumerate(np.split(values, [100])):
+        name = str(tmp_path / f"p_{number}.zarr")
+        ps.create_array(name, shape=part.shape, dtype=part.dtype, chunks=(32, 32), codecs=["zstd"], **options)[...] = (
+            part
+        )
+        arrays.append(ps.open(name))
+    a = ps.open_shards(arrays)
+    window = np.s_[90:110, 40:60]
+    np.testing.assert_array_equal(a[window], values[window])
+    whole = a.plan(window)
+    alone = [arrays[0].plan(np.s_[90:, 40:60]), arrays[1].plan(np.s_[:10, 40:60])]
+    assert whole.requests == sum(each.requests for each in alone)
+    assert whole.fetched_bytes == sum(each.fetched_bytes for each in alone) > 0
+    assert str(tmp_path / "p_1.zarr") in str(whole)
+
+
+def test_joined_arrays_are_not_written(tmp_path: Path) -> None:
+    a = ps.open_shards(zarr_shards(tmp_path, [np.zeros((4, 4)), np.ones((4, 4))], (4, 4)))
+    with pytest.raises(ps.Error):
+        a[0, 0] = 3
+    assert a[...].sum() == 16
+
+
 def test_small_chunks_are_read_many_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.arange(1024 * 256, dtype="i2").reshape(1024, 256)
     a = ps.open_shards(zarr_shards(tmp_path, np.split(values, [100, 612]), (32, 32)))
+    assert a.plan(np.s_[5:6, :8]).requests == 1
+    a = pickle.loads(pickle.dumps(a))  # its parts are opened when they are read
     counted = Counted(monkeypatch)
     np.testing.assert_array_equal(a[...], values)
     assert len(counted.boxes) <= 12

@@ -1,8 +1,11 @@
 #include "contract/layout_contract.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 
+#include "format/joined/joined_layout.h"
 #include "format/raw/raw_layout.h"
 #include "format/reference/reference_layout.h"
 #include "format/tiff/tiff_layout.h"
@@ -241,6 +244,43 @@ const layout_case kRawCases[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Raw, LayoutContract, testing::ValuesIn(kRawCases),
+                         [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
+
+// Layouts of other cases next to each other along the first axis.
+layout_case joined_case(std::string name, std::vector<layout_case> parts) {
+  layout_case out;
+  out.name = std::move(name);
+  out.depth = parts.front().depth;
+  out.fixed_places = parts.front().fixed_places;
+  out.make = [=]() -> std::shared_ptr<const chunk_layout> {
+    std::vector<joined_part> joined;
+    for (const layout_case& each : parts) joined.push_back({each.make(), std::to_string(joined.size()) + "/"});
+    auto made = joined_layout::make(std::move(joined), 0);
+    EXPECT_TRUE(made.ok()) << made.error().to_string();
+    return made.ok() ? *made : nullptr;
+  };
+  out.object = [=](object_id object) -> std::optional<bytes> {
+    for (const layout_case& each : parts) {
+      const std::uint64_t own = each.make()->write_grid().cells();
+      if (object < own) return each.object(object);
+      object -= own;
+    }
+    return std::nullopt;
+  };
+  return out;
+}
+
+const layout_case kJoinedCases[] = {
+    joined_case("raw", {raw_case("a", {23, 7, 5}, 0, {5, 1, 0, 9, 8}, storage_order::c, 100, 128),
+                        raw_case("b", {3, 7, 5}, 0, {3}, storage_order::c, 100, 0)}),
+    joined_case("zarr", {kCases[0], kCases[0], kCases[0]}),
+    joined_case(
+        "zarr_sharded",
+        {*std::find_if(std::begin(kCases), std::end(kCases), [](const layout_case& each) { return each.depth == 1; }),
+         *std::find_if(std::begin(kCases), std::end(kCases), [](const layout_case& each) { return each.depth == 1; })}),
+};
+
+INSTANTIATE_TEST_SUITE_P(Joined, LayoutContract, testing::ValuesIn(kJoinedCases),
                          [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
 
 struct tiff_kind {

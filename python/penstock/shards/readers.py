@@ -252,7 +252,8 @@ def join_arrays(arrays: list[Any], axis: int, context: Context) -> JoinedArray:
             raise InvalidArgumentError(text)
         if each.dtype.kind in "OT" or each._has_items:
             raise UnsupportedError(f"'{each.uri}' holds items of variable length, which cannot be joined")
-    twice = [f"'{each.uri}'" for i, each in enumerate(arrays) if any(each is other for other in arrays[:i])]
+    first = {id(each): i for i, each in reversed(list(enumerate(arrays)))}
+    twice = [f"'{each.uri}'" for i, each in enumerate(arrays) if first[id(each)] != i]
     if twice:
         raise InvalidArgumentError(complain(f"{len(twice)} of {len(arrays)} arrays are given twice", twice))
     return join_parts([_ArrayPart(each) for each in arrays], axis, context)
@@ -281,6 +282,17 @@ def _cell_of(parts: list[_Part], axis: int) -> tuple[tuple[int, ...], list[int]]
     return tuple(cell), [max(1, cell[axis] // chunk) * chunk for chunk in chunks]
 
 
+def _one_layout(parts: Sequence[_Part], axis: int, context: Context) -> JoinedArray | None:
+    """The engine's join of open arrays. None where the arrays are not open yet, or one grid does not hold them."""
+    arrays = [part._array for part in parts if isinstance(part, SavedPart) and part._array is not None]
+    if len(arrays) != len(parts):
+        return None
+    try:
+        return JoinedArray(_core.join(context, arrays, axis))
+    except UnsupportedError:
+        return None
+
+
 def join_parts(parts: Sequence[_Part], axis: int, context: Context) -> JoinedArray:
     """What is known of each part, as one array."""
     if not parts:
@@ -289,6 +301,10 @@ def join_parts(parts: Sequence[_Part], axis: int, context: Context) -> JoinedArr
     names, shapes = [part.name for part in parts], [part.shape for part in parts]
     refuse_others(names, shapes, [part.dtype.newbyteorder("=") for part in parts], axis)
     axis %= len(first.shape)
+    opened = _one_layout(parts, axis, context)
+    if opened is not None:
+        opened._parts, opened._joined_along = list(parts), axis
+        return opened
     shape = [*first.shape[:axis], sum(part.shape[axis] for part in parts), *first.shape[axis + 1 :]]
     document = {
         "zarr_format": 2,

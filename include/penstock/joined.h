@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include <penstock/array.h>
+
+namespace penstock::inline v0 {
+
+/// Arrays along one dimension, as one read-only array.
+///
+/// A read fetches and decodes the chunks of the parts, each by its own codecs. Parts may have different lengths along
+/// `axis`, chunks of different lengths along it, and different codecs. Parts without elements are left out.
+/// \param parts  Of one dtype, and of one shape outside `axis`. The result shares their stores.
+/// \param axis   Less than the parts' rank.
+/// \param with   The context of the result; null: that of the first part.
+/// \error invalid_argument  There is no part, or parts have another dtype, rank or shape than the first.
+/// \error unsupported       Elements of variable length, other chunks outside `axis`, other fill values.
+PENSTOCK_API result<array> join(std::span<const array> parts, std::size_t axis,
+                                std::shared_ptr<penstock::context> with = nullptr);
+
+}  // namespace penstock::inline v0
