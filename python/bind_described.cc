@@ -116,6 +116,12 @@ void check_group(const store_handle& from, nb::bytes key, std::uint64_t header) 
   });
 }
 
+nb::tuple describe_file(const store_handle& from, nb::bytes key) {
+  const std::string name = text_of(key);
+  const hdf5_description found = call_engine([&] { return describe_hdf5_file(*from.store, name); });
+  return nb::make_tuple(nb::str(found.text.data(), found.text.size()), found.rounds, found.requests, found.bytes);
+}
+
 nb::object shards_of(const store_handle& from, const context_handle& with, nb::list keys, nb::str dataset,
                      std::size_t axis) {
   std::vector<std::string> names;
@@ -146,6 +152,8 @@ void bind_described(nb::module_& m) {
         "as bytes of 64-bit numbers, and whether chunks at the array's edge skip all filters.");
   m.def("hdf5_check_group", &check_group, nb::arg("store"), nb::arg("key"), nb::arg("header"),
         "Raises where a link of the group whose object header stands at that address is damaged.");
+  m.def("hdf5_describe", &describe_file, nb::arg("store"), nb::arg("key"),
+        "Every group, dataset and attribute of an HDF5 file as JSON, and the rounds, requests and bytes that it took.");
   m.def("hdf5_shards", &shards_of, nb::arg("store"), nb::arg("context"), nb::arg("keys"), nb::arg("dataset"),
         nb::arg("axis"),
         "Of datasets of one name in many files, which differ in nothing but their lengths: (lengths, first bytes of "

@@ -335,6 +335,9 @@ def hdf5_index(store: Store, key: _bytes, header: int) -> tuple[_bytes, _bytes, 
 def hdf5_check_group(store: Store, key: _bytes, header: int) -> None:
     """Raises where a link of the group whose object header stands at that address is damaged."""
 
+def hdf5_describe(store: Store, key: _bytes) -> tuple[str, int, int, int]:
+    """Every group, dataset and attribute of an HDF5 file as JSON, and the rounds, requests and bytes that it took."""
+
 def hdf5_shards(
     store: Store, context: Context, keys: list[_bytes], dataset: str, axis: int
 ) -> tuple[_bytes, _bytes, _bytes, _bytes, _bytes, _bytes] | None:

@@ -50,4 +50,16 @@ struct hdf5_shards {
 std::optional<hdf5_shards> scan_hdf5_shards(const store& from, const std::vector<std::string>& keys,
                                             std::string_view dataset, std::size_t axis, context& with);
 
+/// What a file's metadata says (see describe_hdf5), and what reading it took.
+struct hdf5_description {
+  std::string text;          ///< JSON
+  std::uint64_t rounds = 0;  ///< round trips after the first, which learns the file's size
+  std::uint64_t requests = 0, bytes = 0;
+};
+
+/// Describes every group, dataset and attribute of a file. Its metadata is fetched in rounds: all pages that are known
+/// to be needed at once.
+/// \error As describe_hdf5 and the store. \error conflict  The file changed meanwhile.
+result<hdf5_description> describe_hdf5_file(const store& from, std::string_view key);
+
 }  // namespace penstock::inline v0

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/waiting.h"
+#include "engine/index_io.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -96,6 +97,30 @@ std::vector<result<blocking_read>> read_all_and_wait(const store& from, std::spa
   std::vector<result<blocking_read>> out;
   out.reserve(answers.size());
   for (answer& each : answers) out.push_back(std::move(*each.what));
+  return out;
+}
+
+result<std::vector<blocking_read>> read_ranges_and_wait(const store& from, std::string_view key,
+                                                        std::span<const byte_range> ranges, const version* expected) {
+  std::vector<answer> answers(ranges.size());
+  waiting_sink sink(answers);
+  std::vector<byte_read> reads(ranges.size());
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    reads[i].key = key;
+    reads[i].range = ranges[i];
+    reads[i].max_bytes = ranges[i].length;
+    reads[i].expected = expected;
+    reads[i].buffer = &answers[i];
+    reads[i].tag = i;
+  }
+  if (!reads.empty()) from.read(reads, sink, sink.stop());
+  sink.wait();
+  std::vector<blocking_read> out;
+  out.reserve(answers.size());
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i].what->ok()) return std::move(*answers[i].what).error().note(read_note(key, ranges[i]));
+    out.push_back(std::move(**answers[i].what));
+  }
   return out;
 }
 

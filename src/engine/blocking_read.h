@@ -28,4 +28,10 @@ result<blocking_read> read_and_wait(const store& from, std::string_view key, con
 std::vector<result<blocking_read>> read_all_and_wait(const store& from, std::span<const std::string> keys,
                                                      const byte_range& range, std::uint64_t max_bytes);
 
+/// Reads several ranges of one object, requested together: one round trip where the store answers later.
+/// \param expected  As in `byte_read`. \returns In the order of `ranges`, none of them `kAll` long.
+/// \error The first of the store's, with a note of its range.
+result<std::vector<blocking_read>> read_ranges_and_wait(const store& from, std::string_view key,
+                                                        std::span<const byte_range> ranges, const version* expected);
+
 }  // namespace penstock::inline v0

@@ -3,12 +3,30 @@
 #include <penstock/result.h>
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
+#include "format/hdf5/hdf5_dataset.h"
 #include "format/hdf5/hdf5_file.h"
 #include "format/hdf5/hdf5_object.h"
+#include "format/hdf5/hdf5_type.h"
 
 namespace penstock::inline v0 {
+
+/// An attribute of an object: what it is and its bytes as stored. Parts of variable length are in the global heap.
+struct hdf5_attribute {
+  std::string name;
+  hdf5_type type;
+  hdf5_dataspace space;
+  std::vector<std::byte> bytes;
+};
+
+/// Every attribute of an object, from its header or from a fractal heap, in order of their names.
+///
+/// Source: HDF5 File Format Specification 4.0, IV.A.2.m and v.
+/// \param header  Shared messages are resolved (see resolve_hdf5_shared).
+/// \error corrupt_data  An attribute is damaged. \error unsupported  An unknown version or type.
+result<std::vector<hdf5_attribute>> list_hdf5_attributes(hdf5_file& file, const std::vector<hdf5_message>& header);
 
 /// The bytes of the attributes that say what a dataset's stored values mean (its scale, what is missing, units): equal
 /// bytes are equal attributes. Source: HDF5 File Format Specification 3.0, IV.A.2.m.

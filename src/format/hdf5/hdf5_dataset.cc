@@ -59,19 +59,43 @@ result<> parse_index(const hdf5_file& file, hdf5_cursor& cursor, hdf5_layout& ou
   }
 }
 
+// Versions 1 and 2.
+result<hdf5_layout> parse_first_layout(const hdf5_file& file, hdf5_cursor& cursor) {
+  hdf5_layout out;
+  const std::uint64_t count = cursor.number(1), layout = cursor.number(1);
+  cursor.skip(5);
+  if (count > kMaxRank + 1) return hdf5_damaged(fmt::format("a data layout of {} dimensions", count));
+  if (layout > 2) return hdf5_unknown("an unknown data layout");
+  out.what = static_cast<hdf5_layout::kind>(layout);
+  if (out.what != hdf5_layout::kind::compact) out.address = cursor.number(file.offset_bytes());
+  if (out.what == hdf5_layout::kind::chunked) {
+    PENSTOCK_TRY(parse_chunks(cursor, count, 4, out));
+  } else {
+    cursor.skip(4 * count);  // lengths that 4 bytes may be too few for: the dataspace has them
+    out.bytes = byte_range::kAll;
+  }
+  if (out.what == hdf5_layout::kind::compact) {
+    const auto bytes = cursor.bytes(cursor.number(4));
+    out.inline_bytes.assign(bytes.begin(), bytes.end());
+  }
+  if (!cursor.ok()) return hdf5_damaged("a data layout is cut off");
+  return out;
+}
+
 }  // namespace
 
-result<hdf5_shape> parse_hdf5_shape(const hdf5_file& file, const std::vector<hdf5_message>& header) {
-  PENSTOCK_ASSIGN(const hdf5_message* const message, required(header, hdf5_message::dataspace, "dataspace"));
-  hdf5_cursor cursor(message->body);
+result<hdf5_dataspace> parse_hdf5_dataspace(const hdf5_file& file, std::span<const std::byte> body) {
+  hdf5_cursor cursor(body);
   const std::uint64_t version = cursor.number(1);
   if (version != 1 && version != 2) return hdf5_unknown(fmt::format("a dataspace of version {}", version));
   const std::uint64_t rank = cursor.number(1), flags = cursor.number(1);
   if (rank > kMaxRank) return hdf5_damaged(fmt::format("a dataspace of {} dimensions", rank));
   const std::uint64_t type = cursor.number(1);
-  if (version == 2 && type > 1) return hdf5_unknown("a dataset without a dataspace");
+  if (version == 2 && type > 2) return hdf5_damaged(fmt::format("a dataspace of kind {}", type));
+  hdf5_dataspace space;
+  space.null = version == 2 && type == 2;
   if (version == 1) cursor.skip(4);
-  hdf5_shape out;
+  hdf5_shape& out = space.shape;
   for (std::uint64_t d = 0; d < rank; ++d) out.extents.push_back(cursor.number(file.length_bytes()));
   out.most = out.extents;
   if ((flags & 1) != 0) {
@@ -84,14 +108,22 @@ result<hdf5_shape> parse_hdf5_shape(const hdf5_file& file, const std::vector<hdf
   for (std::size_t d = 0; d < out.extents.size(); ++d) {
     if (out.extents[d] > out.most[d]) return hdf5_damaged(fmt::format("dimension {} is longer than it may be", d));
   }
-  return out;
+  return space;
+}
+
+result<hdf5_shape> parse_hdf5_shape(const hdf5_file& file, const std::vector<hdf5_message>& header) {
+  PENSTOCK_ASSIGN(const hdf5_message* const message, required(header, hdf5_message::dataspace, "dataspace"));
+  PENSTOCK_ASSIGN(hdf5_dataspace space, parse_hdf5_dataspace(file, message->body));
+  if (space.null) return hdf5_unknown("a dataset without a dataspace");
+  return std::move(space.shape);
 }
 
 result<hdf5_layout> parse_hdf5_layout(const hdf5_file& file, const std::vector<hdf5_message>& header) {
   PENSTOCK_ASSIGN(const hdf5_message* const message, required(header, hdf5_message::data_layout, "data layout"));
   hdf5_cursor cursor(message->body);
   const std::uint64_t version = cursor.number(1);
-  if (version < 3 || version > 5) return hdf5_unknown(fmt::format("a data layout of version {}", version));
+  if (version < 1 || version > 5) return hdf5_unknown(fmt::format("a data layout of version {}", version));
+  if (version < 3) return parse_first_layout(file, cursor);
   hdf5_layout out;
   switch (cursor.number(1)) {
     case 0: {
@@ -121,8 +153,14 @@ result<hdf5_layout> parse_hdf5_layout(const hdf5_file& file, const std::vector<h
         out.address = cursor.number(file.offset_bytes());
       }
       break;
+    case 3:
+      if (version < 4) return hdf5_damaged(fmt::format("a virtual dataset in a data layout of version {}", version));
+      out.what = hdf5_layout::kind::mapped;
+      out.address = cursor.number(file.offset_bytes());
+      out.heap_index = cursor.number(4);
+      break;
     default:
-      return hdf5_unknown("a virtual dataset, or an unknown layout");
+      return hdf5_unknown("an unknown data layout");
   }
   if (!cursor.ok()) return hdf5_damaged("a data layout is cut off");
   return out;

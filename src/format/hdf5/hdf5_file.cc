@@ -12,8 +12,6 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
-/// A node is looked at twice: its head, then all of it.
-constexpr std::uint64_t kMostReadings = 4;
 /// Of all versions that are read.
 constexpr std::uint64_t kMostSuperblockBytes = 128;
 constexpr std::uint64_t kFirstUserBlock = 512, kLastUserBlock = std::uint64_t{1} << 26;
@@ -46,14 +44,11 @@ bool hdf5_cursor::is(std::string_view text) noexcept {
   return found.size() == text.size() && std::memcmp(found.data(), text.data(), text.size()) == 0;
 }
 
-hdf5_file::hdf5_file(hdf5_source& from, hdf5_checksums sums) noexcept : from_(&from), sums_(sums) {
-  const std::uint64_t size = from.size();
-  budget_ = size > ~std::uint64_t{0} / kMostReadings ? ~std::uint64_t{0} : size * kMostReadings;
-  budget_ = std::max(budget_, std::uint64_t{1} << 16);
-}
+hdf5_file::hdf5_file(hdf5_source& from, hdf5_checksums sums, std::uint64_t readings) noexcept
+    : from_(&from), sums_(sums), budget_(std::max(saturating_mul(from.size(), readings), std::uint64_t{1} << 16)) {}
 
-result<hdf5_file> hdf5_file::open(hdf5_source& from, hdf5_checksums sums) {
-  hdf5_file made(from, sums);
+result<hdf5_file> hdf5_file::open(hdf5_source& from, hdf5_checksums sums, std::uint64_t readings) {
+  hdf5_file made(from, sums, readings);
   for (std::uint64_t at = 0; at <= kLastUserBlock; at = at == 0 ? kFirstUserBlock : 2 * at) {
     if (at > from.size() || from.size() - at < kSignature.size()) break;
     PENSTOCK_ASSIGN(const auto begin, made.at(at, kSignature.size()));
@@ -85,7 +80,9 @@ result<> hdf5_file::read_superblock(std::uint64_t signature) {
     root_ = cursor.number(offset_bytes_);
     if (!cursor.ok()) return hdf5_damaged("the superblock is cut off");
   } else {
-    cursor.skip(1 + 3 * offset_bytes_);  // flags, where addresses count from, extension, end of file
+    cursor.skip(1 + offset_bytes_);  // flags, where addresses count from
+    extension_ = cursor.number(offset_bytes_);
+    cursor.skip(offset_bytes_);  // end of file
     root_ = cursor.number(offset_bytes_);
     const std::size_t covered = block.size() - cursor.left();
     const std::uint64_t stored = cursor.number(kHdf5ChecksumBytes);
@@ -101,11 +98,16 @@ result<std::span<const std::byte>> hdf5_file::at(std::uint64_t address, std::uin
   if (!checked_add(base_, address, offset) || !checked_add(offset, length, end) || end > from_->size()) {
     return hdf5_damaged(fmt::format("{} bytes at address {} leave the file of {} bytes", length, address, size()));
   }
-  if (length > budget_) return hdf5_damaged("its structures lead in circles");
-  budget_ -= length;
+  PENSTOCK_TRY(spend(length));
   auto read = from_->read(offset, length);
   if (read.ok() && read->size() != length) return error(errc::io_error, "the file ended early while it was read");
   return read;
+}
+
+result<> hdf5_file::spend(std::uint64_t bytes) {
+  if (bytes > budget_) return hdf5_damaged("its structures lead in circles");
+  budget_ -= bytes;
+  return {};
 }
 
 result<> hdf5_file::check(std::span<const std::byte> covered, std::uint64_t stored, std::string_view what) const {

@@ -16,6 +16,9 @@ class hdf5_source {
   virtual std::uint64_t size() const noexcept = 0;
   /// The range lies within the file. What is returned stays as it is until the next call.
   virtual result<std::span<const std::byte>> read(std::uint64_t offset, std::uint64_t length) = 0;
+  /// Returns true if a read failed because its bytes are not fetched yet (see hdf5_pages). The caller of the parser
+  /// then fetches them and parses again: until then, a parser continues with what does not depend on them.
+  virtual bool waiting() const noexcept { return false; }
 };
 
 /// `corrupt_data`, with the file's format named.
@@ -57,13 +60,22 @@ class hdf5_file {
  public:
   /// Reads the superblock (versions 0 to 3), which may stand behind a block of the user's.
   /// \error corrupt_data  Not such a file, or a damaged one. \error unsupported  Made of several files.
-  static result<hdf5_file> open(hdf5_source& from, hdf5_checksums sums = hdf5_checksums::verified);
+  /// \param readings  How often the file's size may be read in all, by this object or by one copy of it.
+  static result<hdf5_file> open(hdf5_source& from, hdf5_checksums sums = hdf5_checksums::verified,
+                                std::uint64_t readings = 4);
 
   /// Bytes at an address; good until the next call.
   /// \error corrupt_data  They leave the file, or more was read of it than can be right.
   result<std::span<const std::byte>> at(std::uint64_t address, std::uint64_t length);
   /// The same, and what its last 4 bytes say of the others is true.
   result<std::span<const std::byte>> checked(std::uint64_t address, std::uint64_t length, std::string_view what);
+
+  /// Counts `bytes` that a parser copies from what it has read before.
+  /// \error corrupt_data  More than can be right.
+  result<> spend(std::uint64_t bytes);
+  bool waiting() const noexcept { return from_->waiting(); }
+  /// Parsers of messages ignore checksums, too, where the file does.
+  hdf5_checksums checksums() const noexcept { return sums_; }
 
   std::size_t offset_bytes() const noexcept { return offset_bytes_; }
   std::size_t length_bytes() const noexcept { return length_bytes_; }
@@ -72,12 +84,14 @@ class hdf5_file {
   std::uint64_t size() const noexcept { return from_->size(); }
   /// The address of the root group's object header.
   std::uint64_t root() const noexcept { return root_; }
+  /// The address of the superblock extension's object header; undefined if there is none.
+  std::uint64_t extension() const noexcept { return extension_; }
   /// What stands for no address, and for a length without a limit.
   bool undefined(std::uint64_t address) const noexcept { return address == all_ones(offset_bytes_); }
   bool unlimited(std::uint64_t length) const noexcept { return length == all_ones(length_bytes_); }
 
  private:
-  hdf5_file(hdf5_source& from, hdf5_checksums sums) noexcept;
+  hdf5_file(hdf5_source& from, hdf5_checksums sums, std::uint64_t readings) noexcept;
   static std::uint64_t all_ones(std::size_t bytes) noexcept {
     return ~std::uint64_t{0} >> (8 * (sizeof(std::uint64_t) - bytes));
   }
@@ -89,7 +103,7 @@ class hdf5_file {
   hdf5_checksums sums_;
   std::uint64_t budget_;  // bytes that may still be read
   std::size_t offset_bytes_ = 8, length_bytes_ = 8;
-  std::uint64_t base_ = 0, root_ = 0;
+  std::uint64_t base_ = 0, root_ = 0, extension_ = ~std::uint64_t{0};
 };
 
 }  // namespace penstock::inline v0

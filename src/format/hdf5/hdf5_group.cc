@@ -3,201 +3,276 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <optional>
 #include <vector>
 
-#include "format/hdf5/hdf5_object.h"
+#include "format/hdf5/hdf5_heaps.h"
+#include "format/hdf5/hdf5_records.h"
 
 namespace penstock::inline v0 {
 namespace {
 
-using found = std::optional<std::uint64_t>;
+constexpr unsigned kMostSoftLinks = 16;
 
-/// One link of a group.
-struct group_link {
-  std::string_view name;
-  std::uint64_t object;
-  bool hard;
-};
-/// False: no more of them.
-using link_visitor = std::function<bool(const group_link&)>;
-
-/// A group of links in a B-tree of version 1, whose names are in a heap.
+/// Links in a B-tree of version 1, whose names are in a local heap.
 class symbol_table {
  public:
-  explicit symbol_table(hdf5_file& file) noexcept : file_(file) {}
+  symbol_table(hdf5_file& file, std::vector<hdf5_link>& to) noexcept : file_(file), to_(to) {}
 
-  result<> visit(const hdf5_message& message, const link_visitor& each) {
+  result<> list(const hdf5_message& message) {
     hdf5_cursor cursor(message.body);
     const std::uint64_t tree = cursor.number(file_.offset_bytes()), heap = cursor.number(file_.offset_bytes());
     if (!cursor.ok()) return hdf5_damaged("a group's symbol table is cut off");
-    PENSTOCK_TRY(read_heap(heap));
-    return walk(tree, each);
+    auto names = hdf5_local_heap::read(file_, heap);
+    if (!names.ok() && !file_.waiting()) return std::move(names).error();
+    if (names.ok()) names_ = std::move(*names);
+    return walk(tree);
   }
 
  private:
-  result<> read_heap(std::uint64_t address) {
-    const std::uint64_t bytes = 8 + 2 * file_.length_bytes() + file_.offset_bytes();
-    PENSTOCK_ASSIGN(const auto header, file_.at(address, bytes));
-    hdf5_cursor cursor(header);
-    if (!cursor.is("HEAP")) return hdf5_damaged(fmt::format("no heap of names stands at address {}", address));
-    cursor.skip(4);
-    const std::uint64_t length = cursor.number(file_.length_bytes());
-    const std::uint64_t free = cursor.number(file_.length_bytes());
-    PENSTOCK_ASSIGN(const auto names, file_.at(cursor.number(file_.offset_bytes()), length));
-    names_.assign(names.begin(), names.end());
-    return check_free_blocks(free);
-  }
+  struct subtree {
+    std::uint64_t address, above;
+  };
+  static constexpr std::uint64_t kAnyLevel = 256;
 
-  // Nothing here needs them, but the library follows them wherever they lead.
-  result<> check_free_blocks(std::uint64_t at) const {
-    constexpr std::uint64_t kNone = 1;
-    const std::size_t width = file_.length_bytes();
-    for (std::size_t left = names_.size() / (2 * width); at != kNone && !file_.unlimited(at); --left) {
-      if (left == 0 || at > names_.size() || names_.size() - at < 2 * width)
-        return hdf5_damaged("a heap of names whose free blocks lead astray");
-      at = hdf5_cursor(std::span(names_).subspan(static_cast<std::size_t>(at))).number(width);
-    }
-    return {};
-  }
-
-  result<> walk(std::uint64_t root, const link_visitor& each) {
-    struct subtree {
-      std::uint64_t address, above;
-    };
-    constexpr std::uint64_t kAnyLevel = 256;
+  result<> walk(std::uint64_t root) {
     std::vector<subtree> todo{{root, kAnyLevel}};
-    const std::uint64_t prefix = 8 + 2 * file_.offset_bytes();
     while (!todo.empty()) {
       const subtree next = todo.back();
       todo.pop_back();
-      PENSTOCK_ASSIGN(const auto begin, file_.at(next.address, prefix));
-      hdf5_cursor head(begin);
-      if (!head.is("TREE") || head.number(1) != 0)
-        return hdf5_damaged(fmt::format("no node of a group's B-tree stands at address {}", next.address));
-      const std::uint64_t level = head.number(1), used = head.number(2);
-      if (next.above != kAnyLevel && level + 1 != next.above)
-        return hdf5_damaged(fmt::format("a node of level {} below one of level {}", level, next.above));
-      const std::uint64_t one = file_.length_bytes() + file_.offset_bytes();
-      PENSTOCK_ASSIGN(const auto node, file_.at(next.address, prefix + used * one));
-      hdf5_cursor cursor(node);
-      cursor.skip(prefix);
-      std::vector<std::uint64_t> children;
-      for (std::uint64_t i = 0; i < used; ++i) {
-        cursor.skip(file_.length_bytes());
-        children.push_back(cursor.number(file_.offset_bytes()));
-      }
-      for (const std::uint64_t child : children) {
-        if (level != 0) {
-          todo.push_back({child, level});
-          continue;
-        }
-        PENSTOCK_ASSIGN(const bool more, look(child, each));
-        if (!more) return {};
-      }
+      auto read = read_node(next, todo);
+      if (!read.ok() && !file_.waiting()) return read;
     }
     return {};
   }
 
-  result<bool> look(std::uint64_t leaf, const link_visitor& each) {
+  result<> read_node(const subtree& from, std::vector<subtree>& todo) {
+    const std::uint64_t prefix = 8 + 2 * file_.offset_bytes();
+    PENSTOCK_ASSIGN(const auto begin, file_.at(from.address, prefix));
+    hdf5_cursor head(begin);
+    if (!head.is("TREE") || head.number(1) != 0)
+      return hdf5_damaged(fmt::format("no node of a group's B-tree is at address {}", from.address));
+    const std::uint64_t level = head.number(1), used = head.number(2);
+    if (from.above != kAnyLevel && level + 1 != from.above)
+      return hdf5_damaged(fmt::format("a node of level {} below one of level {}", level, from.above));
+    const std::uint64_t one = file_.length_bytes() + file_.offset_bytes();
+    PENSTOCK_ASSIGN(const auto node, file_.at(from.address, prefix + used * one));
+    hdf5_cursor cursor(node);
+    cursor.skip(prefix);
+    std::vector<std::uint64_t> children;
+    for (std::uint64_t i = 0; i < used; ++i) {
+      cursor.skip(file_.length_bytes());
+      children.push_back(cursor.number(file_.offset_bytes()));
+    }
+    if (level != 0) {
+      std::for_each(children.rbegin(), children.rend(), [&](std::uint64_t child) { todo.push_back({child, level}); });
+      return {};
+    }
+    for (const std::uint64_t child : children) {
+      auto read = read_leaf(child);
+      if (!read.ok() && !file_.waiting()) return read;
+    }
+    return {};
+  }
+
+  result<> read_leaf(std::uint64_t leaf) {
     const std::uint64_t one = 2 * file_.offset_bytes() + 24;
     PENSTOCK_ASSIGN(const auto begin, file_.at(leaf, 8));
     hdf5_cursor head(begin);
-    if (!head.is("SNOD")) return hdf5_damaged(fmt::format("no links of a group stand at address {}", leaf));
+    if (!head.is("SNOD")) return hdf5_damaged(fmt::format("no links of a group are at address {}", leaf));
     head.skip(2);
     const std::uint64_t count = head.number(2);
     PENSTOCK_ASSIGN(const auto node, file_.at(leaf, 8 + count * one));
     hdf5_cursor cursor(node);
     cursor.skip(8);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const std::uint64_t name = cursor.number(file_.offset_bytes()), object = cursor.number(file_.offset_bytes());
-      const std::uint64_t kind = cursor.number(4);
-      cursor.skip(20);
-      PENSTOCK_ASSIGN(const std::string_view text, name_at(name));
-      if (!each({text, object, kind != 2})) return false;
-    }
-    return true;
+    for (std::uint64_t i = 0; i < count; ++i) PENSTOCK_TRY(take(cursor));
+    return {};
   }
 
-  result<std::string_view> name_at(std::uint64_t offset) const {
-    const auto begin = names_.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(offset, names_.size()));
-    const auto end = std::find(begin, names_.end(), std::byte{0});
-    if (end == names_.end()) return hdf5_damaged(fmt::format("a name at {} of a heap of {}", offset, names_.size()));
-    return std::string_view(reinterpret_cast<const char*>(&*begin), static_cast<std::size_t>(end - begin));
+  result<> take(hdf5_cursor& cursor) {
+    constexpr std::uint64_t kSoft = 2;
+    hdf5_link link;
+    const std::uint64_t name = cursor.number(file_.offset_bytes());
+    link.object = cursor.number(file_.offset_bytes());
+    const std::uint64_t cached = cursor.number(4);
+    cursor.skip(4);
+    hdf5_cursor scratch(cursor.bytes(16));
+    PENSTOCK_ASSIGN(const std::string_view text, names_.text(name));
+    PENSTOCK_TRY(file_.spend(text.size()));
+    link.name = text;
+    if (cached == kSoft) {
+      PENSTOCK_ASSIGN(const std::string_view target, names_.text(scratch.number(4)));
+      PENSTOCK_TRY(file_.spend(target.size()));
+      link.what = hdf5_link::kind::soft;
+      link.target = target;
+    }
+    to_.push_back(std::move(link));
+    return {};
   }
 
   hdf5_file& file_;
-  std::vector<std::byte> names_;
+  std::vector<hdf5_link>& to_;
+  hdf5_local_heap names_;
 };
 
-result<group_link> parse_link(const hdf5_file& file, const hdf5_message& message) {
-  hdf5_cursor cursor(message.body);
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// A byte of flags, then the file's name and the path, each with a zero at its end.
+result<> parse_external(std::span<const std::byte> value, hdf5_link& out) {
+  const std::string both = text_of(value.subspan(std::min<std::size_t>(1, value.size())));
+  const std::size_t first = both.find('\0');
+  if (first == std::string::npos) return hdf5_damaged(fmt::format("the external link '{}' is cut off", out.name));
+  out.file = both.substr(0, first);
+  out.target = both.substr(first + 1, both.find('\0', first + 1) - first - 1);
+  return {};
+}
+
+result<hdf5_link> parse_link(const hdf5_file& file, std::span<const std::byte> body) {
+  enum : std::uint64_t { kHard = 0, kSoft = 1, kExternal = 64 };
+  hdf5_cursor cursor(body);
   if (cursor.number(1) != 1) return hdf5_unknown("a link of an unknown version");
+  hdf5_link out;
   const std::uint64_t flags = cursor.number(1);
-  const std::uint64_t kind = (flags & 0x08) != 0 ? cursor.number(1) : 0;
-  if ((flags & 0x04) != 0) cursor.skip(8);  // when it was made
-  if ((flags & 0x10) != 0) cursor.skip(1);  // how its name is encoded
-  const auto name = cursor.bytes(cursor.number(std::size_t{1} << (flags & 3)));
-  const std::uint64_t object = kind == 0 ? cursor.number(file.offset_bytes()) : 0;
+  const std::uint64_t what = (flags & 0x08) != 0 ? cursor.number(1) : kHard;
+  out.ordered = (flags & 0x04) != 0;
+  if (out.ordered) out.order = cursor.number(8);
+  if ((flags & 0x10) != 0) cursor.skip(1);  // the character set of its name
+  out.name = text_of(cursor.bytes(cursor.number(std::size_t{1} << (flags & 3))));
+  if (what == kHard) {
+    out.object = cursor.number(file.offset_bytes());
+  } else {
+    const auto value = cursor.bytes(cursor.number(2));
+    if (!cursor.ok()) return hdf5_damaged("a link is cut off");
+    out.what = what == kSoft       ? hdf5_link::kind::soft
+               : what == kExternal ? hdf5_link::kind::external
+                                   : hdf5_link::kind::user;
+    out.user_class = what;
+    if (what == kSoft) out.target = text_of(value);
+    if (what == kExternal) PENSTOCK_TRY(parse_external(value, out));
+  }
   if (!cursor.ok()) return hdf5_damaged("a link is cut off");
-  return group_link{{reinterpret_cast<const char*>(name.data()), name.size()}, object, kind == 0};
+  return out;
 }
 
-bool keeps_links_in_heap(const hdf5_file& file, const hdf5_message& message) noexcept {
+/// Where a group with many links has them.
+struct dense_links {
+  std::uint64_t heap = 0, by_name = 0;
+};
+
+result<dense_links> parse_link_info(const hdf5_file& file, const hdf5_message& message) {
   hdf5_cursor cursor(message.body);
-  cursor.skip(1);
+  if (cursor.number(1) != 0) return hdf5_unknown("a group of an unknown version");
   if ((cursor.number(1) & 1) != 0) cursor.skip(8);
-  const std::uint64_t heap = cursor.number(file.offset_bytes());
-  return cursor.ok() && !file.undefined(heap);
+  dense_links out;
+  out.heap = cursor.number(file.offset_bytes());
+  out.by_name = cursor.number(file.offset_bytes());
+  if (!cursor.ok()) return hdf5_damaged("a group's description of its links is cut off");
+  return out;
 }
 
-result<> visit_links(hdf5_file& file, std::uint64_t group, const link_visitor& each) {
-  PENSTOCK_ASSIGN(const std::vector<hdf5_message> header, read_hdf5_object(file, group));
-  for (const hdf5_message& message : header) {
-    if (message.shared) continue;
-    if (message.type == hdf5_message::link) {
-      PENSTOCK_ASSIGN(const group_link link, parse_link(file, message));
-      if (!each(link)) return {};
-    } else if (message.type == hdf5_message::symbol_table) {
-      PENSTOCK_TRY(symbol_table(file).visit(message, each));
-    } else if (message.type == hdf5_message::link_info && keeps_links_in_heap(file, message)) {
-      return hdf5_unknown("a group whose links lie in a heap");
+result<> list_dense(hdf5_file& file, const dense_links& from, std::vector<hdf5_link>& to) {
+  constexpr std::uint64_t kByName = 5, kHashBytes = 4;
+  std::vector<std::vector<std::byte>> ids;
+  auto heap = hdf5_fractal_heap::read(file, from.heap);
+  if (!heap.ok() && !file.waiting()) return std::move(heap).error();
+  PENSTOCK_TRY(visit_hdf5_records(
+      file, from.by_name,
+      [](const hdf5_record_form& form) -> result<> {
+        if (form.type == kByName && form.bytes > kHashBytes) return {};
+        return hdf5_damaged(fmt::format("links in a B-tree of kind {}", form.type));
+      },
+      [&](std::span<const std::byte> record) -> result<> {
+        const auto id = record.subspan(kHashBytes);
+        ids.emplace_back(id.begin(), id.end());
+        return {};
+      }));
+  if (!heap.ok()) return std::move(heap).error();
+  for (const std::vector<std::byte>& id : ids) {
+    auto body = heap->object(id);
+    if (!body.ok()) {
+      if (file.waiting()) continue;
+      return std::move(body).error();
     }
+    PENSTOCK_ASSIGN(hdf5_link link, parse_link(file, *body));
+    to.push_back(std::move(link));
   }
   return {};
 }
 
-result<std::uint64_t> child_of(hdf5_file& file, std::uint64_t group, std::string_view name) {
-  found object;
-  bool hard = true;
-  PENSTOCK_TRY(visit_links(file, group, [&](const group_link& each) {
-    if (each.name != name) return true;
-    object = each.object;
-    hard = each.hard;
-    return false;
-  }));
-  if (!object) return error(errc::not_found, fmt::format("the file has no '{}'", name));
-  if (!hard) return hdf5_unknown(fmt::format("'{}' is no hard link", name));
-  return *object;
-}
+// The object that `path` leads to from the group at `from`.
+class path_walk {
+ public:
+  explicit path_walk(hdf5_file& file) noexcept : file_(file) {}
+
+  result<std::uint64_t> find(std::uint64_t from, std::string_view path) {
+    std::uint64_t at = path.starts_with('/') ? file_.root() : from;
+    while (!path.empty()) {
+      const std::size_t end = std::min(path.find('/'), path.size());
+      const std::string_view name = path.substr(0, end);
+      path.remove_prefix(std::min(end + 1, path.size()));
+      if (name.empty() || name == ".") continue;
+      PENSTOCK_ASSIGN(at, child_of(at, name));
+    }
+    return at;
+  }
+
+ private:
+  result<std::uint64_t> child_of(std::uint64_t group, std::string_view name) {
+    PENSTOCK_ASSIGN(const auto header, read_hdf5_object(file_, group));
+    PENSTOCK_ASSIGN(const auto links, list_hdf5_links(file_, header));
+    const auto link =
+        std::find_if(links.begin(), links.end(), [&](const hdf5_link& each) { return each.name == name; });
+    if (link == links.end()) return error(errc::not_found, fmt::format("the file has no '{}'", name));
+    if (link->what == hdf5_link::kind::hard) return link->object;
+    if (link->what != hdf5_link::kind::soft)
+      return hdf5_unknown(fmt::format("'{}' is a link into another file or of an unknown class", name));
+    if (++soft_ > kMostSoftLinks)
+      return error(errc::not_found, fmt::format("'{}' is reached over more than {} soft links", name, kMostSoftLinks));
+    return find(group, link->target);
+  }
+
+  hdf5_file& file_;
+  unsigned soft_ = 0;
+};
 
 }  // namespace
 
-result<std::uint64_t> find_hdf5_object(hdf5_file& file, std::string_view path) {
-  std::uint64_t at = file.root();
-  while (!path.empty()) {
-    const std::size_t end = std::min(path.find('/'), path.size());
-    const std::string_view name = path.substr(0, end);
-    path.remove_prefix(std::min(end + 1, path.size()));
-    if (name.empty() || name == ".") continue;
-    PENSTOCK_ASSIGN(at, child_of(file, at, name));
+bool is_hdf5_group(const std::vector<hdf5_message>& header) noexcept {
+  return find_message(header, hdf5_message::symbol_table) != nullptr ||
+         find_message(header, hdf5_message::link_info) != nullptr ||
+         find_message(header, hdf5_message::link) != nullptr;
+}
+
+result<std::vector<hdf5_link>> list_hdf5_links(hdf5_file& file, const std::vector<hdf5_message>& header) {
+  std::vector<hdf5_link> out;
+  for (const hdf5_message& message : header) {
+    if (message.shared) continue;
+    if (message.type == hdf5_message::link) {
+      PENSTOCK_ASSIGN(hdf5_link link, parse_link(file, message.body));
+      out.push_back(std::move(link));
+    } else if (message.type == hdf5_message::symbol_table) {
+      PENSTOCK_TRY(symbol_table(file, out).list(message));
+    } else if (message.type == hdf5_message::link_info) {
+      PENSTOCK_ASSIGN(const dense_links dense, parse_link_info(file, message));
+      if (!file.undefined(dense.heap)) PENSTOCK_TRY(list_dense(file, dense, out));
+    }
   }
-  return at;
+  const bool ordered = std::all_of(out.begin(), out.end(), [](const hdf5_link& each) { return each.ordered; });
+  std::sort(out.begin(), out.end(), [&](const hdf5_link& a, const hdf5_link& b) {
+    return ordered && a.order != b.order ? a.order < b.order : a.name < b.name;
+  });
+  return out;
+}
+
+result<std::uint64_t> find_hdf5_object(hdf5_file& file, std::string_view path) {
+  return path_walk(file).find(file.root(), path);
 }
 
 result<> check_hdf5_group(hdf5_file& file, std::uint64_t group) {
-  return visit_links(file, group, [](const group_link&) { return true; });
+  PENSTOCK_ASSIGN(const auto header, read_hdf5_object(file, group));
+  PENSTOCK_TRY(list_hdf5_links(file, header));
+  return {};
 }
 
 }  // namespace penstock::inline v0

@@ -3,23 +3,49 @@
 #include <penstock/result.h>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "format/hdf5/hdf5_file.h"
+#include "format/hdf5/hdf5_object.h"
 
 namespace penstock::inline v0 {
 
-/// The address of the object header that `path` ('/'-separated, from the root group) leads to by hard links.
+/// One link of a group.
+struct hdf5_link {
+  enum class kind : std::uint8_t { hard, soft, external, user };
+
+  std::string name;  ///< as stored: usually UTF-8, but any bytes other than zero
+  kind what = kind::hard;
+  std::uint64_t object = 0;      ///< hard: the address of an object header
+  std::string target;            ///< soft and external: a path
+  std::string file;              ///< external: the name of the other file
+  std::uint64_t user_class = 0;  ///< user: the number of its class
+  std::uint64_t order = 0;       ///< of creation, if the group has it
+  bool ordered = false;
+};
+
+/// Whether the object with that header is a group.
+bool is_hdf5_group(const std::vector<hdf5_message>& header) noexcept;
+
+/// The links of a group: in a symbol table, in the object header, or in a fractal heap. In the order of creation if the
+/// group indexes it, otherwise by name.
 ///
-/// Source: HDF5 File Format Specification 3.0, III.A.1, III.B to III.D, IV.A.2.g.
+/// Source: HDF5 File Format Specification 4.0, III.A to III.D, III.G, IV.A.2.c, g and r.
+/// \error corrupt_data  The group is damaged. \error unsupported  An unknown version of its parts.
+result<std::vector<hdf5_link>> list_hdf5_links(hdf5_file& file, const std::vector<hdf5_message>& header);
+
+/// The address of the object header that `path` ('/'-separated, from the root group) leads to. Follows hard links, and
+/// at most 16 soft links.
+///
 /// \error not_found    There is no such object.
-/// \error unsupported  A link of another kind, or a group whose links lie in a heap.
+/// \error unsupported  The path crosses an external or user-defined link.
 /// \error corrupt_data  A group on the way is damaged.
 result<std::uint64_t> find_hdf5_object(hdf5_file& file, std::string_view path);
 
-/// Looks at every link of the group whose object header stands at `group`: what a damaged one would do to who trusts
-/// it, is an error here.
-/// \error As find_hdf5_object.
+/// Parses every link of the group whose object header is at `group`, so that a caller can refuse a damaged group.
+/// \error As list_hdf5_links.
 result<> check_hdf5_group(hdf5_file& file, std::uint64_t group);
 
 }  // namespace penstock::inline v0

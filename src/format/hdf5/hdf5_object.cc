@@ -31,21 +31,24 @@ class object_reader {
       PENSTOCK_TRY(read_first(address));
     }
     for (std::size_t i = 0; i < more_.size(); ++i) {
-      const block_place next = more_[i];
-      if (second) {
-        PENSTOCK_ASSIGN(const auto block, file_.checked(next.address, next.length, "an object header"));
-        hdf5_cursor cursor(block.first(block.size() - kHdf5ChecksumBytes));
-        if (!cursor.is("OCHK")) return hdf5_damaged(fmt::format("no object header goes on at {}", next.address));
-        PENSTOCK_TRY(take_second(cursor));
-      } else {
-        PENSTOCK_ASSIGN(const auto block, file_.at(next.address, next.length));
-        PENSTOCK_TRY(take_first(hdf5_cursor(block)));
-      }
+      auto taken = take_more(more_[i], second);
+      if (!taken.ok() && !file_.waiting()) return std::move(taken).error();
     }
     return std::move(out_);
   }
 
  private:
+  result<> take_more(const block_place& next, bool second) {
+    if (second) {
+      PENSTOCK_ASSIGN(const auto block, file_.checked(next.address, next.length, "an object header"));
+      hdf5_cursor cursor(block.first(block.size() - kHdf5ChecksumBytes));
+      if (!cursor.is("OCHK")) return hdf5_damaged(fmt::format("no object header goes on at {}", next.address));
+      return take_second(cursor);
+    }
+    PENSTOCK_ASSIGN(const auto block, file_.at(next.address, next.length));
+    return take_first(hdf5_cursor(block));
+  }
+
   result<> read_first(std::uint64_t address) {
     constexpr std::uint64_t kPrefix = 16;
     PENSTOCK_ASSIGN(const auto prefix, file_.at(address, kPrefix));

@@ -2,7 +2,9 @@
 
 #include <penstock/result.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "format/hdf5/hdf5_file.h"
@@ -22,6 +24,7 @@ struct hdf5_message {
     data_layout = 0x8,
     filters = 0xB,
     attribute = 0xC,
+    shared_table = 0xF,
     continuation = 0x10,
     symbol_table = 0x11,
     attribute_info = 0x15,
@@ -35,6 +38,15 @@ struct hdf5_message {
 /// Source: HDF5 File Format Specification 3.0, IV.A.1.
 /// \error corrupt_data  No header stands there, it is damaged, or longer than any.
 result<std::vector<hdf5_message>> read_hdf5_object(hdf5_file& file, std::uint64_t address);
+
+/// Reads the body of a shared message, from the object header or the heap that `body` names.
+/// Source: HDF5 File Format Specification 4.0, III.G (shared messages), IV.A.1, IV.A.2.p.
+/// \error corrupt_data  There is no such message. \error unsupported  An unknown way of sharing.
+result<std::vector<std::byte>> read_hdf5_shared(hdf5_file& file, std::uint16_t type, std::span<const std::byte> body);
+
+/// Replaces the bodies of shared messages by the bodies that they share.
+/// \error As read_hdf5_shared.
+result<> resolve_hdf5_shared(hdf5_file& file, std::vector<hdf5_message>& header);
 
 /// The one message of a type; null where there is none.
 const hdf5_message* find_message(const std::vector<hdf5_message>& in, hdf5_message::kind type) noexcept;

@@ -1,0 +1,309 @@
+"""What the engine's own parsers read of HDF5 metadata is what h5py reads: links, types, shapes, storage, attributes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from penstock import _core
+from penstock.hdf5 import types
+
+h5py = pytest.importorskip("h5py")
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus")) / "hdf5"
+ANY = object()
+CLASSES = ["integer", "float", "time", "string", "bitfield", "opaque", "compound", "reference", "enum", "vlen", "array"]
+
+
+def described(path: Path) -> tuple[dict[str, dict[str, Any]], int, int, int]:
+    store = _core.file_store(os.fsencode(path.parent))
+    text, rounds, requests, fetched = _core.hdf5_describe(store, os.fsencode(path.name))
+    return {each["path"]: each for each in json.loads(text)["objects"]}, rounds, requests, fetched
+
+
+def type_of(tid: Any) -> dict[str, Any]:
+    """h5py's type in the words of hdf5_describe."""
+    from h5py import h5t
+
+    kind = tid.get_class()
+    if kind == h5t.STRING and tid.is_variable_str():
+        return {"class": "vlen", "text": True, "utf8": tid.get_cset() == h5t.CSET_UTF8}
+    out: dict[str, Any] = {"class": CLASSES[kind] if kind < len(CLASSES) else "complex", "bytes": tid.get_size()}
+    if kind in (h5t.INTEGER, h5t.FLOAT):
+        order = {h5t.ORDER_LE: "little", h5t.ORDER_BE: "big"}.get(tid.get_order(), "vax")
+        out |= {"order": order, "precision": tid.get_precision(), "offset": tid.get_offset()}
+    if kind == h5t.INTEGER:
+        out["signed"] = tid.get_sign() == h5t.SGN_2
+    if kind == h5t.FLOAT:
+        out["fields"] = [*tid.get_fields(), tid.get_ebias()]
+    if kind == h5t.STRING:
+        out |= {"padding": tid.get_strpad(), "utf8": tid.get_cset() == h5t.CSET_UTF8}
+    if kind == h5t.OPAQUE:
+        out["tag"] = tid.get_tag().decode("utf-8", "replace")
+    if kind == h5t.REFERENCE and not (tid.equal(h5t.STD_REF_OBJ) or tid.equal(h5t.STD_REF_DSETREG)):
+        out["bytes"] = ANY  # h5py returns the size in memory
+    if tid.detect_class(h5t.VLEN) or tid.detect_class(h5t.REFERENCE) or tid.detect_class(h5t.STRING):
+        out["bytes"] = ANY
+    if kind == h5t.COMPOUND:
+        out["members"] = [
+            [
+                text(tid.get_member_name(i)),
+                ANY if out["bytes"] is ANY else tid.get_member_offset(i),
+                type_of(tid.get_member_type(i)),
+            ]
+            for i in range(tid.get_nmembers())
+        ]
+    if kind == h5t.ENUM:
+        out["names"] = [text(tid.get_member_name(i)) for i in range(tid.get_nmembers())]
+    if kind == h5t.ARRAY:
+        out["shape"] = list(tid.get_array_dims())
+    if kind in (h5t.ENUM, h5t.ARRAY, h5t.VLEN):
+        out["base"] = type_of(tid.get_super())
+    if kind == h5t.VLEN:
+        out |= {"bytes": ANY, "text": False}
+    return out
+
+
+def text(raw: str | bytes) -> str:
+    return (raw.encode("utf-8", "surrogateescape") if isinstance(raw, str) else raw).decode("utf-8", "replace")
+
+
+def includes(found: Any, wanted: Any) -> bool:
+    """Everything in `wanted` is in `found`; NaNs are equal; numbers are equal by value."""
+    if wanted is ANY:
+        return True
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(k in found and includes(found[k], v) for k, v in wanted.items())
+    if isinstance(wanted, list):
+        return isinstance(found, list) and len(found) == len(wanted) and all(map(includes, found, wanted))
+    if isinstance(wanted, float) and math.isnan(wanted):
+        return isinstance(found, float) and math.isnan(found)
+    return isinstance(found, bool) == isinstance(wanted, bool) and bool(found == wanted)
+
+
+def attributes_of(node: Any) -> dict[str, Any]:
+    """The attributes as Zarr metadata writes them; None for those that h5py does not read."""
+    out = {}
+    for name in node.attrs:
+        try:
+            value = types.attribute(node, name)
+        except Exception:  # h5py raises anything
+            out[text(name)] = None
+            continue
+        if isinstance(value, h5py.Empty):
+            value = "" if value.dtype.kind in "SO" else None
+        out[text(name)] = types.attributes_json({"x": types._netcdf_value(value)})["x"]
+    return out
+
+
+def links_of(group: Any) -> dict[str, tuple[Any, ...]]:
+    from h5py import h5l
+
+    out = {}
+    for raw in group.id:
+        kind = group.id.links.get_info(raw).type
+        if kind == h5l.TYPE_HARD:
+            out[text(raw)] = ("hard",)
+        elif kind == h5l.TYPE_SOFT:
+            out[text(raw)] = ("soft", text(group.id.links.get_val(raw)))
+        elif kind == h5l.TYPE_EXTERNAL:
+            file, target = group.id.links.get_val(raw)
+            out[text(raw)] = ("external", text(file), text(target))
+        else:
+            out[text(raw)] = ("user",)
+    return out
+
+
+def found_links(links: list[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    return {each["name"]: tuple(each[key] for key in ("kind", "file", "target") if key in each) for each in links}
+
+
+def differences(path: Path, objects: dict[str, dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """Where the description differs from what h5py reads of the file."""
+    by_address = {each["address"]: each for each in objects.values()}
+    out: list[tuple[Any, ...]] = []
+    seen = set()
+
+    def compare(what: str, where: str, found: Any, wanted: Any) -> None:
+        if not includes(found, wanted):
+            out.append((where, what, found, wanted))
+
+    def visit(node: Any, where: str) -> None:
+        info = h5py.h5o.get_info(node.id)
+        if info.addr in seen:
+            return
+        seen.add(info.addr)
+        found = by_address.get(info.addr)
+        if found is None:
+            out.append((where, "is missing"))
+            return
+        kind = {h5py.Group: "group", h5py.File: "group", h5py.Dataset: "dataset", h5py.Datatype: "type"}[type(node)]
+        compare("kind", where, found.get("kind"), kind)
+        try:
+            wanted = attributes_of(node)
+        except Exception:
+            wanted = None
+        for name, value in (wanted or {}).items():
+            if value is None:
+                compare("attribute", where, name in found.get("attributes", {}), True)
+            else:
+                compare("attribute " + name, where, found.get("attributes", {}).get(name, "(missing)"), value)
+        if wanted is not None:
+            compare("attributes", where, sorted(found.get("attributes", {})), sorted(wanted))
+        if kind == "group":
+            wanted_links = links_of(node)
+            compare(
+                "links",
+                where,
+                [[k, *v] for k, v in sorted(found_links(found.get("links", [])).items())],
+                [[k, *v] for k, v in sorted(wanted_links.items())],
+            )
+            for raw in node.id:
+                if node.id.links.get_info(raw).type == h5py.h5l.TYPE_HARD:
+                    try:
+                        child = node[raw]
+                    except Exception:
+                        continue
+                    visit(child, f"{where.rstrip('/')}/{text(raw)}")
+        elif kind == "type":
+            compare("type", where, found.get("type"), type_of(node.id))
+        else:
+            compare_dataset(node, found, where)
+
+    def compare_dataset(node: Any, found: dict[str, Any], where: str) -> None:
+        compare("type", where, found.get("type"), type_of(node.id.get_type()))
+        grows = node.is_virtual and None in node.maxshape  # the library computes the shape from the sources
+        if not grows:
+            compare("shape", where, found.get("shape"), None if node.shape is None else list(node.shape))
+        if node.shape is not None:
+            compare("maxshape", where, found.get("maxshape"), list(node.maxshape))
+        plist = node.id.get_create_plist()
+        layouts = ["compact", "contiguous", "chunked", "virtual"]
+        compare("layout", where, found.get("layout"), layouts[plist.get_layout()])
+        if node.chunks is not None:
+            compare("chunks", where, found.get("chunks"), list(node.chunks))
+        filters = [plist.get_filter(i) for i in range(plist.get_nfilters())]
+        compare("filters", where, found.get("filters"), [[f[0], [int(v) & 0xFFFFFFFF for v in f[2]]] for f in filters])
+        external = [
+            [text(name), offset, size]
+            for name, offset, size in map(plist.get_external, range(plist.get_external_count()))
+        ]
+        if external and not any(size > 1 << 62 for _, _, size in external):
+            compare("external", where, found.get("external"), external)
+        defined = plist.fill_value_defined()
+        fill = found.get("fill")
+        compare("fill", where, {"undefined": 0, "zeros": 1}.get(fill, 2) if isinstance(fill, str) else 2, int(defined))
+        if defined == h5py.h5d.FILL_VALUE_USER_DEFINED:
+            try:
+                value = types.attributes_json({"x": node.fillvalue})["x"]
+            except Exception:
+                return
+            compare("fill", where, found.get("fill"), [value])
+
+    with h5py.File(path, "r") as file:
+        visit(file, "/")
+    return out
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("many", [0, 40, 3000])
+def test_groups_of_all_sizes(tmp_path, libver, many):
+    """Links in object headers, symbol tables, and fractal heaps of one block and of many rows."""
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver=libver) as file:
+        file["x"] = np.arange(5)
+        file["soft"] = h5py.SoftLink("/x")
+        file["gone"] = h5py.SoftLink("nowhere/x")
+        file["other"] = h5py.ExternalLink("other.h5", "/a/b")
+        group = file.create_group("group", track_order=True)
+        for i in range(many):
+            group[f"{i * 7919 % 10007:05}" + "n" * (i % 50)] = h5py.SoftLink(f"/x{i}")
+            group.attrs[f"a{i}"] = i
+        file["again"] = group
+    objects, *_ = described(path)
+    assert differences(path, objects) == []
+    names = [each["name"] for each in objects["/again"]["links"]]
+    assert len(names) == many
+    if libver == "latest":
+        assert names[:3] == ["00000", "07919n", "05831nn"][: len(names)]  # in the order of creation
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_attributes_of_every_type(tmp_path, libver):
+    path = tmp_path / "x.h5"
+    structure = np.dtype({"names": ["a", "b", "c"], "formats": ["<i2", ">f8", ("<u4", (3,))], "offsets": [0, 4, 16]})
+    values: dict[str, Any] = {
+        "text": "grün",
+        "texts": ["a", "", "ccc"],
+        "bytes": np.bytes_(b"ab"),
+        "fixed": np.array([b"ab", b"c"], "S4"),
+        "one": np.array([3.5], ">f4"),
+        "nan": np.float64("nan"),
+        "big": np.arange(20000, dtype=">i4"),  # more than an object header holds
+        "small": np.int8(-3),
+        "unsigned": np.uint64(2**64 - 1),
+        "half": np.float16([1.5, 6e-8, -np.inf]),
+        "flag": np.bool_(True),
+        "complex": np.complex64(1 - 2j),
+        "structure": np.array([(1, 2.5, [1, 2, 3])], structure),
+        "void": np.void(b"abc"),
+        "none": np.zeros((0, 3), "i4"),
+        "grid": np.arange(6, dtype="u2").reshape(2, 3),
+        "empty": h5py.Empty("f4"),
+        "no text": h5py.Empty("S3"),
+    }
+    with h5py.File(path, "w", libver=libver) as file:
+        for name, value in values.items():
+            if libver == "earliest" and name == "big":
+                continue  # beyond the old limit of 64 KiB
+            file.attrs[name] = value
+        lists = np.empty(2, object)
+        lists[:] = [np.arange(3, dtype="i4"), np.arange(1, dtype="i4")]
+        file.attrs.create("lists", lists, dtype=h5py.vlen_dtype("i4"))
+        file.attrs.create("enum", 2, dtype=h5py.enum_dtype({"A": 1, "B": 2}))
+        file["named"] = np.dtype("<f8")
+        file.attrs.create("named", 2.5, dtype=file["named"])
+        file.create_dataset("shared", (3,), dtype=file["named"], fillvalue=7)
+        file.attrs["ref"] = file["shared"].ref
+        file.attrs["region"] = file["shared"].regionref[1:]
+    objects, *_ = described(path)
+    assert differences(path, objects) == []
+    assert objects["/"]["attributes"]["texts"] == ["a", "", "ccc"]
+    assert objects["/shared"]["fill"] == [7.0]
+
+
+def test_a_deep_file_needs_few_rounds(tmp_path):
+    """Objects of one level are fetched together: rounds follow the depth, not the number of objects."""
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        for i in range(300):
+            group = file.create_group(f"g{i}")
+            group.create_dataset("x", data=np.arange(4096), chunks=(100,))  # data between the objects
+            group.attrs["units"] = "K"
+    objects, rounds, requests, fetched = described(path)
+    assert differences(path, objects) == []
+    assert len(objects) == 601
+    assert rounds <= 12, (rounds, requests, fetched)
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
+def test_the_corpus_is_described_as_h5py_reads_it():
+    """Every link, type, shape, fill value, filter and attribute of every file that h5py opens."""
+    compared = 0
+    for path in sorted(CORPUS.rglob("*")):
+        if path.suffix not in (".h5", ".hdf5", ".nc", ".nc4", ".he5") or "cve_hdf5" in str(path):
+            continue
+        try:
+            h5py.File(path, "r").close()
+        except (OSError, RuntimeError):
+            continue
+        objects, *_ = described(path)
+        assert differences(path, objects) == [], path
+        compared += 1
+    assert compared > 360

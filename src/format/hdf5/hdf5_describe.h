@@ -1,0 +1,21 @@
+#pragma once
+
+#include <penstock/result.h>
+
+#include "base/json.h"
+#include "format/hdf5/hdf5_file.h"
+
+namespace penstock::inline v0 {
+
+/// Everything that a file's metadata says, as JSON: `{"objects": [...]}`.
+///
+/// Each object is listed once, under the first path that leads to it, groups before what they hold: `path`, `address`,
+/// `kind` ("group", "dataset", "type" or "unknown") and `attributes`. A group has `links`; a dataset `type`, `shape`,
+/// `maxshape` (null: unlimited), `layout`, `chunks`, `filters` and `fill`. What is damaged or unsupported in an object
+/// is text in its `errors`; other objects are described all the same.
+///
+/// Objects of one level are read together: a file that is fetched in rounds needs about one for each level of groups.
+/// \error As hdf5_file::open, or if the file has more objects than its size allows.
+result<json> describe_hdf5(hdf5_source& from, hdf5_checksums sums = hdf5_checksums::verified);
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,179 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/checked.h"
+#include "format/hdf5/hdf5_heaps.h"
+#include "format/hdf5/hdf5_records.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+std::size_t bytes_of_bits(std::uint64_t bits) noexcept { return static_cast<std::size_t>((bits + 7) / 8); }
+std::uint64_t log2_of(std::uint64_t value) noexcept { return static_cast<std::uint64_t>(std::bit_width(value)) - 1; }
+
+}  // namespace
+
+result<hdf5_fractal_heap> hdf5_fractal_heap::read(hdf5_file& file, std::uint64_t address) {
+  hdf5_fractal_heap out(file);
+  out.address_ = address;
+  auto parsed = out.parse(address);
+  if (!parsed.ok()) return std::move(parsed).error().note(fmt::format("in the fractal heap at address {}", address));
+  return out;
+}
+
+result<> hdf5_fractal_heap::parse(std::uint64_t address) {
+  const std::size_t O = file_->offset_bytes(), L = file_->length_bytes();
+  PENSTOCK_ASSIGN(const auto begin, file_->at(address, 9));
+  hdf5_cursor head(begin);
+  if (!head.is("FRHP") || head.number(1) != 0) return hdf5_damaged("there is no fractal heap");
+  id_bytes_ = static_cast<std::size_t>(head.number(2));
+  if (head.number(2) != 0) return hdf5_unknown("a fractal heap whose blocks have filters");
+  const std::uint64_t bytes = 9 + 5 + 12 * L + 3 * O + 8 + kHdf5ChecksumBytes;
+  PENSTOCK_ASSIGN(const auto header, file_->checked(address, bytes, "a fractal heap's header"));
+  hdf5_cursor cursor(header);
+  cursor.skip(9);
+  block_checksums_ = (cursor.number(1) & 2) != 0;
+  const std::uint64_t most_managed = cursor.number(4);
+  cursor.skip(L);  // the next identifier of a huge object
+  huge_tree_ = cursor.number(O);
+  cursor.skip(L + O + 4 * L + 4 * L);  // free space, its manager; sizes and counts of managed, huge and tiny objects
+  width_ = cursor.number(2);
+  first_block_ = cursor.number(L);
+  largest_direct_ = cursor.number(L);
+  most_bits_ = cursor.number(2);
+  cursor.skip(2);
+  root_ = cursor.number(O);
+  root_rows_ = cursor.number(2);
+  const bool sound = cursor.ok() && std::has_single_bit(width_) && std::has_single_bit(first_block_) &&
+                     std::has_single_bit(largest_direct_) && first_block_ <= largest_direct_ && most_bits_ >= 1 &&
+                     most_bits_ <= 64 && most_managed != 0 && id_bytes_ >= 1 && log2_of(largest_direct_) <= most_bits_;
+  if (!sound) return hdf5_damaged("a fractal heap of impossible sizes");
+  offset_width_ = bytes_of_bits(most_bits_);
+  length_width_ =
+      std::min(bytes_of_bits(log2_of(largest_direct_)), static_cast<std::size_t>(log2_of(most_managed) / 8 + 1));
+  return {};
+}
+
+// Blocks of the first two rows have the starting size; each later row doubles it. Saturating.
+std::uint64_t hdf5_fractal_heap::row_bytes(std::uint64_t row) const noexcept {
+  if (row < 2) return first_block_;
+  return row - 1 >= 64 ? ~std::uint64_t{0} : saturating_mul(first_block_, std::uint64_t{1} << (row - 1));
+}
+
+result<hdf5_fractal_heap::block> hdf5_fractal_heap::find(std::uint64_t offset) {
+  block at{root_, 0, first_block_};
+  std::uint64_t rows = root_rows_;
+  const std::size_t O = file_->offset_bytes();
+  const std::uint64_t prefix = 5 + O + offset_width_;
+  const std::uint64_t direct_rows = log2_of(largest_direct_) - log2_of(first_block_) + 2;
+  for (unsigned level = 0; rows != 0; ++level) {
+    if (level > 64) return hdf5_damaged("a fractal heap deeper than any");
+    if (file_->undefined(at.address)) return hdf5_damaged("a fractal heap has no block for an object");
+    const std::uint64_t pointers = rows * width_;
+    PENSTOCK_ASSIGN(const auto node, file_->checked(at.address, prefix + pointers * O + kHdf5ChecksumBytes,
+                                                    "a fractal heap's indirect block"));
+    hdf5_cursor cursor(node);
+    if (!cursor.is("FHIB") || cursor.number(1) != 0 || cursor.number(O) != address_ ||
+        cursor.number(offset_width_) != at.offset)
+      return hdf5_damaged(fmt::format("no indirect block of this heap is at address {}", at.address));
+    // The row that holds `offset`, and the block in it.
+    std::uint64_t row = 0, start = at.offset;
+    for (; row < rows; ++row) {
+      const std::uint64_t in_row = saturating_mul(row_bytes(row), width_);
+      if (offset - start < in_row) break;
+      start = saturating_add(start, in_row);
+    }
+    if (row == rows) return hdf5_damaged(fmt::format("a fractal heap has no block for offset {}", offset));
+    const std::uint64_t column = (offset - start) / row_bytes(row);
+    cursor.skip((row * width_ + column) * O);
+    at = {cursor.number(O), start + column * row_bytes(row), row_bytes(row)};
+    if (row < direct_rows) break;
+    // An indirect block of that size has as many rows as cover it.
+    const std::uint64_t size = log2_of(at.bytes), first_row = log2_of(saturating_mul(first_block_, width_));
+    if (size < first_row) return hdf5_damaged("a fractal heap of impossible sizes");
+    rows = size - first_row + 1;
+  }
+  return at;
+}
+
+result<std::vector<std::byte>> hdf5_fractal_heap::copy(std::uint64_t address, std::uint64_t length) {
+  PENSTOCK_ASSIGN(const auto bytes, file_->at(address, length));
+  return std::vector<std::byte>(bytes.begin(), bytes.end());
+}
+
+result<std::vector<std::byte>> hdf5_fractal_heap::managed(std::uint64_t offset, std::uint64_t length) {
+  PENSTOCK_ASSIGN(const block in, find(offset));
+  const std::uint64_t prefix = 5 + file_->offset_bytes() + offset_width_ + (block_checksums_ ? kHdf5ChecksumBytes : 0);
+  const std::uint64_t begin = offset - in.offset;
+  if (file_->undefined(in.address) || begin < prefix || begin > in.bytes || length > in.bytes - begin)
+    return hdf5_damaged(fmt::format("a fractal heap has no {} bytes at offset {}", length, offset));
+  PENSTOCK_ASSIGN(const auto head, file_->at(in.address, prefix));
+  hdf5_cursor cursor(head);
+  if (!cursor.is("FHDB") || cursor.number(1) != 0 || cursor.number(file_->offset_bytes()) != address_)
+    return hdf5_damaged(fmt::format("no direct block of this heap is at address {}", in.address));
+  std::uint64_t at = 0;
+  if (!checked_add(in.address, begin, at)) return hdf5_damaged("a fractal heap leaves the file");
+  return copy(at, length);
+}
+
+result<std::vector<std::byte>> hdf5_fractal_heap::huge(hdf5_cursor id) {
+  const std::size_t O = file_->offset_bytes(), L = file_->length_bytes();
+  if (id_bytes_ - 1 >= O + L) {
+    const std::uint64_t address = id.number(O);
+    return copy(address, id.number(L));
+  }
+  const std::size_t width = std::min(id_bytes_ - 1, L);
+  const std::uint64_t wanted = id.number(width);
+  if (file_->undefined(huge_tree_)) return hdf5_damaged("a fractal heap without huge objects");
+  constexpr std::uint64_t kIndirect = 1;
+  bool found = false;
+  std::uint64_t address = 0, length = 0;
+  PENSTOCK_TRY(visit_hdf5_records(
+      *file_, huge_tree_,
+      [&](const hdf5_record_form& form) -> result<> {
+        if (form.type == kIndirect && form.bytes == O + 2 * L) return {};
+        return hdf5_damaged(fmt::format("huge objects in a B-tree of kind {}", form.type));
+      },
+      [&](std::span<const std::byte> record) -> result<> {
+        hdf5_cursor cursor(record);
+        const std::uint64_t at = cursor.number(O), bytes = cursor.number(L);
+        if (cursor.number(L) != wanted) return {};
+        found = true;
+        address = at;
+        length = bytes;
+        return {};
+      }));
+  if (!found) return hdf5_damaged(fmt::format("a fractal heap has no huge object {}", wanted));
+  return copy(address, length);
+}
+
+result<std::vector<std::byte>> hdf5_fractal_heap::object(std::span<const std::byte> id) {
+  constexpr std::size_t kShortIds = 17;
+  hdf5_cursor cursor(id);
+  const auto first = static_cast<unsigned>(cursor.number(1));
+  if (id.size() < id_bytes_ || first >> 6 != 0)
+    return hdf5_damaged("an identifier of an object in a fractal heap is damaged");
+  switch (first >> 4 & 3) {
+    case 0: {
+      const std::uint64_t offset = cursor.number(offset_width_), length = cursor.number(length_width_);
+      if (!cursor.ok()) break;
+      return managed(offset, length);
+    }
+    case 1:
+      return huge(cursor);
+    case 2: {
+      std::uint64_t length = (first & 0x0F) + 1U;
+      if (id_bytes_ > kShortIds) length = ((first & 0x0FU) << 8 | cursor.number(1)) + 1;
+      const auto bytes = cursor.bytes(length);
+      if (!cursor.ok()) break;
+      return std::vector<std::byte>(bytes.begin(), bytes.end());
+    }
+    default:
+      break;
+  }
+  return hdf5_damaged("an identifier of an object in a fractal heap is damaged");
+}
+
+}  // namespace penstock::inline v0

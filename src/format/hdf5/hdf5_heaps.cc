@@ -1,0 +1,74 @@
+#include "format/hdf5/hdf5_heaps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace penstock::inline v0 {
+
+result<hdf5_local_heap> hdf5_local_heap::read(hdf5_file& file, std::uint64_t address) {
+  const std::size_t width = file.length_bytes();
+  PENSTOCK_ASSIGN(const auto header, file.at(address, 8 + 2 * width + file.offset_bytes()));
+  hdf5_cursor cursor(header);
+  if (!cursor.is("HEAP")) return hdf5_damaged(fmt::format("no heap of names is at address {}", address));
+  cursor.skip(4);
+  const std::uint64_t length = cursor.number(width);
+  std::uint64_t free = cursor.number(width);
+  PENSTOCK_ASSIGN(const auto names, file.at(cursor.number(file.offset_bytes()), length));
+  hdf5_local_heap out;
+  out.bytes_.assign(names.begin(), names.end());
+  // No reader needs the free blocks, but libhdf5 follows them wherever they lead.
+  constexpr std::uint64_t kNone = 1;
+  for (std::size_t left = out.bytes_.size() / (2 * width); free != kNone && !file.unlimited(free); --left) {
+    if (left == 0 || free > out.bytes_.size() || out.bytes_.size() - free < 2 * width)
+      return hdf5_damaged("a heap of names whose list of free blocks leaves it");
+    free = hdf5_cursor(std::span(out.bytes_).subspan(static_cast<std::size_t>(free))).number(width);
+  }
+  return out;
+}
+
+result<std::string_view> hdf5_local_heap::text(std::uint64_t offset) const {
+  const auto begin = bytes_.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(offset, bytes_.size()));
+  const auto end = std::find(begin, bytes_.end(), std::byte{0});
+  if (end == bytes_.end()) return hdf5_damaged(fmt::format("a name at {} of a heap of {}", offset, bytes_.size()));
+  return std::string_view(reinterpret_cast<const char*>(&*begin), static_cast<std::size_t>(end - begin));
+}
+
+result<const hdf5_global_heap::contents*> hdf5_global_heap::read(std::uint64_t collection) {
+  if (const auto known = collections_.find(collection); known != collections_.end()) return &known->second;
+  const std::uint64_t prefix = 8 + file_.length_bytes();
+  PENSTOCK_ASSIGN(const auto head, file_.at(collection, prefix));
+  hdf5_cursor cursor(head);
+  if (!cursor.is("GCOL") || cursor.number(1) != 1)
+    return hdf5_damaged(fmt::format("no global heap collection is at address {}", collection));
+  cursor.skip(3);
+  const std::uint64_t length = cursor.number(file_.length_bytes());
+  if (length < prefix) return hdf5_damaged(fmt::format("a global heap collection of {} bytes", length));
+  PENSTOCK_ASSIGN(const auto block, file_.at(collection, length));
+  contents made;
+  made.bytes.assign(block.begin(), block.end());
+  hdf5_cursor inside(made.bytes);
+  inside.skip(prefix);
+  while (inside.left() >= prefix) {
+    const std::uint64_t index = inside.number(2);
+    inside.skip(6);
+    const std::uint64_t bytes = inside.number(file_.length_bytes());
+    if (index == 0) break;  // the rest is free
+    const auto object = inside.bytes(bytes);
+    if (!inside.ok()) return hdf5_damaged(fmt::format("object {} leaves its global heap collection", index));
+    inside.skip(std::min<std::uint64_t>((8 - bytes % 8) % 8, inside.left()));
+    made.objects.emplace(index, object);
+  }
+  return &collections_.emplace(collection, std::move(made)).first->second;
+}
+
+result<std::span<const std::byte>> hdf5_global_heap::object(std::uint64_t collection, std::uint64_t index) {
+  if (collection == 0 || file_.undefined(collection)) return std::span<const std::byte>();
+  PENSTOCK_ASSIGN(const contents* const in, read(collection));
+  const auto found = in->objects.find(index);
+  if (found == in->objects.end())
+    return hdf5_damaged(fmt::format("the global heap collection at {} has no object {}", collection, index));
+  return found->second;
+}
+
+}  // namespace penstock::inline v0

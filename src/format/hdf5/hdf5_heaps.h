@@ -1,0 +1,81 @@
+#pragma once
+
+#include <penstock/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "format/hdf5/hdf5_file.h"
+
+namespace penstock::inline v0 {
+
+/// A local heap: the names of a group's symbol table. Source: HDF5 File Format Specification 4.0, III.D.
+class hdf5_local_heap {
+ public:
+  /// \error corrupt_data  No such heap is at `address`, or its list of free blocks leaves it.
+  static result<hdf5_local_heap> read(hdf5_file& file, std::uint64_t address);
+  /// The text that begins at `offset`; valid while the heap is.
+  result<std::string_view> text(std::uint64_t offset) const;
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// Objects of variable length in global heap collections, which it reads once each.
+/// Source: HDF5 File Format Specification 4.0, III.E.
+class hdf5_global_heap {
+ public:
+  explicit hdf5_global_heap(hdf5_file& file) noexcept : file_(file) {}
+
+  /// The bytes of an object; valid while the heap is. Empty where the collection's address is 0 or undefined.
+  /// \error corrupt_data  No such collection or object.
+  result<std::span<const std::byte>> object(std::uint64_t collection, std::uint64_t index);
+
+ private:
+  struct contents {
+    std::vector<std::byte> bytes;
+    std::map<std::uint64_t, std::span<const std::byte>> objects;
+  };
+  result<const contents*> read(std::uint64_t collection);
+
+  hdf5_file& file_;
+  std::map<std::uint64_t, contents> collections_;
+};
+
+/// A fractal heap: links and attributes of an object that has many. Source: HDF5 File Format Specification 4.0, III.G.
+class hdf5_fractal_heap {
+ public:
+  /// \error corrupt_data  No such heap is at `address`. \error unsupported  A heap whose blocks have filters.
+  static result<hdf5_fractal_heap> read(hdf5_file& file, std::uint64_t address);
+
+  std::size_t id_bytes() const noexcept { return id_bytes_; }
+  /// The bytes of the object that an identifier names.
+  /// \error corrupt_data  There is no such object.
+  result<std::vector<std::byte>> object(std::span<const std::byte> id);
+
+ private:
+  explicit hdf5_fractal_heap(hdf5_file& file) noexcept : file_(&file) {}
+  struct block {
+    std::uint64_t address, offset, bytes;  // offset: in the heap's own space
+  };
+
+  result<> parse(std::uint64_t address);
+  result<std::vector<std::byte>> managed(std::uint64_t offset, std::uint64_t length);
+  result<block> find(std::uint64_t offset);
+  std::uint64_t row_bytes(std::uint64_t row) const noexcept;
+  result<std::vector<std::byte>> huge(hdf5_cursor id);
+  result<std::vector<std::byte>> copy(std::uint64_t address, std::uint64_t length);
+
+  hdf5_file* file_;
+  std::uint64_t address_ = 0;
+  std::size_t id_bytes_ = 0, offset_width_ = 0, length_width_ = 0;
+  std::uint64_t most_bits_ = 0, width_ = 0, first_block_ = 0, largest_direct_ = 0;
+  std::uint64_t root_ = 0, root_rows_ = 0, huge_tree_ = 0;
+  bool block_checksums_ = false;
+};
+
+}  // namespace penstock::inline v0

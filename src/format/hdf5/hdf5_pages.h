@@ -1,0 +1,69 @@
+#pragma once
+
+#include <penstock/result.h>
+#include <penstock/store.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "format/hdf5/hdf5_file.h"
+
+namespace penstock::inline v0 {
+
+/// The parts of a file that were fetched so far, in pages of one size. Performs no I/O.
+///
+/// Parsers read from it. A read of bytes that are not here fails, and the pages that it needs are recorded; a parser
+/// then continues with what does not depend on them, so that all pages of one level are recorded together.
+/// `parse_hdf5_in_rounds` fetches them and parses again. Memory is taken only for pages that were fetched, each once.
+class hdf5_pages final : public hdf5_source {
+ public:
+  /// \param file_bytes  Size of the file. \param page_bytes  A power of two.
+  hdf5_pages(std::uint64_t file_bytes, std::uint64_t page_bytes) noexcept
+      : file_bytes_(file_bytes), page_bytes_(page_bytes) {}
+
+  std::uint64_t size() const noexcept override { return file_bytes_; }
+  result<std::span<const std::byte>> read(std::uint64_t offset, std::uint64_t length) override;
+  bool waiting() const noexcept override { return !missing_.empty(); }
+
+  /// Records the pages of a range that the caller expects to need: the beginning of a file, for example.
+  void expect(std::uint64_t offset, std::uint64_t length);
+  /// Returns the ranges to fetch, ascending and made of whole pages, and forgets them. Two ranges with at most
+  /// `most_gap` bytes between them become one.
+  std::vector<byte_range> take_missing(std::uint64_t most_gap);
+  /// Adds the bytes of such a range.
+  /// \error io_error  They are fewer than the range needs.
+  result<> add(const byte_range& range, std::span<const std::byte> bytes);
+
+  std::uint64_t fetched_bytes() const noexcept { return fetched_bytes_; }
+
+ private:
+  std::uint64_t file_bytes_, page_bytes_, fetched_bytes_ = 0;
+  std::unordered_map<std::uint64_t, std::vector<std::byte>> pages_;  // by number
+  std::set<std::uint64_t> missing_;
+  std::vector<std::byte> joined_;  // the last read that crossed pages
+};
+
+/// Calls `parse` until it needs no more bytes than `pages` holds, and `fetch` before each further call.
+///
+/// \param parse  Returns a result; runs once more than there are rounds.
+/// \param fetch  Takes the ranges of one round, adds their bytes to `pages` and returns a result<>.
+/// \returns What the last call of `parse` returned. \error The first error of `fetch`.
+template <class Parse, class Fetch>
+auto parse_hdf5_in_rounds(hdf5_pages& pages, std::uint64_t most_gap, Parse&& parse, Fetch&& fetch)
+    -> decltype(parse()) {
+  for (;;) {
+    auto made = parse();
+    const std::vector<byte_range> missing = pages.take_missing(most_gap);
+    if (missing.empty()) return made;
+    const std::uint64_t before = pages.fetched_bytes();
+    result<> done = fetch(std::span<const byte_range>(missing));
+    if (!done.ok()) return std::move(done).error();
+    if (pages.fetched_bytes() == before) return error(errc::io_error, "the file ended early while it was read");
+  }
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,86 @@
+#include "format/hdf5/hdf5_pages.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace penstock::inline v0 {
+namespace {
+
+std::vector<std::byte> numbered(std::size_t count) {
+  std::vector<std::byte> out(count);
+  for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::byte>(i * 7);
+  return out;
+}
+
+TEST(Hdf5Pages, ReadsAcrossPagesOnceTheyAreFetched) {
+  const auto file = numbered(1000);
+  hdf5_pages pages(file.size(), 64);
+  EXPECT_FALSE(pages.read(60, 100).ok());
+  EXPECT_TRUE(pages.waiting());
+  const auto missing = pages.take_missing(0);
+  ASSERT_EQ(missing, (std::vector<byte_range>{{0, 192, false}}));
+  EXPECT_FALSE(pages.waiting());
+  ASSERT_TRUE(pages.add(missing[0], std::span(file).first(192)).ok());
+  const auto read = pages.read(60, 100);
+  ASSERT_TRUE(read.ok());
+  EXPECT_TRUE(std::equal(read->begin(), read->end(), file.begin() + 60, file.begin() + 160));
+  EXPECT_EQ(pages.fetched_bytes(), 192U);
+}
+
+TEST(Hdf5Pages, FusesRangesAcrossShortGapsAndEndsWithTheFile) {
+  hdf5_pages pages(1000, 64);
+  pages.expect(0, 1);
+  pages.expect(130, 1);    // the page at 128: 64 bytes after the first
+  pages.expect(970, 900);  // the last page is short
+  EXPECT_EQ(pages.take_missing(64), (std::vector<byte_range>{{0, 192, false}, {960, 40, false}}));
+  pages.expect(0, 1);
+  pages.expect(130, 1);
+  EXPECT_EQ(pages.take_missing(63), (std::vector<byte_range>{{0, 64, false}, {128, 64, false}}));
+}
+
+TEST(Hdf5Rounds, FetchesEverythingOfALevelAtOnce) {
+  const auto file = numbered(4096);
+  hdf5_pages pages(file.size(), 64);
+  std::size_t rounds = 0, ranges_seen = 0;
+  const auto fetch = [&](std::span<const byte_range> ranges) -> result<> {
+    ++rounds;
+    ranges_seen += ranges.size();
+    for (const byte_range& each : ranges)
+      PENSTOCK_TRY(pages.add(each, std::span(file).subspan(each.offset, each.length)));
+    return {};
+  };
+  // Two levels: a head, then ten places that the head names.
+  const auto parse = [&]() -> result<std::size_t> {
+    PENSTOCK_TRY(pages.read(0, 8));
+    std::size_t sum = 0;
+    for (std::size_t i = 1; i <= 10; ++i) {
+      const auto read = pages.read(i * 256, 1);
+      if (read.ok()) sum += static_cast<std::size_t>((*read)[0]);
+    }
+    return sum;
+  };
+  const auto sum = parse_hdf5_in_rounds(pages, 0, parse, fetch);
+  ASSERT_TRUE(sum.ok());
+  std::size_t expected = 0;
+  for (std::size_t i = 1; i <= 10; ++i) expected += static_cast<std::size_t>(file[i * 256]);
+  EXPECT_EQ(*sum, expected);
+  EXPECT_EQ(rounds, 2U);
+  EXPECT_EQ(ranges_seen, 11U);
+}
+
+TEST(Hdf5Rounds, EndWhereAFetchAddsNothing) {
+  hdf5_pages pages(100, 64);
+  const auto made = parse_hdf5_in_rounds(
+      pages, 0, [&] { return pages.read(0, 10); }, [](std::span<const byte_range>) { return result<>(); });
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().code(), errc::io_error);
+}
+
+TEST(Hdf5Rounds, RefuseARangeThatIsShorterThanItsPages) {
+  hdf5_pages pages(100, 64);
+  EXPECT_FALSE(pages.add({0, 64, false}, numbered(63)).ok());
+}
+
+}  // namespace
+}  // namespace penstock::inline v0

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <penstock/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "format/hdf5/hdf5_attributes.h"
+#include "format/hdf5/hdf5_heaps.h"
+#include "format/hdf5/hdf5_type.h"
+
+namespace penstock::inline v0 {
+
+/// The value of an attribute as Zarr's attributes write it: numbers, text and lists.
+///
+/// A list of one element is that element, as netCDF means it. Complex numbers are [real, imaginary], structures are
+/// lists, enumerations are their numbers, {FALSE: 0, TRUE: 1} is a boolean. Text and bytes are UTF-8 in which U+FFFD
+/// replaces invalid bytes. No elements of text are "", of other types null.
+/// \error corrupt_data  A value in a heap is not there. \error unsupported  A type without values here, by name.
+result<json> hdf5_attribute_json(hdf5_file& file, hdf5_global_heap& heap, const hdf5_attribute& from);
+
+/// One element as JSON, by the same rules.
+/// \error As hdf5_attribute_json.
+result<json> hdf5_element_json(hdf5_file& file, hdf5_global_heap& heap, const hdf5_type& type,
+                               std::span<const std::byte> element);
+
+/// The type as JSON, for descriptions: its class, bytes and what else it is made of.
+json hdf5_type_json(const hdf5_type& type);
+
+/// UTF-8 in which U+FFFD replaces each longest part that is not valid. Source: Unicode Standard 15, section 3.9.
+std::string hdf5_text(std::string_view bytes);
+
+}  // namespace penstock::inline v0
