@@ -102,6 +102,27 @@ def attributes_of(node: Any) -> dict[str, Any]:
     return out
 
 
+def mapping_of(plist: Any, number: int) -> list[Any]:
+    """A mapping of a virtual dataset. Of selections that HDF5 writes in several ways, only their kind."""
+    from h5py import h5s
+
+    def selection(space: Any) -> Any:
+        kind = space.get_select_type()
+        if kind == h5s.SEL_ALL:
+            return "all"
+        if kind != h5s.SEL_HYPERSLABS or not space.is_regular_hyperslab():
+            return ANY
+        parts = [[None if n == h5s.UNLIMITED else int(n) for n in part] for part in space.get_regular_hyperslab()]
+        return dict(zip(("start", "stride", "count", "block"), parts, strict=True))
+
+    return [
+        text(plist.get_virtual_filename(number)),
+        text(plist.get_virtual_dsetname(number)),
+        selection(plist.get_virtual_srcspace(number)),
+        selection(plist.get_virtual_vspace(number)),
+    ]
+
+
 def links_of(group: Any) -> dict[str, tuple[Any, ...]]:
     from h5py import h5l
 
@@ -196,6 +217,13 @@ def differences(path: Path, objects: dict[str, dict[str, Any]]) -> list[tuple[An
         ]
         if external and not any(size > 1 << 62 for _, _, size in external):
             compare("external", where, found.get("external"), external)
+        if node.is_virtual:
+            compare(
+                "mappings",
+                where,
+                found.get("mappings"),
+                [mapping_of(plist, i) for i in range(plist.get_virtual_count())],
+            )
         defined = plist.fill_value_defined()
         fill = found.get("fill")
         compare("fill", where, {"undefined": 0, "zeros": 1}.get(fill, 2) if isinstance(fill, str) else 2, int(defined))
@@ -276,6 +304,34 @@ def test_attributes_of_every_type(tmp_path, libver):
     assert differences(path, objects) == []
     assert objects["/"]["attributes"]["texts"] == ["a", "", "ccc"]
     assert objects["/shared"]["fill"] == [7.0]
+
+
+@pytest.mark.parametrize("libver", ["earliest", ("v110", "v110"), "latest"])
+def test_virtual_datasets_of_every_kind_of_mapping(tmp_path, libver):
+    """Names that mappings share, this file, steps, points, gaps, and dimensions without a limit."""
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver=libver) as file:
+        file["y"] = np.arange(10)
+        layout = h5py.VirtualLayout((40, 10), "i4", maxshape=(None, 10))
+        for i, (name, dataset) in enumerate(
+            [("a.h5", "long/name"), ("a.h5", "other"), ("b.h5", "long/name"), (".", "y")]
+        ):
+            layout[2 * i] = h5py.VirtualSource(name, dataset, (10,))
+        layout[20, ::2] = h5py.VirtualSource("a.h5", "steps", (3, 10))[1, ::2]
+        file.create_virtual_dataset("x", layout)
+        grows = h5py.VirtualLayout((5, 10), "i4", maxshape=(None, 10))
+        grows[: h5py.h5s.UNLIMITED] = h5py.VirtualSource("c.h5", "x", (5, 10), maxshape=(None, 10))[
+            : h5py.h5s.UNLIMITED
+        ]
+        file.create_virtual_dataset("grows", grows)
+    objects, *_ = described(path)
+    assert differences(path, objects) == []
+    assert [each[:2] for each in objects["/x"]["mappings"]][:4] == [
+        ["a.h5", "long/name"],
+        ["a.h5", "other"],
+        ["b.h5", "long/name"],
+        [".", "y"],
+    ]
 
 
 def test_a_deep_file_needs_few_rounds(tmp_path):

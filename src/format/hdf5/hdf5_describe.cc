@@ -11,6 +11,7 @@
 #include "format/hdf5/hdf5_dataset.h"
 #include "format/hdf5/hdf5_group.h"
 #include "format/hdf5/hdf5_heaps.h"
+#include "format/hdf5/hdf5_mappings.h"
 #include "format/hdf5/hdf5_object.h"
 #include "format/hdf5/hdf5_type.h"
 #include "format/hdf5/hdf5_values.h"
@@ -26,6 +27,37 @@ struct named_object {
   std::string path;
   std::uint64_t address = 0;
 };
+
+json numbers_json(const std::vector<std::uint64_t>& numbers) {
+  json::array_t out;
+  for (const std::uint64_t each : numbers) out.emplace_back(each);
+  return json(std::move(out));
+}
+
+// "all", "none", or an object of lists; a limit that is not there is null.
+json selection_json(const hdf5_selection& from) {
+  using kind = hdf5_selection::kind;
+  if (from.what == kind::all) return json("all");
+  if (from.what == kind::none) return json("none");
+  json::object_t out;
+  if (from.what != kind::regular) {
+    out.emplace_back(from.what == kind::points ? "points" : "boxes", numbers_json(from.corners));
+    return json(std::move(out));
+  }
+  json::array_t start, stride, count, block;
+  const auto limit = [](std::uint64_t number) { return number == byte_range::kAll ? json() : json(number); };
+  for (const hdf5_selection::axis& each : from.axes) {
+    start.emplace_back(each.start);
+    stride.emplace_back(each.stride);
+    count.emplace_back(limit(each.count));
+    block.emplace_back(limit(each.block));
+  }
+  out.emplace_back("start", std::move(start));
+  out.emplace_back("stride", std::move(stride));
+  out.emplace_back("count", std::move(count));
+  out.emplace_back("block", std::move(block));
+  return json(std::move(out));
+}
 
 class describer {
  public:
@@ -165,7 +197,18 @@ class describer {
     for (const hdf5_external_part& each : external)
       files.emplace_back(json::array_t{json(hdf5_text(each.file)), json(each.offset), json(each.bytes)});
     if (!files.empty()) out.emplace_back("external", std::move(files));
+    if (layout.what == hdf5_layout::kind::mapped) PENSTOCK_TRY(mappings(layout, out));
     return fill(header, out);
+  }
+
+  result<> mappings(const hdf5_layout& layout, members& out) {
+    PENSTOCK_ASSIGN(const auto listed, read_hdf5_mappings(file_, layout));
+    json::array_t all;
+    for (const hdf5_mapping& each : listed)
+      all.emplace_back(json::array_t{json(hdf5_text(each.file)), json(hdf5_text(each.dataset)),
+                                     selection_json(each.from), selection_json(each.to)});
+    out.emplace_back("mappings", std::move(all));
+    return {};
   }
 
   result<> fill(const std::vector<hdf5_message>& header, members& out) {

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <penstock/result.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/hdf5/hdf5_dataset.h"
+#include "format/hdf5/hdf5_file.h"
+
+namespace penstock::inline v0 {
+
+/// Which elements of a dataspace: none, all, listed boxes or points, or blocks at regular distances.
+struct hdf5_selection {
+  enum class kind : std::uint8_t { none, points, boxes, all, regular };
+
+  /// One dimension of regular blocks.
+  struct axis {
+    std::uint64_t start = 0, stride = 1;
+    std::uint64_t count = 1, block = 1;  ///< byte_range::kAll: without a limit
+  };
+
+  kind what = kind::all;
+  std::size_t rank = 0;
+  std::vector<axis> axes;  ///< regular: one for each dimension
+  std::vector<std::uint64_t>
+      corners;  ///< points: `rank` numbers each; boxes: first and last element, 2 * `rank` numbers each
+};
+
+/// A part of a virtual dataset, which is elements of another dataset.
+struct hdf5_mapping {
+  std::string file;     ///< ".": this file; `%b` in it stands for the number of the block
+  std::string dataset;  ///< its path
+  hdf5_selection from, to;
+};
+
+/// The mappings of a virtual dataset, in the file's order. Empty if the layout is of another kind, or has none.
+///
+/// Source: HDF5 File Format Specification 4.0, IV.A.2.i (virtual storage layout), VIII.A and VIII.B.
+/// \error corrupt_data  They are damaged. \error unsupported  An unknown version or selection.
+result<std::vector<hdf5_mapping>> read_hdf5_mappings(hdf5_file& file, const hdf5_layout& layout);
+
+}  // namespace penstock::inline v0
