@@ -8,6 +8,7 @@
 
 #include "driver/hdf5_index.h"
 #include "driver/open_reference.h"
+#include "format/netcdf/netcdf_header.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -116,6 +117,16 @@ void check_group(const store_handle& from, nb::bytes key, std::uint64_t header) 
   });
 }
 
+nb::object describe_netcdf(nb::bytes first, std::uint64_t file_bytes) {
+  std::uint64_t needed = 0;
+  const auto found = call_engine([&] {
+    return parse_netcdf_header({reinterpret_cast<const std::byte*>(first.c_str()), first.size()}, file_bytes, needed);
+  });
+  if (!found) return nb::int_(needed);
+  const std::string text = netcdf_header_json(*found).dump();
+  return nb::str(text.data(), text.size());
+}
+
 nb::tuple describe_file(const store_handle& from, nb::bytes key) {
   const std::string name = text_of(key);
   const hdf5_description found = call_engine([&] { return describe_hdf5_file(*from.store, name); });
@@ -154,6 +165,8 @@ void bind_described(nb::module_& m) {
         "Raises where a link of the group whose object header stands at that address is damaged.");
   m.def("hdf5_describe", &describe_file, nb::arg("store"), nb::arg("key"),
         "Every group, dataset and attribute of an HDF5 file as JSON, and the rounds, requests and bytes that it took.");
+  m.def("netcdf_describe", &describe_netcdf, nb::arg("first"), nb::arg("file_bytes"),
+        "The header of a NetCDF classic file as JSON, or how many of the file's first bytes are needed for it.");
   m.def("hdf5_shards", &shards_of, nb::arg("store"), nb::arg("context"), nb::arg("keys"), nb::arg("dataset"),
         nb::arg("axis"),
         "Of datasets of one name in many files, which differ in nothing but their lengths: (lengths, first bytes of "

@@ -338,6 +338,9 @@ def hdf5_check_group(store: Store, key: _bytes, header: int) -> None:
 def hdf5_describe(store: Store, key: _bytes) -> tuple[str, int, int, int]:
     """Every group, dataset and attribute of an HDF5 file as JSON, and the rounds, requests and bytes that it took."""
 
+def netcdf_describe(first: _bytes, file_bytes: int) -> str | int:
+    """The header of a NetCDF classic file as JSON, or how many of the file's first bytes are needed for it."""
+
 def hdf5_shards(
     store: Store, context: Context, keys: list[_bytes], dataset: str, axis: int
 ) -> tuple[_bytes, _bytes, _bytes, _bytes, _bytes, _bytes] | None:
