@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -78,6 +79,8 @@ def includes(found: Any, wanted: Any) -> bool:
     """Everything in `wanted` is in `found`; NaNs are equal; numbers are equal by value."""
     if wanted is ANY:
         return True
+    if isinstance(found, dict) and "boxes" in found and isinstance(wanted, dict) and "start" in wanted:
+        return sorted(found["boxes"]) == sorted(n for box in boxes_of(wanted) for n in box)
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(k in found and includes(found[k], v) for k, v in wanted.items())
     if isinstance(wanted, list):
@@ -121,6 +124,13 @@ def mapping_of(plist: Any, number: int) -> list[Any]:
         selection(plist.get_virtual_srcspace(number)),
         selection(plist.get_virtual_vspace(number)),
     ]
+
+
+def boxes_of(regular: dict[str, list[Any]]) -> list[list[int]]:
+    """The blocks of a regular selection as HDF5 before 1.10 writes them: first and last positions."""
+    axes = zip(*(regular[key] for key in ("start", "stride", "count", "block")), strict=True)
+    starts = [[(a + i * step, block) for i in range(count)] for a, step, count, block in axes]
+    return [[*(a for a, _ in at), *(a + n - 1 for a, n in at)] for at in itertools.product(*starts)]
 
 
 def links_of(group: Any) -> dict[str, tuple[Any, ...]]:

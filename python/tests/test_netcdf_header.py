@@ -36,6 +36,7 @@ def values_of(data: bytes, header: dict[str, Any], variable: dict[str, Any]) -> 
     step, count = (header["record_bytes"], header["records"]) if records else (0, 1)
     starts = [variable["offset"] + i * step for i in range(count)]
     stored = b"".join(data[start : start + variable["bytes"]] for start in starts)
+    stored += bytes(count * variable["bytes"] - len(stored))  # what a short file lacks, netCDF reads as zeros
     return np.frombuffer(stored, variable["dtype"]).reshape(shape)
 
 
@@ -122,5 +123,9 @@ def test_the_corpus_is_what_netcdf_reads():
             netCDF4.Dataset(path).close()
         except (OSError, RuntimeError):
             continue
+        if path.name.startswith("bad_unlimited"):  # two record dimensions: netCDF reads one of them as of length 0
+            with pytest.raises(ps.CorruptDataError, match="two record dimensions"):
+                header_of(data)
+            continue
         compared += bool(check(path, data) >= 0)
-    assert compared > 40
+    assert compared > 80
