@@ -8,6 +8,7 @@
 
 #include "driver/hdf5_index.h"
 #include "driver/open_reference.h"
+#include "driver/zarr_nodes.h"
 #include "format/netcdf/netcdf_header.h"
 
 namespace penstock::inline v0::python {
@@ -72,8 +73,9 @@ array_handle open_one(const context_handle& with, nb::dict documents, nb::bytes 
                       nb::list objects, nb::str format, nb::bytes uri, nb::object dimension_names, bool missing_is_fill,
                       nb::object joined) {
   referenced_array what;
-  for (const auto& [name, text] : documents) what.documents.emplace_back(utf8_of(name), utf8_of(text));
-  what.table = {static_cast<const std::byte*>(table.data()), table.size()};
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const auto& [name, text] : documents) texts.emplace_back(utf8_of(name), utf8_of(text));
+  const std::span<const std::byte> saved(static_cast<const std::byte*>(table.data()), table.size());
   for (const nb::handle each : variants) what.variants.push_back(variant_of(each));
   const std::shared_ptr<store> inlined = make_memory_store();
   for (const nb::handle each : objects) what.objects.push_back(object_of(each, inlined));
@@ -89,7 +91,16 @@ array_handle open_one(const context_handle& with, nb::dict documents, nb::bytes 
   }
   what.missing_is_fill = missing_is_fill;
   what.joined = joined_of(joined);
-  return array_handle(call_engine([&] { return open_reference(with.context, what); }));
+  return array_handle(call_engine([&]() -> result<array> {
+    const auto noted = [&](error failure) { return std::move(failure).note("opening '" + what.uri + "'"); };
+    auto metadata = parse_array_documents(texts);
+    if (!metadata.ok()) return noted(std::move(metadata).error());
+    auto parsed = reference_table::parse(saved);
+    if (!parsed.ok()) return noted(std::move(parsed).error());
+    what.metadata = std::move(*metadata);
+    what.table = std::move(*parsed);
+    return open_reference(with.context, what);
+  }));
 }
 
 nb::bytes save(const array_handle& from) {

@@ -35,6 +35,7 @@ nb::list members(const group_handle& self) {
 
 open_options options_of(const context_handle& with, nb::bytes path, bool cache_index, nb::object consolidated) {
   open_options options;
+  options.opens_references = false;  // Python resolves what they name
   if (!consolidated.is_none()) {
     options.use_consolidated = nb::cast<bool>(consolidated) ? consolidation::required : consolidation::never;
   }

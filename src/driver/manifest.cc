@@ -64,13 +64,12 @@ class references_format final : public format_driver {
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override {
     return is_saved_references(begin);
   }
-  result<node> open(const location& at, const open_options&) const override {
+  result<node> open(const location& at, const open_options& how) const override {
     const auto folder = folder_of(at);
-    if (!folder)
-      return error(errc::unsupported,
-                   fmt::format("'{}': manifests of references are read from files of this machine", at.uri));
     PENSTOCK_ASSIGN(const std::vector<std::byte> bytes, all_bytes(at));
-    auto made = open_saved_references(bytes, folder->string(), at.context);
+    const manifest_place place = {folder ? folder->string() : at.uri.substr(0, at.uri.rfind('/')),
+                                  {folder ? folder->string() : at.uri, how.allow_local}};
+    auto made = open_saved_references(bytes, place, at.context);
     if (!made.ok()) return std::move(made).error().note(fmt::format("opening the manifest '{}'", at.uri));
     return node(std::move(*made));
   }

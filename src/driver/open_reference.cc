@@ -90,26 +90,27 @@ std::shared_ptr<const shard_table> checksums_of(const referenced_array& what) {
 }
 
 result<array> open_parts(const std::shared_ptr<context>& with, const referenced_array& what) {
-  PENSTOCK_ASSIGN(zarr_metadata metadata, parse_array_documents(what.documents));
+  if (what.metadata.kind != zarr_node_kind::array)
+    return error(errc::corrupt_data, "the references have no metadata of an array");
   codec_chain_options codecs;
   codecs.external = with->state().codecs();
-  PENSTOCK_ASSIGN(const std::shared_ptr<const zarr_layout> cells, zarr_layout::make(metadata, codecs));
+  PENSTOCK_ASSIGN(const std::shared_ptr<const zarr_layout> cells, zarr_layout::make(what.metadata, codecs));
   reference_layout::settings settings;
-  PENSTOCK_ASSIGN(settings.more_chains, chains_of(what, metadata, codecs, cells->chunks()));
+  PENSTOCK_ASSIGN(settings.more_chains, chains_of(what, what.metadata, codecs, cells->chunks()));
   for (const referenced_object& each : what.objects) settings.objects.push_back(each.name);
   settings.missing_is_fill = what.missing_is_fill;
-  PENSTOCK_ASSIGN(std::shared_ptr<const reference_table> table, reference_table::parse(what.table));
   if (what.joined) {
     PENSTOCK_ASSIGN(settings.grid, joined_grid(cells->grid(), *what.joined));
   }
   PENSTOCK_ASSIGN(std::shared_ptr<const reference_layout> layout,
-                  reference_layout::make(cells, std::move(table), std::move(settings)));
+                  reference_layout::make(cells, what.table, std::move(settings)));
 
   node_place at;
   at.context = with;
   PENSTOCK_ASSIGN(at.from, store_of(what));
   at.uri = what.uri;
-  array_facts facts = facts_of(std::move(metadata));
+  at.opened_for_reading = what.opened_for_reading;
+  array_facts facts = facts_of(what.metadata);
   facts.chunks = cells->chunks();
   facts.codecs_text = cells->describe_codecs();
   facts.files = checksums_of(what);

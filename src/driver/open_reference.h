@@ -3,12 +3,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <penstock/array.h>
+#include "format/reference/reference_table.h"
+#include "format/zarr/zarr_metadata.h"
 
 namespace penstock::inline v0 {
 
@@ -36,14 +37,14 @@ struct joined_axis {
 
 /// An array whose bytes lie in objects that other formats made.
 struct referenced_array {
-  /// Its Zarr metadata (`.zarray` and `.zattrs`, or `zarr.json`), by name: what it is, and how its chunks decode.
-  std::vector<std::pair<std::string, std::string>> documents;
-  std::span<const std::byte> table;  ///< see reference_table
+  zarr_metadata metadata;  ///< of an array: what it is, and how its chunks decode
+  std::shared_ptr<const reference_table> table;
   std::vector<chain_variant> variants;
   std::vector<referenced_object> objects;
   std::string format, uri;
-  std::vector<std::optional<std::string>> dimension_names;  ///< empty: as the documents say
+  std::vector<std::optional<std::string>> dimension_names;  ///< empty: as the metadata say
   bool missing_is_fill = false;
+  bool opened_for_reading = false;
   std::optional<joined_axis> joined;
 };
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -18,6 +17,8 @@
 #include "codec/codec_chain.h"
 #include "codec/worker_scratch.h"
 #include "driver/open_reference.h"
+#include "driver/reference_tree.h"
+#include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
 #include "store/file_status.h"
@@ -117,8 +118,8 @@ result<std::vector<chain_variant>> variants_of(const json& document) {
 
 /// Stores by folder, and the memory that inlined bytes go to.
 struct places {
-  std::string folder;
-  std::map<std::string, std::shared_ptr<const store>> stores;
+  const manifest_place& at;
+  reference_stores stores;
   std::shared_ptr<store> inlined = make_memory_store();
 };
 
@@ -153,17 +154,24 @@ result<referenced_object> object_of(const json& from, places& where) {
     return out;
   }
   if (from.find("path") == nullptr) {
-    return error(errc::unsupported, fmt::format("'{}' is in a remote store: open the manifest with Python", out.name));
+    PENSTOCK_TRY(where.at.rule.check(out.name, out.name));
+    if (from.find("remote_stamp") != nullptr) {
+      return error(errc::unsupported, fmt::format("'{}' is pinned to a version as Python's stores know it: open the "
+                                                  "manifest with Python",
+                                                  out.name));
+    }
+    return where.stores.object(out.name);
   }
   PENSTOCK_ASSIGN(const std::string relative, text_of(from, "path"));
-  const std::filesystem::path path = (std::filesystem::path(where.folder) / relative).lexically_normal();
-  std::shared_ptr<const store>& files = where.stores[path.parent_path().string()];
-  if (!files) files = open_file_store(path.parent_path().string());
-  out.from = files;
-  out.key = path.filename().string();
+  const std::filesystem::path path = (std::filesystem::path(where.at.folder) / relative).lexically_normal();
+  const std::string name = out.name;
+  const bool is_remote = where.at.folder.find("://") != std::string::npos;
+  PENSTOCK_TRY(where.at.rule.check(is_remote ? resolved_location(where.at.folder, relative) : path.string(), relative));
+  PENSTOCK_ASSIGN(out, where.stores.object(is_remote ? resolved_location(where.at.folder, relative) : path.string()));
+  out.name = name;
   if (const json* const stamp = from.find("stamp")) PENSTOCK_TRY(check_stamp(out, *stamp));
   std::error_code failed;
-  out.pinned = std::filesystem::exists(path, failed);
+  out.pinned = !is_remote && std::filesystem::exists(path, failed);
   if (const json* const sum = from.find("crc32c")) {
     std::uint64_t value = 0;
     if (!sum->get(value) || value > ~std::uint32_t{0}) return damaged_manifest("a checksum");
@@ -207,7 +215,7 @@ result<std::optional<joined_axis>> joined_of(const json& document, std::uint64_t
   return std::optional(std::move(out));
 }
 
-result<array> open_document(const json& document, std::span<const std::byte> packed, const std::string& folder,
+result<array> open_document(const json& document, std::span<const std::byte> packed, const manifest_place& at,
                             const std::shared_ptr<context>& with) {
   PENSTOCK_ASSIGN(const std::uint64_t version, number_of(document, "penstock_manifest"));
   if (version != kManifestVersion) {
@@ -220,11 +228,13 @@ result<array> open_document(const json& document, std::span<const std::byte> pac
   referenced_array what;
   const json* const documents = document.find("documents");
   if (documents == nullptr || documents->as_object() == nullptr) return damaged_manifest("it has no metadata");
-  for (const auto& [name, text] : *documents->as_object()) what.documents.emplace_back(name, text.dump());
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const auto& [name, text] : *documents->as_object()) texts.emplace_back(name, text.dump());
+  PENSTOCK_ASSIGN(what.metadata, parse_array_documents(texts));
   const json* const facts = document.find("table");
   if (facts == nullptr) return damaged_manifest("it has no table");
   PENSTOCK_ASSIGN(const std::vector<std::byte> table, unpack_table(*facts, packed));
-  what.table = table;
+  PENSTOCK_ASSIGN(what.table, reference_table::parse(table));
   PENSTOCK_ASSIGN(what.variants, variants_of(document));
   PENSTOCK_ASSIGN(what.format, text_of(document, "format"));
   PENSTOCK_ASSIGN(what.uri, text_of(document, "uri"));
@@ -240,8 +250,7 @@ result<array> open_document(const json& document, std::span<const std::byte> pac
     entries = entries << 8 | static_cast<std::uint64_t>(table[i]);
   entries = std::min<std::uint64_t>(entries, table.size());  // each takes a byte at least
   PENSTOCK_ASSIGN(what.joined, joined_of(document, std::min(cells, std::max(entries, kMaxUnlistedEdges))));
-  places where;
-  where.folder = folder;
+  places where{at, reference_stores(with)};
   PENSTOCK_ASSIGN(const json::array_t* const objects, list_of(document, "objects"));
   for (const json& each : *objects) {
     PENSTOCK_ASSIGN(referenced_object made, object_of(each, where));
@@ -256,7 +265,7 @@ bool is_saved_references(std::span<const std::byte> begin) noexcept {
   return std::string_view(reinterpret_cast<const char*>(begin.data()), begin.size()).starts_with(kBegin);
 }
 
-result<array> open_saved_references(std::span<const std::byte> manifest, const std::string& folder,
+result<array> open_saved_references(std::span<const std::byte> manifest, const manifest_place& at,
                                     std::shared_ptr<context> with) {
   if (!with) {
     PENSTOCK_ASSIGN(with, context::make());
@@ -265,9 +274,9 @@ result<array> open_saved_references(std::span<const std::byte> manifest, const s
   const std::size_t line = std::min(text.find('\n'), text.size());
   PENSTOCK_ASSIGN(const json document, json::parse(text.substr(0, line)));
   PENSTOCK_ASSIGN(const array opened,
-                  open_document(document, manifest.subspan(std::min(line + 1, text.size())), folder, with));
+                  open_document(document, manifest.subspan(std::min(line + 1, text.size())), at, with));
   return array(opened.state().with_saved(std::make_shared<const saved_references>(
-      saved_references{std::vector<std::byte>(manifest.begin(), manifest.end()), folder})));
+      saved_references{std::vector<std::byte>(manifest.begin(), manifest.end()), at.folder})));
 }
 
 }  // namespace penstock::inline v0

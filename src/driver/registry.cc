@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "driver/drivers.h"
+#include "driver/open_references.h"
 #include "engine/blocking_read.h"
 #include "engine/context_state.h"
 #include "engine/index_io.h"
@@ -20,8 +21,7 @@ constexpr std::uint64_t kHeadBytes = std::uint64_t{16} << 10;
 constexpr std::uint64_t kHeadBytesNearby = std::uint64_t{4} << 10;
 
 /// Names without a driver here whose objects are one file all the same.
-constexpr std::array<std::string_view, 8> kOtherEndings = {"h5",  "hdf5", "nc",      "nc4",
-                                                           "he5", "json", "parquet", "arrow"};
+constexpr std::array<std::string_view, 7> kOtherEndings = {"h5", "hdf5", "nc", "nc4", "he5", "parquet", "arrow"};
 
 std::string ending_of(std::string_view path) {
   const std::size_t dot = path.rfind('.'), slash = path.rfind('/');
@@ -64,8 +64,8 @@ result<std::optional<node>> open_object(location& at, const open_options& how) {
 }  // namespace
 
 std::span<const format_driver* const> builtin_drivers() noexcept {
-  static const std::array<const format_driver*, 4> kDrivers = {&tiff_driver(), &npy_driver(), &manifest_driver(),
-                                                               &references_driver()};
+  static const std::array<const format_driver*, 5> kDrivers = {&tiff_driver(), &npy_driver(), &manifest_driver(),
+                                                               &references_driver(), &kerchunk_driver()};
   return kDrivers;
 }
 
@@ -104,6 +104,8 @@ result<node> open_location(location at, const open_options& how) {
     PENSTOCK_ASSIGN(std::optional<node> object, open_object(at, how));
     if (object) return std::move(*object);
   }
+  PENSTOCK_ASSIGN(std::optional<node> inner, open_inside_references(at, how));
+  if (inner) return std::move(*inner);
   if (at.head != nullptr && at.from->traits().inline_completion)
     return error(errc::not_found, fmt::format("'{}' is a file of no format that is known", at.uri));
   return error(errc::not_found, fmt::format("no array or group at '{}': it has no {}, {} or {}", at.uri, kZarrKey,

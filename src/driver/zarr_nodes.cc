@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "driver/drivers.h"
+#include "driver/open_references.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
@@ -158,8 +159,8 @@ result<std::optional<zarr_node>> find_v2(documents& find, consolidation use) {
     PENSTOCK_ASSIGN(std::optional<stored_document> all, find(kZmetadataKey));
     if (all && all->content->find(kRecordSize) != nullptr) {
       // Read as Zarr they would be arrays of fill values.
-      return error(errc::not_found, fmt::format("'{}{}' describes references saved as Parquet, which Python opens",
-                                                find.prefix(), kZmetadataKey));
+      out.references = std::move(all->content);
+      return std::optional<zarr_node>(std::move(out));
     }
     if (all) {
       PENSTOCK_ASSIGN(out.consolidated, zarr_consolidated::from_v2(std::move(all->content)));
@@ -249,6 +250,15 @@ result<std::optional<node>> make_found(node_place at, result<std::optional<zarr_
   if (!found.ok()) return std::move(found).error().note(note_uri());
   if (!*found) return std::optional<node>();
   zarr_node& here = **found;
+  if (here.references != nullptr) {
+    if (at.opens_references) {
+      PENSTOCK_ASSIGN(node made, open_reference_folder(std::move(at), *here.references));
+      return std::optional<node>(std::move(made));
+    }
+    return error(errc::not_found, fmt::format("'{}{}' describes references saved as Parquet, which Python opens",
+                                              at.prefix, kZmetadataKey))
+        .note(note_uri());
+  }
   if (at.use_consolidated == consolidation::required && here.metadata.kind == zarr_node_kind::group &&
       here.consolidated == nullptr) {
     return error(errc::not_found, fmt::format("the group '{}' has no consolidated metadata", at.uri));
@@ -293,6 +303,10 @@ node_place place_of(const location& at, const open_options& how) {
   out.uri = at.uri;
   out.cache_unversioned_indexes = how.cache_unversioned_indexes;
   out.use_consolidated = how.use_consolidated;
+  out.opens_references = how.opens_references;
+  out.missing_is_fill = how.missing_is_fill;
+  out.allow_local = how.allow_local;
+  out.opened_for_reading = how.mode == open_mode::read;
   return out;
 }
 

@@ -39,6 +39,7 @@ result<std::optional<stored_document>> read_document(const store& from, const st
 struct zarr_node {
   zarr_metadata metadata;
   std::shared_ptr<const zarr_consolidated> consolidated;
+  std::shared_ptr<const json> references;  ///< instead of both: the `.zmetadata` of references saved as Parquet
 };
 
 /// Looks for a node at `prefix` (empty, or ends with '/'): zarr.json first, then version 2's documents; nothing where
@@ -57,6 +58,9 @@ struct node_place {
   std::string uri;
   bool cache_unversioned_indexes = false;
   bool opened_for_reading = false;
+  bool opens_references = false;  ///< those saved as Parquet, with the two that follow
+  bool missing_is_fill = false;
+  std::optional<bool> allow_local;
   consolidation use_consolidated = consolidation::automatic;
   std::shared_ptr<const zarr_consolidated> consolidated;
   std::string consolidated_path;

@@ -14,6 +14,7 @@
 
 namespace penstock::inline v0 {
 
+class reference_tree;  // driver/reference_tree.h
 class zarr_consolidated;
 struct shard_table;  // driver/shard_table.h
 
@@ -92,6 +93,7 @@ class group_state {
   std::shared_ptr<const zarr_consolidated> consolidated;
   std::string consolidated_path;  ///< of this group within it
   consolidation use_consolidated = consolidation::automatic;
+  std::shared_ptr<const reference_tree> references;  ///< what opens its members; null: the store has them
 };
 
 }  // namespace penstock::inline v0

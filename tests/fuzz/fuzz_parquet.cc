@@ -1,9 +1,10 @@
-// Any bytes as a Parquet file: refused, or columns of values for rows that exist.
+// Any bytes as a Parquet file: refused, or columns of values for rows that exist; and as references.
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "driver/reference_tree.h"
 #include "format/parquet/parquet_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -25,5 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (std::size_t r = 0; r < read->rows.size(); ++r)
       if (read->rows[r] >= file->rows() || (r != 0 && read->rows[r] <= read->rows[r - 1])) __builtin_trap();
   }
+  reference_rows rows;
+  const auto added = add_parquet_references(bytes, "x", 0, 30, 1'000'000, rows);
+  if (added.ok() && rows.size() > 30) __builtin_trap();
   return 0;
 }

@@ -21,7 +21,7 @@ using namespace penstock;
 
 void open(std::span<const std::byte> bytes) {
   static const std::shared_ptr<context> with = context::make().value();
-  const auto made = open_saved_references(bytes, "/nowhere", with);
+  const auto made = open_saved_references(bytes, {"/nowhere", {}}, with);
   if (!made.ok()) {
     const errc code = made.error().code();
     if (code == errc::internal) std::abort();

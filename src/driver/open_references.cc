@@ -1,0 +1,112 @@
+#include "driver/open_references.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "driver/drivers.h"
+#include "driver/reference_tree.h"
+#include "driver/registry.h"
+#include "engine/blocking_read.h"
+#include "engine/index_io.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Documents of a million references have some 100 MB.
+constexpr std::uint64_t kMaxReferenceBytes = std::uint64_t{1} << 32;
+constexpr std::string_view kLocalPrefix = "file://";
+constexpr std::string_view kManifestBegin = R"({"penstock_manifest")";
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+bool begins_as_json_object(std::span<const std::byte> bytes) {
+  const std::string_view text = as_text(bytes);
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin != std::string_view::npos && text[begin] == '{' && !text.substr(begin).starts_with(kManifestBegin);
+}
+
+/// The path of a `file:` URI; another location as it is.
+std::string plain_location(const std::string& uri) {
+  return uri.starts_with(kLocalPrefix) ? uri.substr(kLocalPrefix.size()) : uri;
+}
+
+std::string folder_of_location(const std::string& location) {
+  return location.substr(0, std::min(location.rfind('/'), location.size()));
+}
+
+/// Opens `inner` of the JSON references at a location whose head is known.
+result<node> open_json(const location& at, const open_options& how, std::string_view inner) {
+  if (!how.opens_references)
+    return error(errc::not_found, fmt::format("'{}' is a file of no format that is known", at.uri));
+  reference_tree_place place;
+  place.context = at.context;
+  place.uri = at.uri;
+  place.rule = {plain_location(at.uri), how.allow_local};
+  place.base = folder_of_location(place.rule.document);
+  place.missing_is_fill = how.missing_is_fill;
+  place.opened_for_reading = how.mode == open_mode::read;
+  std::shared_ptr<const reference_tree> tree;
+  if (at.head->object_size == at.head->bytes.size()) {
+    PENSTOCK_ASSIGN(tree, reference_tree::of_json(as_text(at.head->bytes), std::move(place)));
+  } else {
+    auto read = read_and_wait(*at.from, at.path, {}, kMaxReferenceBytes, &at.head->seen);
+    if (!read.ok()) return std::move(read).error().note(read_note(at.path, {}));
+    PENSTOCK_ASSIGN(tree, reference_tree::of_json(as_text(read->bytes), std::move(place)));
+  }
+  return tree->open(inner);
+}
+
+class kerchunk_format final : public format_driver {
+ public:
+  std::string_view name() const noexcept override { return "reference"; }
+  std::span<const std::string_view> endings() const noexcept override {
+    static constexpr std::array<std::string_view, 1> kEndings = {"json"};
+    return kEndings;
+  }
+  bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override {
+    return begins_as_json_object(begin);
+  }
+  result<node> open(const location& at, const open_options& how) const override { return open_json(at, how, ""); }
+};
+
+}  // namespace
+
+const format_driver& kerchunk_driver() noexcept {
+  static const kerchunk_format kDriver;
+  return kDriver;
+}
+
+result<std::optional<node>> open_inside_references(const location& at, const open_options& how) {
+  constexpr std::string_view kInside = ".json/";
+  const std::size_t found = at.path.find(kInside);
+  if (found == std::string::npos || !how.opens_references) return std::optional<node>();
+  location document = at;
+  document.path = at.path.substr(0, found + kInside.size() - 1);
+  document.uri = child_uri(at.from->uri(), document.path + "/");
+  auto head = read_head(*at.from, document.path);
+  if (!head.ok() || !*head || !begins_as_json_object((*head)->bytes)) return std::optional<node>();
+  document.head = std::make_shared<const object_head>(std::move(**head));
+  PENSTOCK_ASSIGN(node made, open_json(document, how, std::string_view(at.path).substr(document.path.size())));
+  return std::optional<node>(std::move(made));
+}
+
+result<node> open_reference_folder(node_place at, const json& zmetadata) {
+  reference_tree_place place;
+  place.context = at.context;
+  place.uri = at.uri;
+  place.base = plain_location(at.uri);
+  place.rule = {place.base, at.allow_local};
+  place.missing_is_fill = at.missing_is_fill;
+  place.opened_for_reading = at.opened_for_reading;
+  PENSTOCK_ASSIGN(const auto tree, reference_tree::of_folder(std::move(at.from), std::move(at.prefix), zmetadata.dump(),
+                                                             std::move(place)));
+  return tree->open("");
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+
+#include <penstock/extend/driver.h>
+#include "base/json.h"
+#include "driver/zarr_nodes.h"
+
+namespace penstock::inline v0 {
+
+/// Opens a member of JSON references by a path that leads into them (`refs.json/t2m`); nothing if the path has no part
+/// that is named and begins as JSON.
+/// \error As reference_tree.
+result<std::optional<node>> open_inside_references(const location& at, const open_options& how);
+
+/// Opens references that are saved as Parquet below a place, by their `.zmetadata`.
+result<node> open_reference_folder(node_place at, const json& zmetadata);
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,187 @@
+#include "driver/reference_tree.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <unordered_map>
+#include <utility>
+
+#include <penstock/open.h>
+
+#include "driver/open_reference.h"
+#include "engine/array_state.h"
+#include "engine/blocking_read.h"
+#include "format/zarr/zarr_layout.h"
+#include "store/http_url.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::string_view kFormat = "reference";
+constexpr std::string_view kFile = "file://";
+
+bool has_scheme(std::string_view location) { return location.find("://") != std::string_view::npos; }
+
+reference_keys keys_of(const zarr_metadata& metadata, const chunk_grid& grid) {
+  reference_keys out;
+  for (std::size_t d = 0; d < grid.rank(); ++d) out.grid.push_back(grid.axis(d).cells());
+  out.prefix = metadata.keys.v2 ? "" : "c";
+  out.separator = metadata.keys.separator;
+  return out;
+}
+
+}  // namespace
+
+std::string resolved_location(std::string_view base, std::string_view name) {
+  if (has_scheme(name) || name.find("::") != std::string_view::npos || name.starts_with('/')) return std::string(name);
+  if (!has_scheme(base)) return (std::filesystem::path(base) / name).string();
+  const std::size_t begin = base.find("://") + 3;
+  const auto folder = std::filesystem::path(base.substr(begin)) / name;
+  return fmt::format("{}{}", base.substr(0, begin), folder.lexically_normal().string());
+}
+
+result<referenced_object> reference_stores::object(const std::string& location) {
+  referenced_object out;
+  out.name = location;
+  std::string path = location;
+  const bool chain = location.find("::") != std::string::npos;
+  const bool local = !chain && (!has_scheme(location) || location.starts_with(kFile));
+  if (local) {
+    if (location.starts_with(kFile)) path = percent_decode(location.substr(kFile.size()));
+    path = std::filesystem::path(path).lexically_normal().string();
+  }
+  const std::size_t slash = path.rfind('/');
+  std::string folder = slash == std::string::npos ? std::string() : path.substr(0, slash);
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  if (local && folder.empty()) folder = "/";
+  auto found = stores_.find(folder);
+  if (found == stores_.end()) {
+    place made;
+    if (local) {
+      made.store = open_file_store(folder);
+    } else if (chain) {
+      return error(errc::unsupported, fmt::format("no store for '{}'", location));
+    } else {
+      PENSTOCK_ASSIGN(made, find_place(folder, {context_, {}}));
+    }
+    found = stores_.emplace(folder, std::move(made)).first;
+  }
+  out.from = found->second.store;
+  out.key = found->second.path.empty() ? name : found->second.path + "/" + name;
+  return out;
+}
+
+result<std::shared_ptr<const reference_tree>> reference_tree::of_json(std::string_view text, reference_tree_place at) {
+  auto parsed = kerchunk_json::parse(text);
+  if (!parsed.ok()) return std::move(parsed).error().note(fmt::format("opening the references '{}'", at.uri));
+  std::shared_ptr<reference_tree> out(new reference_tree);
+  out->at_ = std::move(at);
+  PENSTOCK_TRY(out->add_documents(parsed->documents()));
+  out->references_ = std::move(*parsed);
+  return std::shared_ptr<const reference_tree>(std::move(out));
+}
+
+result<std::shared_ptr<const reference_tree>> reference_tree::of_folder(std::shared_ptr<const store> from,
+                                                                        std::string prefix, std::string_view zmetadata,
+                                                                        reference_tree_place at) {
+  auto parsed = kerchunk_folder::parse(zmetadata);
+  if (!parsed.ok()) return std::move(parsed).error().note(fmt::format("opening the references '{}'", at.uri));
+  std::shared_ptr<reference_tree> out(new reference_tree);
+  out->at_ = std::move(at);
+  PENSTOCK_TRY(out->add_documents(parsed->documents));
+  out->references_ = parquet_folder{std::move(from), std::move(prefix), parsed->record_size};
+  return std::shared_ptr<const reference_tree>(std::move(out));
+}
+
+result<> reference_tree::add_documents(const reference_documents& documents) {
+  const std::shared_ptr<store> made = make_memory_store();
+  for (const auto& [key, text] : documents) {
+    const part bytes = std::as_bytes(std::span(text));
+    auto put = made->put(key, {&bytes, 1}, {});
+    if (!put.ok()) return std::move(put).error();
+  }
+  documents_ = make_read_only(made);
+  return {};
+}
+
+result<node> reference_tree::open(std::string_view path) const {
+  node_place at;
+  at.prefix = prefix_of(path);
+  at.uri = child_uri(at_.uri, at.prefix);
+  at.context = at_.context;
+  at.from = documents_;
+  at.opened_for_reading = at_.opened_for_reading;
+  at.use_consolidated = consolidation::never;
+  auto found = find_zarr_node(*documents_, at.prefix, consolidation::never);
+  if (!found.ok()) return std::move(found).error().note(fmt::format("opening '{}'", at.uri));
+  if (!*found) {
+    return error(errc::not_found, fmt::format("the references have no array or group at '{}'", at.uri));
+  }
+  zarr_metadata metadata = std::move((*found)->metadata);
+  if (metadata.kind == zarr_node_kind::array) {
+    std::string within = at.prefix;
+    if (!within.empty()) within.pop_back();
+    const std::string uri = at.uri;
+    auto made = open_array(std::move(within), std::move(at.uri), std::move(metadata));
+    if (!made.ok() && made.error().notes().empty())
+      return std::move(made).error().note(fmt::format("opening '{}'", uri));
+    return made;
+  }
+  PENSTOCK_ASSIGN(const node plain, make_node(std::move(at), std::move(metadata)));
+  auto state = std::make_shared<group_state>(std::get<group>(plain).state());
+  state->format = kFormat;
+  state->references = shared_from_this();
+  return node(group(std::move(state)));
+}
+
+result<node> reference_tree::open_array(std::string path, std::string uri, zarr_metadata metadata) const {
+  PENSTOCK_ASSIGN(const auto layout, zarr_layout::make(metadata, {}));
+  if (layout->shards()) return error(errc::unsupported, "references to shards are not readable");
+  if (!metadata.keys.suffix.empty()) {
+    return error(errc::unsupported,
+                 fmt::format("chunk keys with the suffix '{}' in references are not readable", metadata.keys.suffix));
+  }
+  const reference_keys keys = keys_of(metadata, layout->grid());
+  PENSTOCK_ASSIGN(const std::uint64_t cells, keys.cells());
+  reference_rows rows;
+  if (const auto* parquet = std::get_if<parquet_folder>(&references_)) {
+    PENSTOCK_ASSIGN(rows, read_parquet_references(*parquet->from, parquet->prefix, path, cells, parquet->record_size));
+  } else {
+    PENSTOCK_ASSIGN(rows, std::get<kerchunk_json>(references_).rows(path, keys));
+  }
+
+  referenced_array what;
+  reference_stores stores(at_.context);
+  const std::shared_ptr<store> inlined = make_memory_store();
+  std::unordered_map<std::string, std::uint32_t> known;
+  std::vector<std::uint32_t> numbers;  // of the object that each source is
+  for (const reference_source& source : rows.sources()) {
+    const auto number = static_cast<std::uint32_t>(what.objects.size());
+    if (source.is_data) {
+      const std::string name = fmt::format("inline/{}", number);
+      const part bytes = std::as_bytes(std::span(source.text));
+      auto put = inlined->put(name, {&bytes, 1}, {});
+      if (!put.ok()) return std::move(put).error();
+      what.objects.push_back({name, inlined, name, false, {}});
+      numbers.push_back(number);
+      continue;
+    }
+    const std::string location = resolved_location(at_.base, source.text);
+    PENSTOCK_TRY(at_.rule.check(location, source.text));
+    const auto [seen, is_new] = known.try_emplace(location, number);
+    numbers.push_back(seen->second);
+    if (!is_new) continue;
+    PENSTOCK_ASSIGN(referenced_object object, stores.object(location));
+    what.objects.push_back(std::move(object));
+  }
+  PENSTOCK_ASSIGN(what.table, rows.table(cells, numbers));
+  what.metadata = std::move(metadata);
+  what.format = kFormat;
+  what.uri = std::move(uri);
+  what.missing_is_fill = at_.missing_is_fill;
+  what.opened_for_reading = at_.opened_for_reading;
+  PENSTOCK_ASSIGN(array out, open_reference(at_.context, what));
+  return node(std::move(out));
+}
+
+}  // namespace penstock::inline v0
