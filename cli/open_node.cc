@@ -77,7 +77,7 @@ result<opened> open_node(const session& speak, const std::string& uri, unsigned 
   if (!remote && !std::filesystem::exists(file_part(uri), none)) return std::move(found).error();
   try_in_python(speak.argc, speak.argv);
   return std::move(found).error().note(
-      "HDF5, NetCDF4, Parquet, Arrow and references are opened by the Python package, which is not installed");
+      "HDF5, NetCDF4, Parquet and Arrow files are opened by the Python package, which is not installed");
 }
 
 result<array> open_one(const session& speak, const std::string& uri, unsigned threads) {
