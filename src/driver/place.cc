@@ -165,8 +165,8 @@ result<place> find_local_place(std::string_view uri, const place_options& option
   struct ::stat status{};
   if (!options.is_file && path.ends_with(kArchiveSuffix) && ::stat(path.c_str(), &status) != 0)
     return in_archive(path, path.size(), options);
-  if (file == path.size()) {  // a format that is one file
-    const std::size_t slash = path.rfind('/');
+  if (file != 0) {  // a format that is one file
+    const std::size_t slash = path.rfind('/', file - 1);
     return place{open_file_store(path.substr(0, std::max<std::size_t>(slash, 1)), sync_of(options)),
                  path.substr(slash + 1)};
   }
