@@ -90,10 +90,6 @@ result<std::vector<std::string>> nodes_together(const store& from, const std::st
 
 }  // namespace
 
-const std::string& group::attributes_json() const noexcept { return state_->attributes_json; }
-const std::string& group::uri() const noexcept { return state_->uri; }
-const std::string& group::format() const noexcept { return state_->format; }
-
 bool group::consolidated() const noexcept { return state_->consolidated != nullptr && !state_->consolidated->stale(); }
 
 result<std::vector<std::string>> group::keys() const {
