@@ -79,10 +79,10 @@ class chunk_batch {
   std::vector<std::uint8_t>& missing() noexcept { return missing_; }
 
   nb::object read(const context_handle& with, const store_handle& from, unsigned threads);
-  nb::object read_to_device(const context_handle& with, const store_handle& from, int device, std::uintptr_t stream,
-                            unsigned threads);
+  nb::object read_to_device(const context_handle& with, const store_handle& from, int device,
+                            std::optional<std::uintptr_t> stream, unsigned threads);
   nb::object write(const context_handle& with, const store_handle& from, nb::object to, bool write_empty_chunks,
-                   unsigned threads, std::optional<int> device, std::uintptr_t stream);
+                   unsigned threads, std::optional<int> device, std::optional<std::uintptr_t> stream);
   nb::object missing_flags() const;
 
   void check_target() const;
@@ -216,7 +216,7 @@ nb::object chunk_batch::read(const context_handle& with, const store_handle& fro
 }
 
 nb::object chunk_batch::read_to_device(const context_handle& with, const store_handle& from, int device,
-                                       std::uintptr_t stream, unsigned threads) {
+                                       std::optional<std::uintptr_t> stream, unsigned threads) {
   if (memory_.space == memory_space::host)
     raise(error(errc::invalid_argument, "the memory of this batch is the host's: use read"));
   missing_.assign(items_.size(), 0);
@@ -232,7 +232,7 @@ nb::object chunk_batch::read_to_device(const context_handle& with, const store_h
 // A new bytes object for each chunk, None where it shall not exist; or None where `to` has taken them all.
 nb::object chunk_batch::write(const context_handle& with, const store_handle& from, nb::object to,
                               bool write_empty_chunks, unsigned threads, std::optional<int> device,
-                              std::uintptr_t stream) {
+                              std::optional<std::uintptr_t> stream) {
   if (device.has_value() != (memory_.space != memory_space::host))
     raise(
         error(errc::invalid_argument, "a device must be given where the batch's memory is a device's, and only there"));
@@ -442,13 +442,14 @@ void bind_pipeline(nb::module_& m) {
       .def("read", &chunk_batch::read, nb::arg("context"), nb::arg("store"), nb::arg("threads"),
            "Read all; a byte for each chunk, 1 where it is missing, or None where none is.")
       .def("read_to_device", &chunk_batch::read_to_device, nb::arg("context"), nb::arg("store"), nb::arg("device"),
-           nb::arg("stream"), nb::arg("threads"), "The same into memory of a device, once `stream` is through.")
+           nb::arg("stream").none(), nb::arg("threads"),
+           "The same into memory of a device, in the order of `stream`; None: the call waits for the device.")
       .def(
           "write", &chunk_batch::write, nb::arg("context"), nb::arg("old"), nb::arg("to").none(),
           nb::arg("write_empty_chunks"), nb::arg("threads"), nb::arg("device").none() = nb::none(),
-          nb::arg("stream") = 0,
+          nb::arg("stream").none() = nb::none(),
           "Merge and encode all, and put them into `to`; without it, give them back (None: empty). Values in memory of "
-          "a device are taken once `stream` is through.")
+          "a device are taken in the order of `stream`; None: after all that the device was given.")
       .def("missing", &chunk_batch::missing_flags);
   nb::class_<chunk_ticket>(m, "_ChunkTicket", "One chunk's read under way.")
       .def(nb::init<nb::object, nb::object, std::size_t, const context_handle&>(), nb::arg("batch"), nb::arg("store"),

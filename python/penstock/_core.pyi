@@ -256,8 +256,10 @@ class _ChunkBatch:
     def read(self, context: Context, store: Store, threads: int) -> _bytes | None:
         """Read all; a byte for each chunk, 1 where it is missing, or None where none is."""
 
-    def read_to_device(self, context: Context, store: Store, device: int, stream: int, threads: int) -> _bytes | None:
-        """The same into memory of a device, once `stream` is through."""
+    def read_to_device(
+        self, context: Context, store: Store, device: int, stream: int | None, threads: int
+    ) -> _bytes | None:
+        """The same into memory of a device, in the order of `stream`; None: the call waits for the device."""
 
     def write(
         self,
@@ -267,10 +269,10 @@ class _ChunkBatch:
         write_empty_chunks: bool,
         threads: int,
         device: int | None = None,
-        stream: int = 0,
+        stream: int | None = None,
     ) -> list[_bytes | None] | None:
         """Merge and encode all, and put them into `to`; without it, give them back (None: empty). Values in memory of a
-        device are taken once `stream` is through."""
+        device are taken in the order of `stream`; None: after all that the device was given."""
 
     def missing(self) -> _bytes | None: ...
 

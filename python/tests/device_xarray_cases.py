@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,32 @@ def test_labels_choose_what_a_device_reads(place: tuple[Path, str], cuda: FakeCu
     np.testing.assert_array_equal(ours.sel(x=labels).variable._data.get_duck_array().get(), wanted.values)
     nearest = ours.sel(x=labels[0] + 0.1, method="nearest").variable._data.get_duck_array()
     np.testing.assert_array_equal(nearest.get(), wanted.values[..., 0])
+
+
+def test_values_are_there_on_a_stream_that_does_not_block(cuda: FakeCuda, place: tuple[Path, str]) -> None:
+    path, name = place
+    wanted = xr.open_dataset(path, engine="penstock")[name].values
+    stream, found = cuda.stream(), []
+
+    def variable() -> Any:
+        return xr.open_dataset(path, engine="penstock", cache=False, device="cuda")[name].variable._data
+
+    def consume() -> None:
+        cuda.push(0)
+        with fake_cupy.current(stream):
+            found.append(variable().get_duck_array().get())
+        cuda.pop()
+
+    variable().get_duck_array().get()  # the engine starts
+    cuda.hold_kernels()
+    consumer = threading.Thread(target=consume)
+    consumer.start()
+    consumer.join(0.3)
+    waits = consumer.is_alive()
+    cuda.hold_kernels(False)
+    consumer.join()
+    assert waits, "values were taken before any kernel ran"
+    np.testing.assert_array_equal(found[0], wanted)
 
 
 def test_trees_are_read_to_a_device(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ result<> chunk_pipeline::read(penstock::context& with, const store& from, std::s
 
 result<> chunk_pipeline::read_to_device(const std::shared_ptr<penstock::context>& with, const store& from,
                                         std::span<const chunk_item> items, std::span<std::uint8_t> missing, int device,
-                                        std::uintptr_t stream, const read_options& options) const {
+                                        std::optional<std::uintptr_t> stream, const read_options& options) const {
   if (type_.variable_length())
     return error(errc::unsupported,
                  fmt::format("items of variable length ({}) cannot be read into device memory", type_.name()));
@@ -183,9 +183,15 @@ result<> chunk_pipeline::read_to_device(const std::shared_ptr<penstock::context>
   if (sources.size() != items.size()) missing = {};
   context_state& state = with->state();
   PENSTOCK_ASSIGN(const auto engine, device_tensor_state::engine_of(state, device));
-  auto* const on = reinterpret_cast<cuda::stream_ref>(stream);
-  PENSTOCK_ASSIGN(const cuda::event_ref begun, engine->take_event_at(on));
-  PENSTOCK_ASSIGN(const auto read, cuda::device_read::make(engine, state, {begun}));
+  auto* const on = reinterpret_cast<cuda::stream_ref>(stream.value_or(0));
+  std::vector<cuda::event_ref> starts;
+  if (stream) {
+    PENSTOCK_ASSIGN(const cuda::event_ref begun, engine->take_event_at(on));
+    starts.push_back(begun);
+  } else {
+    PENSTOCK_TRY(engine->wait_for_all());
+  }
+  PENSTOCK_ASSIGN(const auto read, cuda::device_read::make(engine, state, std::move(starts)));
   read_job::settings settings;
   settings.workers = with->state().workers_for(options.threads);
   settings.io_concurrency = state.io_concurrency();
@@ -196,6 +202,7 @@ result<> chunk_pipeline::read_to_device(const std::shared_ptr<penstock::context>
     while (!read->wait_queued_for(options.poll_interval))
       if (!options.progress({read->done_bytes(), read->total_bytes()})) read->cancel();
   }
+  if (!stream) return read->synchronize();
   auto queued = read->order(on);
   if (!queued.ok()) {
     (void)read->synchronize();  // nothing writes to the caller's memory any more
@@ -230,7 +237,11 @@ result<> chunk_pipeline::write(penstock::context& with, const store& from, store
   if (options.values_on) {
     PENSTOCK_ASSIGN(const auto engine, device_tensor_state::engine_of(with.state(), options.values_on->device));
     PENSTOCK_ASSIGN(const conversion same, conversion_of(type_, type_));
-    PENSTOCK_TRY(engine->begin_write(reinterpret_cast<cuda::stream_ref>(options.values_on->stream)));
+    const std::optional<std::uintptr_t> stream = options.values_on->stream;
+    if (!stream) PENSTOCK_TRY(engine->wait_for_all());
+    std::optional<cuda::stream_ref> after;
+    if (stream) after = reinterpret_cast<cuda::stream_ref>(*stream);
+    PENSTOCK_TRY(engine->begin_write(after));
     values.emplace(engine, same);
   }
   cell_source* const door = values ? &*values : nullptr;

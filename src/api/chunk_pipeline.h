@@ -67,15 +67,16 @@ class chunk_pipeline {
                 std::span<std::uint8_t> missing, const read_options& options) const;
 
   /// Reads all items into memory of a device: what `item.at` points to. Encoded bytes are copied there and decoded
-  /// there, as far as the device has decoders; the host waits for the end, so that no error is late.
+  /// there, as far as the device has decoders.
   ///
-  /// \param stream  A driver stream of the caller's, not 0: nothing is written before what it holds now is done, and
-  /// what
-  ///                is queued on it afterwards sees the chunks.
+  /// \param stream  A driver stream of the caller, not 0: nothing is written before what it holds now is done, and what
+  ///                is queued on it afterwards sees the chunks. The call returns when all is queued on the device; what
+  ///                fails there later is an error of the next read. Empty: the caller's stream is not known. The call
+  ///                waits for all that the device was given before it begins, and for the chunks before it returns.
   /// \error unsupported  No CUDA driver, or items of variable length. Else as `read`.
   result<> read_to_device(const std::shared_ptr<penstock::context>& with, const store& from,
                           std::span<const chunk_item> items, std::span<std::uint8_t> missing, int device,
-                          std::uintptr_t stream, const read_options& options) const;
+                          std::optional<std::uintptr_t> stream, const read_options& options) const;
   /// What of the codecs a device decodes, for people.
   std::string device_path() const;
 
@@ -86,7 +87,9 @@ class chunk_pipeline {
   /// Where items lie in memory of a device.
   struct device_place {
     int device = 0;
-    std::uintptr_t stream = 0;  ///< a driver stream of the caller's, not 0: the values are there when it is through
+    /// A driver stream of the caller, not 0, that the values are ordered on. Empty: it is not known, and the write
+    /// waits for all that the device was given.
+    std::optional<std::uintptr_t> stream;
   };
   struct write_options {
     unsigned threads = 0;                   ///< workers; 0: the context's

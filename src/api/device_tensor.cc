@@ -212,7 +212,7 @@ device_tensor_state::~device_tensor_state() {
   if (auto ready = engine_->results().event_of(block_);
       !ready.ok() || !engine_->record_end(block_.ready, read_ ? read_->end_event() : nullptr, handed_)) {
     // Nobody can say when it is free: wait for it.
-    engine_->wait_for_all();
+    (void)engine_->wait_for_all();
   }
   engine_->results().give(block_);
 }

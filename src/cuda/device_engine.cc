@@ -381,9 +381,9 @@ bool device_engine::record_end(event_ref event, event_ref end_of_read, bool hand
   return driver_.event_record(event, end) == kSuccess;
 }
 
-void device_engine::wait_for_all() noexcept {
+result<> device_engine::wait_for_all() {
   const current_context current(driver_, context_);
-  driver_.context_synchronize();
+  return driver_.check(driver_.context_synchronize(), "cuCtxSynchronize");
 }
 
 // ---- completions ----

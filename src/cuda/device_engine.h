@@ -113,7 +113,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   /// they queued so far. False: that is not possible.
   bool record_end(event_ref event, event_ref end_of_read, bool handed);
   /// Waits for all that the device was given, by whomever.
-  void wait_for_all() noexcept;
+  /// \error  The driver's: a failed kernel, or the capture of a graph under way, in which nothing was waited for.
+  result<> wait_for_all();
   /// Queues on `stream` a copy of an item's units, in C order from its `to` on.
   result<> copy(const move_item& item, std::span<const move_axis> axes, stream_ref stream);
   /// The stream that values to be written are ordered on: their producer makes it wait for them.

@@ -5,14 +5,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import sys
+import threading
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from penstock import _core
 
 _cuda: Any = None
+_LEGACY = 1
+
+
+class _Current(threading.local):
+    stream = _LEGACY
+
+
+_current = _Current()
+"""Each thread has a current stream of its own, as in CuPy."""
+
+
+@contextlib.contextmanager
+def current(stream: int) -> Iterator[None]:
+    """Make `stream` the calling thread's current one, as `with cupy.cuda.ExternalStream(stream)` does."""
+    before, _current.stream = _current.stream, stream
+    try:
+        yield
+    finally:
+        _current.stream = before
+
+
+class _Stream:
+    """The calling thread's current stream."""
+
+    def __init__(self) -> None:
+        self.ptr = 0 if _current.stream == _LEGACY else _current.stream
+
+    def synchronize(self) -> None:
+        _call("cuStreamSynchronize", ctypes.c_void_p(self.ptr or _LEGACY))
 
 
 def _call(name: str, *arguments: Any) -> None:
@@ -22,6 +55,14 @@ def _call(name: str, *arguments: Any) -> None:
         _cuda.call(name, *arguments)
     finally:
         _cuda.pop()
+
+
+class _Device:
+    def __init__(self, number: int) -> None:
+        assert number == 0
+
+    def synchronize(self) -> None:
+        _call("cuCtxSynchronize")
 
 
 class _Address:
@@ -66,7 +107,7 @@ class ndarray:
             "data": (self._view.ctypes.data, False),
             "strides": self._view.strides,
             "version": 3,
-            "stream": None,
+            "stream": _current.stream,
         }
 
     def _region(self) -> tuple[int, int]:
@@ -77,8 +118,7 @@ class ndarray:
 
     def _copied(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         base, size = self._region()
-        for stream in (1, 2):  # as CuPy's own copies, which come after what its stream holds
-            _call("cuStreamSynchronize", ctypes.c_void_p(stream))
+        _Stream().synchronize()  # CuPy's own copies come after what the current stream holds, and nothing else
         memory = _cuda.peek(base, (size,), np.uint8)
         values = np.ndarray(self.shape, self.dtype, memory, self._view.ctypes.data - base, self._view.strides)
         return values, memory
@@ -109,7 +149,7 @@ class ndarray:
         values, memory = self._copied()
         values[key] = value.get() if isinstance(value, ndarray) else value
         base, _ = self._region()
-        stream = 2  # this thread's
+        stream = _current.stream
         _call(
             "cuMemcpyHtoDAsync",
             ctypes.c_uint64(base),
@@ -180,10 +220,12 @@ def asarray(values: Any, dtype: Any = None) -> ndarray:
 
 
 def from_dlpack(tensor: Any) -> ndarray:
-    shown = tensor.__cuda_array_interface__
-    dtype = np.dtype(shown["typestr"])
-    address = _Address(shown["data"][0], shown["shape"], dtype, tensor)
-    return ndarray(np.lib.stride_tricks.as_strided(np.asarray(address), shown["shape"], shown["strides"]), tensor)
+    """By DLPack, which orders the values on the calling thread's current stream."""
+    capsule = tensor.__dlpack__(stream=_current.stream, max_version=(1, 1))
+    start, shape, strides, *_ = _core._dlpack_view(capsule)
+    keep = (tensor, capsule)
+    room = np.asarray(_Address(start, shape, np.dtype(tensor.dtype), keep))
+    return ndarray(np.lib.stride_tricks.as_strided(room, shape, strides), keep)
 
 
 def where(condition: Any, values: Any, others: Any) -> ndarray:
@@ -204,6 +246,7 @@ def install(cuda: Any) -> types.ModuleType:
     made.array = made.asanyarray = asarray  # type: ignore[attr-defined]
     made.frombuffer = lambda data, dtype: asarray(np.frombuffer(data, dtype))  # type: ignore[attr-defined]
     made.concatenate = lambda parts: asarray(np.concatenate([asnumpy(part) for part in parts]))  # type: ignore[attr-defined]
+    made.cuda = types.SimpleNamespace(get_current_stream=_Stream, Device=_Device)  # type: ignore[attr-defined]
     made.__spec__ = types.SimpleNamespace(name="cupy")  # type: ignore[assignment]
     sys.modules["cupy"] = made
     if (zarrs := sys.modules.get("zarr.core.buffer.gpu")) is not None:

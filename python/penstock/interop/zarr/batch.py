@@ -153,12 +153,19 @@ class _IndexedDevicePiece(_IndexedPiece):
 
     __slots__ = ("place",)
 
-    def __init__(self, program: Program, items: Sequence[Item], memory: Any, drop_axes: tuple[int, ...]) -> None:
+    def __init__(
+        self, program: Program, items: Sequence[Item], memory: Any, drop_axes: tuple[int, ...], ordered: bool
+    ) -> None:
         super().__init__(program, items, memory, drop_axes, _device_batch, _gpu.empty)
-        self.place = _gpu.memory_of(self.room)
+        self.place = _gpu.memory_of(self.room, ordered)
 
     def read(self, context: _core.Context, store: _core.Store, threads: int) -> bytes | None:
         return self.core.read_to_device(context, store, self.place.device, self.place.stream, threads)
+
+    def finish(self) -> None:
+        super().finish()
+        if self.place.stream is None:
+            _gpu.wait_for_current_stream()
 
 
 def _host_batch(program: Program, items: Sequence[Item], memory: npt.NDArray[Any]) -> _core._ChunkBatch | None:
@@ -173,15 +180,18 @@ def _device_batch(program: Program, items: Sequence[Item], memory: Any) -> _core
 
 
 def prepare_device_read(
-    program: Program, batch: Sequence[Item], memory: Any, drop_axes: tuple[int, ...]
+    program: Program, batch: Sequence[Item], memory: Any, drop_axes: tuple[int, ...], ordered: bool
 ) -> list[ReadPiece]:
-    """The pieces that together read `batch` into `memory`, which is on a device and has the machine's byte order."""
+    """The pieces that together read `batch` into `memory`, which is on a device and has the machine's byte order.
+
+    `ordered`: as in `gpu.memory_of`.
+    """
     assert program.core is not None
     core = None if drop_axes else _device_batch(program, batch, memory)
     if core is not None:
-        return [DevicePiece(core, batch, _gpu.memory_of(memory))]
+        return [DevicePiece(core, batch, _gpu.memory_of(memory, ordered))]
     groups = _groups(batch, program.core.chunk_bytes)
-    return [_IndexedDevicePiece(program, group, memory, drop_axes) for group in groups]
+    return [_IndexedDevicePiece(program, group, memory, drop_axes, ordered) for group in groups]
 
 
 def prepare_read(
@@ -287,13 +297,16 @@ class _IndexedWrite(WritePiece):
 
 
 def prepare_device_write(
-    program: Program, batch: Sequence[Item], value: Any, drop_axes: tuple[int, ...]
+    program: Program, batch: Sequence[Item], value: Any, drop_axes: tuple[int, ...], ordered: bool
 ) -> list[WritePiece] | None:
-    """The pieces that together write `value`, which is on a device; None if it has to be copied to the host first."""
+    """The pieces that together write `value`, which is on a device; None if it has to be copied to the host first.
+
+    `ordered`: as in `gpu.memory_of`.
+    """
     if drop_axes or not program.native or not value.dtype.isnative:
         return None
     core = _device_batch(program, batch, value)
-    return None if core is None else [_DeviceWrite(core, batch, _gpu.memory_of(value))]
+    return None if core is None else [_DeviceWrite(core, batch, _gpu.memory_of(value, ordered))]
 
 
 def prepare_write(

@@ -15,7 +15,7 @@ from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.interop.zarr import gpu as _gpu
 from penstock.interop.zarr.originals import NAMES, originals
 from penstock.interop.zarr.settings import settings
-from penstock.interop.zarr.wrap import wrap_node
+from penstock.interop.zarr.wrap import can_wrap, wrap_node
 
 _PATH = "codec_pipeline.path"
 _OURS = "penstock.zarr.CodecPipeline"
@@ -69,14 +69,18 @@ class Enabled:
         _set_bypass(bypass)
 
 
-def enable(bypass: bool = False, device: str = "cpu", *, strict: bool = False, threads: int | None = None) -> Enabled:
+def enable(
+    bypass: bool | None = None, device: str = "cpu", *, strict: bool = False, threads: int | None = None
+) -> Enabled:
     """Make Penstock zarr-python's codec pipeline, for all arrays that are opened from here on.
 
     Parameters
     ----------
     bypass
         `zarr.open`, `open_array`, `open_group`, `create_array` and their relatives return `penstock.zarr.Array` and
-        `Group`, which do not go through zarr-python's event loop (see `penstock.zarr.wrap`).
+        `Group`, which do not go through zarr-python's event loop (see `penstock.zarr.wrap`). None: with device="cuda"
+        where zarr-python is 3.4 or later, because only the calling thread knows which CUDA stream consumes the values.
+        Reads and writes of other arrays in GPU memory wait for the device.
     device
         "cuda": also what `zarr.config.enable_gpu()` does. Arrays are read into CuPy's memory, on CuPy's current device,
         and decoded there; see `explain`. Needs CuPy.
@@ -94,6 +98,8 @@ def enable(bypass: bool = False, device: str = "cpu", *, strict: bool = False, t
         raise InvalidArgumentError(f"device is 'cpu' or 'cuda' (CuPy's current device), not {device!r}")
     if device == "cuda" and importlib.util.find_spec("cupy") is None:
         raise UnsupportedError("zarr-python's GPU buffers are CuPy's, which is not installed: device='cuda'")
+    if bypass is None:
+        bypass = device == "cuda" and can_wrap()
     before = (
         config.get(_PATH),
         settings.strict,

@@ -18,14 +18,18 @@ BUFFERS = ("zarr.buffer.gpu.Buffer", "zarr.buffer.gpu.NDBuffer")
 
 @dataclass
 class DeviceMemory:
-    """One array in device memory. `stream` is the one that its owner works on, never 0."""
+    """One array in device memory.
+
+    `stream` is the one that its consumer works on, never 0. None: it is not known, and reads and writes wait for the
+    device.
+    """
 
     array: Any
     address: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     device: int
-    stream: int
+    stream: int | None
 
 
 def on_device(array: Any) -> bool:
@@ -33,8 +37,12 @@ def on_device(array: Any) -> bool:
     return not isinstance(array, np.ndarray) and hasattr(array, "__cuda_array_interface__")
 
 
-def memory_of(array: Any) -> DeviceMemory:
-    """Where `array` is, and the stream that its owner works on now, on this thread."""
+def memory_of(array: Any, ordered: bool = True) -> DeviceMemory:
+    """Returns where `array` is, and the stream that CuPy works on in this thread.
+
+    CuPy's current stream is a thread's own. `ordered` is False where this is not the consumer's thread, as on
+    zarr-python's event loop: the consumer's stream is not known there.
+    """
     shown = array.__cuda_array_interface__
     address, shape, strides = shown["data"][0], tuple(shown["shape"]), shown.get("strides")
     if strides is None:
@@ -45,7 +53,22 @@ def memory_of(array: Any) -> DeviceMemory:
     device = _core._device_of(address) if address else None
     if device is None:
         device = _core._current_device()
-    return DeviceMemory(array, address, shape, tuple(strides), device, shown.get("stream") or LEGACY)
+    stream = (shown.get("stream") or LEGACY) if ordered else None
+    return DeviceMemory(array, address, shape, tuple(strides), device, stream)
+
+
+def wait_for_current_stream() -> None:
+    """Waits for what CuPy queued on this thread."""
+    import cupy
+
+    cupy.cuda.get_current_stream().synchronize()
+
+
+def wait_for_device(array: Any) -> None:
+    """Waits for all that the device of `array` was given: its producer's stream is not known."""
+    import cupy
+
+    cupy.cuda.Device(memory_of(array).device).synchronize()
 
 
 def gpu_buffers() -> bool:

@@ -49,7 +49,8 @@ class _Direct(threading.local):
 
 
 direct = _Direct()
-"""Set while `wrap` drives the pipeline on the calling thread, where no event loop is held up."""
+"""Set while `wrap` drives the pipeline on the calling thread: no event loop is held up, and CuPy's current stream is
+the consumer's."""
 
 
 class _Refused(Exception):
@@ -64,6 +65,14 @@ def _statuses(pieces: Sequence[ReadPiece], flags: Sequence[bytes | None]) -> tup
         else:
             out += [_MISSING if flag else _PRESENT for flag in missing]
     return tuple(out)
+
+
+def _read_pieces(
+    program: Program, batch: Sequence[Item], memory: Any, drop_axes: tuple[int, ...]
+) -> Sequence[ReadPiece]:
+    if _gpu.on_device(memory):
+        return prepare_device_read(program, batch, memory, drop_axes, ordered=direct.on)
+    return prepare_read(program, batch, memory, drop_axes)
 
 
 class CodecPipeline(_Base):  # type: ignore[misc]
@@ -201,7 +210,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         try:
             program, route, memory = self._admit_read(batch, out)
             device = _gpu.on_device(memory)
-            pieces = (prepare_device_read if device else prepare_read)(program, batch, memory, drop_axes)
+            pieces = _read_pieces(program, batch, memory, drop_axes)
         except _Refused as refused:
             delegated("read", str(refused))
             if direct.on:
@@ -232,7 +241,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             if route.path == "async":
                 raise _Refused(route.reason)
             device = _gpu.on_device(memory)
-            pieces = (prepare_device_read if device else prepare_read)(program, batch, memory, drop_axes)
+            pieces = _read_pieces(program, batch, memory, drop_axes)
         except _Refused as refused:
             delegated("read", str(refused))
             return self._zarr.read_sync(batch, out, drop_axes, max_workers)  # type: ignore[no-any-return]
@@ -251,7 +260,10 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         return _statuses(pieces, flags)
 
     async def _read_on_device(self, route: Route, program: Program, pieces: Sequence[ReadPiece]) -> tuple[Any, ...]:
-        """What a piece has left to do is CuPy's, whose current stream is this thread's."""
+        """Reads on the device. `finish` is CuPy's work, on this thread's current stream.
+
+        On an event loop the consumer's stream is not known: the call waits for the device (`gpu.memory_of`).
+        """
         assert program.core is not None
         if direct.on:
             return self._read_here(route, pieces)
@@ -290,9 +302,11 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         if program.write_reason:
             raise _Refused(program.write_reason)
         if _gpu.on_device(array):  # encoded on the host
-            pieces = prepare_device_write(program, batch, array, drop_axes)
+            pieces = prepare_device_write(program, batch, array, drop_axes, ordered=direct.on)
             if pieces is not None:
                 return route, pieces
+            if not direct.on:
+                _gpu.wait_for_device(array)
             array = value.as_numpy_array()
         return route, prepare_write(program, batch, array, drop_axes)
 

@@ -229,6 +229,7 @@ def _read_gpu(engine: _Engine, selection: Any) -> Any:
             return NotImplemented
         out = _gpu.empty(shape, engine.dtype)
         place = _gpu.memory_of(out)
+        assert place.stream is not None
         read = _core._read_to_device(
             engine.array, selection, place.device, place.stream, place.address, shape, place.strides, out,
             engine.threads, False,
@@ -463,6 +464,11 @@ def _with_our_pipeline(async_array: Any) -> Any:
     return made
 
 
+def can_wrap() -> bool:
+    """Returns True if this zarr-python has the synchronous methods that `wrap` needs: 3.4 and later."""
+    return hasattr(codec_pipeline, "FusedCodecPipeline")
+
+
 def wrap(array: Any) -> Any:
     """A `zarr.Array`, or a `zarr.Group` of such arrays, that reads and writes without zarr-python's event loop.
 
@@ -482,7 +488,7 @@ def wrap(array: Any) -> Any:
         if isinstance(array, str | os.PathLike):
             text += ": penstock.zarr.open_array and open_group open a path"
         raise InvalidArgumentError(text)
-    if not hasattr(codec_pipeline, "FusedCodecPipeline"):
+    if not can_wrap():
         raise UnsupportedError(f"wrap needs the synchronous ways of zarr-python 3.4, this is {zarr.__version__}")
     return Array(_with_our_pipeline(array._async_array))
 
