@@ -101,10 +101,9 @@ result<> decode_with(std::string_view codec, std::span<const std::byte> bytes, s
 std::string parquet_type_name(std::int64_t type) { return name_of(kTypes, type); }
 
 result<parquet_pages::page> parquet_pages::next_page() {
-  using field = thrift_reader::field;
   thrift_reader in(left_);
   page out;
-  const auto data = [&](const field& each) {
+  const auto data = [&](const thrift_reader::field& each) {
     if (each.id == 1)
       out.values = in.integer(each);
     else if (each.id == 2)
@@ -114,7 +113,7 @@ result<parquet_pages::page> parquet_pages::next_page() {
     else
       in.skip(each.kind);
   };
-  const auto dictionary = [&](const field& each) {
+  const auto dictionary = [&](const thrift_reader::field& each) {
     if (each.id == 1)
       out.values = in.integer(each);
     else if (each.id == 2)
@@ -122,7 +121,7 @@ result<parquet_pages::page> parquet_pages::next_page() {
     else
       in.skip(each.kind);  // whether it is sorted
   };
-  const auto data_v2 = [&](const field& each) {
+  const auto data_v2 = [&](const thrift_reader::field& each) {
     switch (each.id) {
       case 1:
         out.values = in.integer(each);
@@ -143,7 +142,7 @@ result<parquet_pages::page> parquet_pages::next_page() {
         in.skip(each.kind);
     }
   };
-  in.structure([&](const field& each) {
+  in.structure([&](const thrift_reader::field& each) {
     const bool nested = each.kind == thrift_reader::type::structure;
     if (each.id == 1)
       out.kind = in.integer(each);

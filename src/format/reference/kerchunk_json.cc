@@ -177,7 +177,6 @@ class kerchunk_json::builder {
   /// A reference or a document that is written out. `expander` null: templates are plain text.
   result<> add(const std::string& key, const json& value, kerchunk_expander* expander) {
     if (is_document(key)) return add_document(key, value, expander);
-    reference made;
     if (const std::string* const text = value.as_string()) {
       PENSTOCK_ASSIGN(const std::string filled, filled_data(*text, expander));
       return put(key, filled, {0, reference_kind::data, 0, 0});
