@@ -32,7 +32,7 @@ struct open_options {
   bool cache_unversioned_indexes = false;      ///< keep shard indexes of stores that have no versions
   consolidation use_consolidated = consolidation::automatic;
   open_mode mode = open_mode::existing;
-  bool opens_references = true;  ///< kerchunk's, as JSON or Parquet
+  bool opens_references = true;  ///< kerchunk's, and files that the caller could open itself: .npy, manifests
   /// Of references: an object that is not there reads as the fill value instead of failing.
   bool missing_is_fill = false;
   /// Of references and manifests: whether they may name files of this machine. Empty: if they are files of this machine

@@ -57,6 +57,10 @@ result<std::optional<node>> open_object(location& at, const open_options& how) {
   }
   const std::shared_ptr<const format_driver> driver = driver_of(*at.context, *at.head, at.path);
   if (!driver) return std::optional<node>();
+  // The caller opens these itself: what it makes of them can be pickled.
+  const bool left_out =
+      driver.get() == &npy_driver() || driver.get() == &manifest_driver() || driver.get() == &references_driver();
+  if (left_out && !how.opens_references) return std::optional<node>();
   PENSTOCK_ASSIGN(node made, driver->open(at, how));
   return std::optional<node>(std::move(made));
 }

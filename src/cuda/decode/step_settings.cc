@@ -124,7 +124,11 @@ result<device_step> step_of_one(const json& codec, std::span<const std::byte> en
   if (name == "reverse_bits") return device_step{step_kind::reverse_bits};
   if (name == "shuffle" || name == "hdf5.shuffle" || name == "hdf5.bitshuffle") {
     constexpr std::uint32_t kOfNumcodecs = 4;
-    const auto made = make_byte_codec({std::string(name), settings}, kOfNumcodecs);
+    json::object_t own;  // without the codec's name
+    if (settings.as_object() != nullptr)
+      for (const auto& [key, value] : *settings.as_object())
+        if (key != "id" && key != "name") own.emplace_back(key, value);
+    const auto made = make_byte_codec({std::string(name), json(std::move(own))}, kOfNumcodecs);
     const auto form = made.ok() ? (*made)->form_on_device() : std::nullopt;
     const auto step = form ? step_of(*form) : std::nullopt;
     if (step) return *step;
