@@ -41,7 +41,7 @@ def find() -> Path | None:
     named = os.environ.get("PENSTOCK_CEILING")
     if named:
         return Path(named)
-    checkout = Path(__file__).resolve().parents[3]
+    checkout = Path(__file__).resolve().parents[4]
     built = checkout / "build" / "release" / "bench" / "penstock_ceiling"
     if built.exists():
         return built
