@@ -37,7 +37,7 @@ class PENSTOCK_API georeference {
 
   /// From pixels to the ground; nothing where the file has no transform, or pixels of no size.
   result<std::optional<affine_transform>> transform() const;
-  /// What all pixels cover; nothing where there is no transform.
+  /// The area that all pixels cover; nullopt without a transform.
   result<std::optional<ground_bounds>> bounds() const;
   /// Ground control points: of the sidecar file, else of the image itself unless it has a transform.
   result<std::vector<ground_control_point>> gcps() const;
@@ -86,17 +86,17 @@ PENSTOCK_API georeference georeference_of(const array& from);
 /// not nodata; without both, those that the alpha band does not make fully transparent.
 struct pixel_validity {
   /// Of the same pixels as the image: not 0 where they have a value. One band for all of the image's bands, or one for
-  /// each. Nothing: there is no mask and no alpha band that masks.
+  /// each. nullopt: the image has neither a mask nor an alpha band that masks.
   std::optional<array> mask;
   bool is_alpha = false;  ///< `mask` is the image's alpha band
   /// Which of the array's bands is the alpha band; it is never masked.
   std::optional<std::uint64_t> alpha_band;
   /// For each of the array's bands whether `mask` applies to it.
   std::vector<bool> masked;
-  /// For each of the array's bands the value of pixels without one; nothing where the band is masked.
+  /// For each of the array's bands the value of pixels without one; nullopt if the band is masked.
   std::vector<std::optional<nodata_value>> nodata;
   /// GDAL's NODATA_VALUES in place of a mask, for all bands: a pixel is missing where each band of the file (not of
-  /// the array) has its value; nothing in the place of a value that the type has not. Empty: there are none.
+  /// the array) has its value; nullopt for a value that the type cannot hold. Empty: the file has no such list.
   std::vector<std::optional<nodata_value>> nodata_of_pixels;
 
   /// Some pixels may be without a value.

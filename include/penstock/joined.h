@@ -15,7 +15,7 @@ namespace penstock::inline v0 {
 /// \param parts  Of one dtype, and of one shape outside `axis`. The result shares their stores.
 /// \param axis   Less than the parts' rank.
 /// \param with   The context of the result; null: that of the first part.
-/// \error invalid_argument  There is no part, or parts have another dtype, rank or shape than the first.
+/// \error invalid_argument  `parts` is empty, or a part differs from the first in dtype, rank or shape.
 /// \error unsupported       Elements of variable length, other chunks outside `axis`, other fill values.
 PENSTOCK_API result<array> join(std::span<const array> parts, std::size_t axis,
                                 std::shared_ptr<penstock::context> with = nullptr);

@@ -13,7 +13,7 @@ namespace penstock::inline v0 {
 /// What the header of an array's file says; null where the array is no image of a TIFF. Lives as long as the array.
 PENSTOCK_API const tiff_details* tiff_details_of(const array& from) noexcept;
 
-/// Which of its file's images an array is; the default where it is no image of a TIFF.
+/// Which image of its file an array is; the default if it is not an image of a TIFF.
 PENSTOCK_API tiff_options tiff_options_of(const array& from);
 
 /// The overviews and the mask of an array's image. Where requests cost nothing, those in files beside its own (`.ovr`,

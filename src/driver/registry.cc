@@ -46,7 +46,7 @@ bool names_object(const context& with, std::string_view path) {
          std::any_of(builtin_drivers().begin(), builtin_drivers().end(), of_driver);
 }
 
-/// Opens the object at a location; nothing where there is none, or none of a known format. Sets `at.head`.
+/// Opens the object at a location and sets `at.head`. Returns nullopt if no object of a known format is there.
 result<std::optional<node>> open_object(location& at, const open_options& how) {
   if (at.path.empty()) return std::optional<node>();
   if (!at.head) {

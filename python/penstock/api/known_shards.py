@@ -134,7 +134,7 @@ def known_references(
 
 
 def check_cache(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> None:
-    """A file that is no manifest is not written over."""
+    """Refuses to overwrite a file that is not a manifest."""
     name = os.fspath(path)
     begin = begin_of(name, storage_options)
     is_manifest = begin is not None and (_core.is_manifest(begin) or begin.startswith(REFERENCES))

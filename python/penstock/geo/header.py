@@ -191,7 +191,7 @@ class TiffHeader:
     def transform(self) -> tuple[float, float, float, float, float, float] | None:
         """(a, b, c, d, e, f): x = a * column + b * row + c and y = d * column + e * row + f at a pixel's corner.
 
-        As rasterio and affine have it; of the level that is open. None where there is none, or pixels of no size.
+        As rasterio and affine have it; of the level that is open. None without a transform, or if pixels have no size.
         Pixels that are points have been moved by half of one. Rows go down whatever the sign of the scale, as in GDAL.
         """
         return self._meaning.transform()
@@ -203,13 +203,13 @@ class TiffHeader:
 
     @property
     def bounds(self) -> tuple[float, float, float, float] | None:
-        """(left, bottom, right, top) of all pixels; None where there is no transform."""
+        """(left, bottom, right, top) of all pixels; None without a transform."""
         return self._meaning.bounds()
 
     def coords(self) -> dict[str, npt.NDArray[np.float64]]:
         """`x` and `y` of the pixels' centres: one-dimensional, or of shape (y, x) where the grid is rotated.
 
-        Empty where there is no transform.
+        Empty without a transform.
         """
         if self.transform is None:
             return {}

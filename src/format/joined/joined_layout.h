@@ -29,7 +29,7 @@ struct joined_part {
 class joined_layout final : public chunk_layout {
  public:
   /// \param axis  Less than the parts' rank.
-  /// \error invalid_argument  There is no part, or parts have another rank, or another extent outside `axis`.
+  /// \error invalid_argument  `parts` is empty, or a part differs in rank or in an extent outside `axis`.
   /// \error unsupported       Parts are cut into other chunks outside `axis`, or there are too many cells, objects or
   ///                          different chains.
   static result<std::shared_ptr<const joined_layout>> make(std::vector<joined_part> parts, std::size_t axis);

@@ -36,7 +36,7 @@ error bad_references(std::string text) { return {errc::corrupt_data, std::move(t
 result<std::string> inlined(std::string_view text, std::string_view key) {
   if (!text.starts_with(kBase64)) return std::string(text);
   const auto bytes = base64_decode(text.substr(kBase64.size()));
-  if (!bytes) return bad_references(fmt::format("the reference '{}' is no base64", key));
+  if (!bytes) return bad_references(fmt::format("the reference '{}' is not valid base64", key));
   return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
 }
 
@@ -222,7 +222,7 @@ class kerchunk_json::builder {
     }
     if (value.as_string() == nullptr) {
       return error(errc::unsupported,
-                   fmt::format("the reference '{}' is no text: metadata in other files is not readable", key));
+                   fmt::format("the reference '{}' is not text: metadata in other files is not readable", key));
     }
     PENSTOCK_ASSIGN(const std::string filled, filled_data(*value.as_string(), expander));
     PENSTOCK_ASSIGN(out_.documents_[key], inlined(filled, key));
@@ -285,13 +285,14 @@ class kerchunk_json::builder {
                       expander.text(ends[i]->as_string() != nullptr ? *ends[i]->as_string() : ends[i]->dump(), names));
       const auto number = number_of(text);
       if (!number) {
-        return bad_references(fmt::format("'offset' or 'length' of 'gen' is no number: '{}'", text.substr(0, kShown)));
+        return bad_references(
+            fmt::format("'offset' or 'length' of 'gen' is not a number: '{}'", text.substr(0, kShown)));
       }
       numbers[i] = *number;
     }
     if (is_document(name)) {
       return error(errc::unsupported,
-                   fmt::format("the reference '{}' is no text: metadata in other files is not readable", name));
+                   fmt::format("the reference '{}' is not text: metadata in other files is not readable", name));
     }
     if (numbers[0] < 0 || numbers[1] < 0) {
       return put(std::move(name), fmt::format("{} bytes at {}", numbers[1], numbers[0]),
