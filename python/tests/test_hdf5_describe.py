@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock import _core
+from penstock.core.errors import UnsupportedError
 from penstock.hdf5 import types
+from penstock.hdf5.filters import codec_of
 
 h5py = pytest.importorskip("h5py")
 
@@ -68,6 +70,25 @@ def type_of(tid: Any) -> dict[str, Any]:
         out["base"] = type_of(tid.get_super())
     if kind == h5t.VLEN:
         out |= {"bytes": ANY, "text": False}
+    return out
+
+
+def items_of(tid: Any) -> dict[str, Any]:
+    """What Python makes of a type: an element type with its codecs, or the reason why there is none."""
+    try:
+        stored = types.stored_type(tid)
+    except UnsupportedError as error:
+        return {"error": error.message}
+    return {"dtype": stored.dtype, "shape": list(stored.shape), "codecs": stored.codecs}
+
+
+def codecs_of(filters: list[Any], item: int) -> list[Any]:
+    out: list[Any] = []
+    for number, _, values, name in filters:
+        try:
+            out.append(codec_of(number, tuple(int(v) & 0xFFFFFFFF for v in values), item, name))
+        except UnsupportedError as error:
+            out.append(error.message)
     return out
 
 
@@ -204,11 +225,13 @@ def differences(path: Path, objects: dict[str, dict[str, Any]]) -> list[tuple[An
                     visit(child, f"{where.rstrip('/')}/{text(raw)}")
         elif kind == "type":
             compare("type", where, found.get("type"), type_of(node.id))
+            compare("items", where, found.get("items"), items_of(node.id))
         else:
             compare_dataset(node, found, where)
 
     def compare_dataset(node: Any, found: dict[str, Any], where: str) -> None:
         compare("type", where, found.get("type"), type_of(node.id.get_type()))
+        compare("items", where, found.get("items"), items_of(node.id.get_type()))
         grows = node.is_virtual and None in node.maxshape  # the library computes the shape from the sources
         if not grows:
             compare("shape", where, found.get("shape"), None if node.shape is None else list(node.shape))
@@ -221,6 +244,8 @@ def differences(path: Path, objects: dict[str, dict[str, Any]]) -> list[tuple[An
             compare("chunks", where, found.get("chunks"), list(node.chunks))
         filters = [plist.get_filter(i) for i in range(plist.get_nfilters())]
         compare("filters", where, found.get("filters"), [[f[0], [int(v) & 0xFFFFFFFF for v in f[2]]] for f in filters])
+        if node.chunks is not None:
+            compare("codecs", where, found.get("codecs"), codecs_of(filters, node.id.get_type().get_size()))
         external = [
             [text(name), offset, size]
             for name, offset, size in map(plist.get_external, range(plist.get_external_count()))
@@ -314,6 +339,50 @@ def test_attributes_of_every_type(tmp_path, libver):
     assert differences(path, objects) == []
     assert objects["/"]["attributes"]["texts"] == ["a", "", "ccc"]
     assert objects["/shared"]["fill"] == [7.0]
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_items_and_codecs_of_every_type_and_filter(tmp_path, libver):
+    """What the engine makes of types and filters is what Python makes of them, refusals included."""
+    from h5py import h5s, h5t
+
+    path = tmp_path / "x.h5"
+    gaps = {"names": ["t", "n", "s"], "formats": ["S3", ">f8", ("S2", (2,))], "offsets": [1, 8, 20], "itemsize": 32}
+    inner = np.dtype([("a", "S4"), ("b", "<i2")])
+    kinds: list[Any] = ["i1", ">u2", "<f2", ">f4", "c8", ">c16", "S7", "V5", "?", "M8[s]", np.dtype(gaps)]
+    kinds += [np.dtype([("x", inner, (2,)), ("r", "f4"), ("i", "f4")]), np.dtype(("<i4", (2, 3))), h5py.string_dtype()]
+    kinds += [h5py.enum_dtype({"A": 1, "B": 2}), h5py.vlen_dtype("i4"), h5py.ref_dtype, np.longdouble]
+    bits = h5t.STD_I16BE.copy()
+    bits.set_precision(10)
+    bits.set_offset(3)
+    spaces = h5t.C_S1.copy()
+    spaces.set_size(6)
+    spaces.set_strpad(h5t.STR_SPACEPAD)
+    odd = h5t.STD_U32LE.copy()
+    odd.set_size(3)
+    holder = h5t.create(h5t.COMPOUND, 12)
+    holder.insert(b"bits", 4, bits)
+    with h5py.File(path, "w", libver=libver) as file:
+        for i, kind in enumerate(kinds):
+            stored = h5py.opaque_dtype(np.dtype(kind)) if kind == "M8[s]" else kind
+            file.create_dataset(f"type {i}", (4,), dtype=stored)
+        for i, tid in enumerate([bits, spaces, odd, holder, h5t.STD_B16LE, h5t.UNIX_D32LE]):
+            h5py.h5d.create(file.id, b"own %d" % i, tid, h5s.create_simple((4,)))
+        options: list[dict[str, Any]] = [{"compression": "gzip", "compression_opts": 3, "shuffle": True}]
+        options += [{"compression": "lzf", "fletcher32": True}, {"scaleoffset": 4}]
+        for i, each in enumerate(options):
+            file.create_dataset(f"filter {i}", (40,), ">i4", chunks=(10,), **each)
+        for number, values in [(5, ()), (307, (12,)), (32001, ()), (32001, (2, 2, 8, 0, 5, 2, 5)), (32008, (0, 4))]:
+            plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            plist.set_chunk((10,))
+            plist.set_filter(number, h5py.h5z.FLAG_OPTIONAL, values)
+            name = b"optional %d %d" % (number, len(values))
+            h5py.h5d.create(file.id, name, h5t.STD_I32LE, h5s.create_simple((40,)), plist)
+    objects, *_ = described(path)
+    assert differences(path, objects) == []
+    errors = [each["items"]["error"] for each in objects.values() if "error" in each.get("items", {})]
+    assert {"HDF5 elements of references are not readable", "HDF5 elements of H5T_TIME are not readable"} <= {*errors}
+    assert len([each for each in objects.values() if each.get("codecs")]) >= 4
 
 
 @pytest.mark.parametrize("libver", ["earliest", ("v110", "v110"), "latest"])

@@ -9,6 +9,7 @@
 
 #include "format/hdf5/hdf5_attributes.h"
 #include "format/hdf5/hdf5_dataset.h"
+#include "format/hdf5/hdf5_element.h"
 #include "format/hdf5/hdf5_group.h"
 #include "format/hdf5/hdf5_heaps.h"
 #include "format/hdf5/hdf5_mappings.h"
@@ -156,6 +157,16 @@ class describer {
     hdf5_cursor cursor(found->body);
     PENSTOCK_ASSIGN(const hdf5_type type, parse_hdf5_type(cursor));
     out.emplace_back("type", hdf5_type_json(type));
+    const auto made = hdf5_element_of(type);
+    json::object_t items;
+    if (made.ok()) {
+      items.emplace_back("dtype", made->dtype);
+      items.emplace_back("shape", numbers_json(made->shape));
+      items.emplace_back("codecs", made->codecs());
+    } else {
+      items.emplace_back("error", made.error().message());
+    }
+    out.emplace_back("items", std::move(items));
     return {};
   }
 
@@ -185,13 +196,16 @@ class describer {
       out.emplace_back("chunks", std::move(chunk));
     }
     PENSTOCK_ASSIGN(const auto pipeline, parse_hdf5_filters(header));
-    json::array_t filters;
+    json::array_t filters, codecs;
     for (const hdf5_filter& each : pipeline) {
+      auto codec = hdf5_codec_of(each, layout.element_bytes);
+      codecs.emplace_back(codec.ok() ? std::move(*codec) : json(codec.error().message()));
       json::array_t values;
       for (const std::uint32_t value : each.values) values.emplace_back(std::uint64_t{value});
       filters.emplace_back(json::array_t{json(std::uint64_t{each.id}), json(std::move(values))});
     }
     out.emplace_back("filters", std::move(filters));
+    out.emplace_back("codecs", std::move(codecs));
     PENSTOCK_ASSIGN(const auto external, read_hdf5_external(file_, header));
     json::array_t files;
     for (const hdf5_external_part& each : external)

@@ -11,8 +11,9 @@ namespace penstock::inline v0 {
 ///
 /// Each object is listed once, under the first path that leads to it, groups before what they hold: `path`, `address`,
 /// `kind` ("group", "dataset", "type" or "unknown") and `attributes`. A group has `links`; a dataset `type`, `shape`,
-/// `maxshape` (null: unlimited), `layout`, `chunks`, `filters` and `fill`. What is damaged or unsupported in an object
-/// is text in its `errors`; other objects are described all the same.
+/// `maxshape` (null: unlimited), `layout`, `chunks`, `filters`, their `codecs` (text: why there is none) and `fill`.
+/// Datasets and types have `items`: `dtype`, `shape` and `codecs` as hdf5_element has them, or the `error`. What is
+/// damaged or unsupported in an object is text in its `errors`; other objects are described all the same.
 ///
 /// Objects of one level are read together: a file that is fetched in rounds needs about one for each level of groups.
 /// \error As hdf5_file::open, or if the file has more objects than its size allows.

@@ -1,0 +1,276 @@
+#include "format/hdf5/hdf5_element.h"
+
+#include <fmt/format.h>
+#include <penstock/dtype.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "array/utf8.h"
+#include "base/checked.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+using kind = hdf5_type::kind;
+
+/// Texts of one member of a compound, and of all of them: each costs an entry of a codec's configuration.
+constexpr std::uint64_t kMostMemberTexts = 1000;
+constexpr std::size_t kMostTexts = std::size_t{1} << 16;
+
+error refuse(std::string_view what) {
+  return {errc::unsupported, fmt::format("HDF5 elements of {} are not readable", what)};
+}
+
+/// UTF-8 in which `\x00` replaces each byte that is not valid: names of fields stay different.
+std::string escaped(std::string_view bytes) {
+  std::string out;
+  for (std::size_t at = 0; at < bytes.size();) {
+    std::size_t length = 1;
+    const auto valid = [&] { return is_utf8(std::as_bytes(std::span(bytes.substr(at, length)))); };
+    while (length < 4 && at + length < bytes.size() && !valid()) ++length;
+    if (valid()) {
+      out += bytes.substr(at, length);
+      at += length;
+    } else {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(bytes[at])));
+      ++at;
+    }
+  }
+  return out;
+}
+
+hdf5_element plain(std::string dtype, std::uint32_t bytes) {
+  hdf5_element out;
+  out.dtype = json(std::move(dtype));
+  out.item_bytes = bytes;
+  return out;
+}
+
+char order_of(const hdf5_type& type) noexcept { return type.big_endian ? '>' : '<'; }
+
+result<hdf5_element> integer_of(const hdf5_type& type) {
+  const std::uint32_t size = type.bytes;
+  if (size != 1 && size != 2 && size != 4 && size != 8) return refuse(fmt::format("integers of {} bytes", size));
+  const char order = size == 1 ? '|' : order_of(type);
+  hdf5_element out = plain(fmt::format("{}{}{}", order, type.is_signed ? 'i' : 'u', size), size);
+  // Of a bit field all bits are read, as h5py does.
+  if (type.what == kind::bits || (type.precision == 8 * size && type.bit_offset == 0)) return out;
+  json::object_t bits;
+  bits.emplace_back("id", "hdf5.bits");
+  bits.emplace_back("elementsize", std::uint64_t{size});
+  bits.emplace_back("precision", std::uint64_t{type.precision});
+  bits.emplace_back("offset", std::uint64_t{type.bit_offset});
+  bits.emplace_back("signed", type.is_signed);
+  bits.emplace_back("endian", order == '>' ? "big" : "little");
+  out.bits = json(std::move(bits));
+  return out;
+}
+
+struct known_float {
+  std::uint32_t bytes;
+  hdf5_type::float_fields fields;
+  std::string_view name;
+};
+
+result<hdf5_element> float_of(const hdf5_type& type) {
+  static constexpr std::array<known_float, 4> kKnown = {{{2, {15, 10, 5, 0, 10, 15, 2}, "f2"},
+                                                         {4, {31, 23, 8, 0, 23, 127, 2}, "f4"},
+                                                         {8, {63, 52, 11, 0, 52, 1023, 2}, "f8"},
+                                                         {2, {15, 7, 8, 0, 7, 127, 2}, "bfloat16"}}};
+  const auto found = std::find_if(kKnown.begin(), kKnown.end(), [&](const known_float& each) {
+    return each.bytes == type.bytes && each.fields == type.fields;
+  });
+  if (found == kKnown.end() || type.precision != 8 * type.bytes || type.bit_offset != 0) {
+    const hdf5_type::float_fields& of = type.fields;
+    return refuse(fmt::format("floats of {} bits with fields ({}, {}, {}, {}, {})", type.precision, of.sign,
+                              of.exponent, of.exponent_bits, of.mantissa, of.mantissa_bits));
+  }
+  if (type.vax) return refuse("VAX or mixed byte order");
+  if (found->name != "bfloat16") return plain(order_of(type) + std::string(found->name), type.bytes);
+  if (type.big_endian) return refuse("big-endian bfloat16");
+  return plain("bfloat16", type.bytes);
+}
+
+bool names_false_and_true(const hdf5_type& type) noexcept {
+  if (type.bytes != 1 || type.values.size() != 2) return false;
+  const auto has = [&](std::string_view name, std::byte number) {
+    return std::any_of(type.values.begin(), type.values.end(), [&](const auto& value) {
+      return value.first == name && value.second.size() == 1 && value.second[0] == number;
+    });
+  };
+  return has("FALSE", std::byte{0}) && has("TRUE", std::byte{1});
+}
+
+/// The complex type of two floats one after the other; empty: there is none of that name.
+std::string complex_of(const hdf5_element& half, std::uint64_t bytes) {
+  const std::string* const name = half.dtype.as_string();
+  if (name == nullptr || name->size() != 3 || (name->substr(1) != "f4" && name->substr(1) != "f8")) return {};
+  return bytes == 2 * half.item_bytes ? fmt::format("{}c{}", name->front(), bytes) : std::string();
+}
+
+/// An opaque type is bytes, or the NumPy time in h5py's tag (`NUMPY:<M8[s]`): HDF5's own types have no unit.
+hdf5_element opaque_of(const hdf5_type& type) {
+  constexpr std::string_view kNumpy = "NUMPY:";
+  if (type.tag.starts_with(kNumpy)) {
+    const auto tagged = dtype::from_numpy(std::string_view(type.tag).substr(kNumpy.size()));
+    const bool time =
+        tagged.ok() && (tagged->type.kind() == dtype_kind::datetime || tagged->type.kind() == dtype_kind::timedelta);
+    if (time && tagged->type.item_bytes() == type.bytes && tagged->type.unit() != time_unit::generic)
+      return plain(tagged->type.numpy_typestr(tagged->big_endian), type.bytes);
+  }
+  return plain(fmt::format("|V{}", type.bytes), type.bytes);
+}
+
+json::array_t numbers(std::span<const std::uint64_t> from) { return {from.begin(), from.end()}; }
+
+/// Collects the fields of a compound by their offsets.
+class compound_reader {
+ public:
+  explicit compound_reader(const hdf5_type& type) : type_(type) {
+    for (const hdf5_member& each : type.members) members_.push_back(&each);
+    std::stable_sort(members_.begin(), members_.end(),
+                     [](const hdf5_member* a, const hdf5_member* b) { return a->offset < b->offset; });
+  }
+
+  result<hdf5_element> read() {
+    if (members_.size() == 2 && members_[0]->name == "r" && members_[1]->name == "i") {
+      PENSTOCK_ASSIGN(const hdf5_element first, hdf5_element_of(members_[0]->type));
+      PENSTOCK_ASSIGN(const hdf5_element second, hdf5_element_of(members_[1]->type));
+      std::string name = complex_of(first, type_.bytes);
+      if (!name.empty() && first == second && first.shape.empty() && members_[1]->offset == type_.bytes / 2)
+        return plain(std::move(name), type_.bytes);
+    }
+    for (const hdf5_member* each : members_) {
+      PENSTOCK_TRY(add(*each));
+    }
+    gap(type_.bytes);
+    out_.dtype = json(std::move(fields_));
+    out_.item_bytes = type_.bytes;
+    return std::move(out_);
+  }
+
+ private:
+  void gap(std::uint64_t end) {
+    if (end > at_) fields_.emplace_back(json::array_t{json(""), json(fmt::format("|V{}", end - at_))});
+    at_ = end;
+  }
+
+  result<> add(const hdf5_member& member) {
+    const std::string name = escaped(member.name);
+    auto made = hdf5_element_of(member.type);
+    if (!made.ok())
+      return error(made.error().code(), fmt::format("{} (member '{}' of a compound)", made.error().message(), name));
+    if (!made->bits.is_null() || made->variable)
+      return refuse(fmt::format("a compound whose member '{}' has bits to spare or a variable length", name));
+    if (member.offset < at_) return hdf5_damaged(fmt::format("member '{}' of a compound overlaps another", name));
+    PENSTOCK_TRY(add_texts(member.offset, *made, name));
+    gap(member.offset);
+    json::array_t field{json(name), std::move(made->dtype)};
+    if (!made->shape.empty()) field.emplace_back(numbers(made->shape));
+    fields_.emplace_back(std::move(field));
+    at_ = std::uint64_t{member.offset} + member.type.bytes;
+    return {};
+  }
+
+  result<> add_texts(std::uint64_t offset, const hdf5_element& of, const std::string& name) {
+    if (of.texts.empty()) return {};
+    std::uint64_t count = 1;
+    for (const std::uint64_t each : of.shape) count = saturating_mul(count, each);
+    const std::uint64_t all = saturating_mul(count, of.texts.size());
+    if (all > kMostMemberTexts) return refuse(fmt::format("a compound whose member '{}' has {} texts", name, all));
+    const std::uint64_t item = of.item_bytes;
+    if (of.texts.size() == 1 && of.texts[0] == hdf5_element::text{0, 1, item, of.texts[0].spaces}) {
+      out_.texts.push_back({offset, count, item, of.texts[0].spaces});
+    } else {
+      for (std::uint64_t i = 0; i < count; ++i)
+        for (const hdf5_element::text& each : of.texts)
+          out_.texts.push_back({offset + i * item + each.offset, each.count, each.bytes, each.spaces});
+    }
+    if (out_.texts.size() > kMostTexts) return refuse(fmt::format("a compound of more than {} texts", kMostTexts));
+    return {};
+  }
+
+  const hdf5_type& type_;
+  std::vector<const hdf5_member*> members_;
+  hdf5_element out_;
+  json::array_t fields_;
+  std::uint64_t at_ = 0;  // bytes of the item that fields cover so far
+};
+
+hdf5_element text_of(const hdf5_type& type) {
+  hdf5_element out = plain(fmt::format("|S{}", type.bytes), type.bytes);
+  if (type.padding != hdf5_type::pad::zeros)
+    out.texts.push_back({0, 1, type.bytes, type.padding == hdf5_type::pad::spaces});
+  return out;
+}
+
+result<hdf5_element> array_of(const hdf5_type& type) {
+  PENSTOCK_ASSIGN(hdf5_element out, hdf5_element_of(type.base[0]));
+  if (out.variable) return refuse("arrays of text of variable length");
+  out.shape.insert(out.shape.begin(), type.extents.begin(), type.extents.end());
+  return out;
+}
+
+}  // namespace
+
+json::array_t hdf5_element::codecs() const {
+  if (!bits.is_null()) return {bits};
+  if (texts.empty()) return {};
+  json::array_t fields;
+  for (const text& each : texts) {
+    const std::uint64_t entry[] = {each.offset, each.count, each.bytes, each.spaces ? std::uint64_t{1} : 0};
+    fields.emplace_back(numbers(entry));
+  }
+  json::object_t out;
+  out.emplace_back("id", "hdf5.string");
+  out.emplace_back("elementsize", std::uint64_t{item_bytes});
+  out.emplace_back("fields", std::move(fields));
+  return {json(std::move(out))};
+}
+
+// Recursion is as deep as the type, which its parser limits.
+result<hdf5_element> hdf5_element_of(const hdf5_type& type) {
+  switch (type.what) {
+    case kind::integer:
+    case kind::bits:
+      return integer_of(type);
+    case kind::floating:
+      return float_of(type);
+    case kind::time:
+      return refuse("H5T_TIME");
+    case kind::text:
+      return text_of(type);
+    case kind::opaque:
+      return opaque_of(type);
+    case kind::compound:
+      return compound_reader(type).read();
+    case kind::reference:
+      return refuse("references");
+    case kind::enumeration: {
+      PENSTOCK_ASSIGN(hdf5_element base, hdf5_element_of(type.base[0]));
+      return names_false_and_true(type) && base.bits.is_null() ? plain("|b1", 1) : base;
+    }
+    case kind::variable: {
+      if (!type.is_text) return refuse("variable length");
+      hdf5_element out = plain("|O", type.bytes);
+      out.variable = true;
+      return out;
+    }
+    case kind::array:
+      return array_of(type);
+    case kind::complex: {
+      PENSTOCK_ASSIGN(const hdf5_element half, hdf5_element_of(type.base[0]));
+      std::string name = complex_of(half, type.bytes);
+      if (name.empty()) return refuse("complex numbers of other halves than float32 and float64");
+      return plain(std::move(name), type.bytes);
+    }
+  }
+  return refuse("an unknown class");
+}
+
+}  // namespace penstock::inline v0

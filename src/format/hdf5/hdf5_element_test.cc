@@ -1,0 +1,150 @@
+#include "format/hdf5/hdf5_element.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace penstock::inline v0 {
+namespace {
+
+using kind = hdf5_type::kind;
+
+hdf5_type integer(std::uint32_t bytes, bool big_endian = false) {
+  hdf5_type out;
+  out.what = kind::integer;
+  out.bytes = bytes;
+  out.is_signed = true;
+  out.big_endian = big_endian;
+  out.precision = 8 * bytes;
+  return out;
+}
+
+hdf5_type float32() {
+  hdf5_type out;
+  out.what = kind::floating;
+  out.bytes = 4;
+  out.precision = 32;
+  out.fields = {31, 23, 8, 0, 23, 127, 2};
+  return out;
+}
+
+hdf5_type text(std::uint32_t bytes, hdf5_type::pad padding) {
+  hdf5_type out;
+  out.what = kind::text;
+  out.bytes = bytes;
+  out.padding = padding;
+  return out;
+}
+
+hdf5_type compound(std::uint32_t bytes, std::vector<hdf5_member> members) {
+  hdf5_type out;
+  out.what = kind::compound;
+  out.bytes = bytes;
+  out.members = std::move(members);
+  return out;
+}
+
+std::string codecs(const hdf5_element& of) { return json(of.codecs()).dump(); }
+
+TEST(Hdf5Element, IntegersWithUnusedBitsHaveACodec) {
+  const auto whole = hdf5_element_of(integer(2, true));
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(whole->dtype, json(">i2"));
+  EXPECT_TRUE(whole->codecs().empty());
+  hdf5_type part = integer(4);
+  part.precision = 10;
+  part.bit_offset = 3;
+  const auto made = hdf5_element_of(part);
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(codecs(*made),
+            R"([{"id":"hdf5.bits","elementsize":4,"precision":10,"offset":3,"signed":true,"endian":"little"}])");
+  part.what = kind::bits;  // h5py reads all bits of these
+  part.is_signed = false;
+  EXPECT_EQ(hdf5_element_of(part)->dtype, json("<u4"));
+  EXPECT_TRUE(hdf5_element_of(part)->codecs().empty());
+  EXPECT_EQ(hdf5_element_of(integer(3)).error().message(), "HDF5 elements of integers of 3 bytes are not readable");
+}
+
+TEST(Hdf5Element, CompoundsHaveTheirMembersByOffsetAndGapsWithoutANumber) {
+  const auto made = hdf5_element_of(compound(16, {{"b", 8, integer(4)}, {"a", 2, integer(2)}}));
+  ASSERT_TRUE(made.ok()) << made.error().message();
+  EXPECT_EQ(made->dtype.dump(), R"([["","|V2"],["a","<i2"],["","|V4"],["b","<i4"],["","|V4"]])");
+  EXPECT_EQ(made->item_bytes, 16U);
+  const auto overlap = hdf5_element_of(compound(8, {{"a", 0, integer(4)}, {"b", 2, integer(4)}}));
+  ASSERT_FALSE(overlap.ok());
+  EXPECT_EQ(overlap.error().code(), errc::corrupt_data);
+}
+
+TEST(Hdf5Element, TwoEqualFloatsNamedRAndIAreComplex) {
+  EXPECT_EQ(hdf5_element_of(compound(8, {{"r", 0, float32()}, {"i", 4, float32()}}))->dtype, json("<c8"));
+  const auto gap = hdf5_element_of(compound(12, {{"r", 0, float32()}, {"i", 8, float32()}}));
+  EXPECT_EQ(gap->dtype.dump(), R"([["r","<f4"],["","|V4"],["i","<f4"]])");
+}
+
+TEST(Hdf5Element, TextWithinCompoundsIsCutWhereItEnds) {
+  using pad = hdf5_type::pad;
+  hdf5_type three = text(4, pad::spaces);
+  hdf5_type array;
+  array.what = kind::array;
+  array.bytes = 12;
+  array.extents = {3};
+  array.base = {three};
+  const auto made = hdf5_element_of(
+      compound(20, {{"x", 0, array}, {"y", 12, text(4, pad::terminated)}, {"z", 16, text(4, pad::zeros)}}));
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(codecs(*made), R"([{"id":"hdf5.string","elementsize":20,"fields":[[0,3,4,1],[12,1,4,0]]}])");
+  array.extents = {1001};
+  array.bytes = 4004;
+  const auto many = hdf5_element_of(compound(4004, {{"x", 0, array}}));
+  ASSERT_FALSE(many.ok());
+  EXPECT_EQ(many.error().message(), "HDF5 elements of a compound whose member 'x' has 1001 texts are not readable");
+}
+
+TEST(Hdf5Element, NamesThatAreNotUtf8StayDifferent) {
+  const auto made = hdf5_element_of(compound(8, {{"a\xff", 0, integer(4)}, {"a\xfe", 4, integer(4)}}));
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->dtype.dump(), R"([["a\\xff","<i4"],["a\\xfe","<i4"]])");
+}
+
+TEST(Hdf5Element, OpaqueTypesWithATimeOfNumpyAreTimes) {
+  hdf5_type type;
+  type.what = kind::opaque;
+  type.bytes = 8;
+  type.tag = "NUMPY:<M8[10us]";
+  EXPECT_EQ(hdf5_element_of(type)->dtype, json("<M8[10us]"));
+  type.tag = "NUMPY:<f8";
+  EXPECT_EQ(hdf5_element_of(type)->dtype, json("|V8"));
+}
+
+TEST(Hdf5Element, ArraysAddAxesAndReferencesAreRefused) {
+  hdf5_type array;
+  array.what = kind::array;
+  array.bytes = 24;
+  array.extents = {2, 3};
+  array.base = {float32()};
+  const auto made = hdf5_element_of(array);
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->dtype, json("<f4"));
+  EXPECT_EQ(made->shape, (std::vector<std::uint64_t>{2, 3}));
+  array.base[0].what = kind::reference;
+  EXPECT_EQ(hdf5_element_of(array).error().message(), "HDF5 elements of references are not readable");
+}
+
+TEST(Hdf5Codec, FiltersHaveTheParametersOfTheFileOrTheirDefaults) {
+  const auto text_of = [](std::uint32_t id, std::vector<std::uint32_t> values) {
+    const auto made = hdf5_codec_of({id, 0, "name; more", std::move(values)}, 4);
+    return made.ok() ? made->dump() : made.error().message();
+  };
+  EXPECT_EQ(text_of(1, {12}), R"({"id":"zlib","level":9})");
+  EXPECT_EQ(text_of(2, {}), R"({"id":"hdf5.shuffle","elementsize":4})");
+  EXPECT_EQ(text_of(32008, {0, 4, 0, 0, 2}),
+            R"({"id":"hdf5.bitshuffle","elementsize":4,"blocksize":0,"compression":"lz4"})");
+  EXPECT_EQ(text_of(32023, {1}), "null");
+  EXPECT_EQ(text_of(4, {1}), "HDF5 filter szip has 1 parameters, needs 4");
+  EXPECT_EQ(text_of(999, {}), "HDF5 filter 999 (name) is not readable");
+}
+
+}  // namespace
+}  // namespace penstock::inline v0
