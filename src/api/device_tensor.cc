@@ -160,12 +160,11 @@ result<> device_tensor_state::begin(std::span<source> sources, std::shared_ptr<c
 }
 
 result<> device_tensor_state::order(stream_handle stream) {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (released_) return error(errc::invalid_argument, "the tensor's memory was released");
   return order_on(stream);
 }
 
-// Needs the lock.
 result<> device_tensor_state::order_on(stream_handle stream) {
   PENSTOCK_ASSIGN(const cuda::stream_ref on, stream_of(stream));
   if (read_) {
@@ -180,7 +179,7 @@ result<> device_tensor_state::order_on(stream_handle stream) {
 }
 
 result<> device_tensor_state::release(stream_handle stream) {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   PENSTOCK_TRY(order_on(stream));  // after the read, also where the stream never waited for it
   if (block_.address == 0) return {};
   const cuda::driver& with = engine_->api();

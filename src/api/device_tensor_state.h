@@ -1,7 +1,7 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,6 +9,7 @@
 
 #include <penstock/device.h>
 #include <penstock/plan.h>
+#include "base/mutex.h"
 #include "cuda/device_engine.h"
 #include "cuda/device_read.h"
 
@@ -36,17 +37,18 @@ class device_tensor_state {
                  const device_read_options& options);
   result<> order(stream_handle stream);
   result<> release(stream_handle stream);
-  result<> order_on(stream_handle stream);
+  result<> order_on(stream_handle stream) PENSTOCK_REQUIRES(mutex_);
 
   std::shared_ptr<cuda::device_engine> engine_;
   std::shared_ptr<const array_state> from_;
   std::shared_ptr<cuda::device_read> read_;  // null: an empty selection, or memory without a read
-  cuda::device_block block_;                 // address 0: the memory is somebody else's
+  // Address 0: the memory is the caller's. `ready` is made and recorded with the mutex; the rest does not change.
+  cuda::device_block block_;
   tensor_view view_;
-  std::mutex mutex_;                  // of `block_.ready` and `released_`
-  bool released_ = false;             // `block_.ready` was recorded after the last use
-  std::atomic<bool> handed_{false};   // others may have queued work on the memory
-  cuda::timed_span* work_ = nullptr;  // of the caller's, that has begun
+  mutex mutex_;
+  bool released_ PENSTOCK_GUARDED_BY(mutex_) = false;  // `block_.ready` was recorded after the last use
+  std::atomic<bool> handed_{false};                    // others may have queued work on the memory
+  cuda::timed_span* work_ = nullptr;                   // of the caller's, that has begun
 };
 
 }  // namespace penstock::inline v0

@@ -110,7 +110,7 @@ device_engine::device_engine(const driver& with, int ordinal, device_number devi
       ring_(with, context, options.page_locked_bytes == 0 ? kDefaultPageLockedBytes : options.page_locked_bytes,
             host_node_of(with, device)),
       pool_(with, context, memory_limit_of(with, context, 0) * 2),
-      waves_(with, (memory_limit_ - std::min(memory_limit_, kWriteStreams * staging_bytes_)) / kWaves) {}
+      waves_(with, (memory_limit_ - std::min(memory_limit_, kWriteStreams * staging_bytes_)) / kWaves, wave_bytes_) {}
 
 result<> device_engine::start() {
   const current_context current(driver_, context_);
@@ -199,7 +199,8 @@ result<> device_engine::healthy() const {
 }
 
 device_usage device_engine::usage() const {
-  return {ring_.held_bytes() + waves_.tables_bytes(), waves_.held_bytes(), pool_.held_bytes()};
+  return {ring_.held_bytes() + wave_bytes_.page_locked.load(std::memory_order_relaxed),
+          wave_bytes_.device.load(std::memory_order_relaxed), pool_.held_bytes()};
 }
 
 bool device_engine::clear() {

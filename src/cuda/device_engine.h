@@ -241,7 +241,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   wave_memory staging_[kWriteStreams] PENSTOCK_GUARDED_BY(mutex_);
   event_ref order_ PENSTOCK_GUARDED_BY(mutex_) = nullptr;  // recorded and waited for at once
   timed_spans spans_ PENSTOCK_GUARDED_BY(mutex_){driver_};
-  wave_arena waves_;  // guarded by the mutex too, but for what it holds
+  wave_arena::counted_bytes wave_bytes_;
+  wave_arena waves_ PENSTOCK_GUARDED_BY(mutex_);
   device_wave* open_ PENSTOCK_GUARDED_BY(mutex_) = nullptr;
   std::vector<device_wave*> closing_ PENSTOCK_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<cell_scan>> idle_scans_ PENSTOCK_GUARDED_BY(mutex_);

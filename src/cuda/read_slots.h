@@ -14,8 +14,11 @@
 
 namespace penstock::inline v0::cuda {
 
-/// What the engine knows of a read, from its begin to its end: the order of its streams, and where its outcome is kept
-/// on the device and on the host. With the engine's lock, but for what is said to be otherwise.
+/// What the engine knows of a read, from its begin to its end: the order of its streams, and where its outcome is
+/// stored on the device and on the host. Used with the engine's lock, except for what is said to be otherwise.
+///
+/// The thread-safety analysis does not check this: slots are reached through pointers, and it cannot prove that the
+/// mutex of a slot's owner is the one that a caller holds. `read_slots`, which owns them, is checked in the engine.
 struct read_slot {
   // Kept when the slot is used again.
   device_address device = 0;

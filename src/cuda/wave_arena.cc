@@ -53,7 +53,7 @@ void wave_arena::trim() noexcept {
     (void)resize(each->memory, 0);
     (void)resize(each->tail, 0);
     if (each->tables != nullptr) driver_.mem_free_host(each->tables);
-    tables_.fetch_sub(each->tables_bytes, std::memory_order_relaxed);
+    counts_.page_locked.fetch_sub(each->tables_bytes, std::memory_order_relaxed);
     each->tables = nullptr;
     each->tables_bytes = 0;
   }
@@ -68,7 +68,7 @@ bool wave_arena::any_queued() const noexcept {
 result<> wave_arena::resize(wave_memory& memory, std::uint64_t bytes) {
   if (memory.address != 0) {
     driver_.mem_free(memory.address);
-    held_.fetch_sub(memory.bytes, std::memory_order_relaxed);
+    counts_.device.fetch_sub(memory.bytes, std::memory_order_relaxed);
     memory = {};
   }
   if (bytes == 0) return {};
@@ -77,7 +77,7 @@ result<> wave_arena::resize(wave_memory& memory, std::uint64_t bytes) {
   if (status != kSuccess)
     return driver_.failure(status, "cuMemAlloc")
         .note(fmt::format("taking {} bytes of device memory for a wave", bytes));
-  held_.fetch_add(bytes, std::memory_order_relaxed);
+  counts_.device.fetch_add(bytes, std::memory_order_relaxed);
   memory = {made, bytes};
   return {};
 }
@@ -137,7 +137,7 @@ result<> wave_arena::grow_tables(device_wave& wave, std::uint64_t uploaded, std:
     const driver_status status = driver_.mem_host_alloc(&made, uploaded, kHostAllocPortable);
     if (status != kSuccess) return driver_.failure(status, "cuMemHostAlloc");
     if (wave.tables != nullptr) driver_.mem_free_host(wave.tables);
-    tables_.fetch_add(uploaded - wave.tables_bytes, std::memory_order_relaxed);
+    counts_.page_locked.fetch_add(uploaded - wave.tables_bytes, std::memory_order_relaxed);
     wave.tables = static_cast<std::byte*>(made);
     wave.tables_bytes = uploaded;
   }

@@ -22,12 +22,17 @@ inline constexpr std::size_t kMostCells = 2048;
 /// queued uses them. So what is allocated depends on what is read, not on which waves the device happens to be done
 /// with when the next one is opened. Memory is kept until `trim`.
 ///
-/// Not thread-safe but for `held_bytes` and `tables_bytes`; the context must be current.
+/// Not thread-safe; the context must be current. Memory is counted in a `counted_bytes`, which any thread may read.
 class wave_arena {
  public:
+  struct counted_bytes {
+    std::atomic<std::uint64_t> device{0}, page_locked{0};
+  };
+
   /// \param limit_bytes  Of one wave's device memory.
-  wave_arena(const driver& with, std::uint64_t limit_bytes) noexcept
-      : driver_(with), limit_(limit_bytes), most_bytes_(limit_bytes / 2) {}
+  /// \param counts       Outlives the arena.
+  wave_arena(const driver& with, std::uint64_t limit_bytes, counted_bytes& counts) noexcept
+      : driver_(with), limit_(limit_bytes), counts_(counts), most_bytes_(limit_bytes / 2) {}
   result<> start(unsigned waves, const device::library_use& by_library);
   /// Before the context goes. Nothing may be queued.
   void clear() noexcept;
@@ -53,10 +58,6 @@ class wave_arena {
   /// Memory of another kind that counts with the waves'. What it held is lost; nothing queued may use it.
   result<> resize(wave_memory& memory, std::uint64_t bytes);
 
-  std::uint64_t held_bytes() const noexcept { return held_.load(std::memory_order_relaxed); }
-  /// Page-locked.
-  std::uint64_t tables_bytes() const noexcept { return tables_.load(std::memory_order_relaxed); }
-
  private:
   result<> grow(device_wave& wave);
   void grow_free() noexcept;
@@ -64,12 +65,12 @@ class wave_arena {
 
   const driver& driver_;
   const std::uint64_t limit_;
+  counted_bytes& counts_;
   // What bytes may take of a wave; the rest is for tables and workspace. Less where a cell needed more of that.
   std::uint64_t most_bytes_;
   // What each wave is to have.
   std::uint64_t bytes_ = 0, tail_bytes_ = 0, uploaded_bytes_ = 0;
   std::vector<std::unique_ptr<device_wave>> waves_;
-  std::atomic<std::uint64_t> held_{0}, tables_{0};
 };
 
 }  // namespace penstock::inline v0::cuda
