@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "store/file_status.h"
@@ -58,12 +59,33 @@ class part_cursor {
 
 }  // namespace
 
+namespace {
+
+::ssize_t read_into(int file, std::byte* to, std::size_t bytes, const std::uint64_t* offset) noexcept {
+  ::ssize_t got = 0;
+  do {
+    got = offset == nullptr ? ::read(file, to, bytes) : ::pread(file, to, bytes, static_cast<::off_t>(*offset));
+  } while (got < 0 && errno == EINTR);
+  return got;
+}
+
+}  // namespace
+
+::ssize_t read_once(int file, std::span<std::byte> room, const std::uint64_t* offset) noexcept {
+  const ::ssize_t got = read_into(file, room.data(), std::min(room.size(), kMaxCallBytes), offset);
+  if (got >= 0 || errno != EFAULT) [[likely]]
+    return got;
+  std::byte ordinary[std::size_t{64} << 10];
+  const ::ssize_t again = read_into(file, ordinary, std::min(room.size(), sizeof(ordinary)), offset);
+  if (again > 0) std::memcpy(room.data(), ordinary, static_cast<std::size_t>(again));
+  return again;
+}
+
 result<> read_file_at(int file, std::uint64_t offset, std::span<std::byte> room) {
   std::size_t done = 0;
   while (done < room.size()) {
-    const ::ssize_t got = ::pread(file, room.data() + done, std::min(room.size() - done, kMaxCallBytes),
-                                  static_cast<::off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
+    const std::uint64_t at = offset + done;
+    const ::ssize_t got = read_once(file, room.subspan(done), &at);
     if (got < 0) return read_failure(errno, "reading");
     if (got == 0)
       return error(errc::io_error, fmt::format("the file ends at byte {}, {} were to be read at {}", offset + done,

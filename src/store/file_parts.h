@@ -2,6 +2,8 @@
 
 #include <penstock/store.h>
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,6 +17,12 @@ inline constexpr std::size_t kMaxCallBytes = std::size_t{1} << 30;
 /// Fills `room` from `offset` of an open file.
 /// \error io_error  Also where the file ends before.
 result<> read_file_at(int file, std::uint64_t offset, std::span<std::byte> room);
+
+/// One `pread` from `offset`, or `read` from the file's position (`offset` null), of at most `kMaxCallBytes`; repeated
+/// where a signal interrupts it. Where the system does not write to `room` and this process can (EFAULT: a sandbox that
+/// does not know what a device's driver has mapped), the bytes pass through ordinary memory, 64 KiB at most.
+/// \returns The bytes read; 0 at the end of the file; -1: `errno` is the reason.
+::ssize_t read_once(int file, std::span<std::byte> room, const std::uint64_t* offset) noexcept;
 
 /// Writes all parts one after the other from `offset` on, many of them with one system call.
 result<> write_file_at(int file, std::uint64_t offset, std::span<const part> parts);

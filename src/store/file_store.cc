@@ -20,14 +20,9 @@ namespace {
 result<> read_fully(int file, std::span<std::byte> room, const std::uint64_t* offset, const byte_read& wanted) {
   std::size_t done = 0;
   while (done < room.size()) {
-    const std::size_t ask = std::min(room.size() - done, kMaxCallBytes);
-    const ::ssize_t got = offset == nullptr
-                              ? ::read(file, room.data() + done, ask)
-                              : ::pread(file, room.data() + done, ask, static_cast<::off_t>(*offset + done));
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      return read_failure(errno, "reading");
-    }
+    const std::uint64_t at = offset == nullptr ? 0 : *offset + done;
+    const ::ssize_t got = read_once(file, room.subspan(done), offset == nullptr ? nullptr : &at);
+    if (got < 0) return read_failure(errno, "reading");
     if (got == 0) {
       // Somebody cut the file after its size was taken. Who expects a version can begin again with the new one.
       if (wanted.expected != nullptr && wanted.expected->known()) return version_has_changed();

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -103,6 +104,64 @@ TEST_F(FileStore, AsksAnOpenHandleAloneWhereTheVersionIsAllThatMatters) {
   ASSERT_TRUE(pinned(first).ok());
   fs::remove(root_ / "a/k");
   EXPECT_EQ(code_of(pinned(first)), errc::not_found);
+}
+
+// Memory that the system refuses to write to (EFAULT) and that this process can write to: its first touch maps it.
+class MappedByTouch {
+ public:
+  explicit MappedByTouch(std::size_t size)
+      : memory(static_cast<std::byte*>(::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))),
+        bytes(size) {
+    begin_ = memory;
+    size_ = size;
+    touches = 0;
+    struct ::sigaction action{};
+    action.sa_flags = SA_SIGINFO;
+    action.sa_sigaction = [](int, ::siginfo_t* at, void*) {
+      auto* const touched = static_cast<std::byte*>(at->si_addr);
+      if (touched < begin_ || touched >= begin_ + size_) std::_Exit(99);
+      constexpr std::size_t kPage = 4096;
+      auto* const page = touched - (touched - begin_) % static_cast<std::ptrdiff_t>(kPage);
+      ::mprotect(page, kPage, PROT_READ | PROT_WRITE);
+      touches = touches + 1;
+    };
+    ::sigaction(SIGSEGV, &action, &before_);
+  }
+  ~MappedByTouch() {
+    ::sigaction(SIGSEGV, &before_, nullptr);
+    ::munmap(memory, bytes);
+  }
+
+  std::byte* const memory;
+  const std::size_t bytes;
+  static inline volatile int touches = 0;
+
+ private:
+  static inline std::byte* begin_ = nullptr;
+  static inline std::size_t size_ = 0;
+  struct ::sigaction before_{};
+};
+
+// As page-locked memory of a driver in a sandbox that does not know what the driver has mapped.
+TEST_F(FileStore, ReadsIntoMemoryThatTheSystemDoesNotWriteTo) {
+  constexpr std::size_t kBytes = 200'000;
+  std::string content(kBytes, ' ');
+  for (std::size_t i = 0; i < kBytes; ++i) content[i] = static_cast<char>('a' + i % 23);
+  write(root_ / "k", content);
+  for (const std::uint64_t first : {0U, 7U, 130'000U}) {
+    MappedByTouch to(kBytes);
+    const descriptor file(::open((root_ / "k").c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_EQ(::pread(file.get(), to.memory, 1, 0), -1);
+    ASSERT_EQ(errno, EFAULT);
+    byte_read wanted;
+    wanted.key = "k";
+    wanted.range = {first, kBytes - first, false};
+    wanted.destination = {to.memory, kBytes - first};
+    const auto done = read_now(store_, wanted);
+    ASSERT_TRUE(done.ok()) << done.error().to_string();
+    EXPECT_EQ(done->text, content.substr(first));
+    EXPECT_GE(MappedByTouch::touches, static_cast<int>((kBytes - first) / 4096)) << "the memory does not fault";
+  }
 }
 
 TEST_F(FileStore, SeesAFileRewrittenInPlaceAtOnce) {
