@@ -148,12 +148,18 @@ nb::dict to_dict(const profile_report& report) {
     kernels.append(one);
   }
   all["kernels"] = kernels;
-  nb::dict device;
-  device["computing_ns"] = report.device.computing_ns;
-  device["copying_ns"] = report.device.copying_ns;
-  device["waiting_ns"] = report.device.waiting_ns;
-  device["storage_ns"] = report.device.storage_ns;
-  all["device"] = device;
+  const auto shares = [](const profile_device& of) {
+    nb::dict out;
+    out["computing_ns"] = of.computing_ns;
+    out["copying_ns"] = of.copying_ns;
+    out["waiting_ns"] = of.waiting_ns;
+    out["storage_ns"] = of.storage_ns;
+    return out;
+  };
+  all["device"] = shares(report.device);
+  nb::dict devices;
+  for (const profile_device& each : report.devices) devices[nb::int_(each.ordinal)] = shares(each);
+  all["devices"] = devices;
   return all;
 }
 

@@ -34,6 +34,7 @@ struct profile_event {
   std::uint64_t end_ns = 0;
   std::uint64_t bytes_in = 0;   ///< what went in: encoded bytes of a read, decoded bytes of `encode`
   std::uint64_t bytes_out = 0;  ///< what came out: decoded bytes of a read, encoded bytes of `encode` and `commit`
+  std::int32_t device = -1;     ///< the ordinal, of events of a device
 };
 
 struct profile_stage {
@@ -53,9 +54,10 @@ struct profile_kernel {
 
 /// What devices did, of `wall_ns`: as long as any of their streams was at it. Kernels (the caller's too, as far as they
 /// are told of) and copies may be under way at once. `waiting`: nothing was; the device waited for storage, the host or
-/// the caller. `storage`: the part of `waiting` in which the host was reading from storage. Of the events that were
-/// kept.
+/// the caller. `storage`: the part of `waiting` in which the host was reading from storage. Events that were dropped
+/// count too.
 struct profile_device {
+  std::int32_t ordinal = -1;  ///< -1: all devices together
   std::uint64_t computing_ns = 0, copying_ns = 0, waiting_ns = 0, storage_ns = 0;
 };
 
@@ -69,7 +71,8 @@ struct profile_report {
   std::uint64_t store_requests = 0, store_bytes = 0;
   std::uint64_t reads = 0, writes = 0;
   std::vector<profile_kernel> kernels;
-  profile_device device;  ///< where no device was read to, all of the time is `waiting_ns`
+  profile_device device;                ///< where no device was read to, all of the time is `waiting_ns`
+  std::vector<profile_device> devices;  ///< each device that had work, in the order of the ordinals
 };
 
 }  // namespace penstock::inline v0

@@ -168,6 +168,7 @@ def test_the_table_says_what_the_device_did_and_for_how_long_each_kernel(cuda: F
     assert 0 < device["copying_ns"] <= p.report["wall_ns"]
     assert device["computing_ns"] + device["copying_ns"] + device["waiting_ns"] >= p.report["wall_ns"]
     assert 0 <= device["storage_ns"] <= device["waiting_ns"]
+    assert p.report["devices"] == {0: device}
     kernels = {each["name"]: each["launches"] for each in p.report["kernels"]}
     assert kernels["penstock_zstd_execute"] >= 1
     assert "device: computing " in p.table()

@@ -240,7 +240,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   // What a write's stream gathers into, in its order.
   wave_memory staging_[kWriteStreams] PENSTOCK_GUARDED_BY(mutex_);
   event_ref order_ PENSTOCK_GUARDED_BY(mutex_) = nullptr;  // recorded and waited for at once
-  timed_spans spans_ PENSTOCK_GUARDED_BY(mutex_){driver_};
+  timed_spans spans_ PENSTOCK_GUARDED_BY(mutex_){driver_, ordinal_};
   wave_arena::counted_bytes wave_bytes_;
   wave_arena waves_ PENSTOCK_GUARDED_BY(mutex_);
   device_wave* open_ PENSTOCK_GUARDED_BY(mutex_) = nullptr;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/nvtx.h"
 #include "cuda/decode/host_run.h"
 #include "cuda/decode/nvcomp.h"
 
@@ -128,6 +129,7 @@ result<std::vector<float>> resident_wave::decode() {
   // The host queues the launches while the device fills the outputs, so none of the host's time is in the events'.
   PENSTOCK_TRY(fill(statuses_, std::byte{0}, planned_.chunks() * sizeof(std::uint32_t)));
   PENSTOCK_TRY(fill(first_target_, kUnwritten, end_of_targets_ - first_target_));
+  const nvtx_scope range(nvtx_name::decode);  // the launches alone
   for (std::size_t i = 0; i <= launches_.size(); ++i) {
     PENSTOCK_TRY(driver_->check(driver_->event_record(events_[i], stream_), "cuEventRecord"));
     if (i < launches_.size()) PENSTOCK_TRY(queue(i));

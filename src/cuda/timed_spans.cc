@@ -72,7 +72,7 @@ void timed_spans::write(timed_span& span) noexcept {
   std::uint64_t begin = 0, length = 0;
   if (!begin_of(*span.of.profile, span.begin, begin) || !elapsed_ns(span.begin, span.end, length)) return;
   span.of.profile->record(
-      {span.what, span.worker, span.of.number, 0, begin, begin + length, span.bytes_in, span.bytes_out});
+      {span.what, span.worker, span.of.number, 0, begin, begin + length, span.bytes_in, span.bytes_out, ordinal_});
 }
 
 void timed_spans::record(device_wave& wave) noexcept {
@@ -130,7 +130,8 @@ void timed_spans::record_shares(device_wave& wave, stage what, event_ref from, e
       return begin + static_cast<std::uint64_t>(static_cast<double>(length) * static_cast<double>(bytes) /
                                                 static_cast<double>(all));
     };
-    profile->record({what, kDeviceWorker + wave.stream, number, 0, until(first), until(before), each.*in, each.*out});
+    profile->record(
+        {what, kDeviceWorker + wave.stream, number, 0, until(first), until(before), each.*in, each.*out, ordinal_});
   }
 }
 

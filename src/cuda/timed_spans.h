@@ -25,7 +25,7 @@ struct timed_span {
 /// Nothing is made after warm-up: spans are used again. Not thread-safe; the context must be current.
 class timed_spans {
  public:
-  explicit timed_spans(const driver& with) noexcept : driver_(with) {}
+  timed_spans(const driver& with, int ordinal) noexcept : driver_(with), ordinal_(ordinal) {}
   /// Ties the device's events to the host's clock. Waits for `stream`.
   result<> start(stream_ref stream);
   /// Before the context goes.
@@ -56,6 +56,7 @@ class timed_spans {
   void write(timed_span& span) noexcept;
 
   const driver& driver_;
+  const int ordinal_;
   event_ref origin_ = nullptr;
   std::chrono::steady_clock::time_point origin_time_;
   std::vector<std::unique_ptr<timed_span>> all_;

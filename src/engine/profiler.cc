@@ -41,6 +41,7 @@ void profiler::record(const profile_event& event) {
   first_ns_ = std::min(first_ns_, event.begin_ns);
   last_ns_ = std::max(last_ns_, event.end_ns);
   if (event.worker < kDeviceWorker) workers_ = std::max(workers_, event.worker + 1);
+  record_shares(event);
   if (report_.events.size() < max_events_) {
     report_.events.push_back(event);
   } else {
@@ -65,20 +66,6 @@ void profiler::record_request(std::uint64_t bytes) {
 
 namespace {
 
-// How long at least one of the events was under way.
-std::uint64_t covered_ns(const std::vector<profile_event>& events, bool (*counts)(const profile_event&)) {
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;
-  for (const profile_event& each : events)
-    if (counts(each)) spans.emplace_back(each.begin_ns, each.end_ns);
-  std::sort(spans.begin(), spans.end());
-  std::uint64_t sum = 0, until = 0;
-  for (const auto& [begin, end] : spans) {
-    if (end > until) sum += end - std::max(begin, until);
-    until = std::max(until, end);
-  }
-  return sum;
-}
-
 bool is_of_device(const profile_event& each) noexcept { return each.worker >= kDeviceWorker; }
 bool is_of_storage(const profile_event& each) noexcept {
   return !is_of_device(each) && (each.what == stage::fetch || each.what == stage::index);
@@ -86,21 +73,44 @@ bool is_of_storage(const profile_event& each) noexcept {
 
 }  // namespace
 
+void profiler::device_times::add(const profile_event& event) {
+  (event.what == stage::transfer ? copying : computing).add(event.begin_ns, event.end_ns);
+  busy.add(event.begin_ns, event.end_ns);
+  busy_or_storage.add(event.begin_ns, event.end_ns);
+}
+
+void profiler::device_times::write(profile_device& out, std::uint64_t wall_ns) const {
+  out.computing_ns = computing.sum_ns();
+  out.copying_ns = copying.sum_ns();
+  out.waiting_ns = wall_ns - std::min(wall_ns, busy.sum_ns());
+  out.storage_ns = busy_or_storage.sum_ns() - busy.sum_ns();
+}
+
+void profiler::record_shares(const profile_event& event) {
+  if (is_of_storage(event)) {
+    storage_.add(event.begin_ns, event.end_ns);
+    all_devices_.busy_or_storage.add(event.begin_ns, event.end_ns);
+    for (auto& [ordinal, times] : devices_) times.busy_or_storage.add(event.begin_ns, event.end_ns);
+  }
+  if (!is_of_device(event)) return;
+  all_devices_.add(event);
+  const auto [found, is_new] = devices_.try_emplace(event.device);
+  if (is_new) found->second.busy_or_storage = storage_;
+  found->second.add(event);
+}
+
 profile_report profiler::finish() {
   const std::lock_guard lock(mutex_);
   profile_report out = std::move(report_);
   report_ = profile_report();
   out.wall_ns = last_ns_ > first_ns_ ? last_ns_ - first_ns_ : 0;
   out.workers = workers_;
-  const std::uint64_t busy = covered_ns(out.events, is_of_device);
-  out.device.computing_ns = covered_ns(
-      out.events, [](const profile_event& each) { return is_of_device(each) && each.what != stage::transfer; });
-  out.device.copying_ns = covered_ns(
-      out.events, [](const profile_event& each) { return is_of_device(each) && each.what == stage::transfer; });
-  out.device.waiting_ns = out.wall_ns - std::min(out.wall_ns, busy);
-  out.device.storage_ns =
-      covered_ns(out.events, [](const profile_event& each) { return is_of_device(each) || is_of_storage(each); }) -
-      busy;
+  all_devices_.write(out.device, out.wall_ns);
+  for (const auto& [ordinal, times] : devices_) {
+    profile_device& one = out.devices.emplace_back();
+    one.ordinal = ordinal;
+    times.write(one, out.wall_ns);
+  }
   for (std::size_t i = 0; i < kStages; ++i) {
     sums_[i].what = static_cast<stage>(i);
     out.stages.push_back(sums_[i]);

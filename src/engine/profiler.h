@@ -2,10 +2,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include <penstock/profile.h>
+#include "engine/covered_time.h"
 
 namespace penstock::inline v0 {
 
@@ -36,6 +39,14 @@ class profiler {
     return static_cast<std::uint32_t>(report_.reads + report_.writes - 1);
   }
 
+  // Summed as events arrive, so that shares are right also where events are dropped.
+  struct device_times {
+    covered_time computing, copying, busy, busy_or_storage;
+    void add(const profile_event& event);
+    void write(profile_device& out, std::uint64_t wall_ns) const;
+  };
+  void record_shares(const profile_event& event);
+
   const std::uint64_t max_events_;
   const std::chrono::steady_clock::time_point start_;
   std::mutex mutex_;
@@ -43,6 +54,9 @@ class profiler {
   profile_stage sums_[kStages];
   std::uint64_t first_ns_ = ~std::uint64_t{0}, last_ns_ = 0;
   std::uint32_t workers_ = 0;
+  covered_time storage_;
+  device_times all_devices_;
+  std::map<std::int32_t, device_times> devices_;  // by their ordinals
 };
 
 /// A read, or write, of a recording; of none where `profile` is null.

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+#include <vector>
+
 namespace penstock {
 namespace {
 
@@ -25,6 +29,64 @@ TEST(Profiler, SharesOutTheTimeOfADevice) {
   EXPECT_EQ(report.device.copying_ns, 60U);
   EXPECT_EQ(report.device.waiting_ns, 60U + 30U);
   EXPECT_EQ(report.device.storage_ns, 60U + 5U);
+}
+
+// As before, of two devices, in another order, and with no room for events.
+TEST(Profiler, SharesAreRightWhereEventsAreDropped) {
+  profiler recording(1);
+  const auto on = [](std::int32_t device, stage what, std::uint32_t worker, std::uint64_t begin, std::uint64_t end) {
+    profile_event out = event_of(what, worker, begin, end);
+    out.device = device;
+    return out;
+  };
+  recording.record(on(-1, stage::fetch, 0, 0, 40));
+  recording.record(on(1, stage::decode, kDeviceWorker, 90, 100));
+  recording.record(on(0, stage::decode, kDeviceWorker, 80, 100));
+  recording.record(on(0, stage::transfer, kCopyWorker, 50, 70));
+  recording.record(on(0, stage::scatter, kDeviceWorker, 60, 85));
+  recording.record(on(-1, stage::fetch, 1, 55, 65));
+  const profile_report report = recording.finish();
+  EXPECT_EQ(report.dropped_events, 5U);
+  ASSERT_EQ(report.wall_ns, 100U);
+  EXPECT_EQ(report.device.ordinal, -1);
+  EXPECT_EQ(report.device.computing_ns, 40U);
+  EXPECT_EQ(report.device.copying_ns, 20U);
+  EXPECT_EQ(report.device.waiting_ns, 50U);
+  EXPECT_EQ(report.device.storage_ns, 40U);
+  ASSERT_EQ(report.devices.size(), 2U);
+  EXPECT_EQ(report.devices[0].ordinal, 0);
+  EXPECT_EQ(report.devices[0].computing_ns, 40U);
+  EXPECT_EQ(report.devices[0].waiting_ns, 50U);
+  EXPECT_EQ(report.devices[1].ordinal, 1);
+  EXPECT_EQ(report.devices[1].computing_ns, 10U);
+  EXPECT_EQ(report.devices[1].copying_ns, 0U);
+  EXPECT_EQ(report.devices[1].waiting_ns, 90U);
+  EXPECT_EQ(report.devices[1].storage_ns, 50U);
+}
+
+TEST(CoveredTime, IsThatOfAllIntervalsInAnyOrder) {
+  std::mt19937 random(1);
+  for (int turn = 0; turn < 200; ++turn) {
+    std::vector<bool> covered(200, false);
+    covered_time sum;
+    for (int i = 0; i < 12; ++i) {
+      const std::uint64_t begin = random() % 190, end = begin + random() % 10;
+      sum.add(begin, end);
+      std::fill(covered.begin() + static_cast<std::ptrdiff_t>(begin),
+                covered.begin() + static_cast<std::ptrdiff_t>(end), true);
+    }
+    EXPECT_EQ(sum.sum_ns(), static_cast<std::uint64_t>(std::count(covered.begin(), covered.end(), true)));
+  }
+}
+
+TEST(CoveredTime, AddsUpTheEarlierHalfOfTooManyGaps) {
+  covered_time sum(8);
+  for (std::uint64_t i = 0; i < 100; ++i) sum.add(10 * i, 10 * i + 4);
+  EXPECT_EQ(sum.sum_ns(), 400U);
+  sum.add(0, 100);  // added up already
+  EXPECT_EQ(sum.sum_ns(), 400U);
+  sum.add(990, 1000);
+  EXPECT_EQ(sum.sum_ns(), 406U);
 }
 
 TEST(Profiler, SaysThatAnUnusedDeviceWaitsAllTheTime) {

@@ -38,7 +38,8 @@ class Profile:
     list, summed over workers) and `events` (each piece of work of each worker, in nanoseconds since the profile began).
     Of devices, `kernels` (a list: `name`, `busy_ns`, `launches`) and `device`: for how many nanoseconds of `wall_ns`
     any kernel was under way (`computing_ns`), any copy (`copying_ns`), or nothing (`waiting_ns`: for storage, the host
-    or the caller; `storage_ns` is the part of it in which the host was reading from storage).
+    or the caller; `storage_ns` is the part of it in which the host was reading from storage). `devices` has the same of
+    each device that had work, by its ordinal. Events that are dropped beyond `max_events` count in all sums.
 
     `ceilings` holds what this machine can do at best, in bytes per second: `pread` and `pwrite` (raw), `decode` and
     `encode` (effective) and `memcpy`. `measure_ceiling` fills in `memcpy`; the others depend on the data, so they are
@@ -214,6 +215,10 @@ def _of_devices(report: dict[str, Any]) -> list[str]:
     )
     kernels = sorted(report["kernels"], key=lambda kernel: -int(kernel["busy_ns"]))
     lines = [f"device: {parts} (for storage {report['device']['storage_ns'] / wall:.0%})"]
+    if len(report["devices"]) > 1:
+        for ordinal, one in report["devices"].items():
+            own = ", ".join(f"{what} {one[f'{what}_ns'] / wall:.0%}" for what in ("computing", "copying", "waiting"))
+            lines.append(f"cuda:{ordinal}: {own} (for storage {one['storage_ns'] / wall:.0%})")
     if kernels:
         times = ", ".join(
             f"{kernel['name'].removeprefix('penstock_')} {kernel['busy_ns'] / 1e6:.3f} ({kernel['launches']})"
