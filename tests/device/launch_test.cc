@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <penstock/penstock.h>
+#include "cuda/decode/launch.h"
 #include "fake_device.h"
 #include "support/model_array.h"
 
@@ -100,6 +101,19 @@ TEST_F(DeviceLaunch, AProfileHasEachKernelAndWhatTheDeviceDid) {
   EXPECT_LE(report.device.computing_ns, report.wall_ns);
   EXPECT_LE(report.device.waiting_ns, report.wall_ns);
   EXPECT_GE(report.device.computing_ns + report.device.copying_ns + report.device.waiting_ns, report.wall_ns);
+}
+
+TEST_F(DeviceLaunch, KernelsAreLoadedBeforeTheFirstLaunch) {
+  if (driver.function_load == nullptr) GTEST_SKIP() << "a driver before 12.4 cannot load them early";
+  constexpr std::uint64_t kAll = device::kKernels + 2;  // and the scatter, and the gather
+  ASSERT_TRUE(write_stream(*with, 0).ok());             // makes the engine
+  EXPECT_EQ(penstock_fake_cuda_count("cuFuncLoad"), kAll);
+  EXPECT_EQ(penstock_fake_cuda_count("kernel"), 0U);
+  auto tensor = read_to_device(*opened, basic_selection());
+  ASSERT_TRUE(tensor.ok()) << tensor.error().to_string();
+  expect_values(*tensor);
+  EXPECT_GT(penstock_fake_cuda_count("kernel"), 0U);
+  EXPECT_EQ(penstock_fake_cuda_count("cuFuncLoad"), kAll);
 }
 
 // The events of kernels are made once.

@@ -137,6 +137,8 @@ TEST_F(Nvcomp, HeadersAreReadWithoutTheEnginesLock) {
   rows.shards.reset();
   const auto other_store = make_memory_store();
   const model_array other = write_model(*other_store, "a/", rows);
+  ASSERT_TRUE(read(open_in(other_store, with)).ok());  // what is made once is there
+  penstock_fake_cuda_reset_counts();
   may_go_on = false;
   penstock_fake_nvcomp_on_workspace([] {
     reading_headers = true;
@@ -145,6 +147,8 @@ TEST_F(Nvcomp, HeadersAreReadWithoutTheEnginesLock) {
   result<std::vector<std::byte>> slow_values = error(errc::internal, "not read");
   std::thread reader([&] { slow_values = read(open_in(store, with)); });
   while (!reading_headers) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(penstock_fake_cuda_count("cuMemcpyHtoDAsync"), 1U) << "the copy is queued before headers are read";
+  EXPECT_EQ(penstock_fake_cuda_count("kernel"), 0U);
   auto reading = std::async(std::launch::async, [&] { return read(open_in(other_store, with)); });
   const bool is_free = reading.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
   may_go_on = true;

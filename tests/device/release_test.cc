@@ -112,6 +112,30 @@ TEST_F(DeviceRelease, MemoryIsNotWrittenBeforeTheStreamIsThrough) {
   }
 }
 
+TEST_F(DeviceRelease, MemoryOfAnotherContextIsNotReadFrom) {
+  const cuda::device_address memory = allocate(model.values.size());
+  tensor_view value = tensor_view::contiguous(reinterpret_cast<void*>(memory), opened->type(), opened->shape());
+  value.space = memory_space::cuda;
+  std::vector<std::byte> seen(model.values.size());
+  for (const auto encoder : {chunk_encoder::host, chunk_encoder::device}) {
+    write_options how;
+    how.encoder = encoder;
+    penstock_fake_cuda_foreign(memory, model.values.size());
+    const auto written = opened->write(basic_selection(), value, how);
+    const auto copied = copy_to_host(*opened->context(), 0, value, seen.data(), std::nullopt);
+    penstock_fake_cuda_foreign(0, 0);
+    for (const auto* each : {&written, &copied}) {
+      ASSERT_FALSE(each->ok());
+      EXPECT_EQ(each->error().code(), errc::invalid_argument);
+      EXPECT_NE(each->error().to_string().find("another CUDA context"), std::string::npos);
+    }
+  }
+  device_tensor unchanged = read();
+  ASSERT_TRUE(unchanged.copy_to_host(seen.data()).ok());
+  EXPECT_EQ(seen, model.values);
+  ASSERT_EQ(driver.mem_free(memory), cuda::kSuccess);
+}
+
 TEST_F(DeviceRelease, MemoryOfAnotherContextIsRefused) {
   const cuda::device_address memory = allocate(model.values.size());
   tensor_view out = tensor_view::contiguous(reinterpret_cast<void*>(memory), opened->type(), opened->shape());
