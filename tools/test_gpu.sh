@@ -8,8 +8,8 @@
 # Needs NumPy; PYTHON=python3 names the interpreter. RESULTS=folder: where results go, row by row (default: bench/results/gpu).
 # WITH="more.whl ...": wheels that are used with it, such as nvCOMP's. Exit status 0: no row failed; 2: there is no GPU.
 set -u
-cd "$(dirname "$0")/.." || exit
 [ $# -gt 0 ] || { sed -n '2,9s/^# \?//p' "$0"; exit 2; }
+root=$(cd "$(dirname "$0")/.." && pwd) || exit
 wheel=$1
 shift
 steps="smoke clean bars nvcomp why switches"
@@ -22,12 +22,13 @@ site=$(mktemp -d)
 trap 'rm -rf "$site"' EXIT
 # shellcheck disable=SC2086 # WITH is a list
 "$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --target "$site" "$wheel" ${WITH:-} || exit
-export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
+# Paths are relative to where the caller is, whose folder is not one of Python's (-P).
+export PYTHONPATH=$site:$root${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
 
 status=0
 for step in $steps; do
   # A step ends by itself before this limit; the limit is for what no program can foresee.
-  timeout --kill-after=5 475 "$python" -m bench.gpu "$step" ${RESULTS:+--results "$RESULTS"} "$@"
+  timeout --kill-after=5 475 "$python" -P -m bench.gpu "$step" ${RESULTS:+--results "$RESULTS"} "$@"
   ended=$?
   [ $ended -eq 0 ] || status=$ended
   [ $ended -ne 2 ] || break

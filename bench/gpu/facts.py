@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.metadata
 from typing import Any
 
 from bench.gpu.driver import Driver
@@ -29,6 +30,20 @@ def of_driver(driver: Driver) -> dict[str, Any]:
         "free_bytes": driver.free_bytes(),
         **{name: driver.attribute(number) for name, number in ATTRIBUTES.items()},
     }
+
+
+# The packages that rows use where they are installed; nvCOMP's and CuPy's have the CUDA version in their names.
+LIBRARIES = ("torch", "cupy", "jax", "nvidia-nvcomp", "nvidia-nvimgcodec", "nvidia-nvtiff", "zarr", "xarray")
+
+
+def of_libraries() -> dict[str, str]:
+    """The versions of those that are installed, by the names of their distributions."""
+    found = {}
+    for each in importlib.metadata.distributions():
+        name = (each.metadata["Name"] or "").lower()
+        if name.startswith(LIBRARIES):
+            found[name] = each.version
+    return dict(sorted(found.items()))
 
 
 # Name: NVML's function, and its arguments between the device and the result. All results are unsigned integers.

@@ -292,6 +292,54 @@ def conversions(context: ps.Context | None) -> Iterator[Case]:
             yield Case(title, dtype, lambda folder, run=run, dtype=dtype: run(folder, dtype))
 
 
+def encoders(context: ps.Context | None) -> Iterator[Case]:
+    """What the device encodes is read back by the host's decoders, and by the device's."""
+
+    def encoded(folder: Path, values: np.ndarray, codecs: Any, chunks: tuple[int, ...]) -> int:
+        source = ps.create_array(
+            str(folder / "source.zarr"), shape=values.shape, dtype=values.dtype, chunks=chunks, codecs=["bytes"]
+        )
+        source[...] = values
+        source = ps.open(source.uri, context=context) if context else source
+        to = ps.create_array(
+            str(folder / "array.zarr"),
+            shape=values.shape,
+            dtype=values.dtype,
+            chunks=chunks,
+            codecs=codecs,
+            fill_value=3,
+        )
+        to.write(..., source.read(device="cuda"), encoder="device")
+        compared = same(to[...], values, "what the host decodes")
+        opened = ps.open(to.uri, context=context) if context else to
+        return compared + compare_reads(opened, (np.s_[...],))
+
+    for name, values in contents().items():
+        values = values.astype(values.dtype.newbyteorder("<"))
+        shuffle = {"name": "numcodecs.shuffle", "configuration": {"elementsize": values.itemsize}}
+        for codecs in (
+            ["numcodecs.lz4"],
+            ["zstd"],
+            [{"name": "zstd", "configuration": {"level": 1, "checksum": True}}],
+            ["zstd", "crc32c"],
+            ["bytes", shuffle, "zstd"],
+            ["bytes", shuffle, "numcodecs.lz4", "crc32c"],
+        ):
+            if shuffle in codecs and values.itemsize == 1:
+                continue
+
+            def run(folder: Path, codecs: Any = codecs, values: np.ndarray = values) -> int:
+                return encoded(folder, values.reshape(SHAPE), codecs, CHUNKS)
+
+            yield Case(f"encoded by the device, {name_of(codecs)}", name, run)
+    for codecs in (["numcodecs.lz4"], ["zstd"]):
+
+        def large(folder: Path, codecs: Any = codecs) -> int:
+            return encoded(folder, arrays.rounded(600_000), codecs, (1 << 18,))
+
+        yield Case(f"encoded by the device, {name_of(codecs)}", "chunks of 1 MiB", large)
+
+
 def nvcomps_checks(context: ps.Context | None) -> Iterator[Case]:
     """nvCOMP, where it is installed, and the kernel of ours that looks at what it reports."""
     with contextlib.suppress(ps.Error):
@@ -311,6 +359,7 @@ PARTS: list[Callable[[ps.Context | None], Iterator[Case]]] = [
     bitshuffles,
     tiffs,
     conversions,
+    encoders,
     nvcomps_checks,
 ]
 

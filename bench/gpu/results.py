@@ -39,7 +39,8 @@ class Results:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path, self.judged = path, judged
         self.step, self.row = "", ""
-        self._predictions = json.loads(PREDICTIONS.read_text())["values"]
+        predictions = json.loads(PREDICTIONS.read_text())
+        self._predictions, self._kernels_ms = predictions["values"], predictions["kernels_ms"]
         self._file = path.open("a")
         self._begin = self.size()
 
@@ -95,6 +96,10 @@ class Results:
             verdict = {True: "met", False: "MISSED", None: "not judged" if reachable else "beyond the limit"}[met]
             shown.append(f"bar {'≥' if at_least else '≤'} {bar:g}: {verdict}")
         say(" | ".join(shown))
+
+    def predicted_kernels(self, array: str) -> dict[str, list[float]]:
+        """Milliseconds that the model has for kernels that decode an array: least and most."""
+        return self._kernels_ms.get(array, {})
 
     def left_out(self, why: str) -> None:
         self.write("left_out", why=why)

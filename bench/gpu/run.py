@@ -245,6 +245,8 @@ def describe(run: Run) -> None:
         threads=run.options.threads,
         small=run.small,
         judged=run.results.judged,
+        libraries=facts.of_libraries(),
+        nvcomp=run.nvcomp(),
         environment={name: value for name, value in os.environ.items() if name.startswith(("PENSTOCK_", "CUDA_"))},
     )
     run.results.write("fact", device=device)
@@ -286,6 +288,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)  # the results: run one step in this process
     parser.add_argument("--after", default="", help=argparse.SUPPRESS)  # of a worker: the last row that was begun
     options = parser.parse_args(arguments)
+    # Rows run in another folder.
+    options.kernels = ",".join(str(Path(each).resolve()) for each in options.kernels.split(",") if each)
     options.steps = options.steps or list(STEPS)
     if unknown := set(options.steps) - set(STEPS):
         parser.error(f"no such step: {', '.join(sorted(unknown))}")

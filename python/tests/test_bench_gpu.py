@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
 import subprocess
@@ -17,6 +18,9 @@ from device_support import LIBRARY, ROOT
 
 STAND_IN = LIBRARY.with_name("libpenstock_fake_nvcomp.so")
 ARRAYS = 13
+# Patterns of numbers that the machine of a test has no library for.
+COPY_RATE = "bars/benchmark/copies of the PCIe rate"  # the fake driver copies too fast for a rate
+NEEDS_MORE = ("bars/TIFF*/of nvTIFF", "bars/TIFF*/nvtiff")
 
 # A stand-in for each of NVIDIA's tools: it writes the report that -o names, and runs the program.
 TOOL = """#!/usr/bin/env bash
@@ -83,6 +87,8 @@ def test_it_says_that_no_hardware_was_there(small: Found) -> None:
     (about,) = small.of("run", "")
     assert about["judged"] is False
     assert about["machine"]["packages"]["numpy"]
+    assert about["libraries"]["zarr"]
+    assert about["nvcomp"].startswith("nvcomp ")
     assert {line["met"] for line in small.lines if line["kind"] == "measured"} == {None}
     assert "MISSED" not in small.said
     assert small.of("fact", "")[0]["device"]["simulated"] is True
@@ -136,6 +142,14 @@ def test_bars_measures_ceilings_arrays_and_latency(small: Found) -> None:
         assert numbers[f"ten chunks, {name}, median"] >= numbers[f"ten chunks, {name}, best"] > 0
     (lz4,) = (line for line in small.of("measured", "bars", "ten chunks, lz4") if line["name"] == "median")
     assert lz4["ratio"] > 2
+    for name in ("zstd", "lz4"):
+        assert numbers[f"written, {name}, encoded by the device"] > 0
+        assert numbers[f"written, {name}, encoded by the host"] > 0
+    grown = warm["benchmark"]["device_wave_bytes"]
+    assert grown["after"] > grown["before"] == 0
+    judged = [line["row"] for line in small.of("measured", "bars") if line["bar"]]
+    begun = [line["row"] for line in small.of("begun", "bars")]
+    assert set(begun[1:4]) == set(judged) == {"benchmark", "ten chunks, raw", "ten chunks, lz4"}
     (page,) = small.folder.glob("*-timeline.html")
     assert "stream " in page.read_text()
     assert len(small.of("left_out", "bars")) >= 4  # NVML, and nvTIFF three times
@@ -151,6 +165,8 @@ def test_nvcomp_times_the_same_resident_wave_twice(small: Found) -> None:
         )
     (ours,) = (line for line in small.of("measured", "nvcomp", "rounded_zstd") if line["name"] == "penstock")
     assert {"zstd_literals", "zstd_sequences", "zstd_execute"} <= set(ours["kernels_ms"])
+    model = next(line for line in small.of("found", "nvcomp", "rounded_zstd") if "predicted_kernels_ms" in line)
+    assert set(model["predicted_kernels_ms"]) <= set(ours["kernels_ms"])
     assert numbers["study, Penstock, load"] > 0
     assert numbers["study, Penstock, 75 dot products by NumPy on the host"] > 0
     assert numbers["study, zarr-python, NumPy, load"] > 0
@@ -169,6 +185,25 @@ def test_switches_compares_environments_and_kernels(small: Found) -> None:
     assert numbers["kernels of the build, benchmark, decode alone"] > 0
     assert numbers["kernels of variant.fatbin, benchmark, decode alone"] > 0
     assert small.of("found", "switches", "PTX translated by the driver")[0]["cases"] > 30
+
+
+def test_each_number_has_a_prediction_or_is_listed_without_a_model(small: Found) -> None:
+    predictions = json.loads((ROOT / "bench" / "gpu" / "predictions.json").read_text())
+    ranges, without = predictions["values"], predictions["without_model"]
+    measured = {
+        "/".join([line["step"], line["row"], line["name"]]) for line in small.lines if line["kind"] == "measured"
+    }
+    unlisted = [
+        key for key in measured - set(ranges) if not any(fnmatch.fnmatchcase(key, pattern) for pattern in without)
+    ]
+    assert not unlisted, f"add ranges or patterns to predictions.json: {sorted(unlisted)}"
+    assert not set(ranges) - measured - {COPY_RATE}, "these are not measured"
+    for pattern, why in without.items():
+        assert why
+        found = [key for key in measured if fnmatch.fnmatchcase(key, pattern)]
+        assert pattern in NEEDS_MORE or found, f"{pattern} is not measured"
+        assert not set(found) & set(ranges), f"{pattern} has a range"
+    assert all(0 < least < most for least, most in ranges.values())
 
 
 # ---- what goes wrong costs its row ----
@@ -290,9 +325,12 @@ def test_the_script_runs_a_step_from_a_wheel_alone(tmp_path: Path) -> None:
         out.writestr(f"{about}/RECORD", "")
     if not LIBRARY.exists():
         pytest.skip(f"the fake CUDA driver is not built: {LIBRARY}")
-    own = {"PENSTOCK_CUDA_DRIVER": str(LIBRARY), "PYTHON": sys.executable, "RESULTS": str(tmp_path / "results")}
+    # A folder that is not the project's, with a module of a name that Python's library has, and paths relative to it.
+    (tmp_path / "json.py").write_text("raise RuntimeError('the folder of the caller is not a source of modules')")
+    own = {"PENSTOCK_CUDA_DRIVER": str(LIBRARY), "PYTHON": sys.executable, "RESULTS": "results"}
     done = subprocess.run(
-        [ROOT / "tools" / "test_gpu.sh", wheel, "bars", "--small", "--arrays", "rounded_lz4"],
+        [ROOT / "tools" / "test_gpu.sh", wheel.name, "bars", "--small", "--arrays", "rounded_lz4"],
+        cwd=tmp_path,
         env=os.environ | own,
         capture_output=True,
         text=True,
@@ -308,7 +346,7 @@ def test_rows_that_time_does_not_allow_are_named(tmp_path: Path) -> None:
     found = run(tmp_path, "bars", "--seconds", "0")
     assert found.status == 0
     assert not found.of("begun", "bars")
-    assert len(found.of("left_out", "bars")) == ARRAYS + 6
+    assert len(found.of("left_out", "bars")) == ARRAYS + 8
     assert {line["why"] for line in found.of("left_out", "bars")} == {"the step's time was over"}
 
 
@@ -344,6 +382,27 @@ assert rate_while(copies + [event("decode", 600, 700)], "transfer", ("decode",))
 """
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_predictions_are_those_of_the_cycles_in_kernels_md() -> None:
+    done = in_bench(
+        """
+import json
+from bench.gpu import predict
+from bench.gpu.results import PREDICTIONS
+written, made = json.loads(PREDICTIONS.read_text()), predict.predictions(predict.TABLE.read_text())
+def near(one, other): return all(1 / 1.4 < a / b < 1.4 for a, b in zip(one, other, strict=True))
+for key, span in made["values"].items(): assert near(written["values"][key], span), (key, span)
+for name, kernels in made["kernels_ms"].items():
+    for kernel, span in kernels.items(): assert near(written["kernels_ms"][name][kernel], span), (name, kernel, span)
+# Half of the cycles of a turn: half of the time, where nothing else counts.
+table = "| `lz` | 1 | 31 |\\n| LZ4 tokens | 4 | 43 | 243 | 243 | 243 |"
+predict.COUNTS = {"x": [predict.Work("lz", "LZ4 tokens", 1750, 0)]}
+whole, half = predict.kernels_ms(table), predict.kernels_ms(table.replace("243", "486"))
+assert abs(whole["x"]["lz"][0] - 0.243) < 1e-9 and abs(half["x"]["lz"][0] - 0.486) < 1e-9
+"""
+    )
+    assert done.returncode == 0, done.stderr + "run python -m bench.gpu.predict --write"
 
 
 def test_a_program_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:
@@ -412,7 +471,7 @@ def test_the_tests_for_a_gpu_hold_on_the_fake_driver(tmp_path: Path) -> None:
     (tmp_path / "libcuda.so.1").symlink_to(LIBRARY)  # as if it were the machine's
     found = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("LD_LIBRARY_PATH")]))
     environment = {name: value for name, value in os.environ.items() if name != "PENSTOCK_CUDA_DRIVER"}
-    chosen = "damaged or tiles or several or consumers or threads or ends or (walk and zstd and crc32c)"
+    chosen = "damaged or tiles or several or consumers or threads or ends or (walk and zstd and crc32c) or encodes"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/gpu", "-k", chosen],
         cwd=ROOT,

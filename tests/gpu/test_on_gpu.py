@@ -256,3 +256,93 @@ def test_a_program_ends_with_reads_under_way(tmp_path: Path, how: str) -> None:
     )
     assert (done.returncode, done.stdout) == (0, "leaving\n"), done.stderr
     assert "Traceback" not in done.stderr
+
+
+# ---- results that leave the device, and what reads for other libraries ----
+
+
+@pytest.mark.parametrize("codecs", [["zstd"], ["numcodecs.lz4"], ["zstd", "crc32c"]], ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_the_device_encodes_is_read_by_the_host(tmp_path: Path, kind: str, codecs: Any) -> None:
+    """Shards, chunks of one block and of several, edges that the host encodes."""
+    expected = values(kind, "<f4")
+    options: dict[str, Any] = {"shape": expected.shape, "dtype": "f4"}
+    source = ps.create_array(str(tmp_path / "from.zarr"), chunks=(64, 1024), codecs=["bytes"], **options)
+    source[...] = expected
+    tensor = source.read(device="cuda")
+    for number, (chunks, shards) in enumerate([((97, 101), (291, 404)), ((256, 1024), None)]):
+        to = ps.create_array(str(tmp_path / f"{number}.zarr"), chunks=chunks, shards=shards, codecs=codecs, **options)
+        to.write(..., tensor, encoder="device")
+        assert to[...].tobytes() == expected.tobytes()
+        assert to.read(device="cuda", check=True).numpy().tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("bypass", [None, False])
+def test_zarr_pythons_gpu_mode(tmp_path: Path, bypass: bool | None) -> None:
+    cupy = pytest.importorskip("cupy")
+    zarr = pytest.importorskip("zarr")
+    import penstock.zarr
+
+    _, expected = large(tmp_path)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with penstock.zarr.enable(device="cuda", strict=True, bypass=bypass):
+        opened = zarr.open_array(str(tmp_path / "large.zarr"), mode="r")
+        for _ in range(10):
+            with stream:
+                doubled = opened[:] * 2
+            stream.synchronize()
+            np.testing.assert_array_equal(doubled.get(), expected * 2)
+
+
+def test_xarrays_engine(tmp_path: Path) -> None:
+    cupy = pytest.importorskip("cupy")
+    xarray = pytest.importorskip("xarray")
+    expected = values("walk", "<f4")
+    array = ps.create_array(
+        str(tmp_path / "x.zarr" / "v"), shape=expected.shape, dtype="f4", chunks=(64, 1024), dimension_names=("y", "x")
+    )
+    array[...] = expected
+    (tmp_path / "x.zarr" / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group", "attributes": {}}')
+    stream = cupy.cuda.Stream(non_blocking=True)
+    for _ in range(10):
+        opened = xarray.open_dataset(tmp_path / "x.zarr", engine="penstock", cache=False, device="cuda")
+        with stream:
+            doubled = opened.v.variable._data.get_duck_array() * 2
+        stream.synchronize()
+        np.testing.assert_array_equal(doubled.get(), expected * 2)
+
+
+LOAD = """
+import sys
+import numpy as np
+import torch
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard
+import penstock as ps
+from penstock.torch import load
+mesh = init_device_mesh("cuda", (1,))
+array = ps.open(sys.argv[1])
+expected = array[...]
+stream = torch.cuda.Stream()
+for _ in range(10):
+    with torch.cuda.stream(stream):
+        doubled = load(array, mesh, [Shard(0)]).to_local() * 2
+    stream.synchronize()
+    np.testing.assert_array_equal(doubled.cpu().numpy(), expected * 2)
+torch.distributed.destroy_process_group()
+print("equal")
+"""
+
+
+def test_torch_loads_on_its_own_stream(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    large(tmp_path)
+    rank = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29541"}
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD, str(tmp_path / "large.zarr")],
+        env=os.environ | rank,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (done.returncode, done.stdout) == (0, "equal\n"), done.stderr

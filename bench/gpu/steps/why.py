@@ -31,7 +31,18 @@ def profile(run: Run, tool: str, name: str, reports_left: int) -> None:
         options = ["profile", "--trace=cuda,nvtx,osrt", "--sample=none", "--force-overwrite=true", "-o", str(report)]
         more = ["--turns", "3"]
     else:
-        options = ["--set", "full", "--kernel-name", "regex:penstock_", "--launch-count", "8", "-f", "-o", str(report)]
+        options = [
+            "--set",
+            "full",
+            "--nvtx",
+            "--kernel-name",
+            "regex:penstock_",
+            "--launch-count",
+            "8",
+            "-f",
+            "-o",
+            str(report),
+        ]
         more = ["--turns", "1", "--resident"]
     command = [program, *options, sys.executable, "-m", "bench.gpu.once", str(path), *more]
     status, _ = run.child(command, run.left() / reports_left, f"{tool}-{name}.txt")

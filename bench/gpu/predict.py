@@ -1,0 +1,127 @@
+"""Predicts what the decoders take for bench/gpu's arrays of known counts, from the cycles in docs/design/kernels.md.
+
+python -m bench.gpu.predict [--write]      # prints ranges, or writes them into predictions.json
+
+A kernel takes the longer of two: its heaviest chunk alone (depth), and the turns of all chunks shared out to the warps
+that the device holds at once. Cycles of a turn are those with loads from L1 at least and from L2 at most. Counts of
+turns are of the host forms (docs/design/0012-device-decoders.md). Trust it to about 40 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.gpu.results import PREDICTIONS
+
+TABLE = Path(__file__).resolve().parents[2] / "docs" / "design" / "kernels.md"
+MULTIPROCESSORS, CLOCK_HZ = 132, 1.75e9  # of an H200
+CHUNKS, CHUNK_BYTES = 1000, 1_024_000
+
+
+@dataclass(frozen=True)
+class Work:
+    """A loop's turns: of the heaviest part, which no other warp helps with, and of a chunk. `doubt`: the most is so
+    many times what the cycles say, for what the table does not have."""
+
+    kernel: str
+    loop: str
+    depth: float
+    chunk: float
+    doubt: float = 1.0
+
+
+# Sequences of the longest block and of a chunk, batches of 32 and turns of four far matches; tokens of LZ4 in a chunk:
+# 524 in each 2 KiB, of which a chunk has 238. 99 of 100 groups of four are short, which a turn of the loop is.
+COUNTS: dict[str, list[Work]] = {
+    "rounded_zstd": [
+        Work("zstd_sequences", "zstd sequences", 15_524, 118_981 / 8, 1.5),
+        Work("zstd_execute", "zstd execute, short offsets", 3_714, 3_714),
+        Work("zstd_execute", "far matches: copies", 31_076, 31_076),
+    ],
+    "rounded_lz4": [
+        Work("lz", "LZ4 tokens", 524 * 238 / 4, 524 * 238 / 4, 1.5),
+        Work("lz", "zstd execute, short offsets", 524 * 238 / 32, 524 * 238 / 32, 2.0),
+    ],
+}
+# Of which the least is nothing: far matches are copied while other warps run, or are not far.
+OPTIONAL = "far matches: copies"
+
+
+def cycles(table: str) -> dict[str, tuple[float, float]]:
+    """Cycles of a turn by the loop's name: with loads from L1, and from L2."""
+    found = {}
+    for line in table.splitlines():
+        cells = [each.strip() for each in line.strip("|").split("|")]
+        if len(cells) == 6 and re.fullmatch(r"[\d,]+", cells[3]):
+            found[cells[0]] = (float(cells[3].replace(",", "")), float(cells[4].replace(",", "")))
+    return found
+
+
+def warps(table: str) -> dict[str, int]:
+    """Warps that a multiprocessor holds at once, by kernel."""
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (\d+) \|$", table, re.MULTILINE)
+    return {name: int(count) for name, count in rows}
+
+
+def kernels_ms(table: str) -> dict[str, dict[str, tuple[float, float]]]:
+    """Milliseconds, least and most, of each kernel of an array with known counts."""
+    of_turn, resident = cycles(table), warps(table)
+    out: dict[str, dict[str, tuple[float, float]]] = {}
+    for name, all_work in COUNTS.items():
+        kernels = out.setdefault(name, {})
+        for work in all_work:
+            turns = max(work.depth, CHUNKS * work.chunk / (MULTIPROCESSORS * resident[work.kernel]))
+            least, most = (turns * each / CLOCK_HZ * 1e3 for each in of_turn[work.loop])
+            before = kernels.get(work.kernel, (0.0, 0.0))
+            kernels[work.kernel] = (
+                before[0] + (0 if work.loop == OPTIONAL else least),
+                before[1] + most * work.doubt,
+            )
+    return out
+
+
+def predictions(table: str) -> dict[str, Any]:
+    """`values`: GB/s of the decoders alone, by keys of predictions.json; `kernels_ms` by array and kernel."""
+    found = kernels_ms(table)
+    gigabytes = CHUNKS * CHUNK_BYTES / 1e9
+    rates = {
+        f"nvcomp/{name}/penstock": [
+            rounded(gigabytes / sum(each[end] for each in kernels.values()) * 1e3) for end in (1, 0)
+        ]
+        for name, kernels in found.items()
+    }
+    shown = {
+        name: {kernel: [rounded(each) for each in ms] for kernel, ms in kernels.items()}
+        for name, kernels in found.items()
+    }
+    return {"values": rates, "kernels_ms": shown}
+
+
+def rounded(number: float) -> float:
+    """Two digits: the model has no more."""
+    return float(f"{number:.2g}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write them into predictions.json")
+    options = parser.parse_args()
+    made = predictions(TABLE.read_text())
+    if not options.write:
+        print(json.dumps(made, indent=2))
+        return
+    document = json.loads(PREDICTIONS.read_text())
+    document["values"] |= made["values"]
+    document["kernels_ms"] = made["kernels_ms"]
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    # A range is one line.
+    PREDICTIONS.write_text(re.sub(r"\[\s+([\d.]+),\s+([\d.]+)\s+\]", r"[\1, \2]", text) + "\n")
+
+
+if __name__ == "__main__":
+    main()
