@@ -468,6 +468,42 @@ def test_dtensors_are_loaded_ahead_of_the_device_and_failures_are_told_later(
     monkeypatch.delitem(sys.modules, "penstock.torch")
 
 
+def test_dtensors_are_there_on_a_stream_that_does_not_block(
+    cuda: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy that is queued on torch's current stream right after `load`, while no kernel runs, copies the values."""
+    stream = cuda.stream()
+    fake_torch.install(monkeypatch, stream)
+    from penstock.torch import load
+
+    expected = np.random.default_rng(4).integers(0, 9, (64, 64)).astype("f4")
+    made = ps.create_array(str(tmp_path / "x"), shape=(64, 64), dtype="f4", chunks=(16, 64), codecs=["zstd"])
+    made[...] = expected
+    mesh: Any = fake_torch.Mesh()
+    load(made, mesh, [fake_torch.Shard(0)])  # the engine starts
+    cuda.synchronize(stream)
+    got = np.zeros_like(expected)
+
+    def consume() -> None:
+        cuda.push(0)
+        local: Any = load(made, mesh, [fake_torch.Shard(0)])
+        to, start, count = ctypes.c_void_p(got.ctypes.data), ctypes.c_uint64(local.address), ctypes.c_size_t(got.nbytes)
+        cuda.call("cuMemcpyDtoHAsync", to, start, count, ctypes.c_void_p(stream))
+        cuda.synchronize(stream)
+        cuda.pop()
+
+    cuda.hold_kernels()
+    consumer = threading.Thread(target=consume)
+    consumer.start()
+    consumer.join(0.3)
+    waits = consumer.is_alive()
+    cuda.hold_kernels(False)
+    consumer.join()
+    assert waits, "values were taken before any kernel ran"
+    np.testing.assert_array_equal(got, expected)
+    monkeypatch.delitem(sys.modules, "penstock.torch")
+
+
 def test_a_loop_over_damaged_reads_names_the_first_and_counts_them(cuda: FakeCuda, damaged: ps.Array) -> None:
     with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
         bad = ps.open(damaged.uri, context=context)

@@ -15,6 +15,7 @@ class Tensor:
 
     def __init__(self, producer: Any, stream: int) -> None:
         self.shape, self.capsule = producer.shape, producer.__dlpack__(stream=stream, max_version=(1, 0))
+        self.address = producer._read.address
 
 
 @dataclass
@@ -59,4 +60,5 @@ def install(patch: pytest.MonkeyPatch, stream: int) -> None:
     made["torch.utils.data"].Dataset = made["torch.utils.data"].IterableDataset = object
     for each in (DTensor, Replicate, Shard):
         setattr(made["torch.distributed.tensor"], each.__name__, each)
-    patch.delitem(sys.modules, "penstock.torch", raising=False)
+    for name in ("penstock.torch", "penstock.interop.torch"):
+        patch.delitem(sys.modules, name, raising=False)
