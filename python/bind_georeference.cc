@@ -157,22 +157,32 @@ nb::object held_nodata_of(nb::handle value, nb::handle type) {
   const bool is_number = of.kind() == dtype_kind::signed_integer || of.kind() == dtype_kind::unsigned_integer ||
                          of.kind() == dtype_kind::floating || of.kind() == dtype_kind::complex;
   if (!is_number) return nb::borrow(value);
-  std::optional<nodata_value> given;
-  if (PyLong_Check(value.ptr()) != 0) {
-    int overflow = 0;
-    const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
-    if (overflow == 0) given = nodata_value(static_cast<std::int64_t>(number));
-    if (overflow > 0) {
-      const unsigned long long large = PyLong_AsUnsignedLongLong(value.ptr());
-      if (PyErr_Occurred() == nullptr) given = nodata_value(static_cast<std::uint64_t>(large));
-      PyErr_Clear();
-    }
-  }
-  if (!given) given = nodata_value(nb::cast<double>(nb::float_(value)));
-  return number_of(held_nodata(*given, of));
+  return number_of(held_nodata(nodata_of_object(value), of));
 }
 
 }  // namespace
+
+nodata_value nodata_of_object(nb::handle value) {
+  if (PyLong_Check(value.ptr()) != 0) {
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+    if (overflow == 0) return static_cast<std::int64_t>(number);
+    if (overflow > 0) {
+      const unsigned long long large = PyLong_AsUnsignedLongLong(value.ptr());
+      if (PyErr_Occurred() == nullptr) return static_cast<std::uint64_t>(large);
+      PyErr_Clear();
+    }
+  }
+  return nb::cast<double>(nb::float_(value));
+}
+
+affine_transform transform_of_object(nb::handle from) {
+  const nb::tuple given = tuple_of(from, 6, "a transform");
+  affine_transform out;
+  double* const to[] = {&out.a, &out.b, &out.c, &out.d, &out.e, &out.f};
+  for (std::size_t i = 0; i < 6; ++i) *to[i] = nb::cast<double>(given[i]);
+  return out;
+}
 
 void bind_georeference(nb::module_& m) {
   nb::class_<georeference>(m, "Georeference", "What an image's file says about the values and places of its pixels.")

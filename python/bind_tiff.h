@@ -1,5 +1,6 @@
 #pragma once
 
+#include <penstock/geo_values.h>
 #include <penstock/tiff.h>
 
 #include "bind.h"
@@ -12,5 +13,10 @@ nb::object tiff_of(const array_handle& self);
 array_handle tiff_image_of(const array_handle& self, nb::handle options);
 /// From the dict that penstock/geo/tiff.py makes.
 tiff_options tiff_options_of(nb::handle from);
+
+/// A number of Python as a nodata value. Raises TypeError or ValueError if it is not one.
+nodata_value nodata_of_object(nb::handle value);
+/// From (a, b, c, d, e, f).
+affine_transform transform_of_object(nb::handle from);
 
 }  // namespace penstock::inline v0::python

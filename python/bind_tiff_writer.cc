@@ -1,5 +1,6 @@
 #include <penstock/tiff_writer.h>
 
+#include <array>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bind.h"
+#include "bind_tiff.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -29,15 +31,62 @@ std::string text_of(nb::handle from) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// From (tag, type, count, bytes) of each.
-std::vector<tiff_tag> tags_of(nb::handle from) {
-  std::vector<tiff_tag> out;
-  for (const nb::handle each : from) {
-    const nb::tuple tag = tuple_of(each, 4, "a tag");
-    out.push_back({nb::cast<std::uint16_t>(tag[0]), nb::cast<std::uint16_t>(tag[1]), nb::cast<std::uint64_t>(tag[2]),
-                   bytes_of(tag[3])});
+std::optional<double> number_or_nothing(nb::handle from) {
+  return from.is_none() ? std::nullopt : std::optional(nb::cast<double>(from));
+}
+
+std::optional<std::string> text_or_nothing(nb::handle from) {
+  return from.is_none() ? std::nullopt : std::optional(utf8_of(from));
+}
+
+std::optional<std::uint32_t> code_or_nothing(nb::handle from) {
+  return from.is_none() ? std::nullopt : std::optional(nb::cast<std::uint32_t>(from));
+}
+
+// From (epsg, is_geographic, vertical, name, esri_wkt).
+coordinate_system system_of(nb::handle from) {
+  const nb::tuple given = tuple_of(from, 5, "a coordinate system");
+  coordinate_system out;
+  out.epsg = code_or_nothing(given[0]);
+  if (nb::cast<bool>(given[1])) out.of = coordinate_system::kind::geographic;
+  out.vertical = code_or_nothing(given[2]);
+  out.name = utf8_of(given[3]);
+  out.esri_wkt = utf8_of(given[4]);
+  return out;
+}
+
+tiff_meaning meaning_of(const nb::dict& given) {
+  tiff_meaning out;
+  if (!given["transform"].is_none()) out.transform = transform_of_object(given["transform"]);
+  out.extent = static_cast<pixel_extent>(nb::cast<std::uint8_t>(given["extent"]));
+  if (!given["system"].is_none()) {
+    const coordinate_system system = system_of(given["system"]);
+    out.geo_keys = call_engine([&] { return geo_keys_of(system); });
+  }
+  for (const nb::handle each : given["metadata"]) {
+    const nb::tuple item = tuple_of(each, 2, "an item of metadata");
+    out.metadata.emplace_back(utf8_of(item[0]), utf8_of(item[1]));
+  }
+  for (const nb::handle each : given["band_meanings"]) {
+    const nb::tuple band = tuple_of(each, 4, "the meaning of a band");
+    out.bands.push_back(
+        {text_or_nothing(band[0]), text_or_nothing(band[1]), number_or_nothing(band[2]), number_or_nothing(band[3])});
   }
   return out;
+}
+
+// From native integers of 16 bits, three for each value.
+std::vector<std::array<std::uint16_t, 3>> colormap_of(nb::handle from) {
+  const std::vector<std::byte> bytes = bytes_of(from);
+  std::vector<std::array<std::uint16_t, 3>> out(bytes.size() / sizeof(std::array<std::uint16_t, 3>));
+  if (!out.empty()) std::memcpy(out.data(), bytes.data(), out.size() * sizeof out[0]);
+  return out;
+}
+
+// As `system_of` takes it.
+nb::tuple epsg_system_of(std::uint32_t code) {
+  const coordinate_system found = call_engine([&] { return epsg_system(code); });
+  return nb::make_tuple(code, found.of == coordinate_system::kind::geographic, nb::none(), "", "");
 }
 
 tiff_create_options options_of(const context_handle& with, const nb::bytes& path, const nb::dict& given) {
@@ -65,10 +114,10 @@ tiff_create_options options_of(const context_handle& with, const nb::bytes& path
   if (!out.auto_overviews) out.overviews = nb::cast<std::vector<std::uint64_t>>(given["overviews"]);
   if (!given["average"].is_none())
     out.resampling = nb::cast<bool>(given["average"]) ? overview_resampling::average : overview_resampling::nearest;
-  out.nodata = bytes_of(given["nodata"]);
+  if (!given["nodata"].is_none()) out.nodata = nodata_of_object(given["nodata"]);
+  out.colormap = colormap_of(given["colormap"]);
+  out.meaning = meaning_of(given);
   if (!given["big_tiff"].is_none()) out.big_tiff = nb::cast<bool>(given["big_tiff"]);
-  out.tags = tags_of(given["tags"]);
-  out.shared_tags = tags_of(given["shared_tags"]);
   return out;
 }
 
@@ -133,6 +182,8 @@ void bind_tiff_writer(nb::module_& m) {
           "1, 2 or 3.");
   m.def("create_tiff", create, nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("options"),
         "Begin a new TIFF.");
+  m.def("epsg_system", epsg_system_of, nb::arg("code"),
+        "The system of a code that is known without a database: see `create_tiff`.");
 }
 
 }  // namespace penstock::inline v0::python

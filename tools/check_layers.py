@@ -43,6 +43,7 @@ PUBLIC = {
     "remote.h": "store",
     "layout.h": "format",
     "tiff_header.h": "format",
+    "tiff_meaning.h": "format",
     "geo_values.h": "format",
     "plan.h": "plan",
     "context.h": "engine",

@@ -28,4 +28,7 @@
 #include <penstock/shards.h>
 #include <penstock/store.h>
 #include <penstock/tensor.h>
+#include <penstock/tiff.h>
+#include <penstock/tiff_meaning.h>
+#include <penstock/tiff_writer.h>
 #include <penstock/tiles.h>

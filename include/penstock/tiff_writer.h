@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstddef>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,10 +9,12 @@
 
 #include <penstock/context.h>
 #include <penstock/dtype.h>
+#include <penstock/geo_values.h>
 #include <penstock/result.h>
 #include <penstock/store.h>
 #include <penstock/tensor.h>
 #include <penstock/tiff_header.h>
+#include <penstock/tiff_meaning.h>
 
 namespace penstock::inline v0 {
 
@@ -44,10 +46,14 @@ struct tiff_create_options {
   std::vector<std::uint64_t> overviews;           ///< else these: powers of two from 2 on, ascending
   std::optional<overview_resampling> resampling;  ///< nothing: average, of a palette nearest: its indexes have no mean
   bool mask = false;                              ///< with a mask of what is valid, of one bit a pixel, in the file
-  std::vector<std::byte> nodata;                  ///< one native item, of rows that are not written too; empty: none
-  std::optional<bool> big_tiff;                   ///< nothing: where it has to be
-  std::vector<tiff_tag> tags;                     ///< of the image alone, little-endian: GeoTIFF's and GDAL's
-  std::vector<tiff_tag> shared_tags;              ///< of overviews too
+  /// Of rows that are not written too; the file names it. \error invalid_argument  Pixels cannot have it.
+  std::optional<nodata_value> nodata;
+  /// Red, green and blue of each value of a palette; values beyond the last one are black.
+  std::vector<std::array<std::uint16_t, 3>> colormap;
+  tiff_meaning meaning;               ///< of the image: its place on the ground, units, metadata
+  std::optional<bool> big_tiff;       ///< nothing: where it has to be
+  std::vector<tiff_tag> tags;         ///< further ones of the image alone, little-endian
+  std::vector<tiff_tag> shared_tags;  ///< further ones of overviews too
 };
 
 /// Writes a Cloud Optimized GeoTIFF, rows of tiles in any order, each once.

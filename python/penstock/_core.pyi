@@ -635,6 +635,9 @@ class TiffWriter:
 def create_tiff(store: Store, context: Context, path: bytes, options: dict[str, Any]) -> TiffWriter:
     """Begin a new TIFF."""
 
+def epsg_system(code: int) -> tuple[int | None, bool, int | None, str, str]:
+    """The system of an EPSG code that is known without a database, as `geo.new_system.System`."""
+
 def create_group(
     in_: Store | Group,
     context: Context,

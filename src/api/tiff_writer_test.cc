@@ -5,10 +5,14 @@
 
 #include <array>
 #include <atomic>
+#include <cmath>
+#include <cstring>
+#include <map>
 #include <numeric>
 #include <thread>
 #include <vector>
 
+#include <penstock/georeference.h>
 #include <penstock/tiff.h>
 #include "store/memory_store.h"
 
@@ -152,6 +156,115 @@ TEST(TiffWriter, ViewsOfAnotherShapeTypeOrPlaceAreRefused) {
   view.space = memory_space::cuda;
   EXPECT_EQ(refused(0, 0, view), errc::invalid_argument);
   EXPECT_TRUE(writer->write(0, 0, rows_of(values, 0, kRows)).ok()) << "a refusal changes nothing";
+}
+
+tiff_details details_of(const std::shared_ptr<store>& from) { return *tiff_details_of(*open(from, 0)); }
+
+std::vector<double> doubles_of(const tiff_details& from, std::uint16_t tag) {
+  for (const tiff_tag& each : from.tags) {
+    if (each.tag != tag) continue;
+    std::vector<double> out(each.value.size() / sizeof(double));
+    std::memcpy(out.data(), each.value.data(), each.value.size());
+    return out;
+  }
+  return {};
+}
+
+tiff_create_options with_meaning() {
+  tiff_create_options out = usual();
+  out.nodata = nodata_value(std::int64_t{7});
+  out.meaning.transform = affine_transform{10, 0, 500000, 0, -10, 4600000};
+  out.meaning.extent = pixel_extent::point;
+  coordinate_system system;
+  system.epsg = 32633;
+  system.vertical = 5773;
+  system.name = "Z\xc3\xbcrich|x";
+  out.meaning.geo_keys = *geo_keys_of(system);
+  out.meaning.geo_keys.push_back({2057, 6378137.0});
+  out.meaning.geo_keys.push_back({2062, std::vector<double>{1, 2, 3}});
+  out.meaning.metadata = {{"a \"b\"", "<1 & 2>"}};
+  out.meaning.bands = {{"first", "m", 0.1, std::nullopt}, {std::nullopt, std::nullopt, std::nullopt, -5.0}};
+  return out;
+}
+
+TEST(TiffWriter, MeaningThatIsWrittenReadsBack) {
+  const auto to = std::make_shared<memory_store>();
+  const tiff_create_options options = with_meaning();
+  auto writer = tiff_writer::create(to, options);
+  ASSERT_TRUE(writer.ok()) << writer.error().to_string();
+  ASSERT_TRUE(writer->close().ok());
+  const array made = *open(to, 0);
+  const georeference read = georeference_of(made);
+  EXPECT_EQ(read.transform()->value(), *options.meaning.transform);
+  EXPECT_EQ(doubles_of(details_of(to), 33922), (std::vector<double>{0, 0, 0, 500005, 4599995, 0}));
+  EXPECT_EQ(*read.area_or_point(), pixel_extent::point);
+  EXPECT_EQ(*read.epsg(), 32633U);
+  EXPECT_EQ(read.metadata(), options.meaning.metadata);
+  std::map<std::uint16_t, geo_key::value_type> keys;
+  const std::vector<geo_key> found = *read.geo_keys();
+  for (const geo_key& each : found) keys.emplace(each.id, each.value);
+  EXPECT_EQ(keys[1026], geo_key::value_type("Z?rich/x"));
+  EXPECT_EQ(keys[4096], geo_key::value_type(std::uint64_t{5773}));
+  EXPECT_EQ(keys[2057], geo_key::value_type(6378137.0));
+  EXPECT_EQ(keys[2062], geo_key::value_type(std::vector<double>{1, 2, 3}));
+  const std::vector<band_meaning> bands = read.bands();
+  EXPECT_EQ(bands[0].description, "first");
+  EXPECT_EQ(bands[0].unit, "m");
+  EXPECT_EQ(bands[0].scale, 0.1);
+  EXPECT_EQ(bands[1].offset, -5.0);
+  EXPECT_EQ(bands[1].scale, 1.0);
+  EXPECT_EQ(bands[0].nodata, nodata_value(std::int64_t{7}));
+  std::vector<std::uint16_t> values(kBands * kRows * kColumns);
+  ASSERT_TRUE(made.read(tensor_view::contiguous(values.data(), made.type(), made.shape())).ok());
+  EXPECT_EQ(values.front(), 7) << "rows that were never written are nodata";
+}
+
+TEST(TiffWriter, KeysOfAnotherFileAreCopied) {
+  const auto to = std::make_shared<memory_store>();
+  ASSERT_TRUE(tiff_writer::create(to, with_meaning())->close().ok());
+  const std::vector<geo_key> keys = *georeference_of(*open(to, 0)).geo_keys();
+  tiff_create_options options = usual();
+  options.overwrite = true;
+  options.meaning.geo_keys = keys;
+  options.meaning.transform = affine_transform{10, 0, 0, 0, -10, 0};
+  ASSERT_TRUE(tiff_writer::create(to, options)->close().ok());
+  const georeference read = georeference_of(*open(to, 0));
+  const std::vector<geo_key> copied = *read.geo_keys();
+  ASSERT_EQ(copied.size(), keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    EXPECT_EQ(copied[i].id, keys[i].id);
+    EXPECT_EQ(copied[i].value, keys[i].value);
+  }
+  EXPECT_EQ(read.transform()->value(), *options.meaning.transform) << "pixels are points by the key 1025";
+}
+
+TEST(TiffWriter, MeaningThatAFileCannotHoldIsRefused) {
+  const auto to = std::make_shared<memory_store>();
+  const auto code_of = [&](auto change) {
+    tiff_create_options options = usual();
+    change(options);
+    const auto writer = tiff_writer::create(to, options);
+    return writer.ok() ? errc::internal : writer.error().code();
+  };
+  const auto invalid = errc::invalid_argument;
+  EXPECT_EQ(code_of([](auto& o) { o.nodata = nodata_value(std::int64_t{-1}); }), invalid);
+  EXPECT_EQ(code_of([](auto& o) { o.nodata = nodata_value(0.5); }), invalid);
+  EXPECT_EQ(code_of([](auto& o) { o.meaning.transform = affine_transform{1, 1, 0, 1, 1, 0}; }), invalid);
+  EXPECT_EQ(code_of([](auto& o) { o.meaning.transform = affine_transform{1, 0, INFINITY, 0, 1, 0}; }), invalid);
+  EXPECT_EQ(code_of([](auto& o) { o.meaning.geo_keys = {{3072, std::uint64_t{65536}}}; }), invalid);
+  EXPECT_EQ(code_of([](auto& o) { o.meaning.geo_keys = {{3072, std::vector<double>()}}; }), invalid);
+  EXPECT_EQ(code_of([](auto& o) { o.meaning.geo_keys = {{1026, std::string(70000, 'a')}}; }), errc::unsupported);
+  EXPECT_EQ(code_of([](auto& o) { o.meaning.metadata = {{"a", std::string(1, '\0')}}; }), invalid);
+  EXPECT_EQ(code_of([](auto& o) { o.meaning.metadata = {{"a", "\xff"}}; }), invalid);
+  EXPECT_EQ(code_of([](auto& o) { o.meaning.bands.resize(1); }), invalid);
+  EXPECT_EQ(code_of([](auto& o) { o.colormap.resize(2); }), invalid);
+  EXPECT_EQ(geo_keys_of({}).error().code(), invalid);
+  coordinate_system user_defined;
+  user_defined.epsg = 32767;
+  EXPECT_EQ(geo_keys_of(user_defined).error().code(), errc::unsupported);
+  EXPECT_EQ(epsg_system(2056).error().code(), errc::unsupported);
+  EXPECT_EQ(epsg_system(4326)->of, coordinate_system::kind::geographic);
+  EXPECT_EQ(epsg_system(32760)->of, coordinate_system::kind::projected);
 }
 
 TEST(TiffWriter, TagsThatContradictTheOptionsOrThemselvesAreRefused) {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <mutex>
 #include <utility>
 
+#include "driver/tiff_new_options.h"
 #include "driver/tiff_pyramid.h"
 #include "driver/zarr_nodes.h"
 #include "engine/blocking_read.h"
@@ -18,59 +18,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::uint64_t kMaxLength = std::numeric_limits<std::int32_t>::max();  // GDAL's
-constexpr std::uint64_t kMaxBands = 65535;
-constexpr std::uint64_t kMaxTileBytes = std::uint64_t{1} << 30;
-constexpr std::uint64_t kMaxTiles = std::uint64_t{1} << 24;
 constexpr std::uint16_t kYCbCr = 6;
-constexpr std::uint64_t kMaxFactor = std::uint64_t{1} << 30;
-
-error wrong_image(std::string what) { return {errc::invalid_argument, std::move(what)}; }
-
-struct named_encoding {
-  const char* name;
-  tiff_encoding encoding;
-  tiff_compression number;
-};
-constexpr named_encoding kEncodings[] = {
-    {"none", tiff_encoding::none, tiff_compression::none},
-    {"packbits", tiff_encoding::packbits, tiff_compression::packbits},
-    {"lzw", tiff_encoding::lzw, tiff_compression::lzw},
-    {"deflate", tiff_encoding::deflate, tiff_compression::adobe_deflate},
-    {"zstd", tiff_encoding::zstd, tiff_compression::zstd},
-    {"lzma", tiff_encoding::lzma, tiff_compression::lzma},
-    {"jpeg", tiff_encoding::jpeg, tiff_compression::jpeg},
-};
-
-result<named_encoding> encoding_of(const std::string& name) {
-  for (const named_encoding& each : kEncodings)
-    if (name == each.name) return each;
-  return error{
-      errc::unsupported,
-      fmt::format("TIFFs are written with none, packbits, lzw, deflate, zstd, lzma or jpeg, not with '{}'", name)};
-}
-
-result<sample_kind> kind_of(const dtype& type) {
-  const std::uint32_t bits = type.bits();
-  switch (type.kind()) {
-    case dtype_kind::unsigned_integer:
-      if (bits >= 8) return sample_kind::unsigned_integer;
-      break;
-    case dtype_kind::signed_integer:
-      if (bits >= 8) return sample_kind::signed_integer;
-      break;
-    case dtype_kind::floating:
-      return sample_kind::floating;
-    case dtype_kind::complex:
-      if (bits == 64 || bits == 128) return sample_kind::complex_floating;
-      break;
-    default:
-      break;
-  }
-  return error{errc::unsupported, fmt::format("TIFFs have no samples of {} here: use integers or floats of 8 to 64 "
-                                              "bits, complex64 or complex128",
-                                              type.name())};
-}
 
 std::uint16_t format_of(sample_kind kind) noexcept {
   switch (kind) {
@@ -83,129 +31,6 @@ std::uint16_t format_of(sample_kind kind) noexcept {
     default:
       return 1;
   }
-}
-
-std::uint32_t usual_predictor(sample_kind kind, tiff_encoding encoding, bool packed) noexcept {
-  if (encoding == tiff_encoding::none || encoding == tiff_encoding::packbits || encoding == tiff_encoding::jpeg ||
-      packed)
-    return 1;
-  if (kind == sample_kind::floating) return 3;
-  return kind == sample_kind::complex_floating ? 1 : 2;
-}
-
-// Samples of fewer bits have the narrowest type that holds them.
-result<> check_bits(const tiff_create_options& from) {
-  const std::uint32_t wide = from.type.bits();
-  if (from.bits == wide) return {};
-  if (from.type.kind() != dtype_kind::unsigned_integer || wide > 32 || from.bits > wide ||
-      (wide > 8 && from.bits <= wide / 2))
-    return wrong_image(fmt::format("samples of {} bits are no {}: uint8 holds 1 to 8, uint16 9 to 16, uint32 17 to 32",
-                                   from.bits, from.type.name()));
-  return {};
-}
-
-result<> check_sizes(const tiff_create_options& from) {
-  if (from.width < 1 || from.height < 1 || from.bands < 1)
-    return wrong_image(
-        fmt::format("an image of {} bands of {} x {} pixels has no pixels", from.bands, from.height, from.width));
-  if (from.width > kMaxLength || from.height > kMaxLength)
-    return wrong_image(fmt::format("images have at most {} rows and columns, this one has {} x {}", kMaxLength,
-                                   from.height, from.width));
-  if (from.bands > kMaxBands)
-    return wrong_image(
-        fmt::format("images have at most {} bands, this one has {}; the shape is (band, y, x)", kMaxBands, from.bands));
-  for (const std::uint32_t length : {from.tile_height, from.tile_width}) {
-    if (length < 16 || length % 16 != 0 || length > 65536)
-      return wrong_image(fmt::format("tiles have 16, 32, ..., 65536 rows and columns, not {} x {}", from.tile_height,
-                                     from.tile_width));
-  }
-  const std::uint64_t samples = from.planar ? 1 : from.bands;
-  const std::uint64_t tile_bytes = samples * from.tile_height * from.tile_width * std::uint64_t{from.type.item_bytes()};
-  if (tile_bytes > kMaxTileBytes)
-    return wrong_image(
-        fmt::format("a tile of {} x {} pixels of {} bands has {} bytes, at most {} are written: take smaller "
-                    "tiles, or tiles of one band each",
-                    from.tile_height, from.tile_width, samples, tile_bytes, kMaxTileBytes));
-  const std::uint64_t across = (from.width - 1) / from.tile_width + 1, down = (from.height - 1) / from.tile_height + 1;
-  if (across * down > kMaxTiles / (from.planar ? from.bands : 1))
-    return wrong_image(fmt::format("the image has {} x {} tiles{}, at most {} are written: take larger ones", down,
-                                   across, from.planar ? fmt::format(" of each of {} bands", from.bands) : "",
-                                   kMaxTiles));
-  if (!from.nodata.empty() && from.nodata.size() != from.type.item_bytes())
-    return wrong_image(fmt::format("nodata has {} bytes, an item has {}", from.nodata.size(), from.type.item_bytes()));
-  return {};
-}
-
-result<> check_colours(const tiff_create_options& from) {
-  const std::uint64_t colours = from.photometric == 2 ? 3 : 1;
-  if (from.photometric > 3)
-    return wrong_image(fmt::format("there is no photometric interpretation {}", from.photometric));
-  if (from.bands < colours) return wrong_image(fmt::format("RGB needs 3 bands, there are {}", from.bands));
-  if (from.extra_samples.size() > from.bands - colours)
-    return wrong_image(fmt::format("{} extra samples are named, {} of {} bands are extra", from.extra_samples.size(),
-                                   from.bands - colours, from.bands));
-  if (from.photometric == 3 &&
-      (from.bands != 1 || from.type.kind() != dtype_kind::unsigned_integer || from.type.bits() > 16))
-    return wrong_image("a palette needs one band of uint8 or uint16");
-  if (from.photometric == 3 && from.bits > 16) return wrong_image("a palette needs samples of at most 16 bits");
-  if (from.photometric == 3 && from.resampling == overview_resampling::average)
-    return wrong_image("indexes of a palette have no mean: its overviews are made of the nearest pixels");
-  return {};
-}
-
-// The tags that say how the image lies in the file are not the caller's.
-result<> check_tags(const tiff_create_options& from) {
-  static constexpr std::uint16_t kOwn[] = {254, 255, 256, 257, 258, 259, 262, 266, 273, 277, 278, 279,
-                                           284, 317, 322, 323, 324, 325, 330, 338, 339, 347, 530};
-  std::vector<std::uint16_t> seen;
-  for (const auto* tags : {&from.tags, &from.shared_tags}) {
-    for (const tiff_tag& tag : *tags) {
-      if (std::find(std::begin(kOwn), std::end(kOwn), tag.tag) != std::end(kOwn))
-        return wrong_image(fmt::format("tag {} is made from the options", tag.tag));
-      if (std::find(seen.begin(), seen.end(), tag.tag) != seen.end())
-        return wrong_image(fmt::format("tag {} is given twice", tag.tag));
-      const std::uint32_t width = tiff_type_bytes(tag.type);
-      if (width == 0 || tag.count != tag.value.size() / width || tag.value.size() % width != 0 ||
-          tag.value.size() > (std::uint64_t{1} << 28))
-        return wrong_image(fmt::format("tag {}: {} values of type {} do not have {} bytes", tag.tag, tag.count,
-                                       tag.type, tag.value.size()));
-      seen.push_back(tag.tag);
-    }
-  }
-  return {};
-}
-
-result<std::vector<tiff_level>> levels_of(tiff_create_options& from) {
-  if (from.auto_overviews) {
-    from.overviews.clear();
-    for (std::uint64_t factor = 1;
-         (from.width - 1) / factor + 1 > from.tile_width || (from.height - 1) / factor + 1 > from.tile_height;
-         factor *= 2)
-      from.overviews.push_back(2 * factor);
-  }
-  std::uint64_t last = 1;
-  for (const std::uint64_t factor : from.overviews) {
-    if (factor <= last || (factor & (factor - 1)) != 0 || factor > kMaxFactor)
-      return wrong_image(
-          fmt::format("overviews are powers of two from 2 on, ascending; {} comes after {}", factor, last));
-    if ((from.width - 1) / (factor / 2) + (from.height - 1) / (factor / 2) == 0)
-      return wrong_image(
-          fmt::format("an image of {} x {} pixels has no overview of 1/{}", from.height, from.width, factor));
-    last = factor;
-  }
-  std::vector<tiff_level> out;
-  for (std::uint64_t factor = 1; factor <= last; factor *= 2) {
-    tiff_level level;
-    // Halved again and again, and rounded up each time, which is the same as at once.
-    level.width = (from.width - 1) / factor + 1;
-    level.height = (from.height - 1) / factor + 1;
-    level.across = (level.width - 1) / from.tile_width + 1;
-    level.down = (level.height - 1) / from.tile_height + 1;
-    level.stored =
-        factor == 1 || std::find(from.overviews.begin(), from.overviews.end(), factor) != from.overviews.end();
-    out.push_back(std::move(level));
-  }
-  return out;
 }
 
 tiff_tag one_short(std::uint16_t tag, std::uint16_t value) { return short_tag(tag, std::span(&value, 1)); }
@@ -265,8 +90,7 @@ class tiff_writer::state {
   tiff_create_options options_;
   std::shared_ptr<store> to_;
   std::string key_, uri_;
-  sample_kind kind_ = sample_kind::unsigned_integer;
-  tiff_compression compression_ = tiff_compression::none;
+  tiff_new_image made_;
   std::unique_ptr<tiff_tile_workshop> shop_;
   std::vector<tiff_pyramid> planes_;
   bool closed_ = false;
@@ -285,19 +109,7 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
     PENSTOCK_ASSIGN(options_.context, penstock::context::make());
   }
 
-  PENSTOCK_ASSIGN(kind_, kind_of(options_.type));
-  if (options_.bits == 0) options_.bits = options_.type.bits();
-  PENSTOCK_TRY(check_bits(options_));
-  PENSTOCK_TRY(check_sizes(options_));
-  PENSTOCK_TRY(check_colours(options_));
-  PENSTOCK_TRY(check_tags(options_));
-  if (!options_.resampling)
-    options_.resampling = options_.photometric == 3 ? overview_resampling::nearest : overview_resampling::average;
-  PENSTOCK_ASSIGN(const named_encoding encoding, encoding_of(options_.compression));
-  compression_ = encoding.number;
-  if (!options_.predictor)
-    options_.predictor = usual_predictor(kind_, encoding.encoding, options_.bits != options_.type.bits());
-  PENSTOCK_ASSIGN(std::vector<tiff_level> levels, levels_of(options_));
+  PENSTOCK_ASSIGN(made_, resolve_options(options_));
   if (!options_.overwrite) {
     const auto found = read_and_wait(*to_, key_, {0, 0, false}, byte_range::kAll);
     if (found.ok()) return wrong_image("it is there already (overwrite replaces it)");
@@ -309,19 +121,19 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
   tiff_image image;
   image.samples = options_.planar ? 1 : static_cast<std::uint32_t>(options_.bands);
   image.bits = options_.bits;
-  image.kind = kind_;
-  image.compression = static_cast<std::uint16_t>(compression_);
+  image.kind = made_.kind;
+  image.compression = static_cast<std::uint16_t>(made_.compression);
   image.predictor = *options_.predictor;
   image.cell_width = options_.tile_width;
   image.cell_height = options_.tile_height;
-  if (compression_ == tiff_compression::jpeg && image.samples == 3) {
+  if (made_.compression == tiff_compression::jpeg && image.samples == 3) {
     if (options_.photometric != 2) return wrong_image("JPEG of three bands that share tiles is of RGB");
     options_.photometric = kYCbCr;
   }
-  if (compression_ == tiff_compression::jpeg && options_.photometric == 3)
+  if (made_.compression == tiff_compression::jpeg && options_.photometric == 3)
     return wrong_image("JPEG, which changes values, is not for palettes");
   image.photometric = options_.photometric;
-  PENSTOCK_ASSIGN(shop_->image, tiff_tile_form::make(image, encoding.encoding, options_.level));
+  PENSTOCK_ASSIGN(shop_->image, tiff_tile_form::make(image, made_.encoding, options_.level));
   if (options_.mask) {
     tiff_image mask;
     mask.mask = true;
@@ -332,11 +144,12 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
   }
   shop_->tile_height = options_.tile_height;
   shop_->tile_width = options_.tile_width;
-  shop_->rule = {options_.type, *options_.resampling == overview_resampling::average, options_.nodata};
-  shop_->fill = options_.nodata;
+  shop_->rule = {options_.type, *options_.resampling == overview_resampling::average, made_.nodata};
+  shop_->fill = made_.nodata;
   shop_->fill.resize(options_.type.item_bytes());
   PENSTOCK_ASSIGN(shop_->spool,
                   spool_file::make(options_.temporary_folder.empty() ? usual_folder() : options_.temporary_folder));
+  std::vector<tiff_level> levels = std::move(made_.levels);
   for (tiff_level& level : levels)
     if (level.stored) level.tiles.resize(level.across * level.down);
   std::shared_ptr<std::vector<tiff_level>> mask;
@@ -449,7 +262,7 @@ std::vector<tiff_tag> tiff_writer::state::tags_of(const tiff_level& level, bool 
   std::vector<tiff_tag> out = place_tags(options_, level);
   if (!image) out.push_back(long_tag(254, 1));
   out.push_back(short_tag(258, std::vector<std::uint16_t>(bands, static_cast<std::uint16_t>(options_.bits))));
-  out.push_back(one_short(259, static_cast<std::uint16_t>(compression_)));
+  out.push_back(one_short(259, static_cast<std::uint16_t>(made_.compression)));
   out.push_back(one_short(262, options_.photometric));
   out.push_back(one_short(277, static_cast<std::uint16_t>(bands)));
   out.push_back(one_short(284, options_.planar ? 2 : 1));
@@ -462,9 +275,9 @@ std::vector<tiff_tag> tiff_writer::state::tags_of(const tiff_level& level, bool 
     meaning.resize(extra);
     out.push_back(short_tag(338, meaning));
   }
-  out.push_back(short_tag(339, std::vector<std::uint16_t>(bands, format_of(kind_))));
-  out.insert(out.end(), options_.shared_tags.begin(), options_.shared_tags.end());
-  if (image) out.insert(out.end(), options_.tags.begin(), options_.tags.end());
+  out.push_back(short_tag(339, std::vector<std::uint16_t>(bands, format_of(made_.kind))));
+  out.insert(out.end(), made_.shared_tags.begin(), made_.shared_tags.end());
+  if (image) out.insert(out.end(), made_.tags.begin(), made_.tags.end());
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 import tempfile
@@ -19,14 +20,7 @@ from penstock.core import registry
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError, OutOfRangeError, UnsupportedError
 from penstock.core.writing import as_value
-from penstock.geo.new_tags import (
-    Tag,
-    colormap_tag,
-    geo_key_tags,
-    metadata_tag,
-    nodata_of,
-    transform_tags,
-)
+from penstock.geo.new_system import system_of
 from penstock.geo.tiff_options import TiffOptions
 from penstock.target.local import local_path
 from penstock.target.place import place_of
@@ -236,18 +230,14 @@ def create_tiff(
     is_palette = how.colormap is not None
     _choice(how.resampling, "resampling", ("auto", "average", "nearest"))
     colours, extra = _colours_of(how.photometric, is_palette, how.alpha, bands, type_)
-    item, nodata_tags = nodata_of(how.nodata, type_)
+    nodata = _nodata_of(how.nodata, type_)
     if how.area_or_point not in (None, "Area", "Point"):
         raise InvalidArgumentError(f"area_or_point must be 'Area' or 'Point', it is {how.area_or_point!r}")
     area_or_point = how.area_or_point
     if area_or_point is None and (how.crs is not None or how.transform is not None):
         area_or_point = "Area"
-    tags: list[Tag] = [] if how.transform is None else transform_tags(how.transform, area_or_point or "Area")
-    tags += geo_key_tags(how.crs, area_or_point)
-    tags += metadata_tag(attributes or {}, _roles(bands, how.descriptions, how.units, how.scales, how.offsets))
-    shared = nodata_tags + (
-        [] if how.colormap is None else [colormap_tag(how.colormap, how.bits or type_.itemsize * 8)]
-    )
+    if not isinstance(attributes or {}, Mapping):
+        raise InvalidArgumentError(f"attributes must be a mapping, not {type(attributes).__name__}")
     options = {
         "overwrite": bool(overwrite),
         "durable": bool(durable),
@@ -268,10 +258,14 @@ def create_tiff(
         "extra_samples": extra,
         "overviews": _overviews_of(how.overviews),
         "average": {"auto": None, "average": True, "nearest": False}[how.resampling],
-        "nodata": item,
+        "nodata": nodata,
+        "colormap": b"" if how.colormap is None else _colormap_of(how.colormap),
         "big_tiff": None if how.bigtiff in ("auto", None) else _yes_or_no(how.bigtiff),
-        "tags": tags,
-        "shared_tags": shared,
+        "transform": None if how.transform is None else _transform_of(how.transform),
+        "extent": (None, "Area", "Point").index(area_or_point),
+        "system": None if how.crs is None else system_of(how.crs),
+        "metadata": [(str(name), str(value)) for name, value in (attributes or {}).items()],
+        "band_meanings": _meanings_of(bands, how),
     }
     context = current_context() if context is None else context
     store, inside = _place_of(target, path, storage_options, context)
@@ -418,21 +412,50 @@ def _colours_of(
     return number, [0] * (extra - 1) + [2] if alpha else []
 
 
-def _roles(
-    bands: int,
-    descriptions: Sequence[str | None] | None,
-    units: Sequence[str | None] | None,
-    scales: Sequence[float] | None,
-    offsets: Sequence[float] | None,
-) -> list[dict[str, str]]:
-    out: list[dict[str, str]] = [{} for _ in range(bands if bands <= 65535 else 0)]
-    given = {"description": descriptions, "unittype": units, "scale": scales, "offset": offsets}
+def _nodata_of(nodata: Any, dtype: np.dtype[Any]) -> float | None:
+    """A number, exact if it is an integer."""
+    if nodata is None:
+        return None
+    try:
+        return operator.index(nodata) if dtype.kind in "iu" and hasattr(nodata, "__index__") else float(nodata)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidArgumentError(f"nodata {nodata!r} is no value of {dtype}") from None
+
+
+def _transform_of(transform: Any) -> tuple[float, ...]:
+    """Six numbers; of `affine.Affine` nine are given."""
+    try:
+        numbers = tuple(float(number) for number in transform)
+    except (TypeError, ValueError):
+        numbers = ()
+    if len(numbers) == 9 and numbers[6:] == (0, 0, 1):
+        numbers = numbers[:6]
+    if len(numbers) != 6 or not all(map(math.isfinite, numbers)):
+        raise InvalidArgumentError(f"transform must be six numbers a, b, c, d, e, f, it is {transform!r}")
+    return numbers
+
+
+def _colormap_of(colormap: npt.ArrayLike) -> bytes:
+    """Red, green and blue, 0 to 65535, of each value: shape (values, 3)."""
+    colors = np.asarray(colormap)
+    if colors.ndim != 2 or colors.shape[1] != 3 or colors.dtype.kind not in "iu":
+        raise InvalidArgumentError(f"colormap must be integers of shape (values, 3), it is {colors.shape}")
+    if colors.size and (colors.min() < 0 or colors.max() > 65535):
+        raise InvalidArgumentError("colours of a colormap are 0 to 65535")
+    return colors.astype(np.uint16).tobytes()
+
+
+def _meanings_of(bands: int, how: TiffOptions) -> list[tuple[Any, ...]]:
+    """Description, unit, scale and offset of each band; empty if nothing is given."""
+    given = {"description": how.descriptions, "unittype": how.units, "scale": how.scales, "offset": how.offsets}
     for role, values in given.items():
-        if values is None:
-            continue
-        if isinstance(values, str) or not hasattr(values, "__len__") or len(values) != bands:
+        if values is not None and (isinstance(values, str) or not hasattr(values, "__len__") or len(values) != bands):
             raise InvalidArgumentError(f"{role}: one for each of {bands} bands is needed, not {values!r}")
-        for band, value in zip(out, values, strict=True):
-            if value is not None:
-                band[role] = repr(float(value)) if role in ("scale", "offset") else str(value)
-    return out
+    if all(values is None for values in given.values()):
+        return []
+    kinds = (str, str, float, float)
+    columns = [
+        [None if values is None or values[band] is None else kind(values[band]) for band in range(bands)]
+        for kind, values in zip(kinds, given.values(), strict=True)
+    ]
+    return list(zip(*columns, strict=True))

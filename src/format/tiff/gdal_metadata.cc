@@ -1,12 +1,16 @@
 #include "format/tiff/gdal_metadata.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <unordered_map>
 #include <utility>
 
+#include "array/utf8.h"
 #include "base/xml.h"
+#include "format/tiff/number_text.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -25,6 +29,47 @@ std::string without_entities(std::string_view text) {
     i += found == kEntities.end() ? 1 : found->first.size();
   }
   return out;
+}
+
+std::string escaped(std::string_view text, bool quotes) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else if (c == '"' && quotes) {
+      out += "&quot;";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+// With quotes around it: of the other kind than those within it, if that is possible.
+std::string attribute_of(std::string_view text) {
+  const bool has_double = text.find('"') != std::string_view::npos,
+             has_single = text.find('\'') != std::string_view::npos;
+  std::string out;
+  for (const char c : escaped(text, has_double && has_single)) {
+    if (c == '\n' || c == '\r' || c == '\t') {
+      out += fmt::format("&#{};", static_cast<int>(c));
+    } else {
+      out += c;
+    }
+  }
+  const char quote = has_double && !has_single ? '\'' : '"';
+  return quote + out + quote;
+}
+
+std::string twice_escaped(std::string_view text) { return escaped(escaped(text, true), false); }
+
+std::string role_line(std::size_t band, std::string_view role, std::string_view name, std::string_view text) {
+  return fmt::format("  <Item name=\"{}\" sample=\"{}\" role=\"{}\">{}</Item>\n", name, band, role,
+                     twice_escaped(text));
 }
 
 void add_items(const xml_element& from, std::vector<gdal_item>& to) {
@@ -55,6 +100,23 @@ std::vector<gdal_item> parse_gdal_metadata(std::string_view document) {
   const auto root = parse_xml(document);
   if (root.ok()) add_items(*root, out);
   return out;
+}
+
+result<std::string> make_gdal_metadata(const metadata_items& image, std::span<const new_band_meaning> bands) {
+  std::string lines;
+  for (const auto& [name, text] : image)
+    lines += fmt::format("  <Item name={}>{}</Item>\n", attribute_of(name), twice_escaped(text));
+  for (std::size_t i = 0; i < bands.size(); ++i) {
+    const new_band_meaning& band = bands[i];
+    if (band.description) lines += role_line(i, "description", "DESCRIPTION", *band.description);
+    if (band.unit) lines += role_line(i, "unittype", "UNITTYPE", *band.unit);
+    if (band.scale) lines += role_line(i, "scale", "SCALE", text_of_number(*band.scale));
+    if (band.offset) lines += role_line(i, "offset", "OFFSET", text_of_number(*band.offset));
+  }
+  if (lines.find('\0') != std::string::npos)
+    return error{errc::invalid_argument, "metadata cannot hold the character 0"};
+  if (!is_utf8(std::as_bytes(std::span(lines)))) return error{errc::invalid_argument, "metadata must be UTF-8"};
+  return lines.empty() ? lines : "<GDALMetadata>\n" + lines + "</GDALMetadata>\n";
 }
 
 metadata_items without_repetitions(metadata_items items) {

@@ -1,6 +1,9 @@
 #include "format/tiff/number_text.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -56,6 +59,13 @@ std::optional<double> leading_number(std::string_view text) noexcept {
     return std::numeric_limits<double>::quiet_NaN();
   const auto found = number_and_length(text);
   return found ? std::optional(found->first) : std::nullopt;
+}
+
+std::string text_of_number(double value) {
+  if (std::isnan(value)) return "nan";
+  std::string out = fmt::format("{}", value);
+  const bool is_whole = std::isfinite(value) && out.find_first_of(".e") == std::string::npos;
+  return is_whole ? out + ".0" : out;
 }
 
 }  // namespace penstock::inline v0

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace penstock::inline v0 {
@@ -11,6 +12,9 @@ std::optional<double> number_of_text(std::string_view text) noexcept;
 
 /// The number that the text begins with. Microsoft's spellings of infinity and NaN (`1.#INF`, `-1.#IND`) are numbers.
 std::optional<double> leading_number(std::string_view text) noexcept;
+
+/// The shortest text that reads back as the number, as Python writes floats: `-9999.0`, `1e-07`, `nan`, `-inf`.
+std::string text_of_number(double value);
 
 /// Without the white space of ASCII at both ends.
 std::string_view trimmed(std::string_view text) noexcept;

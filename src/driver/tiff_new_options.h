@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <penstock/result.h>
+#include <penstock/tiff_header.h>
+#include <penstock/tiff_writer.h>
+#include "codec/tiff/tiff_encoders.h"
+#include "driver/tiff_pyramid.h"
+#include "format/tiff/tiff_image.h"
+
+namespace penstock::inline v0 {
+
+/// A new TIFF as its options describe it.
+struct tiff_new_image {
+  sample_kind kind = sample_kind::unsigned_integer;
+  tiff_encoding encoding = tiff_encoding::none;
+  tiff_compression compression = tiff_compression::none;
+  std::vector<tiff_level> levels;           ///< the image and its overviews, each half as large as the one before
+  std::vector<std::byte> nodata;            ///< one native item; empty: there is none
+  std::vector<tiff_tag> tags, shared_tags;  ///< of the image alone; of overviews too
+};
+
+/// Checks the options and sets those that were left open.
+/// \error invalid_argument, unsupported  By name.
+result<tiff_new_image> resolve_options(tiff_create_options& options);
+
+/// invalid_argument.
+error wrong_image(std::string what);
+
+}  // namespace penstock::inline v0
