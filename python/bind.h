@@ -38,6 +38,7 @@ void bind_tiff_writer(nb::module_& m);
 void bind_copy(nb::module_& m);
 void bind_shards(nb::module_& m);
 void bind_resample(nb::module_& m);
+void bind_window(nb::module_& m);
 void bind_cli(nb::module_& m);
 void bind_codec_testing(nb::module_& m);
 void bind_resident_wave(nb::module_& m);

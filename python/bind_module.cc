@@ -28,6 +28,7 @@ NB_MODULE(_core, m) {
   bind_copy(m);
   bind_shards(m);
   bind_resample(m);
+  bind_window(m);
   bind_cli(m);
   bind_codec_testing(m);
   bind_resident_wave(m);

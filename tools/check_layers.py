@@ -56,6 +56,7 @@ PUBLIC = {
     "tiff_writer.h": "driver",
     "place.h": "driver",
     "georeference.h": "api",
+    "window.h": "api",
     "copy.h": "api",
     "shards.h": "driver",
     "joined.h": "driver",

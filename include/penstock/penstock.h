@@ -32,3 +32,4 @@
 #include <penstock/tiff_meaning.h>
 #include <penstock/tiff_writer.h>
 #include <penstock/tiles.h>
+#include <penstock/window.h>

@@ -739,6 +739,19 @@ def meaning_in(array: Array, zarr_format: int) -> dict[str, Any]:
 def copy(source: Array | Group, store: Store, path: bytes, options: dict[str, Any]) -> dict[str, int]:
     """Copy an array or a group."""
 
+class WindowReader:
+    """A rectangle of an image on a grid of any size."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the result."""
+
+    def read(self, to: npt.NDArray[np.uint8]) -> None:
+        """Read into the bytes of a contiguous array."""
+
+def plan_window(image: Array, options: dict[str, Any]) -> WindowReader:
+    """Choose the overview of a window. Options as `window_options` in C++."""
+
 def weighted_means(
     values: npt.NDArray[Any],
     valid: npt.NDArray[np.uint8] | None,

@@ -249,3 +249,10 @@ def test_what_has_no_window_is_refused():
         ps.read_window(a, None, (2, 2), "average", **there)
     with pytest.raises(ps.UnsupportedError, match="rotated"):
         ps.read_window(a, (0, 0, 1, 1), transform=(1, 0.1, 0, 0, -1, 4))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_windows_outside_a_masked_image_are_the_fill_value(tmp_path, kind):
+    ps.save(tmp_path / "x.tif", np.ones((1, 32, 32), "u1"), mask=np.eye(32), transform=(1, 0, 0, 0, -1, 32))
+    got = ps.read_window(ps.open(tmp_path / "x.tif"), (100, 0, 110, 9), (3, 3), kind, fill_value=7, boundless=True)
+    np.testing.assert_array_equal(got, np.full((1, 3, 3), 7, "u1"))

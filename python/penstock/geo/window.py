@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock._core import held_nodata
+from penstock._core import held_nodata, plan_window
 from penstock.core.array import Array
 from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.indexing import oindex
@@ -84,6 +84,19 @@ def read_window(
     """
     if resampling not in KERNELS:
         raise InvalidArgumentError(f"resampling must be one of {', '.join(KERNELS)}, it is {resampling!r}")
+    if _is_engines(a) and all(map(_is_engines, overviews or ())):
+        options = {
+            "bounds": bounds,
+            "shape": shape,
+            "resampling": resampling,
+            "fill_value": fill_value,
+            "transform": transform,
+            "nodata": nodata,
+            "overviews": overviews,
+            "threads": threads,
+            "boundless": boundless,
+        }
+        return _read_by_engine(a, **options)
     is_given = nodata is not None
     nodata = held_nodata(nodata if is_given else getattr(a, "nodata", None), a.dtype)
     if a.format == "tiff" and (a.dimension_names or ())[-2:] != ("y", "x"):
@@ -94,7 +107,9 @@ def read_window(
     window = _Window(0, 0, *a.shape[-2:]) if bounds is None else _Grid.of(a, transform).window(bounds)
     if bounds is not None:
         _check_within(a, window, bounds, boundless, has_fill=fill_value is not None or nodata is not None)
-    rows, columns = _result_shape(shape, window)
+    rows, columns = max(1, round(window.height)), max(1, round(window.width))
+    if shape is not None:
+        rows, columns = _result_shape(shape)
     factors = [min(a.shape[-1] / width, a.shape[-2] / height) for height, width in _overview_shapes(a, overviews)]
     number = _level(factors, window, rows, columns, resampling)
     level = a if number == 0 else overviews[number - 1] if overviews is not None else _overview(a, number)
@@ -139,6 +154,38 @@ def read_window(
         means, weight = resample(values, valid, strip, column_taps, low, by_axis=resampling == "bilinear")
         made[..., part, :] = store(means, weight, a.dtype, missing, nodata)
     return made
+
+
+def _is_engines(a: Any) -> bool:
+    """Whether the engine reads the array's elements, without Python code of its class."""
+    return type(a) in (Array, TiffArray) and not a.dtype.hasobject and a.dtype.kind != "T"
+
+
+def _read_by_engine(a: Array, **options: Any) -> npt.NDArray[Any]:
+    """`read_window` of an array that the engine reads."""
+    bounds, transform, nodata = options["bounds"], options["transform"], options["nodata"]
+    fill_value, overviews = options["fill_value"], options["overviews"]
+    if nodata is not None and a.dtype.kind not in "iufc":
+        fill_value, nodata = nodata if fill_value is None else fill_value, None
+    if options["shape"] is not None:
+        options["shape"] = _result_shape(options["shape"])
+    item = b""
+    if fill_value is not None:
+        value = np.empty((), a.dtype)
+        value[...] = fill_value
+        item = value.tobytes()
+    options |= {
+        "bounds": None if bounds is None else tuple(float(each) for each in bounds),
+        "fill_value": item,
+        "transform": None if transform is None else tuple(map(float, tuple(transform)[:6])),
+        "nodata": nodata,
+        "overviews": None if overviews is None else list(overviews),
+        "threads": options["threads"] or 0,
+    }
+    window = plan_window(a, options)
+    made = np.empty(math.prod(window.shape) * a.dtype.itemsize, np.uint8)
+    window.read(made)
+    return made.view(a.dtype).reshape(window.shape)
 
 
 @dataclass(frozen=True)
@@ -208,9 +255,7 @@ class _Grid:
         return _Window(rows[0], columns[0], rows[1] - rows[0], columns[1] - columns[0])
 
 
-def _result_shape(shape: tuple[int, int] | None, window: _Window) -> tuple[int, int]:
-    if shape is None:
-        return max(1, round(window.height)), max(1, round(window.width))
+def _result_shape(shape: tuple[int, int]) -> tuple[int, int]:
     if len(shape) != 2 or any(int(each) != each or each < 1 for each in shape):
         raise InvalidArgumentError(f"shape is (rows, columns) of 1 or more, it is {shape}")
     return int(shape[0]), int(shape[1])

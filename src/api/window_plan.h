@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <penstock/window.h>
+#include "array/resample_taps.h"
+
+namespace penstock::inline v0 {
+
+/// What a window is read from and how: `window_reader` made it.
+struct window_plan {
+  window_plan(array of, array from) : image(std::move(of)), level(std::move(from)) {}
+
+  array image, level;
+  pixel_window window;
+  extents shape;
+  resampling how = resampling::nearest;
+  resample_taps rows, columns;                       ///< in pixels of `level`
+  std::optional<nodata_value> nodata;                ///< that pixels can have
+  bool given_nodata = false;                         ///< it is the caller's, and alone decides which pixels are missing
+  std::optional<std::vector<std::byte>> fill_value;  ///< the caller's
+  std::vector<std::byte> missing;                    ///< what pixels without a value become
+  unsigned threads = 0;
+
+  std::uint64_t planes() const noexcept {
+    std::uint64_t count = 1;
+    for (std::size_t d = 0; d + 2 < shape.size(); ++d) count *= shape[d];
+    return count;
+  }
+};
+
+/// Reads the window into `out`, contiguous in C order. \error As `array::read`.
+result<> read_planned(const window_plan& plan, std::byte* out);
+
+}  // namespace penstock::inline v0
