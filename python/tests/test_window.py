@@ -253,6 +253,6 @@ def test_what_has_no_window_is_refused():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_windows_outside_a_masked_image_are_the_fill_value(tmp_path, kind):
-    ps.save(tmp_path / "x.tif", np.ones((1, 32, 32), "u1"), mask=np.eye(32), transform=(1, 0, 0, 0, -1, 32))
+    ps.save(tmp_path / "x.tif", np.ones((1, 32, 32), "u1"), mask=np.eye(32) > 0, transform=(1, 0, 0, 0, -1, 32))
     got = ps.read_window(ps.open(tmp_path / "x.tif"), (100, 0, 110, 9), (3, 3), kind, fill_value=7, boundless=True)
     np.testing.assert_array_equal(got, np.full((1, 3, 3), 7, "u1"))
