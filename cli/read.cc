@@ -11,6 +11,7 @@
 #include "npy.h"
 #include "output_file.h"
 #include "progress.h"
+#include "read_arguments.h"
 #include "run.h"
 #include "slabs.h"
 #include "values.h"
@@ -23,15 +24,6 @@ constexpr std::uint64_t kMostPrinted = 1000;
 constexpr std::uint64_t kMostPrintedBytes = std::uint64_t{1} << 20;  // r* items can be of any size
 constexpr std::uint64_t kSlabBytes = std::uint64_t{256} << 20;
 
-struct read_arguments {
-  std::string uri, selection;
-  std::string output, format;
-  std::vector<std::string> bounds, shape;
-  std::string resampling;
-  unsigned threads = 0;
-  bool force = false;
-};
-
 /// A read with its sizes worked out.
 struct request_to_read {
   array from;
@@ -41,19 +33,6 @@ struct request_to_read {
   std::string header;  ///< of the output: a .npy header, or nothing
   read_options options;
 };
-
-bool ends_with(const std::string& text, const char* end) {
-  const std::size_t n = std::strlen(end);
-  return text.size() >= n && text.compare(text.size() - n, n, end) == 0;
-}
-
-/// `npy` or `bin`: by option, else by name; empty where neither tells.
-std::string output_format(const read_arguments& given) {
-  if (!given.format.empty()) return given.format;
-  if (given.output == "-" || ends_with(given.output, ".npy")) return "npy";
-  if (ends_with(given.output, ".bin") || ends_with(given.output, ".raw")) return "bin";
-  return "";
-}
 
 result<request_to_read> prepare(const session& speak, const read_arguments& given, basic_selection which) {
   PENSTOCK_ASSIGN(array from, open_one(speak, given.uri, given.threads));
@@ -163,6 +142,7 @@ result<> write_out(const read_arguments& given, request_to_read& work) {
 }
 
 int read(const session& speak, const read_arguments& given) {
+  if (is_window(given)) return read_window(speak, given);
   auto which = parse_selection(given.selection);
   if (!which.ok()) return speak.refuse(which.error().message());
   if (given.output == "-" && speak.as_json) return speak.refuse("--json and -o - both want stdout");
@@ -208,14 +188,14 @@ void add_read(command_line& line) {
   verb.option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
   verb.option("-o,--output", given->output,
               "out.npy, out.bin (bare values, C order, this machine's byte order), or - for stdout; of an image "
-              "out.png or out.tif");
+              "out.tif, or out.png (by the Python package)");
   verb.option("--format", given->format, {"npy", "bin"}, "npy or bin, where the name does not tell");
   verb.threads(given->threads, "Threads that decode; the processor's cores without it");
   verb.flag("--force", given->force, "Replace the file if it exists");
-  // For the help alone: with these the verb is Python's.
-  verb.option("--bounds", given->bounds, 4, "Of an image: left bottom right top, in the units of its CRS");
+  verb.option("--bounds", given->bounds, "Of an image: left bottom right top, in the units of its CRS");
   verb.option("--shape", given->shape, 2, "Of an image: rows and columns of the result");
-  verb.option("--resampling", given->resampling, "Of an image: nearest, average or bilinear");
+  verb.option("--resampling", given->resampling, {"nearest", "average", "bilinear"},
+              "Of an image: how its pixels become those of the result");
   verb.json("Print one JSON document");
   verb.footer(
       "The file appears complete or not at all.\n\n"

@@ -6,8 +6,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "interrupt.h"
+#include "read_arguments.h"
 #include "verbs.h"
 
 namespace penstock::inline v0::cli {
@@ -23,22 +25,20 @@ constexpr const char* kExamples = R"(Examples:
 
 Exit status: 0 done, 1 failed, 2 wrong usage.)";
 
-/// Whether `read` reads a window, or writes an image; as `takes` in `_window_cli.py`.
-bool is_of_images(std::span<const char* const> arguments) {
-  bool to_image = false, has_format = false;
+/// Whether `read` writes a PNG, which the Python package does; as `takes` in `penstock/cli/read.py`.
+bool makes_picture(std::span<const char* const> arguments) {
+  bool to_picture = false;
   std::string_view before;
   for (const std::string_view each : arguments) {
-    const std::string_view name = each.substr(0, each.find('='));
-    if (name == "--bounds" || name == "--shape" || name == "--resampling") return true;
-    has_format = has_format || name == "--format";
+    if (each.substr(0, each.find('=')) == "--format") return false;
     if (before == "-o" || before == "--output" || each.starts_with("--output=")) {
       std::string lower(each);
       std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-      to_image = to_image || lower.ends_with(".png") || lower.ends_with(".tif") || lower.ends_with(".tiff");
+      to_picture = to_picture || lower.ends_with(".png");
     }
     before = each;
   }
-  return to_image && !has_format;
+  return to_picture;
 }
 
 int run_verb(int argc, const char* const* argv, const opener& others, bool with_bench, const system_namer& namer) {
@@ -50,7 +50,7 @@ int run_verb(int argc, const char* const* argv, const opener& others, bool with_
   for (int i = 1; i < argc; ++i) speak.as_json = speak.as_json || std::string_view(argv[i]) == "--json";
   const std::string_view verb = argc > 1 ? argv[1] : "";
   if (verb == "demo" || (verb == "bench" && with_bench) ||
-      (verb == "read" && is_of_images(std::span(argv, argv + argc)))) {
+      (verb == "read" && makes_picture(std::span(argv, argv + argc)))) {
     return run_in_python(speak, argc, argv);
   }
 
@@ -63,7 +63,10 @@ int run_verb(int argc, const char* const* argv, const opener& others, bool with_
   add_copy(line);
   if (with_bench) line.list("bench", "Time scenarios against this machine's ceiling (needs a source checkout)");
   line.list("demo", "Write an array, read it, show where the time goes (needs the Python package)");
-  return line.run(speak, argc, argv);
+  const std::vector<std::string> words = join_bounds(argc, argv);
+  std::vector<const char*> joined;
+  for (const std::string& each : words) joined.push_back(each.c_str());
+  return line.run(speak, static_cast<int>(joined.size()), joined.data());
 }
 
 }  // namespace

@@ -252,3 +252,34 @@ def test_the_module_says_the_same(tmp_path):
         subprocess.run(words, capture_output=True, text=True, check=True).stdout
         == run("info", tmp_path / "x.tif").stdout
     )
+
+
+def test_a_window_is_printed_and_written_as_bare_values(tmp_path):
+    scene(tmp_path / "x.tif", blocksize=256)
+    common = ("read", tmp_path / "x.tif", "--bounds", *BOUNDS, "--shape", "3", "4")
+    wanted = ps.read_window(ps.open(tmp_path / "x.tif"), tuple(map(float, BOUNDS)), (3, 4))
+    assert document(*common)["values"] == wanted.tolist()
+    run(*common, "-o", tmp_path / "out.bin")
+    assert (tmp_path / "out.bin").read_bytes() == wanted.tobytes()
+    run(*common, "-o", tmp_path / "out.data", "--format", "npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "out.data"), wanted)
+    whole = ("read", tmp_path / "x.tif", "--bounds", *BOUNDS)
+    assert "too many to print" in document(*whole, status=2)["error"]["message"]
+
+
+@pytest.mark.parametrize("words", [("0", "4"), ("3", "-4"), ("3.5", "4"), ("x", "4")])
+def test_shapes_of_windows_are_two_positive_numbers(tmp_path, words):
+    scene(tmp_path / "x.tif")
+    found = document("read", tmp_path / "x.tif", "--shape", *words, "-o", tmp_path / "a.npy", status=2)
+    assert "shape" in found["error"]["message"]
+
+
+def test_a_tiff_of_a_window_replaces_only_with_force(tmp_path):
+    scene(tmp_path / "x.tif", blocksize=256)
+    common = ("read", tmp_path / "x.tif", "--shape", "30", "40", "-o", tmp_path / "out.tif")
+    (tmp_path / "out.tif").write_bytes(b"old")
+    assert document(*common, status=1)["error"]["code"] == "conflict"
+    assert (tmp_path / "out.tif").read_bytes() == b"old"
+    run(*common, "--force")
+    assert ps.open(tmp_path / "out.tif").shape == (3, 30, 40)
+    assert ps.open(tmp_path / "out.tif").crs == ps.open(tmp_path / "x.tif").crs

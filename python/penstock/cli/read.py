@@ -1,9 +1,8 @@
-"""`penstock read scene.tif --bounds ... -o out.png`: a window of an image as a file."""
+"""`penstock read scene.tif --bounds ... -o out.png`: a window of an image as a picture."""
 
 from __future__ import annotations
 
 import argparse
-import io
 import itertools
 import json
 import os
@@ -41,12 +40,14 @@ def fail(error: Error, as_json: bool, status: int = 1) -> int:
 
 
 def takes(arguments: list[str]) -> bool:
-    """Whether `penstock read` with these arguments reads a window, or writes an image; as in `cli/run.cc`."""
+    """Whether `penstock read` with these arguments writes a PNG, or a TIFF, whose coordinate system PROJ may name.
+
+    The rest is the C++ program's, which writes TIFFs too if no Python is there.
+    """
     names = {each.partition("=")[0] for each in arguments}
     outputs = [each.partition("=")[2] for each in arguments if each.startswith("--output=")]
     outputs += [after for each, after in itertools.pairwise(arguments) if each in ("-o", "--output")]
-    is_image = "--format" not in names and any(each.lower().endswith(_PICTURES) for each in outputs)
-    return is_image or bool(names & {"--bounds", "--shape", "--resampling"})
+    return "--format" not in names and any(each.lower().endswith(_PICTURES) for each in outputs)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -114,13 +115,11 @@ def _as_number(word: str) -> str:
 
 def _writer_of(name: str) -> Callable[[str, npt.NDArray[Any], Array, Sequence[float] | None], None]:
     ending = os.path.splitext(name)[1].lower()
-    if ending == ".npy":
-        return lambda name, values, a, bounds: _write(name, npy(values))
     if ending == ".png":
         return lambda name, values, a, bounds: _write(name, png(_picture(values, a)))
     if ending in (".tif", ".tiff"):
         return geotiff
-    raise InvalidArgumentError(f"a window is written to out.npy, out.png or out.tif, not to '{name}'")
+    raise InvalidArgumentError(f"a picture is written to out.png or out.tif, not to '{name}'")
 
 
 def geotiff(name: str, values: npt.NDArray[Any], a: Any, bounds: Sequence[float] | None) -> None:
@@ -143,13 +142,6 @@ def _transform(of: Sequence[float], size: Sequence[int], shape: Sequence[int], b
     x, x_end = sorted((left, right), reverse=of[0] < 0)
     y, y_end = sorted((bottom, top), reverse=of[4] < 0)
     return (x_end - x) / columns, 0.0, x, 0.0, (y_end - y) / rows, y
-
-
-def npy(values: npt.NDArray[Any]) -> bytes:
-    """The array as a .npy file."""
-    file = io.BytesIO()
-    np.save(file, values)
-    return file.getvalue()
 
 
 def _picture(values: npt.NDArray[Any], a: Array) -> npt.NDArray[np.uint8]:
