@@ -57,6 +57,7 @@ PUBLIC = {
     "place.h": "driver",
     "georeference.h": "api",
     "window.h": "api",
+    "unpack.h": "api",
     "copy.h": "api",
     "shards.h": "driver",
     "joined.h": "driver",

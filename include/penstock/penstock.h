@@ -32,4 +32,5 @@
 #include <penstock/tiff_meaning.h>
 #include <penstock/tiff_writer.h>
 #include <penstock/tiles.h>
+#include <penstock/unpack.h>
 #include <penstock/window.h>

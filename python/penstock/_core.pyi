@@ -739,6 +739,15 @@ def meaning_in(array: Array, zarr_format: int) -> dict[str, Any]:
 def copy(source: Array | Group, store: Store, path: bytes, options: dict[str, Any]) -> dict[str, int]:
     """Copy an array or a group."""
 
+class UnpackedImage:
+    """An image whose reads give the numbers that its pixels stand for."""
+
+    def read(self, ranges: tuple[Range, ...], shape: tuple[int, ...], to: npt.NDArray[np.uint8], threads: int) -> None:
+        """Read the box that `Array._resolve` returned into the bytes of a contiguous array."""
+
+def unpacked_image(image: Array, masked: bool) -> UnpackedImage:
+    """Of a TIFF."""
+
 class WindowReader:
     """A rectangle of an image on a grid of any size."""
 

@@ -230,3 +230,58 @@ def test_saving_takes_overwrite(tmp_path):
     np.testing.assert_array_equal(ps.open(tmp_path / "x.tif")[...], values + 1)
     with pytest.raises(ps.Error):
         ps.save(tmp_path / "x.tif", values, overwrite=False)
+
+
+DTYPES = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "c8", "c16"]
+CASES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "nodata": {"nodata": 100},
+    "NaN": {"nodata": float("nan")},
+    "scaled": {"scales": [0.1, 1, -2.5], "offsets": [0, 3.3, -1e3], "nodata": 100},
+    "alike": {"scales": [0.25] * 3},
+    "mask": {"mask": True, "scales": [1, 2, 3]},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_of_every_type_are_numpys(tmp_path, dtype, case):
+    rng, kind, options = np.random.default_rng(7), np.dtype(dtype), dict(CASES[case])
+    stored = rng.integers(1, 120, (3, 50, 40)).astype(kind)
+    if kind.kind == "c":
+        stored += 1j * (rng.random(stored.shape) < 0.5)
+    if case == "NaN":
+        if kind.kind not in "fc":
+            return
+        stored[:, 10:30] = np.nan
+    stored[:, :9, 5:20] = 100
+    valid = np.ones(stored.shape, bool)
+    if "nodata" in options:
+        valid = ~np.isnan(stored) if case == "NaN" else stored != 100
+    if options.get("mask"):
+        options["mask"] = rng.random(stored.shape[1:]) < 0.7
+        valid &= options["mask"]
+    if "scales" in options:
+        wanted = stored.astype("c16" if kind.kind == "c" else "f8")
+        wanted = wanted * np.array(options["scales"])[:, None, None]
+        wanted = wanted + np.array(options.get("offsets", [0] * 3))[:, None, None]
+    else:
+        wanted = stored if kind.kind in "fc" else stored.astype("f4" if kind.itemsize <= 2 else "f8")
+    wanted = np.where(valid, wanted, np.asarray(np.nan, wanted.dtype))
+    for interleave, compress in (("pixel", "deflate"), ("band", "lzw"), ("pixel", None)):
+        where = tmp_path / "x.tif"
+        ps.save(where, stored, tiles=16, interleave=interleave, compress=compress, overwrite=True, **options)
+        array = ps.open(where, unpack=True)
+        for key in (..., np.s_[::-1, 3:44:7, ::-2], np.s_[1], np.s_[:, 20, 10], np.s_[2, None, 5:30]):
+            got = np.asarray(array[key])
+            assert got.dtype == wanted.dtype
+            np.testing.assert_array_equal(got, wanted[key])
+
+
+def test_rows_that_were_never_written_are_missing(tmp_path):
+    to = ps.create_array(tmp_path / "x.tif", shape=(2, 64, 64), dtype="i2", nodata=-5, tiles=16, scales=[2, 3])
+    to[:, 16:32] = np.ones((2, 16, 64), "i2")
+    to.close()
+    got = ps.open(tmp_path / "x.tif", unpack=True)[...]
+    np.testing.assert_array_equal(got[:, 16:32], np.broadcast_to([[[2.0]], [[3.0]]], (2, 16, 64)))
+    assert np.isnan(np.delete(got, np.s_[16:32], axis=1)).all()

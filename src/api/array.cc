@@ -137,6 +137,12 @@ result<> read_source(const array_state& state, source&& from, const read_options
 
 }  // namespace
 
+result<> read_converted(const array_state& state, source from, const element_conversion& how,
+                        const read_options& options) {
+  from.convert = &how;
+  return read_as_stored(state, from, options);
+}
+
 result<> array::read(const resolved_basic& which, const tensor_view& out, const read_options& options) const {
   if (auto checked = check_out(*state_, which, out, options); !checked.ok())
     return name_array(std::move(checked).error(), *state_);

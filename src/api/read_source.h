@@ -1,7 +1,9 @@
 #pragma once
 
+#include <penstock/array.h>
 #include <penstock/plan.h>
 #include <penstock/selection.h>
+#include "array/conversion.h"
 #include "engine/array_state.h"
 #include "plan/indexed_selection.h"
 
@@ -33,6 +35,10 @@ source source_of(const array_state& state, const resolved_basic& which, const st
 /// The same; `which.indexed` is borrowed.
 source source_of(const array_state& state, const resolved_selection& which, const strides& result_strides,
                  std::byte* to);
+
+/// Reads a source whose elements become others on the way. \error As `array::read`.
+result<> read_converted(const array_state& state, source from, const element_conversion& how,
+                        const read_options& options);
 
 inline bool is_empty(const extents& shape) noexcept {
   for (const std::uint64_t each : shape)

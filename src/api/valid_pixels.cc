@@ -107,27 +107,32 @@ bool valid_pixels::is_masked(std::uint64_t plane) const noexcept {
   return !masks_.empty() && by_.masked[plane] && by_.alpha_band != plane;
 }
 
-pixel_flags valid_pixels::mask_flags(const std::vector<std::vector<std::byte>>& masks, std::uint64_t pixels) const {
-  pixel_flags out;
+std::vector<std::uint8_t> valid_pixels::mask_values(const std::vector<std::vector<std::byte>>& masks,
+                                                    std::uint64_t count) const {
+  std::vector<std::uint8_t> out(count, 0);
   if (by_.mask) {
     const std::uint32_t item = by_.mask->type().item_bytes();
-    out.planes = by_.mask_is_of_all_bands() ? 1 : planes_;
-    out.values.resize(out.planes * pixels);
-    for (std::size_t i = 0; i < out.values.size(); ++i)
-      out.values[i] = static_cast<std::uint8_t>(is_set(masks[0].data() + i * item, item));
+    for (std::size_t i = 0; i < count; ++i)
+      out[i] = static_cast<std::uint8_t>(is_set(masks[0].data() + i * item, item));
     return out;
   }
   // Missing if all bands have their value.
-  out.values.assign(pixels, 0);
   for (std::size_t band = 0; band < masks.size(); ++band) {
-    std::vector<std::uint8_t> differs(pixels, 1);
+    std::vector<std::uint8_t> differs(count, 1);
     const bool has_nan = type_.kind() == dtype_kind::floating || type_.kind() == dtype_kind::complex;
     const auto& nodata = by_.nodata_of_pixels[band];
     if (nodata || has_nan)  // NaN is missing in place of a value that the type cannot hold
-      clear_nodata(type_, masks[band].data(), pixels,
+      clear_nodata(type_, masks[band].data(), count,
                    nodata ? *nodata : nodata_value(std::numeric_limits<double>::quiet_NaN()), differs.data());
-    for (std::uint64_t i = 0; i < pixels; ++i) out.values[i] |= differs[i];
+    for (std::uint64_t i = 0; i < count; ++i) out[i] |= differs[i];
   }
+  return out;
+}
+
+pixel_flags valid_pixels::mask_flags(const std::vector<std::vector<std::byte>>& masks, std::uint64_t pixels) const {
+  pixel_flags out;
+  if (by_.mask) out.planes = by_.mask_is_of_all_bands() ? 1 : planes_;
+  out.values = mask_values(masks, out.planes * pixels);
   return out;
 }
 

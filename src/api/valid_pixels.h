@@ -42,6 +42,9 @@ class valid_pixels {
   pixel_flags flags(const std::byte* values, const std::vector<std::vector<std::byte>>& masks,
                     std::uint64_t pixels) const;
 
+  /// A flag for each of `count` elements of the masks, whatever their shape.
+  std::vector<std::uint8_t> mask_values(const std::vector<std::vector<std::byte>>& masks, std::uint64_t count) const;
+
  private:
   pixel_flags mask_flags(const std::vector<std::vector<std::byte>>& masks, std::uint64_t pixels) const;
   bool is_masked(std::uint64_t plane) const noexcept;

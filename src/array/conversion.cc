@@ -1,4 +1,5 @@
 #include "array/conversion.h"
+#include "array/unpack_items.h"
 
 #include <array>
 #include <cstring>
@@ -146,7 +147,21 @@ void convert_item(const conversion& how, const std::byte* from, std::byte* to) n
   if (is_complex(how.to)) std::memset(to + to_bytes, 0, to_bytes);
 }
 
+result<conversion> unpacking_of(const dtype& from, const dtype& to) {
+  const bool is_float = to.kind() == dtype_kind::floating || to.kind() == dtype_kind::complex;
+  if (!is_float) return error(errc::invalid_argument, fmt::format("{} is not unpacked to {}", from.name(), to.name()));
+  if (!(from == to)) return conversion_of(from, to);
+  const auto kind = kind_of(from);
+  if (!kind) return error(errc::unsupported, fmt::format("{} is not unpacked", from.name()));
+  conversion out;
+  out.from_bytes = out.to_bytes = from.item_bytes();
+  out.parts = is_complex(*kind) ? 2 : 1;
+  out.from = out.to = is_complex(*kind) ? part_of(*kind) : *kind;
+  return out;
+}
+
 void convert_items(const conversion& how, const std::byte* from, std::byte* to, std::uint64_t count) noexcept {
+  if (how.unpack != nullptr) return unpack_items(how, *how.unpack, from, to, count);
   const std::size_t pair = static_cast<std::size_t>(how.from) * kTargets + static_cast<std::size_t>(how.to);
   kLines[pair](from, to, count * how.parts);
 }

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <penstock/dtype.h>
 #include <penstock/result.h>
@@ -10,12 +12,16 @@
 
 namespace penstock::inline v0 {
 
+struct number_unpacking;  // array/unpack_items.h
+
 /// How elements of one type become those of another, on the host and on devices. Complex numbers that become others are
 /// two parts.
 struct conversion {
   number_kind from = number_kind::none, to = number_kind::none;  ///< of a part
   std::uint32_t parts = 1;
   std::uint32_t from_bytes = 0, to_bytes = 0;  ///< of an element
+  /// Not null: elements are also scaled and compared with nodata. Borrowed. Of `convert_items` alone.
+  const number_unpacking* unpack = nullptr;
 
   bool converts() const noexcept { return from != number_kind::none; }
 };
@@ -35,6 +41,13 @@ void convert_items(const conversion& how, const std::byte* from, std::byte* to, 
 struct element_conversion {
   conversion how;
   alignas(16) std::byte fill[16] = {};  ///< of a read: what the fill value becomes
+
+  /// Of a read of boxes in which elements become others by their place along an axis of the array, `by_axis`: `how` of
+  /// each place along the result's axis; its `unpack` is not null. Empty: `how` is of all.
+  std::vector<conversion> along;
+  std::size_t by_axis = 0;
+  /// What the fill value becomes at each of these places.
+  std::vector<std::array<std::byte, 16>> fills;
 };
 
 }  // namespace penstock::inline v0

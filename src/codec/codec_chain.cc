@@ -115,7 +115,9 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
   std::size_t other = 0;  // the stage buffer that `current` does not lie in
   for (std::size_t i = stages_.size(); i-- > 0;) {
     const stage& each = stages_[i];
-    if (i == 0 && rows_ != nullptr && !same_block && target.indexed == nullptr) {
+    const bool along_rows =
+        target.convert != nullptr && !target.convert->along.empty() && target.convert->by_axis == row_axis_;
+    if (i == 0 && rows_ != nullptr && !same_block && target.indexed == nullptr && !along_rows) {
       return decode_rows(current, target, scratch);
     }
     std::span<std::byte> out;
@@ -173,6 +175,17 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
 // The last copy of a decode, which also makes other elements of them where they are to become some.
 void codec_chain::copy_box(const decode_target& target, std::byte* to, const std::byte* from, const strides& steps,
                            const extents& counts, std::uint32_t swap_bytes) const noexcept {
+  if (target.convert != nullptr && !target.convert->along.empty()) {
+    const std::size_t axis = target.convert->by_axis;
+    extents one = counts;
+    one[axis] = 1;
+    for (std::uint64_t i = 0; i < counts[axis]; ++i) {
+      const auto at = static_cast<std::int64_t>(i);
+      strided_convert(to + at * target.strides[axis], target.strides, from + at * steps[axis], steps, one,
+                      target.convert->along[target.first_along + i], swap_bytes);
+    }
+    return;
+  }
   if (target.convert != nullptr)
     return strided_convert(to, target.strides, from, steps, counts, target.convert->how, swap_bytes);
   strided_copy(to, target.strides, from, steps, counts, type_.item_bytes(), swap_bytes);

@@ -52,6 +52,8 @@ struct decode_target {
   const indexed_region* indexed = nullptr;
   /// Not null: what the elements become on the way; `strides` are of those.
   const element_conversion* convert = nullptr;
+  /// Of `convert->along`: the first wanted element's.
+  std::size_t first_along = 0;
 };
 
 /// A chain of codecs compiled for one element type and one cell shape. Immutable and shared; scratch belongs to the

@@ -40,6 +40,8 @@ void place_box(const source& from, placement& out) noexcept {
     out.target.strides[d] = from.to_strides[d];
   }
   out.target.data = from.to == nullptr ? nullptr : from.to + out.offset;
+  const bool is_along = from.convert != nullptr && !from.convert->along.empty();
+  out.target.first_along = is_along ? out.region.in_result[from.convert->by_axis] : 0;
   out.target.in_cell = &out.region.in_cell;
   out.target.covers_cell = out.region.covers_cell;
   out.target.indexed = nullptr;
@@ -149,6 +151,15 @@ std::uint64_t wanted_elements(const placement& where) noexcept {
 void fill(const source& from, const placement& where, const codec_chain& chain) noexcept {
   const std::uint32_t item_bytes = from.convert == nullptr ? chain.type().item_bytes() : from.convert->how.to_bytes;
   const std::byte* const item = from.convert == nullptr ? from.fill : from.convert->fill;
+  if (from.convert != nullptr && !from.convert->along.empty()) {
+    const std::size_t axis = from.convert->by_axis;
+    extents one = where.counts;
+    one[axis] = 1;
+    for (std::uint64_t i = 0; i < where.counts[axis]; ++i)
+      strided_fill(where.target.data + static_cast<std::int64_t>(i) * where.target.strides[axis], where.target.strides,
+                   one, from.convert->fills[where.target.first_along + i].data(), item_bytes);
+    return;
+  }
   if (where.target.indexed == nullptr)
     return strided_fill(where.target.data, where.target.strides, where.counts, item, item_bytes);
   const strides of_cell = c_order_strides(chain.cell(), item_bytes);

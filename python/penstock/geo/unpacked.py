@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock._core import unpacked_image
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.indexing import Key, KeyMaker, as_tuple, expand, is_list, is_mask, oindex, vindex
 from penstock.core.tensor import Tensor
@@ -31,6 +32,25 @@ def unpacked_type(packed: TiffArray) -> np.dtype[Any]:
 
 def unpack(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.NDArray[Any]:
     """Read `selection`; missing is what a band's mask leaves out, or what is nodata where it has none."""
+    key = selection._key if isinstance(selection, Key) else selection
+    kind = selection._kind if isinstance(selection, Key) else "basic"
+    if kind == "basic" and not any(is_list(item) for item in as_tuple(key)):
+        return _unpack_box(packed, key, masked, how.get("threads") or 0)
+    return _unpack_lists(packed, selection, masked, **how)
+
+
+def _unpack_box(packed: TiffArray, key: Any, masked: bool, threads: int) -> npt.NDArray[Any]:
+    """By the engine, in the copy that ends a decode."""
+    _ = packed._band_axis
+    ranges, shape = packed._resolve(key)
+    assert ranges is not None
+    kind = unpacked_type(packed)
+    made = np.empty(math.prod(shape) * kind.itemsize, np.uint8)
+    unpacked_image(packed, masked).read(ranges, shape, made, threads)
+    return made.view(kind).reshape(shape)
+
+
+def _unpack_lists(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.NDArray[Any]:
     kind = unpacked_type(packed)
     validity = Validity(packed) if masked else None
     which, of_mask = _bands_of(packed, selection, None if validity is None else validity.mask)
@@ -45,7 +65,7 @@ def unpack(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.N
 
 
 def _bands_of(packed: TiffArray, selection: Any, mask: Any) -> tuple[Any, Any]:
-    """The band of each value, in a shape that broadcasts against the values; and the mask's values.
+    """The band of each value of a selection by lists, in a shape that broadcasts against the values; and the mask's.
 
     These are being read already: beside the values, so that both take one round trip.
     """
@@ -58,15 +78,6 @@ def _bands_of(packed: TiffArray, selection: Any, mask: Any) -> tuple[Any, Any]:
         whole = len(items) == 1 and is_mask(items[0]) and np.ndim(items[0]) > 1
         items = items if whole else expand(packed, items)
         kind = "vindex" if whole or sum(map(is_list, items)) == packed.ndim else "oindex"
-    if kind == "basic":
-        ranges, shape = packed._resolve(key)
-        assert ranges is not None
-        start, step, count, axis = ranges[band]
-        which = np.arange(start, start + step * count, step) if count else np.arange(0)
-        which = which.reshape([-1 if d == axis else 1 for d in range(len(shape))])
-        boxes = tuple(slice(0, 1) if d == band and in_one else _box(*ranges[d][:3]) for d in range(len(ranges)))
-        flat = [1 if d == axis and in_one else n for d, n in enumerate(shape)]
-        return which, None if mask is None else _reading(mask, boxes, flat)
     if kind == "vindex":
         points = np.nonzero(items[0]) if len(items) == 1 and is_mask(items[0]) else items
         lists = [np.asarray(each) % n for each, n in zip(points, packed.shape, strict=True)]
@@ -83,14 +94,9 @@ def _bands_of(packed: TiffArray, selection: Any, mask: Any) -> tuple[Any, Any]:
     return which.reshape(which.shape + (1,) * behind), None if mask is None else _reading(mask, oindex[tuple(parts)])
 
 
-def _reading(mask: Any, selection: Any, shape: list[int] | None = None) -> Callable[[], Any]:
+def _reading(mask: Any, selection: Any) -> Callable[[], Any]:
     job = mask.read_async(selection)
-    return lambda: job.wait() if shape is None else job.wait().reshape(shape)
-
-
-def _box(start: int, step: int, count: int) -> slice:
-    stop = start + step * count
-    return slice(start, None if stop < 0 else stop, step)
+    return lambda: job.wait()
 
 
 class UnpackedArray(TiffHeader):

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include <penstock/array.h>
+#include <penstock/config.h>
+#include <penstock/dtype.h>
+#include <penstock/result.h>
+#include <penstock/selection.h>
+#include <penstock/tensor.h>
+
+namespace penstock::inline v0 {
+
+/// An image whose reads give the numbers that its pixels stand for: value = stored * scale + offset of each band, and
+/// NaN for missing pixels (by the mask, else by nodata, else by alpha: see `validity_of`).
+///
+/// Elements are unpacked in the copy that ends a decode. Immutable and thread-safe; holds the array.
+class PENSTOCK_API unpacked_image {
+ public:
+  /// \param image   With an axis of bands, or with one band.
+  /// \param masked  False: missing pixels keep their numbers.
+  /// \error invalid_argument  The array is not an image of a TIFF, or its bands have no axis.
+  /// \error corrupt_data  A tag, by number.
+  static result<unpacked_image> make(const array& image, bool masked = true);
+
+  /// Without scale and offset: floats and complex numbers stay as they are, integers of up to 16 bits become float32.
+  /// Else float64 or complex128.
+  const dtype& type() const noexcept;
+  /// As it is stored.
+  const array& packed() const noexcept;
+
+  /// Reads `which` into `out`, which has this type.
+  /// \error unsupported  Lists, points, masks of elements, if the image has a mask or its bands differ in scale, offset
+  ///                     or nodata.
+  /// \error  As `array::read`.
+  result<> read(const selection& which, const tensor_view& out, const read_options& options = {}) const;
+  result<> read(const resolved_basic& which, const tensor_view& out, const read_options& options = {}) const;
+
+ private:
+  struct state;
+  explicit unpacked_image(std::shared_ptr<const state> made) noexcept : state_(std::move(made)) {}
+  std::shared_ptr<const state> state_;
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "array/conversion.h"
+
+namespace penstock::inline v0 {
+
+/// What the stored values of a band become: value * scale + offset, rounded after each step; NaN if the stored value is
+/// the band's nodata.
+struct number_unpacking {
+  bool scales = false;  ///< false: values are converted only
+  double scale = 1, offset = 0;
+  bool has_nodata = false;
+  alignas(16) std::byte nodata[16] = {};  ///< one stored item; if it is NaN, each NaN is nodata
+};
+
+/// As `conversion_of`, for `convert_items` with `conversion::unpack`: equal types are kinds of numbers, too.
+/// \error invalid_argument, unsupported  Other types than integers, floats and complex numbers; values that are not
+/// floats or complex numbers afterwards.
+result<conversion> unpacking_of(const dtype& from, const dtype& to);
+
+/// `count` elements that follow each other, in native byte order; any alignment.
+/// \param how  Of `unpacking_of`. Where values are scaled, it gives float64 or complex128.
+void unpack_items(const conversion& how, const number_unpacking& with, const std::byte* from, std::byte* to,
+                  std::uint64_t count) noexcept;
+
+}  // namespace penstock::inline v0
