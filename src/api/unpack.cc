@@ -15,6 +15,7 @@
 #include "api/read_source.h"
 #include "api/valid_pixels.h"
 #include "array/unpack_items.h"
+#include "driver/metadata_edit.h"
 #include "engine/array_state.h"
 #include "format/tiff/tiff_layout.h"
 #include "format/tiff/tiff_nodata.h"
