@@ -285,3 +285,12 @@ def test_rows_that_were_never_written_are_missing(tmp_path):
     got = ps.open(tmp_path / "x.tif", unpack=True)[...]
     np.testing.assert_array_equal(got[:, 16:32], np.broadcast_to([[[2.0]], [[3.0]]], (2, 16, 64)))
     assert np.isnan(np.delete(got, np.s_[16:32], axis=1)).all()
+
+
+def test_means_of_large_unpacked_images_are_those_of_their_numbers(tmp_path):
+    stored = np.random.default_rng(0).integers(0, 100, (3, 1100, 1100)).astype("u1")
+    ps.save(tmp_path / "x.tif", stored, nodata=5, scales=[1, 2, 3], overviews=None, tiles=512)
+    array = ps.open(tmp_path / "x.tif", unpack=True)
+    ps.save(tmp_path / "x.zarr", array[...])
+    wanted = ps.read_window(ps.open(tmp_path / "x.zarr"), shape=(700, 300), resampling="average", nodata=np.nan)
+    np.testing.assert_array_equal(ps.read_window(array, shape=(700, 300), resampling="average"), wanted)

@@ -347,7 +347,9 @@ def _read_each(
     """What lies under each selection, and its mask: the next is being read while the last is used."""
 
     def start(image: Any, number: int) -> Any:
-        return None if image is None else image.read_async(selections[number], threads=threads)
+        if not hasattr(image, "read_async"):  # no mask, or an unpacked image
+            return None
+        return image.read_async(selections[number], threads=threads)
 
     values, mask = None, start(of_mask, 0)
     for number, selection in enumerate(selections):
