@@ -72,6 +72,63 @@ TEST_F(ReferenceTree, MayBeForbiddenToNameLocalFiles) {
   EXPECT_EQ(open((folder / "r.json").string(), how).error().code(), errc::unsupported);
 }
 
+/// A store as users write them, whose URI may be any text.
+class labelled_store final : public store {
+ public:
+  labelled_store(std::shared_ptr<const store> from, std::string uri) : from_(std::move(from)), uri_(std::move(uri)) {}
+  store_traits traits() const override { return from_->traits(); }
+  void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override {
+    from_->read(reads, sink, stop);
+  }
+  std::string uri() const override { return uri_; }
+
+ private:
+  std::shared_ptr<const store> from_;
+  std::string uri_;
+};
+
+TEST_F(ReferenceTree, MayNotNameLocalFilesFromOtherStores) {
+  const std::string named = R"(["/)" + (folder / "one.bin").string().substr(1) + R"(", 2, 2]})";
+  const std::string kerchunk = std::string("{") + kDocuments + R"(, "g/x/0": )" + named;
+  const auto memory = make_memory_store();
+  const part bytes = std::as_bytes(std::span(kerchunk));
+  ASSERT_TRUE(memory->put("r.json", {&bytes, 1}, {}).ok());
+  std::vector<std::shared_ptr<const store>> stores = {memory};
+  for (const char* const uri : {"", "/data", "Name:", "a folder", "file:", "FILE://"})
+    stores.push_back(std::make_shared<labelled_store>(memory, uri));
+  for (const auto& from : stores) {
+    SCOPED_TRACE(from->uri());
+    open_options how;
+    how.path = "r.json/g/x";
+    const auto refused = open(from, how);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code(), errc::unsupported);
+    how.allow_local = true;
+    const auto allowed = open_array(from, how);
+    ASSERT_TRUE(allowed.ok()) << allowed.error().to_string();
+    EXPECT_EQ(values_of(*allowed), (std::vector<int>{1, 2, 9, 9, 9}));
+  }
+}
+
+TEST_F(ReferenceTree, KeepsManifestsInOtherStoresFromLocalFiles) {
+  std::ifstream file(PENSTOCK_SOURCE_DIR "/tests/data/fuzz/saved_references/contiguous", std::ios::binary);
+  std::string manifest{std::istreambuf_iterator<char>(file), {}};
+  for (const char* const name : {"p_0.h5", "p_2.h5"}) {
+    const std::string before = std::string(R"("path": ")") + name;
+    manifest.replace(manifest.find(before), before.size(), R"("path": ")" + (folder / name).string());
+  }
+  const auto memory = make_memory_store();
+  const part bytes = std::as_bytes(std::span(manifest));
+  ASSERT_TRUE(memory->put("x.shards", {&bytes, 1}, {}).ok());
+  open_options how;
+  how.path = "x.shards";
+  const auto refused = open(memory, how);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), errc::unsupported);
+  how.allow_local = true;
+  EXPECT_TRUE(open(memory, how).ok());
+}
+
 TEST_F(ReferenceTree, ReadsAbsentFilesAsFillWhereAsked) {
   write("r.json", std::string("{") + kDocuments + R"(, "g/x/0": ["gone.bin", 2, 2]})");
   open_options how;

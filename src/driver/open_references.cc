@@ -47,8 +47,8 @@ result<node> open_json(const location& at, const open_options& how, std::string_
   reference_tree_place place;
   place.context = at.context;
   place.uri = at.uri;
-  place.rule = {plain_location(at.uri), how.allow_local};
-  place.base = folder_of_location(place.rule.document);
+  place.rule = location_rule::of_stored(at.uri, how.allow_local);
+  place.base = folder_of_location(plain_location(at.uri));
   place.missing_is_fill = how.missing_is_fill;
   place.opened_for_reading = how.mode == open_mode::read;
   std::shared_ptr<const reference_tree> tree;
@@ -101,7 +101,7 @@ result<node> open_reference_folder(node_place at, const json& zmetadata) {
   place.context = at.context;
   place.uri = at.uri;
   place.base = plain_location(at.uri);
-  place.rule = {place.base, at.allow_local};
+  place.rule = location_rule::of_stored(at.uri, at.allow_local);
   place.missing_is_fill = at.missing_is_fill;
   place.opened_for_reading = at.opened_for_reading;
   PENSTOCK_ASSIGN(const auto tree, reference_tree::of_folder(std::move(at.from), std::move(at.prefix), zmetadata.dump(),

@@ -506,4 +506,4 @@ class ReferenceGroup(Group):
     def __reduce__(self) -> tuple[Any, ...]:
         if UNPICKLABLE in self._opened.reopen:
             raise TypeError(f"cannot pickle {self!r}: only references opened by path can be opened again elsewhere")
-        return _reopen, (*self._opened.reopen, self._path, self._opened.missing)
+        return _reopen, (*self._opened.reopen, self._path, self._opened.missing, self._opened.allow_local)

@@ -86,7 +86,7 @@ def _generate(rule: Any, expander: _Expander, out: dict[str, Any]) -> None:
             try:
                 out[key] = [url, *map(int, texts)]
             except ValueError as error:
-                raise CorruptDataError(f"'offset' or 'length' of 'gen' is no number: {error:.200}") from error
+                raise CorruptDataError(f"'offset' or 'length' of 'gen' is no number: {error!s:.200}") from error
         else:
             out[key] = [url]
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 namespace penstock::inline v0 {
@@ -70,6 +71,11 @@ bool is_network_location(std::string_view location) {
   return is_one_of(kNetwork, last) && std::all_of(outer.begin(), outer.end(), [](const std::string& each) {
            return is_wrapper(each) || is_one_of(kNetwork, each);
          });
+}
+
+location_rule location_rule::of_stored(std::string uri, std::optional<bool> allow_local) {
+  const bool local = uri.starts_with("file://") || uri.starts_with("zip://");
+  return {std::move(uri), allow_local.value_or(local)};
 }
 
 bool location_rule::may_name_local() const { return allow_local ? *allow_local : is_local_location(document); }

@@ -24,6 +24,10 @@ struct location_rule {
   std::string document;             ///< where it is; empty: the calling program made it, and it counts as local
   std::optional<bool> allow_local;  ///< whether it may name local files; empty: if it is a local file
 
+  /// The rule of a document that was read from a store whose URIs begin as `uri`. Only files of this machine and
+  /// members of its archives count as local: a URI without a scheme is not a path.
+  static location_rule of_stored(std::string uri, std::optional<bool> allow_local);
+
   bool may_name_local() const;
   /// Returns an error if the document may not name `location`. `name` is how the document spells it.
   /// \error unsupported
