@@ -58,6 +58,7 @@ EMULATED uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { retu
 
 EMULATED int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
 EMULATED int __ffs(int x) { return __builtin_ffs(x); }
+EMULATED int __ffsll(long long value) { return __builtin_ffsll(value); }
 template <class T>
 EMULATED bool __isGlobal(T) {
   return true;

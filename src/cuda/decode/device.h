@@ -59,6 +59,15 @@ PENSTOCK_DEVICE int lowest_bit(std::uint32_t value) {
 #endif
 }
 
+/// 0 to 63, likewise.
+PENSTOCK_DEVICE int lowest_bit(std::uint64_t value) {
+#if defined(__CUDA_ARCH__)
+  return __ffsll(static_cast<long long>(value)) - 1;
+#else
+  return __builtin_ctzll(value);
+#endif
+}
+
 /// How many bits of `value` are set.
 PENSTOCK_DEVICE std::uint32_t bit_count(std::uint32_t value) {
 #if defined(__CUDA_ARCH__)
@@ -66,6 +75,11 @@ PENSTOCK_DEVICE std::uint32_t bit_count(std::uint32_t value) {
 #else
   return static_cast<std::uint32_t>(__builtin_popcount(value));
 #endif
+}
+
+/// Likewise.
+PENSTOCK_DEVICE std::uint32_t bit_count(std::uint64_t value) {
+  return bit_count(static_cast<std::uint32_t>(value)) + bit_count(static_cast<std::uint32_t>(value >> 32));
 }
 
 /// The lowest bit becomes the highest, and so on.
@@ -94,6 +108,15 @@ PENSTOCK_DEVICE std::uint32_t shift_right(std::uint32_t value, int count) {
   return __funnelshift_rc(value, 0, static_cast<std::uint32_t>(count));
 #else
   return static_cast<std::uint32_t>(static_cast<std::uint64_t>(value) >> count);
+#endif
+}
+
+/// A word with bit `place` set; 0 where it has none.
+PENSTOCK_DEVICE std::uint32_t bit_at(std::uint32_t place) {
+#if defined(__CUDA_ARCH__)
+  return __funnelshift_lc(0, 1, place);
+#else
+  return place < 32 ? 1u << place : 0;
 #endif
 }
 
@@ -152,6 +175,34 @@ PENSTOCK_DEVICE void store_word(std::uint8_t* at, std::uint32_t word) {
 #else
   assert(misalignment(at, sizeof(std::uint32_t)) == 0);
   std::memcpy(at, &word, sizeof word);
+#endif
+}
+
+/// Sixteen bytes in four words, little-endian.
+struct words_16 {
+  std::uint32_t word[4];
+};
+
+/// The sixteen bytes at an address that is a multiple of 16.
+PENSTOCK_DEVICE words_16 load_16_bytes(const std::uint8_t* at) {
+#if defined(__CUDA_ARCH__)
+  const uint4 words = *reinterpret_cast<const uint4*>(at);
+  return {{words.x, words.y, words.z, words.w}};
+#else
+  assert(misalignment(at, 16) == 0);
+  words_16 words;
+  std::memcpy(words.word, at, 16);
+  return words;
+#endif
+}
+
+/// Likewise.
+PENSTOCK_DEVICE void store_16_bytes(std::uint8_t* at, const words_16& words) {
+#if defined(__CUDA_ARCH__)
+  *reinterpret_cast<uint4*>(at) = make_uint4(words.word[0], words.word[1], words.word[2], words.word[3]);
+#else
+  assert(misalignment(at, 16) == 0);
+  std::memcpy(at, words.word, 16);
 #endif
 }
 

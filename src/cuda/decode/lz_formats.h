@@ -2,24 +2,22 @@
 
 // Formats of bytes without entropy coding: LZ4 blocks, Snappy, BloscLZ, PackBits.
 //
-// Where a token ends is found in its first bytes, and one after the other: one lane does that, in a window in shared
-// memory, for 32 tokens. What they say is read by all lanes, a token each. What does not fit into the window, and the
-// first and last tokens, for which there are rules, are read by one lane with every check.
+// A window of the source in shared memory is parsed: where its tokens begin is found by all lanes or, where it has few
+// of them, by one. What they say is read by all lanes, a token each. What does not fit into the window, and the first
+// and last tokens, for which there are rules, are read by one lane with every check.
 
-#include "cuda/decode/lz_found.h"
+#include "cuda/decode/lz_output.h"
+#include "cuda/decode/lz_parse.h"
 
 namespace penstock::inline v0::device {
 
-inline constexpr std::uint32_t kWindowBytes = 2048;
 /// So many bytes of source and target are left behind tokens that are read without checks: no format has rules for what
 /// is further from the end.
 inline constexpr std::uint32_t kTokenMargin = 16;
 
 struct lz_parts_shared {
   lz_shared output;
-  alignas(16) std::uint8_t window[kWindowBytes];
-  std::uint32_t starts[kLanes];  ///< where tokens begin, in the window
-  std::uint32_t count;           ///< of them
+  lz_window_shared window;
   // What one lane has read with every check.
   std::uint32_t literals_at, literals, match, offset;  ///< a sequence: literals count from the part's first byte
   std::uint32_t found;                                 ///< 1: there is one
@@ -28,145 +26,6 @@ struct lz_parts_shared {
   std::uint32_t more;                                  ///< 1: not at the end
   std::uint32_t bad;
 };
-
-/// What a token says: literals, then a match.
-struct lz_token {
-  std::uint32_t literals_at;  ///< as the token's place
-  std::uint32_t literals, match, offset;
-  std::uint32_t end;  ///< where the next one begins; 0: this one does not end within the view
-};
-
-/// Adds bytes at `at` to `length` until one is not 255; false when the view ends before.
-PENSTOCK_DEVICE bool extend_length(byte_view from, std::uint32_t& at, std::uint32_t& length) {
-  std::uint32_t more;
-  PENSTOCK_SMALL_LOOP
-  do {
-    if (at >= from.size) return false;
-    more = from.begin[at++];
-    length += more;
-  } while (more == 255);
-  return true;
-}
-
-/// The LZ4 token at `at`, which is within the view.
-PENSTOCK_DEVICE lz_token lz4_token(byte_view from, std::uint32_t at) {
-  const std::uint32_t head = from.begin[at++];
-  lz_token token{0, head >> 4, head & 15, 0, 0};
-  if (token.literals == 15 && !extend_length(from, at, token.literals)) return token;
-  token.literals_at = at;
-  at += token.literals;
-  if (at + 2 > from.size) return token;
-  token.offset = from.begin[at] | static_cast<std::uint32_t>(from.begin[at + 1]) << 8;
-  at += 2;
-  if (token.match == 15 && !extend_length(from, at, token.match)) return token;
-  token.match += 4;
-  token.end = at;
-  return token;
-}
-
-/// A Snappy tag, literals or a copy.
-PENSTOCK_DEVICE lz_token snappy_token(byte_view from, std::uint32_t at) {
-  const std::uint32_t head = from.begin[at++], kind = head & 3;
-  lz_token token{at, 0, 0, 0, 0};
-  const std::uint32_t bytes = kind == 3 ? 4 : kind != 0 ? kind : head >> 2 < 60 ? 0 : (head >> 2) - 59;
-  if (at + bytes > from.size) return token;
-  std::uint32_t number = 0;
-  for (std::uint32_t i = 0; i < 4; ++i)
-    if (i < bytes) number |= static_cast<std::uint32_t>(from.begin[at + i]) << (8 * i);
-  at += bytes;
-  if (kind == 0) {
-    token.literals_at = at;
-    token.literals = bytes == 0 ? (head >> 2) + 1 : number + 1;
-    if (token.literals == 0 || token.literals > from.size - at) return token;
-    at += token.literals;
-  } else {
-    token.offset = kind == 1 ? (head >> 5) << 8 | number : number;
-    token.match = kind == 1 ? 4 + (head >> 2 & 7) : 1 + (head >> 2);
-  }
-  token.end = at;
-  return token;
-}
-
-PENSTOCK_DEVICE lz_token blosclz_token(byte_view from, std::uint32_t at) {
-  const std::uint32_t head = from.begin[at++];
-  lz_token token{at, 0, 0, 0, 0};
-  if (head < 32) {
-    token.literals = head + 1;
-    at += token.literals;
-    token.end = at <= from.size ? at : 0;
-    return token;
-  }
-  token.match = (head >> 5) - 1;
-  if (token.match == 6 && !extend_length(from, at, token.match)) return token;
-  token.match += 3;
-  if (at + 3 > from.size) return token;  // the most that follows
-  const std::uint32_t low = from.begin[at++];
-  token.offset = ((head & 31) << 8) + low + 1;
-  if (low == 255 && (head & 31) == 31) {
-    token.offset = (static_cast<std::uint32_t>(from.begin[at]) << 8 | from.begin[at + 1]) + 8192;
-    at += 2;
-  }
-  token.end = at;
-  return token;
-}
-
-/// A PackBits run. The byte that means nothing is a token of nothing.
-PENSTOCK_DEVICE lz_token packbits_token(byte_view from, std::uint32_t at) {
-  const std::uint32_t head = from.begin[at++];
-  lz_token token{at, head < 128 ? head + 1 : head == 128 ? 0u : 1u, head > 128 ? 256 - head : 0u, 1, 0};
-  at += token.literals;
-  token.end = at <= from.size ? at : 0;
-  return token;
-}
-
-PENSTOCK_DEVICE lz_token token_at(lz_format format, byte_view from, std::uint32_t at) {
-  switch (format) {
-    case lz_format::snappy:
-      return snappy_token(from, at);
-    case lz_format::blosclz:
-      return blosclz_token(from, at);
-    case lz_format::packbits:
-      return packbits_token(from, at);
-    case lz_format::lz4_block:
-      break;
-  }
-  return lz4_token(from, at);
-}
-
-/// Whether an LZ4 token's lengths stand in its first byte.
-PENSTOCK_DEVICE bool is_short_lz4(std::uint32_t head) { return head < 0xf0 && (head & 15) != 15; }
-
-/// Where up to 32 tokens begin, from `at` of the window on; how many end within it.
-PENSTOCK_DEVICE std::uint32_t find_tokens(lz_format format, byte_view window, std::uint32_t at, std::uint32_t* starts) {
-  constexpr std::uint32_t kAhead = 4, kMostShort = 3 + 14;
-  static_assert(kLanes % kAhead == 0);
-  std::uint32_t count = 0;
-  PENSTOCK_SMALL_LOOP
-  while (count < kLanes && at < window.size) {
-    // Several steps as if all tokens were short; whether they were is asked once.
-    if (format == lz_format::lz4_block && count % kAhead == 0 && at + kAhead * kMostShort < window.size) {
-      std::uint32_t next = at;
-      bool all_short = true;
-      for (std::uint32_t i = 0; i < kAhead; ++i) {
-        starts[count + i] = next;
-        const std::uint32_t head = window.begin[next];
-        all_short = all_short && is_short_lz4(head);
-        next += 3 + (head >> 4);
-      }
-      if (all_short) {
-        at = next;
-        count += kAhead;
-        continue;
-      }
-    }
-    starts[count] = at;
-    const std::uint32_t end = token_at(format, window, at).end;
-    if (end == 0) break;
-    at = end;
-    ++count;
-  }
-  return count;
-}
 
 /// The reading lane's view of a part: its bytes, and the sequence that it has found.
 class lz_reader {
@@ -381,64 +240,76 @@ PENSTOCK_DEVICE void read_lz_sequence(const decode_part& part, lz_parts_shared& 
   in.finish(good, more);
 }
 
-/// Reads tokens from `at` on, a token each lane, and appends what they stand for as far as no rules are about them.
-/// `at` and `made` move on; false: damaged.
-PENSTOCK_DEVICE bool append_tokens(const decode_part& part, lz_output& out, lz_parts_shared& shared,
-                                   std::uint32_t window_at, std::uint32_t& at, std::uint32_t& made, warp lanes) {
+/// How far the sequences of a part are appended.
+struct lz_progress {
+  std::uint32_t at = 0, made = 0;  ///< bytes of the source and of the target
+  // Of the last window: how many bytes its tokens took.
+  std::uint32_t tokens = 0, token_bytes = 0;
+  bool in_tail = false;  ///< there are rules about all tokens from here on
+};
+
+/// Appends what the tokens stand for that end in the window at `now.at`, as far as no rules are about them; false:
+/// damaged.
+PENSTOCK_DEVICE bool append_window(const decode_part& part, lz_output& out, lz_parts_shared& shared, lz_progress& now,
+                                   warp lanes) {
   const auto format = static_cast<lz_format>(part.parameter);
-  const std::uint32_t left = part.source_bytes - window_at;
-  const byte_view window{shared.window, left < kWindowBytes ? left : kWindowBytes};
-  lanes.once([&] { shared.count = find_tokens(format, window, at - window_at, shared.starts); });
-  const std::uint32_t count = shared.count;
-  lz_batch batch;
-  per_lane<std::uint32_t> ends;
-  per_lane<bool> plain;
-  lanes.each_alone([&](int lane) {
-    lz_token token{};
-    if (static_cast<std::uint32_t>(lane) < count) token = token_at(format, window, shared.starts[lane]);
-    batch.literals_at[lane] = part.source + window_at + token.literals_at;
-    batch.literals[lane] = token.literals;
-    batch.match[lane] = token.match;
-    batch.offset[lane] = token.offset;
-    ends[lane] = window_at + token.end;
-  });
-  sum_up(lanes, batch);
-  lanes.each_alone([&](int lane) {
-    plain[lane] = static_cast<std::uint32_t>(lane) < count && part.source_bytes - ends[lane] >= kTokenMargin &&
-                  made + batch.ends[lane] + kTokenMargin <= part.target_bytes;
-  });
-  const std::uint32_t others = ~lanes.ballot(plain);
-  const std::uint32_t tokens = others == 0 ? kLanes : static_cast<std::uint32_t>(lowest_bit(others));
-  if (tokens == 0) return true;
-  const std::uint32_t taken = out.append(lanes, batch, tokens);
-  if (taken == 0) return false;
-  at = lanes.from(ends, static_cast<int>(taken) - 1);
-  made += lanes.from(batch.ends, static_cast<int>(taken) - 1);
+  const byte_view source{pointer<const std::uint8_t>(part.source), part.source_bytes};
+  const lz_window window = load_window(source, now.at, shared.window, lanes);
+  const bool many = (window.view.size - window.from) * now.tokens >= kManyTokens * now.token_bytes && now.tokens != 0;
+  if (many) {
+    parse_window(format, window, shared.window, lanes);
+  } else {
+    lanes.once([&] { shared.window.count = step_over_tokens(format, window, shared.window.starts); });
+  }
+  const std::uint32_t count = shared.window.count, start = now.at;
+  std::uint32_t done = 0;
+  while (done < count) {
+    lz_batch batch;
+    per_lane<std::uint32_t> ends;
+    per_lane<bool> in_view, plain;
+    lanes.each_alone([&](int lane) {
+      const std::uint32_t which = done + static_cast<std::uint32_t>(lane);
+      lz_token token{};
+      if (which < count) token = token_at(format, window.view, shared.window.starts[which]);
+      batch.literals_at[lane] = part.source + (window.at + token.literals_at);
+      batch.literals[lane] = token.literals;
+      batch.match[lane] = token.match;
+      batch.offset[lane] = token.offset;
+      ends[lane] = window.at + token.end;
+      in_view[lane] = token.end != 0;
+    });
+    sum_up(lanes, batch);
+    lanes.each_alone([&](int lane) {
+      plain[lane] = in_view[lane] && part.source_bytes - ends[lane] >= kTokenMargin &&
+                    now.made + batch.ends[lane] + kTokenMargin <= part.target_bytes;
+    });
+    const std::uint32_t others = ~lanes.ballot(plain), all_in_view = lanes.ballot(in_view);
+    const std::uint32_t tokens = others == 0 ? kLanes : static_cast<std::uint32_t>(lowest_bit(others));
+    if (tokens == 0) {
+      now.in_tail = (all_in_view & 1) != 0;
+      break;
+    }
+    const std::uint32_t taken = out.append(lanes, batch, tokens);
+    if (taken == 0) return false;
+    now.at = lanes.from(ends, static_cast<int>(taken) - 1);
+    now.made += lanes.from(batch.ends, static_cast<int>(taken) - 1);
+    done += taken;
+  }
+  now.tokens = done;
+  now.token_bytes = now.at - start;
   return true;
 }
 
 /// Appends what the sequences of `part` stand for, at most `part.target_bytes` bytes; false: damaged.
 PENSTOCK_DEVICE bool lz_sequences(const decode_part& part, lz_output& out, lz_parts_shared& shared, warp lanes) {
-  const auto* const source = pointer<const std::uint8_t>(part.source);
-  std::uint32_t at = 0, made = 0, window_at = 0;
-  bool window = false;
+  lz_progress now;
   for (;;) {
-    if (at != 0) {
-      if (!window || at - window_at > kWindowBytes / 2) {
-        window_at = at;
-        window = true;
-        lanes.each([&](int lane) {
-          PENSTOCK_SMALL_LOOP
-          for (std::uint32_t i = at + static_cast<std::uint32_t>(lane); i < part.source_bytes && i < at + kWindowBytes;
-               i += kLanes)
-            shared.window[i - at] = source[i];
-        });
-      }
-      const std::uint32_t before = at;
-      if (!append_tokens(part, out, shared, window_at, at, made, lanes)) return false;
-      if (at != before) continue;
+    if (now.at != 0 && !now.in_tail) {
+      const std::uint32_t before = now.at;
+      if (!append_window(part, out, shared, now, lanes)) return false;
+      if (now.at != before) continue;
     }
-    lanes.once([&] { read_lz_sequence(part, shared, at, made); });
+    lanes.once([&] { read_lz_sequence(part, shared, now.at, now.made); });
     const bool good = shared.bad == 0, more = shared.more != 0, found = shared.found != 0;
     lz_batch batch;
     lanes.each_alone([&](int lane) {
@@ -448,8 +319,8 @@ PENSTOCK_DEVICE bool lz_sequences(const decode_part& part, lz_output& out, lz_pa
       batch.offset[lane] = shared.offset;
       batch.ends[lane] = shared.literals + shared.match;
     });
-    at = shared.at;
-    made = shared.made;
+    now.at = shared.at;
+    now.made = shared.made;
     if (!good || (found && out.append(lanes, batch, 1) == 0)) return false;
     if (!more) return true;
   }

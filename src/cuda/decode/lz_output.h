@@ -160,15 +160,6 @@ class lz_output {
   std::uint32_t ring_low_ = 0;   ///< nor what is in front of here while a batch is appended
 };
 
-PENSTOCK_DEVICE void copy_16_bytes(std::uint8_t* to, const std::uint8_t* from) {
-#if defined(__CUDA_ARCH__)
-  *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
-#else
-  assert(misalignment(to, 16) == 0 && misalignment(from, 16) == 0);
-  std::memcpy(to, from, 16);
-#endif
-}
-
 PENSTOCK_DEVICE void lz_output::flush(warp lanes, bool everything) {
   const std::uint32_t whole = at_ - ((at_ + phase_) & 15u);  // may lie in front of flushed_, or of the target
   const std::uint32_t end = everything ? at_ : whole;
@@ -182,7 +173,7 @@ PENSTOCK_DEVICE void lz_output::flush(warp lanes, bool everything) {
     for (std::uint32_t i = flushed_ + first; i < aligned; i += kLanes) target_[i] = ring_[slot(i)];
     PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = aligned + 16 * first; i < words_end; i += 16 * kLanes)
-      copy_16_bytes(target_ + i, ring_ + slot(i));
+      store_16_bytes(target_ + i, load_16_bytes(ring_ + slot(i)));
     PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = words_end + first; i < end; i += kLanes) target_[i] = ring_[slot(i)];
   });
