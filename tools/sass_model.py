@@ -46,11 +46,21 @@ class Loop:
     marker: str
     turns: str  # what one turn makes
     cold: tuple[tuple[str, str, str], ...] = ()  # file, first and last line of what is left out
+    through: str = ""  # a line of the same file through which the marker's line was inlined
 
 
 # Lines that a turn of the usual kind leaves out: file, first and last.
 WIDE = ("zstd_sequences.h", r"offset_value = take_value", r"offset_state = take_state")
-CHECKED_TOKEN = ("lz_formats.h", r"^    starts\[count\] = at;", r"^    \+\+count;")
+CHECKED_TOKEN = ("lz_parse.h", r"^    starts\[count\] = static_cast<std::uint16_t>\(at\);", r"^    \+\+count;")
+OPEN_EXIT = (
+    "lz_parse.h",
+    r"^    const std::uint32_t segment = at / kSegmentBytes, out =",
+    r"static_cast<std::uint8_t>\(end - at\)",
+)
+SHORT_TOKENS = ("lz_parse.h", r"^      std::uint32_t next = at;", r"^        continue;")
+LZ4_TOKEN = ("lz_tokens.h", r"^PENSTOCK_DEVICE bool extend_length", r"^/// A Snappy tag")
+SNAPPY_TOKEN = ("lz_tokens.h", r"^/// A Snappy tag", r"^PENSTOCK_DEVICE lz_token blosclz_token")
+OTHER_TOKENS = ("lz_tokens.h", r"^PENSTOCK_DEVICE lz_token blosclz_token", r"^PENSTOCK_DEVICE lz_token token_at")
 LAST_BYTES = ("device.h", r"i < count; \+\+i\) value \|=", r"i < count; \+\+i\) value \|=")
 LONG_CODE = ("deflate_code.h", r"std::int32_t value = 0, first = 0, index = 0;", r"^  return 0;")
 OTHER_SYMBOLS = ("inflate.h", r"^    if \(!is_length\(entry\)\) \{", r"^  stream = bits;")
@@ -88,7 +98,31 @@ LOOPS = (
         *("far matches: copies", "zstd_execute", "lz_output.h", r"mine\[lane\] = copied_by\(lane\)"),
         "a turn of four matches, their loops once",
     ),
-    Loop("LZ4 tokens", "lz", "lz_formats.h", r"next \+= 3 \+ \(head >> 4\)", "4 tokens", (CHECKED_TOKEN,)),
+    Loop("LZ4 tokens", "lz", "lz_parse.h", r"next \+= 3 \+ \(head >> 4\)", "4 short tokens", (CHECKED_TOKEN,)),
+    Loop(
+        *("LZ4 tokens, not short", "lz", "lz_parse.h", r"^    starts\[count\] = static_cast<std::uint16_t>\(at\)"),
+        *("a token, its lengths' loops once", (SNAPPY_TOKEN, OTHER_TOKENS, SHORT_TOKENS)),
+    ),
+    Loop(
+        *("Snappy tokens", "lz", "lz_parse.h", r"^    starts\[count\] = static_cast<std::uint16_t>\(at\)"),
+        *("a token", (LZ4_TOKEN, OTHER_TOKENS, SHORT_TOKENS)),
+    ),
+    *(
+        Loop(f"{name} parse: {stage}", "lz", "lz_parse.h", marker, turns, cold, through)
+        for name, through in (
+            ("LZ4", r"^  parse_window<lz_format::lz4_block>\("),
+            ("Snappy", r"return parse_window<lz_format::snappy>\("),
+        )
+        for stage, marker, turns, cold in (
+            ("steps", r"load_16_bytes\(shared.bytes \+ at\)", "512 bytes", ()),
+            ("lengths elsewhere", r"first_step = look\(first\)", "2 bytes a lane", ()),
+            ("exits", r"^        out\[k\] = next - kSegmentBytes", "4 bytes a lane", ()),
+            ("entries", r"^      known = known > out", "4 segments", (OPEN_EXIT,)),
+            ("open exits", r"^      known = known > out", "a token that is not in the tables", ()),
+            ("walk", r"^        low \|= bit_at\(at\)", "4 tokens a lane", ()),
+            ("starts", r"^      \*to\+\+ = static_cast<std::uint16_t>", "a token a lane", ()),
+        )
+    ),
     Loop(
         *("Deflate literals", "inflate", "inflate.h", r"batch.literal\((third >> 4|symbol)\)", "3 literals (1 before)"),
         (OTHER_SYMBOLS, LAST_BYTES),
@@ -236,7 +270,12 @@ def body_of(loop: Loop, code: list[Instruction], tree: Path) -> list[Instruction
         begin, end = lines_with(tree, file, first), lines_with(tree, file, last)
         if begin and end:
             cold |= {(file, line) for line in (begin if begin == end else range(begin[0], end[-1] + 1))}
-    candidates = [body for body in loops_of(code) if any(marked & set(code[i].places) for i in body)]
+    through = {(loop.file, line) for line in lines_with(tree, loop.file, loop.through)} if loop.through else marked
+
+    def is_marked(each: Instruction) -> bool:
+        return bool(marked & set(each.places) and through & set(each.places))
+
+    candidates = [body for body in loops_of(code) if any(is_marked(code[i]) for i in body)]
     if not candidates:
         return []
     return [code[i] for i in min(candidates, key=len) if not cold & set(code[i].places)]
