@@ -96,10 +96,11 @@ tidy: ## clang-tidy on all sources (slow)
 	@$(configure) asan -B build/tidy -DPENSTOCK_UNITY=0 >/dev/null
 	@find src cli -name '*.cc' -not -name '*_test.cc' | xargs -r -P $(jobs) -n 1 clang-tidy --quiet -p build/tidy
 
-fuzz: ## search for crashes; SECONDS_EACH=60 TARGETS="fuzz_..." choose
+fuzz: ## search for crashes; SECONDS_EACH=60 or RUNS=1000000, and TARGETS="fuzz_..." choose
 	@tools/setup.sh core test
 	@$(configure) fuzz >/dev/null
-	@$(python) tools/fuzz.py --build build/asan --jobs $(jobs) --seconds $(or $(SECONDS_EACH),60) $(TARGETS)
+	@$(python) tools/fuzz.py --build build/asan --jobs $(jobs) \
+	  $(if $(RUNS),--runs $(RUNS) $(if $(SECONDS_EACH),--seconds $(SECONDS_EACH)),--seconds $(or $(SECONDS_EACH),60)) $(TARGETS)
 
 wheel: ## a self-contained wheel in build/dist; CUDA=1 as for build
 	@tools/setup.sh core wheel $(if $(cuda),cuda)

@@ -2,8 +2,10 @@
 
 As a test:  fuzz.py TARGET SEEDS          a few seconds (PENSTOCK_FUZZ_SECONDS, 5) from the seeds alone
 By hand:    fuzz.py --build DIR --seconds N [NAME...]   builds all targets, or those named, and runs them from the
-            seeds, from what earlier runs by hand have found, and from the corpus beside the checkout (PENSTOCK_CORPUS,
-            ../shared/corpus), where that has a folder of the target's name: `tiff`
+            seeds, from the inputs that earlier runs by hand have found, and from the corpus next to the checkout
+            (PENSTOCK_CORPUS, ../shared/corpus), if that has a folder of the target's name: `tiff`
+            fuzz.py --build DIR --runs N [NAME...]      the same with a number of inputs for each target, for as long
+            as they take; with --seconds the run ends at whichever limit is reached first
 
 An input that crashes is kept under <build>/fuzz/<what>/crash-*; put it beside the seeds, under a name that says what it
 is, and every build replays it from then on.
@@ -28,8 +30,11 @@ def work_folder(target: Path) -> Path:
     return target.parents[2] / "fuzz" / target.name.removeprefix("fuzz_")
 
 
-def fuzz(target: Path, seeds: list[Path], corpus: Path, seconds: int) -> int:
-    """Runs one target, which reads all folders and adds to `corpus`; its exit status."""
+def fuzz(target: Path, seeds: list[Path], corpus: Path, limits: list[str]) -> int:
+    """Runs one target until one of `limits` (libFuzzer's options) is reached; returns its exit status.
+
+    The target reads all folders and adds to `corpus`.
+    """
     what = target.name.removeprefix("fuzz_")
     work = work_folder(target)
     for folder in (work, corpus):
@@ -39,24 +44,42 @@ def fuzz(target: Path, seeds: list[Path], corpus: Path, seconds: int) -> int:
     command += [f"-dict={dictionary}"] if dictionary.exists() else []
     # One input of less than 1 MB may take one second and 256 MiB: a wait or a hostile allocation is a finding too. The
     # sanitizer makes code some five times slower, and keeps freed memory for a while.
-    command += [f"-max_total_time={seconds}", "-max_len=1000000", "-timeout=5"]
+    command += [*limits, "-max_len=1000000", "-timeout=5"]
     command += ["-rss_limit_mb=1024", "-malloc_limit_mb=256"]
     command += [f"-artifact_prefix={work}/", "-print_final_stats=1", "-verbosity=0"]
     environment = {"ASAN_OPTIONS": "detect_leaks=1:quarantine_size_mb=64", **os.environ}
     return subprocess.run(command, env=environment).returncode
 
 
+def limits_of(seconds: int | None, runs: int | None) -> list[str]:
+    """The options that end a run: after so many seconds, so many inputs, or the first of both."""
+    if seconds is None and runs is None:
+        seconds = int(os.environ.get("PENSTOCK_FUZZ_SECONDS", "5"))
+    limits = [] if seconds is None else [f"-max_total_time={seconds}"]
+    return limits if runs is None else [*limits, f"-runs={runs}"]
+
+
+def positive(text: str) -> int:
+    """A number of seconds or inputs. libFuzzer takes 0 seconds and -1 inputs for no limit."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    return number
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=Path, help="build folder, configured with PENSTOCK_LIBFUZZER")
-    parser.add_argument("--seconds", type=int, default=int(os.environ.get("PENSTOCK_FUZZ_SECONDS", "5")))
+    parser.add_argument("--seconds", type=positive, help="for each target (PENSTOCK_FUZZ_SECONDS or 5 without --runs)")
+    parser.add_argument("--runs", type=positive, help="inputs for each target")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
+    limits = limits_of(options.seconds, options.runs)
     if options.build is None:
         target, seeds = map(Path, options.names)
         with tempfile.TemporaryDirectory() as corpus:
-            return fuzz(target.resolve(), [seeds], Path(corpus), options.seconds)
+            return fuzz(target.resolve(), [seeds], Path(corpus), limits)
 
     names = options.names or sorted(path.stem for path in (ROOT / "tests" / "fuzz").glob("fuzz_*.cc"))
     if not names:
@@ -68,7 +91,7 @@ def main() -> int:
     def search(target: Path) -> int:
         what = target.name.removeprefix("fuzz_")
         seeds = [ROOT / "tests" / "data" / "fuzz" / what, CORPUS / what]
-        return fuzz(target, seeds, work_folder(target) / "corpus", options.seconds)
+        return fuzz(target, seeds, work_folder(target) / "corpus", limits)
 
     with ThreadPoolExecutor(options.jobs) as pool:
         runs = pool.map(search, targets)
