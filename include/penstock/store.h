@@ -121,6 +121,7 @@ struct store_traits {
   bool lasting_versions = false;
   bool blocking = true;           ///< may wait for a device or a network: never called with a lock such as the GIL held
   bool inline_completion = true;  ///< `read` completes every request before it returns
+  bool inline_writes = true;      ///< `write` completes every request before it returns
   bool lends_bytes = false;       ///< returns its own memory under a lease
   bool writable = false;          ///< `put` and `erase` do something
   bool sizes = false;             ///< `read_done::object_size` is set, also by reads of no bytes
@@ -165,6 +166,23 @@ struct write_condition {
   const write_guard* guard = nullptr;
 };
 
+/// One put or erase. Everything it points to is borrowed until its completion.
+struct byte_write {
+  std::string_view key;
+  std::span<const part> parts;  ///< of the object, in order; empty where it `erases`
+  bool erases = false;
+  write_condition condition;
+  std::uint64_t tag = 0;  ///< comes back with the completion
+};
+
+/// Takes completions of writes. May be called from any thread, also inside `store::write`; it must not wait.
+class PENSTOCK_API write_sink {
+ public:
+  virtual ~write_sink() = default;
+  /// \param done  What `put` would have returned; of an erase, a default version or what `erase` would have returned.
+  virtual void complete(std::uint64_t tag, result<version> done) = 0;
+};
+
 /// An object whose bytes a store has and whose key still names what it named before. Destroying it without
 /// `store::publish` removes the bytes.
 class PENSTOCK_API staged_object {
@@ -202,6 +220,12 @@ class PENSTOCK_API store {
 
   /// Replaces or creates an object, atomically; returns its new version.
   virtual result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition);
+  /// Starts `writes`; each completes exactly once through `sink`, perhaps before this returns, in any order.
+  ///
+  /// Each is a `put` or an `erase` in all but who waits: nobody, where `store_traits::inline_writes` is false. The
+  /// default does them in turn. A write that is stopped completes with `cancelled`; its object is the old one or the
+  /// new one.
+  virtual void write(std::span<const byte_write> writes, write_sink& sink, std::stop_token stop);
   /// Begins a `put`: writes the bytes, and leaves the key as it is until `publish`. For stores where ending many puts
   /// together costs less than ending each: files, whose bytes must be on the device before they replace others.
   /// Returns null where `put` serves as well; nothing was written then. The default does so.

@@ -40,11 +40,17 @@ class machine {
     auto made = std::make_unique<http_transfer>(curl_, std::move(what), std::move(settings), std::move(stop));
     if (multi_ == nullptr) return made->finish(error(errc::resource_exhausted, "libcurl has no memory or sockets"));
     made->on_stop([this] { wake(); });
+    bool begins = false;
     {
       const std::lock_guard lock(mutex_);
-      incoming_.push_back(std::move(made));
-      if (!thread_.joinable()) thread_ = std::thread([self] { self->run(); });
+      begins = !stopping_;
+      if (begins) {
+        incoming_.push_back(std::move(made));
+        if (!thread_.joinable()) thread_ = std::thread([self] { self->run(); });
+      }
     }
+    // An exchange that ends may begin another one, also while the last of them are given up.
+    if (!begins) return give_up(*made);
     wake();
   }
 

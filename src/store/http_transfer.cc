@@ -21,6 +21,7 @@ constexpr unsigned kMaxRedirects = 10;
 /// A name that is not known, a server that is not there: mostly a slip, so the user should hear of it soon.
 constexpr unsigned kConnectRetries = 2;
 constexpr std::size_t kMaxErrorBody = 4096;
+constexpr std::uint64_t kLeastUploadBuffer = std::uint64_t{16} << 10, kUploadBuffer = std::uint64_t{512} << 10;
 constexpr auto kFirstWait = std::chrono::milliseconds(100);
 constexpr auto kLongestWait = std::chrono::milliseconds(10'000);
 /// A server that asks for more patience than this gets an error instead.
@@ -154,6 +155,9 @@ void http_transfer::set_options(CURL* handle) {
       const auto size = static_cast<curl_off_t>(size_of(request_.body));
       set(request_.method == http_method::put ? CURLOPT_UPLOAD : CURLOPT_POST, 1L);
       set(request_.method == http_method::put ? CURLOPT_INFILESIZE_LARGE : CURLOPT_POSTFIELDSIZE_LARGE, size);
+      // As much of a body as the system may take at once: with libcurl's 64 KiB a thread feeds too few connections.
+      set(CURLOPT_UPLOAD_BUFFERSIZE,
+          static_cast<long>(std::clamp<std::uint64_t>(size_of(request_.body), kLeastUploadBuffer, kUploadBuffer)));
       set(CURLOPT_READFUNCTION, &http_transfer::give_body);
       set(CURLOPT_READDATA, static_cast<void*>(this));
       set(CURLOPT_SEEKFUNCTION, &http_transfer::rewind_body);

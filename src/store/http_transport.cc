@@ -32,17 +32,9 @@ void http_transport::start(std::unique_ptr<http_exchange> what, std::shared_ptr<
 
 namespace {
 
-// What the asking thread and the transport's share.
-struct waiting_room {
-  std::mutex mutex;
-  std::condition_variable arrived;
-  std::optional<result<http_answer>> answer;
-};
-
 class asked final : public http_exchange {
  public:
-  asked(http_question question, std::shared_ptr<waiting_room> room)
-      : question_(std::move(question)), room_(std::move(room)) {}
+  asked(http_question question, answer_taker then) : question_(std::move(question)), then_(std::move(then)) {}
 
   result<> prepare(http_request& out) override {
     answer_ = {};
@@ -66,45 +58,45 @@ class asked final : public http_exchange {
     return ending::whole;
   }
   void finish(result<> outcome) noexcept override {
-    const std::lock_guard lock(room_->mutex);
     if (outcome.ok()) {
-      room_->answer.emplace(std::move(answer_));
+      then_(std::move(answer_));
     } else {
-      room_->answer.emplace(std::move(outcome).error());
+      then_(std::move(outcome).error());
     }
-    room_->arrived.notify_all();
   }
 
  private:
   http_question question_;
-  std::shared_ptr<waiting_room> room_;
+  answer_taker then_;
   http_answer answer_;
+};
+
+// What the asking thread and the transport's share.
+struct waiting_room {
+  std::mutex mutex;
+  std::condition_variable arrived;
+  std::optional<result<http_answer>> answer;
 };
 
 }  // namespace
 
-std::vector<result<http_answer>> ask_all(http_transport& through, const std::shared_ptr<const http_settings>& settings,
-                                         std::vector<http_question> questions) {
-  std::vector<std::shared_ptr<waiting_room>> rooms;
-  std::stop_source stop = stop_of_wait();
-  for (http_question& each : questions) {
-    rooms.push_back(std::make_shared<waiting_room>());
-    through.start(std::make_unique<asked>(std::move(each), rooms.back()), settings, stop.get_token());
-  }
-  std::vector<result<http_answer>> out;
-  for (const auto& room : rooms) {
-    std::unique_lock lock(room->mutex);
-    wait_until(lock, room->arrived, stop, [&] { return room->answer.has_value(); });
-    out.push_back(std::move(*room->answer));
-  }
-  return out;
+void ask_then(http_transport& through, const std::shared_ptr<const http_settings>& settings, http_question question,
+              std::stop_token stop, answer_taker then) {
+  through.start(std::make_unique<asked>(std::move(question), std::move(then)), settings, std::move(stop));
 }
 
 result<http_answer> ask(http_transport& through, const std::shared_ptr<const http_settings>& settings,
                         http_question question) {
-  std::vector<http_question> one;
-  one.push_back(std::move(question));
-  return std::move(ask_all(through, settings, std::move(one)).front());
+  const auto room = std::make_shared<waiting_room>();
+  std::stop_source stop = stop_of_wait();
+  ask_then(through, settings, std::move(question), stop.get_token(), [room](result<http_answer> answer) {
+    const std::lock_guard lock(room->mutex);
+    room->answer.emplace(std::move(answer));
+    room->arrived.notify_all();
+  });
+  std::unique_lock lock(room->mutex);
+  wait_until(lock, room->arrived, stop, [&] { return room->answer.has_value(); });
+  return std::move(*room->answer);
 }
 
 }  // namespace penstock::inline v0

@@ -78,7 +78,7 @@ class http_transport {
   fork_local<running> running_;
 };
 
-/// An exchange that one waits for: a request whose answer fits in memory.
+/// A request whose answer fits in memory.
 struct http_answer {
   http_head head;
   std::string body;
@@ -88,11 +88,14 @@ struct http_question {
   std::function<result<>(http_request&)> prepare;
   std::size_t max_body_bytes = std::size_t{64} << 20;  ///< a longer answer is `corrupt_data`
 };
-/// Asks and waits. Every status of 300 and above that time will not change comes back as an answer.
+/// Takes an answer, or why there is none. Called once, on the transport's thread or inside `ask_then`; may not wait, and
+/// may ask again. Every status of 300 and above that time will not change comes as an answer.
+using answer_taker = std::function<void(result<http_answer>)>;
+/// Asks, and returns at once.
+void ask_then(http_transport& through, const std::shared_ptr<const http_settings>& settings, http_question question,
+              std::stop_token stop, answer_taker then);
+/// Asks and waits.
 result<http_answer> ask(http_transport& through, const std::shared_ptr<const http_settings>& settings,
                         http_question question);
-/// Asks all of them together and waits for all; answers stand in the order of the questions.
-std::vector<result<http_answer>> ask_all(http_transport& through, const std::shared_ptr<const http_settings>& settings,
-                                         std::vector<http_question> questions);
 
 }  // namespace penstock::inline v0

@@ -10,13 +10,9 @@
 
 #include "store/http_read.h"
 #include "store/s3_account.h"
+#include "store/s3_write.h"
 
 namespace penstock::inline v0 {
-
-struct s3_store_options {
-  std::uint64_t multipart_bytes = std::uint64_t{64} << 20;  ///< larger objects are put in parts
-  std::uint64_t part_bytes = std::uint64_t{16} << 20;       ///< at least 5 MiB, but for the last
-};
 
 /// The objects of one bucket of S3, or of what speaks its protocol.
 ///
@@ -31,23 +27,14 @@ class s3_store final : public store {
 
   store_traits traits() const override;
   void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override;
+  void write(std::span<const byte_write> writes, write_sink& sink, std::stop_token stop) override;
   result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition) override;
   result<> erase(std::string_view key, const write_condition& condition) override;
   result<> list(std::string_view prefix, listing what, key_sink& sink) const override;
   std::string uri() const override;
 
  private:
-  struct outgoing;
-  http_question question(const outgoing& what) const;
-  result<http_answer> ask_bucket(const outgoing& what) const;
-  result<version> put_whole(const outgoing& what, const write_condition& condition);
-  result<version> put_in_parts(const outgoing& what, const write_condition& condition);
-  result<std::vector<std::string>> put_parts(const outgoing& what, const std::string& upload);
-  result<version> version_put(const outgoing& what, const http_answer& answer, std::string_view tag) const;
-  result<version> resolve_doubt(const outgoing& what) const;
-
-  std::shared_ptr<http_transport> through_;
-  std::shared_ptr<s3_account> account_;
+  std::shared_ptr<const s3_bucket> bucket_;
   std::shared_ptr<const http_objects> objects_;
   s3_store_options sizes_;
 };

@@ -20,6 +20,19 @@ result<version> store::put(std::string_view, std::span<const part>, const write_
   return error(errc::read_only, fmt::format("this store cannot be written to: {}", uri()));
 }
 
+void store::write(std::span<const byte_write> writes, write_sink& sink, std::stop_token stop) {
+  for (const byte_write& each : writes) {
+    if (stop.stop_requested()) {
+      sink.complete(each.tag, error(errc::cancelled, "the write was stopped"));
+    } else if (each.erases) {
+      auto done = erase(each.key, each.condition);
+      sink.complete(each.tag, done.ok() ? result<version>(version()) : result<version>(std::move(done).error()));
+    } else {
+      sink.complete(each.tag, put(each.key, each.parts, each.condition));
+    }
+  }
+}
+
 result<std::unique_ptr<staged_object>> store::stage(std::string_view, std::span<const part>, const write_condition&) {
   return std::unique_ptr<staged_object>();
 }

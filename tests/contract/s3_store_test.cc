@@ -4,7 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "store/store_fixture.h"
@@ -47,6 +53,115 @@ TEST_F(S3Store, LargeObjectsGoUpInParts) {
   server_.clear_log();
   ASSERT_TRUE(put(*to, "0123456789").ok());
   EXPECT_EQ(server_.log().size(), 1u) << "ten bytes go at once";
+}
+
+// Takes outcomes by their tags.
+class outcomes final : public write_sink {
+ public:
+  void complete(std::uint64_t tag, result<version> done) override {
+    const std::lock_guard lock(mutex_);
+    EXPECT_TRUE(done_.emplace(tag, std::move(done)).second) << "write " << tag << " completed twice";
+    arrived_.notify_all();
+  }
+  std::map<std::uint64_t, result<version>> wait(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(arrived_.wait_for(lock, std::chrono::seconds(20), [&] { return done_.size() == count; }));
+    return std::exchange(done_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::map<std::uint64_t, result<version>> done_;
+};
+
+std::vector<byte_write> writes_of(const std::vector<std::string>& keys, const part& whole) {
+  std::vector<byte_write> out(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    out[i].key = keys[i];
+    out[i].parts = {&whole, 1};
+    out[i].tag = i;
+  }
+  return out;
+}
+
+std::vector<std::string> numbered(std::size_t count) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < count; ++i) out.push_back("k" + std::to_string(i));
+  return out;
+}
+
+// Nobody is answered before as many have asked as there are connections.
+TEST_F(S3Store, OneThreadHasAsManyWritesUnderWayAsThereAreConnections) {
+  constexpr std::size_t kWrites = 24, kConnections = 8;
+  std::atomic<std::size_t> asked{0};
+  std::atomic<bool> waited_in_vain{false};
+  server_.on_request([&](const request&, reply&) {
+    const std::size_t wave = asked.fetch_add(1) / kConnections + 1;
+    for (int i = 0; asked < wave * kConnections; ++i) {
+      if (i == 5000) waited_in_vain = true;
+      if (waited_in_vain) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  const auto to = make();
+  const bytes text = to_bytes("text");
+  const part whole(text);
+  const auto keys = numbered(kWrites);
+  const auto writes = writes_of(keys, whole);
+  outcomes sink;
+  to->write(writes, sink, {});
+  for (const auto& [tag, done] : sink.wait(kWrites)) EXPECT_TRUE(done.ok()) << done.error().to_string();
+  EXPECT_FALSE(waited_in_vain);
+  EXPECT_EQ(server_.objects().size(), kWrites);
+}
+
+TEST_F(S3Store, WritesThatAreStoppedEndAtOnceAndUploadsAreGivenUp) {
+  s3_store_options sizes;
+  sizes.multipart_bytes = 10;
+  sizes.part_bytes = 4;
+  std::atomic<bool> hangs{true};
+  std::atomic<int> asked{0};
+  server_.on_request([&](const request& what, reply&) {
+    if (what.method != "PUT") return;
+    ++asked;
+    for (int i = 0; hangs && i < 10'000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  const auto to = make(s3_flavour::aws, sizes);
+  const bytes text = to_bytes("0123456789abcdef");
+  const part whole(text);
+  const auto keys = numbered(1);
+  std::stop_source stop;
+  outcomes sink;
+  to->write(writes_of(keys, whole), sink, stop.get_token());
+  while (asked < 4) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  stop.request_stop();
+  const auto done = sink.wait(1);
+  ASSERT_EQ(done.size(), 1u);
+  ASSERT_FALSE(done.at(0).ok());
+  EXPECT_EQ(done.at(0).error().code(), errc::cancelled);
+  EXPECT_EQ(server_.log().back().method, "DELETE");
+  EXPECT_TRUE(server_.objects().empty());
+  hangs = false;
+}
+
+TEST_F(S3Store, WritesOfAStoreThatGoesAwayEnd) {
+  for (int round = 0; round < 10; ++round) {
+    std::atomic<bool> hangs{true};
+    server_.on_request([&](const request&, reply&) {
+      for (int i = 0; hangs && i < 10'000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+    const bytes text = to_bytes("text");
+    const part whole(text);
+    const auto keys = numbered(12);
+    outcomes sink;
+    auto to = make();
+    to->write(writes_of(keys, whole), sink, {});
+    std::this_thread::sleep_for(std::chrono::milliseconds(round));
+    to.reset();
+    hangs = false;
+    for (const auto& [tag, done] : sink.wait(12)) EXPECT_TRUE(done.ok()) << done.error().to_string();
+  }
 }
 
 TEST_F(S3Store, AFailedUploadLeavesNoPartsBehind) {

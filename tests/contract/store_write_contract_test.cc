@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <map>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -66,6 +68,110 @@ TEST_P(StoreContract, ConditionalPutsHappenOnlyWhereTheConditionHolds) {
   EXPECT_TRUE(store_.erase("k", match).ok()) << "absent objects are no error";
   EXPECT_TRUE(store_.erase("no/such/folder", {}).ok());
   EXPECT_TRUE(put("k", "third", absent).ok());
+}
+
+// Takes outcomes by their tags, from any thread.
+class write_outcomes final : public write_sink {
+ public:
+  void complete(std::uint64_t tag, result<version> done) override {
+    const std::lock_guard lock(mutex_);
+    const bool first = done_.emplace(tag, std::move(done)).second;
+    EXPECT_TRUE(first) << "write " << tag << " completed twice";
+    arrived_.notify_all();
+  }
+  std::map<std::uint64_t, result<version>> wait(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    const bool all = arrived_.wait_for(lock, std::chrono::seconds(10), [&] { return done_.size() >= count; });
+    EXPECT_TRUE(all) << done_.size() << " of " << count << " writes completed";
+    return std::exchange(done_, {});
+  }
+  std::size_t count() {
+    const std::lock_guard lock(mutex_);
+    return done_.size();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::map<std::uint64_t, result<version>> done_;
+};
+
+TEST_P(StoreContract, WritesOfOneCallEachComplete) {
+  if (!subject_.writable) GTEST_SKIP() << "a store that is only read";
+  constexpr std::size_t kWrites = 40;
+  std::vector<std::string> keys;
+  std::vector<bytes> texts;
+  for (std::size_t i = 0; i < kWrites; ++i) {
+    keys.push_back("folder/" + std::to_string(i % 20));  // each key twice: a put, and in the second call an erase
+    texts.push_back(to_bytes("text " + std::to_string(i)));
+  }
+  std::vector<part> parts;
+  for (const bytes& each : texts) parts.emplace_back(each);
+  std::vector<byte_write> writes(20);
+  for (std::size_t i = 0; i < 20; ++i) {
+    writes[i].key = keys[i];
+    writes[i].parts = {&parts[i], 1};
+    writes[i].tag = 100 + i;
+    if (has_versions()) writes[i].condition.what = write_condition::kind::must_be_absent;
+  }
+  write_outcomes sink;
+  store_.write(writes, sink, {});
+  if (store_.traits().inline_writes) EXPECT_EQ(sink.count(), 20u);
+  auto first = sink.wait(20);
+  for (std::size_t i = 0; i < 20; ++i) {
+    ASSERT_TRUE(first.at(100 + i).ok()) << first.at(100 + i).error().to_string();
+    const auto read = read_now(store_, keys[i]);
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(read->text, "text " + std::to_string(i));
+    EXPECT_TRUE(!has_versions() || read->seen == *first.at(100 + i));
+  }
+  // Puts, puts that must fail, erases, and keys that are none, in one call.
+  for (std::size_t i = 0; i < 20; ++i) {
+    writes[i].condition = {};
+    writes[i].parts = {&parts[20 + i], 1};
+    writes[i].erases = i % 4 == 1;
+    if (writes[i].erases) writes[i].parts = {};
+    if (i % 4 == 2) writes[i].key = "../" + keys[i];
+    if (i % 4 == 3 && has_versions()) writes[i].condition.what = write_condition::kind::must_be_absent;
+  }
+  store_.write(writes, sink, {});
+  auto second = sink.wait(20);
+  for (std::size_t i = 0; i < 20; ++i) {
+    const result<version>& done = second.at(100 + i);
+    const auto read = read_now(store_, keys[i]);
+    if (i % 4 == 1) {
+      EXPECT_TRUE(done.ok()) << done.error().to_string();
+      EXPECT_EQ(code_of(read), errc::not_found);
+    } else if (i % 4 == 2) {
+      ASSERT_FALSE(done.ok());
+      EXPECT_EQ(done.error().code(), errc::invalid_argument);
+    } else if (i % 4 == 3 && has_versions()) {
+      ASSERT_FALSE(done.ok());
+      EXPECT_EQ(done.error().code(), errc::version_changed);
+      EXPECT_EQ(read->text, "text " + std::to_string(i));
+    } else {
+      ASSERT_TRUE(done.ok()) << done.error().to_string();
+      EXPECT_EQ(read->text, "text " + std::to_string(20 + i));
+    }
+  }
+}
+
+TEST_P(StoreContract, AWriteThatIsStoppedLeavesTheOldObjectOrTheNewOne) {
+  if (!subject_.writable) GTEST_SKIP() << "a store that is only read";
+  ASSERT_TRUE(put("k", "old").ok());
+  const bytes text = to_bytes("new");
+  const part whole(text);
+  byte_write what;
+  what.key = "k";
+  what.parts = {&whole, 1};
+  std::stop_source stop;
+  stop.request_stop();
+  write_outcomes sink;
+  store_.write({&what, 1}, sink, stop.get_token());
+  auto outcome = sink.wait(1);
+  ASSERT_FALSE(outcome.at(0).ok());
+  EXPECT_EQ(outcome.at(0).error().code(), errc::cancelled);
+  EXPECT_EQ(read_now(store_, "k")->text, "old");
 }
 
 TEST_P(StoreContract, OneOfManyConditionalWritersWins) {
