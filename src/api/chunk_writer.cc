@@ -1,13 +1,12 @@
 #include "api/chunk_writer.h"
 
-#include <cmath>
 #include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "api/read_source.h"
-#include "array/all_equal.h"
+#include "array/equals_fill.h"
 #include "array/strided_copy.h"
 #include "engine/cell_source.h"
 #include "plan/placement.h"
@@ -18,58 +17,6 @@ namespace {
 /// A worker's buffers above this size are not kept for the next batch.
 constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{8} << 20;
 
-template <class T>
-T load(const std::byte* from) noexcept {
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  return value;
-}
-
-bool is_half_nan(const std::byte* item) noexcept { return (load<std::uint16_t>(item) & 0x7fffU) > 0x7c00U; }
-
-bool is_nan(const std::byte* item, dtype type) noexcept {
-  if (type.kind() == dtype_kind::floating) {
-    if (type.bits() == 16) return is_half_nan(item);
-    return type.bits() == 32 ? std::isnan(load<float>(item)) : std::isnan(load<double>(item));
-  }
-  if (type.kind() != dtype_kind::complex) return false;
-  if (type.bits() == 64) return std::isnan(load<float>(item)) || std::isnan(load<float>(item + 4));
-  return type.bits() == 128 && (std::isnan(load<double>(item)) || std::isnan(load<double>(item + 8)));
-}
-
-bool equal_complex(const std::byte* a, const std::byte* b, dtype type) noexcept {
-  if (type.bits() == 64) return load<float>(a) == load<float>(b) && load<float>(a + 4) == load<float>(b + 4);
-  return type.bits() == 128 && load<double>(a) == load<double>(b) && load<double>(a + 8) == load<double>(b + 8);
-}
-
-class fill_comparison {
- public:
-  fill_comparison(std::span<const std::byte> fill, dtype type) noexcept
-      : fill_(fill), type_(type), nan_(is_nan(fill.data(), type)), complex_(type.kind() == dtype_kind::complex) {}
-
-  bool operator()(const std::byte* item) const noexcept {
-    if (std::memcmp(item, fill_.data(), fill_.size()) == 0) return true;
-    return (nan_ && is_nan(item, type_)) || (complex_ && equal_complex(item, fill_.data(), type_));
-  }
-
-  bool run(const std::byte* items, std::uint64_t count, std::int64_t step) const noexcept {
-    const auto width = static_cast<std::int64_t>(fill_.size());
-    if (step == width && !nan_ && !complex_) {
-      // Equal to the fill value, and each item to the one before.
-      const auto rest = static_cast<std::size_t>(count - 1) * fill_.size();
-      return (*this)(items) && std::memcmp(items, items + width, rest) == 0;
-    }
-    for (std::uint64_t i = 0; i < count; ++i)
-      if (!(*this)(items + static_cast<std::int64_t>(i) * step)) return false;
-    return true;
-  }
-
- private:
-  std::span<const std::byte> fill_;
-  dtype type_;
-  bool nan_, complex_;
-};
-
 bool covers(const chunk_item& item, const extents& cell) noexcept {
   for (std::size_t d = 0; d < cell.size(); ++d) {
     if (item.part[d].start != 0 || item.part[d].step != 1 || item.part[d].count != cell[d]) return false;
@@ -78,24 +25,6 @@ bool covers(const chunk_item& item, const extents& cell) noexcept {
 }
 
 }  // namespace
-
-bool is_all_fill(const std::byte* data, const strides& steps, const extents& shape, std::span<const std::byte> fill,
-                 dtype type) noexcept {
-  const fill_comparison same(fill, type);
-  for (const std::uint64_t length : shape)
-    if (length == 0) return true;
-  if (shape.empty()) return same(data);
-  const std::size_t last = shape.size() - 1;
-  dim_vector<std::uint64_t> at(last);
-  for (;;) {
-    const std::byte* row = data;
-    for (std::size_t d = 0; d < last; ++d) row += static_cast<std::int64_t>(at[d]) * steps[d];
-    if (!same.run(row, shape[last], steps[last])) return false;
-    std::size_t d = last;
-    while (d > 0 && ++at[d - 1] == shape[d - 1]) at[--d] = 0;
-    if (d == 0) return true;
-  }
-}
 
 void chunk_writer_memory::shrink() noexcept {
   for (buffer* each : {&old, &cell, &encoded, &values})
@@ -173,7 +102,7 @@ result<> write_here(const chunk_write_task& task, const chunk_item& item, chunk_
     cell.data = mine.cell.data();
     cell.strides = c_order_strides(chain.cell(), chain.type().item_bytes());
   }
-  if (!task.write_empty_chunks && is_all_fill(cell.data, cell.strides, cell.extents, task.fill, cell.type)) {
+  if (!task.write_empty_chunks && equals_fill(cell.data, cell.strides, cell.extents, task.fill.data(), cell.type)) {
     out.erased = true;
     if (task.to == nullptr) return {};
     auto erased = task.to->erase(item.key, {});

@@ -30,11 +30,6 @@ struct chunk_write_task {
   cell_source* values = nullptr;  ///< the door to the items' values, where they are not in host memory
 };
 
-/// Whether all elements are the fill value, as zarr-python counts: bit by bit, but every NaN is one, and the zeros of
-/// complex numbers are equal.
-bool is_all_fill(const std::byte* data, const strides& steps, const extents& shape, std::span<const std::byte> fill,
-                 dtype type) noexcept;
-
 /// Merges, encodes and stores one chunk, or hands it back.
 result<> write_chunk(const chunk_write_task& task, const chunk_item& item, chunk_writer_memory& mine,
                      chunk_written& out);

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "array/all_equal.h"
+#include "array/equals_fill.h"
 #include "array/strided_copy.h"
 #include "base/buffer.h"
 #include "base/checked.h"
@@ -141,7 +141,7 @@ class shard_codec final : public byte_codec {
 
   bool is_fill(const std::byte* chunk) const noexcept {
     return !chain_.type().variable_length() &&
-           all_equal(chunk, strides_, chain_.cell(), fill_.item.data(), chain_.type().item_bytes());
+           equals_fill(chunk, strides_, chain_.cell(), fill_.item.data(), chain_.type());
   }
 
   /// `room(used, bytes)` gives at least `bytes` bytes, of which the first `used` are kept.
