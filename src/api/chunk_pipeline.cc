@@ -302,7 +302,8 @@ result<> chunk_pipeline::write_shards(penstock::context& with, const store& from
     settings.write_empty_chunks = options.write_empty_chunks;
     settings.values = values;
     job->begin(wanted, settings);
-    if (workers == 1 && !poll) {
+    const bool waits = !settings.to->traits().inline_writes || !from.traits().inline_completion;
+    if (workers == 1 && !poll && !waits) {
       job->set_waker({});  // of the run before
       while (job->step(0) != job::progress::done) {
       }

@@ -48,7 +48,8 @@ unsigned useful_workers(const write_job& job, const store& to, unsigned workers)
   if (job.total_cells() < 2) return 1;
   if (job.total_bytes() >= kMinParallelWriteBytes) return workers;
   const std::uint64_t objects = job.total_objects();
-  if (objects < kMinParallelPuts || !to.traits().blocking) return 1;
+  const store_traits traits = to.traits();
+  if (objects < kMinParallelPuts || !traits.blocking || !traits.inline_writes) return 1;
   return static_cast<unsigned>(std::min<std::uint64_t>(workers, objects / 2));
 }
 

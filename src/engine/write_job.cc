@@ -47,32 +47,26 @@ void pause_before(unsigned tries, std::uint64_t salt) {
 
 }  // namespace
 
-write_job::open_object::open_object(context_state& state) : reader(state) {}
+write_job::open_object::open_object(write_job& job) : job(job), reader(*this) {}
 
-write_job::open_object::old_bytes::old_bytes(context_state& state)
-    : state_(state), small_(&state.accounts(), memory_use::encoded) {}
+write_job::open_object::old_bytes::old_bytes(open_object& of)
+    : of_(of), small_(&of.job.state_->accounts(), memory_use::encoded) {}
 
 void write_job::open_object::old_bytes::complete(std::uint64_t, result<read_done> done) {
-  const std::lock_guard lock(mutex_);
-  arrived_.emplace(std::move(done));
-  changed_.notify_all();
+  of_.job.arrived(of_, std::move(done));
 }
 
 result<std::span<std::byte>> write_job::open_object::old_bytes::reserve(std::uint64_t bytes) {
   if (bytes <= kSmallBytes) return small_.reserve(bytes);
   if (large_.bytes() < bytes) {
     large_ = output_block();
-    PENSTOCK_ASSIGN(large_, state_.outputs().take(bytes));
+    PENSTOCK_ASSIGN(large_, of_.job.state_->outputs().take(bytes));
   }
   return std::span(large_.data(), static_cast<std::size_t>(bytes));
 }
 
-result<read_done> write_job::open_object::old_bytes::wait() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return arrived_.has_value(); });
-  result<read_done> done = std::move(*arrived_);
-  arrived_.reset();
-  return done;
+void write_job::open_object::written::complete(std::uint64_t, result<version> done) {
+  of_.job.put_ended(of_, std::move(done));
 }
 
 void write_job::open_object::old_bytes::forget() { large_ = output_block(); }
@@ -113,6 +107,8 @@ void write_job::begin(const source& from, const settings& with) {
   const store_traits traits = with.to->traits();
   versions_ = traits.versions;
   careful_ = with.fence != nullptr && with.fence->guard() != nullptr && versions_ && !traits.guards;
+  inline_writes_ = traits.inline_writes;
+  if (!inline_writes_ || !from.store->traits().inline_completion) stop_flights_ = std::stop_source();
   // A writer that continues late can only be refused where an object stands in its way.
   with_.write_empty_chunks = with_.write_empty_chunks || careful_;
   profiler_ = state_->recording();
@@ -145,6 +141,7 @@ void write_job::reset() {
     if (each->what != open_object::phase::closed) close(*each);
   staged_.clear();
   again_.clear();
+  stop_flights_ = std::stop_source(std::nostopstate);
   written_ = total_bytes_ = staged_bytes_ = 0;
   failure_.reset();
   stop_.store(false, std::memory_order_relaxed);
@@ -171,17 +168,17 @@ void write_job::reset() {
 job::progress write_job::step(unsigned worker) {
   guard lock(mutex_);
   if (done()) return progress::done;
-  open_object* found[4] = {};  // by phase, the first of each
+  open_object* found[5] = {};  // by phase, the first of each
   for (auto& each : objects_) {
     const auto phase = each->what;
     if (phase == open_object::phase::encode && each->next == each->cells.size()) continue;
-    if (phase == open_object::phase::closed || phase == open_object::phase::busy) continue;
+    if (phase == open_object::phase::closed || phase >= open_object::phase::busy) continue;
     open_object*& first = found[static_cast<std::size_t>(phase)];
     if (first == nullptr) first = each.get();
   }
   const auto of = [&](open_object::phase phase) { return found[static_cast<std::size_t>(phase)]; };
   if (stopping()) {
-    if (active_ == 0) {
+    if (active_ == 0 && flights_ == 0) {
       staged_.clear();
       finished_.store(true, std::memory_order_release);
       wake();
@@ -194,21 +191,13 @@ job::progress write_job::step(unsigned worker) {
     commit(lock, *ready, worker);
   } else if (open_object* const open = of(open_object::phase::encode)) {
     encode_some(lock, *open, worker);
+  } else if (open_object* const read = of(open_object::phase::answered)) {
+    take_answer(lock, *read, worker);
   } else if (open_object* const unread = of(open_object::phase::load)) {
-    unread->what = open_object::phase::busy;
-    ++active_;
-    lock.unlock();
-    auto loaded = load(*unread, worker);
-    lock.lock();
-    --active_;
-    if (!loaded.ok()) {
-      fail(unread->key, std::move(loaded).error());
-    } else {
-      unread->what = unread->unfinished == 0 ? open_object::phase::commit : open_object::phase::encode;
-    }
+    load(lock, *unread, worker);
   } else if (staged_.size() >= kMostStaged || staged_bytes_ >= kMostStagedBytes) {
     publish(lock, worker);
-  } else if (!again_.empty() && open_count_ < with_.workers) {
+  } else if (!again_.empty() && open_count_ - flights_ < with_.workers) {
     reopen(lock);
   } else if (may_open()) {
     open_next(lock);
@@ -222,19 +211,22 @@ job::progress write_job::step(unsigned worker) {
     somebody_idles_ = true;
     return progress::idle;
   }
-  // What was done may have made work, or the end, for those who found none.
-  if (somebody_idles_) {
-    somebody_idles_ = false;
-    wake();
-  }
+  wake_idle();
   return progress::worked;
+}
+
+// What was done may have made work, or the end, for those who found none.
+void write_job::wake_idle() {
+  if (std::exchange(somebody_idles_, false)) wake();
 }
 
 // Half of the memory is for the objects that are open, the other half for what their cells still come to.
 bool write_job::may_open() const noexcept {
-  if (exhausted_ || opening_ || open_count_ >= with_.workers) return false;
+  if (exhausted_ || opening_ || open_count_ - flights_ >= with_.workers) return false;
+  if (open_count_ == 0) return true;
   const ledger& accounts = state_->accounts();
-  return open_count_ == 0 || accounts.held(memory_use::encoded) <= accounts.memory_limit() / 2;
+  return flights_ < state_->io_concurrency() &&
+         accounts.held(memory_use::encoded) + held_old_bytes_ <= accounts.memory_limit() / 2;
 }
 
 // Comes and leaves with the lock, as all that takes it.
@@ -298,36 +290,82 @@ void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
   if (of.unfinished == 0) of.what = open_object::phase::commit;
 }
 
-void write_job::commit(guard& lock, open_object& of, unsigned worker) {
+// Takes an object from those that have no worker. Leaves without the lock.
+void write_job::begin_work(guard& lock, open_object& of) {
   of.what = open_object::phase::busy;
   ++active_;
   lock.unlock();
-  const std::uint64_t begin_ns = now();
-  auto done = put(of, worker);
-  const std::uint64_t bytes = done.ok() ? workers_[worker]->assembled.bytes : 0;
-  record(stage::commit, worker, of.object, begin_ns, bytes, bytes);
+}
+
+void write_job::commit(guard& lock, open_object& of, unsigned worker) {
+  begin_work(lock, of);
+  of.worker = worker;
+  of.flight_ns = now();
+  auto ready = assemble(of, worker);
+  if (ready.ok() && *ready && !inline_writes_) {
+    lock.lock();
+    --active_;
+    of.what = open_object::phase::flight;
+    ++flights_;
+    lock.unlock();
+    with_.to->write({&**ready, 1}, of.writer, stop_flights_.get_token());
+    lock.lock();
+    return;
+  }
+  result<> done;
+  std::unique_ptr<staged_object> begun;
+  if (!ready.ok()) {
+    done = std::move(ready).error();
+  } else if (*ready) {
+    auto outcome = put(of, **ready);
+    if (outcome.ok()) {
+      begun = std::move(*outcome);
+    } else {
+      done = std::move(outcome).error();
+    }
+  }
+  const std::uint64_t bytes = done.ok() ? of.assembled.bytes : 0;
+  record(stage::commit, worker, of.object, of.flight_ns, bytes, bytes);
   lock.lock();
   --active_;
-  if (done.ok() && *done) {
-    staged_.push_back({std::move(*done), std::move(of.touched), of.object, of.key, bytes, of.tries});
+  if (begun) {
+    staged_.push_back({std::move(begun), std::move(of.touched), of.object, of.key, bytes, of.tries});
     staged_bytes_ += bytes;
     close(of);
     return;
   }
-  if (done.ok()) {
+  ended(of, std::move(done));
+}
+
+// An object's put or erase has ended; on any thread.
+void write_job::put_ended(open_object& of, result<version> done) {
+  // Also after a failure: what the store did then is not known.
+  if (from_.uid != 0) state_->indexes().drop(from_.uid, of.object);
+  const std::uint64_t bytes = done.ok() ? of.assembled.bytes : 0;
+  record(stage::commit, of.worker, of.object, of.flight_ns, bytes, bytes);
+  const guard lock(mutex_);
+  --flights_;
+  const bool stopped = cancelled_ && !done.ok() && done.error().code() == errc::cancelled;
+  if (stopped) {
+    close(of);
+  } else {
+    ended(of, done.ok() ? result<>() : result<>(std::move(done).error()));
+  }
+  wake_idle();
+}
+
+// Needs the lock: an object is done, or begins again, or fails.
+void write_job::ended(open_object& of, result<> outcome) {
+  if (outcome.ok()) {
     ++written_;
     close(of);
     return;
   }
-  const errc code = done.error().code();
-  if (code != errc::version_changed) {
-    fail(of.key, std::move(done).error());
-    return;
-  }
-  if (++of.tries > kMaxTries) {
+  if (outcome.error().code() != errc::version_changed) {
+    fail(of.key, std::move(outcome).error());
+  } else if (++of.tries > kMaxTries) {
     fail(of.key,
          error(errc::conflict, fmt::format("'{}' kept changing while it was written, {} times", of.key, of.tries)));
-    return;
   }
   of.what = open_object::phase::load;
 }
@@ -390,7 +428,7 @@ void write_job::reopen(guard& lock) {
 write_job::open_object& write_job::take_closed() {
   auto free = std::find_if(objects_.begin(), objects_.end(),
                            [](const auto& each) { return each->what == open_object::phase::closed; });
-  if (free == objects_.end()) free = objects_.insert(objects_.end(), std::make_unique<open_object>(*state_));
+  if (free == objects_.end()) free = objects_.insert(objects_.end(), std::make_unique<open_object>(*this));
   (*free)->what = open_object::phase::busy;
   (*free)->opening = ++openings_;
   ++open_count_;
@@ -403,6 +441,8 @@ void write_job::close(open_object& of) {
   of.next = of.unfinished = 0;
   of.tries = 0;
   of.old = read_done();
+  of.answer.reset();
+  hold_old_bytes(of, 0);
   of.existed = of.blind = false;
   of.reader.forget();
   of.indexes.clear();
@@ -429,11 +469,16 @@ void write_job::fail(std::string_view key, error what) {
 }
 
 void write_job::cancel() noexcept {
-  const guard lock(mutex_);
-  if (done()) return;
-  cancelled_ = true;
-  stop_.store(true, std::memory_order_relaxed);
-  wake();
+  std::stop_source flights{std::nostopstate};
+  {
+    const guard lock(mutex_);
+    if (done()) return;
+    cancelled_ = true;
+    stop_.store(true, std::memory_order_relaxed);
+    flights = stop_flights_;
+    wake();
+  }
+  flights.request_stop();  // without the lock: what is stopped may complete here
 }
 
 result<> write_job::outcome() const {
@@ -561,56 +606,108 @@ void write_job::begin_again(open_object& of) const {
   of.next = 0;
 }
 
-// Of an object whose elements are all replaced: its version, and whether that is all that is needed of it.
-result<bool> write_job::look(open_object& of) {
-  if (versions_) {
-    byte_read read;
-    read.key = of.key;
+// Begins to look at the old object. Of one whose elements are all replaced, its version may be all that is needed.
+void write_job::load(guard& lock, open_object& of, unsigned worker) {
+  begin_work(lock, of);
+  pause_before(of.tries, reinterpret_cast<std::uintptr_t>(&of) + worker + of.object);
+  of.worker = worker;
+  of.old = read_done();
+  of.existed = of.blind = false;
+  if (!of.replaced) return ask(lock, of, true);
+  if (versions_) return ask(lock, of, false);
+  const auto enough = needs_no_bytes(of);
+  if (enough.ok() && !*enough) return ask(lock, of, true);
+  loaded(lock, of, enough.ok() ? result<>() : result<>(enough.error().clone()));
+}
+
+// Asks the store for the old object's bytes, or for its version. Comes without the lock and leaves with it, and without
+// the object: its answer may have arrived, and another worker may have it.
+void write_job::ask(guard& lock, open_object& of, bool for_bytes) {
+  of.asked_for_bytes = for_bytes;
+  of.flight_ns = now();
+  byte_read read;
+  read.key = of.key;
+  read.buffer = &of.reader;
+  if (for_bytes) {
+    read.max_bytes = most_old_bytes(of);
+  } else {
     read.range.length = 0;
-    read.buffer = &of.reader;
-    from_.store->read({&read, 1}, of.reader, {});
-    auto done = of.reader.wait();
-    if (profiler_) profiler_->record_request(0);
-    if (!done.ok() && done.error().code() != errc::not_found)
-      return std::move(done).error().note(read_note(of.key, read.range));
-    if (!done.ok()) {
-      of.blind = true;
-      return true;
-    }
-    if (!done->seen.known()) return false;
-    of.old.seen = std::move(done->seen);
   }
+  lock.lock();
+  // What will arrive counts now: many objects may be asked for before the first of them is here.
+  if (for_bytes) hold_old_bytes(of, std::min(read.max_bytes, state_->accounts().memory_limit() / 2));
+  of.what = open_object::phase::flight;
+  ++flights_;
+  --active_;
+  lock.unlock();
+  from_.store->read({&read, 1}, of.reader, stop_flights_.get_token());
+  lock.lock();
+}
+
+// The store's answer, on any thread.
+void write_job::arrived(open_object& of, result<read_done> done) {
+  const guard lock(mutex_);
+  hold_old_bytes(of, done.ok() ? done->bytes.size() : 0);
+  of.answer.emplace(std::move(done));
+  of.what = open_object::phase::answered;
+  --flights_;
+  wake_idle();
+}
+
+// Needs the lock.
+void write_job::hold_old_bytes(open_object& of, std::uint64_t bytes) noexcept {
+  held_old_bytes_ -= of.old_bytes_held;
+  held_old_bytes_ += of.old_bytes_held = bytes;
+}
+
+void write_job::take_answer(guard& lock, open_object& of, unsigned worker) {
+  begin_work(lock, of);
+  of.worker = worker;
+  if (profiler_) profiler_->record_request(of.old_bytes_held);
+  if (of.asked_for_bytes) {
+    record(stage::fetch, worker, of.object, of.flight_ns, of.old_bytes_held, 0);
+    return loaded(lock, of, take_bytes(of));
+  }
+  const auto enough = take_version(of);
+  if (enough.ok() && !*enough) return ask(lock, of, true);
+  loaded(lock, of, enough.ok() ? result<>() : result<>(enough.error().clone()));
+}
+
+// Of an object whose elements are all replaced: its version, and whether that is all that is needed of it.
+result<bool> write_job::take_version(open_object& of) {
+  result<read_done> done = std::move(*of.answer);
+  of.answer.reset();
+  if (!done.ok() && done.error().code() != errc::not_found)
+    return std::move(done).error().note(read_note(of.key, {0, 0, false}));
+  if (!done.ok()) {
+    of.blind = true;
+    PENSTOCK_TRY(locate(of, nullptr));
+    begin_again(of);
+    return true;
+  }
+  if (!done->seen.known()) return false;
+  of.old.seen = std::move(done->seen);
+  PENSTOCK_ASSIGN(const bool enough, needs_no_bytes(of));
+  if (!enough) of.old = read_done();
+  return enough;
+}
+
+// Whether an object whose elements are all replaced, and whose version has been seen, needs no more of the old one.
+result<bool> write_job::needs_no_bytes(open_object& of) {
   // In this order: elements that were written beyond the edge after the version was seen make the put fail, and those
   // before show as an append under way, or as a longer array.
   if (careful_) PENSTOCK_TRY(with_.fence->check());
   if (with_.edges != nullptr && !with_.edges->quiet()) return false;
   of.existed = of.blind = true;
+  PENSTOCK_TRY(locate(of, nullptr));
+  begin_again(of);
   return true;
 }
 
-// Reads the old object, and finds in it what is to be changed.
-result<> write_job::load(open_object& of, unsigned worker) {
-  pause_before(of.tries, reinterpret_cast<std::uintptr_t>(&of) + worker + of.object);
-  of.old = read_done();
-  of.existed = of.blind = false;
-  if (of.replaced) {
-    PENSTOCK_ASSIGN(const bool enough, look(of));
-    if (enough) {
-      PENSTOCK_TRY(locate(of, nullptr));
-      begin_again(of);
-      return {};
-    }
-    of.old = read_done();
-  }
-  byte_read read;
-  read.key = of.key;
-  read.buffer = &of.reader;
-  read.max_bytes = most_old_bytes(of);
-  const std::uint64_t begin_ns = now();
-  from_.store->read({&read, 1}, of.reader, {});
-  auto done = of.reader.wait();
-  if (profiler_) profiler_->record_request(done.ok() ? done->bytes.size() : 0);
-  record(stage::fetch, worker, of.object, begin_ns, done.ok() ? done->bytes.size() : 0, 0);
+// Finds in the old object what is to be changed.
+result<> write_job::take_bytes(open_object& of) {
+  result<read_done> done = std::move(*of.answer);
+  of.answer.reset();
   if (done.ok()) {
     of.old = std::move(*done);
     of.existed = true;
@@ -622,6 +719,17 @@ result<> write_job::load(open_object& of, unsigned worker) {
   if (!located.ok()) return std::move(located).error().note(read_note(of.key, {}));
   begin_again(of);
   return {};
+}
+
+// All that is needed of the old object is known, or that failed. Leaves with the lock.
+void write_job::loaded(guard& lock, open_object& of, result<> outcome) {
+  lock.lock();
+  --active_;
+  if (!outcome.ok()) {
+    fail(of.key, std::move(outcome).error());
+  } else {
+    of.what = of.unfinished == 0 ? open_object::phase::commit : open_object::phase::encode;
+  }
 }
 
 // The most bytes that an old object is taken to have: its cells and its index, and as much again for holes.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,11 @@ class edge_watch;
 /// encoded an object's last cell commits it. A new object is opened only when every cell of those before has its
 /// worker, so there are never more open objects than workers, and encoded bytes of no more than that.
 ///
+/// Where the store completes reads or writes later, no worker waits: an object whose old bytes are on their way, or
+/// that is being put, is in flight and takes no worker. As many are in flight as the context has requests
+/// (`io_concurrency`), and no more than half of the memory limit holds: what they are encoded to, and what was read of
+/// them.
+///
 /// An object whose elements are not all replaced is read first, whole, with its version; cells that are covered in part
 /// are decoded and changed, those that are not touched keep their bytes. The new object is put on condition of that
 /// version. Where it no longer holds, the object is done again from what is there now; cells that were covered whole
@@ -42,7 +48,8 @@ class edge_watch;
 /// that in one step with the write. Elsewhere every object is put, fill value or not, on condition that it is absent,
 /// or has a version that was seen while the writer still had its right: what another writer put since stays.
 ///
-/// Work is taken under one lock and done outside of it. Storage is waited for inside of `step`.
+/// Work is taken under one lock and done outside of it. Only a store that completes requests before it returns is
+/// waited for inside of `step`.
 class write_job final : public job {
  public:
   struct settings {
@@ -67,7 +74,8 @@ class write_job final : public job {
 
   progress step(unsigned worker) override;
 
-  /// Begins no object and no cell any more; an object that is being put gets its new value.
+  /// Begins no object and no cell any more, and asks the store to stop what is under way: an object that is being put
+  /// keeps its old value or gets its new one.
   void cancel() noexcept;
   bool done() const noexcept { return finished_.load(std::memory_order_acquire); }
   /// The outcome; only when done.
@@ -92,8 +100,16 @@ class write_job final : public job {
   bool stopping() const noexcept { return stop_.load(std::memory_order_relaxed); }
   void open_next(guard& lock);
   result<> list_cells(open_object& of);
-  result<> load(open_object& of, unsigned worker);
-  result<bool> look(open_object& of);
+  void begin_work(guard& lock, open_object& of);
+  void load(guard& lock, open_object& of, unsigned worker);
+  void ask(guard& lock, open_object& of, bool for_bytes);
+  void arrived(open_object& of, result<read_done> done);
+  void hold_old_bytes(open_object& of, std::uint64_t bytes) noexcept;
+  void take_answer(guard& lock, open_object& of, unsigned worker);
+  result<bool> take_version(open_object& of);
+  result<> take_bytes(open_object& of);
+  result<bool> needs_no_bytes(open_object& of);
+  void loaded(guard& lock, open_object& of, result<> outcome);
   void begin_again(open_object& of) const;
   result<> locate(open_object& of, const part* old);
   std::uint64_t most_old_bytes(const open_object& of) const;
@@ -106,7 +122,11 @@ class write_job final : public job {
   result<std::unique_ptr<block>> take_block(std::uint64_t bytes, std::uint64_t cells);
   result<std::span<std::byte>> room_for(open_object& of, std::uint64_t bytes, unsigned worker);
   void commit(guard& lock, open_object& of, unsigned worker);
-  result<std::unique_ptr<staged_object>> put(open_object& of, unsigned worker);
+  result<std::optional<byte_write>> assemble(open_object& of, unsigned worker);
+  result<std::unique_ptr<staged_object>> put(open_object& of, const byte_write& what);
+  void put_ended(open_object& of, result<version> done);
+  void ended(open_object& of, result<> outcome);
+  void wake_idle();
   void publish(guard& lock, unsigned worker);
   void reopen(guard& lock);
   open_object& take_closed();
@@ -121,6 +141,8 @@ class write_job final : public job {
   settings with_;
   bool versions_ = false;  // the store's
   bool careful_ = false;   // there is a fence, and the store checks no guards
+  bool inline_writes_ = true;
+  std::stop_source stop_flights_{std::nostopstate};
   std::shared_ptr<profiler> profiler_;
   std::uint32_t write_number_ = 0;
 
@@ -130,8 +152,10 @@ class write_job final : public job {
   std::vector<std::unique_ptr<open_object>> objects_;
   std::vector<std::unique_ptr<block>> free_blocks_;
   std::size_t open_count_ = 0, active_ = 0, publishing_ = 0;
-  std::vector<staged> staged_;  // objects whose bytes storage has, and which nothing names yet
-  std::vector<staged> again_;   // objects that others changed meanwhile
+  std::size_t flights_ = 0;           // open objects that the store has been asked about, and has not answered
+  std::uint64_t held_old_bytes_ = 0;  // of open objects
+  std::vector<staged> staged_;        // objects whose bytes storage has, and which nothing names yet
+  std::vector<staged> again_;         // objects that others changed meanwhile
   std::uint64_t staged_bytes_ = 0;
   std::uint64_t written_ = 0, total_bytes_ = 0, openings_ = 0;
   bool somebody_idles_ = false;

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <penstock/variable.h>
-#include "array/all_equal.h"
+#include "array/equals_fill.h"
 #include "array/strided_copy.h"
 #include "codec/codec_chain.h"
 #include "engine/cell_source.h"
@@ -43,7 +43,7 @@ bool all_items_equal(const tensor_view& cell, const std::byte* fill) noexcept {
 
 bool is_fill(const tensor_view& cell, const std::byte* fill) noexcept {
   if (!cell.type.variable_length())
-    return all_equal(cell.data, cell.strides, cell.extents, fill, cell.type.item_bytes());
+    return equals_fill(cell.data, cell.strides, cell.extents, fill, cell.type);
   // Only Python can tell whether two of its objects are equal.
   return cell.type.kind() != dtype_kind::object && all_items_equal(cell, fill);
 }
@@ -203,42 +203,49 @@ result<bool> write_job::take_encoded(open_object& of, touched_cell& cell, unsign
   return true;
 }
 
-// Assembles the object and stages or puts it, or erases it where nothing is left of it. Null: nothing is left to do.
-result<std::unique_ptr<staged_object>> write_job::put(open_object& of, unsigned worker) {
-  worker_state& mine = *workers_[worker];
-  mine.new_cells.clear();
+// What is to become of the object in storage; nothing where it stays as it is.
+result<std::optional<byte_write>> write_job::assemble(open_object& of, unsigned worker) {
+  std::vector<new_cell>& cells = workers_[worker]->new_cells;
+  cells.clear();
+  of.assembled.clear();
   for (const touched_cell& each : of.cells) {
     if (each.unchanged) continue;
-    mine.new_cells.push_back({each.cell, each.bytes, each.absent});
+    cells.push_back({each.cell, each.bytes, each.absent});
   }
-  if (mine.new_cells.empty()) {
-    mine.assembled.clear();
-    return std::unique_ptr<staged_object>();
-  }
+  if (cells.empty()) return std::optional<byte_write>();
   const part* const old = of.existed && !of.blind ? &of.old.bytes : nullptr;
-  PENSTOCK_TRY(from_.layout->assembler()->assemble(of.object, old, mine.new_cells, mine.assembled));
+  PENSTOCK_TRY(from_.layout->assembler()->assemble(of.object, old, cells, of.assembled));
 
-  write_condition condition;
-  condition.durable = with_.durable;
-  if (with_.fence != nullptr && !careful_) condition.guard = with_.fence->guard();
+  byte_write out;
+  out.key = of.key;
+  out.parts = of.assembled.parts;
+  out.erases = of.assembled.empty();
+  if (out.erases && !of.existed && !of.covered) return std::optional<byte_write>();
+  out.condition.durable = with_.durable;
+  if (with_.fence != nullptr && !careful_) out.condition.guard = with_.fence->guard();
   if (!of.covered && versions_) {
     if (!of.existed) {
-      condition.what = write_condition::kind::must_be_absent;
+      out.condition.what = write_condition::kind::must_be_absent;
     } else if (of.old.seen.known()) {
-      condition.what = write_condition::kind::must_match;
-      condition.expected = of.old.seen;
+      out.condition.what = write_condition::kind::must_match;
+      out.condition.expected = of.old.seen;
     }
   }
+  return std::optional<byte_write>(std::move(out));
+}
+
+// Stages or puts the object, or erases it, and waits for that. Null: nothing is left to do.
+result<std::unique_ptr<staged_object>> write_job::put(open_object& of, const byte_write& what) {
   result<> done;
-  if (mine.assembled.empty()) {
-    if (of.existed || of.covered) done = with_.to->erase(of.key, condition);
+  if (what.erases) {
+    done = with_.to->erase(what.key, what.condition);
   } else {
     // One object gains nothing from waiting, and one that others keep changing loses.
     if (walk_.total_objects() > 1 && of.tries == 0) {
-      PENSTOCK_ASSIGN(std::unique_ptr<staged_object> begun, with_.to->stage(of.key, mine.assembled.parts, condition));
+      PENSTOCK_ASSIGN(std::unique_ptr<staged_object> begun, with_.to->stage(what.key, what.parts, what.condition));
       if (begun) return begun;
     }
-    auto seen = with_.to->put(of.key, mine.assembled.parts, condition);
+    auto seen = with_.to->put(what.key, what.parts, what.condition);
     if (!seen.ok()) done = std::move(seen).error();
   }
   // Also after a failure: what the store did then is not known.

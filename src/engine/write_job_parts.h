@@ -3,7 +3,6 @@
 /// \file
 /// What a write_job is made of inside; for its own source files.
 
-#include <condition_variable>
 #include <optional>
 #include <string>
 #include <utility>
@@ -61,9 +60,17 @@ class write_job::block {
 
 /// A storage object that is being written.
 struct write_job::open_object {
-  explicit open_object(context_state& state);
+  explicit open_object(write_job& job);
 
-  enum class phase : std::uint8_t { closed, load, encode, commit, busy };
+  enum class phase : std::uint8_t {
+    closed,
+    load,      ///< the old object is to be asked for
+    answered,  ///< what was asked of it has arrived
+    encode,
+    commit,
+    busy,    ///< a worker has it
+    flight,  ///< the store has it
+  };
   phase what = phase::closed;
   object_id object = 0;
   std::string key;  ///< in the store, prefix included
@@ -78,30 +85,44 @@ struct write_job::open_object {
   std::uint64_t opening = 0;          ///< no other opened object of this job has the same number
   std::vector<chunk_extent> located;  ///< of `cells`; only kept for its memory
 
-  /// The object as it was read: waits for the completion, and lends room for the bytes.
+  /// Takes the object as it is read, and lends room for its bytes.
   class old_bytes final : public completion_sink, public read_buffer {
    public:
-    explicit old_bytes(context_state& state);
+    explicit old_bytes(open_object& of);
     void complete(std::uint64_t tag, result<read_done> done) override;
     result<std::span<std::byte>> reserve(std::uint64_t bytes) override;
-    result<read_done> wait();
     void forget();
 
    private:
-    context_state& state_;
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::optional<result<read_done>> arrived_;
+    open_object& of_;
     buffer small_;
     output_block large_;
   };
+  /// Takes the outcome of a put or an erase.
+  class written final : public write_sink {
+   public:
+    explicit written(open_object& of) noexcept : of_(of) {}
+    void complete(std::uint64_t tag, result<version> done) override;
+
+   private:
+    open_object& of_;
+  };
+
+  write_job& job;
   old_bytes reader;
+  written writer{*this};
+  bool asked_for_bytes = false;  ///< and not only for its version
+  std::optional<result<read_done>> answer;
+  std::uint64_t flight_ns = 0;  ///< when what is in flight began
+  unsigned worker = 0;          ///< who began it
   read_done old;
+  std::uint64_t old_bytes_held = 0;
   bool existed = false;  ///< `old` has its version
   bool blind = false;    ///< and not its bytes: nothing of them is needed
   index_table indexes;
 
   std::vector<std::unique_ptr<block>> blocks;
+  assembled_object assembled;  ///< what is put
 };
 
 /// An object that was encoded and staged, and what is needed to begin again where its condition does not hold.
@@ -132,7 +153,6 @@ struct write_job::worker_state {
   block* current = nullptr;  // where it encodes to, a block of the object of that opening
   std::uint64_t current_opening = 0;
   std::vector<new_cell> new_cells;
-  assembled_object assembled;
 };
 
 }  // namespace penstock::inline v0

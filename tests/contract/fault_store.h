@@ -30,7 +30,10 @@ struct fault_script {
   unsigned vanish = 0;  ///< the object is absent from this request on (until `restore`)
   std::uint64_t most = std::numeric_limits<std::uint64_t>::max();  ///< faults in all
 
+  unsigned fail_write = 0;  ///< a put or an erase fails with one of `codes`: every other time after it was carried out
+
   bool deferred = false;                         ///< completions wait for `deliver_one`
+  bool deferred_writes = false;                  ///< those of `write` too
   bool lends = true;                             ///< false: lent bytes are copied to the reader's buffer
   std::uint64_t request_bytes = 0;               ///< as of a store whose requests take their time
   bool versions = true;                          ///< false: as a store that has none
@@ -53,8 +56,11 @@ class fault_store final : public store {
   explicit fault_store(std::shared_ptr<store> inner, fault_script script = {})
       : inner_(std::move(inner)), script_(std::move(script)) {}
   ~fault_store() override {
-    for (const pending_read& each : pending_)
-      each.sink->complete(each.read.tag, error(errc::cancelled, "never delivered"));
+    for (const pending_request& each : pending_) {
+      const error never(errc::cancelled, "never delivered");
+      if (each.sink != nullptr) each.sink->complete(each.read.tag, never.clone());
+      if (each.write_sink != nullptr) each.write_sink->complete(each.write.tag, never.clone());
+    }
   }
   fault_store(const fault_store&) = delete;
   fault_store& operator=(const fault_store&) = delete;
@@ -68,6 +74,7 @@ class fault_store final : public store {
       out.inline_completion = false;
       out.blocking = false;  // `read` itself never waits
     }
+    out.inline_writes = out.inline_writes && !script_.deferred_writes;
     return out;
   }
 
@@ -75,32 +82,44 @@ class fault_store final : public store {
     for (const byte_read& one : reads) {
       if (script_.deferred) {
         const std::lock_guard lock(mutex_);
-        pending_.push_back({one, &sink, stop});
+        pending_.push_back({one, &sink, {}, nullptr, stop});
       } else {
-        carry_out({one, &sink, stop});
+        carry_out({one, &sink, {}, nullptr, stop});
       }
     }
   }
 
+  void write(std::span<const byte_write> writes, write_sink& sink, std::stop_token stop) override {
+    if (!script_.deferred_writes) return store::write(writes, sink, stop);
+    const std::lock_guard lock(mutex_);
+    for (const byte_write& one : writes) pending_.push_back({{}, nullptr, one, &sink, stop});
+  }
   result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition) override {
     write_condition inner = condition;
+    const fault fails = judge_write(key);
+    if (fails.what && !fails.afterwards) return fails.what->clone();
     {
       const std::lock_guard lock(mutex_);
       objects_[std::string(key)].vanished = false;
       if (inner.expected.known()) inner.expected.word[3] ^= mask(key);
     }
     auto seen = inner_->put(key, parts, inner);
+    if (fails.what) return fails.what->clone();
     const std::lock_guard lock(mutex_);
     if (seen.ok()) seen->word[3] ^= mask(key);
     return seen;
   }
   result<> erase(std::string_view key, const write_condition& condition) override {
     write_condition inner = condition;
+    const fault fails = judge_write(key);
+    if (fails.what && !fails.afterwards) return fails.what->clone();
     {
       const std::lock_guard lock(mutex_);
       if (inner.expected.known()) inner.expected.word[3] ^= mask(key);
     }
-    return inner_->erase(key, inner);
+    auto done = inner_->erase(key, inner);
+    if (fails.what) return fails.what->clone();
+    return done;
   }
   result<> list(std::string_view prefix, listing what, key_sink& sink) const override {
     return inner_->list(prefix, what, sink);
@@ -119,7 +138,7 @@ class fault_store final : public store {
   }
   /// Carries out one deferred request, chosen by a random number, and completes it; nothing where none waits.
   void deliver_one(std::uint64_t choice) const {
-    std::optional<pending_read> chosen;
+    std::optional<pending_request> chosen;
     {
       const std::lock_guard lock(mutex_);
       if (pending_.empty()) return;
@@ -127,7 +146,14 @@ class fault_store final : public store {
       chosen.emplace(std::move(*at));
       pending_.erase(at);
     }
-    carry_out(*chosen);
+    if (chosen->sink != nullptr) {
+      carry_out(*chosen);
+    } else if (chosen->stop.stop_requested()) {
+      chosen->write_sink->complete(chosen->write.tag, error(errc::cancelled, "the write was stopped"));
+    } else {
+      // As a store that completes at once does it.
+      const_cast<fault_store*>(this)->store::write({&chosen->write, 1}, *chosen->write_sink, {});
+    }
   }
 
   /// The next `times` requests for `key` (empty: for any) fail with `code`.
@@ -160,14 +186,20 @@ class fault_store final : public store {
   }
 
  private:
-  struct pending_read {
+  struct pending_request {  // a read, or a write
     byte_read read;
     completion_sink* sink;
+    byte_write write;
+    penstock::write_sink* write_sink;
     std::stop_token stop;
+  };
+  struct fault {
+    std::optional<error> what;
+    bool afterwards = false;
   };
   struct object_state {
     counts count;
-    std::uint64_t asked = 0;  // never reset: it drives the script
+    std::uint64_t asked = 0, puts = 0;  // never reset: they drive the script
     std::uint64_t epoch = 0;
     bool vanished = false;
   };
@@ -195,6 +227,20 @@ class fault_store final : public store {
   void set_vanished(const std::string& key, bool vanished) {
     const std::lock_guard lock(mutex_);
     objects_[key].vanished = vanished;
+  }
+
+  fault judge_write(std::string_view key) {
+    const std::lock_guard lock(mutex_);
+    fault out;
+    if (script_.fail_write == 0 || total_.faults >= script_.most) return out;
+    object_state& object = objects_[std::string(key)];
+    const std::uint64_t dice = mix(~script_.seed ^ mix(hash_of(key) + object.puts++));
+    if (dice % 1000 >= script_.fail_write) return out;
+    ++total_.faults;
+    ++object.count.faults;
+    out.what.emplace(script_.codes[mix(dice) % script_.codes.size()], "a scripted fault");
+    out.afterwards = mix(dice + 1) % 2 == 0;
+    return out;
   }
 
   struct verdict {
@@ -237,7 +283,7 @@ class fault_store final : public store {
     return out;
   }
 
-  void carry_out(const pending_read& request) const {
+  void carry_out(const pending_request& request) const {
     const byte_read& read = request.read;
     if (request.stop.stop_requested()) {
       request.sink->complete(read.tag, error(errc::cancelled, "the read was stopped"));
@@ -299,7 +345,7 @@ class fault_store final : public store {
   std::shared_ptr<store> inner_;
   const fault_script script_;
   mutable std::mutex mutex_;
-  mutable std::deque<pending_read> pending_;
+  mutable std::deque<pending_request> pending_;
   mutable std::deque<std::pair<std::string, errc>> planned_;
   mutable std::map<std::string, object_state, std::less<>> objects_;
   mutable counts total_;
