@@ -33,6 +33,8 @@ ORDER = (
     "plan_1e9",
     "write_benchmark_array",
     "replace_benchmark_array",
+    "http_write_bytes",
+    "http_write_zstd",
     "overwrite_one_chunk",
     "select_points",
     "select_step",
