@@ -42,8 +42,7 @@ bool all_items_equal(const tensor_view& cell, const std::byte* fill) noexcept {
 }
 
 bool is_fill(const tensor_view& cell, const std::byte* fill) noexcept {
-  if (!cell.type.variable_length())
-    return equals_fill(cell.data, cell.strides, cell.extents, fill, cell.type);
+  if (!cell.type.variable_length()) return equals_fill(cell.data, cell.strides, cell.extents, fill, cell.type);
   // Only Python can tell whether two of its objects are equal.
   return cell.type.kind() != dtype_kind::object && all_items_equal(cell, fill);
 }

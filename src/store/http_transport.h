@@ -88,8 +88,8 @@ struct http_question {
   std::function<result<>(http_request&)> prepare;
   std::size_t max_body_bytes = std::size_t{64} << 20;  ///< a longer answer is `corrupt_data`
 };
-/// Takes an answer, or why there is none. Called once, on the transport's thread or inside `ask_then`; may not wait, and
-/// may ask again. Every status of 300 and above that time will not change comes as an answer.
+/// Takes an answer, or why there is none. Called once, on the transport's thread or inside `ask_then`; may not wait,
+/// and may ask again. Every status of 300 and above that time will not change comes as an answer.
 using answer_taker = std::function<void(result<http_answer>)>;
 /// Asks, and returns at once.
 void ask_then(http_transport& through, const std::shared_ptr<const http_settings>& settings, http_question question,
