@@ -156,7 +156,9 @@ copy_source source_of(const node& from) {
             format_of(state.format)};
   }
   const group_state& state = std::get<group>(from).state();
-  return {state.context, state.store, place_text(*state.store, state.prefix), true, format_of(state.format)};
+  const bool in_zarr = !state.members;
+  return {state.context, state.store, in_zarr ? place_text(*state.store, state.prefix) : state.uri + "/", in_zarr,
+          format_of(state.format)};
 }
 
 /// Whether something is at the destination that has to go. \error invalid_argument  It may not.

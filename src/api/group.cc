@@ -94,6 +94,10 @@ bool group::consolidated() const noexcept { return state_->consolidated != nullp
 
 result<std::vector<std::string>> group::keys() const {
   if (consolidated()) return state_->consolidated->children(state_->consolidated_path);
+  if (state_->members) {
+    PENSTOCK_ASSIGN(std::optional<std::vector<std::string>> names, state_->members->keys(state_->prefix));
+    if (names) return std::move(*names);
+  }
   folder_names folders(state_->prefix.size());
   auto listed = state_->store->list(state_->prefix, listing::children, folders);
   if (!listed.ok()) return std::move(listed).error().note("group '" + state_->uri + "'");
@@ -111,7 +115,7 @@ result<std::vector<std::pair<std::string, node>>> open_members(const group& pare
   constexpr std::size_t kAtOnce = 64;
   const group_state& state = parent.state();
   std::vector<std::pair<std::string, node>> out;
-  if (parent.consolidated() || state.store->traits().inline_completion) {
+  if (parent.consolidated() || state.members || state.store->traits().inline_completion) {
     PENSTOCK_ASSIGN(const std::vector<std::string> names, parent.keys());
     for (const std::string& name : names) {
       PENSTOCK_ASSIGN(node opened, open(parent, name));

@@ -9,7 +9,6 @@
 #include <penstock/place.h>
 #include <penstock/shards.h>
 #include "driver/node_mode.h"
-#include "driver/reference_tree.h"
 #include "driver/registry.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
@@ -88,7 +87,7 @@ result<array> open_array(std::string_view uri, const open_options& options) {
 
 result<node> open(const group& parent, std::string_view path) {
   const group_state& state = parent.state();
-  if (state.references) return state.references->open(state.prefix + std::string(path));
+  if (state.members) return state.members->open(state.prefix + std::string(path));
   node_place at = child_place(parent, path);
   const int prefer = state.format == "zarr2" ? 2 : 3;
   if (!parent.consolidated()) return open_zarr_at(std::move(at), prefer);

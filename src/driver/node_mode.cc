@@ -39,6 +39,7 @@ result<> check_writable(const array_state& state) {
 }
 
 result<> check_writable(const group_state& state) {
+  if (state.members) return error(errc::read_only, fmt::format("groups of format {} are only read", state.format));
   PENSTOCK_TRY(check_store(*state.store, "group", state.uri));
   if (state.opened_for_reading) return opened_for_reading("group", state.uri);
   return {};

@@ -130,7 +130,7 @@ result<node> reference_tree::open(std::string_view path) const {
   PENSTOCK_ASSIGN(const node plain, make_node(std::move(at), std::move(metadata)));
   auto state = std::make_shared<group_state>(std::get<group>(plain).state());
   state->format = kFormat;
-  state->references = shared_from_this();
+  state->members = shared_from_this();
   return node(group(std::move(state)));
 }
 

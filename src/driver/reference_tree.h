@@ -33,7 +33,7 @@ struct reference_tree_place {
 /// A tree of Zarr nodes whose chunks are byte ranges of other files: kerchunk's references. Immutable.
 ///
 /// Metadata is in memory. An array's references are collected when it is opened: those in Parquet are read then.
-class reference_tree : public std::enable_shared_from_this<reference_tree> {
+class reference_tree final : public member_source, public std::enable_shared_from_this<reference_tree> {
  public:
   /// \error corrupt_data, unsupported  As kerchunk_json::parse.
   static result<std::shared_ptr<const reference_tree>> of_json(std::string_view text, reference_tree_place at);
@@ -44,7 +44,7 @@ class reference_tree : public std::enable_shared_from_this<reference_tree> {
   /// Opens the array or group at `path`.
   /// \error not_found    No metadata is there.
   /// \error unsupported  A reference names a location that the document may not name, or whose scheme has no store.
-  result<node> open(std::string_view path) const;
+  result<node> open(std::string_view path) const override;
 
  private:
   struct parquet_folder {

@@ -14,7 +14,6 @@
 
 namespace penstock::inline v0 {
 
-class reference_tree;  // driver/reference_tree.h
 class zarr_consolidated;
 struct shard_table;  // driver/shard_table.h
 
@@ -80,6 +79,19 @@ class array_state : public array_site, public array_facts {
   std::string lasting_name(std::string_view image) const;
 };
 
+/// What is inside a group that the store does not list: the variables of one file, references. Immutable, thread-safe.
+class member_source {
+ public:
+  virtual ~member_source() = default;
+  /// Opens the array or group at `path`, counted from the root of the file or of the references.
+  /// \error not_found  It has none there.
+  virtual result<node> open(std::string_view path) const = 0;
+  /// Names of the direct children of the group at `path`, sorted; nullopt: the group's store lists them.
+  virtual result<std::optional<std::vector<std::string>>> keys(std::string_view /*path*/) const {
+    return std::optional<std::vector<std::string>>();
+  }
+};
+
 /// What an open group is made of. Immutable.
 class group_state {
  public:
@@ -93,7 +105,7 @@ class group_state {
   std::shared_ptr<const zarr_consolidated> consolidated;
   std::string consolidated_path;  ///< of this group within it
   consolidation use_consolidated = consolidation::automatic;
-  std::shared_ptr<const reference_tree> references;  ///< what opens its members; null: the store has them
+  std::shared_ptr<const member_source> members;  ///< opens what is inside, by `prefix`; null: the store has it
 };
 
 }  // namespace penstock::inline v0
