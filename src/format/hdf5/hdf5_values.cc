@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "array/utf8.h"
 #include "base/checked.h"
 
 namespace penstock::inline v0 {
@@ -315,37 +316,6 @@ json hdf5_type_json(const hdf5_type& type) {
   return json(std::move(out));
 }
 
-std::string hdf5_text(std::string_view bytes) {
-  static constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-  std::string out;
-  out.reserve(bytes.size());
-  for (std::size_t i = 0; i < bytes.size();) {
-    const auto first = static_cast<unsigned char>(bytes[i]);
-    // How many bytes follow, and which the first of them may be.
-    unsigned more = 0, low = 0x80, high = 0xBF;
-    if (first < 0x80) {
-      out.push_back(bytes[i++]);
-      continue;
-    }
-    if (first >= 0xC2 && first <= 0xDF) more = 1;
-    if (first >= 0xE0 && first <= 0xEF) more = 2;
-    if (first >= 0xF0 && first <= 0xF4) more = 3;
-    if (first == 0xE0) low = 0xA0;
-    if (first == 0xED) high = 0x9F;
-    if (first == 0xF0) low = 0x90;
-    if (first == 0xF4) high = 0x8F;
-    std::size_t valid = 1;
-    for (; valid <= more && i + valid < bytes.size(); ++valid, low = 0x80, high = 0xBF) {
-      const auto next = static_cast<unsigned char>(bytes[i + valid]);
-      if (next < low || next > high) break;
-    }
-    if (more != 0 && valid == more + 1)
-      out.append(bytes.substr(i, valid));
-    else
-      out.append(kReplacement);
-    i += valid;
-  }
-  return out;
-}
+std::string hdf5_text(std::string_view bytes) { return as_utf8(bytes); }
 
 }  // namespace penstock::inline v0
