@@ -7,6 +7,7 @@
 #include "bind.h"
 
 #include "driver/hdf5_index.h"
+#include "driver/netcdf.h"
 #include "driver/open_reference.h"
 #include "driver/zarr_nodes.h"
 #include "format/netcdf/netcdf_header.h"
@@ -176,6 +177,25 @@ void bind_described(nb::module_& m) {
         "Raises where a link of the group whose object header stands at that address is damaged.");
   m.def("hdf5_describe", &describe_file, nb::arg("store"), nb::arg("key"),
         "Every group, dataset and attribute of an HDF5 file as JSON, and the rounds, requests and bytes that it took.");
+  m.def(
+      "netcdf_header",
+      [](const group_handle& from) {
+        const auto file = netcdf_file_of(from.group.state());
+        if (!file) raise(error(errc::invalid_argument, "the group is not a NetCDF classic file"));
+        const std::string text = netcdf_header_json(file->header).dump();
+        return nb::str(text.data(), text.size());
+      },
+      nb::arg("group"), "The header of the NetCDF classic file that a group is, as JSON.");
+  m.def(
+      "netcdf_types",
+      [](const array_handle& from) {
+        const netcdf_variable* const variable = netcdf_variable_of(from.array.state());
+        if (variable == nullptr)
+          raise(error(errc::invalid_argument, "the array is not a variable of a NetCDF classic file"));
+        const std::string text = netcdf_attribute_types_json(variable->attributes).dump();
+        return nb::str(text.data(), text.size());
+      },
+      nb::arg("array"), "The stored types of the attributes of a variable of such a file, by name, as JSON.");
   m.def("netcdf_describe", &describe_netcdf, nb::arg("first"), nb::arg("file_bytes"),
         "The header of a NetCDF classic file as JSON, or how many of the file's first bytes are needed for it.");
   m.def("hdf5_shards", &shards_of, nb::arg("store"), nb::arg("context"), nb::arg("keys"), nb::arg("dataset"),

@@ -21,7 +21,7 @@ LEVELS: list[set[str]] = [
     {"references.objects", "references.templates"},
     {"geo"},
     {"shards"},
-    {"hdf5", "tabular"},
+    {"hdf5", "netcdf", "tabular"},
     {"references"},
     {"api", "view"},
     {""},  # `penstock` itself

@@ -48,10 +48,11 @@ PENSTOCK_API result<node> open(std::shared_ptr<const store> from, const open_opt
 /// As `open`, and fails with `invalid_argument` where a group is found.
 PENSTOCK_API result<array> open_array(std::string_view uri, const open_options& options = {});
 PENSTOCK_API result<array> open_array(std::shared_ptr<const store> from, const open_options& options = {});
-/// Opens bytes in memory that are a file: a `.npy` file, or a TIFF, whose first image it is. They are not copied, and
-/// must not change while the array is used.
+/// Opens bytes in memory that are a file: a `.npy` file, a TIFF, whose first image it is, or a variable of a NetCDF
+/// classic file, which `options.path` names. They are not copied, and must not change while the array is used.
 /// \param owner  Keeps the bytes; let go with the last array and read. Null: they stay anyway.
-/// \error unsupported  They begin as neither of the two. \error invalid_argument  `options` has a path.
+/// \error unsupported  They begin as none of these. \error invalid_argument  `options` has a path within a file of one
+/// array, or none for NetCDF.
 PENSTOCK_API result<array> open_array(std::span<const std::byte> bytes, const open_options& options = {},
                                       std::shared_ptr<const void> owner = nullptr);
 /// Opens a group, or creates it if `options.mode` says so: `append` if there is none, `create`, and `replace` in place

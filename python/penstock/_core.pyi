@@ -340,6 +340,12 @@ def hdf5_check_group(store: Store, key: _bytes, header: int) -> None:
 def hdf5_describe(store: Store, key: _bytes) -> tuple[str, int, int, int]:
     """Every group, dataset and attribute of an HDF5 file as JSON, and the rounds, requests and bytes that it took."""
 
+def netcdf_header(group: Group) -> str:
+    """The header of the NetCDF classic file that a group is, as JSON."""
+
+def netcdf_types(array: Array) -> str:
+    """The stored types of the attributes of a variable of such a file, by name, as JSON."""
+
 def netcdf_describe(first: _bytes, file_bytes: int) -> str | int:
     """The header of a NetCDF classic file as JSON, or how many of the file's first bytes are needed for it."""
 

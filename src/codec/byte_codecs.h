@@ -34,6 +34,7 @@ codec_factory make_vlen_utf8_codec, make_vlen_bytes_codec;
 codec_factory make_hdf5_bits_codec, make_hdf5_bitshuffle_codec, make_hdf5_lz4_codec, make_hdf5_lzf_codec,
     make_hdf5_nbit_codec, make_hdf5_scaleoffset_codec, make_hdf5_shuffle_codec, make_hdf5_string_codec,
     make_hdf5_szip_codec;
+codec_factory make_netcdf_records_codec;
 
 /// What a compressor hands on: bytes, of which only the most is known.
 compiled_codec compressed_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input);

@@ -53,6 +53,7 @@ constexpr entry kCodecs[] = {
     {"lz4", place::bytes, make_lz4_codec},
     {"lzma", place::bytes, make_lzma_codec},
     {"n5_default", place::array_to_bytes, make_n5_default_codec},
+    {"netcdf.records", place::bytes, make_netcdf_records_codec},
     {"numcodecs.packbits", place::array, make_numcodecs_packbits_codec},
     {"packbits", place::array_to_bytes, make_packbits_codec},
     {"quantize", place::array, make_quantize_codec},

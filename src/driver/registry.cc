@@ -21,7 +21,7 @@ constexpr std::uint64_t kHeadBytes = std::uint64_t{16} << 10;
 constexpr std::uint64_t kHeadBytesNearby = std::uint64_t{4} << 10;
 
 /// Names without a driver here whose objects are one file all the same.
-constexpr std::array<std::string_view, 7> kOtherEndings = {"h5", "hdf5", "nc", "nc4", "he5", "parquet", "arrow"};
+constexpr std::array<std::string_view, 6> kOtherEndings = {"h5", "hdf5", "nc4", "he5", "parquet", "arrow"};
 
 std::string ending_of(std::string_view path) {
   const std::size_t dot = path.rfind('.'), slash = path.rfind('/');
@@ -46,6 +46,32 @@ bool names_object(const context& with, std::string_view path) {
          std::any_of(builtin_drivers().begin(), builtin_drivers().end(), of_driver);
 }
 
+/// Opens what is inside of an object on the way to a location: `x.nc/t2m`. Returns nullopt if there is none.
+///
+/// \param by_name  Only objects whose names end as such objects' do are looked for; else only the others, where a
+/// request
+///                 costs nothing.
+result<std::optional<node>> open_inside_object(const location& at, const open_options& how, bool by_name) {
+  const store_traits traits = at.from->traits();
+  if (at.head != nullptr || (!by_name && (!traits.inline_completion || traits.request_bytes != 0)))
+    return std::optional<node>();
+  for (std::size_t slash = at.path.find('/'); slash != std::string::npos; slash = at.path.find('/', slash + 1)) {
+    location object = at;
+    object.path = at.path.substr(0, slash);
+    if (names_object(*at.context, object.path) != by_name) continue;
+    auto head = read_head(*at.from, object.path);
+    if (!head.ok() || !*head) continue;
+    const std::shared_ptr<const format_driver> driver = driver_of(*at.context, **head, object.path);
+    if (driver.get() != &netcdf_driver()) continue;
+    object.head = std::make_shared<const object_head>(std::move(**head));
+    object.uri = child_uri(at.from->uri(), object.path + "/");
+    PENSTOCK_ASSIGN(const node outer, driver->open(object, how));
+    PENSTOCK_ASSIGN(node made, std::get<group>(outer).state().members->open(at.path.substr(slash + 1)));
+    return std::optional<node>(std::move(made));
+  }
+  return std::optional<node>();
+}
+
 /// Opens the object at a location and sets `at.head`. Returns nullopt if no object of a known format is there.
 result<std::optional<node>> open_object(location& at, const open_options& how) {
   if (at.path.empty()) return std::optional<node>();
@@ -68,8 +94,8 @@ result<std::optional<node>> open_object(location& at, const open_options& how) {
 }  // namespace
 
 std::span<const format_driver* const> builtin_drivers() noexcept {
-  static const std::array<const format_driver*, 5> kDrivers = {&tiff_driver(), &npy_driver(), &manifest_driver(),
-                                                               &references_driver(), &kerchunk_driver()};
+  static const std::array<const format_driver*, 6> kDrivers = {
+      &tiff_driver(), &npy_driver(), &netcdf_driver(), &manifest_driver(), &references_driver(), &kerchunk_driver()};
   return kDrivers;
 }
 
@@ -99,6 +125,8 @@ result<node> open_location(location at, const open_options& how) {
     PENSTOCK_ASSIGN(std::optional<node> object, open_object(at, how));
     if (object) return std::move(*object);
   }
+  PENSTOCK_ASSIGN(std::optional<node> named, open_inside_object(at, how, true));
+  if (named) return std::move(*named);
   const bool is_file = at.head != nullptr && at.from->traits().inline_completion;
   if (!is_file) {
     PENSTOCK_ASSIGN(std::optional<node> zarr, open_zarr(at, how, 3));
@@ -108,6 +136,8 @@ result<node> open_location(location at, const open_options& how) {
     PENSTOCK_ASSIGN(std::optional<node> object, open_object(at, how));
     if (object) return std::move(*object);
   }
+  PENSTOCK_ASSIGN(std::optional<node> inside, open_inside_object(at, how, false));
+  if (inside) return std::move(*inside);
   PENSTOCK_ASSIGN(std::optional<node> inner, open_inside_references(at, how));
   if (inner) return std::move(*inner);
   if (at.head != nullptr && at.from->traits().inline_completion)

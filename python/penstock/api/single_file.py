@@ -9,16 +9,18 @@ from typing import Any
 
 from penstock.core.array import Array
 from penstock.core.context import Context
-from penstock.core.errors import CorruptDataError, InvalidArgumentError, UnsupportedError, system_errors
+from penstock.core.errors import CorruptDataError, Error, InvalidArgumentError, system_errors
 from penstock.core.group import Group
 from penstock.hdf5 import file as _hdf5
+from penstock.netcdf import file as _netcdf
 from penstock.references import kerchunk as _kerchunk
 from penstock.references import manifest as _manifest
 from penstock.references.kerchunk import is_folder_of_references
 from penstock.tabular import opening as _tabular
 from penstock.target.file_objects import ARCHIVE, archive_elsewhere
 from penstock.target.local import local_file, path_here
-from penstock.target.sniff import HEAD_BYTES, find_kind, kind_of
+from penstock.target.place import file_place
+from penstock.target.sniff import HEAD_BYTES, find_kind, is_netcdf, kind_of
 
 _MEMBER_URI = re.compile(r"(.+?://.+?\.(?:h5|hdf5|nc|nc4|he5))/([^?]+)", re.IGNORECASE)
 
@@ -26,6 +28,7 @@ _MEMBER_URI = re.compile(r"(.+?://.+?\.(?:h5|hdf5|nc|nc4|he5))/([^?]+)", re.IGNO
 # The module that opens each format, and the options of its own.
 _FORMATS: dict[str, tuple[Callable[..., Array | Group], frozenset[str]]] = {
     "HDF5": (_hdf5.open_target, frozenset({"dataset"})),
+    "NetCDF": (_netcdf.open_target, frozenset({"dataset"})),
     "manifest": (_manifest.open_target, frozenset({"missing", "allow_local"})),
     "references": (_kerchunk.open_target, frozenset({"missing", "allow_local"})),
     "Parquet or Arrow": (_tabular.open_target, frozenset({"columns", "nulls", "dtype"})),
@@ -86,7 +89,8 @@ def open_file(
             name = target.rstrip("/") if isinstance(target, str) else ""
             remote = "://" in name and name.rpartition(".")[2].lower() in ("h5", "hdf5", "nc", "nc4", "he5")
             if remote and not name.startswith("file:"):
-                return open_as("HDF5", target, path, context, storage_options, options)
+                kind = "NetCDF" if _begins_as_netcdf(target, storage_options) else "HDF5"
+                return open_as(kind, target, path, context, storage_options, options)
             if "://" in name and not name.startswith("file:") and _is_remote_references(name, storage_options):
                 return open_as("references", target, path, context, storage_options, options)
             folder = os.fspath(target) if isinstance(target, str | os.PathLike) else ""
@@ -108,8 +112,6 @@ def open_file(
     if found is None:
         if head.startswith(ARCHIVE) and not isinstance(target, str):
             raise archive_elsewhere("bytes")
-        if head.startswith(b"CDF"):
-            raise UnsupportedError("NetCDF of the classic format (version 3) is not readable, NetCDF4 is")
         return None
     return open_as(found, target, path, context, storage_options, options)
 
@@ -121,6 +123,17 @@ def _holds_references(folder: str) -> bool:
         return False
     with open(path, "rb") as stream:
         return b'"record_size"' in stream.read()
+
+
+def _begins_as_netcdf(url: str, storage_options: Mapping[str, Any] | None) -> bool:
+    """Whether the object is a NetCDF classic file, where its name does not exclude that: `.nc`."""
+    if not url.partition("?")[0].lower().endswith(".nc"):
+        return False
+    try:
+        store, key = file_place(url, storage_options)
+        return is_netcdf(store.begin(key, 4) or b"")
+    except Error:
+        return False  # the other opener reports what is wrong
 
 
 def _is_remote_references(url: str, storage_options: Mapping[str, Any] | None) -> bool:

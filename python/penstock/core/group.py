@@ -16,7 +16,8 @@ from penstock.core.errors import InvalidArgumentError, NotFoundError, ReadOnlyEr
 def wrap(node: _core.Array | _core.Group) -> Array | Group:
     """What users see of what the engine opened."""
     if not isinstance(node, _core.Array):
-        return Group(node)
+        group: Group = registry.group_class_of(node.format, Group)(node)
+        return group
     made: Array = registry.class_of(node.format, Array)(node)
     return made
 

@@ -11,6 +11,7 @@ from typing import Any
 
 _functions: dict[str, Callable[..., Any]] = {}
 _classes: dict[str, type] = {}
+_group_classes: dict[str, type] = {}
 
 
 def register(*functions: Callable[..., Any]) -> None:
@@ -23,6 +24,11 @@ def register_class(format: str, kind: type) -> None:
     _classes[format] = kind
 
 
+def register_group_class(format: str, kind: type) -> None:
+    """Sets the class of groups of one format."""
+    _group_classes[format] = kind
+
+
 def call(name: str, *arguments: Any, **options: Any) -> Any:
     """Calls a registered function."""
     return _functions[name](*arguments, **options)
@@ -31,6 +37,11 @@ def call(name: str, *arguments: Any, **options: Any) -> Any:
 def class_of(format: str, default: type) -> type:
     """The class of arrays of one format."""
     return _classes.get(format, default)
+
+
+def group_class_of(format: str, default: type) -> type:
+    """The class of groups of one format."""
+    return _group_classes.get(format, default)
 
 
 def location_of(node: Any) -> tuple[str, dict[str, Any] | None]:

@@ -42,7 +42,12 @@ def _is_arrow(head: bytes, at: Callable[[int], bytes]) -> bool:
     return head.startswith((b"PAR1", b"ARROW1\x00\x00", b"\xff\xff\xff\xff")) or begins_stream(head)
 
 
+def _is_netcdf(head: bytes, at: Callable[[int], bytes]) -> bool:
+    return is_netcdf(head)
+
+
 _KINDS: dict[str, Callable[[bytes, Callable[[int], bytes]], bool]] = {
+    "NetCDF": _is_netcdf,
     "HDF5": _is_hdf5,
     "manifest": _is_manifest,
     "references": _is_json,
@@ -53,6 +58,11 @@ _KINDS: dict[str, Callable[[bytes, Callable[[int], bytes]], bool]] = {
 def is_tiff(data: bytes | bytearray | memoryview) -> bool:
     """Whether the first bytes are a TIFF's."""
     return bytes(memoryview(data)[:4]) in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+
+
+def is_netcdf(data: bytes | bytearray | memoryview) -> bool:
+    """Whether the first bytes are those of a NetCDF classic file."""
+    return bytes(memoryview(data)[:4]) in (b"CDF\1", b"CDF\2", b"CDF\5")
 
 
 def begins_as_tiff(path: str) -> bool:
@@ -68,7 +78,7 @@ def begins_as_tiff(path: str) -> bool:
 
 
 def kind_of(path: str) -> str | None:
-    """What a file of this machine is by its first bytes: "HDF5", "Parquet or Arrow", "manifest", "references", None."""
+    """What a file of this machine is by its first bytes: "HDF5", "NetCDF", "manifest", ...; else None."""
     with open(path, "rb") as stream:
         head = stream.read(HEAD_BYTES)
 
@@ -84,9 +94,6 @@ def kind_of(path: str) -> str | None:
 _MAGIC = {
     b"\x93NUMPY": "a .npy file",
     b"PK\x03\x04": "a zip archive",
-    b"CDF\x01": "a NetCDF file",
-    b"CDF\x02": "a NetCDF file",
-    b"CDF\x05": "a NetCDF file",
 }
 _OPENS_AS_JSON = re.compile(rb"\s*\{\s*[\"}]")  # a brace alone may be a number's
 

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <bit>
 #include <string_view>
+#include <unordered_set>
 
+#include "array/utf8.h"
 #include "base/checked.h"
 
 namespace penstock::inline v0 {
@@ -38,7 +40,7 @@ class header_parser {
     count_bytes_ = out.version == 5 ? 8 : 4;
     offset_bytes_ = out.version == 1 ? 4 : 8;
     PENSTOCK_ASSIGN(const std::uint64_t records, number(count_bytes_));
-    streaming_ = records == ~std::uint64_t{0} >> (64 - 8 * count_bytes_);
+    out.streamed = records == ~std::uint64_t{0} >> (64 - 8 * count_bytes_);
     out.records = records;
     PENSTOCK_TRY(parse_dimensions(out));
     PENSTOCK_TRY(parse_attributes(out.attributes));
@@ -74,6 +76,7 @@ class header_parser {
 
   result<std::string> name() {
     PENSTOCK_ASSIGN(const std::uint64_t length, number(count_bytes_));
+    if (length == 0) return damaged(fmt::format("a name without characters before byte {}", at_));
     PENSTOCK_ASSIGN(const auto bytes, padded(length));
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
@@ -168,7 +171,7 @@ class header_parser {
     }
     if (parts == 1) out.record_bytes = only;
     if (out.record_bytes == ~std::uint64_t{0}) return damaged("a record has more bytes than 64 bits count");
-    if (streaming_) out.records = out.record_bytes == 0 ? 0 : (file_bytes_ - begin) / out.record_bytes;
+    if (out.streamed) out.records = out.record_bytes == 0 ? 0 : (file_bytes_ - begin) / out.record_bytes;
     if (saturating_mul(out.records, out.record_bytes) == ~std::uint64_t{0})
       return damaged(fmt::format("{} records of {} bytes", out.records, out.record_bytes));
     for (netcdf_dimension& each : out.dimensions)
@@ -179,7 +182,6 @@ class header_parser {
   std::span<const std::byte> first_;
   std::uint64_t file_bytes_, at_ = 0, needed_ = 0;
   std::size_t count_bytes_ = 4, offset_bytes_ = 4;
-  bool streaming_ = false;
 };
 
 template <class Float, class Bits>
@@ -207,35 +209,28 @@ json number_json(netcdf_type type, std::span<const std::byte> bytes) {
   }
 }
 
-// Bytes beyond ASCII are Latin-1 here: older files have no encoding.
-std::string text_of(std::string_view bytes) {
-  std::string out;
-  for (const char each : bytes) {
-    const auto letter = static_cast<unsigned char>(each);
-    if (letter < 0x80) {
-      out.push_back(each);
-    } else {
-      out.push_back(static_cast<char>(0xC0 | letter >> 6));
-      out.push_back(static_cast<char>(0x80 | (letter & 0x3F)));
-    }
-  }
-  return out;
-}
-
-json attributes_json(const std::vector<netcdf_attribute>& from) {
+// Calls `add` with each attribute and its name, but for those of a name that was there before.
+template <class Add>
+json by_name(std::span<const netcdf_attribute> from, const Add& add) {
   json::object_t out;
+  std::unordered_set<std::string> seen;
   for (const netcdf_attribute& each : from) {
-    const std::span<const std::byte> bytes(each.bytes);
-    if (each.type == netcdf_type::text) {
-      out.emplace_back(text_of(each.name), text_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
-      continue;
-    }
-    const auto one = static_cast<std::size_t>(bytes_of(each.type));
-    json::array_t values;
-    for (std::size_t i = 0; i < bytes.size(); i += one) values.push_back(number_json(each.type, bytes.subspan(i, one)));
-    out.emplace_back(text_of(each.name), values.size() == 1 ? std::move(values[0]) : json(std::move(values)));
+    std::string name = as_utf8(each.name);
+    if (seen.insert(name).second) out.emplace_back(std::move(name), add(each));
   }
   return json(std::move(out));
+}
+
+json attribute_json(const netcdf_attribute& of) {
+  const std::span<const std::byte> bytes(of.bytes);
+  if (of.type == netcdf_type::text) {
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return as_utf8(text.substr(0, text.find_last_not_of('\0') + 1));
+  }
+  const auto one = static_cast<std::size_t>(bytes_of(of.type));
+  json::array_t values;
+  for (std::size_t i = 0; i < bytes.size(); i += one) values.push_back(number_json(of.type, bytes.subspan(i, one)));
+  return values.size() == 1 ? std::move(values[0]) : json(std::move(values));
 }
 
 }  // namespace
@@ -261,30 +256,81 @@ result<std::optional<netcdf_header>> parse_netcdf_header(std::span<const std::by
   return std::move(parsed).error();
 }
 
-json netcdf_header_json(const netcdf_header& header) {
+const char* stored_type_of(netcdf_type type) noexcept {
   static constexpr const char* kTypes[] = {"",    "|i1", "|S1", ">i2", ">i4", ">f4",
                                            ">f8", "|u1", ">u2", ">u4", ">i8", ">u8"};
+  return kTypes[static_cast<std::size_t>(type)];
+}
+
+json netcdf_attributes_json(std::span<const netcdf_attribute> from) { return by_name(from, attribute_json); }
+
+json netcdf_attribute_types_json(std::span<const netcdf_attribute> from) {
+  return by_name(from, [](const netcdf_attribute& each) { return json(stored_type_of(each.type)); });
+}
+
+std::vector<std::byte> netcdf_fill_of(const netcdf_variable& variable) {
+  const auto one = static_cast<std::size_t>(bytes_of(variable.type));
+  for (const netcdf_attribute& each : variable.attributes) {
+    if (each.name != "_FillValue" || each.type != variable.type || each.bytes.size() != one) continue;
+    std::vector<std::byte> out = each.bytes;
+    if constexpr (std::endian::native == std::endian::little) std::reverse(out.begin(), out.end());
+    return out;
+  }
+  const auto as_bytes = [](const auto& value) {
+    const auto bytes = std::as_bytes(std::span(&value, 1));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  switch (variable.type) {  // NC_FILL_BYTE, ...
+    case netcdf_type::int8:
+      return as_bytes(std::int8_t{-127});
+    case netcdf_type::text:
+      return as_bytes(char{0});
+    case netcdf_type::int16:
+      return as_bytes(std::int16_t{-32767});
+    case netcdf_type::int32:
+      return as_bytes(std::int32_t{-2147483647});
+    case netcdf_type::float32:
+      return as_bytes(9.9692099683868690e+36F);
+    case netcdf_type::float64:
+      return as_bytes(9.9692099683868690e+36);
+    case netcdf_type::uint8:
+      return as_bytes(std::uint8_t{255});
+    case netcdf_type::uint16:
+      return as_bytes(std::uint16_t{65535});
+    case netcdf_type::uint32:
+      return as_bytes(std::uint32_t{4294967295});
+    case netcdf_type::int64:
+      return as_bytes(std::int64_t{-9223372036854775806});
+    case netcdf_type::uint64:
+      return as_bytes(std::uint64_t{18446744073709551614U});
+  }
+  return std::vector<std::byte>(one);
+}
+
+json netcdf_header_json(const netcdf_header& header) {
   json::array_t dimensions, variables;
   for (const netcdf_dimension& each : header.dimensions)
-    dimensions.emplace_back(json::array_t{json(text_of(each.name)), json(each.length), json(each.is_record)});
+    dimensions.emplace_back(json::array_t{json(as_utf8(each.name)), json(each.length), json(each.is_record)});
   for (const netcdf_variable& each : header.variables) {
     json::object_t variable;
     json::array_t names;
     for (const std::uint32_t dimension : each.dimensions)
-      names.emplace_back(text_of(header.dimensions[dimension].name));
-    variable.emplace_back("name", text_of(each.name));
-    variable.emplace_back("dtype", kTypes[static_cast<std::size_t>(each.type)]);
+      names.emplace_back(as_utf8(header.dimensions[dimension].name));
+    variable.emplace_back("name", as_utf8(each.name));
+    variable.emplace_back("dtype", stored_type_of(each.type));
     variable.emplace_back("dimensions", std::move(names));
     variable.emplace_back("offset", each.offset);
     variable.emplace_back("bytes", each.bytes);
-    variable.emplace_back("attributes", attributes_json(each.attributes));
+    variable.emplace_back("attributes", netcdf_attributes_json(each.attributes));
+    variable.emplace_back("attribute_types", netcdf_attribute_types_json(each.attributes));
     variables.emplace_back(std::move(variable));
   }
   return json(json::object_t{{"version", json(std::uint64_t{header.version})},
                              {"records", json(header.records)},
                              {"record_bytes", json(header.record_bytes)},
                              {"dimensions", json(std::move(dimensions))},
-                             {"attributes", attributes_json(header.attributes)},
+                             {"attributes", netcdf_attributes_json(header.attributes)},
+                             {"attribute_types", netcdf_attribute_types_json(header.attributes)},
                              {"variables", json(std::move(variables))}});
 }
 

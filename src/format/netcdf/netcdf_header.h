@@ -55,7 +55,8 @@ struct netcdf_variable {
 
 /// What the header of a NetCDF classic file says (CDF-1, CDF-2 with 64-bit offsets, CDF-5 with 64-bit data).
 struct netcdf_header {
-  unsigned version = 1;  ///< 1, 2 or 5
+  unsigned version = 1;   ///< 1, 2 or 5
+  bool streamed = false;  ///< the number of records is not in the header: it was computed from the size of the file
   std::uint64_t records = 0, record_bytes = 0;
   std::vector<netcdf_dimension> dimensions;
   std::vector<netcdf_attribute> attributes;
@@ -76,8 +77,21 @@ bool is_netcdf_classic(std::span<const std::byte> first) noexcept;
 result<std::optional<netcdf_header>> parse_netcdf_header(std::span<const std::byte> first, std::uint64_t file_bytes,
                                                          std::uint64_t& needed);
 
-/// The header as JSON, for descriptions: dimensions, variables, and attributes as NetCDF means them (a list of one
-/// number is the number).
+/// NumPy's name of the stored form of a type: `>f4`, `|S1`.
+const char* stored_type_of(netcdf_type type) noexcept;
+
+/// Attributes as JSON, as NetCDF means them: a list of one number is the number, text has no zeros at its end and
+/// U+FFFD for what is not UTF-8. Of two attributes of one name the first counts.
+json netcdf_attributes_json(std::span<const netcdf_attribute> from);
+
+/// The type of each of these attributes, by name, as `stored_type_of` has it.
+json netcdf_attribute_types_json(std::span<const netcdf_attribute> from);
+
+/// The header as JSON, for descriptions: dimensions, variables, attributes and their types.
 json netcdf_header_json(const netcdf_header& header);
+
+/// The value of elements that were not written: the attribute `_FillValue` if it is one value of the variable's type,
+/// else NetCDF's value for that type. In native byte order.
+std::vector<std::byte> netcdf_fill_of(const netcdf_variable& variable);
 
 }  // namespace penstock::inline v0

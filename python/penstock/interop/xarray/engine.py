@@ -16,8 +16,10 @@ from penstock.core.group import Group
 from penstock.hdf5.file import Hdf5Group
 from penstock.interop.xarray.hdf5 import Hdf5Store
 from penstock.interop.xarray.lazy import Place, settled_target
+from penstock.interop.xarray.netcdf import NetcdfStore
 from penstock.interop.xarray.tiff import UNSET, device_of, is_one_file, is_tiff, open_raster
 from penstock.interop.xarray.zarr import ZarrGroup, groups_below, open_group
+from penstock.netcdf.file import NetcdfGroup
 
 _SUFFIXES = (".zarr", ".zarr.zip", ".tif", ".tiff")
 
@@ -180,7 +182,11 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
 
 
 def _store_of(place: Place, group: Group, fill_value_is_mask: bool | None, dropped: Any) -> ZarrGroup:
-    kind = Hdf5Store if isinstance(group, Hdf5Group) else ZarrGroup
+    kind = ZarrGroup
+    if isinstance(group, Hdf5Group):
+        kind = Hdf5Store
+    elif isinstance(group, NetcdfGroup):
+        kind = NetcdfStore
     return kind(place, group, fill_value_is_mask, dropped)
 
 

@@ -26,6 +26,7 @@ from penstock.hdf5.file import Hdf5Group
 from penstock.hdf5.types import NoArrayError
 from penstock.interop.xarray.encoding import codecs_of
 from penstock.interop.xarray.lazy import Decoding, LazyArray, Place
+from penstock.netcdf.file import NetcdfGroup
 from penstock.references.objects import ReferencedArray
 from penstock.target.place import place_of
 
@@ -150,6 +151,9 @@ def _arrays_of(group: Group, dropped: set[str]) -> dict[str, Array]:
             if isinstance(node, Array):
                 made[name] = node
         return made
+    if isinstance(group, NetcdfGroup):
+        names = [each["name"] for each in group.header["variables"]]
+        return {name: group[name] for name in names if name not in dropped}  # type: ignore[misc]
     return {name: array for name, array in group.arrays() if name not in dropped}
 
 
