@@ -43,7 +43,8 @@ result<> device_engine::queue_wave(device_wave& wave) {
   if (!written.ok()) {
     // Without memory for its tables the wave cannot run: its reads fail, the engine goes on.
     for (const wave_share& each : wave.shares) {
-      if (!each.read->failure) each.read->failure.emplace(written.error().clone());
+      auto& failure = slots_.of(*each.read).failure;
+      if (!failure) failure.emplace(written.error().clone());
     }
     PENSTOCK_TRY(check(driver_.event_record(wave.done, copy_), "cuEventRecord"));
     completions_.push(kCopyNumber, {wave.done, false, nullptr, &wave, nullptr});

@@ -73,16 +73,18 @@ result<bool> device_engine::submit_fill(read_slot& read, const placement& where,
 // ---- order ----
 
 result<> device_engine::wait_for_starts(const read_slot& read, stream_ref stream) {
-  for (const event_ref each : read.starts)
+  const read_state& state = slots_.of(read);
+  for (const event_ref each : state.starts)
     PENSTOCK_TRY(check(driver_.stream_wait_event(stream, each, 0), "cuStreamWaitEvent"));
-  if (read.memory_ready == nullptr) return {};
-  return check(driver_.stream_wait_event(stream, read.memory_ready, 0), "cuStreamWaitEvent");
+  if (state.memory_ready == nullptr) return {};
+  return check(driver_.stream_wait_event(stream, state.memory_ready, 0), "cuStreamWaitEvent");
 }
 
 // `which`: the stream's number in the read's set.
 result<> device_engine::wait_for_start(read_slot& read, stream_ref stream, unsigned which) {
-  if ((read.waited >> which & 1) != 0) return {};
-  read.waited |= 1U << which;
+  unsigned& waited = slots_.of(read).waited;
+  if ((waited >> which & 1) != 0) return {};
+  waited |= 1U << which;
   return wait_for_starts(read, stream);
 }
 
@@ -105,11 +107,12 @@ bool device_engine::is_closing_for(const read_slot& read) const {
 
 // Which of the result streams ends the read: one that has nothing to do, where there is one.
 unsigned device_engine::end_of(read_slot& read) {
-  if (read.end_stream) return *read.end_stream;
+  std::optional<unsigned>& stream = slots_.of(read).end_stream;
+  if (stream) return *stream;
   unsigned which = take_result_stream();
   for (unsigned tried = 1; tried < kResultStreams && !completions_.idle(kFirstResultNumber + which); ++tried)
     which = take_result_stream();
-  read.end_stream = which;
+  stream = which;
   return which;
 }
 

@@ -13,7 +13,7 @@
 
 namespace penstock::inline v0::cuda {
 
-struct read_slot;
+class read_slot;
 
 /// Cells of one chain, of any reads.
 struct wave_batch {

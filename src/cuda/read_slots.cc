@@ -24,11 +24,11 @@ void read_slots::clear() noexcept {
 
 void read_slot::begin() noexcept {
   used = false;
-  starts.clear();
-  memory_ready = nullptr;
-  waited = 0;
-  end_stream.reset();
-  failure.reset();
+  state_.starts.clear();
+  state_.memory_ready = nullptr;
+  state_.waited = 0;
+  state_.end_stream.reset();
+  state_.failure.reset();
   recorded_as = {};
   likely_cells = 0;
 }
@@ -100,7 +100,7 @@ std::vector<event_ref> read_slots::watched_ends() const {
 }
 
 result<> read_slots::outcome() {
-  while (!watched_.empty() && !watched_.front().slot->queued) {
+  while (!watched_.empty() && !watched_.front().slot->state_.queued) {
     const watched_report seen = std::move(watched_.front());
     watched_.pop_front();
     if (seen.left) free_.push_back(seen.slot);

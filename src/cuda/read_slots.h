@@ -14,31 +14,39 @@
 
 namespace penstock::inline v0::cuda {
 
-/// What the engine knows of a read, from its begin to its end: the order of its streams, and where its outcome is
-/// stored on the device and on the host. Used with the engine's lock, except for what is said to be otherwise.
-///
-/// The thread-safety analysis does not check this: slots are reached through pointers, and it cannot prove that the
-/// mutex of a slot's owner is the one that a caller holds. `read_slots`, which owns them, is checked in the engine.
-struct read_slot {
-  // Kept when the slot is used again.
-  device_address device = 0;
-  failure_report* host = nullptr;  ///< page-locked; without the lock once `done` has been reached
-  event_ref done = nullptr;        ///< without the lock
-
-  bool used = false;    ///< `done` was recorded by the read that has it now: `host` is of that read from then on
-  bool queued = false;  ///< `done` was recorded, and the host does not know yet that it was reached
-
+/// The order of a read's streams, and the failures of its waves: what the engine changes with its lock held.
+struct read_state {
+  bool queued = false;                 ///< `done` was recorded, and the host does not know yet that it was reached
   std::vector<event_ref> starts;       ///< events that come before the first write; the engine's
   event_ref memory_ready = nullptr;    ///< the same, of the memory that is written to; its pool's
   unsigned waited = 0;                 ///< streams that wait for both: bits by their numbers
   std::optional<unsigned> end_stream;  ///< which of the result streams ends the read
   std::optional<error> failure;        ///< of a wave that has cells of the read
+};
 
-  // Written by the read before its first worker runs.
+/// What the engine owns for a read, from its begin to its end.
+///
+/// The public members are read without the engine's lock. `read_slots::of` returns the others: the engine's
+/// `read_slots` are guarded by its mutex, so the thread-safety analysis refuses a use of them without it.
+class read_slot {
+ public:
+  // Set when the slot is made.
+  device_address device = 0;
+  failure_report* host = nullptr;  ///< page-locked; valid once `done` is reached
+  event_ref done = nullptr;
+
+  // Set by the read before its first worker runs.
   recorded_read recorded_as;
   std::uint64_t likely_cells = 0;
 
+  /// `done` was recorded by the read that has the slot now. Set by the read's last worker: valid after the job's end.
+  bool used = false;
+
+ private:
+  friend class read_slots;
   void begin() noexcept;
+
+  read_state state_;
 };
 
 /// The slots of a device's reads, and the failures of reads whose outcome was not queried. Not thread-safe; the context
@@ -54,13 +62,16 @@ class read_slots {
   result<read_slot*> take(stream_ref stream);
   /// The same without a call of the driver. Null: there is none whose record is zero.
   read_slot* take_zero();
+  /// The part of a slot that the engine's mutex guards.
+  read_state& of(read_slot& slot) noexcept { return slot.state_; }
+  const read_state& of(const read_slot& slot) const noexcept { return slot.state_; }
   void give(read_slot* slot) noexcept;
 
   /// `describe` is asked once the slot's read has ended with failures, unless somebody looks before.
   void watch(read_slot* slot, std::function<error(const failure_report&)> describe);
   void unwatch(read_slot* slot) noexcept;
   /// The first read that is watched is not known to have ended.
-  bool watches_queued() const noexcept { return !watched_.empty() && watched_.front().slot->queued; }
+  bool watches_queued() const noexcept { return !watched_.empty() && watched_.front().slot->state_.queued; }
   /// The ends of the reads that are watched.
   std::vector<event_ref> watched_ends() const;
   /// The first failure of those that have ended; told once.
@@ -73,7 +84,7 @@ class read_slots {
     bool left = false;  // the read is gone
   };
   result<> make_more(stream_ref stream);
-  bool has_free() const noexcept { return !free_.empty() && !free_.front()->queued; }
+  bool has_free() const noexcept { return !free_.empty() && !free_.front()->state_.queued; }
 
   const driver& driver_;
   std::vector<std::unique_ptr<read_slot>> all_;
