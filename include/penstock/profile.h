@@ -11,15 +11,15 @@
 namespace penstock::inline v0 {
 
 /// The stages of a read and of a write. `decode` writes straight into the result where it can; `scatter` is the strided
-/// copy otherwise; `transfer` copies from the host to a device. `encode` gathers what it encodes, and decodes what it
-/// changes; `commit` puts an object together and stores it; what a write reads first is a `fetch`. `compute` is the
-/// caller's own work on a device, as far as it is told of: from where a tile is handed out on its stream to the end of
+/// copy otherwise; `transfer` copies to a device, or encoded bytes back. `encode` gathers what it encodes, and decodes
+/// what it changes; `commit` puts an object together and stores it; a `fetch` also is what a write reads. `compute` is
+/// the caller's work on a device, as far as it is told of: from where a tile is handed out on its stream to the end of
 /// what the caller queued there. Device work is timed by the device's events: copies one by one, kernels wave by wave.
 enum class stage : std::uint8_t { plan, index, fetch, decode, scatter, fill, transfer, encode, commit, compute };
 inline constexpr std::size_t kStages = 10;
 PENSTOCK_API std::string_view to_string(stage which) noexcept;
-/// Events of devices have worker numbers from here on: one for each decode stream, one for the copy stream, and one for
-/// each stream that the caller computes on.
+/// Events of devices have worker numbers from here on: one for each decode stream, one for the copy stream, two for the
+/// streams of a write that the device encodes, and one for each stream that the caller computes on.
 inline constexpr std::uint32_t kDeviceWorker = 1000;
 inline constexpr std::uint32_t kCopyWorker = kDeviceWorker + 50;
 inline constexpr std::uint32_t kComputeWorker = kDeviceWorker + 100;

@@ -46,7 +46,8 @@ void begin_work(const device_tensor& with, stream_handle stream, std::uint32_t l
   if (of.profile != recording) of = {recording, 0};
   const std::lock_guard lock(state.mutex_);
   if (state.work_ == nullptr)
-    state.work_ = state.engine_->begin_work(of, kComputeWorker + lane, reinterpret_cast<cuda::stream_ref>(stream));
+    state.work_ = state.engine_->begin_span(of, stage::compute, kComputeWorker + lane,
+                                            reinterpret_cast<cuda::stream_ref>(stream));
 }
 
 void end_work(const device_tensor& with, stream_handle stream) {

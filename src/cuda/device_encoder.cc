@@ -66,6 +66,7 @@ device_encoder::~device_encoder() {
 }
 
 void device_encoder::give_back(wave& what) noexcept {
+  for (timed_span* const each : std::exchange(what.spans, {})) engine_->record_span(each, 0, 0, false);
   if (what.ready != nullptr) engine_->give_event(std::exchange(what.ready, nullptr));
   if (what.memory.address != 0) engine_->results().give(std::exchange(what.memory, {}));
   for (std::byte** const each : {&what.head, &what.block})
@@ -122,14 +123,14 @@ result<> device_encoder::open_wave() {
   return {};
 }
 
-result<> device_encoder::gather(const placement& where, device_address to) {
+result<std::uint64_t> device_encoder::gather(const placement& where, device_address to) {
   std::vector<move_axis> axes;
   const move_item item = plan_gather(where, how_, to, axes);
   return engine_->copy(item, axes, encode_);
 }
 
 // A cell of the fill value, from one item of it in device memory.
-result<> device_encoder::gather_fill(device_address item, device_address to) {
+result<std::uint64_t> device_encoder::gather_fill(device_address item, device_address to) {
   const codec_chain& chain = from_.layout->chains()[0];
   placement where;
   where.counts = chain.cell();
@@ -152,24 +153,39 @@ result<> device_encoder::queue(wave& what) {
   std::vector<device::kernel_launch> launches;
   plan_.emit(what.chunks, {what.head, static_cast<std::size_t>(tables)}, block, launches);
   PENSTOCK_TRY(api.check(api.copy_to_device(block, what.head, tables, encode_), "cuMemcpyHtoDAsync"));
+  const auto kept = [&](timed_span* span) {
+    if (span != nullptr) what.spans.push_back(span);
+    return span;
+  };
+  timed_span* const encoding = kept(engine_->begin_span(recorded_as_, stage::encode, kEncodeWorker, encode_));
+  timed_span* const gathering = kept(engine_->begin_kernel(recorded_as_, kGatherKernel, 0, encode_));
+  std::uint64_t gathers = 0;
   placement where;
   for (std::uint32_t i = 0; i < what.cells.size(); ++i) {
     place_cell(from_, what.cells[i], where);
-    PENSTOCK_TRY(gather(where, block + plan_.values_at(what.chunks, i)));
+    PENSTOCK_ASSIGN(const std::uint64_t kernels, gather(where, block + plan_.values_at(what.chunks, i)));
+    gathers += kernels;
   }
   if (!fill_queued_) {
     std::memcpy(what.head + tables, from_.fill, how_.to_bytes);
     PENSTOCK_TRY(api.check(api.copy_to_device(block + item_at, what.head + tables, how_.to_bytes, encode_),
                            "cuMemcpyHtoDAsync"));
-    PENSTOCK_TRY(gather_fill(block + item_at, block + plan_.values_at(what.chunks, what.chunks - 1)));
+    PENSTOCK_ASSIGN(const std::uint64_t kernels,
+                    gather_fill(block + item_at, block + plan_.values_at(what.chunks, what.chunks - 1)));
+    gathers += kernels;
     fill_queued_ = true;
   }
+  if (gathering != nullptr) gathering->launches = gathers;
+  engine_->mark_end(gathering, encode_);
   for (device::kernel_launch& each : launches) {
     void* arguments[] = {each.argument.data()};
+    timed_span* const span = kept(engine_->begin_kernel(recorded_as_, device::kernel_name(each.kernel), 1, encode_));
     PENSTOCK_TRY(api.check(api.launch_kernel(engine_->kernels().decoder(each.kernel), each.grid, 1, 1, each.threads, 1,
                                              1, 0, encode_, arguments, nullptr),
                            "cuLaunchKernel"));
+    engine_->mark_end(span, encode_);
   }
+  engine_->mark_end(encoding, encode_);
   PENSTOCK_TRY(
       api.check(api.copy_to_host(what.head, block, what.chunks * sizeof(std::uint32_t), encode_), "cuMemcpyDtoHAsync"));
   PENSTOCK_ASSIGN(what.ready, engine_->take_event_at(encode_));
@@ -188,6 +204,8 @@ result<> device_encoder::fetch(wave& what) {
   what.block = engine_->ring().take(std::max<std::uint64_t>(bytes, 1));
   if (what.block == nullptr) what.spare.resize(static_cast<std::size_t>(bytes));
   std::byte* to = what.block != nullptr ? what.block : what.spare.data();
+  std::uint64_t fetched_bytes = 0, cells = 0, cell_bytes = 0;
+  timed_span* const span = engine_->begin_span(recorded_as_, stage::transfer, kEncodeWorker + 1, fetch_);
   for (std::uint32_t i = 0; i < what.chunks; ++i) {
     if (sizes[i] == device::kDoesNotFit) {
       what.encoded.emplace_back();
@@ -198,14 +216,28 @@ result<> device_encoder::fetch(wave& what) {
                   "cuMemcpyDtoHAsync"));
     what.encoded.emplace_back(to, sizes[i]);
     to += device::aligned(sizes[i]);
+    fetched_bytes += sizes[i];
+    if (i == what.cells.size()) continue;  // the fill value's
+    ++cells;
+    cell_bytes += sizes[i];
   }
-  PENSTOCK_TRY(api.check(api.stream_synchronize(fetch_), "cuStreamSynchronize"));
+  engine_->mark_end(span, fetch_);
+  auto ended = api.check(api.stream_synchronize(fetch_), "cuStreamSynchronize");
+  engine_->record_span(span, fetched_bytes, 0, ended.ok());
+  PENSTOCK_TRY(std::move(ended));
+  record(what, cells, cell_bytes);
   what.fetched = true;
   engine_->give_event(std::exchange(what.ready, nullptr));
   engine_->results().give(std::exchange(what.memory, {}));
   engine_->give_block(std::exchange(what.head, nullptr));
   if (what.chunks > what.cells.size()) fill_.assign(what.encoded.back().begin(), what.encoded.back().end());
   return check_one(what);
+}
+
+// Of a wave whose kernels have ended. The host records the cells that did not fit.
+void device_encoder::record(wave& what, std::uint64_t cells, std::uint64_t encoded_bytes) noexcept {
+  const std::uint64_t bytes = cells * from_.layout->chains()[0].decoded_bytes();
+  for (timed_span* const each : std::exchange(what.spans, {})) engine_->record_span(each, bytes, encoded_bytes);
 }
 
 // The first cell of a wave that the device encoded.

@@ -31,6 +31,7 @@ class device_encoder final : public cell_source {
                                                       const source& from);
   ~device_encoder() override;
 
+  void record_as(const recorded_read& write) override { recorded_as_ = write; }
   result<lent_values> take(const placement& where, buffer& spare) override { return host_.take(where, spare); }
   void give(const lent_values& values) noexcept override { host_.give(values); }
   result<std::optional<lent_encoded>> take_encoded(cell_id cell) override;
@@ -46,6 +47,8 @@ class device_encoder final : public cell_source {
     std::vector<std::byte> spare;  // the same where page-locked memory has no room
     std::vector<std::span<const std::byte>> encoded;
     event_ref ready = nullptr;  // the sizes are in `head`
+    // From the first gather to the end of the last kernel, and of each kernel: where a profile records the write.
+    std::vector<timed_span*> spans;
     bool fetched = false;
     std::size_t waiting = 0, lent = 0;  // cells that are not taken, and those that are not given back
   };
@@ -61,12 +64,13 @@ class device_encoder final : public cell_source {
   result<> open_wave() PENSTOCK_REQUIRES(mutex_);
   std::vector<cell_id> next_cells() PENSTOCK_REQUIRES(mutex_);
   result<> queue(wave& what) PENSTOCK_REQUIRES(mutex_);
-  result<> gather(const placement& where, device_address to);
-  result<> gather_fill(device_address item, device_address to);
+  result<std::uint64_t> gather(const placement& where, device_address to);
+  result<std::uint64_t> gather_fill(device_address item, device_address to);
   result<> fetch(wave& what) PENSTOCK_REQUIRES(mutex_);
   result<> check_one(const wave& what) PENSTOCK_REQUIRES(mutex_);
   void close(const wave& what) noexcept PENSTOCK_REQUIRES(mutex_);
   void give_back(wave& what) noexcept;
+  void record(wave& what, std::uint64_t cells, std::uint64_t encoded_bytes) noexcept;
 
   const std::shared_ptr<device_engine> engine_;
   device_values host_;
@@ -74,6 +78,7 @@ class device_encoder final : public cell_source {
   const source& from_;
   const device::encode_plan plan_;
   stream_ref encode_ = nullptr, fetch_ = nullptr;
+  recorded_read recorded_as_;  // set before the first worker runs
 
   mutex mutex_;
   object_walk walk_ PENSTOCK_GUARDED_BY(mutex_);

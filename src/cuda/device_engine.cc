@@ -223,8 +223,9 @@ result<read_slot*> device_engine::begin_read(std::vector<event_ref> starts, even
     free_events_.insert(free_events_.end(), starts.begin(), starts.end());
     return taken;
   }
-  (*taken)->starts = std::move(starts);
-  (*taken)->memory_ready = memory;
+  read_state& state = slots_.of(**taken);
+  state.starts = std::move(starts);
+  state.memory_ready = memory;
   return taken;
 }
 
@@ -244,14 +245,15 @@ void device_engine::end_read(read_slot* slot) noexcept {
 
 // The read's streams wait for them, or it is over.
 void device_engine::release_starts(read_slot& read) noexcept {
-  free_events_.insert(free_events_.end(), read.starts.begin(), read.starts.end());
-  read.starts.clear();
+  std::vector<event_ref>& starts = slots_.of(read).starts;
+  free_events_.insert(free_events_.end(), starts.begin(), starts.end());
+  starts.clear();
 }
 
 result<> device_engine::outcome_of_waves(const read_slot& slot) {
   const mutex_lock lock(mutex_);
-  if (slot.failure) return slot.failure->clone();
-  return {};
+  const auto& failure = slots_.of(slot).failure;
+  return failure ? result<>(failure->clone()) : result<>();
 }
 
 void device_engine::watch(read_slot* slot, std::function<error(const failure_report&)> describe) {
@@ -349,23 +351,24 @@ result<> device_engine::finish(read_slot& read) {
   PENSTOCK_TRY(release_copied());
   const unsigned which = end_of(read);
   const stream_ref end = result_[which];
+  read_state& state = slots_.of(read);
   // The last wave of a decode stream ends after all others there, and each wave after the copies that it needs. If the
   // host knows that the last one has ended (the wave is free, or used again), then there is nothing to wait for.
   bool decodes = false;
   for (unsigned i = 0; i < kDecodeStreams; ++i) {
-    if ((read.waited >> i & 1) == 0) continue;
+    if ((state.waited >> i & 1) == 0) continue;
     decodes = true;
     if (const device_wave& last = *last_[i]; last.now == device_wave::phase::queued && last.stream == i)
       PENSTOCK_TRY(check(driver_.stream_wait_event(end, last.done, 0), "cuStreamWaitEvent"));
   }
   // Where nothing was written, what came before the read still comes before its end.
-  if (read.waited == 0) PENSTOCK_TRY(wait_for_starts(read, end));
+  if (state.waited == 0) PENSTOCK_TRY(wait_for_starts(read, end));
   release_starts(read);
   // Without a kernel nothing can have failed.
   if (decodes)
     PENSTOCK_TRY(check(driver_.copy_to_host(read.host, read.device, sizeof(failure_report), end), "cuMemcpyDtoHAsync"));
   PENSTOCK_TRY(check(driver_.event_record(read.done, end), "cuEventRecord"));
-  read.used = read.queued = true;
+  read.used = state.queued = true;
   completions_.push(kFirstResultNumber + which, {read.done, false, nullptr, nullptr, &read});
   return {};
 }
@@ -402,7 +405,7 @@ void device_engine::note_reached() noexcept {
   for (const completion& each : reached_) {
     if (each.owns_event) free_events_.push_back(each.event);
     if (each.block != nullptr) ring_.give(each.block);
-    if (each.read != nullptr) each.read->queued = false;
+    if (each.read != nullptr) slots_.of(*each.read).queued = false;
     if (each.wave == nullptr) continue;
     spans_.record(*each.wave);
     release_wave(*each.wave);
@@ -458,10 +461,38 @@ void device_engine::settle() noexcept {
   for (timed_span* const each : ended) spans_.record(*each);
 }
 
-timed_span* device_engine::begin_work(const recorded_read& of, std::uint32_t worker, stream_ref stream) noexcept {
+timed_span* device_engine::begin_span(const recorded_read& of, stage what, std::uint32_t worker,
+                                      stream_ref stream) noexcept {
+  if (of.profile == nullptr) return nullptr;
   const current_context current(driver_, context_);
   const mutex_lock lock(mutex_);
-  return broken_ ? nullptr : spans_.begin(of, stage::compute, worker, stream);
+  return broken_ ? nullptr : spans_.begin(of, what, worker, stream);
+}
+
+timed_span* device_engine::begin_kernel(const recorded_read& of, const char* name, std::uint64_t launches,
+                                        stream_ref stream) noexcept {
+  if (of.profile == nullptr) return nullptr;
+  const current_context current(driver_, context_);
+  const mutex_lock lock(mutex_);
+  return broken_ ? nullptr : spans_.begin_kernel(of, name, launches, stream);
+}
+
+void device_engine::mark_end(timed_span* span, stream_ref stream) noexcept {
+  if (span == nullptr) return;
+  const current_context current(driver_, context_);
+  const mutex_lock lock(mutex_);
+  spans_.mark_end(span, stream);
+}
+
+void device_engine::record_span(timed_span* span, std::uint64_t bytes_in, std::uint64_t bytes_out,
+                                bool complete) noexcept {
+  if (span == nullptr) return;
+  const current_context current(driver_, context_);
+  const mutex_lock lock(mutex_);
+  if (!complete) return spans_.drop(span);
+  span->bytes_in = bytes_in;
+  span->bytes_out = bytes_out;
+  spans_.record(*span);
 }
 
 void device_engine::end_work(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept {

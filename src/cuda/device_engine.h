@@ -115,8 +115,9 @@ class device_engine final : public device_service, public std::enable_shared_fro
   /// Waits for all that the device was given, by whomever.
   /// \error  The driver's: a failed kernel, or the capture of a graph under way, in which nothing was waited for.
   result<> wait_for_all();
-  /// Queues on `stream` a copy of an item's units, in C order from its `to` on.
-  result<> copy(const move_item& item, std::span<const move_axis> axes, stream_ref stream);
+  /// Queues on `stream` a copy of an item's units, in C order from its `to` on. Returns how many kernels that takes: 0
+  /// if the driver's copy does it.
+  result<std::uint64_t> copy(const move_item& item, std::span<const move_axis> axes, stream_ref stream);
   /// The stream that values to be written are ordered on: their producer makes it wait for them.
   stream_ref write_stream() const noexcept { return write_[0]; }
   /// What `gather` takes from now on comes after what `write_stream` holds, and after what `stream` does.
@@ -135,10 +136,17 @@ class device_engine final : public device_service, public std::enable_shared_fro
   /// Takes note of what the device has ended with.
   void collect() noexcept override;
   void settle() noexcept override;
-  /// Marks where the caller's work on a read's values begins on a stream. Null: nobody records, or it cannot be told.
-  timed_span* begin_work(const recorded_read& of, std::uint32_t worker, stream_ref stream) noexcept;
-  /// Marks where it ends; null `stream`: nobody wants to know any more.
+  /// Marks where work of a read or write begins on a stream. Returns null if nothing is recorded or the driver failed.
+  timed_span* begin_span(const recorded_read& of, stage what, std::uint32_t worker, stream_ref stream) noexcept;
+  /// Marks where the caller's work on a read's values ends; null `stream`: it is not recorded.
   void end_work(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept;
+  /// Marks where launches of a kernel begin, of a write whose other work has a span.
+  timed_span* begin_kernel(const recorded_read& of, const char* name, std::uint64_t launches,
+                           stream_ref stream) noexcept;
+  /// Marks the end of a span that `record_span` records or drops. `span` may be null in both.
+  void mark_end(timed_span* span, stream_ref stream) noexcept;
+  /// Records a span whose end has been waited for, with its bytes; drops it if `complete` is false.
+  void record_span(timed_span* span, std::uint64_t bytes_in, std::uint64_t bytes_out, bool complete = true) noexcept;
   /// Grows whenever something was freed: what did not fit may fit now.
   std::uint64_t freed() const noexcept { return freed_.load(std::memory_order_acquire); }
   /// Reads that are woken when something ends; the job must stay until it is removed.

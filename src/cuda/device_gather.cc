@@ -17,11 +17,14 @@ bool follows(const move_item& item, std::span<const move_axis> axes) noexcept {
 
 }  // namespace
 
-result<> device_engine::copy(const move_item& item, std::span<const move_axis> axes, stream_ref stream) {
+result<std::uint64_t> device_engine::copy(const move_item& item, std::span<const move_axis> axes, stream_ref stream) {
   const current_context current(driver_, context_);
-  if (follows(item, axes) && item.convert_from == number_kind::none)
-    return driver_.check(driver_.copy_on_device(item.to, item.from, item.units * item.unit_bytes, stream),
-                         "cuMemcpyDtoDAsync");
+  std::uint64_t kernels = 0;
+  if (follows(item, axes) && item.convert_from == number_kind::none) {
+    PENSTOCK_TRY(driver_.check(driver_.copy_on_device(item.to, item.from, item.units * item.unit_bytes, stream),
+                               "cuMemcpyDtoDAsync"));
+    return kernels;
+  }
   if (axes.size() > kMaxGatherAxes) return error(errc::unsupported, "the values have too many dimensions");
   gather_parameters with;
   with.item = item;
@@ -35,8 +38,9 @@ result<> device_engine::copy(const move_item& item, std::span<const move_axis> a
     PENSTOCK_TRY(driver_.check(
         driver_.launch_kernel(kernels_.gather(), blocks, 1, 1, kMoveThreads, 1, 1, 0, stream, arguments, nullptr),
         "cuLaunchKernel"));
+    ++kernels;
   }
-  return {};
+  return kernels;
 }
 
 result<> device_engine::begin_write(std::optional<stream_ref> stream) {

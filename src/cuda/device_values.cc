@@ -63,7 +63,8 @@ void device_values::give(const lent_values& values) noexcept { give_block(*engin
 result<> copy_on_device(device_engine& engine, const tensor_view& from, void* to, stream_ref stream) {
   std::vector<move_axis> axes;
   const move_item item = gather_of(from, reinterpret_cast<device_address>(to), axes);
-  return engine.copy(item, axes, stream);
+  PENSTOCK_TRY(engine.copy(item, axes, stream));
+  return {};
 }
 
 result<> copy_to_host(device_engine& engine, const tensor_view& from, std::byte* to) {

@@ -37,7 +37,21 @@ timed_span* timed_spans::begin(const recorded_read& of, stage what, std::uint32_
   span->what = what;
   span->worker = worker;
   span->of = of;
+  span->kernel = nullptr;
   return span;
+}
+
+timed_span* timed_spans::begin_kernel(const recorded_read& of, const char* name, std::uint64_t launches,
+                                      stream_ref stream) noexcept {
+  timed_span* const span = begin(of, stage::encode, kDeviceWorker, stream);
+  if (span == nullptr) return nullptr;
+  span->kernel = name;
+  span->launches = launches;
+  return span;
+}
+
+void timed_spans::mark_end(timed_span* span, stream_ref stream) noexcept {
+  if (span != nullptr) (void)driver_.event_record(span->end, stream);
 }
 
 void timed_spans::end(timed_span* span, std::uint64_t bytes_in, std::uint64_t bytes_out, stream_ref stream) noexcept {
@@ -70,6 +84,11 @@ void timed_spans::record(timed_span& span) noexcept {
 
 void timed_spans::write(timed_span& span) noexcept {
   std::uint64_t begin = 0, length = 0;
+  if (span.kernel != nullptr) {
+    if (span.launches != 0 && elapsed_ns(span.begin, span.end, length))
+      span.of.profile->record_kernel(span.kernel, length, span.launches);
+    return;
+  }
   if (!begin_of(*span.of.profile, span.begin, begin) || !elapsed_ns(span.begin, span.end, length)) return;
   span.of.profile->record(
       {span.what, span.worker, span.of.number, 0, begin, begin + length, span.bytes_in, span.bytes_out, ordinal_});

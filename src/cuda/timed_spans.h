@@ -12,8 +12,13 @@
 
 namespace penstock::inline v0::cuda {
 
-/// Work on a stream of which a profile wants to know when it began and when it ended.
+/// The rows of the two streams of a write that the device encodes: kernels, and copies of encoded bytes to the host.
+inline constexpr std::uint32_t kEncodeWorker = kDeviceWorker + 60;
+
+/// Work on a stream of which a profile records when it began and when it ended.
 struct timed_span {
+  const char* kernel = nullptr;  ///< the time is that of this kernel's launches, `launches` of them; null: an event
+  std::uint64_t launches = 0;
   stage what = stage::transfer;
   std::uint32_t worker = 0;
   std::uint64_t bytes_in = 0, bytes_out = 0;
@@ -33,6 +38,11 @@ class timed_spans {
 
   /// Null where nothing is recorded, or it cannot be told.
   timed_span* begin(const recorded_read& of, stage what, std::uint32_t worker, stream_ref stream) noexcept;
+  /// The same for launches of a kernel, whose name outlives the profile.
+  timed_span* begin_kernel(const recorded_read& of, const char* name, std::uint64_t launches,
+                           stream_ref stream) noexcept;
+  /// Marks the end of a span whose bytes are not known yet: `record` or `drop` follows. `span` may be null.
+  void mark_end(timed_span* span, stream_ref stream) noexcept;
   /// `span` may be null.
   void end(timed_span* span, std::uint64_t bytes_in, std::uint64_t bytes_out, stream_ref stream) noexcept;
   /// Forgets a span that was begun.

@@ -7,6 +7,7 @@
 #include <penstock/layout.h>
 #include <penstock/result.h>
 #include "base/buffer.h"
+#include "engine/profiler.h"
 
 namespace penstock::inline v0 {
 
@@ -32,12 +33,16 @@ class cell_source {
  public:
   virtual ~cell_source() = default;
 
+  /// Which write of which profile the work for it belongs to. Called before the first worker runs.
+  virtual void record_as(const recorded_read&) {}
+
   /// The elements of the caller's memory that `where` names, a box; waits for them. They lie in memory of the door's
   /// own, or in `spare` where that has no room.
   virtual result<lent_values> take(const placement& where, buffer& spare) = 0;
   virtual void give(const lent_values& values) noexcept = 0;
 
-  /// The encoded bytes of a cell that the write replaces whole, once; waits for them. Empty: the host encodes it.
+  /// The encoded bytes of a cell that the write replaces whole, once; waits for them. Empty: the host encodes it. The
+  /// source records what encoding takes.
   virtual result<std::optional<lent_encoded>> take_encoded(cell_id) { return std::optional<lent_encoded>(); }
   virtual void give_encoded(const lent_encoded&) noexcept {}
 };

@@ -49,13 +49,13 @@ void profiler::record(const profile_event& event) {
   }
 }
 
-void profiler::record_kernel(const char* name, std::uint64_t ns) {
+void profiler::record_kernel(const char* name, std::uint64_t ns, std::uint64_t launches) {
   const std::lock_guard lock(mutex_);
   auto found = std::find_if(report_.kernels.begin(), report_.kernels.end(),
                             [&](const profile_kernel& each) { return each.name == name; });
   if (found == report_.kernels.end()) found = report_.kernels.insert(found, {name, 0, 0});
   found->busy_ns += ns;
-  ++found->launches;
+  found->launches += launches;
 }
 
 void profiler::record_request(std::uint64_t bytes) {

@@ -27,8 +27,8 @@ class profiler {
   std::uint32_t begin_read() { return begin(report_.reads); }
   std::uint32_t begin_write() { return begin(report_.writes); }
   void record(const profile_event& event);
-  /// `name` outlives the profile.
-  void record_kernel(const char* name, std::uint64_t ns);
+  /// `name` outlives the profile. `ns` is the time of all `launches`.
+  void record_kernel(const char* name, std::uint64_t ns, std::uint64_t launches = 1);
   void record_request(std::uint64_t bytes);
   profile_report finish();
 

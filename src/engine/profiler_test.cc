@@ -103,12 +103,12 @@ TEST(Profiler, SumsKernelsByName) {
   profiler recording(100);
   recording.record_kernel("lz", 5);
   recording.record_kernel("move", 7);
-  recording.record_kernel("lz", 2);
+  recording.record_kernel("lz", 2, 3);
   const profile_report report = recording.finish();
   ASSERT_EQ(report.kernels.size(), 2U);
   EXPECT_EQ(report.kernels[0].name, "lz");
   EXPECT_EQ(report.kernels[0].busy_ns, 7U);
-  EXPECT_EQ(report.kernels[0].launches, 2U);
+  EXPECT_EQ(report.kernels[0].launches, 4U);
   EXPECT_EQ(report.kernels[1].name, "move");
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "codec/codec_chain.h"
+#include "engine/cell_source.h"
 #include "engine/context_state.h"
 #include "engine/index_io.h"
 #include "engine/write_fence.h"
@@ -113,6 +114,7 @@ void write_job::begin(const source& from, const settings& with) {
   with_.write_empty_chunks = with_.write_empty_chunks || careful_;
   profiler_ = state_->recording();
   if (profiler_) write_number_ = profiler_->begin_write();
+  if (with_.values != nullptr) with_.values->record_as({profiler_, write_number_});
   with_.workers = std::min(with_.workers, most_workers());
   while (workers_.size() < with_.workers) workers_.push_back(std::make_unique<worker_state>(&state_->accounts()));
   walk_.start(from_);
@@ -268,13 +270,16 @@ void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
     touched_cell& cell = of.cells[i];
     if (cell.encoded) continue;
     const std::uint64_t begin_ns = now();
+    cell.by_source = false;
     auto done = encode_cell(of, cell, worker);
     if (!done.ok()) {
       bad.emplace(std::move(done).error().note("encoding " + from_.layout->describe(cell.cell)));
       break;
     }
-    record(stage::encode, worker, cell.cell, begin_ns, from_.layout->chains()[cell.chain].decoded_bytes(),
-           cell.bytes.size());
+    // The source has recorded what it encoded: this worker waited for it.
+    if (!cell.by_source)
+      record(stage::encode, worker, cell.cell, begin_ns, from_.layout->chains()[cell.chain].decoded_bytes(),
+             cell.bytes.size());
     ++encoded;
     if (!cell.counted) bytes += from_.layout->chains()[cell.chain].decoded_bytes();
     cell.counted = true;

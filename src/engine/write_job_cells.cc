@@ -198,7 +198,7 @@ result<bool> write_job::take_encoded(open_object& of, touched_cell& cell, unsign
   }
   with_.values->give_encoded(*lent);
   PENSTOCK_TRY(std::move(copied));
-  cell.encoded = true;
+  cell.encoded = cell.by_source = true;
   return true;
 }
 

@@ -23,9 +23,10 @@ namespace penstock::inline v0 {
 struct write_job::touched_cell {
   cell_id cell = 0;
   std::uint16_t chain = 0;
-  bool whole = false;    ///< every element of the array in it is replaced
-  bool counted = false;  ///< in the progress
-  bool encoded = false;  ///< `bytes` or `absent` says what it is to become
+  bool whole = false;      ///< every element of the array in it is replaced
+  bool counted = false;    ///< in the progress
+  bool by_source = false;  ///< the source of the values encoded it, and has recorded that
+  bool encoded = false;    ///< `bytes` or `absent` says what it is to become
   bool absent = false;
   bool present = false;    ///< the old object has it, at `old`
   bool edge = false;       ///< it reaches beyond the array's edge, where others may have elements

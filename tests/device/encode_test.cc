@@ -1,6 +1,7 @@
 // Values in device memory that the device encodes: storage holds what its encoders make, and reads give the values
 // back.
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <random>
@@ -9,6 +10,7 @@
 #include "cuda/decode/host_run.h"
 #include "cuda/encode/encode_parts.h"
 #include "cuda/encode/encode_plan.h"
+#include "cuda/timed_spans.h"
 #include "engine/blocking_read.h"
 #include "fake_device.h"
 #include "model_reads.h"
@@ -47,7 +49,10 @@ class DeviceEncode : public FakeDevice {
   }
   // The bytes of a chunk; empty where there is none.
   static std::vector<std::byte> stored_at(const store& from, std::size_t chunk) {
-    auto got = read_and_wait(from, "a/c/" + std::to_string(chunk), {}, 1 << 20);
+    return stored_at(from, std::to_string(chunk));
+  }
+  static std::vector<std::byte> stored_at(const store& from, const std::string& chunk) {
+    auto got = read_and_wait(from, "a/c/" + chunk, {}, 1 << 20);
     return got.ok() ? std::move(got->bytes) : std::vector<std::byte>();
   }
   static write_options by_device() {
@@ -289,6 +294,91 @@ TEST_F(DeviceEncode, MemoryStaysBelowItsLimit) {
     EXPECT_LE(penstock_fake_cuda_peak_bytes(), limit + items.size()) << limit;  // the values are the test's own
     EXPECT_EQ(read_all(opened), items);
   }
+}
+
+// What a profile holds of a write: the device's spans, and each kernel that was launched for it.
+TEST_F(DeviceEncode, ProfilesHoldTheTimesOfTheEncoder) {
+  std::mt19937_64 random(1);
+  constexpr std::uint64_t kRows = 60, kColumns = 64;  // chunks of 10 by 8: gathered by a kernel each
+  const auto store = make_memory_store();
+  model_options how;
+  how.shape = {kRows, kColumns};
+  how.chunks = {10, 8};
+  how.codecs = kLz4;
+  write_model(*store, "a/", how);
+  context_options three;
+  three.threads = 3;
+  const auto ctx = context::make(three).value();
+  const array opened = open_in(store, ctx);
+  const auto items = values_of(random, 4 * kRows * kColumns);
+  const auto sum_of = [](const profile_report& report, stage what) {
+    return *std::find_if(report.stages.begin(), report.stages.end(),
+                         [&](const profile_stage& each) { return each.what == what; });
+  };
+  ASSERT_TRUE(write(opened, basic_selection(), items, opened.type(), by_device()).ok());
+  std::uint64_t stored = 0;
+  for (const char* row : {"0", "1", "2", "3", "4", "5"})
+    for (std::size_t column = 0; column < 8; ++column)
+      stored += stored_at(*store, std::string(row) + "/" + std::to_string(column)).size();
+
+  ASSERT_TRUE(ctx->start_profile().ok());
+  const std::uint64_t before = penstock_fake_cuda_count("kernel");
+  ASSERT_TRUE(write(opened, basic_selection(), items, opened.type(), by_device()).ok());
+  const std::uint64_t launches = penstock_fake_cuda_count("kernel") - before;
+  const profile_report report = ctx->stop_profile();
+  std::uint64_t seen = 0;
+  for (const profile_kernel& each : report.kernels) {
+    seen += each.launches;
+    EXPECT_GT(each.busy_ns, 0U) << each.name;
+  }
+  // The host has one cell's values gathered, too, and compares: that is not encoding.
+  EXPECT_EQ(seen + 1, launches);
+  for (const char* name : {"penstock_gather", "penstock_shuffle", "penstock_encode_lz4", "penstock_append_crc32c"})
+    EXPECT_TRUE(std::any_of(report.kernels.begin(), report.kernels.end(), [&](const profile_kernel& each) {
+      return each.name == name;
+    })) << name;
+  // Bytes count once: the device has encoded all of them, and the workers only waited.
+  const profile_stage encode = sum_of(report, stage::encode), transfer = sum_of(report, stage::transfer);
+  EXPECT_EQ(encode.bytes_in, items.size());
+  EXPECT_EQ(encode.bytes_out, stored);
+  EXPECT_GE(transfer.bytes_in, stored);  // and the fill value's chunk
+  EXPECT_EQ(transfer.bytes_out, 0U);
+  for (const profile_event& each : report.events) {
+    if (each.what != stage::encode && each.what != stage::transfer) continue;
+    EXPECT_EQ(each.worker, each.what == stage::encode ? cuda::kEncodeWorker : cuda::kEncodeWorker + 1);
+    EXPECT_EQ(each.device, 0);
+    EXPECT_LE(each.begin_ns, each.end_ns);
+  }
+  EXPECT_GT(report.device.computing_ns, 0U);
+  EXPECT_GT(report.device.copying_ns, 0U);
+  // Nothing is timed without a profile.
+  penstock_fake_cuda_reset_counts();
+  ASSERT_TRUE(write(opened, basic_selection(), items, opened.type(), by_device()).ok());
+  EXPECT_EQ(penstock_fake_cuda_count("cuEventElapsedTime"), 0U);
+}
+
+// Of every second chunk that is encoded the kernel says that there was no room: the host records those that it encodes.
+TEST_F(DeviceEncode, ProfilesCountTheBytesOfEachEncoderOnce) {
+  std::mt19937_64 random(1);
+  const auto store = make_memory_store();
+  model_options how;
+  how.shape = {16'000};
+  how.chunks = {1000};
+  how.codecs = kLz4;
+  write_model(*store, "a/", how);
+  const auto ctx = context::make({}).value();
+  const array opened = open_in(store, ctx);
+  const auto items = values_of(random, 64'000);
+  penstock_fake_cuda_after_kernel("penstock_encode_lz4", refuse_every_second);
+  ASSERT_TRUE(ctx->start_profile().ok());
+  ASSERT_TRUE(write(opened, basic_selection(), items, opened.type(), by_device()).ok());
+  const profile_report report = ctx->stop_profile();
+  penstock_fake_cuda_configure(1, 0, 0);
+  std::uint64_t by_host = 0, by_device_alone = 0;
+  for (const profile_event& each : report.events)
+    if (each.what == stage::encode) (each.device < 0 ? by_host : by_device_alone) += each.bytes_in;
+  EXPECT_EQ(by_host, items.size() / 2);
+  EXPECT_EQ(by_device_alone, items.size() / 2);
 }
 
 // One worker, and a device of one multiprocessor or of many.

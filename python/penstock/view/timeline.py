@@ -24,7 +24,7 @@ _WIDTH, _LANE, _LEFT, _TOP = 1200, 28, 84, 8
 _MAX_BOXES = 20000
 FIRST_STREAM = 1000
 """Workers from here on are streams of devices."""
-_COPIES, _FIRST_COMPUTE = FIRST_STREAM + 50, FIRST_STREAM + 100
+_COPIES, _ENCODER, _FIRST_COMPUTE = FIRST_STREAM + 50, FIRST_STREAM + 60, FIRST_STREAM + 100
 
 _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Penstock profile</title>
@@ -94,6 +94,8 @@ def lane_name(worker: int) -> str:
         return f"worker {worker}"
     if worker < _COPIES:
         return f"stream {worker - FIRST_STREAM}"
+    if _ENCODER <= worker < _FIRST_COMPUTE:
+        return "encoder" if worker == _ENCODER else "encoder's copies"
     return "copies" if worker < _FIRST_COMPUTE else f"compute {worker - _FIRST_COMPUTE}"
 
 
