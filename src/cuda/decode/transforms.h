@@ -22,6 +22,20 @@ PENSTOCK_DEVICE void store_words(std::uint8_t* at, const std::uint32_t* words) {
 #endif
 }
 
+/// Likewise.
+PENSTOCK_DEVICE void load_words(std::uint32_t* words, const std::uint8_t* at) {
+#if defined(__CUDA_ARCH__)
+  const uint4 all = *reinterpret_cast<const uint4*>(at);
+  words[0] = all.x;
+  words[1] = all.y;
+  words[2] = all.z;
+  words[3] = all.w;
+#else
+  assert(misalignment(at, 16) == 0);
+  std::memcpy(words, at, 16);
+#endif
+}
+
 /// Word i of four becomes byte i of each.
 PENSTOCK_DEVICE void transpose_bytes(std::uint32_t* words) {
   const std::uint32_t low01 = pick_bytes(words[0], words[1], 0x5140), high01 = pick_bytes(words[0], words[1], 0x7362);
@@ -84,7 +98,7 @@ PENSTOCK_DEVICE void copy_bytes(const std::uint8_t* __restrict__ from, std::uint
   for (std::uint32_t i = share.first; i < head; i += share.step) to[i] = from[i];
   for (std::uint32_t i = share.first; i < whole; i += share.step) {
     std::uint32_t words[4];
-    for (std::uint32_t w = 0; w < 4; ++w) words[w] = load_word(from + head + 16 * i + 4 * w);
+    load_words(words, from + head + 16 * i);
     store_words(to + head + 16 * i, words);
   }
   for (std::uint32_t i = head + 16 * whole + share.first; i < bytes; i += share.step) to[i] = from[i];
@@ -100,10 +114,71 @@ PENSTOCK_DEVICE std::uint64_t transpose_bits(std::uint64_t x) {
   return x ^ t ^ t << 28;
 }
 
+/// The same of four times eight items: word b of `words` holds bit b of them. Byte j of words 2g and 2g+1 of `out`, one
+/// after the other, becomes item 8g+j.
+PENSTOCK_DEVICE void transpose_bits(std::uint32_t* words, std::uint32_t* out) {
+  transpose_bytes(words);
+  transpose_bytes(words + 4);
+  for (std::uint32_t g = 0; g < 4; ++g) {
+    std::uint32_t halves[2] = {words[g], words[4 + g]};
+    for (std::uint32_t& x : halves) {
+      std::uint32_t t = (x ^ x >> 7) & 0x00aa00aau;
+      x ^= t ^ t << 7;
+      t = (x ^ x >> 14) & 0x0000ccccu;
+      x ^= t ^ t << 14;
+    }
+    out[2 * g] = (halves[0] & 0x0f0f0f0fu) | (halves[1] << 4 & 0xf0f0f0f0u);
+    out[2 * g + 1] = (halves[0] >> 4 & 0x0f0f0f0fu) | (halves[1] & 0xf0f0f0f0u);
+  }
+}
+
+/// Items of 1, 2, 4 or 8 bytes whose places are aligned, 32 of them a turn: a word of each bit's plane is loaded before
+/// the first item is written; of items of 8 bytes, first the planes of the lower four bytes.
+template <std::uint32_t Item>
+PENSTOCK_DEVICE void unbitshuffle_words(const std::uint8_t* from, std::uint8_t* to, std::uint32_t groups,
+                                        thread_share share) {
+  constexpr std::uint32_t kBytes = Item < 4 ? Item : 4;  // of an item at a time
+  for (std::uint32_t i = share.first; i < groups / 4; i += share.step) {
+    std::uint8_t* const target = to + 32 * Item * i;
+    for (std::uint32_t begin = 0; begin < Item; begin += kBytes) {
+      std::uint32_t planes[8 * kBytes], items[8 * kBytes];
+      for (std::uint32_t plane = 0; plane < 8 * kBytes; ++plane)
+        planes[plane] = load_word(from + (8 * begin + plane) * groups + 4 * i);
+      for (std::uint32_t k = 0; k < kBytes; ++k) transpose_bits(planes + 8 * k, items + 8 * k);
+      if constexpr (Item == 1) {
+        for (std::uint32_t w = 0; w < 8; w += 4) store_words(target + 4 * w, items + w);
+      } else if constexpr (Item == 2) {
+        for (std::uint32_t w = 0; w < 8; w += 2) {
+          const std::uint32_t out[4] = {
+              pick_bytes(items[w], items[8 + w], 0x5140), pick_bytes(items[w], items[8 + w], 0x7362),
+              pick_bytes(items[w + 1], items[9 + w], 0x5140), pick_bytes(items[w + 1], items[9 + w], 0x7362)};
+          store_words(target + 8 * w, out);
+        }
+      } else {
+        for (std::uint32_t w = 0; w < 8; ++w) {
+          std::uint32_t out[4] = {items[w], items[8 + w], items[16 + w], items[24 + w]};
+          transpose_bytes(out);
+          if constexpr (Item == 4) {
+            store_words(target + 16 * w, out);
+          } else {
+            for (std::uint32_t j = 0; j < 4; ++j) store_word(target + 8 * (4 * w + j) + begin, out[j]);
+          }
+        }
+      }
+    }
+  }
+}
+
 PENSTOCK_DEVICE void unbitshuffle(const std::uint8_t* __restrict__ from, std::uint8_t* __restrict__ to,
                                   std::uint32_t bytes, std::uint32_t item, thread_share share) {
   const std::uint32_t groups = bytes / item / 8, whole = groups * 8 * item;  // of eight items
-  for (std::uint32_t i = share.first; i < groups; i += share.step) {
+  const bool aligned = misalignment(from, 4) == 0 && misalignment(to, 16) == 0 && groups % 4 == 0;
+  const bool by_words = aligned && (item == 1 || item == 2 || item == 4 || item == 8);
+  if (by_words && item == 1) unbitshuffle_words<1>(from, to, groups, share);
+  if (by_words && item == 2) unbitshuffle_words<2>(from, to, groups, share);
+  if (by_words && item == 4) unbitshuffle_words<4>(from, to, groups, share);
+  if (by_words && item == 8) unbitshuffle_words<8>(from, to, groups, share);
+  for (std::uint32_t i = share.first; i < groups && !by_words; i += share.step) {
     for (std::uint32_t k = 0; k < item; ++k) {
       std::uint64_t bits = 0;
       for (std::uint32_t b = 0; b < 8; ++b)
@@ -115,13 +190,33 @@ PENSTOCK_DEVICE void unbitshuffle(const std::uint8_t* __restrict__ from, std::ui
   for (std::uint32_t i = whole + share.first; i < bytes; i += share.step) to[i] = from[i];
 }
 
+/// The items of 16 bytes, each of 2, 4 or 8.
+PENSTOCK_DEVICE void swap_words(std::uint32_t* words, std::uint32_t item) {
+  for (std::uint32_t w = 0; w < 4; ++w) words[w] = pick_bytes(words[w], words[w], item == 2 ? 0x2301 : 0x0123);
+  if (item != 8) return;
+  for (std::uint32_t w = 0; w < 4; w += 2) {
+    const std::uint32_t low = words[w];
+    words[w] = words[w + 1];
+    words[w + 1] = low;
+  }
+}
+
+/// The target may be the source.
 PENSTOCK_DEVICE void swap_bytes(const std::uint8_t* from, std::uint8_t* to, std::uint32_t bytes, std::uint32_t item,
                                 thread_share share) {
   const std::uint32_t items = bytes / item;
-  for (std::uint32_t i = share.first; i < items; i += share.step) {
+  const bool aligned = misalignment(from, 16) == 0 && misalignment(to, 16) == 0;
+  const std::uint32_t by_words = aligned && (item == 2 || item == 4 || item == 8) ? bytes / 16 : 0;  // 16 bytes each
+  for (std::uint32_t i = share.first; i < by_words; i += share.step) {
+    std::uint32_t words[4];
+    load_words(words, from + 16 * i);
+    swap_words(words, item);
+    store_words(to + 16 * i, words);
+  }
+  for (std::uint32_t i = 16 * by_words / item + share.first; i < items; i += share.step) {
     const std::uint8_t* const source = from + i * item;
     std::uint8_t* const target = to + i * item;
-    for (std::uint32_t k = 0; 2 * k < item; ++k) {  // both ends at once: the target may be the source
+    for (std::uint32_t k = 0; 2 * k < item; ++k) {  // both ends at once
       const std::uint8_t low = source[k], high = source[item - 1 - k];
       target[k] = high;
       target[item - 1 - k] = low;

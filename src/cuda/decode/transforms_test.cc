@@ -41,6 +41,48 @@ TEST(DeviceTransforms, UnshuffleItemsOfEverySizeAndAlignment) {
   }
 }
 
+// Bit b of byte k of all items together, eight items a byte; what is no multiple of eight items stays as it is.
+bytes bitshuffled(const bytes& content, std::size_t item) {
+  bytes out = content;
+  const std::size_t groups = content.size() / item / 8;
+  for (std::size_t plane = 0; plane < 8 * item; ++plane) {
+    for (std::size_t i = 0; i < groups; ++i) {
+      std::byte packed{};
+      for (std::size_t j = 0; j < 8; ++j)
+        packed |= (content[(8 * i + j) * item + plane / 8] >> (plane % 8) & std::byte{1}) << j;
+      out[plane * groups + i] = packed;
+    }
+  }
+  return out;
+}
+
+TEST(DeviceTransforms, UnbitshuffleItemsOfEverySizeAndAlignment) {
+  for (const std::uint32_t item : {1u, 2u, 3u, 4u, 5u, 8u, 16u}) {
+    for (const std::size_t items : {0u, 1u, 8u, 9u, 32u, 40u, 64u, 100u, 256u, 321u}) {
+      for (const std::size_t rest : {0u, 1u}) {
+        const bytes content = content_of("noise", items * item + (rest < item ? rest : 0));
+        if (content.empty()) continue;
+        expect_transforms({step_kind::bitshuffle, item}, bitshuffled(content, item), content,
+                          std::to_string(items) + " bitshuffled items of " + std::to_string(item));
+      }
+    }
+  }
+}
+
+TEST(DeviceTransforms, SwapItemsOfEverySize) {
+  for (const std::uint32_t item : {2u, 3u, 4u, 8u, 16u}) {
+    for (const std::size_t size : {1u, 15u, 16u, 17u, 40u, 1000u, 1001u}) {
+      const bytes content = content_of("noise", size);
+      bytes swapped = content;
+      for (std::size_t i = 0; i + item <= size; i += item)
+        std::reverse(swapped.begin() + static_cast<std::ptrdiff_t>(i),
+                     swapped.begin() + static_cast<std::ptrdiff_t>(i + item));
+      expect_transforms({step_kind::byte_swap, item}, swapped, content,
+                        std::to_string(size) + " bytes of items of " + std::to_string(item));
+    }
+  }
+}
+
 TEST(DeviceTransforms, SwapAndReverseAtEveryAlignment) {
   for (const std::size_t size : {1u, 15u, 16u, 17u, 33u, 1000u}) {
     const bytes content = content_of("noise", size);

@@ -15,7 +15,7 @@ PENSTOCK_DEVICE void shuffle_words(const std::uint8_t* from, std::uint8_t* to, s
   constexpr std::uint32_t kItems = Item == 2 ? 8 : 4, kWords = Item * kItems / 4;
   for (std::uint32_t i = share.first; i < items / kItems; i += share.step) {
     std::uint32_t words[kWords], out[kWords];
-    for (std::uint32_t w = 0; w < kWords; ++w) words[w] = load_word(from + kItems * Item * i + 4 * w);
+    for (std::uint32_t w = 0; w < kWords; w += 4) load_words(words + w, from + kItems * Item * i + 4 * w);
     if constexpr (Item == 2) {
       for (std::uint32_t w = 0; w < 2; ++w) {
         out[w] = pick_bytes(words[2 * w], words[2 * w + 1], 0x6420);
@@ -38,7 +38,7 @@ PENSTOCK_DEVICE void shuffle_words(const std::uint8_t* from, std::uint8_t* to, s
 PENSTOCK_DEVICE void shuffle(const std::uint8_t* __restrict__ from, std::uint8_t* __restrict__ to, std::uint32_t bytes,
                              std::uint32_t item, thread_share share) {
   const std::uint32_t items = bytes / item, whole = items * item;
-  const bool aligned = misalignment(from, 4) == 0 && misalignment(to, 4) == 0 && items % 8 == 0;
+  const bool aligned = misalignment(from, 16) == 0 && misalignment(to, 4) == 0 && items % 8 == 0;
   if (aligned && item == 2) {
     shuffle_words<2>(from, to, items, share);
   } else if (aligned && item == 4) {
