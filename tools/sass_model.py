@@ -8,7 +8,10 @@ every path: an instruction waits for the scoreboards that its control word names
 Loads take as long as LATENCY says; those from global memory are modelled three times (L1, L2, memory). What is not in
 it: other warps, the caches' contents, banks, clocks. Trust it to about 40 %, and its ratios to about 15 %.
 
---before compares with another checkout; --write puts the table into docs/design/kernels.md, behind its marker.
+Of loops that only move bytes, the rate at which an H200 could run them follows: the least of what instructions, loads
+and stores, latency and memory allow.
+
+--before compares with another checkout; --write puts the tables into docs/design/kernels.md, after their marker.
 """
 
 from __future__ import annotations
@@ -35,6 +38,11 @@ OTHER = 14
 TAKEN = 6  # of a taken branch, beyond its stall count
 GLOBAL = {"L1": 40, "L2": 250, "memory": 600}
 
+# An H200. Integer units take 64 lanes a cycle, that is two warps' instructions; 128 bytes of loads or stores a cycle.
+MULTIPROCESSORS, CLOCK_HZ, MEMORY_RATE = 132, 1.755e9, 4.8e12
+INSTRUCTIONS, ACCESSES = 2, 1
+WARPS = 32  # of a multiprocessor, as __launch_bounds__ of the transform kernel makes sure
+
 
 @dataclass(frozen=True)
 class Loop:
@@ -47,6 +55,7 @@ class Loop:
     turns: str  # what one turn makes
     cold: tuple[tuple[str, str, str], ...] = ()  # file, first and last line of what is left out
     through: str = ""  # a line of the same file through which the marker's line was inlined
+    moves: bool = False  # it only moves bytes: its rate is limited by its accesses, too
 
 
 # Lines that a turn of the usual kind leaves out: file, first and last.
@@ -78,6 +87,12 @@ LONG_LITERALS = ("lz_output.h", r"left = long_runs", r"put<1>\(start, count")
 FAR_MATCHES = ("lz_output.h", r"lz_output::find_sources\(warp", r"^/// Writes `length` bytes at `position`")
 LONG_MATCHES = ("lz_output.h", r"left = long_matches", r"pattern >> \(8 \* \(i % offset\)\)")
 OVERLONG = ("lz_output.h", r"^  if \(taken == 0\) \{", r"^    return 1;")
+NO_MATCH = ("match_search.h", r"const int first = ")
+HUFFMAN = ("encode_zstd", "huffman_encode.h")
+FSE = ("encode_zstd", "fse_encode.h")
+SEQUENCES = ("encode_zstd", "zstd_encode_sequences.h")
+TRANSFORM = ("transform", "transforms.h")
+SHUFFLE = ("shuffle", "shuffles.h")
 SEQUENCE = r"literals \| static_cast<std::uint64_t>\(match\)"
 
 LOOPS = (
@@ -131,19 +146,78 @@ LOOPS = (
         *("Deflate match", "inflate", "inflate.h", r"batch.match\(length.value, distance.value\)", "a match"),
         (THREE_LITERALS, LAST_BYTES, LONG_CODE, RARE_SYMBOL, RARE_DISTANCE),
     ),
-    Loop("unshuffle, any item", "transform", "transforms.h", r"to\[i \* item \+ k\] = from", "an item of any size"),
-    Loop("unshuffle 4 bytes", "transform", "transforms.h", r"store_words\(to \+ kItems", "16 bytes of a thread"),
-    Loop("shuffle 4 bytes", "shuffle", "shuffles.h", r"store_word\(to \+ k \* items", "16 bytes of a thread"),
-    Loop("bitshuffle, any item", "shuffle", "shuffles.h", r"bits = transpose_bits\(bits\)", "a byte of 8 items"),
-    Loop("LZ4 matches", "encode_lz4", "match_search.h", r"const int first = ", "32 positions and a match"),
-    Loop("zstd matches", "encode_zstd", "match_search.h", r"const int first = ", "32 positions and a match"),
+    Loop("unshuffle, any item", *TRANSFORM, r"to\[i \* item \+ k\] = from", "an item of any size", moves=True),
+    Loop("unshuffle 4 bytes", *TRANSFORM, r"store_words\(to \+ kItems", "16 bytes of a thread", moves=True),
+    Loop("unbitshuffle, any item", *TRANSFORM, r"bits = transpose_bits\(bits\)", "a byte of 8 items", moves=True),
+    Loop("unbitshuffle 2 bytes", *TRANSFORM, r"store_words\(target \+ 8 \* w", "64 bytes of a thread", moves=True),
+    Loop("unbitshuffle 4 bytes", *TRANSFORM, r"store_words\(target \+ 16 \* w", "128 bytes of a thread", moves=True),
+    Loop("unbitshuffle 8 bytes", *TRANSFORM, r"store_word\(target \+ 8 \*", "128 bytes of a thread", moves=True),
+    Loop("byte swap, any item", *TRANSFORM, r"target\[k\] = high", "four times two bytes", moves=True),
+    Loop("byte swap 2, 4, 8 bytes", *TRANSFORM, r"swap_words\(words, item\)", "16 bytes of a thread", moves=True),
+    Loop("copy", *TRANSFORM, r"store_words\(to \+ head", "16 bytes of a thread", moves=True),
+    Loop("shuffle 4 bytes", *SHUFFLE, r"store_word\(to \+ k \* items", "16 bytes of a thread", moves=True),
+    Loop("bitshuffle, any item", *SHUFFLE, r"bits = transpose_bits\(bits\)", "a byte of 8 items", moves=True),
+    Loop("LZ4 encoder, no match", "encode_lz4", *NO_MATCH, "32 positions"),
     Loop(
-        "zstd sequences, states",
-        "encode_zstd",
-        "zstd_encode_sequences.h",
-        r"bits = fse_bits\(",
-        "a sequence of a block",
+        *("LZ4 encoder, match", "encode_lz4", "lz4_encode.h", r"literals = match.at \+ match.length"),
+        "32 positions, a match and its token",
     ),
+    Loop("zstd encoder, no match", "encode_zstd", *NO_MATCH, "32 positions"),
+    Loop(
+        *("zstd encoder, match", "encode_zstd", "zstd_encode_block.h", r"begin = match.at \+ match.length"),
+        "32 positions and a match",
+    ),
+    Loop("zstd encoder, bytes counted", *HUFFMAN, r"add_to\(code.counts\[from", "32 literals"),
+    Loop("zstd encoder, ranks", *HUFFMAN, r"rank \+= its", "32 of 65,536 comparisons of a block"),
+    Loop("zstd encoder, nodes", *HUFFMAN, r"code.nodes\[made\] = sum", "a byte that occurs in a block"),
+    Loop("zstd encoder, depths", *HUFFMAN, r"code.lengths\[depth \+ 1\]", "a byte that occurs in a block"),
+    Loop("zstd encoder, weights", *HUFFMAN, r"code.bits \+= length", "a byte that occurs in a block"),
+    Loop("zstd encoder, codes", *HUFFMAN, r"code.codes\[i\] =", "a byte of 256 of a block"),
+    Loop("zstd encoder, literals", *HUFFMAN, r"left -= left < kEach", "128 literals"),
+    Loop("zstd encoder, spread", *FSE, r"spread\[at\] = ", "a state of 512 of a block"),
+    Loop("zstd encoder, table", *FSE, r"states\[shares\[spread", "a state of 512 of a block"),
+    Loop("zstd encoder, counted", *SEQUENCES, r"add_to\(shared.tables", "32 sequences"),
+    Loop("zstd encoder, sequences", *SEQUENCES, r"^    end -= end < static", "16 sequences, a state"),
+    Loop("zstd encoder, states", *SEQUENCES, r"bits = fse_bits\(", "a sequence"),
+)
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """What an encoder does for 32 bytes of some content: turns of loops."""
+
+    codec: str
+    content: str
+    matches: float
+    empty: float  # 32 positions without a match
+    literals: float = 0
+
+    def turns(self) -> dict[str, float]:
+        found = {f"{self.codec} encoder, match": self.matches, f"{self.codec} encoder, no match": self.empty}
+        if self.codec != "zstd":
+            return found
+        of_block = 32 / 131_072  # a block's share
+        named = {
+            "bytes counted": self.literals / 32,
+            "literals": self.literals / 128,
+            "counted": self.matches / 32,
+            "sequences": self.matches / 16,
+            "states": self.matches * 15 / 16,
+            "ranks": 65_536 / 32 * of_block,
+            **dict.fromkeys(("nodes", "depths", "weights", "codes"), 256 * of_block),
+            **dict.fromkeys(("spread", "table"), 512 * of_block),
+        }
+        return found | {f"zstd encoder, {name}": turns for name, turns in named.items()}
+
+
+# Counts of the host forms, of bench/gpu's array `rounded` (float32, 13 bits of the mantissa) in chunks of 1,024,000
+# bytes, as it is and shuffled.
+ITEMS, PLANES = "float32 of 13 bits", "the same, shuffled"
+ENCODERS = (
+    Encoder("LZ4", ITEMS, 3.51, 0),
+    Encoder("LZ4", PLANES, 0.153, 0.219),
+    Encoder("zstd", ITEMS, 3.50, 0, 4.44),
+    Encoder("zstd", PLANES, 0.153, 0.219, 7.79),
 )
 
 
@@ -307,6 +381,25 @@ def cycles(body: list[Instruction], global_latency: int) -> float:
     return (ends[-1] - ends[2]) / (len(ends) - 3)
 
 
+def accessed(instruction: Instruction) -> int:
+    """The bytes of global memory that a lane reads or writes."""
+    name, *modifiers = instruction.opcode.split(".")
+    if name not in ("LDG", "STG", "LD", "ST"):
+        return 0
+    sizes = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
+    return next((sizes[each] for each in modifiers if each in sizes), 4)
+
+
+def rates(body: list[Instruction], turn: float) -> tuple[float, ...]:
+    """Bytes a second, read and written, that a device could move by each of its limits but memory's own."""
+    sizes = [size for each in body if (size := accessed(each))]
+    traffic = 32 * sum(sizes)  # of a warp
+    # A warp's access of up to four bytes a lane takes a cycle, one of 16 takes four.
+    accesses = sum(max(1, size // 4) for size in sizes)
+    device = MULTIPROCESSORS * CLOCK_HZ * traffic
+    return device * INSTRUCTIONS / len(body), device * ACCESSES / accesses, device * WARPS / turn
+
+
 def assembly_of(tree: Path) -> str:
     nvcc = shutil.which("nvcc", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/cuda/bin"]))
     nvdisasm = os.environ.get("NVDISASM") or shutil.which("nvdisasm")
@@ -325,6 +418,7 @@ class Cost:
 
     instructions: int
     by_memory: tuple[float, ...]
+    rates: tuple[float, ...] = ()  # bytes a second: by instructions, by accesses, by latency; of loops that move bytes
 
 
 def costs(assembly: str, tree: Path) -> dict[str, Cost]:
@@ -334,8 +428,17 @@ def costs(assembly: str, tree: Path) -> dict[str, Cost]:
     for loop in LOOPS:
         body = body_of(loop, kernels.get(loop.kernel, []), tree)
         if body:
-            out[loop.name] = Cost(len(body), tuple(cycles(body, latency) for latency in GLOBAL.values()))
+            by_memory = tuple(cycles(body, latency) for latency in GLOBAL.values())
+            out[loop.name] = Cost(len(body), by_memory, rates(body, by_memory[-1]) if loop.moves else ())
     return out
+
+
+def encoder_cycles(encoder: Encoder, found: dict[str, Cost]) -> tuple[float, ...]:
+    """A warp's cycles for 32 bytes, by where loads from global memory are found."""
+    turns = encoder.turns()
+    return tuple(
+        sum(count * found[name].by_memory[place] for name, count in turns.items()) for place in range(len(GLOBAL))
+    )
 
 
 def table(found: dict[str, Cost]) -> str:
@@ -356,6 +459,36 @@ def table(found: dict[str, Cost]) -> str:
             cost = found[loop.name]
             cells = " | ".join(f"{value:,.0f}" for value in cost.by_memory)
             lines.append(f"| {loop.name} | {loop.turns} | {cost.instructions} | {cells} |")
+    lines += [
+        "",
+        "## What loops that move bytes could reach",
+        "",
+        "TB/s, read and written, on an H200: what each limit alone allows. Instructions: two warps' a cycle. Accesses:",
+        f"128 bytes a cycle. Latency: {WARPS} warps a multiprocessor, loads from memory. Memory: {MEMORY_RATE / 1e12}. "
+        f"{MULTIPROCESSORS}",
+        f"multiprocessors at {CLOCK_HZ / 1e9} GHz. Not in it: other warps' use of the same units, and parts of lines.",
+        "",
+        "| loop | instructions | accesses | latency | least, with memory |",
+        "|---|---|---|---|---|",
+    ]
+    for loop in LOOPS:
+        if loop.name in found and loop.moves:
+            limits = found[loop.name].rates
+            cells = " | ".join(f"{value / 1e12:.1f}" for value in (*limits, min(*limits, MEMORY_RATE)))
+            lines.append(f"| {loop.name} | {cells} |")
+    lines += [
+        "",
+        "## What encoders take for 32 bytes",
+        "",
+        "Cycles of a warp: turns of the loops above, by counts of the host forms on `rounded` of `bench/gpu`.",
+        "",
+        "| codec | content | matches | " + " | ".join(GLOBAL) + " |",
+        "|---|---|---|" + "---|" * len(GLOBAL),
+    ]
+    for encoder in ENCODERS:
+        if all(name in found for name in encoder.turns()):
+            cells = " | ".join(f"{value:,.0f}" for value in encoder_cycles(encoder, found))
+            lines.append(f"| {encoder.codec} | {encoder.content} | {encoder.matches:.2f} | {cells} |")
     return "\n".join([*lines, ""])
 
 

@@ -22,18 +22,20 @@ constexpr unsigned kWarpsAMultiprocessor = 13;
 /// A ratio that the device's encoder, which is about as good as level 1, is not asked for.
 constexpr std::int64_t kMostZstdLevel = 3;
 
-/// What a codec takes: of the host, bytes a second and core, of items as they are and shuffled (float32 of temperatures
-/// with 13 bits of noise, liblz4 and libzstd at levels 1 to 3); of the device, a warp's cycles for 32 bytes.
+/// What a codec takes for float32 of temperatures with 13 bits of the mantissa, as they are and shuffled: of the host,
+/// bytes a second and core (liblz4 and libzstd at levels 1 to 3); of the device, a warp's cycles for 32 bytes by the
+/// model of the machine code (docs/design/kernels.md, with loads from L1).
 struct codec_cost {
   device_form::kind what;
-  double of_items, of_planes, warp_cycles;
+  struct costs {
+    double of_items, of_planes;
+  } host, warp_cycles;
 };
 constexpr codec_cost kCosts[] = {
-    {device_form::kind::lz4, 560e6, 4100e6, 1200},
-    // Matches 1.6 times LZ4's, 241 a sequence (kernels.md); the rest is an estimate.
-    {device_form::kind::zstd, 200e6, 1500e6, 3600},
-    {device_form::kind::shuffle, 2300e6, 2300e6, 40},
-    {device_form::kind::crc32c, 8000e6, 8000e6, 60},
+    {device_form::kind::lz4, {560e6, 4100e6}, {6090, 482}},
+    {device_form::kind::zstd, {200e6, 1500e6}, {11309, 1133}},
+    {device_form::kind::shuffle, {2300e6, 2300e6}, {40, 40}},
+    {device_form::kind::crc32c, {8000e6, 8000e6}, {60, 60}},
 };
 
 const codec_cost* cost_of(device_form::kind what) {
@@ -63,9 +65,9 @@ encode_choice choose_encoder(const codec_chain& chain, const encode_work& work) 
     if (cost == nullptr) return host_because(chain.stage_codec(i).describe() + " has no estimate");
     if (form->level > kMostZstdLevel)
       return host_because(fmt::format("zstd of level {} makes less bytes than the device's encoder", form->level));
-    host += 1 / (is_shuffled ? cost->of_planes : cost->of_items);
+    host += 1 / (is_shuffled ? cost->host.of_planes : cost->host.of_items);
+    cycles += is_shuffled ? cost->warp_cycles.of_planes : cost->warp_cycles.of_items;
     is_shuffled = is_shuffled || form->what == device_form::kind::shuffle;
-    cycles += cost->warp_cycles;
   }
   encode_choice out;
   const auto chunk = static_cast<double>(chain.decoded_bytes());

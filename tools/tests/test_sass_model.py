@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 import sass_model
+
+TABLE = sass_model.TABLE.read_text()
 
 
 def word(stall: int = 1, writes: int = 7, reads: int = 7, waits: int = 0) -> str:
@@ -52,6 +55,35 @@ def test_a_loop_is_what_reaches_the_edge_back() -> None:
 def test_what_waits_for_a_load_starts_when_it_is_there(latency: int) -> None:
     body = sass_model.parse(LOOP)["inflate"][:3]
     assert sass_model.cycles(body, latency) == latency + 4 + 5 + sass_model.TAKEN
+
+
+def test_every_turn_of_an_encoder_is_of_a_loop() -> None:
+    names = {loop.name for loop in sass_model.LOOPS}
+    for encoder in sass_model.ENCODERS:
+        assert encoder.turns().keys() <= names
+
+
+def test_rates_are_those_of_the_bytes_that_a_loop_moves() -> None:
+    """Of the loop's three instructions, one loads four bytes a lane; its turn takes 609 cycles and a branch."""
+    body = sass_model.parse(LOOP)["inflate"][:3]
+    assert [sass_model.accessed(each) for each in body] == [4, 0, 0]
+    device = 132 * 1.755e9 * 4 * 32
+    assert sass_model.rates(body, 640) == (device * 2 / 3, device, device * 32 / 640)
+
+
+def test_the_choice_of_an_encoder_has_the_cycles_of_the_table() -> None:
+    """src/cuda/encode_choice.cc has the cycles of loads from L1 for 32 bytes, as they are and shuffled."""
+    rows = re.findall(r"^\| (LZ4|zstd) \| .* \| ([\d,]+) \| [\d,]+ \| [\d,]+ \|$", TABLE, re.MULTILINE)
+    expected: dict[str, list[float]] = {}
+    for codec, cycles in rows[-len(sass_model.ENCODERS) :]:
+        expected.setdefault(codec.lower(), []).append(float(cycles.replace(",", "")))
+    source = (sass_model.ROOT / "src/cuda/encode_choice.cc").read_text()
+    found = {
+        codec: [float(items), float(planes)]
+        for codec, items, planes in re.findall(r"kind::(lz4|zstd), \{.*?\}, \{(\d+), (\d+)\}", source)
+    }
+    # The model is trusted to 15 % where ratios count: compilers' other choices need no new constants.
+    assert found == {codec: pytest.approx(cycles, rel=0.15) for codec, cycles in expected.items()}
 
 
 def test_every_loop_of_the_list_names_lines_that_there_are() -> None:
