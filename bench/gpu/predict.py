@@ -1,10 +1,12 @@
-"""Predicts what the decoders take for bench/gpu's arrays of known counts, from the cycles in docs/design/kernels.md.
+"""Predicts what decoders and encoders take for bench/gpu's arrays of known counts, from the cycles in
+docs/design/kernels.md.
 
 python -m bench.gpu.predict [--write]      # prints ranges, or writes them into predictions.json
 
 A kernel takes the longer of two: its heaviest chunk alone (depth), and the turns of all chunks shared out to the warps
 that the device holds at once. Cycles of a turn are those with loads from L1 at least and from L2 at most. Counts of
-turns are of the host forms (docs/design/0012-device-decoders.md). Trust it to about 40 %.
+turns are of the host forms (docs/design/0012-device-decoders.md), or of liblz4, libzstd and libdeflate, whose blocks
+the arrays hold. Trust it to about 40 %.
 """
 
 from __future__ import annotations
@@ -47,7 +49,23 @@ COUNTS: dict[str, list[Work]] = {
         Work("lz", "LZ4 tokens", 524 * 238 / 4, 524 * 238 / 4, 1.5),
         Work("lz", "zstd execute, short offsets", 524 * 238 / 32, 524 * 238 / 32, 2.0),
     ],
+    # Symbols of a chunk's one stream, at level 1.
+    "rounded_zlib": [
+        Work("inflate", "Deflate match", 197_416, 197_416, 1.5),
+        Work("inflate", "Deflate literals", 6_398, 6_398),  # rarely three in turn
+        Work("inflate", "zstd execute, short offsets", 203_814 / 32, 203_814 / 32, 2.0),
+    ],
+    # Literals of the longest block and of a chunk: 70,906 and 423,991, in four streams a block.
+    "ocean_zstd": [
+        Work("zstd_literals", "zstd literals", 70_906 / 4 / 8, 423_991 / 8 / 32),
+        Work("zstd_sequences", "zstd sequences", 2_995, 16_967 / 8, 1.5),
+        Work("zstd_execute", "zstd execute, short offsets", 16_967 / 32, 16_967 / 32, 2.0),
+        Work("zstd_execute", "far matches: copies", 16_967 / 4, 16_967 / 4),
+    ],
 }
+# The row `written` of the step `bars`: a warp encodes a chunk of `rounded`, all chunks at once.
+ENCODED = {"lz4": "LZ4", "zstd": "zstd"}
+ENCODED_CHUNKS = 256
 # Of which the least is nothing: far matches are copied while other warps run, or are not far.
 OPTIONAL = "far matches: copies"
 
@@ -58,7 +76,7 @@ def cycles(table: str) -> dict[str, tuple[float, float]]:
     for line in table.splitlines():
         cells = [each.strip() for each in line.strip("|").split("|")]
         if len(cells) == 6 and re.fullmatch(r"[\d,]+", cells[3]):
-            found[cells[0]] = (float(cells[3].replace(",", "")), float(cells[4].replace(",", "")))
+            found.setdefault(cells[0], (float(cells[3].replace(",", "")), float(cells[4].replace(",", ""))))
     return found
 
 
@@ -85,8 +103,20 @@ def kernels_ms(table: str) -> dict[str, dict[str, tuple[float, float]]]:
     return out
 
 
+def encoded_rates(table: str) -> dict[str, list[float]]:
+    """GB/s, least and most, at which the device encodes."""
+    of_32_bytes, resident = cycles(table), warps(table)
+    out = {}
+    for name, codec in ENCODED.items():
+        assert MULTIPROCESSORS * resident[f"encode_{name}"] >= ENCODED_CHUNKS
+        least, most = (CHUNK_BYTES / 32 * each / CLOCK_HZ for each in of_32_bytes[codec])
+        gigabytes = ENCODED_CHUNKS * CHUNK_BYTES / 1e9
+        out[f"bars/written, {name}/encoded by the device"] = [rounded(gigabytes / most), rounded(gigabytes / least)]
+    return out
+
+
 def predictions(table: str) -> dict[str, Any]:
-    """`values`: GB/s of the decoders alone, by keys of predictions.json; `kernels_ms` by array and kernel."""
+    """`values`: GB/s of decoders and encoders alone, by keys of predictions.json; `kernels_ms` by array and kernel."""
     found = kernels_ms(table)
     gigabytes = CHUNKS * CHUNK_BYTES / 1e9
     rates = {
@@ -99,7 +129,7 @@ def predictions(table: str) -> dict[str, Any]:
         name: {kernel: [rounded(each) for each in ms] for kernel, ms in kernels.items()}
         for name, kernels in found.items()
     }
-    return {"values": rates, "kernels_ms": shown}
+    return {"values": rates | encoded_rates(table), "kernels_ms": shown}
 
 
 def rounded(number: float) -> float:
