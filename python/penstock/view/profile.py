@@ -139,9 +139,9 @@ class Profile:
     def table(self) -> str:
         """Read / Decode / Scatter / Total: ms, raw GB/s, effective GB/s, fraction of the ceiling where it is known.
 
-        Where something was written, Encode and Write too; where a device was read to, Transfer, and below the table
-        which part of the time it computed, copied and waited, and how long each kernel took; where `stream` gave
-        tiles on a device, Compute: what the caller queued on their streams, from where each tile was there.
+        Where something was written, Encode and Write too; where a device was read to or encoded, Transfer, and below
+        the table which part of the time it computed, copied and waited, and how long each kernel took; where `stream`
+        gave tiles on a device, Compute: what the caller queued on their streams, from where each tile was there.
         """
 
         def rate(value: float | None) -> str:
