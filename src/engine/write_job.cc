@@ -48,7 +48,7 @@ void pause_before(unsigned tries, std::uint64_t salt) {
 
 }  // namespace
 
-write_job::open_object::open_object(write_job& job) : job(job), reader(*this) {}
+write_job::open_object::open_object(write_job& owner) : job(owner), reader(*this) {}
 
 write_job::open_object::old_bytes::old_bytes(open_object& of)
     : of_(of), small_(&of.job.state_->accounts(), memory_use::encoded) {}

@@ -61,7 +61,7 @@ class write_job::block {
 
 /// A storage object that is being written.
 struct write_job::open_object {
-  explicit open_object(write_job& job);
+  explicit open_object(write_job& owner);
 
   enum class phase : std::uint8_t {
     closed,
