@@ -214,22 +214,36 @@ def test_zarr_reads_what_the_device_encodes(cuda: FakeCuda, tmp_path: Path, code
         np.testing.assert_array_equal(zarr.open_array(name)[...], values)
 
 
-def test_the_context_chooses_what_encodes(cuda: FakeCuda, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shards", [None, 8000])
+def test_the_context_chooses_what_encodes(cuda: FakeCuda, tmp_path: Path, shards: int | None) -> None:
     values = np.arange(40_000, dtype="i4") // 3
-    folders = {}
+    there = on_device(cuda, values)
+
+    def made(name: str) -> ps.Array:
+        path = str(tmp_path / name)
+        return ps.create_array(path, shape=values.shape, dtype="i4", chunks=1000, shards=shards, codecs=[LZ4])
+
     for encoder in ("host", "device"):
         with ps.Context(encoder=encoder):
-            made = ps.create_array(str(tmp_path / encoder), shape=values.shape, dtype="i4", chunks=1000, codecs=[LZ4])
-            made[...] = on_device(cuda, values)
-            ps.save(str(tmp_path / f"saved by {encoder}"), on_device(cuda, values))
-            np.testing.assert_array_equal(made[...], values)
-            np.testing.assert_array_equal(ps.open(str(tmp_path / f"saved by {encoder}"))[...], values)
-        folders[encoder] = objects(tmp_path / encoder)
-        folders[f"saved by {encoder}"] = objects(tmp_path / f"saved by {encoder}")
-    # Both are LZ4 (or zstd), and not the same bytes: so it was the device that encoded.
-    assert folders["host"].keys() == folders["device"].keys()
-    assert folders["host"] != folders["device"]
-    assert folders["saved by host"] != folders["saved by device"]
+            made(encoder)[...] = there
+            ps.save(str(tmp_path / f"saved by {encoder}"), there)
+        for name in (encoder, f"saved by {encoder}"):
+            np.testing.assert_array_equal(ps.open(str(tmp_path / name))[...], values)
+    bytes_of = {each.name: objects(each) for each in tmp_path.iterdir()}
+    # Both are LZ4 (or zstd), and not the same bytes: the device has encoded one of them.
+    for host, device in (("host", "device"), ("saved by host", "saved by device")):
+        assert bytes_of[host].keys() == bytes_of[device].keys()
+        assert bytes_of[host] != bytes_of[device]
+    # The host's bytes are those of a write from host memory, and the device's those of a write that names the device.
+    made("from host memory")[...] = values
+    assert bytes_of["host"] == objects(tmp_path / "from host memory")
+    ps.save(str(tmp_path / "saved from host memory"), values)
+    assert bytes_of["saved by host"] == objects(tmp_path / "saved from host memory")
+    made("named").write(..., there, encoder="device")
+    assert bytes_of["device"] == objects(tmp_path / "named")
+    saved = ps.open(str(tmp_path / "saved from host memory"), mode="r+")
+    saved.write(..., there, encoder="device")
+    assert bytes_of["saved by device"] == objects(tmp_path / "saved from host memory")
 
 
 def test_the_plan_says_what_would_encode_and_why(cuda: FakeCuda, tmp_path: Path) -> None:
