@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include <penstock/extend/json.h>
 #include <penstock/result.h>
 #include <penstock/shape.h>
-#include "base/json.h"
 #include "opened.h"
 
 namespace penstock::inline v0::cli {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include <penstock/array.h>
+#include <penstock/extend/json.h>
 #include <penstock/result.h>
-#include "base/json.h"
 #include "opened.h"
 
 namespace penstock::inline v0::cli {

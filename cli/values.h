@@ -4,8 +4,8 @@
 #include <string>
 
 #include <penstock/dtype.h>
+#include <penstock/extend/json.h>
 #include <penstock/shape.h>
-#include "base/json.h"
 
 namespace penstock::inline v0::cli {
 

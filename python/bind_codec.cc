@@ -168,7 +168,7 @@ class python_codec final : public byte_codec {
   std::uint64_t encoded_bytes_;
 };
 
-class factory_codecs final : public external_codecs {
+class factory_codecs final : public codec_provider {
  public:
   explicit factory_codecs(nb::object factory) : factory_(shared(std::move(factory))) {}
 
@@ -221,7 +221,7 @@ class factory_codecs final : public external_codecs {
 
 }  // namespace
 
-std::shared_ptr<const external_codecs> python_codecs(nb::object factory) {
+std::shared_ptr<const codec_provider> python_codecs(nb::object factory) {
   return std::make_shared<factory_codecs>(std::move(factory));
 }
 

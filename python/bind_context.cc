@@ -73,7 +73,7 @@ context_handle make_context(unsigned threads, unsigned io_concurrency, std::uint
   options.device_decoder = std::move(decoder);
   options.nvcomp_library = std::move(nvcomp_library);
   if (!allocator.is_none()) options.device_allocator = std::make_shared<python_allocator>(std::move(allocator));
-  if (!codecs.is_none()) options.codecs = python_codecs(std::move(codecs));
+  if (!codecs.is_none()) options.codecs.push_back(python_codecs(std::move(codecs)));
   options.encoder = encoder_of(encoder);
   options.threads = threads;
   options.io_concurrency = io_concurrency;

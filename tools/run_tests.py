@@ -24,7 +24,7 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 ASAN = "detect_stack_use_after_return=1:strict_string_checks=1"
 UBSAN = "print_stacktrace=1"
 SANITIZED = (  # Python tests that hand every kind of argument and buffer to the module
-    *("casts", "codec_numcodecs", "create", "dtypes", "entry_points", "external_codecs", "file_targets"),
+    *("casts", "codec_numcodecs", "create", "dtypes", "entry_points", "file_targets", "registered_codecs"),
     *("joined_shards", "read_options", "selections", "sources", "strings", "strings_write", "tensor"),
     *("tiff_damaged_tags", "tiff_writing_hostile", "window", "zarr_plugin", "zarr_plugin_wrap", "zip"),
 )

@@ -12,10 +12,11 @@
 
 namespace penstock::inline v0 {
 
-class executor;         // where workers run (src/base/executor.h)
-class format_driver;    // <penstock/extend/driver.h>
-class external_codecs;  // codecs beyond the registry (src/codec/codec_chain.h)
-class context_state;    // src/engine/context_state.h
+class executor;        // where workers run (src/base/executor.h)
+class codec_provider;  // <penstock/extend/codec.h>
+class format_driver;   // <penstock/extend/driver.h>
+class uri_scheme;      // <penstock/extend/scheme.h>
+class context_state;   // src/engine/context_state.h
 
 /// Device memory of somebody else's pool (another library's caching allocator), for results of device reads.
 ///
@@ -56,10 +57,13 @@ struct context_options {
   std::string nvcomp_library;  ///< its file; empty: libnvcomp.so.6 or .5, where the system's loader finds them
   /// Where results in device memory lie; null: a pool of this library's own. Waves always have memory of their own.
   std::shared_ptr<penstock::device_allocator> device_allocator;
-  std::shared_ptr<penstock::executor> executor;   ///< null: a pool of threads, started when first needed
-  std::shared_ptr<const external_codecs> codecs;  ///< null: this library's codecs alone
+  std::shared_ptr<penstock::executor> executor;  ///< null: a pool of threads, started when first needed
+  /// Codecs beyond this library's, asked in this order for those that it does not have.
+  std::vector<std::shared_ptr<const codec_provider>> codecs;
   /// Formats beyond this library's: `open` asks these drivers first.
   std::vector<std::shared_ptr<const format_driver>> drivers;
+  /// URIs beyond this library's, asked first.
+  std::vector<std::shared_ptr<const uri_scheme>> schemes;
   write_sync sync = write_sync::objects;  ///< of the files of this machine that `find_place` finds with it
 };
 

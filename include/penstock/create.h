@@ -22,10 +22,13 @@ namespace penstock::inline v0 {
 struct create_options {
   std::shared_ptr<penstock::context> context;  ///< null: one of its own
   std::string path;                            ///< within the store, '/'-separated; empty: the root
-  int zarr_format = 3;                         ///< 2 or 3
-  bool overwrite = false;                      ///< erase the node that stands there, and all below it
-  bool durable = false;                        ///< return when the device has the metadata, and what leads to it
-  std::string attributes_json;                 ///< an object; empty: none
+  /// `zarr`, or the name of a driver. Empty: of a URI, what the ending of its name says, if a driver of the context can
+  /// create such arrays; else Zarr.
+  std::string format;
+  int zarr_format = 3;          ///< 2 or 3
+  bool overwrite = false;       ///< erase the node that stands there, and all below it
+  bool durable = false;         ///< return when the device has the metadata, and what leads to it
+  std::string attributes_json;  ///< an object; empty: none
 
   extents shape;
   dtype type;
@@ -60,6 +63,9 @@ struct create_options {
 /// \error invalid_argument  A member that makes no sense, by name; something stands there already.
 /// \error unsupported  A data type or a codec, by name.
 PENSTOCK_API result<array> create_array(std::shared_ptr<store> in, const create_options& options);
+/// The same at a path or URI, which `options.path` is within.
+/// \error invalid_argument  The name is that of another format's files (`x.tif`): `check_new_name`.
+PENSTOCK_API result<array> create_array(std::string_view uri, const create_options& options);
 /// Below an open group, in its format. Its consolidated metadata is not used any more.
 PENSTOCK_API result<array> create_array(const group& parent, const create_options& options);
 

@@ -1,10 +1,9 @@
 #pragma once
 
 /// \file
-/// All of Penstock's public interface.
+/// All of Penstock's public interface, except what extensions derive from: <penstock/extend/...>.
 
 #include <penstock/array.h>
-#include <penstock/codec.h>
 #include <penstock/context.h>
 #include <penstock/copy.h>
 #include <penstock/create.h>
@@ -16,7 +15,6 @@
 #include <penstock/geo_values.h>
 #include <penstock/georeference.h>
 #include <penstock/joined.h>
-#include <penstock/layout.h>
 #include <penstock/open.h>
 #include <penstock/place.h>
 #include <penstock/plan.h>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <penstock/layout.h>
+#include <penstock/extend/layout.h>
 #include <penstock/shape.h>
 #include <penstock/store.h>
 #include <penstock/tensor.h>

@@ -92,7 +92,7 @@ def test_commands_work(page: Path) -> None:
 
 @pytest.mark.parametrize("page", pages_with("cpp"))
 def test_cpp_stands_in_the_examples(page: Path) -> None:
-    compiled = {line.strip() for file in (ROOT / "examples").glob("*.cc") for line in file.read_text().splitlines()}
+    compiled = {line.strip() for file in (ROOT / "examples").rglob("*.cc") for line in file.read_text().splitlines()}
     for _, text in blocks(page, "cpp"):
         missing = [line for line in map(str.strip, text.splitlines()) if line and line not in compiled]
         assert missing == []

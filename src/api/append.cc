@@ -108,7 +108,7 @@ result<> grow(const array_state& state, const tensor_view& value, std::size_t ax
 
 result<array> append_rows(const array& to, const tensor_view& value, std::size_t axis, const write_options& options) {
   const array_state& state = to.state();
-  PENSTOCK_TRY(check_writable(state));
+  PENSTOCK_TRY(check_editable(state));
   PENSTOCK_TRY(check_rows(state, state.shape, value, axis, true));
   store& at = writable_store(state);
   std::uint64_t bytes = value.type.item_bytes();

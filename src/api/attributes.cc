@@ -97,7 +97,7 @@ result<std::string> edit_attributes(const std::shared_ptr<const store>& from, co
 template <class State>
 result<std::string> edit_attributes(const State& state, std::string_view text, std::span<const std::string> removed,
                                     bool all) {
-  if (auto checked = check_writable(state); !checked.ok())
+  if (auto checked = check_editable(state); !checked.ok())
     return std::move(checked).error().note(fmt::format("writing the attributes of '{}'", state.uri));
   return edit_attributes(state.store, state.prefix, state.format, state.uri, text, removed, all);
 }

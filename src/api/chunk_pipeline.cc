@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 
+#include <penstock/extend/json.h>
 #include "api/chunk_writer.h"
 #include "api/device_tensor_state.h"
 #include "array/chunk_grid.h"
 #include "base/checked.h"
-#include "base/json.h"
 #include "codec/codec_chain.h"
 #include "cuda/chain_split.h"
 #include "cuda/device_read.h"

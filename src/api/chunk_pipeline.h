@@ -11,7 +11,7 @@
 
 #include <penstock/array.h>
 #include <penstock/context.h>
-#include <penstock/layout.h>
+#include <penstock/extend/layout.h>
 #include <penstock/plan.h>
 #include <penstock/store.h>
 #include "base/fork_local.h"

@@ -9,10 +9,10 @@
 #include <memory>
 #include <unordered_set>
 
+#include <penstock/extend/json.h>
 #include "api/copy_work.h"
 #include "array/chunk_grid.h"
 #include "base/checked.h"
-#include "base/json.h"
 #include "driver/check_create.h"
 #include "driver/metadata_edit.h"
 #include "driver/missing_value.h"

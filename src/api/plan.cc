@@ -5,8 +5,8 @@
 
 #include <penstock/array.h>
 #include <penstock/device.h>
+#include <penstock/extend/json.h>
 #include "api/read_source.h"
-#include "base/json.h"
 #include "codec/codec_chain.h"
 #include "cuda/device_read.h"
 #include "engine/array_state.h"

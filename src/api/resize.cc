@@ -219,7 +219,7 @@ result<> put_new_shape(const array& from, const extents& shape, append_claim& cl
 
 result<array> resize_stored(const array& from, const extents& shape) {
   const array_state& state = from.state();
-  PENSTOCK_TRY(check_writable(state));
+  PENSTOCK_TRY(check_editable(state));
   if (shape.size() != state.shape.size())
     return error(errc::invalid_argument, fmt::format("an array of {} dimensions cannot get the shape {}",
                                                      state.shape.size(), to_string(shape)));

@@ -1,4 +1,4 @@
-#include "base/json.h"
+#include <penstock/extend/json.h>
 
 #include <algorithm>
 #include <charconv>

@@ -3,18 +3,11 @@
 #include <cstdint>
 #include <memory>
 
-#include <penstock/codec.h>
+#include <penstock/extend/codec.h>
 #include "base/checked.h"
 #include "codec/codec_chain.h"
-#include "codec/stage_type.h"
 
 namespace penstock::inline v0 {
-
-/// A codec made for one stage, and what it hands on.
-struct compiled_codec {
-  std::shared_ptr<const byte_codec> codec;
-  stage_type output;
-};
 
 /// Makes a codec from its metadata, for the input that it will get. The registry lists these.
 ///
@@ -36,11 +29,7 @@ codec_factory make_hdf5_bits_codec, make_hdf5_bitshuffle_codec, make_hdf5_lz4_co
     make_hdf5_szip_codec;
 codec_factory make_netcdf_records_codec;
 
-/// What a compressor hands on: bytes, of which only the most is known.
-compiled_codec compressed_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input);
 /// The most bytes that are taken for what some encoder made from `decoded_bytes`: others may do worse than ours.
 std::uint64_t encoded_limit(const byte_codec& codec, std::uint64_t decoded_bytes);
-/// What a codec hands on that makes the same number of bytes from all inputs of one size (a checksum).
-compiled_codec sized_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input);
 
 }  // namespace penstock::inline v0

@@ -6,37 +6,21 @@
 #include <string>
 #include <vector>
 
-#include <penstock/codec.h>
 #include <penstock/dtype.h>
+#include <penstock/extend/codec.h>
+#include <penstock/extend/json.h>
 #include <penstock/tensor.h>
 #include "array/chunk_grid.h"
 #include "array/indexed_copy.h"
-#include "base/json.h"
 #include "codec/worker_scratch.h"
 
 namespace penstock::inline v0 {
 
-struct compiled_codec;  // byte_codecs.h
-struct stage_type;      // stage_type.h
-class row_codec;        // row_codec.h
-
-/// A codec as metadata writes it.
-struct codec_config {
-  std::string name;
-  json configuration;  ///< null or an object
-};
-
-/// Codecs beyond this library's registry, such as those that Python offers. Thread-safe.
-class external_codecs {
- public:
-  virtual ~external_codecs() = default;
-  /// \error unsupported  It has none of that name.
-  virtual result<compiled_codec> make(const codec_config& config, const stage_type& input) const = 0;
-};
+class row_codec;  // row_codec.h
 
 /// How a list of codecs is to be understood.
 struct codec_chain_options {
-  const external_codecs* external = nullptr;  ///< asked for what the registry does not have; null: nobody
+  const codec_provider* external = nullptr;  ///< asked for what the registry does not have; null: none
   /// Zarr v2: what follows `bytes` (or an object codec) are filters and a compressor in any order. They see the items
   /// in the byte order that they are stored in, and nothing tells arrays from bytes.
   bool stored_order_filters = false;

@@ -34,13 +34,14 @@ inline std::vector<codec_config> parse_codecs(std::string_view text) {
   return codecs;
 }
 
-inline result<codec_chain> compile(std::string_view text, std::string_view type, const extents& cell) {
-  return codec_chain::compile(parse_codecs(text), dtype::from_name(type).value(), cell);
+inline result<codec_chain> compile(std::string_view text, std::string_view type, const extents& cell,
+                                   const codec_chain_options& options = {}) {
+  return codec_chain::compile(parse_codecs(text), dtype::from_name(type).value(), cell, options);
 }
 
 /// `bytes` for single bytes, and one byte-to-byte codec.
-inline codec_chain byte_chain(std::string_view codec, std::uint64_t size) {
-  return compile(std::string("[\"bytes\",") + std::string(codec) + "]", "uint8", {size}).value();
+inline codec_chain byte_chain(std::string_view codec, std::uint64_t size, const codec_chain_options& options = {}) {
+  return compile(std::string("[\"bytes\",") + std::string(codec) + "]", "uint8", {size}, options).value();
 }
 
 inline bytes random_bytes(std::size_t size, std::uint64_t seed) {

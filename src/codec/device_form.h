@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-#include <penstock/codec.h>
+#include <penstock/extend/codec.h>
 #include "codec/filters/number.h"
 #include "codec/tiff/tiff_samples.h"
 

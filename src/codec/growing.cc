@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <penstock/codec.h>
+#include <penstock/extend/codec.h>
 #include "base/buffer.h"
 #include "codec/device_form.h"
 #include "codec/worker_scratch.h"

@@ -1,4 +1,4 @@
-#include "codec/stage_type.h"
+#include <penstock/extend/codec.h>
 
 #include <algorithm>
 #include <utility>
@@ -29,6 +29,10 @@ std::uint64_t encoded_limit(const byte_codec& codec, std::uint64_t decoded_bytes
 compiled_codec sized_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input) {
   const std::uint64_t most = codec->max_encoded_bytes(input.bytes());
   return {std::move(codec), stage_type::bytes_of(input.type, most, input.exact)};
+}
+
+compiled_codec array_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input) {
+  return {std::move(codec), input};
 }
 
 }  // namespace penstock::inline v0

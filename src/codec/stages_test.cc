@@ -47,7 +47,7 @@ class doubling_codec final : public byte_codec {
   }
 };
 
-class offered_codecs final : public external_codecs {
+class offered_codecs final : public codec_provider {
  public:
   result<compiled_codec> make(const codec_config& config, const stage_type& input) const override {
     if (config.name != "doubling") return error{errc::unsupported, "none of that name"};

@@ -16,6 +16,7 @@ error out_of_memory(const char* what) {
 
 worker_scratch::worker_scratch(ledger* accounts)
     : stages_{buffer(accounts), buffer(accounts), buffer(accounts), buffer(accounts)},
+      codec_memory_(accounts),
       accounts_(accounts),
       contexts_(std::make_unique<contexts>(accounts)) {}
 
@@ -25,6 +26,16 @@ worker_scratch& worker_scratch::inner() {
   if (inner_ == nullptr) inner_ = std::make_unique<worker_scratch>(accounts_);
   inner_->arena = &items();
   return *inner_;
+}
+
+result<std::span<std::byte>> scratch_memory(worker_scratch& scratch, std::uint64_t bytes) {
+  PENSTOCK_ASSIGN(const std::span<std::byte> room, scratch.codec_memory().reserve(bytes));
+  return room.first(static_cast<std::size_t>(bytes));
+}
+
+error out_of_room(worker_scratch& scratch, std::string message) {
+  scratch.out_of_room = true;
+  return {errc::corrupt_data, std::move(message)};
 }
 
 worker_scratch::contexts::~contexts() {

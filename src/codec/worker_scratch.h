@@ -24,6 +24,9 @@ class worker_scratch {
   /// codec that runs a chain of its own.
   buffer& stage(std::size_t which) noexcept { return stages_[which]; }
 
+  /// Memory of the codec that runs (`scratch_memory`).
+  buffer& codec_memory() noexcept { return codec_memory_; }
+
   /// When the last decode began its scatter, if it needed one and `timed` is set: profiles tell decoding from
   /// scattering.
   bool timed = false;
@@ -49,6 +52,7 @@ class worker_scratch {
 
  private:
   buffer stages_[4];
+  buffer codec_memory_;
   ledger* accounts_;
   std::unique_ptr<worker_scratch> inner_;
   item_arena own_items_;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "codec/codec_chain.h"
 #include "cuda/decode/wave.h"
 

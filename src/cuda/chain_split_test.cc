@@ -25,7 +25,7 @@ class foreign_codec final : public byte_codec {
   bool via_python() const noexcept override { return true; }
 };
 
-class foreign_codecs final : public external_codecs {
+class foreign_codecs final : public codec_provider {
  public:
   result<compiled_codec> make(const codec_config& config, const stage_type& input) const override {
     if (config.name != "foreign") return error(errc::unsupported, "no such codec");

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 
 namespace penstock::inline v0::cuda {
 namespace {

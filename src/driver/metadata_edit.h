@@ -4,7 +4,7 @@
 #include <string>
 
 #include <penstock/array.h>
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "engine/array_state.h"
 
 namespace penstock::inline v0 {

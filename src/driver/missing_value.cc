@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/extend/json.h>
 #include "base/base64.h"
-#include "base/json.h"
 #include "format/zarr/zarr_fill_value.h"
 #include "format/zarr/zarr_v2.h"
 

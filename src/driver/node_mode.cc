@@ -45,6 +45,15 @@ result<> check_writable(const group_state& state) {
   return {};
 }
 
+result<> check_editable(const array_state& state) {
+  PENSTOCK_TRY(check_writable(state));
+  if (state.format.starts_with("zarr")) return {};
+  return error(errc::unsupported,
+               fmt::format("shape and attributes of an array of format {} cannot be changed", state.format));
+}
+
+result<> check_editable(const group_state& state) { return check_writable(state); }
+
 result<> check_writable_now(const array_state& state) {
   PENSTOCK_TRY(check_writable(state));
   return state.store->check_writable(state.prefix);

@@ -13,6 +13,11 @@ namespace penstock::inline v0 {
 result<> check_writable(const array_state& state);
 result<> check_writable(const group_state& state);
 
+/// As `check_writable`, for what changes an array's shape or attributes.
+/// \error unsupported  The array's format does not let them be changed: only Zarr does.
+result<> check_editable(const array_state& state);
+result<> check_editable(const group_state& state);
+
 /// The same, and what the store knows without a write (`store::check_writable`): a folder's permissions.
 /// \error permission_denied  As the store's.
 result<> check_writable_now(const array_state& state);

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include <penstock/extend/driver.h>
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "driver/zarr_nodes.h"
 
 namespace penstock::inline v0 {

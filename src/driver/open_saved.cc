@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/extend/json.h>
 #include "base/base64.h"
 #include "base/checked.h"
-#include "base/json.h"
 #include "codec/codec_chain.h"
 #include "codec/worker_scratch.h"
 #include "driver/open_reference.h"

@@ -1,4 +1,5 @@
 #include <penstock/array.h>
+#include <penstock/extend/scheme.h>
 #include <penstock/open.h>
 #include <penstock/place.h>
 
@@ -136,6 +137,16 @@ result<> check_new_name(std::string_view uri) {
 
 namespace {
 
+/// The scheme that was added to the context for `uri`; null if there is none.
+const uri_scheme* added_scheme(std::string_view uri, const penstock::context* with) noexcept {
+  if (with == nullptr) return nullptr;
+  for (const auto& each : with->state().options().schemes) {
+    const std::string_view name = each->name();
+    if (uri.starts_with(name) && uri.substr(name.size()).starts_with(':')) return each.get();
+  }
+  return nullptr;
+}
+
 /// Whether a URI names something of this machine.
 bool is_local(std::string_view uri) noexcept {
   const std::size_t colon = uri.find("://");
@@ -176,6 +187,14 @@ result<place> find_local_place(std::string_view uri, const place_options& option
 }  // namespace
 
 result<place> find_place(std::string_view uri, const place_options& options) {
+  if (const uri_scheme* const added = added_scheme(uri, options.context.get())) {
+    auto found = added->find(uri, options);
+    if (!found.ok()) return std::move(found).error().note(fmt::format("opening '{}'", without_secrets(uri)));
+    if (found->store == nullptr)
+      return error(errc::internal,
+                   fmt::format("the scheme '{}' found no store for '{}'", added->name(), without_secrets(uri)));
+    return found;
+  }
   return is_local(uri) ? find_local_place(uri, options, true) : find_remote_place(uri, options);
 }
 
@@ -186,7 +205,7 @@ result<location> resolve(std::string_view uri, const open_options& how) {
     PENSTOCK_ASSIGN(out.context, context::make());
   }
   const place_options given{out.context, {}};
-  const bool local = is_local(uri);
+  const bool local = added_scheme(uri, out.context.get()) == nullptr && is_local(uri);
   const bool whole = how.path.empty();  // a member of what may be an archive: its name says nothing
   PENSTOCK_ASSIGN(place found, local ? find_local_place(uri, given, !whole) : find_place(uri, given));
   if (local && whole && !found.path.empty() && found.store->uri().starts_with("file:")) {

@@ -87,8 +87,12 @@ result<std::optional<node>> open_object(location& at, const open_options& how) {
   const bool left_out =
       driver.get() == &npy_driver() || driver.get() == &manifest_driver() || driver.get() == &references_driver();
   if (left_out && !how.opens_references) return std::optional<node>();
-  PENSTOCK_ASSIGN(node made, driver->open(at, how));
-  return std::optional<node>(std::move(made));
+  result<node> made = driver->open(at, how);
+  if (made.ok()) return std::optional<node>(std::move(*made));
+  std::string note = fmt::format("opening '{}'", at.uri);
+  const auto& notes = made.error().notes();
+  if (std::find(notes.begin(), notes.end(), note) != notes.end()) return std::move(made).error();
+  return std::move(made).error().note(std::move(note));
 }
 
 }  // namespace
@@ -105,6 +109,55 @@ std::shared_ptr<const format_driver> driver_of(const context& with, const object
   for (const format_driver* each : builtin_drivers())
     if (each->sniff(head.bytes, path)) return {std::shared_ptr<const void>(), each};
   return nullptr;
+}
+
+result<std::shared_ptr<const format_driver>> driver_for_new(const context& with, std::string_view format,
+                                                            std::string_view path) {
+  using found = std::shared_ptr<const format_driver>;
+  const auto& added = with.state().options().drivers;
+  if (format == "zarr") return found();
+  if (format.empty()) {
+    const std::string ending = ending_of(path);
+    const auto at =
+        std::find_if(added.begin(), added.end(), [&](const found& each) { return has(each->endings(), ending); });
+    return at == added.end() ? found() : *at;
+  }
+  for (const found& each : added)
+    if (each->name() == format) return each;
+  for (const format_driver* each : builtin_drivers())
+    if (each->name() == format) return found(std::shared_ptr<const void>(), each);
+  return error(errc::unsupported, fmt::format("no format '{}'", format));
+}
+
+result<> format_driver::create(const new_location& /*at*/, const create_options&) const {
+  return error(errc::unsupported,
+               fmt::format("an array of format {} is written as one file and cannot be created first", name()));
+}
+
+result<> put_new_object(const new_location& at, std::span<const part> parts, const create_options& how) {
+  write_condition condition;
+  if (!how.overwrite) condition.what = write_condition::kind::must_be_absent;
+  condition.durable = how.durable;
+  if (auto done = at.to->put(at.path, parts, condition); !done.ok()) {
+    if (done.error().code() != errc::version_changed) return std::move(done).error();
+    return error(errc::invalid_argument, fmt::format("'{}' exists (overwrite replaces it)", at.uri));
+  }
+  return at.to->flush();
+}
+
+result<array> create_at(new_location at, const format_driver& driver, const create_options& how) {
+  const auto note = [&] { return fmt::format("creating '{}'", at.uri); };
+  if (at.path.empty()) return error(errc::invalid_argument, "a file needs a name within its store").note(note());
+  if (result<> made = driver.create(at, how); !made.ok()) return std::move(made).error().note(note());
+  auto head = read_head(*at.to, at.path);
+  if (!head.ok()) return std::move(head).error().note(note());
+  if (!*head)
+    return error(errc::internal, fmt::format("the driver '{}' created no object", driver.name())).note(note());
+  location made{at.context, at.to, at.path, at.uri, std::make_shared<const object_head>(std::move(**head))};
+  auto opened = driver.open(made, {});
+  if (!opened.ok()) return std::move(opened).error().note(note());
+  if (auto* const out = std::get_if<array>(&*opened)) return std::move(*out);
+  return error(errc::internal, fmt::format("the driver '{}' created a group", driver.name())).note(note());
 }
 
 result<std::optional<object_head>> read_head(const store& from, const std::string& key) {

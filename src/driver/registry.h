@@ -24,6 +24,15 @@ result<std::optional<object_head>> read_head(const store& from, const std::strin
 /// \error not_found  Neither is there.
 result<node> open_location(location at, const open_options& how);
 
+/// The driver that creates arrays of `format`; if that is empty, the driver of the context that creates arrays whose
+/// names end as `path` does. Null: Zarr.
+/// \error unsupported  There is no driver of that name.
+result<std::shared_ptr<const format_driver>> driver_for_new(const context& with, std::string_view format,
+                                                            std::string_view path);
+
+/// Creates an array and opens it. `how` is as `format_driver::create` takes it.
+result<array> create_at(new_location at, const format_driver& driver, const create_options& how);
+
 /// Resolves what a caller names: a path or URI to a store and a path in it.
 ///
 /// A file of this machine that begins as a zip archive becomes a store of its entries. `head` is set for files of this

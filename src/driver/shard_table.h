@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "format/raw/raw_layout.h"
 
 namespace penstock::inline v0 {

@@ -382,7 +382,9 @@ void mark_stale(const group& parent) {
   if (parent.state().consolidated != nullptr) parent.state().consolidated->mark_stale();
 }
 
-result<array> create_in(std::shared_ptr<store> in, const create_options& options) { return create_array(in, options); }
+result<array> create_in(std::shared_ptr<store> in, const create_options& options) {
+  return create_zarr_array(std::move(in), options);
+}
 result<group> create_in(std::shared_ptr<store> in, const create_group_options& options) {
   return create_group(in, options);
 }
@@ -405,7 +407,7 @@ auto create_within(const group& parent, const Options& options, std::string_view
 
 }  // namespace
 
-result<array> create_array(std::shared_ptr<store> in, const create_options& options) {
+result<array> create_zarr_array(std::shared_ptr<store> in, const create_options& options) {
   result<zarr_metadata> metadata = new_array(options);
   if (!metadata.ok()) {
     const std::string uri = child_uri(in->uri(), prefix_of(options.path));

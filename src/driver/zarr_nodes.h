@@ -9,8 +9,9 @@
 #include <vector>
 
 #include <penstock/array.h>
+#include <penstock/create.h>
+#include <penstock/extend/json.h>
 #include <penstock/open.h>
-#include "base/json.h"
 #include "engine/array_state.h"
 #include "format/zarr/zarr_consolidated.h"
 #include "format/zarr/zarr_metadata.h"
@@ -76,6 +77,9 @@ array_facts facts_of(zarr_metadata metadata);
 /// The metadata that these documents, by name (`zarr.json`, or `.zarray` and `.zattrs`), are of an array.
 /// \error corrupt_data  A member, or there is no document of an array.
 result<zarr_metadata> parse_array_documents(const std::vector<std::pair<std::string, std::string>>& documents);
+
+/// Writes the metadata of a new Zarr array and opens it (`create_array`).
+result<array> create_zarr_array(std::shared_ptr<store> in, const create_options& options);
 
 /// An open array or group.
 result<node> make_node(node_place at, zarr_metadata metadata);

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include <penstock/array.h>
-#include <penstock/layout.h>
+#include <penstock/extend/array_description.h>
+#include <penstock/extend/layout.h>
 #include "engine/context_state.h"
 
 namespace penstock::inline v0 {
@@ -33,20 +34,12 @@ struct array_site {
   bool opened_for_reading = false;  ///< open_mode::read: every write is refused
 };
 
-/// What a format's metadata says of an array. The layout says where the chunks are and how they decode.
-struct array_facts {
-  std::string format;  ///< `zarr2`, `zarr3`, `tiff`, `npy`, ...
-  extents shape, chunks;
-  std::optional<extents> shards;
-  dtype type;
-  std::vector<std::byte> fill_value;             ///< one item in native byte order
-  std::shared_ptr<const std::string> fill_text;  ///< what a variable_item in it points to
-  std::string fill_value_json = "null";          ///< as the metadata has it; "null": not defined
-  bool fill_is_nodata = false;                   ///< of a TIFF: the file declares it
-  std::string attributes_json = "{}", codecs_json, codecs_text;
-  std::vector<std::optional<std::string>> dimension_names;  ///< empty, or one for each dimension
-  std::shared_ptr<const shard_table> files;                 ///< of .npy and raw files; else null
-  std::shared_ptr<const saved_references> saved;            ///< what other processes open it by; null: no manifest
+/// What a format's metadata says of an array, and what drivers of the library keep with it.
+struct array_facts : array_description {
+  std::shared_ptr<const std::string> fill_text;   ///< what a variable_item in the fill value points to
+  bool fill_is_nodata = false;                    ///< of a TIFF: the file declares it
+  std::shared_ptr<const shard_table> files;       ///< of .npy and raw files; else null
+  std::shared_ptr<const saved_references> saved;  ///< what other processes open it by; null: no manifest
 };
 
 /// How the caches name an array.

@@ -9,7 +9,7 @@
 #include <span>
 #include <unordered_map>
 
-#include <penstock/layout.h>
+#include <penstock/extend/layout.h>
 #include <penstock/store.h>
 #include "base/buffer.h"
 #include "base/ledger.h"

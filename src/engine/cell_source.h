@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-#include <penstock/layout.h>
+#include <penstock/extend/layout.h>
 #include <penstock/result.h>
 #include "base/buffer.h"
 #include "engine/profiler.h"

@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <penstock/extend/codec.h>
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "engine/pool_executor.h"
 #include "engine/read_job.h"
@@ -44,6 +46,27 @@ std::uint64_t cell_limit(const context_options& options) noexcept {
   return memory_limit(options) / 8;
 }
 
+/// Several providers as one.
+class provider_list final : public codec_provider {
+ public:
+  explicit provider_list(std::vector<std::shared_ptr<const codec_provider>> all) noexcept : all_(std::move(all)) {}
+  result<compiled_codec> make(const codec_config& config, const stage_type& input) const override {
+    for (std::size_t i = 0; i + 1 < all_.size(); ++i) {
+      auto made = all_[i]->make(config, input);
+      if (made.ok() || made.error().code() != errc::unsupported) return made;
+    }
+    return all_.back()->make(config, input);
+  }
+
+ private:
+  std::vector<std::shared_ptr<const codec_provider>> all_;
+};
+
+std::shared_ptr<const codec_provider> as_one(const std::vector<std::shared_ptr<const codec_provider>>& all) {
+  if (all.empty()) return nullptr;
+  return all.size() == 1 ? all.front() : std::make_shared<provider_list>(all);
+}
+
 }  // namespace
 
 context_state::shared::shared(const context_options& options, unsigned threads)
@@ -58,6 +81,7 @@ context_state::shared::~shared() = default;
 
 context_state::context_state(const context_options& options)
     : options_(options),
+      codecs_(as_one(options.codecs)),
       threads_(options.threads == 0 ? processor_cores() : options.threads),
       io_concurrency_(options.io_concurrency == 0 ? kDefaultIoConcurrency : options.io_concurrency),
       shared_([this] { return std::make_unique<shared>(options_, threads_); }) {

@@ -37,8 +37,8 @@ class context_state {
   /// Workers of a read or write that asks for so many; 0: one for each thread. No more than a context may have threads.
   unsigned workers_for(unsigned asked) const noexcept { return asked == 0 ? threads_ : std::min(asked, 1024U); }
   unsigned io_concurrency() const noexcept { return io_concurrency_; }
-  /// Codecs beyond the registry; null: none.
-  const external_codecs* codecs() const noexcept { return options_.codecs.get(); }
+  /// Codecs beyond the registry: all providers as one; null: there are none.
+  const codec_provider* codecs() const noexcept { return codecs_.get(); }
 
   ledger& accounts() { return shared_.get().accounts; }
   index_cache& indexes() { return shared_.get().indexes; }
@@ -98,6 +98,7 @@ class context_state {
   };
 
   context_options options_;
+  std::shared_ptr<const codec_provider> codecs_;
   unsigned threads_;
   unsigned io_concurrency_;
   std::atomic<std::uint64_t> uids_{0};

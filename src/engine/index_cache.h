@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <penstock/layout.h>
+#include <penstock/extend/layout.h>
 #include "base/ledger.h"
 
 namespace penstock::inline v0 {

@@ -4,13 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <penstock/extend/store.h>
 #include "array/strided_copy.h"
 #include "base/nvtx.h"
 #include "engine/context_state.h"
 #include "engine/index_io.h"
 #include "engine/read_job.h"
 #include "engine/read_job_parts.h"
-#include "store/byte_extent.h"
 
 namespace penstock::inline v0 {
 namespace {

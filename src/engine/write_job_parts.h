@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <penstock/layout.h>
+#include <penstock/extend/layout.h>
 #include <penstock/store.h>
 #include "base/buffer.h"
 #include "base/output_pool.h"

@@ -8,10 +8,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "store/byte_extent.h"
+#include <penstock/extend/store.h>
 #include "store/file_parts.h"
 #include "store/file_status.h"
-#include "store/path_key.h"
 
 namespace penstock::inline v0 {
 namespace {

@@ -18,11 +18,10 @@
 #include <utility>
 #include <vector>
 
-#include "store/byte_extent.h"
+#include <penstock/extend/store.h>
 #include "store/file_parts.h"
 #include "store/file_store.h"
 #include "store/names_sink.h"
-#include "store/path_key.h"
 #include "store/stray_files.h"
 
 namespace penstock::inline v0 {

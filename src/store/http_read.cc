@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/extend/store.h>
 #include "base/checked.h"
-#include "store/byte_extent.h"
 
 namespace penstock::inline v0 {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "store/path_key.h"
+#include <penstock/extend/store.h>
 
 namespace penstock::inline v0 {
 namespace {

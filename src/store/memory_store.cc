@@ -7,9 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/extend/store.h>
 #include "base/checked.h"
-#include "store/byte_extent.h"
-#include "store/path_key.h"
 
 namespace penstock::inline v0 {
 
@@ -146,22 +145,9 @@ result<read_done> memory_store::read_one(const byte_read& wanted) const {
     }
   }
   if (!found) return error(errc::not_found, "no such object");
-  read_done done;
-  done.seen = found->seen();
-  done.object_size = found->size();
-  if (!is_expected(wanted, done.seen)) return version_has_changed();
-  PENSTOCK_ASSIGN(const byte_extent extent, find_extent(wanted, found->size()));
-  if (extent.length == 0) return done;
-  const auto bytes =
-      found->bytes().subspan(static_cast<std::size_t>(extent.offset), static_cast<std::size_t>(extent.length));
-  if (!wanted.destination.empty()) {
-    std::memcpy(wanted.destination.data(), bytes.data(), bytes.size());
-    done.bytes = wanted.destination;
-  } else {
-    done.bytes = bytes;
-    done.keep_alive = lease(found.release(), &object::drop);
-  }
-  return done;
+  const auto bytes = found->bytes();
+  const version seen = found->seen();
+  return answer_from(wanted, bytes, seen, lease(found.release(), &object::drop));
 }
 
 result<version> memory_store::put(std::string_view key, std::span<const part> parts, const write_condition& condition) {

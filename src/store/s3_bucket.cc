@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <penstock/extend/store.h>
 #include "base/sha256.h"
-#include "store/byte_extent.h"
 
 namespace penstock::inline v0 {
 

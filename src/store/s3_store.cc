@@ -4,9 +4,9 @@
 
 #include <utility>
 
+#include <penstock/extend/store.h>
 #include "store/http_store.h"
 #include "store/http_url.h"
-#include "store/path_key.h"
 #include "store/s3_listing.h"
 #include "store/write_now.h"
 

@@ -6,9 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "store/byte_extent.h"
+#include <penstock/extend/store.h>
 #include "store/http_url.h"
-#include "store/path_key.h"
 #include "store/s3_listing.h"
 
 namespace penstock::inline v0 {

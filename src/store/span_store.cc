@@ -2,8 +2,7 @@
 
 #include <cstring>
 
-#include "store/byte_extent.h"
-#include "store/path_key.h"
+#include <penstock/extend/store.h>
 
 namespace penstock::inline v0 {
 namespace {

@@ -1,10 +1,11 @@
 #include <fmt/format.h>
-#include <penstock/store.h>
+#include <penstock/extend/store.h>
 
 #include <algorithm>
+#include <cstring>
+#include <new>
 
 #include "base/checked.h"
-#include "store/byte_extent.h"
 
 namespace penstock::inline v0 {
 
@@ -94,6 +95,35 @@ result<std::span<std::byte>> find_room(const byte_read& wanted, std::uint64_t le
   if (wanted.buffer == nullptr) return error(errc::internal, "a read came without a place for its bytes");
   PENSTOCK_ASSIGN(const std::span<std::byte> room, wanted.buffer->reserve(length));
   return room.first(static_cast<std::size_t>(length));
+}
+
+result<read_done> answer_from(const byte_read& wanted, std::span<const std::byte> object, const version& seen,
+                              lease keep_alive) {
+  if (!is_expected(wanted, seen)) return version_has_changed();
+  PENSTOCK_ASSIGN(const byte_extent extent, find_extent(wanted, object.size()));
+  read_done done;
+  done.seen = seen;
+  done.object_size = object.size();
+  if (extent.length == 0) return done;
+  const auto bytes = object.subspan(static_cast<std::size_t>(extent.offset), static_cast<std::size_t>(extent.length));
+  if (!wanted.destination.empty()) {
+    std::memcpy(wanted.destination.data(), bytes.data(), bytes.size());
+    done.bytes = wanted.destination;
+  } else {
+    done.bytes = bytes;
+    done.keep_alive = std::move(keep_alive);
+  }
+  return done;
+}
+
+result<read_done> answer_from(const byte_read& wanted, std::span<const std::byte> object, const version& seen,
+                              std::shared_ptr<const void> owner) {
+  if (!wanted.destination.empty() || wanted.range.length == 0) return answer_from(wanted, object, seen, lease());
+  auto* const kept = new (std::nothrow) std::shared_ptr<const void>(std::move(owner));
+  if (kept == nullptr) return error(errc::resource_exhausted, "there is no memory to lend this object");
+  return answer_from(wanted, object, seen, lease(kept, [](void* which) noexcept {
+                       delete static_cast<std::shared_ptr<const void>*>(which);
+                     }));
 }
 
 result<> check_condition(const write_condition& condition, const version* present) {

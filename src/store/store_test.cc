@@ -3,8 +3,7 @@
 #include <gtest/gtest.h>
 #include <penstock/store.h>
 
-#include "store/byte_extent.h"
-#include "store/path_key.h"
+#include <penstock/extend/store.h>
 
 namespace penstock::inline v0 {
 namespace {

@@ -8,8 +8,8 @@
 #include <iterator>
 #include <utility>
 
+#include <penstock/extend/store.h>
 #include "base/checked.h"
-#include "store/path_key.h"
 #include "store/zip_records.h"
 
 namespace penstock::inline v0 {

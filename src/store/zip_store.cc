@@ -12,12 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/extend/store.h>
 #include "base/buffer.h"
-#include "store/byte_extent.h"
 #include "store/file_parts.h"
 #include "store/file_status.h"
 #include "store/inflate_head.h"
-#include "store/path_key.h"
 #include "store/zip_archive.h"
 #include "store/zip_decode.h"
 #include "store/zip_writer.h"

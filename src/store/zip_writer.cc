@@ -13,8 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include <penstock/extend/store.h>
 #include "base/checked.h"
-#include "store/byte_extent.h"
 #include "store/file_parts.h"
 #include "store/zip_records.h"
 

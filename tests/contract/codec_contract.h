@@ -1,13 +1,15 @@
 #pragma once
 
 // What every bytes-to-bytes codec must do, whatever it computes. A new codec is one more line in `byte_codec_texts`
-// (src/codec/codec_fixture.h).
+// (src/codec/codec_fixture.h), one from outside the library a line in codec_contract_test.cc.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <ostream>
 #include <random>
 #include <span>
 #include <string>
@@ -20,10 +22,20 @@
 
 namespace penstock::contract {
 
-class CodecContract : public testing::TestWithParam<std::string> {
+struct codec_case {
+  std::string text;                                    ///< as in a list of codecs
+  std::shared_ptr<const codec_provider> made_by = {};  ///< null: the library
+};
+inline void PrintTo(const codec_case& which, std::ostream* out) { *out << which.text; }
+
+class CodecContract : public testing::TestWithParam<codec_case> {
  protected:
   static constexpr std::size_t kSizes[] = {1, 2, 255, 1531, 4096, 65'537};
-  codec_chain chain(std::size_t size) const { return byte_chain(GetParam(), size); }
+  codec_chain chain(std::size_t size) const {
+    codec_chain_options options;
+    options.external = GetParam().made_by.get();
+    return byte_chain(GetParam().text, size, options);
+  }
   static std::vector<bytes> contents(std::size_t size) {
     return {smooth_bytes(size, size), random_bytes(size, size), bytes(size), bytes(size, std::byte{0xff})};
   }

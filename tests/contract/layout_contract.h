@@ -4,7 +4,7 @@
 // layout_contract_test.cc.
 
 #include <gtest/gtest.h>
-#include <penstock/layout.h>
+#include <penstock/extend/layout.h>
 
 #include <cstddef>
 #include <cstdint>

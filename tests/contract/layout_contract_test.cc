@@ -5,6 +5,12 @@
 #include <iterator>
 #include <string_view>
 
+#include <penstock/array.h>
+#include <penstock/context.h>
+#include <penstock/open.h>
+
+#include "engine/array_state.h"
+#include "extend/extensions.h"
 #include "format/joined/joined_layout.h"
 #include "format/raw/raw_layout.h"
 #include "format/reference/reference_layout.h"
@@ -372,6 +378,37 @@ const layout_case kTiffCases[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Tiff, LayoutContract, testing::ValuesIn(kTiffCases),
+                         [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
+
+// A format from outside: the layout of an image that its driver opened.
+layout_case pgm_case(std::string name, std::uint64_t height, std::uint64_t width, unsigned bits) {
+  const std::string header = "P5 # a comment\n" + std::to_string(width) + " " + std::to_string(height) + "\n" +
+                             (bits == 8 ? "255" : "1000") + "\n";
+  bytes file(header.size() + height * width * bits / 8, std::byte{1});
+  std::memcpy(file.data(), header.data(), header.size());
+  layout_case out;
+  out.name = std::move(name);
+  out.fixed_places = true;
+  out.make = [file]() -> std::shared_ptr<const chunk_layout> {
+    const std::shared_ptr<store> in = make_memory_store();
+    const part whole(file);
+    EXPECT_TRUE(in->put("image.pgm", {&whole, 1}, {}).ok());
+    context_options with;
+    with.drivers = {pgm_format()};
+    open_options how;
+    how.context = *context::make(with);
+    how.path = "image.pgm";
+    auto made = open_array(in, how);
+    EXPECT_TRUE(made.ok()) << made.error().to_string();
+    return made.ok() ? made->state().layout : nullptr;
+  };
+  out.object = [file](object_id) -> std::optional<bytes> { return file; };
+  return out;
+}
+
+const layout_case kPgmCases[] = {pgm_case("bytes", 3001, 701, 8), pgm_case("words", 2311, 701, 16)};
+
+INSTANTIATE_TEST_SUITE_P(Extension, LayoutContract, testing::ValuesIn(kPgmCases),
                          [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "contract/fault_store.h"
+#include "extend/extensions.h"
 #include "store/file_store.h"
 #include "store/http_store.h"
 #include "store/memory_store.h"
@@ -442,6 +443,7 @@ const store_case kCases[] = {
     {"http", http_subject},
     {"s3", [] { return s3_subject({}); }},
     {"s3_in_parts", [] { return s3_subject(small_parts()); }},
+    {"extension", [] { return writable_subject(toy_scheme()->find("toy:store", {})->store); }},
 };
 INSTANTIATE_TEST_SUITE_P(Stores, StoreContract, testing::ValuesIn(kCases),
                          [](const auto& each) { return each.param.name; });

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <utility>
 
+#include <penstock/extend/json.h>
 #include <penstock/penstock.h>
-#include "base/json.h"
 #include "fake_device.h"
 #include "support/model_array.h"
 

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "codec_fuzz.h"
 #include "cuda/decode/host_decode.h"
 #include "cuda/decode/warp.h"

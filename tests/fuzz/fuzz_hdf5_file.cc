@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "format/hdf5/hdf5_describe.h"
 #include "format/hdf5/hdf5_pages.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 
 using namespace penstock;  // NOLINT
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "store/path_key.h"
+#include <penstock/extend/store.h>
 #include "store/zip_directory.h"
 
 namespace {

@@ -1,5 +1,6 @@
 # Installs the build under test into a folder of its own, builds the program here against it as a user would, and lets it
-# read an array: 14 bytes, of which the second chunk was never written.
+# read an array: 14 bytes, of which the second chunk was never written. Then the same of examples/extend: a codec, a
+# format and a store that a project of its own adds.
 set(work ${BUILD_DIR}/install-test)
 file(REMOVE_RECURSE ${work})
 
@@ -15,8 +16,14 @@ file(WRITE ${work}/text.zarr/zarr.json [[{
 file(WRITE ${work}/text.zarr/c/0 "penstock")
 
 step(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${work}/prefix --component development)
-step(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${work}/build -G ${GENERATOR} -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM}
-     -DCMAKE_CXX_COMPILER=${CXX_COMPILER} -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_BUILD_TYPE=Release
-     -DVERSION=${VERSION})
-step(${CMAKE_COMMAND} --build ${work}/build)
+function(build source to)
+  step(${CMAKE_COMMAND} -S ${source} -B ${to} -G ${GENERATOR} -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM}
+       -DCMAKE_CXX_COMPILER=${CXX_COMPILER} -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_BUILD_TYPE=Release
+       -DVERSION=${VERSION})
+  step(${CMAKE_COMMAND} --build ${to})
+endfunction()
+
+build(${SOURCE_DIR} ${work}/build)
 step(${work}/build/consumer ${work}/text.zarr)
+build(${SOURCE_DIR}/../../examples/extend ${work}/extend)
+step(${work}/extend/extensions ${work})

@@ -8,8 +8,8 @@
 #include <functional>
 #include <stdexcept>
 
+#include <penstock/extend/json.h>
 #include "base/buffer.h"
-#include "base/json.h"
 #include "codec/codec_chain.h"
 
 namespace penstock::test {

@@ -10,6 +10,9 @@
 
 #include <penstock/array.h>
 #include <penstock/context.h>
+#include <penstock/create.h>
+#include <penstock/extend/array_description.h>
+#include <penstock/extend/layout.h>
 #include <penstock/open.h>
 #include <penstock/result.h>
 #include <penstock/store.h>
@@ -32,10 +35,19 @@ struct location {
   std::shared_ptr<const object_head> head;     ///< of the object at `path`; null: there is none, or it was not read
 };
 
-/// Opens the nodes of one format. Stateless and thread-safe.
+/// Where an array is to be created.
+struct new_location {
+  std::shared_ptr<penstock::context> context;  ///< not null
+  std::shared_ptr<store> to;                   ///< not null
+  std::string path;                            ///< as of `location`; not empty
+  std::string uri;                             ///< as errors show the array
+};
+
+/// Opens and creates the arrays of one format: a member of `context_options::drivers`. Stateless and thread-safe; lives
+/// as long as the context.
 ///
-/// A format of one file has a driver that recognises its first bytes. The driver does all I/O of the metadata, makes
-/// a `chunk_layout`, and with it the array (`make_array`).
+/// A format of one file has a driver that recognises its first bytes. The driver does all I/O of the metadata
+/// (`read_object`), makes a `chunk_layout`, and with it the array (`make_array`).
 class PENSTOCK_API format_driver {
  public:
   virtual ~format_driver() = default;
@@ -47,8 +59,45 @@ class PENSTOCK_API format_driver {
   /// \param path  Of the object in its store.
   virtual bool sniff(std::span<const std::byte> begin, std::string_view path) const noexcept = 0;
   /// Opens the object at `at.path`, whose first bytes are `at.head` and were recognised.
-  /// \error corrupt_data, unsupported  The metadata, by member. A note names the location.
+  /// \error corrupt_data, unsupported  The metadata, by member. `open` adds the note that names the location.
   virtual result<node> open(const location& at, const open_options& how) const = 0;
+  /// Writes an array without values, which `open` then opens: `create_array` calls both.
+  ///
+  /// Nothing is written if an option is wrong. The default is for formats that are only read.
+  /// \param how  `path`, `format` and `context` are used already. A driver refuses what its format cannot do
+  ///             (`invalid_argument`, by the option's name), and replaces an object that exists only with `overwrite`.
+  /// \error unsupported  The format has no arrays that are created first and written afterwards.
+  virtual result<> create(const new_location& at, const create_options& how) const;
 };
+
+/// Puts the object at a new location, and makes it visible (`store::flush`).
+/// \error invalid_argument  It exists, and `how` does not say `overwrite`.
+PENSTOCK_API result<> put_new_object(const new_location& at, std::span<const part> parts, const create_options& how);
+
+/// Bytes of an object, and which version of it they are of.
+struct object_bytes {
+  std::vector<std::byte> bytes;
+  version seen;
+  std::uint64_t object_size = byte_range::kAll;  ///< kAll: the store does not report it
+};
+
+/// Reads bytes of an object and waits for them: metadata beyond the first bytes.
+///
+/// \param max_bytes  A longer object is `corrupt_data`: what a file claims decides no allocation.
+/// \param expected   Null, or the version that earlier bytes of the object were of; another is `version_changed`.
+/// \error not_found  There is no such object. \error corrupt_data  The range leaves the object. \error As the store's.
+PENSTOCK_API result<object_bytes> read_object(const store& from, std::string_view key, const byte_range& range,
+                                              std::uint64_t max_bytes, const version* expected = nullptr);
+
+/// Makes the open array of a layout.
+///
+/// Objects are those of `at.from` whose keys are `layout->key(i)`, relative to the store's root.
+/// \param layout  Shared with all reads of the array. Without an assembler the array is read-only.
+/// \param what    `chunks` may be empty: those of the grid's first cell. `fill_value` may be empty: zeros.
+/// `codecs_text`
+///                may be empty: as the layout's first coding reads.
+/// \error invalid_argument  Description and layout contradict each other: rank, shape, dtype or fill value.
+PENSTOCK_API result<array> make_array(const location& at, std::shared_ptr<const chunk_layout> layout,
+                                      array_description what, const open_options& how = {});
 
 }  // namespace penstock::inline v0

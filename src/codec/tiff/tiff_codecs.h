@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include <penstock/codec.h>
+#include <penstock/extend/codec.h>
 
 namespace penstock::inline v0 {
 

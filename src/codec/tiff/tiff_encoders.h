@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include <penstock/codec.h>
+#include <penstock/extend/codec.h>
 #include "base/buffer.h"
 #include "codec/tiff/tiff_samples.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <penstock/codec.h>
+#include <penstock/extend/codec.h>
 #include <penstock/result.h>
 #include "codec/tiff/tiff_samples.h"
 

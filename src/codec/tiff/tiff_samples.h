@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include <penstock/codec.h>
 #include <penstock/dtype.h>
+#include <penstock/extend/codec.h>
 #include <penstock/result.h>
 
 namespace penstock::inline v0 {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "codec/codec_chain.h"
 #include "cuda/decode/decode_fixture.h"
 

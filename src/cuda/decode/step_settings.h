@@ -10,7 +10,7 @@
 
 #include <penstock/result.h>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "codec/device_form.h"
 #include "cuda/decode/wave.h"
 

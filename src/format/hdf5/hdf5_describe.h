@@ -2,7 +2,7 @@
 
 #include <penstock/result.h>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "format/hdf5/hdf5_file.h"
 
 namespace penstock::inline v0 {

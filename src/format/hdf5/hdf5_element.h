@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "format/hdf5/hdf5_dataset.h"
 #include "format/hdf5/hdf5_type.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "format/hdf5/hdf5_attributes.h"
 #include "format/hdf5/hdf5_heaps.h"
 #include "format/hdf5/hdf5_type.h"

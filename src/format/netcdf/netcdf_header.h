@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 
 namespace penstock::inline v0 {
 

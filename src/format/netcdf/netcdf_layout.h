@@ -1,7 +1,7 @@
 #pragma once
 
 #include <penstock/dtype.h>
-#include <penstock/layout.h>
+#include <penstock/extend/layout.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include <penstock/extend/json.h>
 #include "array/contiguous_blocks.h"
-#include "base/json.h"
 
 namespace penstock::inline v0 {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <penstock/dtype.h>
-#include <penstock/layout.h>
+#include <penstock/extend/layout.h>
 
 #include <cstdint>
 #include <memory>
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include <penstock/extend/json.h>
 #include "array/chunk_grid.h"
 #include "array/contiguous_blocks.h"
-#include "base/json.h"
 #include "codec/codec_chain.h"
 
 namespace penstock::inline v0 {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 
 namespace penstock::inline v0 {
 

@@ -7,9 +7,9 @@
 #include <limits>
 #include <optional>
 
+#include <penstock/extend/json.h>
 #include "base/base64.h"
 #include "base/checked.h"
-#include "base/json.h"
 #include "format/reference/kerchunk_template.h"
 
 namespace penstock::inline v0 {

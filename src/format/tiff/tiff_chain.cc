@@ -16,7 +16,7 @@ constexpr std::uint64_t kMaxCellBytes = std::uint64_t{1} << 62;
 constexpr const char* kNativeOrder = std::endian::native == std::endian::big ? "big" : "little";
 
 /// The codecs of one chain: no metadata names them, so they are no part of the registry.
-class tiff_stages final : public external_codecs {
+class tiff_stages final : public codec_provider {
  public:
   std::shared_ptr<const byte_codec> samples;
   std::uint64_t stored_bytes = 0;

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "codec/codec_chain.h"
 
 namespace penstock::inline v0 {

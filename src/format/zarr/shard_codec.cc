@@ -189,7 +189,7 @@ class shard_codec final : public byte_codec {
 
 }  // namespace
 
-shard_codecs::shard_codecs(const zarr_metadata& metadata, const external_codecs* others)
+shard_codecs::shard_codecs(const zarr_metadata& metadata, const codec_provider* others)
     : type_(metadata.type), fill_value_(metadata.fill_value), fill_text_(metadata.fill_text), others_(others) {}
 
 result<shard_codecs> shard_codecs::behind(const zarr_codecs& list) const {

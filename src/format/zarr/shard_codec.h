@@ -16,11 +16,11 @@ namespace penstock::inline v0 {
 /// Makes `sharding_indexed` as a codec of a chain, for shards whose bytes do not stand in storage as their index counts
 /// them because other codecs follow: such a shard is one cell, taken apart in memory. All other codecs are asked of
 /// `others`.
-class shard_codecs final : public external_codecs {
+class shard_codecs final : public codec_provider {
  public:
   /// \param metadata  Of the array whose chain it is: chunks that a shard lacks have its fill value.
   /// \param others  May be null. Borrowed, as this is, while a chain is compiled.
-  shard_codecs(const zarr_metadata& metadata, const external_codecs* others);
+  shard_codecs(const zarr_metadata& metadata, const codec_provider* others);
 
   /// The same for the shard of `list`, with the fill value that codecs before it make of the array's.
   /// \error unsupported  Another codec than transpose, scale_offset or cast_value before a shard.
@@ -34,7 +34,7 @@ class shard_codecs final : public external_codecs {
   dtype type_;
   std::vector<std::byte> fill_value_;
   std::shared_ptr<const std::string> fill_text_;
-  const external_codecs* others_;
+  const codec_provider* others_;
 };
 
 }  // namespace penstock::inline v0

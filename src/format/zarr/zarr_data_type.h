@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 
 namespace penstock::inline v0 {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <penstock/extend/json.h>
 #include "array/small_float.h"
-#include "base/json.h"
 
 namespace penstock::inline v0 {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <penstock/extend/json.h>
 #include "array/chunk_grid.h"
-#include "base/json.h"
 
 namespace penstock::inline v0 {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "format/zarr/zarr_codecs.h"
 #include "format/zarr/zarr_grid.h"
 

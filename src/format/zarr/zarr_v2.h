@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "format/zarr/zarr_metadata.h"
 
 namespace penstock::inline v0 {

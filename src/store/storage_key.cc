@@ -1,4 +1,4 @@
-#include "store/path_key.h"
+#include <penstock/extend/store.h>
 
 #include <fmt/format.h>
 
