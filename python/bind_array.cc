@@ -249,7 +249,7 @@ void bind_array(nb::module_& m) {
   bind_ticket(m);
   bind_selection(m);
   nb::class_<array_handle> type(m, "Array", nb::type_slots(kSlots), "An open array; penstock.Array derives from it.");
-  bind_write(type);
+  bind_write(m, type);
   type.def(nb::init<const array_handle&>(), nb::arg("from_"))
       .def_prop_ro("shape", [](const array_handle& self) { return to_tuple(self.array.shape()); })
       .def_prop_ro("dtype", [](const array_handle& self) { return self.dtype; })

@@ -61,7 +61,7 @@ context_handle make_context(unsigned threads, unsigned io_concurrency, std::uint
                             std::uint64_t output_pool, std::uint64_t chunk_cache, nb::object codecs,
                             std::uint64_t page_locked, std::uint64_t device_memory, std::string decoder,
                             std::string nvcomp_library, nb::object allocator, const std::string& sync,
-                            const std::string& encoder) {
+                            const std::string& encoder, std::uint64_t write_queue) {
   context_options options;
   if (sync == "none") {
     options.sync = write_sync::none;
@@ -82,6 +82,7 @@ context_handle make_context(unsigned threads, unsigned io_concurrency, std::uint
   options.chunk_cache_bytes = chunk_cache;
   options.page_locked_bytes = page_locked;
   options.device_memory_bytes = device_memory;
+  options.write_queue_bytes = write_queue;
   return {unwrap(context::make(options))};
 }
 
@@ -172,15 +173,17 @@ void bind_context(nb::module_& m) {
           [](context_handle* self, unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
              std::uint64_t output_pool, std::uint64_t chunk_cache, nb::object codecs, std::uint64_t page_locked,
              std::uint64_t device_memory, std::string decoder, std::string nvcomp_library, nb::object allocator,
-             const std::string& sync, const std::string& encoder) {
+             const std::string& sync, const std::string& encoder, std::uint64_t write_queue) {
             new (self) context_handle(make_context(threads, io_concurrency, memory_limit, output_pool, chunk_cache,
                                                    std::move(codecs), page_locked, device_memory, std::move(decoder),
-                                                   std::move(nvcomp_library), std::move(allocator), sync, encoder));
+                                                   std::move(nvcomp_library), std::move(allocator), sync, encoder,
+                                                   write_queue));
           },
           nb::arg("threads"), nb::arg("io_concurrency"), nb::arg("memory_limit"), nb::arg("output_pool"),
           nb::arg("chunk_cache"), nb::arg("codecs").none() = nb::none(), nb::arg("page_locked") = 0,
           nb::arg("device_memory") = 0, nb::arg("decoder") = "", nb::arg("nvcomp_library") = "",
-          nb::arg("device_allocator").none() = nb::none(), nb::arg("sync") = "objects", nb::arg("encoder") = "auto")
+          nb::arg("device_allocator").none() = nb::none(), nb::arg("sync") = "objects", nb::arg("encoder") = "auto",
+          nb::arg("write_queue") = 0)
       .def_prop_ro("decoder", [](const context_handle& self) { return self.context->device_decoder(); })
       .def_prop_ro("threads", [](const context_handle& self) { return self.context->threads(); })
       .def("usage", usage)

@@ -134,7 +134,7 @@ void ticket_handle::cancel() {
   ticket_.cancel();
 }
 
-bool ticket_handle::wait_for(double seconds) {
+bool wait_and_look(double seconds, const std::function<bool(std::chrono::nanoseconds)>& wait_for) {
   constexpr double kForEver = 1e9;
   const bool for_ever = seconds < 0 || seconds > kForEver;
   const auto end = clock::now() + std::chrono::duration_cast<clock::duration>(
@@ -144,11 +144,27 @@ bool ticket_handle::wait_for(double seconds) {
     bool ended = false;
     {
       const without_gil released;
-      ended = ticket_.wait_for(std::min(left, kPoll));
+      ended = wait_for(std::min(left, kPoll));
     }
     if (PyErr_CheckSignals() < 0) throw_python_error();
     if (ended || left.count() == 0) return ended;
   }
+}
+
+std::function<void()> call_from_any_thread(nb::object then) {
+  // The engine may drop its copy on a thread without the GIL.
+  const std::shared_ptr<PyObject> kept(then.release().ptr(), [](PyObject* object) { drop_reference(object); });
+  return [kept] {
+    if (!may_enter_python()) return;
+    const with_gil gil;
+    PyObject* const returned = PyObject_CallObject(kept.get(), nullptr);
+    if (returned == nullptr) PyErr_WriteUnraisable(kept.get());
+    Py_XDECREF(returned);
+  };
+}
+
+bool ticket_handle::wait_for(double seconds) {
+  return wait_and_look(seconds, [&](std::chrono::nanoseconds most) { return ticket_.wait_for(most); });
 }
 
 nb::object ticket_handle::result() {
@@ -168,16 +184,9 @@ nb::tuple ticket_handle::progress() const {
 }
 
 void ticket_handle::on_done(nb::object then) {
-  // The engine may drop its copy on a thread without the GIL.
-  const std::shared_ptr<PyObject> kept(then.release().ptr(), [](PyObject* object) { drop_reference(object); });
+  std::function<void()> call = call_from_any_thread(std::move(then));
   const without_gil released;
-  ticket_.on_done([kept] {
-    if (!may_enter_python()) return;
-    const with_gil gil;
-    PyObject* const returned = PyObject_CallObject(kept.get(), nullptr);
-    if (returned == nullptr) PyErr_WriteUnraisable(kept.get());
-    Py_XDECREF(returned);
-  });
+  ticket_.on_done(std::move(call));
 }
 
 void bind_ticket(nb::module_& m) {

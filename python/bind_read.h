@@ -25,6 +25,12 @@ bool read_without_gil(array from, const resolved_basic& which, const tensor_view
 bool read_without_gil(array from, const resolved_selection& which, const tensor_view& out, unsigned threads,
                       nb::handle progress, std::shared_ptr<item_arena> arena = nullptr) noexcept;
 
+/// Waits that many seconds (< 0: for ever) by calls of `wait_for` without the GIL, and looks for Ctrl-C in between.
+/// True once `wait_for` was.
+bool wait_and_look(double seconds, const std::function<bool(std::chrono::nanoseconds)>& wait_for);
+/// A function that calls `then` from any thread, while the interpreter lives.
+std::function<void()> call_from_any_thread(nb::object then);
+
 /// A read that goes on while Python does something else.
 class ticket_handle {
  public:

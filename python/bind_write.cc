@@ -192,6 +192,56 @@ bool write_value(const array_handle& to, const Resolved& where, PyObject* value,
   return write_resolved(to, where, made.view(), how);
 }
 
+// A write that goes on while Python does something else, whoever holds this.
+class write_ticket_handle {
+ public:
+  explicit write_ticket_handle(write_ticket started) noexcept : ticket_(std::move(started)) {}
+
+  bool done() const { return ticket_.done(); }
+  nb::tuple progress() const {
+    const read_progress now = ticket_.progress();
+    return nb::make_tuple(now.done_bytes, now.total_bytes);
+  }
+  void cancel() noexcept { ticket_.cancel(); }
+  bool wait_for(double seconds) {
+    return wait_and_look(seconds, [&](std::chrono::nanoseconds most) { return ticket_.wait_for(most); });
+  }
+  void result() {
+    call_engine([&] { return ticket_.wait(); });
+  }
+  void on_done(nb::object then) {
+    std::function<void()> call = call_from_any_thread(std::move(then));
+    const without_gil released;
+    ticket_.on_done(std::move(call));
+  }
+
+ private:
+  write_ticket ticket_;
+};
+
+// The values are copied before this returns.
+write_ticket_handle start_write(const array_handle& self, nb::handle key, nb::handle value, unsigned threads,
+                                bool durable, bool write_empty_chunks) {
+  const array a = self.array;  // another thread may resize this Array meanwhile
+  const resolved_selection where = resolve_key(self, key);
+  const write_options options = options_of({threads, nb::handle(Py_None), durable, write_empty_chunks});
+  const auto start = [&](const tensor_view& values) {
+    return write_ticket_handle(call_engine([&] { return a.write_async(where, values, options); }));
+  };
+  exported_value direct;
+  nb::object converted;
+  if (!open_value(self, value.ptr(), where.shape, direct, converted)) throw_python_error();
+  if (!converted.is_valid()) return start(direct.view());
+  if (a.type().variable_length()) {
+    item_block items(a.type(), converted);
+    return start(items.view());
+  }
+  exported_value made;
+  if (!made.open(converted.ptr(), a.type()))
+    raise(error(errc::internal, "a converted value has no memory of the array's dtype"));
+  return start(made.view());
+}
+
 // Lies in a device's memory. What has nothing to do with devices is told by its type alone.
 bool is_device_value(PyObject* value) {
   auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(value));
@@ -332,8 +382,17 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
   return write_key(self, key, value, {}) ? 0 : -1;
 }
 
-void bind_write(nb::class_<array_handle>& type) {
-  type.def("_write", write, nb::arg("key").none(), nb::arg("value").none(), nb::arg("threads"),
+void bind_write(nb::module_& m, nb::class_<array_handle>& type) {
+  nb::class_<write_ticket_handle>(m, "_WriteTicket", "A write that goes on by itself.")
+      .def_prop_ro("done", &write_ticket_handle::done)
+      .def_prop_ro("progress", &write_ticket_handle::progress, "(bytes done, bytes in all), decoded.")
+      .def("cancel", &write_ticket_handle::cancel)
+      .def("wait_for", &write_ticket_handle::wait_for, nb::arg("seconds"))
+      .def("result", &write_ticket_handle::result)
+      .def("on_done", &write_ticket_handle::on_done, nb::arg("then"));
+  type.def("_start_write", start_write, nb::arg("key").none(), nb::arg("value").none(), nb::arg("threads"),
+           nb::arg("durable"), nb::arg("write_empty_chunks"))
+      .def("_write", write, nb::arg("key").none(), nb::arg("value").none(), nb::arg("threads"),
            nb::arg("progress").none(), nb::arg("durable"), nb::arg("write_empty_chunks"))
       .def("_write_device", write_device, nb::arg("key").none(), nb::arg("memory"), nb::arg("stream").none(),
            nb::arg("threads"), nb::arg("progress").none(), nb::arg("durable"), nb::arg("write_empty_chunks"),

@@ -8,6 +8,6 @@ namespace penstock::inline v0::python {
 int set_item(PyObject* self, PyObject* key, PyObject* value);
 
 /// Adds the methods that change an array.
-void bind_write(nb::class_<array_handle>& type);
+void bind_write(nb::module_& m, nb::class_<array_handle>& type);
 
 }  // namespace penstock::inline v0::python

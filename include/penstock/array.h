@@ -27,7 +27,8 @@ namespace penstock::inline v0 {
 
 class array_state;  // src/engine/array_state.h
 class group_state;
-class read_job;  // src/engine/read_job.h
+class read_job;      // src/engine/read_job.h
+class queued_write;  // src/engine/write_queue.h
 
 /// Called on the reading thread between cells, at most every few milliseconds; false stops the read (`cancelled`).
 struct read_progress {
@@ -94,6 +95,28 @@ class PENSTOCK_API ticket {
 
  private:
   std::shared_ptr<read_job> job_;
+};
+
+/// A write that goes on by itself, from `array::write_async`: destroying this neither stops it nor waits.
+class PENSTOCK_API write_ticket {
+ public:
+  write_ticket() noexcept = default;
+  explicit write_ticket(std::shared_ptr<queued_write> of) noexcept;
+
+  bool done() const;
+  /// Waits for the end of the write; every call returns the same outcome. `context::synchronize` does not tell an
+  /// error again that was returned here.
+  result<> wait();
+  /// Waits at most that long; false where the write still goes on.
+  bool wait_for(std::chrono::nanoseconds timeout);
+  /// Asks the write not to begin, or to stop; `wait` then returns `cancelled` unless it had already ended.
+  void cancel() noexcept;
+  read_progress progress() const;
+  /// Calls `then` once at the end, on the queue's thread, or here where the write has ended.
+  void on_done(std::function<void()> then);
+
+ private:
+  std::shared_ptr<queued_write> of_;
 };
 
 /// An open array: immutable, cheap to copy, shareable between threads.
@@ -180,6 +203,19 @@ class PENSTOCK_API array {
   /// Writes a selection that was resolved against this array's shape before.
   result<> write(const resolved_basic& which, const tensor_view& value, const write_options& options = {}) const;
   result<> write(const resolved_selection& which, const tensor_view& value, const write_options& options = {}) const;
+
+  /// Copies `value` and returns; what `write` does follows on a thread of the context. `value` may be changed then.
+  ///
+  /// Writes that were started with one context are done one after the other, in the order in which they were started,
+  /// each by all of the context's threads; reads do not wait for them. While those that wait hold more than
+  /// `context_options::write_queue_bytes`, this waits, too. Options as in `write`; `progress` is called on that thread.
+  /// A program that ends without `context::synchronize` loses what waits.
+  /// \error  What `write` refuses by its arguments. Later errors come from the ticket, or from `context::synchronize`.
+  /// \error unsupported  Values in device memory; Python objects.
+  result<write_ticket> write_async(const selection& which, const tensor_view& value,
+                                   const write_options& options = {}) const;
+  result<write_ticket> write_async(const resolved_selection& which, const tensor_view& value,
+                                   const write_options& options = {}) const;
 
   /// Gives the array another shape and returns it as it is then; this one stays what it was.
   ///

@@ -47,8 +47,9 @@ struct context_options {
   std::uint64_t chunk_cache_bytes = ~std::uint64_t{0};  ///< decoded chunks kept for reads of parts of them, beside that
                                                         ///< limit; ~0: an eighth of it; 0: none
   std::uint64_t output_pool_bytes =
-      ~std::uint64_t{0};                  ///< idle result memory kept for the next read; ~0: a quarter of the machine's
-  std::uint64_t page_locked_bytes = 0;    ///< host memory that devices copy from; 0: 256 MiB, taken at first need
+      ~std::uint64_t{0};                ///< idle result memory kept for the next read; ~0: a quarter of the machine's
+  std::uint64_t write_queue_bytes = 0;  ///< copies of values that `write_async` holds; 0: a quarter of the memory limit
+  std::uint64_t page_locked_bytes = 0;  ///< host memory that devices copy from; 0: 256 MiB, taken at first need
   std::uint64_t device_memory_bytes = 0;  ///< device memory of reads under way (not of results), which makes waves
                                           ///< smaller; 0: an eighth of the device's, at most 6 GiB
   std::string device_decoder;  ///< what decodes on devices: this library (empty), or "nvcomp", which `make` loads
@@ -92,8 +93,10 @@ class PENSTOCK_API context {
   /// Forgets cached indexes and chunks, idle memory, and what a failed call of a device's driver has broken.
   void clear_caches();
 
-  /// Waits for reads into device memory whose values were handed on and at whose outcome nobody has looked.
-  /// \error corrupt_data  Chunks that failed there, one of them by name; told once.
+  /// Waits for writes of `write_async`, and for reads into device memory whose values were handed on, and at whose
+  /// outcome nobody has looked.
+  /// \error  Of writes that failed, by name, the others in the notes; told once.
+  /// \error corrupt_data  Chunks that failed on a device, one of them by name; told once.
   result<> synchronize();
 
   /// Begins to record. One recording at a time.

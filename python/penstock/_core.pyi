@@ -103,6 +103,9 @@ class Array:
         durable: bool,
         write_empty_chunks: bool,
     ) -> None: ...
+    def _start_write(
+        self, key: Any, value: Any, threads: int, durable: bool, write_empty_chunks: bool
+    ) -> _WriteTicket: ...
     def _resize(self, shape: tuple[int, ...]) -> None: ...
     def _append(
         self,
@@ -161,6 +164,7 @@ class Context:
         device_allocator: Any = None,
         sync: str = "objects",
         encoder: str = "auto",
+        write_queue: int = 0,
     ) -> None: ...
     @property
     def threads(self) -> int:
@@ -214,6 +218,18 @@ class _Selection:
 
     @property
     def shape(self) -> tuple[int, ...]: ...
+
+class _WriteTicket:
+    """A write that goes on by itself."""
+
+    @property
+    def done(self) -> bool: ...
+    @property
+    def progress(self) -> tuple[int, int]: ...
+    def cancel(self) -> None: ...
+    def wait_for(self, seconds: float) -> bool: ...
+    def result(self) -> None: ...
+    def on_done(self, then: Callable[[], None]) -> None: ...
 
 class _Ticket:
     """A read under way. Dropping it cancels the read and waits for its workers."""

@@ -18,6 +18,10 @@ result<> write_fenced(const array& to, const basic_selection& which, const tenso
 /// d): rows of an append that did not finish. Objects without such elements are not put.
 result<> clear_beyond_edges(const array_state& state, std::uint32_t axes, write_fence& fence);
 
+/// Refuses values that cannot be written to a selection of `shape`, by dtype and shape, and arrays that are only read.
+result<> check_value(const array_state& state, const extents& shape, const tensor_view& value,
+                     const write_options& options);
+
 /// Watches the edge of an array that was opened some time ago: by the claim of an append, and the stored shape.
 std::unique_ptr<edge_watch> watch_edges(const array_state& state);
 

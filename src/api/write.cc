@@ -28,22 +28,6 @@ constexpr std::uint64_t kMinParallelWriteBytes = std::uint64_t{256} << 10;
 /// millisecond, mostly in the kernel.
 constexpr std::uint64_t kMinParallelPuts = 4;
 
-result<> check_value(const array_state& state, const extents& shape, const tensor_view& value,
-                     const write_options& options) {
-  PENSTOCK_TRY(check_writable(state));
-  if (value.space == memory_space::cuda || options.convert) {
-    PENSTOCK_TRY(conversion_of(value.type, state.type));
-  } else if (!(value.type == state.type))
-    return error(errc::invalid_argument,
-                 fmt::format("the value has dtype {}, the array {}", value.type.name(), state.type.name()));
-  if (value.space != memory_space::cuda && options.encoder == chunk_encoder::device)
-    return error(errc::invalid_argument, "encoder='device' is for values in device memory");
-  if (!(value.extents == shape))
-    return error(errc::invalid_argument,
-                 fmt::format("the value has shape {}, the selection {}", to_string(value.extents), to_string(shape)));
-  return {};
-}
-
 unsigned useful_workers(const write_job& job, const store& to, unsigned workers) {
   if (job.total_cells() < 2) return 1;
   if (job.total_bytes() >= kMinParallelWriteBytes) return workers;
@@ -194,6 +178,22 @@ result<> write_box(const array_state& state, const resolved_basic& which, const 
 }
 
 }  // namespace
+
+result<> check_value(const array_state& state, const extents& shape, const tensor_view& value,
+                     const write_options& options) {
+  PENSTOCK_TRY(check_writable(state));
+  if (value.space == memory_space::cuda || options.convert) {
+    PENSTOCK_TRY(conversion_of(value.type, state.type));
+  } else if (!(value.type == state.type))
+    return error(errc::invalid_argument,
+                 fmt::format("the value has dtype {}, the array {}", value.type.name(), state.type.name()));
+  if (value.space != memory_space::cuda && options.encoder == chunk_encoder::device)
+    return error(errc::invalid_argument, "encoder='device' is for values in device memory");
+  if (!(value.extents == shape))
+    return error(errc::invalid_argument,
+                 fmt::format("the value has shape {}, the selection {}", to_string(value.extents), to_string(shape)));
+  return {};
+}
 
 result<> write_fenced(const array& to, const basic_selection& which, const tensor_view& value,
                       const write_options& options, write_fence& fence, bool skip_unchanged) {

@@ -53,7 +53,14 @@ context_usage context::usage() const {
   return out;
 }
 
-result<> context::synchronize() { return state_->device_outcome(); }
+result<> context::synchronize() {
+  // Both are waited for, whatever the one says.
+  auto written = state_->writes().flush();
+  auto read = state_->device_outcome();
+  if (written.ok()) return read;
+  if (!read.ok()) return std::move(written).error().note("a read failed, too: " + read.error().to_string());
+  return written;
+}
 
 void context::clear_caches() { state_->clear_caches(); }
 

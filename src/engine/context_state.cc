@@ -75,7 +75,8 @@ context_state::shared::shared(const context_options& options, unsigned threads)
       cells(accounts, cell_limit(options)),
       outputs(accounts),
       // A read's caller is one of its workers; reads that nobody waits in have the pool to themselves.
-      workers(options.executor ? options.executor : std::make_shared<pool_executor>(threads)) {}
+      workers(options.executor ? options.executor : std::make_shared<pool_executor>(threads)),
+      writes(options.write_queue_bytes != 0 ? options.write_queue_bytes : memory_limit(options) / 4) {}
 
 context_state::shared::~shared() = default;
 

@@ -19,6 +19,7 @@
 #include "engine/device_service.h"
 #include "engine/index_cache.h"
 #include "engine/profiler.h"
+#include "engine/write_queue.h"
 #include "store/http_transport.h"
 
 namespace penstock::inline v0 {
@@ -44,6 +45,7 @@ class context_state {
   index_cache& indexes() { return shared_.get().indexes; }
   cell_cache& cells() { return shared_.get().cells; }
   output_pool& outputs() { return shared_.get().outputs; }
+  write_queue& writes() { return shared_.get().writes; }
   penstock::executor& executor() { return *shared_.get().workers; }
 
   /// A job that no read uses, with its buffers still warm; made when there is none.
@@ -84,6 +86,7 @@ class context_state {
     cell_cache cells;
     output_pool outputs;
     std::shared_ptr<penstock::executor> workers;
+    write_queue writes;
     std::mutex mutex;  // of what follows
     std::vector<std::shared_ptr<read_job>> idle_jobs;
     std::vector<std::shared_ptr<write_job>> idle_writes;

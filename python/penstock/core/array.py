@@ -20,7 +20,7 @@ from penstock.core import tensor as _tensor
 from penstock.core.attributes import Attributes
 from penstock.core.errors import ExportError, InvalidArgumentError
 from penstock.core.indexing import Reads, check_fields, copy_out, take_fields
-from penstock.core.job import Job, start_direct, start_in_thread
+from penstock.core.job import Job, WriteJob, start_direct, start_in_thread
 from penstock.core.progress import callback_of
 from penstock.core.sizes import check_count
 from penstock.core.writing import Writes
@@ -202,6 +202,46 @@ class Array(Reads, Writes, _core.Array):
             return start_direct(self, selection, out, target, workers, scalar, wanted)
         self._resolve(selection)  # what cannot be read is refused here, not by `wait`
         return start_in_thread(self, selection, out, dtype, workers, progress)
+
+    def write_async(
+        self,
+        selection: Any,
+        value: Any,
+        *,
+        threads: int | None = None,
+        durable: bool = False,
+        write_empty_chunks: bool = False,
+    ) -> Job:
+        """Copy `value`, start what `write` does with it, and return a `Job`: nobody waits for encoding and storage.
+
+        `value` may be changed as soon as this returns. Writes that are started with one context are done one after the
+        other, in the order in which they were started, each by all of the context's threads; reads do not wait for
+        them. While copies of more than the context's `write_queue` bytes wait, this waits, too. The program waits for
+        its writes before it ends. Values in a device's memory come to the host before this returns.
+
+        Errors are raised by `wait` of the job, or else, once, by `flush`. Parameters are those of `write`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            What `write` refuses by its arguments; fields of a structured dtype.
+        UnsupportedError
+            An array of Python objects.
+        """
+        workers = _check_threads(threads)
+        selection, fields = self._prepare(selection)
+        if fields is not None:
+            raise InvalidArgumentError("write_async writes whole elements: write fields with `a[...] = x`")
+        if _device.is_device_value(value):
+            value = _device.to_host(value, _core._context_of(self))
+        return WriteJob(self._start_write(selection, value, workers, durable, write_empty_chunks))
+
+    def flush(self) -> None:
+        """Wait for all writes of `write_async` that were started with this array's context, of whatever array.
+
+        Raises what the first of them failed with whose job nobody waited for; the notes tell of the others.
+        """
+        _core._context_of(self).synchronize()
 
     def plan(self, selection: Selection = ..., *, device: str | None = None, max_lines: int = 64) -> str:
         """How `selection` would be read, as text: requests, decodes, fills. Reads the indexes that it needs.

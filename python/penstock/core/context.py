@@ -73,6 +73,9 @@ class Context(_core.Context):
         `save`). "host": the processor's cores. "device": the device, where all codecs of the array have an encoder
         there (`shuffle`, `lz4`, `zstd`, `crc32c`); the host for other arrays. "auto": the device where it has
         encoders and takes less than half of the host's time by a model. Device encoders are verified on the CPU only.
+    write_queue
+        Bytes of values that `Array.write_async` has copied and not yet written; a call that would pass it waits. None:
+        a quarter of `memory_limit`.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class Context(_core.Context):
         allow_pickle: bool = False,
         sync: str = "objects",
         encoder: str = "auto",
+        write_queue: int | str | None = None,
     ) -> None:
         keep_default = 2**64 - 1
         self.sync = sync
@@ -111,6 +115,7 @@ class Context(_core.Context):
             allocator_of(device_allocator),
             sync,
             checked_encoder(encoder),
+            size(write_queue, "write_queue"),
         )
 
     def __enter__(self) -> Context:

@@ -1,9 +1,10 @@
-"""Reads that go on while Python does something else."""
+"""Reads and writes that go on while Python does something else."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import sys
 import threading
 import time
 import weakref
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.core.array import Array, Progress, Selection
 
 _live: weakref.WeakSet[Job] = weakref.WeakSet()
+_writing: set[_Ticket] = set()
 
 
 class _Ticket(Protocol):
@@ -31,10 +33,14 @@ class _Ticket(Protocol):
 
 
 class Job:
-    """A read under way, from `Array.read_async`. Dropping it cancels the read and waits for its workers.
+    """A read or a write under way, from `Array.read_async` and `Array.write_async`.
 
-    `await job` gives the result too; a cancelled task cancels the read.
+    Dropping it cancels a read and waits for its workers; a write goes on, also until the end of the program.
+    `await job` gives the result too; a cancelled task cancels the job.
     """
+
+    _what = "read"
+    _doing = "reading"
 
     def __init__(self, ticket: _Ticket, finish: Callable[[Any], Any], look_every: float | None = None) -> None:
         """`look_every`: seconds between the looks of an awaiting task, for reads whose end is not always notified."""
@@ -45,7 +51,7 @@ class Job:
 
     @property
     def done(self) -> bool:
-        """True when the read has ended, however it did."""
+        """True when it has ended, however it did."""
         return self._ticket.done
 
     @property
@@ -54,14 +60,17 @@ class Job:
         return self._ticket.progress
 
     def cancel(self) -> None:
-        """Ask the read to stop; `wait` then raises `CancelledError`, unless it had ended."""
+        """Ask it to stop; `wait` then raises `CancelledError`, unless it had ended.
+
+        A write that is stopped leaves each storage object as it was, or as it was to become.
+        """
         self._ticket.cancel()
 
     def wait(self, timeout: float | None = None) -> Any:
-        """Wait for the end and return what `read` returns, or raise what it raises.
+        """Wait for the end and return what `read` or `write` returns, or raise what it raises.
 
-        After `timeout` seconds: `DeadlineExceededError` (a TimeoutError), and the read goes on. Ctrl-C is passed on
-        and cancels the read.
+        After `timeout` seconds: `DeadlineExceededError` (a TimeoutError), and the job goes on. Ctrl-C is passed on
+        and cancels it.
         """
         try:
             ended = self._ticket.wait_for(-1.0 if timeout is None else max(0.0, timeout))
@@ -70,7 +79,7 @@ class Job:
             self._ticket.wait_for(-1.0)  # nothing goes on behind a Ctrl-C; a second one leaves at once
             raise
         if not ended:
-            raise DeadlineExceededError(f"the read did not end within {timeout} s; it goes on")
+            raise DeadlineExceededError(f"the {self._what} did not end within {timeout} s; it goes on")
         return self._finish(self._ticket.result())
 
     def __await__(self) -> Generator[Any, None, Any]:
@@ -97,7 +106,20 @@ class Job:
         return self._finish(self._ticket.result())
 
     def __repr__(self) -> str:
-        return f"<penstock.Job {'done' if self.done else 'reading'}>"
+        return f"<penstock.Job {'done' if self.done else self._doing}>"
+
+
+class WriteJob(Job):
+    """A write under way. It belongs to nobody: dropping this changes nothing."""
+
+    _what = "write"
+    _doing = "writing"
+
+    def __init__(self, ticket: _Ticket) -> None:
+        super().__init__(ticket, lambda _: None)
+        _live.discard(self)  # those are cancelled at the end of the program
+        _writing.add(ticket)
+        ticket.on_done(lambda: _writing.discard(ticket))
 
 
 class _ThreadTicket:
@@ -193,7 +215,16 @@ def _stop_thread(ticket: _ThreadTicket) -> None:
     ticket.wait_for(-1.0)
 
 
+def _finish_writes() -> None:
+    for ticket in list(_writing):
+        try:
+            ticket.result()
+        except Exception as failed:
+            print(f"penstock: a write that nobody waited for failed: {failed}", file=sys.stderr)
+
+
 def _cancel_all() -> None:
+    _finish_writes()
     # Workers that call Python stores could not end once the interpreter is going down.
     jobs = list(_live)
     for job in jobs:

@@ -1,0 +1,129 @@
+// Writes that nobody waits for: the values are copied, and written on the context's queue.
+
+#include <penstock/variable.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "api/fenced_write.h"
+#include "api/read_source.h"
+#include "array/strided_copy.h"
+#include "base/checked.h"
+#include "driver/metadata_edit.h"
+#include "engine/array_state.h"
+#include "engine/context_state.h"
+#include "engine/write_queue.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+// A copy of values, without their repetitions.
+struct copied_values {
+  output_block memory;
+  std::unique_ptr<item_arena> items;  // what elements of variable length consist of
+  tensor_view view;
+};
+
+struct copy_shape {
+  extents counts;
+  strides steps;
+  std::uint64_t bytes = 0;
+};
+
+// Dimensions along which values are repeated (stride 0) are copied once.
+result<copy_shape> shape_of_copy(const tensor_view& value) {
+  copy_shape out;
+  out.counts = value.extents;
+  for (std::size_t d = 0; d < out.counts.size(); ++d)
+    if (value.strides[d] == 0 && out.counts[d] > 1) out.counts[d] = 1;
+  out.bytes = value.type.item_bytes();
+  for (const std::uint64_t each : out.counts)
+    if (!checked_mul(out.bytes, each, out.bytes))
+      return error(errc::resource_exhausted, "the value has more than 2^64 bytes");
+  out.steps = c_order_strides(out.counts, value.type.item_bytes());
+  return out;
+}
+
+result<> copy_items(std::byte* items, std::uint64_t count, item_arena& to) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    variable_item item;
+    std::byte* const at = items + i * sizeof item;
+    std::memcpy(&item, at, sizeof item);
+    PENSTOCK_ASSIGN(item, to.copy(std::as_bytes(std::span(item.text()))));
+    std::memcpy(at, &item, sizeof item);
+  }
+  return {};
+}
+
+result<copied_values> copy_of(const tensor_view& value, const copy_shape& shape, output_pool& pool) {
+  copied_values out;
+  PENSTOCK_ASSIGN(out.memory, pool.take(std::max<std::uint64_t>(1, shape.bytes)));
+  out.view = value;
+  out.view.data = out.memory.data();
+  out.view.strides = shape.steps;
+  for (std::size_t d = 0; d < shape.counts.size(); ++d)
+    if (shape.counts[d] != value.extents[d]) out.view.strides[d] = 0;
+  strided_copy(out.memory.data(), shape.steps, value.data, value.strides, shape.counts, value.type.item_bytes(), 1);
+  if (value.type.variable_length()) {
+    out.items = std::make_unique<item_arena>();
+    PENSTOCK_TRY(copy_items(out.memory.data(), shape.bytes / sizeof(variable_item), *out.items));
+  }
+  return out;
+}
+
+}  // namespace
+
+result<write_ticket> array::write_async(const selection& which, const tensor_view& value,
+                                        const write_options& options) const {
+  PENSTOCK_ASSIGN(const resolved_selection resolved, select(which));
+  return write_async(resolved, value, options);
+}
+
+result<write_ticket> array::write_async(const resolved_selection& which, const tensor_view& value,
+                                        const write_options& options) const {
+  const auto checked = [&]() -> result<> {
+    PENSTOCK_TRY(check_value(*state_, which.shape, value, options));
+    if (value.space == memory_space::cuda)
+      return error(errc::unsupported, "values in device memory are written by `write`, which waits for them");
+    if (value.type.kind() == dtype_kind::object)
+      return error(errc::unsupported, "Python objects are written by `write`: they cannot be copied");
+    return {};
+  };
+  if (auto fine = checked(); !fine.ok()) return name_array(std::move(fine).error(), *state_);
+  PENSTOCK_ASSIGN(const copy_shape shape, shape_of_copy(value));
+  write_queue& queue = state_->context->state().writes();
+  PENSTOCK_TRY(queue.make_room(shape.bytes));
+  auto copied = copy_of(value, shape, state_->context->state().outputs());
+  if (!copied.ok()) {
+    queue.give_back(shape.bytes);
+    return name_array(std::move(copied).error(), *state_);
+  }
+  const auto values = std::make_shared<copied_values>(std::move(*copied));
+  return write_ticket(
+      queue.push(shape.bytes, [to = *this, which, values, options](const queued_write::report_fn& report) {
+        write_options with = options;
+        with.progress = [&](const read_progress& now) {
+          const bool user = !options.progress || options.progress(now);
+          return report(now.done_bytes, now.total_bytes) && user;
+        };
+        return to.write(which, values->view, with);
+      }));
+}
+
+write_ticket::write_ticket(std::shared_ptr<queued_write> of) noexcept : of_(std::move(of)) {}
+bool write_ticket::done() const { return of_ == nullptr || of_->done(); }
+result<> write_ticket::wait() { return of_ == nullptr ? result<>() : of_->wait(); }
+bool write_ticket::wait_for(std::chrono::nanoseconds timeout) { return of_ == nullptr || of_->wait_for(timeout); }
+void write_ticket::cancel() noexcept {
+  if (of_ != nullptr) of_->cancel();
+}
+read_progress write_ticket::progress() const {
+  return of_ == nullptr ? read_progress() : read_progress{of_->done_bytes(), of_->total_bytes()};
+}
+void write_ticket::on_done(std::function<void()> then) {
+  if (of_ == nullptr) return then();
+  of_->on_done(std::move(then));
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,151 @@
+#include "engine/write_queue.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/waiting.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Failures that are kept for `flush`; of more only their number.
+constexpr std::size_t kMaxFailures = 16;
+
+}  // namespace
+
+struct queued_write::shared_state {
+  explicit shared_state(std::uint64_t most) : most_bytes(most) {}
+
+  const std::uint64_t most_bytes;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::shared_ptr<queued_write>> waiting;  // the first is under way
+  std::vector<std::shared_ptr<queued_write>> failed;  // whose outcome nobody has asked for
+  std::uint64_t failures_dropped = 0;
+  std::uint64_t held_bytes = 0;
+  bool running = false;
+
+  static void serve(const std::shared_ptr<shared_state>& self) {
+    std::unique_lock lock(self->mutex);
+    while (!self->waiting.empty()) {
+      const std::shared_ptr<queued_write> next = self->waiting.front();
+      lock.unlock();
+      result<> outcome = next->run();
+      next->work_ = nullptr;  // its memory goes, and perhaps the last of its context
+      lock.lock();
+      self->waiting.pop_front();
+      self->held_bytes -= next->bytes_;
+      if (!outcome.ok()) {
+        if (self->failed.size() < kMaxFailures) {
+          self->failed.push_back(next);
+        } else {
+          ++self->failures_dropped;
+        }
+      }
+      next->outcome_.emplace(std::move(outcome));
+      const auto then = std::exchange(next->then_, {});
+      self->changed.notify_all();
+      lock.unlock();
+      for (const auto& each : then) each();
+      lock.lock();
+    }
+    self->running = false;
+  }
+};
+
+result<> queued_write::run() {
+  if (cancelled_.load(std::memory_order_relaxed))
+    return error(errc::cancelled, "the write was cancelled before it began");
+  return work_([this](std::uint64_t done, std::uint64_t total) {
+    done_bytes_.store(done, std::memory_order_relaxed);
+    total_.store(total, std::memory_order_relaxed);
+    return !cancelled_.load(std::memory_order_relaxed);
+  });
+}
+
+bool queued_write::done() const {
+  const std::lock_guard lock(of_->mutex);
+  return outcome_.has_value();
+}
+
+result<> queued_write::wait() {
+  std::unique_lock lock(of_->mutex);
+  of_->changed.wait(lock, [&] { return outcome_.has_value(); });
+  if (!std::exchange(was_told_, true)) std::erase_if(of_->failed, [&](const auto& each) { return each.get() == this; });
+  if (outcome_->ok()) return {};
+  return outcome_->error().clone();
+}
+
+bool queued_write::wait_for(std::chrono::nanoseconds timeout) {
+  std::unique_lock lock(of_->mutex);
+  return of_->changed.wait_for(lock, timeout, [&] { return outcome_.has_value(); });
+}
+
+void queued_write::on_done(std::function<void()> then) {
+  {
+    const std::lock_guard lock(of_->mutex);
+    if (!outcome_) {
+      then_.push_back(std::move(then));
+      return;
+    }
+  }
+  then();
+}
+
+write_queue::write_queue(std::uint64_t most_bytes) : state_(std::make_shared<queued_write::shared_state>(most_bytes)) {}
+
+result<> write_queue::make_room(std::uint64_t bytes) {
+  queued_write::shared_state& state = *state_;
+  std::unique_lock lock(state.mutex);
+  std::stop_source stop = stop_of_wait();
+  const auto fits = [&] {
+    return state.held_bytes == 0 || bytes <= state.most_bytes - std::min(state.most_bytes, state.held_bytes);
+  };
+  wait_until(lock, state.changed, stop, [&] { return fits() || stop.stop_requested(); });
+  if (!fits()) return error(errc::cancelled, "the wait for earlier writes was interrupted");
+  state.held_bytes += bytes;
+  return {};
+}
+
+void write_queue::give_back(std::uint64_t bytes) {
+  const std::lock_guard lock(state_->mutex);
+  state_->held_bytes -= bytes;
+  state_->changed.notify_all();
+}
+
+std::shared_ptr<queued_write> write_queue::push(std::uint64_t bytes, queued_write::work_fn work) {
+  auto made = std::make_shared<queued_write>(state_, bytes, std::move(work));
+  const std::lock_guard lock(state_->mutex);
+  state_->waiting.push_back(made);
+  if (!std::exchange(state_->running, true)) {
+    // Joined by nobody: whoever drops the last context may hold what the thread needs for its end (Python's lock).
+    std::thread([self = state_] { queued_write::shared_state::serve(self); }).detach();
+  }
+  return made;
+}
+
+result<> write_queue::flush() {
+  std::unique_lock lock(state_->mutex);
+  const std::shared_ptr<queued_write> last = state_->waiting.empty() ? nullptr : state_->waiting.back();
+  std::stop_source stop = stop_of_wait();
+  const auto done = [&] { return last == nullptr || last->outcome_.has_value(); };
+  wait_until(lock, state_->changed, stop, [&] { return done() || stop.stop_requested(); });
+  if (!done()) return error(errc::cancelled, "the wait for earlier writes was interrupted");
+  const auto failed = std::exchange(state_->failed, {});
+  const std::uint64_t dropped = std::exchange(state_->failures_dropped, 0);
+  if (failed.empty()) return {};
+  error first = failed.front()->outcome_->error().clone();
+  for (std::size_t i = 1; i < failed.size(); ++i)
+    first.note(fmt::format("another write failed, too: {}", failed[i]->outcome_->error().to_string()));
+  if (dropped > 0) first.note(fmt::format("and {} more", dropped));
+  for (const auto& each : failed) each->was_told_ = true;
+  return first;
+}
+
+}  // namespace penstock::inline v0

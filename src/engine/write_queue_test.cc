@@ -1,0 +1,147 @@
+#include "engine/write_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/waiting.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Holds writes back until it is opened.
+class gate {
+ public:
+  result<> pass() {
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return open_; });
+    return {};
+  }
+  void open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  void wait_for_one() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return waiting_ > 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+  int waiting_ = 0;
+};
+
+std::shared_ptr<queued_write> push(write_queue& to, std::uint64_t bytes, std::function<result<>()> work) {
+  EXPECT_TRUE(to.make_room(bytes).ok());
+  return to.push(bytes, [work = std::move(work)](const queued_write::report_fn&) { return work(); });
+}
+
+TEST(WriteQueue, WritesInOrderAndEndsItsThreadMeanwhile) {
+  write_queue queue(100);
+  std::vector<int> order;
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 3; ++i)
+      push(queue, 10, [&order, round, i]() -> result<> {
+        order.push_back(3 * round + i);
+        return {};
+      });
+    if (round % 5 == 0) ASSERT_TRUE(queue.flush().ok());
+  }
+  ASSERT_TRUE(queue.flush().ok());
+  ASSERT_EQ(order.size(), 150u);
+  for (int i = 0; i < 150; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+}
+
+TEST(WriteQueue, WhoBringsTooMuchWaits) {
+  write_queue queue(100);
+  gate closed;
+  push(queue, 60, [&] { return closed.pass(); });
+  push(queue, 40, [] { return result<>(); });
+  std::atomic<bool> entered{false};
+  std::thread other([&] {
+    EXPECT_TRUE(queue.make_room(1).ok());
+    entered = true;
+    queue.give_back(1);
+  });
+  std::this_thread::sleep_for(50ms);
+  EXPECT_FALSE(entered);
+  closed.open();
+  other.join();
+  EXPECT_TRUE(entered);
+  ASSERT_TRUE(queue.flush().ok());
+  EXPECT_TRUE(push(queue, 1000, [] { return result<>(); })->wait().ok()) << "larger than the bound: alone";
+}
+
+TEST(WriteQueue, AWaitThatIsInterruptedCountsNothing) {
+  write_queue queue(100);
+  gate closed;
+  push(queue, 100, [&] { return closed.pass(); });
+  {
+    const interruptible_waits asks([]() noexcept { return false; });
+    const auto room = queue.make_room(50);
+    ASSERT_FALSE(room.ok());
+    EXPECT_EQ(room.error().code(), errc::cancelled);
+    EXPECT_FALSE(queue.flush().ok());
+  }
+  closed.open();
+  ASSERT_TRUE(queue.flush().ok());
+  ASSERT_TRUE(queue.make_room(100).ok());
+  queue.give_back(100);
+}
+
+TEST(WriteQueue, EachErrorIsToldOnce) {
+  write_queue queue(100);
+  const auto failing = [](const char* text) { return [text]() -> result<> { return error(errc::io_error, text); }; };
+  const auto told = push(queue, 1, failing("first"));
+  EXPECT_EQ(told->wait().error().message(), "first");
+  EXPECT_EQ(told->wait().error().message(), "first") << "whoever asks it is told";
+  EXPECT_TRUE(queue.flush().ok());
+  for (int i = 0; i < 40; ++i) push(queue, 1, failing("another"));
+  const auto all = queue.flush();
+  ASSERT_FALSE(all.ok());
+  EXPECT_NE(all.error().to_string().find("another write failed"), std::string::npos);
+  EXPECT_NE(all.error().to_string().find("and 24 more"), std::string::npos);
+  EXPECT_TRUE(queue.flush().ok());
+}
+
+TEST(WriteQueue, ACancelledWriteIsNotBegun) {
+  write_queue queue(100);
+  gate closed;
+  std::atomic<bool> begun{false};
+  push(queue, 1, [&] { return closed.pass(); });
+  const auto second = push(queue, 1, [&] {
+    begun = true;
+    return result<>();
+  });
+  second->cancel();
+  closed.open();
+  EXPECT_EQ(second->wait().error().code(), errc::cancelled);
+  EXPECT_FALSE(begun);
+}
+
+TEST(WriteQueue, ItsWorkMayBeTheLastOwnerOfTheQueue) {
+  std::atomic<int> ended{0};
+  for (int i = 0; i < 50; ++i) {
+    auto queue = std::make_shared<write_queue>(100);
+    ASSERT_TRUE(queue->make_room(1).ok());
+    const auto ticket = queue->push(1, [queue](const queued_write::report_fn&) { return result<>(); });
+    ticket->on_done([&] { ++ended; });
+    queue.reset();
+    ASSERT_TRUE(ticket->wait().ok());
+  }
+  while (ended < 50) std::this_thread::yield();
+}
+
+}  // namespace
+}  // namespace penstock::inline v0
