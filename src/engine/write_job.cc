@@ -173,7 +173,7 @@ job::progress write_job::step(unsigned worker) {
   open_object* found[5] = {};  // by phase, the first of each
   for (auto& each : objects_) {
     const auto phase = each->what;
-    if (phase == open_object::phase::encode && each->next == each->cells.size()) continue;
+    if (phase == open_object::phase::encode && (each->next == each->cells.size() || each->waits_for_memory)) continue;
     if (phase == open_object::phase::closed || phase >= open_object::phase::busy) continue;
     open_object*& first = found[static_cast<std::size_t>(phase)];
     if (first == nullptr) first = each.get();
@@ -261,6 +261,7 @@ void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
   std::size_t count = 0, end = begin;
   for (; end < of.cells.size() && count < most; ++end) count += of.cells[end].encoded ? 0 : 1;
   of.next = end;
+  const std::uint64_t ended_before = flights_ended_;
   ++active_;
   lock.unlock();
   std::optional<error> bad;
@@ -287,11 +288,14 @@ void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
   done_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   lock.lock();
   --active_;
+  of.unfinished -= encoded;
   if (bad) {
-    fail(of.key, std::move(*bad));
+    const bool memory_comes_back = flights_ > 0 || flights_ended_ != ended_before;
+    if (bad->code() != errc::resource_exhausted || !memory_comes_back) return fail(of.key, std::move(*bad));
+    of.next = std::min(of.next, begin);
+    of.waits_for_memory = flights_ > 0;
     return;
   }
-  of.unfinished -= encoded;
   if (of.unfinished == 0) of.what = open_object::phase::commit;
 }
 
@@ -350,6 +354,8 @@ void write_job::put_ended(open_object& of, result<version> done) {
   record(stage::commit, of.worker, of.object, of.flight_ns, bytes, bytes);
   const guard lock(mutex_);
   --flights_;
+  ++flights_ended_;
+  for (const auto& each : objects_) each->waits_for_memory = false;
   const bool stopped = cancelled_ && !done.ok() && done.error().code() == errc::cancelled;
   if (stopped) {
     close(of);
@@ -444,6 +450,7 @@ void write_job::close(open_object& of) {
   of.what = open_object::phase::closed;
   of.cells.clear();
   of.next = of.unfinished = 0;
+  of.waits_for_memory = false;
   of.tries = 0;
   of.old = read_done();
   of.answer.reset();

@@ -152,6 +152,7 @@ class write_job final : public job {
   std::vector<std::unique_ptr<open_object>> objects_;
   std::vector<std::unique_ptr<block>> free_blocks_;
   std::size_t open_count_ = 0, active_ = 0, publishing_ = 0;
+  std::uint64_t flights_ended_ = 0;   // puts and erases of this job, ever
   std::size_t flights_ = 0;           // open objects that the store has been asked about, and has not answered
   std::uint64_t held_old_bytes_ = 0;  // of open objects
   std::vector<staged> staged_;        // objects whose bytes storage has, and which nothing names yet

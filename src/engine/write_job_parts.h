@@ -77,11 +77,12 @@ struct write_job::open_object {
   std::string key;  ///< in the store, prefix included
   touched_object touched;
   std::vector<touched_cell> cells;
-  std::size_t next = 0;        ///< the first cell that has no worker
-  std::size_t unfinished = 0;  ///< cells that are not encoded
-  bool covered = false;        ///< nothing of the old object is needed, not even whether there is one
-  bool replaced = false;       ///< every element of the array in it is
-  bool is_cell = false;        ///< the object is one encoded cell and nothing else
+  std::size_t next = 0;           ///< the first cell that has no worker
+  std::size_t unfinished = 0;     ///< cells that are not encoded
+  bool waits_for_memory = false;  ///< that objects in flight hold
+  bool covered = false;           ///< nothing of the old object is needed, not even whether there is one
+  bool replaced = false;          ///< every element of the array in it is
+  bool is_cell = false;           ///< the object is one encoded cell and nothing else
   unsigned tries = 0;
   std::uint64_t opening = 0;          ///< no other opened object of this job has the same number
   std::vector<chunk_extent> located;  ///< of `cells`; only kept for its memory
