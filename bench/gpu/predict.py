@@ -37,8 +37,22 @@ class Work:
     doubt: float = 1.0
 
 
-# Sequences of the longest block and of a chunk, batches of 32 and turns of four far matches; tokens of LZ4 in a chunk:
-# 524 in each 2 KiB, of which a chunk has 238. 99 of 100 groups of four are short, which a turn of the loop is.
+def lz4_parse(windows: int, lengths: int, entries: int, opened: int, walk: int, starts: int) -> list[Work]:
+    """The turns of all loops that find the tokens of a chunk's windows of 2 KiB."""
+    turns = {
+        "steps": 4 * windows,
+        "lengths elsewhere": lengths,
+        "exits": 16 * windows,
+        "entries": entries,
+        "open exits": opened,
+        "walk": walk,
+        "starts": starts,
+    }
+    return [Work("lz", f"LZ4 parse: {loop}", count, count) for loop, count in turns.items()]
+
+
+# Sequences of the longest block and of a chunk, batches of 32 and turns of four far matches; of LZ4 the turns that
+# find tokens, as lz_parse_test.cc prints them.
 COUNTS: dict[str, list[Work]] = {
     "rounded_zstd": [
         Work("zstd_sequences", "zstd sequences", 15_524, 118_981 / 8, 1.5),
@@ -46,8 +60,14 @@ COUNTS: dict[str, list[Work]] = {
         Work("zstd_execute", "far matches: copies", 31_076, 31_076),
     ],
     "rounded_lz4": [
-        Work("lz", "LZ4 tokens", 524 * 238 / 4, 524 * 238 / 4, 1.5),
-        Work("lz", "zstd execute, short offsets", 524 * 238 / 32, 524 * 238 / 32, 2.0),
+        *lz4_parse(windows=224, lengths=772, entries=1787, opened=224, walk=1218, starts=4269),
+        Work("lz", "zstd execute, short offsets", 3_731, 3_731),
+        Work("lz", "far matches: copies", 31_568, 31_568),
+    ],
+    "walk_lz4": [
+        *lz4_parse(windows=41, lengths=303, entries=322, opened=41, walk=236, starts=812),
+        Work("lz", "zstd execute, short offsets", 759, 759),
+        Work("lz", "far matches: copies", 8_286, 8_286),
     ],
     # Symbols of a chunk's one stream, at level 1.
     "rounded_zlib": [

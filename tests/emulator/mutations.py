@@ -33,6 +33,7 @@ TESTS = {
         "DeviceLz4.Takes*:DevicePackBits.*:DeviceLz4Frame.*Several*",
         "DeviceLz4*:DeviceBlosc.*:DevicePack*",
     ),
+    "lz_parse.h": ("LzParse.Decodes*:DeviceLz4.Takes*", "LzParse.*:DeviceLz4*:DeviceBlosc.*:DevicePack*"),
     "lz_found.h": ("DeviceInflate.Verif*:DeviceLzw.Leaves*", "DeviceInflate.*:DeviceLzw.*"),
     "lzw.h": ("DeviceLzw.Leaves*", "DeviceLzw.*"),
     "lz_output.h": ("DeviceZstd.*ManyChunks*:DeviceLz4.Takes*:DeviceZstd.*Benchmark*:DeviceLzw.Leaves*", EVERYTHING),

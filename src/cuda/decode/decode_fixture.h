@@ -13,6 +13,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <lz4.h>
+#include <lz4hc.h>
 
 #include "cuda/decode/host_decode.h"
 #include "cuda/decode/host_run.h"
@@ -79,6 +81,20 @@ inline bytes content_of(const std::string& kind, std::size_t size, std::uint32_t
 
 inline const char* const kKinds[] = {"zeros",   "noise", "skewed", "text", "period3",
                                      "period7", "rows",  "arange", "walk", "packed"};
+
+// An LZ4 block; levels from 1 on are of LZ4 HC.
+inline bytes lz4_of(const bytes& content, int level = 0) {
+  const int size = static_cast<int>(content.size());
+  bytes out(static_cast<std::size_t>(LZ4_compressBound(size)));
+  const char none = 0;  // LZ4 HC reads where nothing stands
+  auto* const from = content.empty() ? &none : reinterpret_cast<const char*>(content.data());
+  auto* const to = reinterpret_cast<char*>(out.data());
+  const int made = level == 0 ? LZ4_compress_default(from, to, size, static_cast<int>(out.size()))
+                              : LZ4_compress_HC(from, to, size, static_cast<int>(out.size()), level);
+  EXPECT_GT(made, 0);
+  out.resize(static_cast<std::size_t>(made));
+  return out;
+}
 
 // Decodes at an odd address, and in another order of the lanes too.
 inline void expect_decodes(std::span<const device_step> steps, const bytes& encoded, const bytes& content,

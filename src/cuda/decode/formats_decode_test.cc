@@ -3,7 +3,6 @@
 #include <blosc.h>
 #include <libdeflate.h>
 #include <lz4.h>
-#include <lz4hc.h>
 
 #include "codec/bytes/crc32c.h"
 
@@ -13,19 +12,6 @@ namespace penstock::inline v0::device {
 namespace {
 
 const device_step kLz4Block[] = {{step_kind::lz4_block}};
-
-bytes lz4_of(const bytes& content, int level) {
-  const int size = static_cast<int>(content.size());
-  bytes out(static_cast<std::size_t>(LZ4_compressBound(size)));
-  const char none = 0;  // LZ4 HC reads where nothing stands
-  auto* const from = content.empty() ? &none : reinterpret_cast<const char*>(content.data());
-  auto* const to = reinterpret_cast<char*>(out.data());
-  const int made = level == 0 ? LZ4_compress_default(from, to, size, static_cast<int>(out.size()))
-                              : LZ4_compress_HC(from, to, size, static_cast<int>(out.size()), level);
-  EXPECT_GT(made, 0);
-  out.resize(static_cast<std::size_t>(made));
-  return out;
-}
 
 enum class wrapping { raw, zlib, gzip };
 
