@@ -84,8 +84,21 @@ LONG_SEQUENCE = (
 )
 LONG_COPY = ("lz_output.h", r"^PENSTOCK_DEVICE void lz_output::copy\(", r"^  skip_ring\(lanes, length\);")
 LONG_LITERALS = ("lz_output.h", r"left = long_runs", r"put<1>\(start, count")
-FAR_MATCHES = ("lz_output.h", r"lz_output::find_sources\(warp", r"^/// Writes `length` bytes at `position`")
+FAR_MATCHES = ("lz_output.h", r"^struct lane_search", r"^/// Writes `length` bytes at `position`")
+TARGET_START = ("lz_output.h", r"a word may begin in front of the target", r"words\[k\] \|= to / 4 == k")
 LONG_MATCHES = ("lz_output.h", r"left = long_matches", r"pattern >> \(8 \* \(i % offset\)\)")
+NEAR_MATCHES = (
+    "lz_output.h",
+    r"^/// Writes `length` bytes at `position`",
+    r"^PENSTOCK_DEVICE std::uint32_t lz_output::append",
+)
+SHARED_COPY = ("lz_output.h", r"      lane_search search\{", r"share\[lane\] -= end\[lane\]")
+WHOLE_PERIODS = (
+    "lz_output.h",
+    r"  if \(place >= period\) place %= period;",
+    r"  if \(place >= period\) place %= period;",
+)
+COPY_ENDS = ("lz_output.h", r"target\[k\] = source\[k\]", r"target\[k\] = source\[k\]")
 OVERLONG = ("lz_output.h", r"^  if \(taken == 0\) \{", r"^    return 1;")
 NO_MATCH = ("match_search.h", r"const int first = ")
 HUFFMAN = ("encode_zstd", "huffman_encode.h")
@@ -93,25 +106,53 @@ FSE = ("encode_zstd", "fse_encode.h")
 SEQUENCES = ("encode_zstd", "zstd_encode_sequences.h")
 TRANSFORM = ("transform", "transforms.h")
 SHUFFLE = ("shuffle", "shuffles.h")
+NO_WHOLE_BATCH = ("zstd_execute.h", r"if \(taken != kLanes\) load\(i\)", r"if \(taken != kLanes\) load\(i\)")
+FLUSH_START = ("lz_output.h", r"i = flushed_ \+ first; i < aligned", r"i = flushed_ \+ first; i < aligned")
+FLUSH_END = ("lz_output.h", r"i = words_end \+ first; i < end", r"i = words_end \+ first; i < end")
+BATCH = (
+    NO_WHOLE_BATCH,
+    FLUSH_START,
+    FLUSH_END,
+    LONG_SEQUENCE,
+    LONG_COPY,
+    LONG_LITERALS,
+    FAR_MATCHES,
+    LONG_MATCHES,
+    OVERLONG,
+)
 SEQUENCE = r"literals \| static_cast<std::uint64_t>\(match\)"
 
 LOOPS = (
     Loop("zstd sequences", "zstd_sequences", "zstd_sequences.h", SEQUENCE, "a sequence of 8 blocks", (WIDE,)),
     Loop("zstd literals", "zstd_literals", "huffman_tree.h", r"store_word\(out, pick_bytes", "8 symbols of 32 streams"),
     Loop(
+        *("zstd execute, a batch", "zstd_execute", "zstd_execute.h", r"used \+= lanes.from\(literal_ends"),
+        "32 sequences but for their matches, loops once",
+        (*BATCH, NEAR_MATCHES),
+    ),
+    Loop(
         *("zstd execute, short offsets", "zstd_execute", "zstd_execute.h", r"used \+= lanes.from\(literal_ends"),
-        *(
-            "32 sequences, their loops once",
-            (LONG_SEQUENCE, LONG_COPY, LONG_LITERALS, FAR_MATCHES, LONG_MATCHES, OVERLONG),
-        ),
+        "the same, and a chain of near matches",
+        BATCH,
     ),
     Loop(
-        *("far matches: sources", "zstd_execute", "lz_output.h", r"found.needs\[lane\] \|= needs"),
-        "a match of 32",
+        *("far matches: sources", "zstd_execute", "lz_output.h", r"found.needs\[lane\] = inside"),
+        "all matches of 32, once",
     ),
     Loop(
-        *("far matches: copies", "zstd_execute", "lz_output.h", r"mine\[lane\] = copied_by\(lane\)"),
-        "a turn of four matches, their loops once",
+        *("far matches: copies, short", "zstd_execute", "lz_output.h", r"share\[lane\] -= end\[lane\]"),
+        "16 bytes a lane of its own match",
+        (TARGET_START, SHARED_COPY, WHOLE_PERIODS),
+    ),
+    Loop(
+        *("far matches: copies, shared", "zstd_execute", "lz_output.h", r"share\[lane\] -= end\[lane\]"),
+        "16 bytes a lane of all matches",
+        (TARGET_START,),
+    ),
+    Loop(
+        *("zstd execute, long copies", "zstd_execute", "lz_output.h", r"loaded\[4\] = shift == 0"),
+        "16 bytes a lane",
+        (COPY_ENDS, LAST_BYTES),
     ),
     Loop("LZ4 tokens", "lz", "lz_parse.h", r"next \+= 3 \+ \(head >> 4\)", "4 short tokens", (CHECKED_TOKEN,)),
     Loop(
@@ -519,7 +560,9 @@ def main() -> int:
                 cells = "  ".join(f"{name} {value:.0f}" for name, value in zip(GLOBAL, cost.by_memory, strict=True))
                 print(f"{loop.name:24} {label:7} {cost.instructions:5} instructions  {cells}")
     if options.write:
-        TABLE.write_text(TABLE.read_text().partition(MARKER)[0].rstrip() + "\n\n" + table(now))
+        front, _, old = TABLE.read_text().partition(MARKER)
+        behind = "".join(old.partition("\n## ")[1:])  # of others
+        TABLE.write_text(front.rstrip() + "\n\n" + table(now) + behind)
     return 0
 
 

@@ -2,11 +2,13 @@
 docs/design/kernels.md.
 
 python -m bench.gpu.predict [--write]      # prints ranges, or writes them into predictions.json
+python -m bench.gpu.predict --depth [--write]      # how deep a wave of each array is; --write: into kernels.md
 
 A kernel takes the longer of two: its heaviest chunk alone (depth), and the turns of all chunks shared out to the warps
 that the device holds at once. Cycles of a turn are those with loads from L1 at least and from L2 at most. Counts of
-turns are of the host forms (docs/design/0012-device-decoders.md), or of liblz4, libzstd and libdeflate, whose blocks
-the arrays hold. Trust it to about 40 %.
+turns are of the host forms: zstd's in counts.json, written by PENSTOCK_COUNTS=bench/gpu/counts.json test_cuda_decode
+--gtest_filter=LzOutput.*, LZ4's from docs/design/0012-device-decoders.md; or of liblz4, libzstd and libdeflate, whose
+blocks the arrays hold. Trust it to about 40 %.
 """
 
 from __future__ import annotations
@@ -51,23 +53,45 @@ def lz4_parse(windows: int, lengths: int, entries: int, opened: int, walk: int, 
     return [Work("lz", f"LZ4 parse: {loop}", count, count) for loop, count in turns.items()]
 
 
-# Sequences of the longest block and of a chunk, batches of 32 and turns of four far matches; of LZ4 the turns that
-# find tokens, as lz_parse_test.cc prints them.
+CHUNK_COUNTS: dict[str, dict[str, float]] = json.loads(Path(__file__).with_name("counts.json").read_text())
+
+BATCH, CHAINED = "zstd execute, a batch", "zstd execute, short offsets"
+SHORT, SHARED = "far matches: copies, short", "far matches: copies, shared"
+
+
+def zstd_work(counts: dict[str, float]) -> list[Work]:
+    """What a chunk's zstd kernels do, from what the host forms count."""
+    sequences, chained = 32 * counts["batches"] / 8, min(counts["chains"], counts["batches"])
+    return [
+        Work("zstd_literals", "zstd literals", counts["symbols"] / 8, counts["symbols"] / 8),
+        Work("zstd_sequences", "zstd sequences", counts["sequences"], sequences),
+        Work("zstd_execute", BATCH, counts["batches"] - chained, counts["batches"] - chained),
+        Work("zstd_execute", CHAINED, chained, chained),
+        Work("zstd_execute", "far matches: sources", counts["searches"], counts["searches"]),
+        *(
+            Work("zstd_execute", loop, turns, turns)
+            for loop, turns in ((SHORT, counts["turns"] - counts["shared_turns"]), (SHARED, counts["shared_turns"]))
+        ),
+        Work("zstd_execute", "zstd execute, long copies", counts["copies"], counts["copies"]),
+    ]
+
+
+# Of LZ4 the turns that find tokens, as lz_parse_test.cc prints them, and at most so many searches and turns.
 COUNTS: dict[str, list[Work]] = {
-    "rounded_zstd": [
-        Work("zstd_sequences", "zstd sequences", 15_524, 118_981 / 8, 1.5),
-        Work("zstd_execute", "zstd execute, short offsets", 3_714, 3_714),
-        Work("zstd_execute", "far matches: copies", 31_076, 31_076),
-    ],
+    "rounded_zstd": zstd_work(CHUNK_COUNTS["rounded"]),
+    "walk_zstd": zstd_work(CHUNK_COUNTS["walk"]),
+    "ocean_zstd": zstd_work(CHUNK_COUNTS["ocean"]),
     "rounded_lz4": [
         *lz4_parse(windows=224, lengths=772, entries=1787, opened=224, walk=1218, starts=4269),
-        Work("lz", "zstd execute, short offsets", 3_731, 3_731),
-        Work("lz", "far matches: copies", 31_568, 31_568),
+        Work("lz", BATCH, 3_731, 3_731),
+        Work("lz", "far matches: sources", 9_700, 9_700),
+        Work("lz", SHARED, 9_330, 9_330),
     ],
     "walk_lz4": [
         *lz4_parse(windows=41, lengths=303, entries=322, opened=41, walk=236, starts=812),
-        Work("lz", "zstd execute, short offsets", 759, 759),
-        Work("lz", "far matches: copies", 8_286, 8_286),
+        Work("lz", CHAINED, 759, 759),
+        Work("lz", "far matches: sources", 3_740, 3_740),
+        Work("lz", SHARED, 3_660, 3_660),
     ],
     # Symbols of a chunk's one stream, at level 1.
     "rounded_zlib": [
@@ -75,19 +99,10 @@ COUNTS: dict[str, list[Work]] = {
         Work("inflate", "Deflate literals", 6_398, 6_398),  # rarely three in turn
         Work("inflate", "zstd execute, short offsets", 203_814 / 32, 203_814 / 32, 2.0),
     ],
-    # Literals of the longest block and of a chunk: 70,906 and 423,991, in four streams a block.
-    "ocean_zstd": [
-        Work("zstd_literals", "zstd literals", 70_906 / 4 / 8, 423_991 / 8 / 32),
-        Work("zstd_sequences", "zstd sequences", 2_995, 16_967 / 8, 1.5),
-        Work("zstd_execute", "zstd execute, short offsets", 16_967 / 32, 16_967 / 32, 2.0),
-        Work("zstd_execute", "far matches: copies", 16_967 / 4, 16_967 / 4),
-    ],
 }
 # The row `written` of the step `bars`: a warp encodes a chunk of `rounded`, all chunks at once.
 ENCODED = {"lz4": "LZ4", "zstd": "zstd"}
 ENCODED_CHUNKS = 256
-# Of which the least is nothing: far matches are copied while other warps run, or are not far.
-OPTIONAL = "far matches: copies"
 
 
 def cycles(table: str) -> dict[str, tuple[float, float]]:
@@ -116,10 +131,7 @@ def kernels_ms(table: str) -> dict[str, dict[str, tuple[float, float]]]:
             turns = max(work.depth, CHUNKS * work.chunk / (MULTIPROCESSORS * resident[work.kernel]))
             least, most = (turns * each / CLOCK_HZ * 1e3 for each in of_turn[work.loop])
             before = kernels.get(work.kernel, (0.0, 0.0))
-            kernels[work.kernel] = (
-                before[0] + (0 if work.loop == OPTIONAL else least),
-                before[1] + most * work.doubt,
-            )
+            kernels[work.kernel] = (before[0] + least, before[1] + most * work.doubt)
     return out
 
 
@@ -152,6 +164,71 @@ def predictions(table: str) -> dict[str, Any]:
     return {"values": rates | encoded_rates(table), "kernels_ms": shown}
 
 
+def depths_ms(table: str) -> dict[str, dict[str, tuple[float, float]]]:
+    """Milliseconds of a wave's kernels, least and most, however few chunks it has: one warp of each works on the
+    heaviest block or chunk."""
+    of_turn = cycles(table)
+    out: dict[str, dict[str, tuple[float, float]]] = {}
+    for name, counts in CHUNK_COUNTS.items():
+        kernels = {"zstd_literals": (0.0, 0.0), "zstd_sequences": (0.0, 0.0), "zstd_execute": (0.0, 0.0)}
+        for work in zstd_work(counts):
+            least, most = (work.depth * each / CLOCK_HZ * 1e3 for each in of_turn[work.loop])
+            before = kernels[work.kernel]
+            kernels[work.kernel] = (before[0] + least, before[1] + most)
+        out[name] = {**kernels, "wave": wave_of(kernels)}
+    return out
+
+
+def wave_of(kernels: dict[str, tuple[float, float]]) -> tuple[float, float]:
+    """Literals beside sequences, and execution behind both."""
+    literals, sequences, execution = (kernels[f"zstd_{stage}"] for stage in ("literals", "sequences", "execute"))
+    return max(literals[0], sequences[0]) + execution[0], max(literals[1], sequences[1]) + execution[1]
+
+
+DEPTH_MARKER = "## How deep a wave is"
+
+
+def depth_table(table: str) -> str:
+    """The part of kernels.md, from its headline on."""
+    lines = [
+        DEPTH_MARKER,
+        "",
+        "Written by `python -m bench.gpu.predict --depth --write`: the cycles above times what the host forms count of",
+        "the arrays of bench/gpu, zstd level 3, chunks of 1.024 MB (of Blosc's: parts of 64 KiB, the heaviest). A wave",
+        "is never shorter, however few chunks it has. The least is with loads from L1, the most with loads from L2, at",
+        f"{CLOCK_HZ / 1e9:.2f} GHz; literals run beside sequences. The bar is 5 ms.",
+        "",
+        "| chunk | batches | rounds, searches, turns a batch | literals | sequences | execute | wave, ms |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    heaviest = {}
+    for name, kernels in depths_ms(table).items():
+        kind = name.partition(", byte")[0]
+        if kind not in heaviest or kernels["wave"] > heaviest[kind][1]["wave"]:
+            heaviest[kind] = (name, kernels)
+    benchmark = [kernels for name, kernels in heaviest.values() if name.startswith("benchmark")]
+    all_kinds = {
+        stage: (max(each[stage][0] for each in benchmark), max(each[stage][1] for each in benchmark))
+        for stage in ("zstd_literals", "zstd_sequences", "zstd_execute")
+    }
+    all_kinds["wave"] = wave_of(all_kinds)
+    for name, kernels in heaviest.values():
+        counts = CHUNK_COUNTS[name]
+        batches = max(1, counts["batches"])
+        each = ", ".join(f"{counts[what] / batches:.1f}" for what in ("rounds", "searches", "turns"))
+        spans = " | ".join(f"{least:.1f} to {most:.1f}" for least, most in kernels.values())
+        lines.append(f"| {name} | {counts['batches']:,} | {each} | {spans} |")
+    spans = " | ".join(f"{least:.1f} to {most:.1f}" for least, most in all_kinds.values())
+    lines.append(f"| benchmark, every kind in a wave | | | {spans} |")
+    return "\n".join([*lines, ""])
+
+
+def with_depths(table: str) -> str:
+    """kernels.md with its part on depths made again; others' parts stay."""
+    front, _, old = table.partition(DEPTH_MARKER)
+    return front.rstrip() + "\n\n" + depth_table(table) + "".join(old.partition("\n## ")[1:])
+
+
 def rounded(number: float) -> float:
     """Two digits: the model has no more."""
     return float(f"{number:.2g}")
@@ -159,8 +236,15 @@ def rounded(number: float) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="write them into predictions.json")
+    parser.add_argument("--write", action="store_true", help="write them into the file")
+    parser.add_argument("--depth", action="store_true", help="the table of kernels.md")
     options = parser.parse_args()
+    if options.depth:
+        made_with = with_depths(TABLE.read_text())
+        if options.write:
+            TABLE.write_text(made_with)
+        print(depth_table(made_with))
+        return
     made = predictions(TABLE.read_text())
     if not options.write:
         print(json.dumps(made, indent=2))

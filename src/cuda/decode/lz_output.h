@@ -15,7 +15,6 @@ inline constexpr std::uint32_t kRingBytes = 4096;
 inline constexpr std::uint32_t kMostBatchBytes = kRingBytes / 2;  ///< the other half is history
 inline constexpr std::uint32_t kNearOffset = 8;
 inline constexpr std::uint32_t kLongLiterals = 32, kLongMatch = 128;  ///< longer ones are copied by all lanes
-inline constexpr int kCopiers = 8;                                    ///< lanes that copy a match that is not long
 
 struct lz_shared {
   alignas(16) std::uint8_t ring[kRingBytes];
@@ -38,22 +37,31 @@ PENSTOCK_DEVICE void sum_up(warp lanes, lz_batch& batch) {
 }
 
 #if !defined(__CUDACC__)
-/// What the host form has done: tests hold it against what a GPU has time for.
+/// What the host form has done: tests hold it against what a GPU has time for, and `python -m bench.gpu.predict` makes
+/// times of it.
 struct lz_work {
   std::uint64_t batches = 0;
-  std::uint64_t rounds = 0;  ///< as many a batch as matches depend on each other
-  std::uint64_t turns = 0;   ///< of four short matches or a long one
+  std::uint64_t rounds = 0;        ///< as many a batch as matches depend on each other
+  std::uint64_t searches = 0;      ///< for where bytes come from
+  std::uint64_t turns = 0;         ///< of sixteen bytes a lane
+  std::uint64_t shared_turns = 0;  ///< of these, those in which lanes copy others' matches
+  std::uint64_t chains = 0;        ///< of near matches
+  std::uint64_t copies = 0;        ///< of sixteen bytes a lane, straight to the target
 };
 inline thread_local lz_work host_lz_work;
-#define PENSTOCK_COUNT(what) (++host_lz_work.what)
+#define PENSTOCK_COUNT(what, many) (host_lz_work.what += (many))
 #else
-#define PENSTOCK_COUNT(what) static_cast<void>(0)
+#define PENSTOCK_COUNT(what, many) static_cast<void>(0)
 #endif
 
 /// Literals may lie in shared memory, which `pointer` excludes.
 PENSTOCK_DEVICE const std::uint8_t* literal_pointer(std::uint64_t address) {
   return reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(address));
 }
+
+struct sixteen_bytes {
+  std::uint32_t word[4];
+};
 
 /// One part's target while it is filled. All members but the bytes are the same in all lanes.
 class lz_output {
@@ -112,11 +120,6 @@ class lz_output {
  private:
   PENSTOCK_DEVICE std::uint32_t slot(std::uint32_t position) const { return (position + phase_) & (kRingBytes - 1); }
 
-  /// The byte at `position`, which lies in front of the batch or was written by this lane or in an earlier step.
-  PENSTOCK_DEVICE std::uint8_t read(std::uint32_t position) const {
-    return position >= ring_low_ ? ring_[slot(position)] : target_[position];
-  }
-
   /// The eight ring bytes in front of `position`; zeros as far as they lie before the part's start.
   PENSTOCK_DEVICE std::uint64_t last_bytes(std::uint32_t position) const {
     const std::uint32_t start = slot(position - 8), word = start & ~3u, shift = 8 * (start & 3u);
@@ -126,9 +129,10 @@ class lz_output {
     return low >> shift | (high << 1) << (63 - shift);
   }
 
-  /// The bytes that the matches of a batch repeat: `period` bytes, again and again.
+  /// The bytes that the matches of a batch repeat: the `period` bytes at `begin` again and again, from the one of the
+  /// number `phase` on.
   struct match_sources {
-    per_lane<std::uint32_t> begin, period;
+    per_lane<std::uint32_t> begin, period, phase;
     per_lane<std::uint32_t> needs;  ///< a bit for each match of which there are bytes among them
   };
 
@@ -140,6 +144,10 @@ class lz_output {
   template <std::uint32_t kAtOnce, class Load>
   PENSTOCK_DEVICE void put(std::uint32_t to, std::uint32_t count, std::uint32_t share, std::uint32_t shares,
                            Load&& load);
+  PENSTOCK_DEVICE sixteen_bytes load(std::uint32_t position, std::uint32_t skipped) const;
+  PENSTOCK_DEVICE sixteen_bytes repeated(std::uint32_t begin, std::uint32_t period, std::uint32_t phase,
+                                         std::uint32_t count, std::uint32_t lead, std::uint32_t share) const;
+  PENSTOCK_DEVICE void write(std::uint32_t to, std::uint32_t count, std::uint32_t share, const sixteen_bytes& bytes);
   PENSTOCK_DEVICE void place_literals(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& starts);
   PENSTOCK_DEVICE match_sources find_sources(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& matches,
                                              std::uint32_t left) const;
@@ -159,6 +167,15 @@ class lz_output {
   std::uint32_t ring_from_ = 0;  ///< the ring does not hold what is in front of here
   std::uint32_t ring_low_ = 0;   ///< nor what is in front of here while a batch is appended
 };
+
+PENSTOCK_DEVICE void store_16_bytes(std::uint8_t* to, const sixteen_bytes& bytes) {
+#if defined(__CUDA_ARCH__)
+  *reinterpret_cast<uint4*>(to) = make_uint4(bytes.word[0], bytes.word[1], bytes.word[2], bytes.word[3]);
+#else
+  assert(misalignment(to, 16) == 0);
+  std::memcpy(to, bytes.word, 16);
+#endif
+}
 
 PENSTOCK_DEVICE void lz_output::flush(warp lanes, bool everything) {
   const std::uint32_t whole = at_ - ((at_ + phase_) & 15u);  // may lie in front of flushed_, or of the target
@@ -185,6 +202,7 @@ PENSTOCK_DEVICE void lz_output::copy(warp lanes, const std::uint8_t* from, std::
   std::uint32_t head = (16 - misalignment(to, 16)) & 15u;
   if (head > count) head = count;
   const std::uint32_t words = (count - head) / 16, shift = 8 * misalignment(from + head, 4);
+  PENSTOCK_COUNT(copies, (words + kLanes - 1) / kLanes);
   lanes.each([&](int lane) {
     const auto first = static_cast<std::uint32_t>(lane);
     PENSTOCK_SMALL_LOOP
@@ -193,16 +211,19 @@ PENSTOCK_DEVICE void lz_output::copy(warp lanes, const std::uint8_t* from, std::
     for (std::uint32_t i = first; i < words; i += kLanes) {
       const std::uint8_t* const source = from + head + 16 * i;
       std::uint8_t* const target = to + head + 16 * i;
-      if (shift == 0) {
-        for (std::uint32_t k = 0; k < 16; k += 4) store_word(target + k, load_word(source + k));
-      } else if (i + 1 < words) {  // the word behind the last of these 16 bytes holds bytes of the next 16
+      if (shift == 0 || i + 1 < words) {  // the word behind the last of these 16 bytes holds bytes of the next 16
         const std::uint8_t* const word = source - shift / 8;
-        std::uint32_t low = i == 0 ? load_bytes(source, 4 - shift / 8) << shift : load_word(word);
-        for (std::uint32_t k = 0; k < 16; k += 4) {
-          const std::uint32_t high = load_word(word + k + 4);
-          store_word(target + k, low >> shift | high << (32 - shift));
-          low = high;
+        std::uint32_t loaded[5];  // all of them before the first is used: a store between loads would make them wait
+        if (i == 0 && shift != 0) {
+          loaded[0] = load_bytes(source, 4 - shift / 8) << shift;
+        } else {
+          loaded[0] = load_word(word);
         }
+        for (std::uint32_t k = 1; k < 4; ++k) loaded[k] = load_word(word + 4 * k);
+        loaded[4] = shift == 0 ? 0 : load_word(word + 16);
+        sixteen_bytes out;
+        for (int k = 0; k < 4; ++k) out.word[k] = shift_in(loaded[k + 1], loaded[k], 32 - static_cast<int>(shift));
+        store_16_bytes(target, out);
       } else {
         PENSTOCK_SMALL_LOOP
         for (std::uint32_t k = 0; k < 16; ++k) target[k] = source[k];
@@ -316,86 +337,196 @@ PENSTOCK_DEVICE void lz_output::place_literals(warp lanes, const lz_batch& batch
   lanes.sync();
 }
 
+/// The sixteen bytes of the output from `position` on, of which the first `skipped` are of no meaning, nor are those
+/// that are not there yet. Words are loaded whole: what stands around the bytes is in the ring or written, too.
+PENSTOCK_DEVICE sixteen_bytes lz_output::load(std::uint32_t position, std::uint32_t skipped) const {
+  const std::uint32_t shift = slot(position) & 3u, wanted = position + skipped;
+  std::uint32_t words[5] = {};
+  if (wanted >= ring_low_) {
+    const std::uint32_t from = slot(position) - shift;
+    for (std::uint32_t k = 0; k < 5; ++k) words[k] = load_word(ring_ + ((from + 4 * k) & (kRingBytes - 1)));
+  } else if (wanted >= 20) {
+    const std::uint8_t* const from = target_ + (position - shift);
+    for (std::uint32_t k = 0; k < 5; ++k) words[k] = load_word(from + 4 * k);
+  } else {  // a word may begin in front of the target
+    PENSTOCK_SMALL_LOOP
+    for (std::uint32_t i = skipped; i < 16; ++i) {
+      const std::uint32_t to = i + shift, byte = static_cast<std::uint32_t>(target_[position + i]) << (8 * (to & 3u));
+      for (std::uint32_t k = 0; k < 5; ++k) words[k] |= to / 4 == k ? byte : 0;
+    }
+  }
+  sixteen_bytes out;
+  for (int k = 0; k < 4; ++k) out.word[k] = shift_in(words[k + 1], words[k], 32 - 8 * static_cast<int>(shift));
+  return out;
+}
+
+/// Of `count` bytes that repeat the `period` bytes at `begin` from number `phase` on, those from `16 share - lead` on;
+/// in front of the first and behind the last are bytes of no meaning.
+PENSTOCK_DEVICE sixteen_bytes lz_output::repeated(std::uint32_t begin, std::uint32_t period, std::uint32_t phase,
+                                                  std::uint32_t count, std::uint32_t lead, std::uint32_t share) const {
+  const std::uint32_t skipped = share == 0 ? lead : 0, first = 16 * share + skipped - lead;
+  const std::uint32_t left = skipped + count - first, end = left < 16 ? left : 16;
+  std::uint32_t place = phase + first;
+  if (place >= period) place %= period;
+  sixteen_bytes out = {};
+  std::uint32_t from = skipped,
+                start = skipped - place;  // of the period: modulo 2^32 where it is in front of the share
+  do {
+    const sixteen_bytes more = load(begin - start, from);
+    for (std::uint32_t k = 0; k < 4; ++k) {  // from `from` on
+      const std::uint32_t kept = from > 4 * k ? from - 4 * k : 0;
+      const std::uint32_t mask = shift_left(0xffffffffu, static_cast<int>(8 * (kept < 4 ? kept : 4)));
+      out.word[k] = (out.word[k] & ~mask) | (more.word[k] & mask);
+    }
+    from = start += period;
+  } while (from < end);
+  return out;
+}
+
+/// Writes what `repeated` has answered for `count` bytes at `to`.
+PENSTOCK_DEVICE void lz_output::write(std::uint32_t to, std::uint32_t count, std::uint32_t share,
+                                      const sixteen_bytes& bytes) {
+  const std::uint32_t lead = slot(to) & 3u, front = slot(to) - lead + 16 * share;
+  const std::uint32_t first = share == 0 ? lead : 0, left = lead + count - 16 * share, end = left < 16 ? left : 16;
+  std::uint32_t last = 0;
+  for (std::uint32_t k = 0; k < 4; ++k) {
+    if (4 * k >= first && 4 * k + 4 <= end) store_word(ring_ + ((front + 4 * k) & (kRingBytes - 1)), bytes.word[k]);
+    if (end / 4 == k) last = bytes.word[k];
+  }
+  const auto some = [&](std::uint32_t word, std::uint32_t value, std::uint32_t begin, std::uint32_t behind) {
+    std::uint8_t* const at = ring_ + ((front + word) & (kRingBytes - 1));
+    for (std::uint32_t b = 0; b < 4; ++b)
+      if (b >= begin && b < behind) at[b] = static_cast<std::uint8_t>(value >> (8 * b));
+  };
+  if (first != 0) some(0, bytes.word[0], first, end);
+  if (end % 4 != 0 && (end > 4 || first == 0)) some(end & ~3u, last, 0, end % 4);
+}
+
+/// A search of each lane among the values of all, which ascend: how many are at most its key. The last one is more.
+struct lane_search {
+  const per_lane<std::uint32_t>& values;
+  per_lane<std::uint32_t> keys;
+  per_lane<int> found;
+
+  /// To be called with half of the lanes, and so on down to 1. Two searches that take turns wait for half as long.
+  PENSTOCK_DEVICE void go(warp lanes, int step) {
+    per_lane<int> asked;
+    lanes.each_alone([&](int lane) {
+      if (step == kLanes / 2) found[lane] = 0;
+      asked[lane] = found[lane] + step - 1;
+    });
+    const per_lane<std::uint32_t> value = lanes.pick(values, asked);
+    lanes.each_alone([&](int lane) {
+      if (value[lane] <= keys[lane]) found[lane] += step;
+    });
+  }
+};
+
 /// Finds where the bytes of the matches `left` come from, and which of these matches have to be copied before.
 ///
 /// What a match repeats is often what an earlier one has repeated, all of it: it is taken from where that one has it,
-/// so that chains of matches become short. Matches are gone through in order, so the earlier one has been there before.
+/// so that chains of matches become short. All matches do so at once, and again as long as one does: what they take
+/// the place from has taken one before, so chains are halved each time.
 PENSTOCK_DEVICE lz_output::match_sources lz_output::find_sources(warp lanes, const lz_batch& batch,
                                                                  const per_lane<std::uint32_t>& matches,
                                                                  std::uint32_t left) const {
   match_sources found;
-  per_lane<bool> inside;
+  per_lane<std::uint32_t> ends;
+  lane_search first{ends, {}, {}}, behind{matches, {}, {}};
+  per_lane<bool> moved;
   lanes.each_alone([&](int lane) {
     const std::uint32_t offset = batch.offset[lane], length = batch.match[lane];
-    found.needs[lane] = 0;
+    found.needs[lane] = found.phase[lane] = 0;
     found.begin[lane] = matches[lane] - offset;
     found.period[lane] = offset < length ? offset : length;
-    inside[lane] = (left >> lane & 1) != 0 && found.begin[lane] + found.period[lane] > at_;
+    ends[lane] = at_ + batch.ends[lane];
+    moved[lane] = (left >> lane & 1) != 0 && found.begin[lane] + found.period[lane] > at_;
   });
-  if (lanes.ballot(inside) == 0) return found;
-  PENSTOCK_SMALL_LOOP
-  for (; left != 0; left &= left - 1) {
-    const int which = lowest_bit(left);
-    const std::uint32_t to = lanes.from(matches, which), length = lanes.from(batch.match, which);
-    const std::uint32_t from = lanes.from(found.begin, which), period = lanes.from(found.period, which);
-    const std::uint32_t needs = lanes.from(found.needs, which);
+  while (lanes.ballot(moved) != 0) {
+    PENSTOCK_COUNT(searches, 1);
+    lanes.each_alone([&](int lane) { behind.keys[lane] = found.begin[lane] + found.period[lane] - 1; });
+    first.keys = found.begin;
+    for (int step = kLanes / 2; step > 0; step /= 2) {
+      first.go(lanes, step);
+      behind.go(lanes, step);
+    }
+    const per_lane<std::uint32_t> to = lanes.pick(matches, first.found), length = lanes.pick(batch.match, first.found),
+                                  from = lanes.pick(found.begin, first.found),
+                                  period = lanes.pick(found.period, first.found),
+                                  phase = lanes.pick(found.phase, first.found);
     lanes.each_alone([&](int lane) {
+      const bool inside = (left >> lane & 1) != 0 && behind.keys[lane] >= at_;
+      found.needs[lane] = inside ? ((1u << behind.found[lane]) - 1) & ~((1u << first.found[lane]) - 1) & left : 0;
       const std::uint32_t begin = found.begin[lane], count = found.period[lane];
-      if (!inside[lane] || to >= begin + count || to + length <= begin) return;
-      std::uint32_t place = begin - to;  // of no meaning where the source begins in front of the match
-      if (place >= period) place = place < length ? place % period : period;
-      if (begin >= to && begin + count <= to + length && place + count <= period) {
-        found.begin[lane] = from + place;
-        found.needs[lane] |= needs;
+      std::uint32_t place = begin - to[lane];  // of no meaning where the source begins in front of the match
+      moved[lane] = found.needs[lane] != 0 && begin >= to[lane] && place + count <= length[lane];
+      if (!moved[lane]) return;
+      place += phase[lane];
+      if (place >= period[lane]) place %= period[lane];
+      if (place + count <= period[lane]) {
+        found.begin[lane] = from[lane] + place;
+      } else if (count == batch.match[lane] && found.phase[lane] == 0) {
+        found.begin[lane] = from[lane];
+        found.period[lane] = period[lane];
+        found.phase[lane] = place;
       } else {
-        found.needs[lane] |= 1u << which;
+        moved[lane] = false;  // it would repeat what repeats itself
+        return;
       }
+      moved[lane] = found.begin[lane] + found.period[lane] > at_;
+      if (!moved[lane]) found.needs[lane] = 0;  // nothing of this batch
     });
   }
   return found;
 }
 
-/// Copies the matches of the lanes `ready`: all that they repeat is there, or is their own.
+/// Copies the matches of the lanes `ready`: all that they repeat is there, or is their own. Sixteen bytes a lane: each
+/// those of its own match where all are short, and else all lanes share in the bytes of all.
 PENSTOCK_DEVICE void lz_output::copy_ready(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& matches,
                                            const match_sources& from, std::uint32_t ready) {
+  per_lane<std::uint32_t> shares, ends;
   per_lane<bool> is_long;
-  lanes.each_alone([&](int lane) { is_long[lane] = (ready >> lane & 1) != 0 && batch.match[lane] > kLongMatch; });
-  const std::uint32_t long_ones = lanes.ballot(is_long);
+  lanes.each_alone([&](int lane) {
+    const bool mine = (ready >> lane & 1) != 0;
+    shares[lane] = ends[lane] = mine ? ((slot(matches[lane]) & 3u) + batch.match[lane] + 15) / 16 : 0;
+    is_long[lane] = shares[lane] > 1;
+  });
+  const bool shared = lanes.ballot(is_long) != 0;
+  if (shared) lanes.sum_up(ends);
+  const std::uint32_t all = shared ? lanes.from(ends, kLanes - 1) : 1;
   PENSTOCK_SMALL_LOOP
-  for (std::uint32_t left = ready & ~long_ones; left != 0;) {
-    PENSTOCK_COUNT(turns);
-    int first[kLanes / kCopiers];
-    for (int& each : first) {
-      each = left == 0 ? -1 : lowest_bit(left);
-      left &= left - 1;
+  for (std::uint32_t turn = 0; turn < all; turn += kLanes) {
+    PENSTOCK_COUNT(turns, 1);
+    PENSTOCK_COUNT(shared_turns, shared ? 1 : 0);
+    per_lane<int> which;
+    per_lane<std::uint32_t> share;
+    lanes.each_alone([&](int lane) {
+      which[lane] = lane;
+      share[lane] = shared ? turn + static_cast<std::uint32_t>(lane) : 0;
+    });
+    if (shared) {
+      lane_search search{ends, share, {}};
+      for (int step = kLanes / 2; step > 0; step /= 2) search.go(lanes, step);
+      which = search.found;
+      const per_lane<std::uint32_t> end = lanes.pick(ends, which), own = lanes.pick(shares, which);
+      lanes.each_alone([&](int lane) { share[lane] -= end[lane] - own[lane]; });
     }
-    const auto copied_by = [&](int lane) {
-      const int group = lane / kCopiers;
-      return group == 0 ? first[0] : group == 1 ? first[1] : group == 2 ? first[2] : first[3];
-    };
-    per_lane<int> mine;
-    lanes.each_alone([&](int lane) { mine[lane] = copied_by(lane) & (kLanes - 1); });
-    const per_lane<std::uint32_t> counts = lanes.pick(batch.match, mine), targets = lanes.pick(matches, mine),
-                                  begins = lanes.pick(from.begin, mine), periods = lanes.pick(from.period, mine);
+    const per_lane<std::uint32_t> targets = lanes.pick(matches, which), begins = lanes.pick(from.begin, which),
+                                  periods = lanes.pick(from.period, which), phases = lanes.pick(from.phase, which);
+    per_lane<std::uint32_t> counts = lanes.pick(batch.match, which);
+    per_lane<sixteen_bytes> words;
     lanes.each_alone([&](int lane) {
-      if (copied_by(lane) < 0) return;
-      const std::uint32_t begin = begins[lane], period = periods[lane];
-      put<1>(targets[lane], counts[lane], static_cast<std::uint32_t>(lane % kCopiers), kCopiers,
-             [&](std::uint32_t i) { return read(begin + (i < period ? i : i % period)); });
+      const bool works = shared ? turn + static_cast<std::uint32_t>(lane) < all : (ready >> lane & 1) != 0;
+      if (!works) counts[lane] = 0;
+      if (works)
+        words[lane] =
+            repeated(begins[lane], periods[lane], phases[lane], counts[lane], slot(targets[lane]) & 3u, share[lane]);
+    });
+    lanes.sync();  // words hold bytes of other matches too
+    lanes.each([&](int lane) {
+      if (counts[lane] != 0) write(targets[lane], counts[lane], share[lane], words[lane]);
     });
   }
-  PENSTOCK_SMALL_LOOP
-  for (std::uint32_t left = long_ones; left != 0; left &= left - 1) {
-    PENSTOCK_COUNT(turns);
-    const int which = lowest_bit(left);
-    const std::uint32_t count = lanes.from(batch.match, which), to = lanes.from(matches, which);
-    const std::uint32_t begin = lanes.from(from.begin, which), period = lanes.from(from.period, which);
-    lanes.each_alone([&](int lane) {
-      put<1>(to, count, static_cast<std::uint32_t>(lane), kLanes,
-             [&](std::uint32_t i) { return read(begin + (i < period ? i : i % period)); });
-    });
-  }
-  lanes.sync();
 }
 
 /// Writes `length` bytes at `position` that repeat the last `offset` (1 to 8) bytes of `before`.
@@ -506,7 +637,7 @@ PENSTOCK_DEVICE std::uint32_t lz_output::append(warp lanes, lz_batch& batch, std
   const std::uint32_t history = kRingBytes - kMostBatchBytes;
   ring_low_ = at_ > history && at_ - history > ring_from_ ? at_ - history : ring_from_;
   place_literals(lanes, batch, starts);
-  PENSTOCK_COUNT(batches);
+  PENSTOCK_COUNT(batches, 1);
   // All literals are there. Matches are copied as soon as those are that they repeat. Near ones that follow each other
   // would be a round each: a chain of them in front of the first far one that waits is resolved at once.
   std::uint32_t left = lanes.ballot(has_match);
@@ -515,7 +646,7 @@ PENSTOCK_DEVICE std::uint32_t lz_output::append(warp lanes, lz_batch& batch, std
   lanes.each_alone([&](int lane) { from.needs[lane] = left; });
   if ((left & ~near_ones) != 0) from = find_sources(lanes, batch, matches, left);
   while (left != 0) {
-    PENSTOCK_COUNT(rounds);
+    PENSTOCK_COUNT(rounds, 1);
     per_lane<bool> can;
     lanes.each_alone([&](int lane) { can[lane] = (from.needs[lane] & left) == 0; });
     const std::uint32_t ready = lanes.ballot(can) & left, waiting = left & ~ready & ~near_ones;
@@ -524,7 +655,10 @@ PENSTOCK_DEVICE std::uint32_t lz_output::append(warp lanes, lz_batch& batch, std
     if ((chain & ~ready) == 0) chain = 0;  // no chain
     const std::uint32_t alone = ready & ~chain;
     if (alone != 0) copy_ready(lanes, batch, matches, from, alone);
-    if (chain != 0) copy_near(lanes, batch, matches, chain, static_cast<std::uint32_t>(end));
+    if (chain != 0) {
+      PENSTOCK_COUNT(chains, 1);
+      copy_near(lanes, batch, matches, chain, static_cast<std::uint32_t>(end));
+    }
     left &= ~(alone | chain);
   }
   at_ += total;

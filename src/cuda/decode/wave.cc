@@ -21,7 +21,7 @@ constexpr std::uint32_t kTransformThreads = 256;
 constexpr std::uint32_t kTransformBytesPerBlock = 64 * 1024;
 /// Two streams cost four calls of the driver and some 10 us on the device. As much, by the model of
 /// docs/design/kernels.md, as the heaviest block must take of either kernel: both about 60 us.
-constexpr std::uint32_t kFewestBesideLiterals = 6 * 1024, kFewestBesideSequences = 384;
+constexpr std::uint32_t kFewestSymbolsBeside = 1536, kFewestSequencesBeside = 384;
 constexpr std::uint32_t kRowBytesPerWarp = 4 * 1024;
 constexpr std::uint32_t kMostBlocks = 0x7fffffff;  // of a launch
 // The longest step over a chunk's end: that of all threads that share it.
@@ -107,11 +107,14 @@ std::vector<std::uint32_t> heaviest_first(std::size_t count, Weight&& weight) {
   return order;
 }
 
-// Cycles of the execute stage for a block, roughly (docs/design/kernels.md): a batch of 32 sequences takes about 2,000,
-// and eight bytes without one a cycle.
+// What a lane of the literals stage decodes of a block.
+std::uint32_t symbols_of_a_stream(const zstd_block& block) { return block.literals_bytes / block.streams; }
+
+// Cycles of the execute stage for a block, as docs/design/kernels.md has them: 32 sequences are a batch of 1,600 and
+// copies of some 1,400 (a chain of near matches, or a search and a turn), and 512 bytes without one some 370.
 std::uint64_t execute_weight(const zstd_block& block) {
   if (block.direct != kNotDirect) return 0;
-  return 64ull * block.sequence_count + (block.type < 2 ? block.size : block.literals_bytes) / 8;
+  return 94ull * block.sequence_count + 3ull * (block.type < 2 ? block.size : block.literals_bytes) / 4;
 }
 
 transform_kind transform_of(step_kind kind) {
@@ -377,13 +380,13 @@ void decode_wave::emit_zstd(decode_layout& to, std::uint64_t statuses, std::vect
     if (block.type == 2 && block.literals_type >= 2) literal_blocks.push_back(b);
     if (block.type == 2 && block.sequence_count != 0) sequence_blocks.push_back(b);
   }
-  const auto sort_by = [&](std::vector<std::uint32_t>& blocks, std::uint32_t zstd_block::* measure) {
+  const auto sort_by = [&](std::vector<std::uint32_t>& blocks, auto&& weight) {
     std::stable_sort(blocks.begin(), blocks.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return zstd_.blocks[a].*measure > zstd_.blocks[b].*measure;
+      return weight(zstd_.blocks[a]) > weight(zstd_.blocks[b]);
     });
   };
-  sort_by(literal_blocks, &zstd_block::literals_bytes);
-  sort_by(sequence_blocks, &zstd_block::sequence_count);
+  sort_by(literal_blocks, symbols_of_a_stream);
+  sort_by(sequence_blocks, [](const zstd_block& block) { return block.sequence_count; });
   const std::vector<std::uint32_t> order =
       heaviest_first(zstd_parts_.size(), [&](std::uint32_t part) { return weights[part]; });
   for (const std::uint32_t part : order)
@@ -415,8 +418,8 @@ void decode_wave::emit_zstd(decode_layout& to, std::uint64_t statuses, std::vect
   launch(kernel_id::zstd_literals, groups(literal_blocks.size(), kLiteralBlocksPerWarp));
   launch(kernel_id::zstd_sequences, groups(sequence_blocks.size(), kSequenceBlocksPerWarp));
   if (!literal_blocks.empty() && !sequence_blocks.empty())
-    launches.back().beside_last = zstd_.blocks[literal_blocks[0]].literals_bytes >= kFewestBesideLiterals &&
-                                  zstd_.blocks[sequence_blocks[0]].sequence_count >= kFewestBesideSequences;
+    launches.back().beside_last = symbols_of_a_stream(zstd_.blocks[literal_blocks[0]]) >= kFewestSymbolsBeside &&
+                                  zstd_.blocks[sequence_blocks[0]].sequence_count >= kFewestSequencesBeside;
   launch(kernel_id::zstd_execute, wave.part_count);
   launch(kernel_id::zstd_checksum, groups(checked_frames.size(), kCheckedFramesPerWarp));
 }

@@ -30,7 +30,8 @@ extern "C" __global__ void __launch_bounds__(32) penstock_zstd_sequences(zstd_wa
   zstd_sequences_warp(wave, blockIdx.x, shared, warp{});
 }
 
-extern "C" __global__ void __launch_bounds__(32) penstock_zstd_execute(zstd_wave wave) {
+// Without a number of blocks, ptxas spills to stay at 64 registers, for 32 of them.
+extern "C" __global__ void __launch_bounds__(32, 20) penstock_zstd_execute(zstd_wave wave) {
   __shared__ lz_shared shared;
   zstd_execute_warp(wave, blockIdx.x, shared, warp{});
 }
@@ -40,7 +41,8 @@ extern "C" __global__ void __launch_bounds__(32) penstock_zstd_checksum(zstd_wav
   zstd_checksum_warp(wave, blockIdx.x, shared, warp{});
 }
 
-extern "C" __global__ void __launch_bounds__(32) penstock_lz(part_wave wave) {
+// Likewise.
+extern "C" __global__ void __launch_bounds__(32, 20) penstock_lz(part_wave wave) {
   __shared__ lz_parts_shared shared;
   lz_warp(wave, blockIdx.x, shared, warp{});
 }
@@ -50,8 +52,8 @@ extern "C" __global__ void __launch_bounds__(32) penstock_inflate(part_wave wave
   inflate_warp(wave, blockIdx.x, shared, warp{});
 }
 
-// Without a number of blocks, ptxas spills for sm_100 to stay at 64 registers.
-extern "C" __global__ void __launch_bounds__(32, 20) penstock_lz4_frame(part_wave wave) {
+// Likewise, for sm_100.
+extern "C" __global__ void __launch_bounds__(32, 16) penstock_lz4_frame(part_wave wave) {
   __shared__ lz_parts_shared shared;
   lz4_frame_warp(wave, blockIdx.x, shared, warp{});
 }
