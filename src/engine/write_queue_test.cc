@@ -56,7 +56,9 @@ TEST(WriteQueue, WritesInOrderAndEndsItsThreadMeanwhile) {
         order.push_back(3 * round + i);
         return {};
       });
-    if (round % 5 == 0) ASSERT_TRUE(queue.flush().ok());
+    if (round % 5 == 0) {
+      ASSERT_TRUE(queue.flush().ok());
+    }
   }
   ASSERT_TRUE(queue.flush().ok());
   ASSERT_EQ(order.size(), 150u);

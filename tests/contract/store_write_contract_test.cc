@@ -116,7 +116,9 @@ TEST_P(StoreContract, WritesOfOneCallEachComplete) {
   }
   write_outcomes sink;
   store_.write(writes, sink, {});
-  if (store_.traits().inline_writes) EXPECT_EQ(sink.count(), 20u);
+  if (store_.traits().inline_writes) {
+    EXPECT_EQ(sink.count(), 20u);
+  }
   auto first = sink.wait(20);
   for (std::size_t i = 0; i < 20; ++i) {
     ASSERT_TRUE(first.at(100 + i).ok()) << first.at(100 + i).error().to_string();
