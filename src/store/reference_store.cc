@@ -13,6 +13,7 @@ namespace {
 struct promises {
   bool same = false;  ///< it is pinned
   bool stays = false;
+  friend bool operator==(const promises&, const promises&) = default;
 };
 
 /// Says what a change of a pinned object means here: beginning again, as with an index, would change nothing.
@@ -38,18 +39,19 @@ class inline_sink final : public completion_sink {
   promises given_;
 };
 
-/// The same for a read that completes later: it goes away with its completion.
+/// The same for reads that complete later: it goes away with the last completion.
 class later_sink final : public completion_sink {
  public:
-  later_sink(completion_sink& to, promises given) noexcept : to_(to), given_(given) {}
+  later_sink(completion_sink& to, promises given, std::size_t reads) noexcept : to_(to), given_(given), left_(reads) {}
   void complete(std::uint64_t tag, result<read_done> done) override {
-    const std::unique_ptr<later_sink> self(this);
     to_.complete(tag, in_our_words(std::move(done), given_));
+    if (left_.fetch_sub(1) == 1) delete this;  // NOLINT: owns itself
   }
 
  private:
   completion_sink& to_;
-  promises given_;
+  const promises given_;
+  std::atomic<std::size_t> left_;
 };
 
 }  // namespace
@@ -70,6 +72,7 @@ result<std::shared_ptr<const reference_store>> reference_store::make(std::vector
     const store_traits theirs = each.from->traits();
     each.completes_inline = theirs.inline_completion;
     traits.max_gap_bytes = std::max(traits.max_gap_bytes, theirs.max_gap_bytes);
+    traits.request_bytes = std::max(traits.request_bytes, theirs.request_bytes);
     traits.max_length_bytes = std::min(traits.max_length_bytes, theirs.max_length_bytes);
     traits.blocking = traits.blocking || theirs.blocking;
     traits.inline_completion = traits.inline_completion && theirs.inline_completion;
@@ -89,26 +92,38 @@ const reference_store::object* reference_store::find(std::string_view name) cons
 }
 
 void reference_store::read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const {
+  std::vector<byte_read> together;  // of one store and the same promises
+  const object* first = nullptr;
+  const auto given_of = [](const object& each) {
+    return promises{each.pinned.known(), each.pinned.known() && !each.may_vanish};
+  };
+  const auto flush = [&] {
+    if (together.empty()) return;
+    const promises given = given_of(*first);
+    if (first->completes_inline) {
+      inline_sink between(sink, given);
+      first->from->read(together, between, stop);
+    } else {
+      first->from->read(together, *new later_sink(sink, given, together.size()), stop);  // NOLINT: deletes itself
+    }
+    together.clear();
+  };
   for (const byte_read& one : reads) {
     const object* const named = find(one.key);
     if (named == nullptr) {
       sink.complete(one.tag, error(errc::not_found, "no such object"));
       continue;
     }
-    byte_read wanted = one;
+    if (!together.empty() && (named->from != first->from || given_of(*named) != given_of(*first))) flush();
+    if (together.empty()) first = named;
+    byte_read& wanted = together.emplace_back(one);
     wanted.key = named->key;
     if (named->pinned.known()) {
       wanted.expected = &named->pinned;
       wanted.same_handle = true;
     }
-    const promises given{named->pinned.known(), named->pinned.known() && !named->may_vanish};
-    if (named->completes_inline) {
-      inline_sink between(sink, given);
-      named->from->read({&wanted, 1}, between, stop);
-    } else {
-      named->from->read({&wanted, 1}, *new later_sink(sink, given), stop);  // NOLINT: deletes itself
-    }
   }
+  flush();
 }
 
 }  // namespace penstock::inline v0
