@@ -16,7 +16,9 @@ namespace {
 /// A group that the library opened.
 class library_group final : public opened_group {
  public:
-  explicit library_group(group of) : group_(std::move(of)) {}
+  /// \param others  Opens members that the library refuses; null: they are refused.
+  library_group(group of, const opener* others, unsigned threads)
+      : group_(std::move(of)), others_(others), threads_(threads) {}
   std::string uri() const override { return group_.uri(); }
   std::string format() const override { return group_.format(); }
   std::string attributes_json() const override { return group_.attributes_json(); }
@@ -31,16 +33,21 @@ class library_group final : public opened_group {
 
  private:
   group group_;
+  const opener* others_;
+  unsigned threads_;
 };
 
-opened as_opened(node found) {
+opened as_opened(node found, const opener* others, unsigned threads) {
   if (auto* a = std::get_if<array>(&found)) return std::move(*a);
-  return std::make_shared<const library_group>(std::get<group>(std::move(found)));
+  return std::make_shared<const library_group>(std::get<group>(std::move(found)), others, threads);
 }
 
 result<opened> library_group::open(const std::string& name) const {
-  PENSTOCK_ASSIGN(node found, penstock::open(group_, name));
-  return as_opened(std::move(found));
+  result<node> found = penstock::open(group_, name);
+  if (found.ok()) return as_opened(std::move(found).value(), others_, threads_);
+  if (found.error().code() == errc::unsupported && others_ != nullptr)
+    return (*others_)(group_.uri() + "/" + name, threads_);
+  return std::move(found).error();
 }
 
 /// The file that `uri` names or leads into: "model.nc" of "model.nc/t2m". Empty if there is none.
@@ -69,7 +76,7 @@ result<opened> open_node(const session& speak, const std::string& uri, unsigned 
   options.mode = open_mode::read;  // no verb writes to what it opens: `copy` writes to a place
   PENSTOCK_ASSIGN(options.context, context::make(settings));
   result<node> found = open(uri, options);
-  if (found.ok()) return as_opened(std::move(found).value());
+  if (found.ok()) return as_opened(std::move(found).value(), speak.others, threads);
   if (!is_unknown(found.error())) return std::move(found).error();
   if (speak.others != nullptr) return (*speak.others)(uri, threads);
   std::error_code none;
@@ -77,7 +84,8 @@ result<opened> open_node(const session& speak, const std::string& uri, unsigned 
   if (!remote && !std::filesystem::exists(file_part(uri), none)) return std::move(found).error();
   try_in_python(speak.argc, speak.argv);
   return std::move(found).error().note(
-      "HDF5, NetCDF4, Parquet and Arrow files are opened by the Python package, which is not installed");
+      "Parquet and Arrow files, and what the library does not read of HDF5, are opened by the Python package, which is "
+      "not installed");
 }
 
 result<array> open_one(const session& speak, const std::string& uri, unsigned threads) {

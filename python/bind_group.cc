@@ -7,6 +7,7 @@
 #include "bind.h"
 #include "bind_tiff.h"
 #include "driver/node_mode.h"
+#include "driver/open_hdf5.h"
 #include "driver/open_tiff.h"
 
 #include <string>
@@ -156,6 +157,16 @@ void bind_open(nb::module_& m) {
       },
       nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("cache_index"), nb::arg("consolidated").none(),
       nb::arg("tiff").none() = nb::none(), "Open within a store.");
+  m.def(
+      "open_hdf5",
+      [](const store_handle& from, const context_handle& with, nb::bytes key, nb::bytes path) {
+        open_options how;
+        how.context = with.context;
+        const std::string name(key.c_str(), key.size()), inner(path.c_str(), path.size());
+        return cast(call_engine([&] { return open_hdf5(from.store, name, inner, how); }));
+      },
+      nb::arg("store"), nb::arg("context"), nb::arg("key"), nb::arg("path"),
+      "The dataset or group at a path of the HDF5 file that has a key in a store.");
   m.def(
       "open_tiff_file",
       [](nb::bytes path, const context_handle& with, bool cache_index, nb::object tiff) -> nb::object {

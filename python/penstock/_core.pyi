@@ -353,6 +353,7 @@ def hdf5_index(store: Store, key: _bytes, header: int) -> tuple[_bytes, _bytes, 
 def hdf5_check_group(store: Store, key: _bytes, header: int) -> None:
     """Raises where a link of the group whose object header stands at that address is damaged."""
 
+def open_hdf5(store: Store, context: Context, key: _bytes, path: _bytes) -> Array | Group: ...
 def hdf5_describe(store: Store, key: _bytes) -> tuple[str, int, int, int]:
     """Every group, dataset and attribute of an HDF5 file as JSON, and the rounds, requests and bytes that it took."""
 

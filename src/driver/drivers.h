@@ -12,6 +12,7 @@ const format_driver& npy_driver() noexcept;         // npy.cc: one .npy file
 const format_driver& manifest_driver() noexcept;    // manifest.cc: a manifest of .npy or raw files
 const format_driver& references_driver() noexcept;  // open_saved.cc: a manifest of references
 const format_driver& kerchunk_driver() noexcept;    // open_references.cc: references as JSON
+const format_driver& hdf5_driver() noexcept;        // open_hdf5.cc
 const format_driver& netcdf_driver() noexcept;      // netcdf.cc: NetCDF classic, CDF-1, CDF-2 and CDF-5
 
 /// The node that Zarr's documents make of a location; nothing where there are none.

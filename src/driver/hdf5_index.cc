@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "driver/hdf5_reader.h"
 #include "engine/batch_job.h"
 #include "engine/blocking_read.h"
 #include "engine/context_state.h"
@@ -17,52 +18,6 @@
 
 namespace penstock::inline v0 {
 namespace {
-
-constexpr std::uint64_t kLeastWindow = std::uint64_t{4} << 10, kMostWindow = std::uint64_t{1} << 20;
-
-/// A file as a store has it, of one version; reads ahead while what is read lies behind what was.
-class stored_file final : public hdf5_source {
- public:
-  stored_file(const store& from, std::string_view key) noexcept : from_(from), key_(key) {}
-
-  result<> begin() {
-    auto read = read_and_wait(from_, key_, {0, 1, false}, 1);
-    if (!read.ok()) return std::move(read).error().note(read_note(key_, {0, 1, false}));
-    size_ = read->object_size;
-    seen_ = std::move(read->seen);
-    if (size_ == byte_range::kAll) return error(errc::unsupported, "the store does not say how long the file is");
-    return {};
-  }
-
-  std::uint64_t size() const noexcept override { return size_; }
-
-  result<std::span<const std::byte>> read(std::uint64_t offset, std::uint64_t length) override {
-    if (offset < begin_ || offset + length > begin_ + window_.size()) {
-      const std::uint64_t end = begin_ + window_.size();
-      const bool follows = offset >= begin_ && offset <= end;
-      ahead_ = follows ? std::min(2 * ahead_, kMostWindow) : kLeastWindow;
-      const byte_range range{offset, std::min(std::max(length, ahead_), size_ - offset), false};
-      auto read = read_and_wait(from_, key_, range, range.length, &seen_);
-      if (!read.ok()) {
-        if (read.error().code() == errc::version_changed)
-          return error(errc::conflict, "the file changed while its index was read").note(read_note(key_, range));
-        return std::move(read).error().note(read_note(key_, range));
-      }
-      begin_ = offset;
-      window_ = std::move(read->bytes);
-      if (window_.size() < length) return error(errc::io_error, "the file ended early while it was read");
-    }
-    return std::span<const std::byte>(window_).subspan(static_cast<std::size_t>(offset - begin_),
-                                                       static_cast<std::size_t>(length));
-  }
-
- private:
-  const store& from_;
-  std::string_view key_;
-  version seen_;
-  std::uint64_t size_ = 0, begin_ = 0, ahead_ = kLeastWindow;
-  std::vector<std::byte> window_;
-};
 
 /// Files that one worker takes at a time.
 constexpr std::size_t kFilesAtOnce = 64;
@@ -79,7 +34,7 @@ struct scanned_dataset {
 result<scanned_dataset> scan(const store& from, std::string_view key, std::string_view dataset) {
   constexpr hdf5_message::kind kMeaning[] = {hdf5_message::datatype, hdf5_message::old_fill_value,
                                              hdf5_message::fill_value, hdf5_message::filters};
-  stored_file source(from, key);
+  hdf5_stored_file source(from, key);
   PENSTOCK_TRY(source.begin());
   PENSTOCK_ASSIGN(hdf5_file file, hdf5_file::open(source));
   PENSTOCK_ASSIGN(const std::uint64_t header, find_hdf5_object(file, dataset));
@@ -159,14 +114,14 @@ std::optional<hdf5_shards> scan_hdf5_shards(const store& from, const std::vector
 }
 
 result<> check_hdf5_group(const store& from, std::string_view key, std::uint64_t header) {
-  stored_file source(from, key);
+  hdf5_stored_file source(from, key);
   PENSTOCK_TRY(source.begin());
   PENSTOCK_ASSIGN(hdf5_file file, hdf5_file::open(source));
   return check_hdf5_group(file, header);
 }
 
 result<hdf5_index> read_hdf5_index(const store& from, std::string_view key, std::uint64_t header) {
-  stored_file source(from, key);
+  hdf5_stored_file source(from, key);
   PENSTOCK_TRY(source.begin());
   PENSTOCK_ASSIGN(hdf5_file file, hdf5_file::open(source));
   PENSTOCK_ASSIGN(const std::vector<hdf5_message> messages, read_hdf5_object(file, header));

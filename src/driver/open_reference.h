@@ -20,6 +20,7 @@ struct referenced_object {
   std::string key;                      ///< in `from`
   bool pinned = false;                  ///< reads fail once it is another version than now
   std::optional<std::uint32_t> crc32c;  ///< of all its bytes: what `array::check` compares
+  version seen = {};                    ///< the version that reads expect, if it is known; `pinned` learns it
 };
 
 /// The array's usual codecs, with some left out.

@@ -21,7 +21,7 @@ constexpr std::uint64_t kHeadBytes = std::uint64_t{16} << 10;
 constexpr std::uint64_t kHeadBytesNearby = std::uint64_t{4} << 10;
 
 /// Names without a driver here whose objects are one file all the same.
-constexpr std::array<std::string_view, 6> kOtherEndings = {"h5", "hdf5", "nc4", "he5", "parquet", "arrow"};
+constexpr std::array<std::string_view, 2> kOtherEndings = {"parquet", "arrow"};
 
 std::string ending_of(std::string_view path) {
   const std::size_t dot = path.rfind('.'), slash = path.rfind('/');
@@ -46,6 +46,13 @@ bool names_object(const context& with, std::string_view path) {
          std::any_of(builtin_drivers().begin(), builtin_drivers().end(), of_driver);
 }
 
+/// Whether the caller opens files of this format itself: what it makes of them can be pickled.
+bool is_left_out(const format_driver& driver, const open_options& how) {
+  const bool own = &driver == &npy_driver() || &driver == &manifest_driver() || &driver == &references_driver() ||
+                   &driver == &hdf5_driver();
+  return own && !how.opens_references;
+}
+
 /// Opens what is inside of an object on the way to a location: `x.nc/t2m`. Returns nullopt if there is none.
 ///
 /// \param by_name  Only objects whose names end as such objects' do are looked for; else only the others, where a
@@ -62,11 +69,11 @@ result<std::optional<node>> open_inside_object(const location& at, const open_op
     auto head = read_head(*at.from, object.path);
     if (!head.ok() || !*head) continue;
     const std::shared_ptr<const format_driver> driver = driver_of(*at.context, **head, object.path);
-    if (driver.get() != &netcdf_driver()) continue;
+    const bool has_members = driver.get() == &netcdf_driver() || driver.get() == &hdf5_driver();
+    if (!has_members || is_left_out(*driver, how)) continue;
     object.head = std::make_shared<const object_head>(std::move(**head));
     object.uri = child_uri(at.from->uri(), object.path + "/");
-    PENSTOCK_ASSIGN(const node outer, driver->open(object, how));
-    PENSTOCK_ASSIGN(node made, std::get<group>(outer).state().members->open(at.path.substr(slash + 1)));
+    PENSTOCK_ASSIGN(node made, driver->open_inside(object, std::string_view(at.path).substr(slash + 1), how));
     return std::optional<node>(std::move(made));
   }
   return std::optional<node>();
@@ -83,10 +90,7 @@ result<std::optional<node>> open_object(location& at, const open_options& how) {
   }
   const std::shared_ptr<const format_driver> driver = driver_of(*at.context, *at.head, at.path);
   if (!driver) return std::optional<node>();
-  // The caller opens these itself: what it makes of them can be pickled.
-  const bool left_out =
-      driver.get() == &npy_driver() || driver.get() == &manifest_driver() || driver.get() == &references_driver();
-  if (left_out && !how.opens_references) return std::optional<node>();
+  if (is_left_out(*driver, how)) return std::optional<node>();
   result<node> made = driver->open(at, how);
   if (made.ok()) return std::optional<node>(std::move(*made));
   std::string note = fmt::format("opening '{}'", at.uri);
@@ -97,9 +101,17 @@ result<std::optional<node>> open_object(location& at, const open_options& how) {
 
 }  // namespace
 
+result<node> format_driver::open_inside(const location& at, std::string_view inner, const open_options& how) const {
+  PENSTOCK_ASSIGN(const node outer, open(at, how));
+  const auto* const found = std::get_if<group>(&outer);
+  if (found != nullptr && found->state().members) return found->state().members->open(inner);
+  return error(errc::not_found, fmt::format("no array or group at '{}' of '{}'", inner, at.uri));
+}
+
 std::span<const format_driver* const> builtin_drivers() noexcept {
-  static const std::array<const format_driver*, 6> kDrivers = {
-      &tiff_driver(), &npy_driver(), &netcdf_driver(), &manifest_driver(), &references_driver(), &kerchunk_driver()};
+  static const std::array<const format_driver*, 7> kDrivers = {
+      &tiff_driver(),       &npy_driver(),  &netcdf_driver(),  &manifest_driver(),
+      &references_driver(), &hdf5_driver(), &kerchunk_driver()};
   return kDrivers;
 }
 

@@ -68,6 +68,11 @@ class PENSTOCK_API format_driver {
   ///             (`invalid_argument`, by the option's name), and replaces an object that exists only with `overwrite`.
   /// \error unsupported  The format has no arrays that are created first and written afterwards.
   virtual result<> create(const new_location& at, const create_options& how) const;
+  /// Opens what is at the path `inner` of such an object: a member of a file that holds several arrays. Unless a driver
+  /// has a shorter way, the object is opened and its group opens the member.
+  /// \param inner  '/'-separated, not empty.
+  /// \error not_found  There is none, as in formats whose objects are one array.
+  virtual result<node> open_inside(const location& at, std::string_view inner, const open_options& how) const;
 };
 
 /// Puts the object at a new location, and makes it visible (`store::flush`).

@@ -24,6 +24,12 @@ class extensible_array {
   }
 
  private:
+  // The pages of all blocks of a level are requested together: an error of one does not end the walk while it waits.
+  result<> unless_waiting(result<> done) const {
+    if (file_.waiting()) return {};
+    return done;
+  }
+
   result<std::uint64_t> read_header() {
     const std::uint64_t bytes = 12 + 6 * file_.length_bytes() + file_.offset_bytes() + kHdf5ChecksumBytes;
     PENSTOCK_ASSIGN(const auto header, file_.checked(address_, bytes, "an extensible array's header"));
@@ -77,12 +83,12 @@ class extensible_array {
     for (std::uint64_t u = 0; u < direct_; ++u) {
       for (std::uint64_t i = 0; i < blocks_of(u); ++i, first += elements_of(u)) {
         const std::uint64_t address = cursor.number(file_.offset_bytes());
-        if (!file_.undefined(address)) PENSTOCK_TRY(read_data_block(address, u, i, first, {}));
+        if (!file_.undefined(address)) PENSTOCK_TRY(unless_waiting(read_data_block(address, u, i, first, {})));
       }
     }
     for (std::uint64_t u = direct_; u < super_blocks_; ++u) {
       const std::uint64_t address = cursor.number(file_.offset_bytes());
-      if (!file_.undefined(address)) PENSTOCK_TRY(read_super_block(address, u, first));
+      if (!file_.undefined(address)) PENSTOCK_TRY(unless_waiting(read_super_block(address, u, first)));
       first += blocks_of(u) * elements_of(u);
     }
     return {};
@@ -109,7 +115,7 @@ class extensible_array {
     const auto bitmap = cursor.bytes(bitmap_bytes);
     for (std::uint64_t i = 0; i < blocks; ++i, first += elements_of(u)) {
       const std::uint64_t address = cursor.number(file_.offset_bytes());
-      if (!file_.undefined(address)) PENSTOCK_TRY(read_data_block(address, u, i, first, bitmap));
+      if (!file_.undefined(address)) PENSTOCK_TRY(unless_waiting(read_data_block(address, u, i, first, bitmap)));
     }
     return {};
   }
@@ -132,9 +138,12 @@ class extensible_array {
       const std::uint64_t bit = which * pages + i;
       if (bit / 8 >= bitmap.size()) return hdf5_damaged("an extensible array's page that no super block knows");
       if ((static_cast<unsigned>(bitmap[static_cast<std::size_t>(bit / 8)]) & (0x80U >> (bit % 8))) == 0) continue;
-      PENSTOCK_ASSIGN(const auto stored,
-                      file_.checked(at + bytes + i * page_bytes, page_bytes, "an extensible array's page"));
-      element_.add_all(file_, stored.first(stored.size() - kHdf5ChecksumBytes), first + i * page, to_);
+      const auto stored = file_.checked(at + bytes + i * page_bytes, page_bytes, "an extensible array's page");
+      if (!stored.ok()) {
+        if (file_.waiting()) continue;
+        return stored.error().clone();
+      }
+      element_.add_all(file_, stored->first(stored->size() - kHdf5ChecksumBytes), first + i * page, to_);
     }
     return {};
   }

@@ -21,6 +21,12 @@ constexpr std::uint64_t kFirstUserBlock = 512, kLastUserBlock = std::uint64_t{1}
 error hdf5_damaged(std::string_view what) { return {errc::corrupt_data, fmt::format("HDF5: {}", what)}; }
 error hdf5_unknown(std::string_view what) { return {errc::unsupported, fmt::format("HDF5: {}", what)}; }
 
+bool is_hdf5(std::span<const std::byte> begin) noexcept {
+  for (std::uint64_t at = 0; at + kSignature.size() <= begin.size(); at = at == 0 ? kFirstUserBlock : 2 * at)
+    if (std::memcmp(begin.data() + at, kSignature.data(), kSignature.size()) == 0) return true;
+  return false;
+}
+
 std::uint64_t hdf5_cursor::number(std::size_t count) noexcept {
   const auto from = bytes(count);
   std::uint64_t value = 0;

@@ -26,6 +26,10 @@ error hdf5_damaged(std::string_view what);
 /// `unsupported`, with the file's format named: h5py may know more.
 error hdf5_unknown(std::string_view what);
 
+/// Returns true if a file that begins with these bytes is an HDF5 file: the signature is at its beginning, or after a
+/// block of the user's that ends within them.
+bool is_hdf5(std::span<const std::byte> begin) noexcept;
+
 /// Takes little-endian numbers from bytes; past their end it gives zeros and says so.
 class hdf5_cursor {
  public:

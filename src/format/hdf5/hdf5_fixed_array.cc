@@ -53,9 +53,12 @@ result<> list_hdf5_fixed_array(hdf5_file& file, std::uint64_t address, hdf5_chun
     std::uint64_t at = 0;
     if (!checked_mul(i, page_bytes, at) || !checked_add(at, block + bytes, at))
       return hdf5_damaged("a fixed array leaves the file");
-    PENSTOCK_ASSIGN(const auto stored,
-                    file.checked(at, elements * element.bytes + kHdf5ChecksumBytes, "a fixed array's page"));
-    element.add_all(file, stored.first(stored.size() - kHdf5ChecksumBytes), i * page, to);
+    const auto stored = file.checked(at, elements * element.bytes + kHdf5ChecksumBytes, "a fixed array's page");
+    if (!stored.ok()) {
+      if (file.waiting()) continue;
+      return stored.error().clone();
+    }
+    element.add_all(file, stored->first(stored->size() - kHdf5ChecksumBytes), i * page, to);
   }
   return {};
 }

@@ -1,0 +1,264 @@
+"""HDF5 files as C++ opens them, without h5py: datasets, groups, names and attributes are what Python's way reads."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from hdf5_values import same, values
+from penstock import _core
+from penstock.core.array import Array
+from penstock.core.context import current_context
+
+h5py = pytest.importorskip("h5py")
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus")) / "hdf5"
+MOST_BYTES = 1 << 26
+
+# Files that libhdf5 refuses because of parts that these arrays do not need.
+READ_HERE = ("cve_2020_10810.h5", "cve_2020_10812.h5", "h5stat_err_old_layout.h5")
+
+# What only h5py reads yet.
+LEFT_TO_H5PY = ("virtual HDF5 datasets", "in other files", "in the file")
+
+
+def opened(path: Path, inner: str = "") -> Any:
+    """What C++ opens at a path of a file."""
+    store = _core.file_store(os.fsencode(path.parent))
+    found = _core.open_hdf5(store, current_context(), os.fsencode(path.name), inner.encode("utf-8", "surrogateescape"))
+    return Array(found) if isinstance(found, _core.Array) else found
+
+
+def is_left(error: Exception) -> bool:
+    return isinstance(error, ps.UnsupportedError) and any(part in str(error) for part in LEFT_TO_H5PY)
+
+
+def arrays_below(path: Path, inner: str, group: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """The arrays of a group and of those below, or the errors that opening them raises."""
+    names = group.keys()
+    for name in names:
+        at = f"{inner}/{name}".strip("/")
+        try:
+            found = opened(path, at)
+        except ps.Error as error:
+            yield at, error
+            continue
+        if isinstance(found, Array):
+            yield at, found
+        elif depth < 8:
+            yield from arrays_below(path, at, found, depth + 1)
+
+
+def differences(found: Array, wanted: Array) -> list[str]:
+    """What two arrays differ in."""
+    out = []
+    for what in ("shape", "dtype", "dimension_names", "fill_value", "attrs"):
+        a, b = getattr(found, what), getattr(wanted, what)
+        if what == "attrs":
+            unread = [name for name, value in b.items() if str(value).startswith("<not readable")]
+            a, b = ({k: v for k, v in each.asdict().items() if k not in unread} for each in (a, b))
+        if what == "dimension_names":
+            a, b = list(a or []), list(b or [])
+        if repr(a) != repr(b) and not (
+            what == "attrs" and sorted(map(repr, a.items())) == sorted(map(repr, b.items()))
+        ):
+            out.append(f"{what}: {a!r}, not {b!r}")
+    return out
+
+
+def equal(found: Any, wanted: Any) -> bool:
+    """As `same`, also of text of variable length."""
+    if np.asarray(wanted).dtype.kind in "OT":
+        return np.array_equal(np.asarray(found, object), np.asarray(wanted, object))
+    return same(found, wanted)
+
+
+TYPES = ["u1", "<i2", ">i4", "<u8", "<f2", ">f4", "<f8", "<c8", ">c16", "?", "S5"]
+TYPES.append(np.dtype([("a", "<i4"), ("b", ">f8", (2,)), ("c", "S3")]))
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "contiguous": {},
+    "chunked": {"chunks": (4, 3)},
+    "filtered": {"chunks": (4, 3), "compression": "gzip", "shuffle": True, "fletcher32": True},
+    "unlimited": {"chunks": (4, 3), "maxshape": (None, 8)},
+    "unlimited twice": {"chunks": (3, 5), "maxshape": (None, None), "compression": "lzf"},
+}
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_every_type_in_every_layout_is_what_h5py_wrote(tmp_path, libver):
+    path = tmp_path / "x.h5"
+    wanted = {}
+    with h5py.File(path, "w", libver=libver) as file:
+        for number, (dtype, layout) in enumerate(itertools.product(TYPES, LAYOUTS)):
+            name = f"g{number % 3}/{layout}/{number}"
+            wanted[name] = values(dtype, (11, 8), number)
+            file.create_dataset(name, data=wanted[name], **LAYOUTS[layout])
+    for name, value in wanted.items():
+        found = opened(path, name)
+        assert same(found[...], value), name
+        assert same(found[3:9, ::2], value[3:9, ::2]), name
+        assert not differences(found, ps.open(path, name)), name
+    assert opened(path).keys() == ["g0", "g1", "g2"]
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("block", [0, 512, 4096])
+def test_user_blocks_scalars_and_empty_datasets(tmp_path, libver, block):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver=libver, userblock_size=block) as file:
+        file["scalar"] = np.float32(2.5)
+        file["empty"] = np.zeros((0, 3), "i4")
+        file["large"] = np.arange(700_000, dtype="i8").reshape(700, 1000)
+        file.create_dataset("unwritten", (5, 4), "f4", fillvalue=7)
+        file.create_dataset("holes", (10, 4), "i2", chunks=(3, 4), fillvalue=-3)[3:6] = 1
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_layout(h5py.h5d.COMPACT)
+        made = h5py.h5d.create(file.id, b"compact", h5py.h5t.STD_I32BE, h5py.h5s.create_simple((6,)), plist)
+        made.write(h5py.h5s.ALL, h5py.h5s.ALL, np.arange(6, dtype=">i4"))
+        wanted = {name: node[()] for name, node in file.items()}
+    for name, value in wanted.items():
+        found = opened(path, name)
+        assert same(found[...], value), name
+        assert not differences(found, ps.open(path, name)), name
+
+
+def test_fill_values_of_every_type(tmp_path):
+    path = tmp_path / "x.h5"
+    record = np.dtype([("a", "<i4"), ("s", "S3")])
+    fills: list[tuple[Any, Any]] = [
+        *(("<i2", -5), (">u8", 2**63 + 1), ("<f4", np.nan), (">f8", -np.inf), ("<f2", 1.5), ("S4", b"ab")),
+        *(("?", True), ("<c8", 1 + 2j), (record, np.array((3, b"xyz"), record))),
+    ]
+    with h5py.File(path, "w") as file:
+        for number, (dtype, fill) in enumerate(fills):
+            file.create_dataset(str(number), (4,), dtype, chunks=(2,), fillvalue=fill)
+        wanted = {name: node[()] for name, node in file.items()}
+    for name, value in wanted.items():
+        found = opened(path, name)
+        assert same(found[...], value), name
+        assert not differences(found, ps.open(path, name)), name
+
+
+@pytest.mark.parametrize("options", [{}, {"chunks": (3, 2), "compression": "gzip"}, {"chunks": (3, 2)}])
+def test_text_of_variable_length(tmp_path, options):
+    path = tmp_path / "x.h5"
+    words = np.array([[f"wörd {i} {j}" * (i % 3) for j in range(5)] for i in range(7)], object)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("utf8", data=words, dtype=h5py.string_dtype(), **options)
+        file.create_dataset("bytes", data=[[b"ab", b""]], dtype=h5py.string_dtype("ascii"))
+        file.create_dataset("unwritten", (3, 2), h5py.string_dtype(), **({"chunks": (1, 2)} if options else {}))
+        file["scalar"] = "one"
+    assert (opened(path, "utf8")[...] == words).all()
+    for name in ("utf8", "bytes", "unwritten", "scalar"):
+        found, wanted = opened(path, name), ps.open(path, name)
+        assert equal(found[...], wanted[...]), name
+        assert not differences(found, wanted), name
+
+
+def test_filter_masks_are_minded(tmp_path):
+    path = tmp_path / "x.h5"
+    data = np.arange(64, dtype="<i4").reshape(8, 8)
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset("x", (8, 8), "<i4", chunks=(4, 4), compression="gzip", shuffle=True)
+        made[:4] = data[:4]
+        made.id.write_direct_chunk((4, 0), data[4:, :4].tobytes(), filter_mask=3)
+        made.id.write_direct_chunk((4, 4), zlib.compress(data[4:, 4:].tobytes()), filter_mask=1)
+    with h5py.File(path) as file:
+        wanted = file["x"][...]
+    assert (wanted == data).all()
+    assert same(opened(path, "x")[...], wanted)
+
+
+def test_links_lead_to_their_objects(tmp_path):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file["a/b/x"] = np.arange(4)
+        file["soft"] = h5py.SoftLink("/a/b/x")
+        file["a/relative"] = h5py.SoftLink("b/x")
+        file["hard"] = file["a/b"]
+        file["dangling"] = h5py.SoftLink("/nothing")
+        file["loop"] = h5py.SoftLink("/loop")
+        file["elsewhere"] = h5py.ExternalLink("y.h5", "/x")
+        file["type"] = np.dtype("i4")
+    for name in ("soft", "a/relative", "hard/x", "a/b/x", "/a//b/x"):
+        assert same(opened(path, name)[...], np.arange(4)), name
+    assert opened(path).keys() == ["a", "elsewhere", "hard", "soft"]
+    for name in ("dangling", "loop", "a/b/x/y", "nothing"):
+        with pytest.raises(ps.NotFoundError):
+            opened(path, name)
+    with pytest.raises(ps.UnsupportedError, match=r"a link to '/x' in the file 'y\.h5'"):
+        opened(path, "elsewhere")
+    with pytest.raises(ps.UnsupportedError, match="a named type"):
+        opened(path, "type")
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_dimension_scales_name_dimensions(tmp_path, libver):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver=libver) as file:
+        for name, length in (("time", 3), ("lat", 4)):
+            file[name] = np.arange(length)
+            file[name].make_scale(name)
+        file["far/away/height"] = np.arange(5)
+        file["far/away/height"].make_scale()
+        x = file.create_dataset("g/x", data=np.zeros((3, 4, 5, 2)))
+        x.attrs["units"] = "K"
+        for d, name in enumerate(("time", "lat", "far/away/height")):
+            x.dims[d].attach_scale(file[name])
+    found = opened(path, "g/x")
+    assert list(found.dimension_names) == ["time", "lat", "height", None]
+    assert found.attrs.asdict() == {"units": "K"}
+    assert not differences(found, ps.open(path, "g/x"))
+    assert list(opened(path, "time").dimension_names) == ["time"]
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
+def test_the_corpus_is_what_python_opens():
+    """Every dataset of every file has the values, types, names and attributes that `ps.open` has, or is refused."""
+    suffixes = (".h5", ".hdf5", ".nc", ".nc4", ".he5")
+    wrong: list[str] = []
+    read = left = 0
+    for path in sorted(each for each in CORPUS.rglob("*") if each.suffix in suffixes and "cve_hdf5" not in str(each)):
+        try:
+            root = opened(path)
+        except ps.Error as error:
+            try:
+                ps.open(path)
+            except ps.Error:
+                continue
+            wrong.append(f"{path}: {error}")
+            continue
+        for name, found in arrays_below(path, "", root):
+            try:
+                wanted = ps.open(path, name)
+            except ps.Error as error:
+                if not isinstance(found, ps.Error) and path.name not in READ_HERE:
+                    wrong.append(f"{path} {name}: opened, Python refuses it: {error}")
+                continue
+            if isinstance(found, ps.Error):
+                left += is_left(found)
+                if not is_left(found):
+                    wrong.append(f"{path} {name}: {found}")
+                continue
+            wrong += [f"{path} {name}: {each}" for each in differences(found, wanted)]
+            if found.nbytes <= MOST_BYTES:
+                try:
+                    value = wanted[...]
+                except ps.Error:
+                    with pytest.raises(ps.Error):
+                        found[...]
+                    continue
+                if not equal(found[...], value):
+                    wrong.append(f"{path} {name}: values")
+            read += 1
+    assert not wrong, "\n".join(wrong)
+    assert read > 1000, read
+    assert left < 250, left

@@ -1,0 +1,74 @@
+#include "driver/hdf5_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/blocking_read.h"
+#include "engine/index_io.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+error changed() { return {errc::conflict, "the file changed while its metadata was read"}; }
+
+}  // namespace
+
+result<> hdf5_stored_file::begin() {
+  auto read = read_and_wait(from_, key_, {0, 1, false}, 1);
+  if (!read.ok()) return std::move(read).error().note(read_note(key_, {0, 1, false}));
+  size_ = read->object_size;
+  seen_ = std::move(read->seen);
+  if (size_ == byte_range::kAll) return error(errc::unsupported, "the store does not report how long the file is");
+  return {};
+}
+
+result<std::span<const std::byte>> hdf5_stored_file::read(std::uint64_t offset, std::uint64_t length) {
+  if (offset < begin_ || offset + length > begin_ + window_.size()) {
+    const std::uint64_t end = begin_ + window_.size();
+    const bool follows = offset >= begin_ && offset <= end;
+    ahead_ = follows ? std::min(2 * ahead_, kMostWindow) : kLeastWindow;
+    const byte_range range{offset, std::min(std::max(length, ahead_), size_ - offset), false};
+    auto read = read_and_wait(from_, key_, range, range.length, &seen_);
+    if (!read.ok()) {
+      if (read.error().code() == errc::version_changed) return changed().note(read_note(key_, range));
+      return std::move(read).error().note(read_note(key_, range));
+    }
+    begin_ = offset;
+    window_ = std::move(read->bytes);
+    if (window_.size() < length) return error(errc::io_error, "the file ended early while it was read");
+  }
+  return std::span<const std::byte>(window_).subspan(static_cast<std::size_t>(offset - begin_),
+                                                     static_cast<std::size_t>(length));
+}
+
+result<std::shared_ptr<hdf5_reader>> hdf5_reader::open(std::shared_ptr<const store> from, std::string key,
+                                                       const object_head* head) {
+  if (head == nullptr || head->object_size == byte_range::kAll) {
+    hdf5_stored_file file(*from, key);
+    PENSTOCK_TRY(file.begin());
+    return std::shared_ptr<hdf5_reader>(new hdf5_reader(std::move(from), std::move(key), file.seen(), file.size()));
+  }
+  std::shared_ptr<hdf5_reader> made(new hdf5_reader(std::move(from), std::move(key), head->seen, head->object_size));
+  const bool whole = head->bytes.size() >= head->object_size;
+  const std::uint64_t known = whole ? head->object_size : head->bytes.size() / kPageBytes * kPageBytes;
+  if (known != 0) PENSTOCK_TRY(made->pages_.add({0, known, false}, head->bytes));
+  return made;
+}
+
+result<> hdf5_reader::fetch(std::span<const byte_range> ranges) {
+  auto read = read_ranges_and_wait(*from_, key_, ranges, &seen_);
+  if (!read.ok()) {
+    if (read.error().code() == errc::version_changed) return changed();
+    return std::move(read).error();
+  }
+  for (std::size_t i = 0; i < ranges.size(); ++i) PENSTOCK_TRY(pages_.add(ranges[i], (*read)[i].bytes));
+  return {};
+}
+
+// Pages of large chunk indexes are needed once.
+void hdf5_reader::forget_if_large() {
+  constexpr std::uint64_t kMostKept = std::uint64_t{32} << 20;
+  if (pages_.fetched_bytes() > kMostKept) pages_ = hdf5_pages(pages_.size(), kPageBytes);
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <penstock/result.h>
+#include <penstock/store.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <penstock/extend/driver.h>
+#include "format/hdf5/hdf5_file.h"
+#include "format/hdf5/hdf5_pages.h"
+
+namespace penstock::inline v0 {
+
+/// A file as a store has it, read when a parser needs it: for stores that answer at once. It reads ahead while what is
+/// read is behind what was read before.
+class hdf5_stored_file final : public hdf5_source {
+ public:
+  hdf5_stored_file(const store& from, std::string_view key) noexcept : from_(from), key_(key) {}
+  /// A file whose version and size are known.
+  hdf5_stored_file(const store& from, std::string_view key, version seen, std::uint64_t size) noexcept
+      : from_(from), key_(key), seen_(std::move(seen)), size_(size) {}
+
+  /// Learns the version and the size. \error unsupported  The store does not report how long the file is.
+  result<> begin();
+  const version& seen() const noexcept { return seen_; }
+
+  std::uint64_t size() const noexcept override { return size_; }
+  result<std::span<const std::byte>> read(std::uint64_t offset, std::uint64_t length) override;
+
+ private:
+  static constexpr std::uint64_t kLeastWindow = std::uint64_t{4} << 10, kMostWindow = std::uint64_t{1} << 20;
+
+  const store& from_;
+  std::string_view key_;
+  version seen_;
+  std::uint64_t size_ = 0, begin_ = 0, ahead_ = kLeastWindow;
+  std::vector<std::byte> window_;
+};
+
+/// Reads metadata of one version of an HDF5 file.
+///
+/// A store that answers at once is read serially, as parsers go on. Of another one, the pages that are known to be
+/// needed are requested together, in rounds, and kept: what was read for one dataset serves the next one. Thread-safe.
+class hdf5_reader {
+ public:
+  /// \param head  The first bytes of the file, its version and its size, if they are known; else null.
+  /// \error unsupported  The store does not report how long the file is.
+  static result<std::shared_ptr<hdf5_reader>> open(std::shared_ptr<const store> from, std::string key,
+                                                   const object_head* head);
+
+  /// Calls `parse` with the file, several times if it has to wait for bytes.
+  /// \param readings  See hdf5_file::open.
+  /// \returns What the last call returned. \error As the store, and conflict: the file changed meanwhile.
+  template <class Parse>
+  auto parse(Parse&& parse, std::uint64_t readings = 32) -> decltype(parse(std::declval<hdf5_file&>())) {
+    const auto once = [&](hdf5_source& source) -> decltype(parse(std::declval<hdf5_file&>())) {
+      PENSTOCK_ASSIGN(hdf5_file file, hdf5_file::open(source, hdf5_checksums::verified, readings));
+      return parse(file);
+    };
+    if (from_->traits().inline_completion) {
+      hdf5_stored_file source(*from_, key_, seen_, pages_.size());
+      return once(source);
+    }
+    const std::lock_guard lock(mutex_);
+    auto made = parse_hdf5_in_rounds(
+        pages_, kMostGapBytes, [&] { return once(pages_); },
+        [&](std::span<const byte_range> ranges) { return fetch(ranges); });
+    forget_if_large();
+    return made;
+  }
+
+  const std::shared_ptr<const store>& from() const noexcept { return from_; }
+  const std::string& key() const noexcept { return key_; }
+  const version& seen() const noexcept { return seen_; }
+  /// Whether what is read is fetched in rounds.
+  bool in_rounds() const { return !from_->traits().inline_completion; }
+  /// Bytes of the pages that are kept. Only for calls within `parse`.
+  std::uint64_t kept_bytes() const noexcept { return pages_.fetched_bytes(); }
+
+ private:
+  static constexpr std::uint64_t kPageBytes = std::uint64_t{4} << 10, kMostGapBytes = std::uint64_t{64} << 10;
+
+  hdf5_reader(std::shared_ptr<const store> from, std::string key, version seen, std::uint64_t size)
+      : from_(std::move(from)), key_(std::move(key)), seen_(std::move(seen)), pages_(size, kPageBytes) {}
+  result<> fetch(std::span<const byte_range> ranges);
+  void forget_if_large();
+
+  std::shared_ptr<const store> from_;
+  std::string key_;
+  version seen_;
+  std::mutex mutex_;
+  hdf5_pages pages_;  // after `open` guarded by mutex_, but for its size
+};
+
+}  // namespace penstock::inline v0

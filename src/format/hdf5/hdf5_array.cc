@@ -1,0 +1,281 @@
+#include "format/hdf5/hdf5_array.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "array/contiguous_blocks.h"
+#include "base/checked.h"
+#include "format/hdf5/hdf5_chunks.h"
+#include "format/hdf5/hdf5_values.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::size_t kMostChains = 1000;
+
+json list_json(const std::vector<std::uint64_t>& numbers) {
+  return json(json::array_t(numbers.begin(), numbers.end()));
+}
+
+/// Collects what an array needs. While pages of the file are missing, a part that needs them is left out, so that the
+/// pages of all parts are recorded together.
+class array_reader {
+ public:
+  array_reader(hdf5_file& file, hdf5_tree& tree, const hdf5_place& at) noexcept : file_(file), tree_(tree), at_(at) {}
+
+  result<hdf5_array> read() {
+    PENSTOCK_ASSIGN(header_, tree_.header(at_.object));
+    if (find_message(*header_, hdf5_message::data_layout) == nullptr)
+      return hdf5_damaged("the dataset has no data layout");
+    std::optional<error> failed;
+    const auto take = [&](result<> part) {
+      if (!part.ok() && !failed) failed = std::move(part).error();
+    };
+    take(describe());
+    take(attributes());
+    take(names());
+    if (failed) return std::move(*failed);
+    return std::move(out_);
+  }
+
+ private:
+  result<> attributes() {
+    PENSTOCK_ASSIGN(out_.attributes, tree_.attributes_json(at_.object));
+    return {};
+  }
+
+  result<> names() {
+    const hdf5_message* const found = find_message(*header_, hdf5_message::dataspace);
+    if (found == nullptr) return {};  // an error that `describe` returns
+    PENSTOCK_ASSIGN(const hdf5_dataspace space, parse_hdf5_dataspace(file_, found->body));
+    PENSTOCK_ASSIGN(out_.dimension_names, tree_.dimension_names(at_, space.shape.extents.size()));
+    if (!out_.dimension_names.empty()) out_.dimension_names.resize(space.shape.extents.size() + element_.shape.size());
+    return {};
+  }
+
+  result<> describe() {
+    PENSTOCK_ASSIGN(shape_, parse_hdf5_shape(file_, *header_));
+    const hdf5_message* const message = find_message(*header_, hdf5_message::datatype);
+    if (message == nullptr) return hdf5_damaged("the dataset has no datatype");
+    hdf5_cursor cursor(message->body);
+    PENSTOCK_ASSIGN(const hdf5_type type, parse_hdf5_type(cursor));
+    element_bytes_ = type.bytes;
+    PENSTOCK_ASSIGN(element_, hdf5_element_of(type));
+    if (element_.variable) PENSTOCK_TRY(take_text(type));
+    PENSTOCK_ASSIGN(const hdf5_fill fill, parse_hdf5_fill(*header_));
+    json fill_value;
+    if (!out_.text) {
+      PENSTOCK_ASSIGN(fill_value, hdf5_fill_json(fill, type, element_));
+    }
+    if (find_message(*header_, hdf5_message::external_files) != nullptr) return refuse_external();
+    PENSTOCK_ASSIGN(layout_, parse_hdf5_layout(file_, *header_));
+
+    filters_ = element_.codecs();
+    PENSTOCK_ASSIGN(const extents whole, with_inner_axes(shape_.extents));
+    extents chunks;
+    switch (layout_.what) {
+      case hdf5_layout::kind::mapped:
+        return error(errc::unsupported, "virtual HDF5 datasets are not readable");
+      case hdf5_layout::kind::chunked: {
+        PENSTOCK_ASSIGN(chunks, chunked());
+        break;
+      }
+      case hdf5_layout::kind::compact:
+      case hdf5_layout::kind::contiguous: {
+        PENSTOCK_ASSIGN(chunks, in_one_place(whole));
+        break;
+      }
+    }
+    json::object_t zarray;
+    zarray.emplace_back("zarr_format", std::uint64_t{2});
+    zarray.emplace_back("shape", list_json({whole.begin(), whole.end()}));
+    zarray.emplace_back("chunks", list_json({chunks.begin(), chunks.end()}));
+    zarray.emplace_back("dtype", element_.dtype);
+    zarray.emplace_back("order", "C");
+    zarray.emplace_back("compressor", json());
+    zarray.emplace_back("filters", filters_.empty() ? json() : json(filters_));
+    zarray.emplace_back("fill_value", std::move(fill_value));
+    out_.zarray = json(std::move(zarray));
+    return {};
+  }
+
+  result<> take_text(const hdf5_type& type) {
+    if (type.bytes != 4 + file_.offset_bytes() + 4)
+      return hdf5_damaged(fmt::format("text of variable length in elements of {} bytes", type.bytes));
+    out_.text = hdf5_array::variable_text{type.bytes, type.utf8};
+    element_.dtype = json(fmt::format("|V{}", type.bytes));
+    element_.item_bytes = type.bytes;
+    return {};
+  }
+
+  // An array type adds axes to those of the dataset.
+  result<extents> with_inner_axes(const std::vector<std::uint64_t>& outer) const {
+    const std::size_t rank = outer.size() + element_.shape.size();
+    if (rank > kMaxRank)
+      return error(errc::unsupported, fmt::format("arrays of {} dimensions, at most {} are readable", rank, kMaxRank));
+    extents out;
+    for (const std::uint64_t each : outer) out.push_back(each);
+    for (const std::uint64_t each : element_.shape) out.push_back(each);
+    return out;
+  }
+
+  result<> refuse_external() {
+    PENSTOCK_ASSIGN(const auto parts, read_hdf5_external(file_, *header_));
+    return error(errc::unsupported, fmt::format("HDF5 datasets whose values are in other files ('{}') are not readable",
+                                                parts.empty() ? "" : hdf5_text(parts[0].file)));
+  }
+
+  result<extents> chunked() {
+    if (layout_.element_bytes != element_bytes_ && layout_.element_bytes != 0) {
+      return hdf5_damaged(
+          fmt::format("chunks of elements of {} bytes, the type has {}", layout_.element_bytes, element_bytes_));
+    }
+    PENSTOCK_ASSIGN(const auto pipeline, parse_hdf5_filters(*header_));
+    std::vector<std::optional<std::uint32_t>> used;  // which codec of the list each filter is
+    for (const hdf5_filter& each : pipeline) {
+      PENSTOCK_ASSIGN(json codec, hdf5_codec_of(each, element_bytes_));
+      used.emplace_back();
+      if (codec.is_null()) continue;
+      used.back() = static_cast<std::uint32_t>(filters_.size());
+      filters_.push_back(std::move(codec));
+    }
+    PENSTOCK_ASSIGN(hdf5_chunks found, list_hdf5_chunks(file_, shape_, layout_));
+    std::vector<std::uint64_t> grid(shape_.extents.size());
+    out_.cell_count = 1;
+    for (std::size_t d = 0; d < grid.size(); ++d) {
+      grid[d] = ceil_div(shape_.extents[d], layout_.chunk[d]);
+      out_.cell_count = saturating_mul(out_.cell_count, grid[d]);
+    }
+    const bool no_items = std::find(element_.shape.begin(), element_.shape.end(), 0) != element_.shape.end();
+    if (no_items) {
+      found = {};
+      out_.cell_count = 0;
+    }
+    PENSTOCK_TRY(choose_chains(found, grid, used));
+    out_.cells = std::move(found.cells);
+    out_.offsets = std::move(found.offsets);
+    out_.lengths = std::move(found.lengths);
+    return with_inner_axes(layout_.chunk);
+  }
+
+  bool is_edge(std::uint64_t cell, const std::vector<std::uint64_t>& grid) const noexcept {
+    for (std::size_t d = grid.size(); d-- > 0; cell /= grid[d])
+      if (saturating_mul(cell % grid[d] + 1, layout_.chunk[d]) > shape_.extents[d]) return true;
+    return false;
+  }
+
+  // Bits beyond the pipeline mean nothing; a filter of which nothing is left to do is as good as skipped.
+  result<> choose_chains(hdf5_chunks& found, const std::vector<std::uint64_t>& grid,
+                         const std::vector<std::optional<std::uint32_t>>& used) {
+    if (used.empty()) return {};
+    const std::uint64_t all = (std::uint64_t{1} << used.size()) - 1;  // at most 32 filters
+    std::set<std::uint64_t> different;
+    for (std::size_t i = 0; i < found.masks.size(); ++i) {
+      std::uint64_t& mask = found.masks[i];
+      mask = layout_.raw_edges && is_edge(found.cells[i], grid) ? all : mask & all;
+      if (mask != 0 && different.insert(mask).second && different.size() > kMostChains)
+        return error(errc::unsupported,
+                     fmt::format("more than {} different filter masks are not readable", kMostChains));
+    }
+    if (different.empty()) return {};
+    for (const std::uint64_t mask : different) {
+      hdf5_array::variant made;
+      for (std::size_t i = 0; i < used.size(); ++i)
+        if ((mask >> i & 1) != 0 && used[i]) made.skipped.push_back(*used[i]);
+      out_.variants.push_back(std::move(made));
+    }
+    for (const std::uint64_t mask : found.masks) {
+      const auto place = std::distance(different.begin(), different.find(mask));
+      out_.chains.push_back(mask == 0 ? std::uint16_t{0} : static_cast<std::uint16_t>(place + 1));
+    }
+    return {};
+  }
+
+  // C-order bytes without chunks, cut into cells that are one run each.
+  result<extents> in_one_place(const extents& whole) {
+    const std::uint64_t item = element_.item_bytes;
+    std::uint64_t bytes = item;
+    extents chunks;
+    for (const std::uint64_t each : whole) {
+      bytes = saturating_mul(bytes, each);
+      chunks.push_back(std::max<std::uint64_t>(each, 1));
+    }
+    const bool compact = layout_.what == hdf5_layout::kind::compact;
+    const bool written = compact || !file_.undefined(layout_.address);
+    out_.cell_count = bytes == 0 ? 0 : 1;
+    if (!written || bytes == 0) return chunks;
+
+    const std::uint64_t stored = compact                             ? layout_.inline_bytes.size()
+                                 : layout_.bytes == byte_range::kAll ? bytes
+                                                                     : layout_.bytes;
+    if (stored < bytes)
+      return hdf5_damaged(fmt::format("the dataset has {} bytes of values, its shape needs {}", stored, bytes));
+    std::uint64_t begin = 0, end = 0;
+    if (!compact) {
+      const bool inside =
+          checked_add(file_.base(), layout_.address, begin) && checked_add(begin, bytes, end) && end <= file_.size();
+      if (!inside) {
+        return hdf5_damaged(fmt::format("{} bytes of values at address {} leave the file of {} bytes", bytes,
+                                        layout_.address, file_.size()));
+      }
+    } else {
+      out_.inline_bytes = layout_.inline_bytes;
+    }
+    return cut(whole, static_cast<std::uint32_t>(item), begin);
+  }
+
+  result<extents> cut(const extents& whole, std::uint32_t item, std::uint64_t begin) {
+    const extents block = contiguous_block(whole, item, storage_order::c);
+    std::size_t axis = 0;  // the one that is cut: those before it have length 1, those behind it are whole
+    while (axis + 1 < whole.size() && block[axis] == 1) ++axis;
+    if (whole.empty()) {
+      out_.offsets = {begin};
+      out_.lengths = {item};
+      return block;
+    }
+    std::uint64_t run = item, rows = 1;  // bytes of one step along the axis
+    for (std::size_t d = axis + 1; d < whole.size(); ++d) {
+      if (block[d] != whole[d]) return error(errc::unsupported, "contiguous values whose cells are not runs of bytes");
+      run *= whole[d];
+    }
+    for (std::size_t d = 0; d < axis; ++d) rows *= whole[d];
+    const std::uint64_t blocks = ceil_div(whole[axis], block[axis]), rest = whole[axis] % block[axis];
+    out_.cell_count = rows * blocks;
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      for (std::uint64_t i = 0; i < blocks; ++i) {
+        const bool last = rest != 0 && i + 1 == blocks;
+        out_.offsets.push_back(begin + (row * whole[axis] + i * block[axis]) * run);
+        out_.lengths.push_back((last ? rest : block[axis]) * run);
+        if (rest != 0) out_.chains.push_back(last ? 1 : 0);
+      }
+    }
+    if (rest != 0) {
+      extents short_cell = block;
+      short_cell[axis] = rest;
+      out_.variants.push_back({{}, std::move(short_cell)});
+    }
+    return block;
+  }
+
+  hdf5_file& file_;
+  hdf5_tree& tree_;
+  const hdf5_place& at_;
+  const std::vector<hdf5_message>* header_ = nullptr;
+  hdf5_shape shape_;
+  hdf5_element element_;
+  hdf5_layout layout_;
+  std::uint64_t element_bytes_ = 0;
+  json::array_t filters_;
+  hdf5_array out_;
+};
+
+}  // namespace
+
+result<hdf5_array> read_hdf5_array(hdf5_file& file, hdf5_tree& tree, const hdf5_place& at) {
+  return array_reader(file, tree, at).read();
+}
+
+}  // namespace penstock::inline v0

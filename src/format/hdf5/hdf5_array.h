@@ -1,0 +1,64 @@
+#pragma once
+
+#include <penstock/result.h>
+#include <penstock/shape.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "format/hdf5/hdf5_dataset.h"
+#include "format/hdf5/hdf5_element.h"
+#include "format/hdf5/hdf5_file.h"
+#include "format/hdf5/hdf5_tree.h"
+
+namespace penstock::inline v0 {
+
+/// A dataset as an array whose cells are byte ranges of the file: what its header and its chunk index say.
+struct hdf5_array {
+  /// A chain of codecs other than that of most cells.
+  struct variant {
+    std::vector<std::uint32_t> skipped;  ///< numbers of entries of `filters` in `zarray`
+    std::optional<extents> shape;        ///< of cells that are stored shorter than the others
+  };
+
+  /// Text of variable length: elements are references to heaps of the file.
+  struct variable_text {
+    std::uint32_t pointer_bytes = 0;
+    bool utf8 = false;
+  };
+
+  json zarray;      ///< shape, dtype, chunks, filters and fill value, as a .zarray has them
+  json attributes;  ///< an object, without those that netCDF and dimension scales keep for themselves
+  /// Empty, or one for each dimension. They come from the dimension scales.
+  std::vector<std::optional<std::string>> dimension_names;
+
+  std::uint64_t cell_count = 0;
+  std::vector<std::uint64_t> cells;  ///< ascending; empty: entry i is cell i
+  std::vector<std::uint64_t> offsets, lengths;
+  std::vector<std::uint16_t> chains;  ///< 0: the usual one, k: variants[k - 1]; empty: all 0
+  std::vector<variant> variants;
+  /// The values themselves, where they are in the header: offsets count within them.
+  std::optional<std::vector<std::byte>> inline_bytes;
+  /// Set: what `zarray` describes are the references, as bytes.
+  std::optional<variable_text> text;
+};
+
+/// Reads all that an array needs to know of the dataset at a place.
+///
+/// Memory is proportional to what the file holds of the dataset's metadata; values of contiguous datasets must be
+/// within the file.
+/// \error unsupported   Element types, filters, fill values and layouts that are not readable, by name: virtual
+///                      datasets and external files.
+/// \error corrupt_data  The dataset is damaged.
+result<hdf5_array> read_hdf5_array(hdf5_file& file, hdf5_tree& tree, const hdf5_place& at);
+
+/// A fill value as a .zarray has it: null where it is undefined.
+/// \error unsupported   The fill value of an array type whose elements differ.
+/// \error corrupt_data  It has another size than its type.
+result<json> hdf5_fill_json(const hdf5_fill& fill, const hdf5_type& type, const hdf5_element& element);
+
+}  // namespace penstock::inline v0

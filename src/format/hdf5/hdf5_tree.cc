@@ -1,0 +1,319 @@
+#include "format/hdf5/hdf5_tree.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "format/hdf5/hdf5_values.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr unsigned kMostSoftSteps = 16;
+constexpr std::string_view kRenamed = "_nc4_non_coord_";
+constexpr std::string_view kStandIn = "This is a netCDF dimension but not a netCDF variable";
+
+const hdf5_link* find_link(const std::vector<hdf5_link>& in, std::string_view name) noexcept {
+  const auto found = std::find_if(in.begin(), in.end(), [&](const hdf5_link& each) { return each.name == name; });
+  return found == in.end() ? nullptr : &*found;
+}
+
+bool is_dataset(const std::vector<hdf5_message>& header) noexcept {
+  return find_message(header, hdf5_message::data_layout) != nullptr;
+}
+
+}  // namespace
+
+result<const std::vector<hdf5_message>*> hdf5_tree::header(std::uint64_t object) {
+  if (const auto known = headers_.find(object); known != headers_.end()) return &known->second;
+  PENSTOCK_ASSIGN(std::vector<hdf5_message> made, read_hdf5_object(file_, object));
+  PENSTOCK_TRY(resolve_hdf5_shared(file_, made));
+  return &headers_.insert_or_assign(object, std::move(made)).first->second;
+}
+
+result<const std::vector<hdf5_link>*> hdf5_tree::links(std::uint64_t group) {
+  if (const auto known = links_.find(group); known != links_.end()) return &known->second;
+  PENSTOCK_ASSIGN(const auto* messages, header(group));
+  PENSTOCK_ASSIGN(std::vector<hdf5_link> made, list_hdf5_links(file_, *messages));
+  return &links_.insert_or_assign(group, std::move(made)).first->second;
+}
+
+result<const std::vector<hdf5_attribute>*> hdf5_tree::attributes(std::uint64_t object) {
+  if (const auto known = attributes_.find(object); known != attributes_.end()) return &known->second;
+  PENSTOCK_ASSIGN(const auto* messages, header(object));
+  PENSTOCK_ASSIGN(std::vector<hdf5_attribute> made, list_hdf5_attributes(file_, *messages));
+  return &attributes_.insert_or_assign(object, std::move(made)).first->second;
+}
+
+result<json> hdf5_tree::attributes_json(std::uint64_t object) {
+  static constexpr std::array<std::string_view, 10> kHidden = {
+      "CLASS",         "NAME",          "DIMENSION_LIST",      "REFERENCE_LIST", "DIMENSION_LABELS",
+      "_Netcdf4Dimid", "_NCProperties", "_Netcdf4Coordinates", "_nc3_strict",    "_NCCOPY"};
+  PENSTOCK_ASSIGN(const auto* listed, attributes(object));
+  json::object_t out;
+  for (const hdf5_attribute& each : *listed) {
+    if (std::find(kHidden.begin(), kHidden.end(), each.name) != kHidden.end()) continue;
+    auto value = hdf5_attribute_json(file_, heap_, each);
+    if (!value.ok()) {
+      if (file_.waiting()) continue;
+      if (value.error().code() != errc::unsupported)
+        return std::move(value).error().note(fmt::format("attribute '{}'", hdf5_text(each.name)));
+      value = json(fmt::format("<not readable: {}>", hdf5_text(value.error().message())));
+    }
+    out.emplace_back(hdf5_text(each.name), std::move(*value));
+  }
+  return json(std::move(out));
+}
+
+result<const hdf5_attribute*> hdf5_tree::attribute(std::uint64_t object, std::string_view name) {
+  PENSTOCK_ASSIGN(const auto* listed, attributes(object));
+  for (const hdf5_attribute& each : *listed)
+    if (each.name == name) return &each;
+  return nullptr;
+}
+
+result<std::string> hdf5_tree::text_attribute(std::uint64_t object, std::string_view name) {
+  PENSTOCK_ASSIGN(const hdf5_attribute* const found, attribute(object, name));
+  if (found == nullptr || found->space.null || !found->space.shape.extents.empty()) return std::string();
+  const hdf5_type& type = found->type;
+  if (type.what != hdf5_type::kind::text && !(type.what == hdf5_type::kind::variable && type.is_text))
+    return std::string();
+  PENSTOCK_ASSIGN(const json value, hdf5_attribute_json(file_, heap_, *found));
+  const std::string* const text = value.as_string();
+  return text == nullptr ? std::string() : *text;
+}
+
+result<bool> hdf5_tree::is_scale(std::uint64_t object) {
+  PENSTOCK_ASSIGN(const std::string kind, text_attribute(object, "CLASS"));
+  return kind == "DIMENSION_SCALE";
+}
+
+// Whether a link leads to netCDF's mark for a dimension without a variable.
+result<bool> hdf5_tree::is_stand_in(const hdf5_place& group, const hdf5_link& link) {
+  hdf5_place at = group;
+  PENSTOCK_TRY(step(at, link.name));
+  PENSTOCK_ASSIGN(const auto* messages, header(at.object));
+  if (!is_dataset(*messages)) return false;
+  PENSTOCK_ASSIGN(const std::string text, text_attribute(at.object, "NAME"));
+  return text.starts_with(kStandIn);
+}
+
+result<std::string> hdf5_tree::stored_name(const hdf5_place& group, std::string_view name) {
+  PENSTOCK_ASSIGN(const auto* listed, links(group.object));
+  std::string renamed = std::string(kRenamed) + std::string(name);
+  if (find_link(*listed, renamed) == nullptr) return std::string(name);
+  const hdf5_link* const plain = find_link(*listed, name);
+  if (plain == nullptr) return renamed;
+  auto marks = is_stand_in(group, *plain);
+  if (!marks.ok()) {
+    if (file_.waiting()) return std::move(marks).error();
+    return std::string(name);  // opening it fails
+  }
+  return *marks ? renamed : std::string(name);
+}
+
+result<> hdf5_tree::step(hdf5_place& at, std::string_view name) {
+  PENSTOCK_ASSIGN(const auto* listed, links(at.object));
+  const hdf5_link* const link = find_link(*listed, name);
+  if (link == nullptr) return error(errc::not_found, fmt::format("the file has no '{}'", hdf5_text(name)));
+  at.groups.push_back(at.object);
+  at.name = link->name;
+  switch (link->what) {
+    case hdf5_link::kind::hard:
+      at.object = link->object;
+      return {};
+    case hdf5_link::kind::soft: {
+      if (++soft_links_ > kMostSoftSteps) {
+        return error(errc::not_found,
+                     fmt::format("'{}' is reached over more than {} soft links", hdf5_text(name), kMostSoftSteps));
+      }
+      const std::string target = link->target;
+      at.object = at.groups.back();
+      at.groups.pop_back();
+      if (target.starts_with('/')) at = {file_.root(), {}, {}};
+      return follow(at, target);
+    }
+    case hdf5_link::kind::external:
+      return hdf5_unknown(fmt::format("'{}' is a link to '{}' in the file '{}'; open that file", hdf5_text(name),
+                                      hdf5_text(link->target), hdf5_text(link->file)));
+    case hdf5_link::kind::user:
+      break;
+  }
+  return hdf5_unknown(fmt::format("'{}' is a user-defined link of class {}", hdf5_text(name), link->user_class));
+}
+
+// The stored names of a path, as links have them.
+result<> hdf5_tree::follow(hdf5_place& at, std::string_view path) {
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/'), path.size());
+    const std::string_view name = path.substr(0, end);
+    path.remove_prefix(std::min(end + 1, path.size()));
+    if (name.empty() || name == ".") continue;
+    PENSTOCK_TRY(step(at, name));
+  }
+  return {};
+}
+
+result<hdf5_place> hdf5_tree::find(std::string_view path) {
+  hdf5_place at{file_.root(), {}, {}};
+  soft_links_ = 0;
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/'), path.size());
+    const std::string_view name = path.substr(0, end);
+    path.remove_prefix(std::min(end + 1, path.size()));
+    if (name.empty() || name == ".") continue;
+    PENSTOCK_ASSIGN(const std::string stored, stored_name(at, name));
+    PENSTOCK_TRY(step(at, stored));
+  }
+  return at;
+}
+
+result<std::vector<hdf5_member_name>> hdf5_tree::members(const hdf5_place& group) {
+  PENSTOCK_ASSIGN(const auto* listed, links(group.object));
+  std::vector<hdf5_member_name> out;
+  for (const hdf5_link& each : *listed) {
+    hdf5_place at = group;
+    soft_links_ = 0;
+    auto found = step(at, each.name);
+    if (!found.ok() && found.error().code() == errc::not_found) continue;
+    const bool leads_back = at.object == group.object ||
+                            std::find(group.groups.begin(), group.groups.end(), at.object) != group.groups.end();
+    if (found.ok() && leads_back) continue;
+    bool group_there = false, shown = true;
+    if (found.ok()) {
+      auto read = header(at.object);
+      if (read.ok()) {
+        group_there = !is_dataset(**read) && is_hdf5_group(**read);
+        shown = group_there || is_dataset(**read);
+        if (shown && !group_there) {
+          auto marks = is_stand_in(group, each);
+          shown = !marks.ok() || !*marks;
+        }
+      }
+    }
+    if (!shown) continue;
+    std::string name = each.name;
+    if (name.starts_with(kRenamed) && name.size() > kRenamed.size()) {
+      const std::string given = name.substr(kRenamed.size());
+      auto stored = stored_name(group, given);
+      if (stored.ok() && *stored == name) name = given;
+    }
+    out.push_back({std::move(name), group_there});
+  }
+  std::sort(out.begin(), out.end(),
+            [](const hdf5_member_name& a, const hdf5_member_name& b) { return a.name < b.name; });
+  return out;
+}
+
+// For each dimension the address of the scale that was attached last, 0 where there is none. Empty: no list of scales.
+result<std::vector<std::uint64_t>> hdf5_tree::attached_scales(std::uint64_t dataset, std::size_t rank) {
+  std::vector<std::uint64_t> out;
+  PENSTOCK_ASSIGN(const hdf5_attribute* const found, attribute(dataset, "DIMENSION_LIST"));
+  if (found == nullptr || found->space.null) return out;
+  const hdf5_type& type = found->type;
+  const bool fits = found->space.shape.extents == std::vector<std::uint64_t>{rank} &&
+                    type.what == hdf5_type::kind::variable && !type.is_text &&
+                    type.base[0].what == hdf5_type::kind::reference &&
+                    type.base[0].refers_to == hdf5_type::target::object && type.base[0].bytes == file_.offset_bytes() &&
+                    type.bytes == 4 + file_.offset_bytes() + 4;
+  if (!fits) return out;
+  out.assign(rank, 0);
+  hdf5_cursor cursor(found->bytes);
+  for (std::uint64_t& address : out) {
+    const std::uint64_t count = cursor.number(4), collection = cursor.number(file_.offset_bytes()),
+                        index = cursor.number(4);
+    if (count == 0) continue;
+    auto object = heap_.object(collection, index);
+    if (!object.ok()) continue;  // a scale that is gone names nothing; and so all heaps of one round are requested
+    if (object->size() / file_.offset_bytes() < count) continue;
+    hdf5_cursor last(object->subspan((count - 1) * file_.offset_bytes()));
+    address = last.number(file_.offset_bytes());
+    if (file_.undefined(address)) address = 0;
+  }
+  return out;
+}
+
+// Names of objects by address: of the links of these groups, the inner ones first; then of all links of the file.
+result<std::map<std::uint64_t, std::string>> hdf5_tree::names_of(const std::vector<std::uint64_t>& groups,
+                                                                 std::vector<std::uint64_t> objects) {
+  std::map<std::uint64_t, std::string> out;
+  std::sort(objects.begin(), objects.end());
+  objects.erase(std::unique(objects.begin(), objects.end()), objects.end());
+  const auto take = [&](const std::vector<hdf5_link>& listed) {
+    for (const hdf5_link& each : listed)
+      if (each.what == hdf5_link::kind::hard && std::binary_search(objects.begin(), objects.end(), each.object))
+        out.emplace(each.object, each.name);
+  };
+  for (std::size_t i = groups.size(); i-- > 0 && out.size() < objects.size();) {
+    PENSTOCK_ASSIGN(const auto* listed, links(groups[i]));
+    take(*listed);
+  }
+  std::vector<std::uint64_t> level{file_.root()};
+  std::set<std::uint64_t> seen{file_.root()};
+  while (!level.empty() && out.size() < objects.size()) {
+    std::vector<std::uint64_t> next;
+    for (const std::uint64_t each : level) {
+      auto messages = header(each);
+      if (!messages.ok() || is_dataset(**messages) || !is_hdf5_group(**messages)) continue;
+      auto listed = links(each);
+      if (!listed.ok()) continue;  // damaged groups have no names to give
+      take(**listed);
+      for (const hdf5_link& link : **listed)
+        if (link.what == hdf5_link::kind::hard && seen.insert(link.object).second) next.push_back(link.object);
+    }
+    level = std::move(next);
+  }
+  return out;
+}
+
+// Of a coordinate variable with several dimensions: netCDF's numbers of them, which other scales have, too.
+result<> hdf5_tree::coordinate_names(const hdf5_place& scale, names& out) {
+  PENSTOCK_ASSIGN(const hdf5_attribute* const found, attribute(scale.object, "_Netcdf4Coordinates"));
+  if (found == nullptr) return {};
+  PENSTOCK_ASSIGN(const json numbers, hdf5_attribute_json(file_, heap_, *found));
+  const json::array_t* const list = numbers.as_array();
+  if (list == nullptr || list->size() != out.size()) return {};
+  std::map<std::uint64_t, std::string> by_number;
+  for (std::size_t i = scale.groups.size(); i-- > 0;) {
+    PENSTOCK_ASSIGN(const auto* listed, links(scale.groups[i]));
+    for (const hdf5_link& each : *listed) {
+      if (each.what != hdf5_link::kind::hard) continue;
+      auto number = attribute(each.object, "_Netcdf4Dimid");
+      if (!number.ok() || *number == nullptr) continue;
+      auto value = hdf5_attribute_json(file_, heap_, **number);
+      std::uint64_t id = 0;
+      if (value.ok() && value->get(id)) by_number.emplace(id, each.name);
+    }
+  }
+  for (std::size_t d = 0; d < out.size(); ++d) {
+    std::uint64_t id = 0;
+    if (!(*list)[d].get(id)) continue;
+    if (const auto known = by_number.find(id); known != by_number.end()) out[d] = hdf5_text(known->second);
+  }
+  return {};
+}
+
+result<std::vector<std::optional<std::string>>> hdf5_tree::dimension_names(const hdf5_place& dataset,
+                                                                           std::size_t rank) {
+  names out(rank);
+  if (rank == 0) return names();
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> scales, attached_scales(dataset.object, rank));
+  std::vector<std::uint64_t> wanted;
+  for (const std::uint64_t each : scales)
+    if (each != 0) wanted.push_back(each);
+  if (!wanted.empty()) {
+    PENSTOCK_ASSIGN(const auto by_address, names_of(dataset.groups, wanted));
+    for (std::size_t d = 0; d < scales.size(); ++d)
+      if (const auto found = by_address.find(scales[d]); found != by_address.end()) out[d] = hdf5_text(found->second);
+  }
+  PENSTOCK_ASSIGN(const bool scale, is_scale(dataset.object));
+  if (scale && rank == 1) out[0] = hdf5_text(dataset.name);
+  if (scale && rank > 1) PENSTOCK_TRY(coordinate_names(dataset, out));
+  if (std::none_of(out.begin(), out.end(), [](const auto& each) { return each.has_value(); })) out.clear();
+  return out;
+}
+
+}  // namespace penstock::inline v0

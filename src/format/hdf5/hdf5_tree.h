@@ -1,0 +1,87 @@
+#pragma once
+
+#include <penstock/result.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "format/hdf5/hdf5_attributes.h"
+#include "format/hdf5/hdf5_file.h"
+#include "format/hdf5/hdf5_group.h"
+#include "format/hdf5/hdf5_heaps.h"
+#include "format/hdf5/hdf5_object.h"
+
+namespace penstock::inline v0 {
+
+/// An object of a file and the way to it.
+struct hdf5_place {
+  std::uint64_t object = 0;           ///< the address of its header
+  std::vector<std::uint64_t> groups;  ///< of headers, from the root group to the one whose link leads to the object
+  std::string name;                   ///< of that link, as stored; empty: the root group
+};
+
+/// A member of a group as it is shown.
+struct hdf5_member_name {
+  std::string name;  ///< netCDF's `_nc4_non_coord_x` is `x`
+  bool is_group = false;
+};
+
+/// The links of a file, followed as netCDF means them. Caches the links and headers that it has read. For one thread.
+class hdf5_tree {
+ public:
+  explicit hdf5_tree(hdf5_file& file) noexcept : file_(file), heap_(file) {}
+
+  /// Follows hard links, and at most 16 soft links. A name leads to a variable that netCDF renamed because a
+  /// dimension has its name.
+  /// \error not_found    There is no such object. \error corrupt_data  A group on the way is damaged.
+  /// \error unsupported  The path crosses an external or user-defined link.
+  result<hdf5_place> find(std::string_view path);
+
+  /// The datasets and groups of the group at a place, sorted by name. Left out are named types, links that lead to
+  /// nothing or back to a group on the way, and netCDF's marks for dimensions without a variable. What is damaged is
+  /// listed: opening it fails.
+  result<std::vector<hdf5_member_name>> members(const hdf5_place& group);
+
+  /// The header of an object, with shared messages resolved. Valid while the tree is.
+  result<const std::vector<hdf5_message>*> header(std::uint64_t object);
+  result<const std::vector<hdf5_link>*> links(std::uint64_t group);
+  result<const std::vector<hdf5_attribute>*> attributes(std::uint64_t object);
+  /// The attributes as JSON, without those that netCDF and dimension scales keep for themselves. A value of a type that
+  /// has none here is the text `<not readable: ...>`.
+  /// \error corrupt_data  An attribute, by name.
+  result<json> attributes_json(std::uint64_t object);
+
+  /// A name for each dimension of the dataset at a place, from the scales that are attached to it: the last one of
+  /// each. Empty if there is none. Of a scale, its own name.
+  /// \param rank  Of the dataset.
+  result<std::vector<std::optional<std::string>>> dimension_names(const hdf5_place& dataset, std::size_t rank);
+
+ private:
+  using names = std::vector<std::optional<std::string>>;
+
+  result<> follow(hdf5_place& at, std::string_view path);
+  result<> step(hdf5_place& at, std::string_view name);
+  result<std::string> stored_name(const hdf5_place& group, std::string_view name);
+  result<bool> is_stand_in(const hdf5_place& group, const hdf5_link& link);
+  result<const hdf5_attribute*> attribute(std::uint64_t object, std::string_view name);
+  result<std::string> text_attribute(std::uint64_t object, std::string_view name);
+  result<bool> is_scale(std::uint64_t object);
+  result<std::vector<std::uint64_t>> attached_scales(std::uint64_t dataset, std::size_t rank);
+  result<std::map<std::uint64_t, std::string>> names_of(const std::vector<std::uint64_t>& groups,
+                                                        std::vector<std::uint64_t> objects);
+  result<> coordinate_names(const hdf5_place& scale, names& out);
+
+  hdf5_file& file_;
+  hdf5_global_heap heap_;
+  std::map<std::uint64_t, std::vector<hdf5_message>> headers_;
+  std::map<std::uint64_t, std::vector<hdf5_link>> links_;
+  std::map<std::uint64_t, std::vector<hdf5_attribute>> attributes_;
+  unsigned soft_links_ = 0;
+};
+
+}  // namespace penstock::inline v0

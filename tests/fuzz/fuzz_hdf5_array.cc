@@ -1,0 +1,104 @@
+// Any bytes as an HDF5 file: every dataset that its groups lead to is an array whose cells are within bounds, or
+// refused. A file that is fetched in rounds gives the same arrays.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "format/hdf5/hdf5_array.h"
+#include "format/hdf5/hdf5_pages.h"
+
+namespace {
+
+using namespace penstock;
+
+class bytes_in_memory final : public hdf5_source {
+ public:
+  explicit bytes_in_memory(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  std::uint64_t size() const noexcept override { return bytes_.size(); }
+  result<std::span<const std::byte>> read(std::uint64_t offset, std::uint64_t length) override {
+    if (offset > bytes_.size() || length > bytes_.size() - offset) __builtin_trap();
+    return bytes_.subspan(offset, length);
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+std::string text_of(const error& failed) {
+  if (failed.code() == errc::not_found) return "not found";
+  if (failed.code() != errc::corrupt_data && failed.code() != errc::unsupported) __builtin_trap();
+  return failed.message();
+}
+
+std::string describe(const hdf5_array& found) {
+  if (found.lengths.size() != found.offsets.size()) __builtin_trap();
+  if (!found.cells.empty() && found.cells.size() != found.offsets.size()) __builtin_trap();
+  if (!found.chains.empty() && found.chains.size() != found.offsets.size()) __builtin_trap();
+  for (const std::uint64_t cell : found.cells)
+    if (cell >= found.cell_count) __builtin_trap();
+  for (const std::uint16_t chain : found.chains)
+    if (chain > found.variants.size()) __builtin_trap();
+  std::string out = found.zarray.dump() + found.attributes.dump();
+  for (const auto& name : found.dimension_names) out += name.value_or("-") + ",";
+  for (std::size_t i = 0; i < found.offsets.size(); ++i)
+    out += std::to_string(found.offsets[i]) + "+" + std::to_string(found.lengths[i]) + " ";
+  return out;
+}
+
+// The arrays of the file, as text: at most this many, of groups at most so deep.
+result<std::string> arrays_of(hdf5_source& source, hdf5_checksums sums) {
+  constexpr std::size_t kMostNodes = 64;
+  PENSTOCK_ASSIGN(hdf5_file file, hdf5_file::open(source, sums, 32));
+  hdf5_tree tree(file);
+  std::vector<std::string> paths{""};
+  std::string out;
+  for (std::size_t i = 0; i < paths.size() && i < kMostNodes; ++i) {
+    const std::string path = paths[i];
+    out += "\n" + path + ": ";
+    const auto at = tree.find(path);
+    if (!at.ok()) {
+      if (!file.waiting()) out += text_of(at.error());
+      continue;
+    }
+    const auto header = tree.header(at->object);
+    if (header.ok() && find_message(**header, hdf5_message::data_layout) != nullptr) {
+      const auto found = read_hdf5_array(file, tree, *at);
+      if (!file.waiting()) out += found.ok() ? describe(*found) : text_of(found.error());
+      continue;
+    }
+    const auto members = tree.members(*at);
+    if (!members.ok()) {
+      if (!file.waiting()) out += text_of(members.error());
+      continue;
+    }
+    for (const hdf5_member_name& each : *members) paths.push_back(path + "/" + each.name);
+  }
+  return out;
+}
+
+std::string text_of(const result<std::string>& found) { return found.ok() ? *found : text_of(found.error()); }
+
+std::string in_rounds(std::span<const std::byte> bytes, hdf5_checksums sums) {
+  constexpr std::uint64_t kPageBytes = 512;
+  hdf5_pages pages(bytes.size(), kPageBytes);
+  const auto fetch = [&](std::span<const byte_range> ranges) -> result<> {
+    for (const byte_range& each : ranges) PENSTOCK_TRY(pages.add(each, bytes.subspan(each.offset, each.length)));
+    return {};
+  };
+  return text_of(parse_hdf5_in_rounds(pages, 0, [&] { return arrays_of(pages, sums); }, fetch));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
+  for (const hdf5_checksums sums : {hdf5_checksums::verified, hdf5_checksums::ignored}) {
+    bytes_in_memory source(bytes);
+    if (text_of(arrays_of(source, sums)) != in_rounds(bytes, sums)) __builtin_trap();
+  }
+  return 0;
+}
