@@ -1,5 +1,7 @@
 #include <penstock/extend/json.h>
 
+#include "base/json_bytes.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -16,6 +18,12 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::size_t kMaxDepth = 128;
+
+/// What stands for bytes of a string that are not UTF-8.
+enum class odd_bytes : std::uint8_t {
+  replace,  ///< U+FFFD
+  escape,   ///< `\udc80` to `\udcff`
+};
 
 struct literal {
   std::string_view spelling;
@@ -110,10 +118,71 @@ class text_iterator {
   text_source* source_;
 };
 
+/// The four digits of an escape (`\u12ab`) that begins at `at`; nothing if none does.
+std::optional<unsigned> escape_at(std::string_view text, std::size_t at) noexcept {
+  unsigned code = 0;
+  if (text.substr(at, 2) != "\\u" || text.size() < at + 6) return std::nullopt;
+  const char* const begin = text.data() + at + 2;
+  if (std::from_chars(begin, begin + 4, code, 16).ptr != begin + 4) return std::nullopt;
+  return code;
+}
+
+/// The text with escapes of bytes that are not UTF-8 (`\udc80` to `\udcff`, not after the first half of a pair) as
+/// characters from U+10FF80 to U+10FFFF; nothing if it has no such escape.
+/// \error unsupported  It has such characters, too.
+result<std::optional<std::string>> marked(std::string_view text) {
+  std::string out;
+  bool has_bytes = false, has_marks = text.find("\xf4\x8f\xbe") != text.npos || text.find("\xf4\x8f\xbf") != text.npos;
+  std::size_t kept = 0;
+  for (std::size_t at = text.find('\\'); at != text.npos; at = text.find('\\', at)) {
+    const auto code = escape_at(text, at);
+    if (!code) {
+      at += 2;  // another escape, of one character
+      continue;
+    }
+    const auto next = escape_at(text, at + 6);
+    if (*code >= 0xd800 && *code < 0xdc00 && next && *next >= 0xdc00 && *next < 0xe000) {
+      has_marks = has_marks || (*code == 0xdbff && *next >= 0xdf80);
+      at += 12;
+      continue;
+    }
+    if (*code >= 0xdc80 && *code <= 0xdcff) {
+      has_bytes = true;
+      out.append(text.substr(kept, at - kept)).append(fmt::format("\\udbff\\udf{:02x}", *code & 0xffU));
+      kept = at + 6;
+    }
+    at += 6;
+  }
+  if (!has_bytes) return std::optional<std::string>();
+  if (has_marks) {
+    return error(errc::unsupported,
+                 "JSON with bytes that are not UTF-8 and characters from U+10FF80 to U+10FFFF is not readable");
+  }
+  out.append(text.substr(kept));
+  return std::optional(std::move(out));
+}
+
+/// The string with bytes in place of those characters.
+std::string unmarked(std::string_view text) {
+  constexpr std::string_view kBegin = "\xf4\x8f";  // of U+10FF80, whose third byte is 0xbe, and of what follows
+  std::string out;
+  for (std::size_t at = text.find(kBegin); at != text.npos; at = text.find(kBegin)) {
+    out.append(text.substr(0, at));
+    const auto third = static_cast<unsigned char>(text[at + 2]);
+    if (third >= 0xbe)
+      out += static_cast<char>((third - 0xbe) * 0x40 + static_cast<unsigned char>(text[at + 3]));
+    else
+      out.append(text.substr(at, 4));
+    text.remove_prefix(at + 4);
+  }
+  return out.append(text);
+}
+
 /// Builds the value bottom up on a stack of its own, so that depth costs no machine stack.
 class builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit builder(text_source& source) noexcept : source_(source) {}
+  /// \param stands_for_bytes  Characters from U+10FF80 to U+10FFFF are bytes from 0x80 to 0xff: see `marked`.
+  builder(text_source& source, bool stands_for_bytes) noexcept : source_(source), bytes_(stands_for_bytes) {}
 
   bool null() override { return add(json()); }
   bool boolean(bool value) override { return add(json(value)); }
@@ -122,14 +191,14 @@ class builder final : public nlohmann::json_sax<nlohmann::json> {
   bool number_float(number_float_t value, const string_t&) override { return add(json(value)); }
   bool string(string_t& value) override {
     if (source_.pending) return add(json(*std::exchange(source_.pending, std::nullopt)));
-    return add(json(std::move(value)));
+    return add(json(bytes_ ? unmarked(value) : std::move(value)));
   }
   bool binary(binary_t&) override { return fail("binary data"); }
 
   bool start_object(std::size_t) override { return open(true); }
   bool key(string_t& name) override {
     if (source_.pending) return fail("a number where a member's name was expected");
-    open_.back().names.push_back(std::move(name));
+    open_.back().names.push_back(bytes_ ? unmarked(name) : std::move(name));
     return true;
   }
   bool end_object() override {
@@ -193,6 +262,7 @@ class builder final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   text_source& source_;
+  const bool bytes_;
   std::vector<level> open_;
   json root_;
   std::optional<std::string> failure_;
@@ -223,12 +293,14 @@ std::size_t utf8_length(std::string_view text) noexcept {
   return length;
 }
 
-void write_string(std::string& out, std::string_view text) {
+void write_string(std::string& out, std::string_view text, odd_bytes odd) {
   out += '"';
   while (!text.empty()) {
     const char c = text.front();
     const std::size_t length = utf8_length(text);
-    if (length == 0) {
+    if (length == 0 && odd == odd_bytes::escape) {
+      out += fmt::format("\\udc{:02x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    } else if (length == 0) {
       out += "\xef\xbf\xbd";  // U+FFFD: a file's name may hold any bytes, JSON may not
     } else if (length > 1) {
       out += text.substr(0, length);
@@ -266,24 +338,30 @@ void write_double(std::string& out, double value) {
   }
 }
 
-void write(std::string& out, const json& value, int indent, std::size_t depth);
+/// How a document is written.
+struct text_form {
+  int indent;
+  odd_bytes odd;
+};
+
+void write(std::string& out, const json& value, text_form form, std::size_t depth);
 
 template <class Items, class WriteItem>
-void write_items(std::string& out, const Items& items, std::string_view brackets, int indent, std::size_t depth,
+void write_items(std::string& out, const Items& items, std::string_view brackets, text_form form, std::size_t depth,
                  WriteItem write_item) {
   out += brackets[0];
   bool first = true;
   for (const auto& each : items) {
     if (!first) out += ',';
     first = false;
-    if (indent >= 0) out.append("\n").append((depth + 1) * static_cast<std::size_t>(indent), ' ');
+    if (form.indent >= 0) out.append("\n").append((depth + 1) * static_cast<std::size_t>(form.indent), ' ');
     write_item(each);
   }
-  if (indent >= 0 && !items.empty()) out.append("\n").append(depth * static_cast<std::size_t>(indent), ' ');
+  if (form.indent >= 0 && !items.empty()) out.append("\n").append(depth * static_cast<std::size_t>(form.indent), ' ');
   out += brackets[1];
 }
 
-void write(std::string& out, const json& value, int indent, std::size_t depth) {
+void write(std::string& out, const json& value, text_form form, std::size_t depth) {
   std::int64_t whole = 0;
   std::uint64_t large = 0;
   double number = 0;
@@ -298,24 +376,30 @@ void write(std::string& out, const json& value, int indent, std::size_t depth) {
   } else if (value.get(number)) {
     write_double(out, number);
   } else if (const std::string* const text = value.as_string()) {
-    write_string(out, *text);
+    write_string(out, *text, form.odd);
   } else if (const json::array_t* const items = value.as_array()) {
-    write_items(out, *items, "[]", indent, depth, [&](const json& each) { write(out, each, indent, depth + 1); });
+    write_items(out, *items, "[]", form, depth, [&](const json& each) { write(out, each, form, depth + 1); });
   } else if (const json::object_t* const members = value.as_object()) {
-    write_items(out, *members, "{}", indent, depth, [&](const auto& each) {
-      write_string(out, each.first);
-      out += indent >= 0 ? ": " : ":";
-      write(out, each.second, indent, depth + 1);
+    write_items(out, *members, "{}", form, depth, [&](const auto& each) {
+      write_string(out, each.first, form.odd);
+      out += form.indent >= 0 ? ": " : ":";
+      write(out, each.second, form, depth + 1);
     });
   }
 }
 
 }  // namespace
 
-result<json> json::parse(std::string_view text) {
+namespace {
+
+result<json> parse_text(std::string_view text, odd_bytes odd) {
+  std::optional<std::string> with_marks;
+  if (odd == odd_bytes::escape) {
+    PENSTOCK_ASSIGN(with_marks, marked(text));
+  }
   text_source source;
-  source.text = text;
-  builder target(source);
+  source.text = with_marks ? *with_marks : text;
+  builder target(source, with_marks.has_value());
   const bool parsed = nlohmann::json::sax_parse(text_iterator(&source), text_iterator(nullptr), &target);
   if (!parsed || target.failure()) {
     return error(errc::corrupt_data, fmt::format("JSON is malformed near byte {}: {}", source.at,
@@ -323,6 +407,11 @@ result<json> json::parse(std::string_view text) {
   }
   return std::move(target.root());
 }
+
+}  // namespace
+
+result<json> json::parse(std::string_view text) { return parse_text(text, odd_bytes::replace); }
+result<json> parse_json_with_bytes(std::string_view text) { return parse_text(text, odd_bytes::escape); }
 
 bool json::is_number() const noexcept {
   double any = 0;
@@ -380,7 +469,13 @@ std::string_view json::kind_name() const noexcept {
 
 std::string json::dump(int indent) const {
   std::string out;
-  write(out, *this, indent, 0);
+  write(out, *this, {indent, odd_bytes::replace}, 0);
+  return out;
+}
+
+std::string dump_json_with_bytes(const json& value) {
+  std::string out;
+  write(out, value, {-1, odd_bytes::escape}, 0);
   return out;
 }
 

@@ -1,5 +1,7 @@
 #include <penstock/extend/json.h>
 
+#include "base/json_bytes.h"
+
 #include <cmath>
 #include <limits>
 #include <string>
@@ -137,6 +139,31 @@ TEST(Json, NamesKinds) {
   EXPECT_EQ(parsed("\"\"").kind_name(), "string");
   EXPECT_EQ(parsed("[]").kind_name(), "array");
   EXPECT_EQ(parsed("{}").kind_name(), "object");
+}
+
+TEST(Json, KeepsBytesThatAreNotUtf8WhereAsked) {
+  std::string all;
+  for (int i = 0x80; i < 0x100; ++i) all += static_cast<char>(i);
+  for (const std::string& text :
+       {all, std::string("x\xff.nc"), std::string("\xc3\xa4\xff\xc3"), std::string("\xff\xff"), std::string("\\udcff"),
+        std::string("\\\xff"), std::string("\xf0\x9f\x98\x80\x80")}) {
+    const json value = json::object_t{{text, json(text)}};
+    const std::string written = dump_json_with_bytes(value);
+    const auto back = parse_json_with_bytes(written);
+    ASSERT_TRUE(back.ok()) << written << back.error().to_string();
+    EXPECT_EQ(*back, value) << written;
+  }
+  EXPECT_EQ(dump_json_with_bytes(json("a\xff")), R"("a\udcff")");
+}
+
+TEST(Json, RefusesHalvesOfPairs) {
+  EXPECT_FALSE(json::parse(R"("\udcff")").ok());
+  for (const char* const text : {R"("\ud800")", R"("\udc7f")", R"("\udd00")", R"("\udc")", R"("\ud800\udcff")"}) {
+    const auto parsed = parse_json_with_bytes(text);
+    // The last is a pair, and a character.
+    EXPECT_EQ(parsed.ok(), std::string_view(text) == R"("\ud800\udcff")") << text;
+  }
+  EXPECT_EQ(*parse_json_with_bytes(R"("\udbff\udfff")"), json("\xf4\x8f\xbf\xbf"));
 }
 
 }  // namespace
