@@ -35,20 +35,27 @@ chain_variant variant_of(nb::handle from) {
   return out;
 }
 
-// (name, Store or bytes, key, whether it is pinned, CRC-32C or None). Bytes become an object of memory that is this
-// array's own.
+// (name, Store or bytes, key, whether it is pinned, CRC-32C or None, path of a local file or b"", (size, time) or None,
+// remote stamp or ""). Bytes become an object of memory that is this array's own.
 referenced_object object_of(nb::handle from, const std::shared_ptr<store>& inlined) {
-  const nb::tuple parts = tuple_of(from, 5, "an object");
+  const nb::tuple parts = tuple_of(from, 8, "an object");
   referenced_object out;
   out.name = text_of(nb::cast<nb::bytes>(parts[0]));
   out.pinned = nb::cast<bool>(parts[3]);
   if (!parts[4].is_none()) out.crc32c = nb::cast<std::uint32_t>(parts[4]);
+  out.path = text_of(nb::cast<nb::bytes>(parts[5]));
+  if (!parts[6].is_none()) {
+    const nb::tuple stamp = tuple_of(parts[6], 2, "a stamp");
+    out.stamp = file_stamp{nb::cast<std::uint64_t>(stamp[0]), nb::cast<std::int64_t>(stamp[1])};
+  }
+  out.remote_stamp = utf8_of(parts[7]);
   if (nb::isinstance<nb::bytes>(parts[1])) {
     const auto value = nb::cast<nb::bytes>(parts[1]);
     const part whole(static_cast<const std::byte*>(value.data()), value.size());
     unwrap(inlined->put(out.name, {&whole, 1}, {}));
     out.from = inlined;
     out.key = out.name;
+    out.inlined = true;
     return out;
   }
   out.from = nb::cast<const store_handle&>(parts[1]).store;
@@ -99,14 +106,22 @@ array_handle open_one(const context_handle& with, nb::dict documents, nb::bytes 
     auto parsed = reference_table::parse(saved);
     if (!parsed.ok()) return noted(std::move(parsed).error());
     what.metadata = std::move(*metadata);
+    what.documents = std::move(texts);
     what.table = std::move(*parsed);
-    return open_reference(with.context, what);
+    return open_reference(with.context, std::move(what));
   }));
 }
 
-nb::bytes save(const array_handle& from) {
-  const std::vector<std::byte> saved = call_engine([&] { return save_references(from.array); });
+nb::bytes save(const array_handle& from, nb::bytes folder, nb::str shards) {
+  const std::string below = text_of(folder), joined = utf8_of(shards);
+  const std::vector<std::byte> saved = call_engine([&] { return save_references(from.array, below, joined); });
   return nb::bytes(saved.data(), saved.size());
+}
+
+nb::list files_of(const array_handle& from) {
+  nb::list out;
+  for (const std::string& each : referenced_files(from.array)) out.append(nb::bytes(each.data(), each.size()));
+  return out;
 }
 
 nb::bytes as_bytes(const std::vector<std::uint64_t>& column) {
@@ -167,8 +182,8 @@ void bind_described(nb::module_& m) {
         nb::arg("missing_is_fill"), nb::arg("joined") = nb::none(),
         "An array whose bytes lie in objects of other formats. `table` is its reference table in the saved form; "
         "`variants` are (filters left out, cell shape or None); `objects` are (name, Store or bytes, key, pinned, "
-        "CRC-32C or "
-        "None); `joined` is (axis, edges, decoded lengths), the lists as bytes of 64-bit numbers, where several arrays "
+        "CRC-32C or None, path of a local file or b'', (size, time of change) or None, remote stamp or ''); `joined` "
+        "is (axis, edges, decoded lengths), the lists as bytes of 64-bit numbers, where several arrays "
         "follow each other.");
   m.def("hdf5_index", &index_of, nb::arg("store"), nb::arg("key"), nb::arg("header"),
         "The chunks of the dataset whose object header stands at that address: (cells, filter masks, offsets, lengths) "
@@ -203,7 +218,10 @@ void bind_described(nb::module_& m) {
         "Of datasets of one name in many files, which differ in nothing but their lengths: (lengths, first bytes of "
         "contiguous ones, chunks of each file, cells, offsets, lengths of the chunks) as bytes of 64-bit numbers. None "
         "where they differ more.");
-  m.def("save_references", &save, nb::arg("from_"), "The reference table of such an array, in its saved form.");
+  m.def("save_references", &save, nb::arg("from_"), nb::arg("folder"), nb::arg("shards"),
+        "The manifest of such an array, with files named relative to `folder`; `shards`: JSON of what was joined, or "
+        "''.");
+  m.def("referenced_files", &files_of, nb::arg("from_"), "The local files that such an array reads.");
 }
 
 }  // namespace penstock::inline v0::python

@@ -5,6 +5,7 @@
 #include <penstock/place.h>
 
 #include "bind.h"
+#include "bind_nodes.h"
 #include "bind_tiff.h"
 #include "driver/node_mode.h"
 #include "driver/open_hdf5.h"
@@ -13,12 +14,13 @@
 #include <string>
 
 namespace penstock::inline v0::python {
-namespace {
 
-nb::object cast(node&& found) {
+nb::object node_object(node&& found) {
   if (auto* const an_array = std::get_if<array>(&found)) return nb::cast(array_handle(std::move(*an_array)));
   return nb::cast(group_handle{std::move(std::get<group>(found))});
 }
+
+namespace {
 
 nb::list keys(const group_handle& self) {
   nb::list names;
@@ -29,7 +31,7 @@ nb::list keys(const group_handle& self) {
 nb::list members(const group_handle& self) {
   nb::list made;
   for (auto& [name, child] : call_engine([&] { return open_members(self.group); })) {
-    made.append(nb::make_tuple(to_str(name), cast(std::move(child))));
+    made.append(nb::make_tuple(to_str(name), node_object(std::move(child))));
   }
   return made;
 }
@@ -86,7 +88,7 @@ void bind_group(nb::module_& m) {
           "_open",
           [](const group_handle& self, nb::bytes path) {
             const std::string child(path.c_str(), path.size());
-            return cast(call_engine([&] { return open(self.group, child); }));
+            return node_object(call_engine([&] { return open(self.group, child); }));
           },
           nb::arg("path"));
 }
@@ -148,12 +150,12 @@ void bind_open(nb::module_& m) {
         const open_options options = options_of(with, path, cache_index, consolidated);
         if (!tiff.is_none()) {
           const tiff_options image = tiff_options_of(tiff);
-          return cast(call_engine([&]() -> result<node> {
+          return node_object(call_engine([&]() -> result<node> {
             PENSTOCK_ASSIGN(array opened, open_tiff(from.store, options, image));
             return node(std::move(opened));
           }));
         }
-        return cast(call_engine([&] { return open(from.store, options); }));
+        return node_object(call_engine([&] { return open(from.store, options); }));
       },
       nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("cache_index"), nb::arg("consolidated").none(),
       nb::arg("tiff").none() = nb::none(), "Open within a store.");

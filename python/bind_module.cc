@@ -1,4 +1,5 @@
 #include "bind.h"
+#include "bind_nodes.h"
 
 #include <penstock/config.h>
 
@@ -22,6 +23,7 @@ NB_MODULE(_core, m) {
   bind_group(m);
   bind_open(m);
   bind_described(m);
+  bind_references(m);
   bind_pipeline(m);
   bind_create(m);
   bind_tiff_writer(m);

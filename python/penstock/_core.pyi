@@ -338,7 +338,7 @@ def open_reference(
     documents: dict[str, str],
     table: bytes,
     variants: list[tuple[list[int], tuple[int, ...] | None]],
-    objects: list[tuple[bytes, Store | bytes, bytes, bool, int | None]],
+    objects: list[tuple[bytes, Store | bytes, bytes, bool, int | None, bytes, tuple[int, int] | None, str]],
     format: str,
     uri: bytes,
     dimension_names: tuple[str | None, ...] | None,
@@ -371,8 +371,39 @@ def hdf5_shards(
 ) -> tuple[_bytes, _bytes, _bytes, _bytes, _bytes, _bytes] | None:
     """Chunk indexes of datasets in many files that differ in their length alone; None where they differ more."""
 
-def save_references(from_: Array) -> bytes:
-    """The reference table of such an array, in its saved form."""
+def save_references(from_: Array, folder: _bytes, shards: str) -> _bytes:
+    """The manifest of such an array. Files are named relative to `folder`; `shards`: JSON of what was joined, or ""."""
+
+def open_saved_references(
+    context: Context,
+    saved: _bytes,
+    *,
+    folder: _bytes,
+    document: _bytes,
+    allow_local: bool | None,
+    expected: list[_bytes],
+    missing_is_fill: bool,
+    find_objects: Callable[[list[tuple[str, str]]], list[tuple[Store, _bytes] | None]],
+) -> Array:
+    """The array of a manifest of references whose files are below `folder`. `find_objects` finds remote ones."""
+
+def referenced_files(from_: Array) -> list[_bytes]:
+    """The local files that such an array reads."""
+
+def open_references(
+    context: Context,
+    found: _bytes | tuple[Store, _bytes, _bytes],
+    path: _bytes,
+    *,
+    uri: _bytes,
+    base: _bytes,
+    document: _bytes,
+    allow_local: bool | None,
+    default_scheme: str,
+    missing_is_fill: bool,
+    find_folder: Callable[[str], tuple[Store, _bytes] | None],
+) -> Array | Group:
+    """A node of kerchunk's references: a JSON document, or (store, folder, .zmetadata) of those in Parquet."""
 
 class _DeviceRead:
     """A read into device memory, and that memory."""

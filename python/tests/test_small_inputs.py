@@ -100,20 +100,18 @@ def test_parquet_references_of_a_huge_grid_are_not_probed(tmp_path: Path, rows: 
     assert time.process_time() - begin < 2
 
 
-def test_a_manifest_that_is_written_is_within_the_bounds_of_reading(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from penstock.references import manifest as _manifest
-
+def test_a_manifest_takes_memory_in_proportion(tmp_path: Path) -> None:
     (tmp_path / "b.bin").write_bytes(bytes(4000))
     zarray = json.dumps({**ZARRAY, "shape": [4000], "chunks": [4]})
     refs = {"x/.zarray": zarray, **{f"x/{i}": ["b.bin", 0, 4] for i in range(1000)}}
     (tmp_path / "r.json").write_text(json.dumps({"version": 1, "refs": refs}))
     array: Any = ps.open(tmp_path / "r.json", "x")
     ps.save_manifest(array, tmp_path / "m")
-    monkeypatch.setattr(_manifest, "_MOST_SMALL_TABLE_BYTES", 100)
-    monkeypatch.setattr(_manifest, "_MOST_EXPANSION", 9)
-    with pytest.raises(ps.UnsupportedError, match=r"the table of the manifest '.*m' has more than \d+ bytes, in \d+"):
-        ps.open(tmp_path / "m")
-    ps.save_manifest(array, tmp_path / "n")
-    assert (ps.open(tmp_path / "n")[:] == 0).all()
+    assert (ps.open(tmp_path / "m")[:] == 0).all()
+    line, table = (tmp_path / "m").read_bytes().split(b"\n", 1)
+    document = json.loads(line)
+    for plain in (1 << 27, 1 << 40):
+        document["table"]["plain_bytes"] = plain
+        (tmp_path / "m").write_bytes(json.dumps(document).encode() + b"\n" + table)
+        with pytest.raises(ps.UnsupportedError, match=rf"a table of {plain} bytes, \d+ of them stored"):
+            ps.open(tmp_path / "m")

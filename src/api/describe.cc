@@ -132,7 +132,7 @@ result<array> open_description(std::string_view description, const open_options&
   if (known.front().first == kFiles) return open_files_of(known, uri, options.context);
   if (known.front().first == kReferences)
     return open_saved_references(std::as_bytes(std::span(find_document(known, kReferences))),
-                                 {std::string(find_document(known, kFolder)), {{}, true}},
+                                 {std::string(find_document(known, kFolder)), {{}, true, {}}},
                                  options.context);  // checked already
   PENSTOCK_ASSIGN(place where, find_place(uri, {options.context, {}}));
   open_options at = options;

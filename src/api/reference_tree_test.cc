@@ -1,5 +1,11 @@
 #include "driver/reference_tree.h"
 
+#include "base/json.h"
+#include "base/json_bytes.h"
+#include "driver/open_reference.h"
+#include "driver/open_saved.h"
+#include "driver/zarr_nodes.h"
+
 #include <gtest/gtest.h>
 #include <penstock/open.h>
 
@@ -137,6 +143,125 @@ TEST_F(ReferenceTree, ReadsAbsentFilesAsFillWhereAsked) {
   const auto filled = open_array((folder / "r.json").string(), how);
   ASSERT_TRUE(filled.ok()) << filled.error().to_string();
   EXPECT_EQ(values_of(*filled), (std::vector<int>{9, 9, 9, 9, 9}));
+}
+
+TEST_F(ReferenceTree, IsSavedAsAManifest) {
+  for (const std::string name : {"one.bin", "gr\xc3\xb6\xc3\x9f\x65.bin", "odd \xff\xfe\".bin"}) {
+    SCOPED_TRACE(name);
+    write(name, "--\x01\x02");
+    std::string spelled = dump_json_with_bytes(json(name));
+    write("r.json", std::string("{") + kDocuments + R"(, "g/x/.zattrs": {"a": 1234567890123456789, "b": NaN})" +
+                        R"(, "g/x/0": [)" + spelled + R"(, 2, 2], "g/x/1": "base64:AwQ="})");
+    const auto opened = open_array((folder / "r.json/g/x").string());
+    ASSERT_TRUE(opened.ok()) << opened.error().to_string();
+    EXPECT_EQ(referenced_files(*opened), std::vector<std::string>{(folder / name).string()});
+    for (const std::string& from : {folder.string(), std::string(), folder.parent_path().string()}) {
+      const auto saved = save_references(*opened, from);
+      ASSERT_TRUE(saved.ok()) << saved.error().to_string();
+      const std::string text(reinterpret_cast<const char*>(saved->data()), saved->size());
+      EXPECT_NE(text.find("1234567890123456789"), std::string::npos);
+      const std::filesystem::path path = (from.empty() ? folder : std::filesystem::path(from)) / "x.manifest";
+      std::ofstream(path, std::ios::binary) << text;
+      const auto again = open_array(path.string());
+      ASSERT_TRUE(again.ok()) << again.error().to_string();
+      EXPECT_EQ(values_of(*again), (std::vector<int>{1, 2, 3, 4, 9}));
+      const auto twice = save_references(*again, from);
+      ASSERT_TRUE(twice.ok()) << twice.error().to_string();
+      EXPECT_EQ(*twice, *saved);
+      std::filesystem::remove(path);
+    }
+  }
+}
+
+TEST_F(ReferenceTree, RefusesAManifestOfAChangedFile) {
+  write("r.json", std::string("{") + kDocuments + R"(, "g/x/0": ["one.bin", 2, 2]})");
+  const auto opened = open_array((folder / "r.json/g/x").string());
+  ASSERT_TRUE(opened.ok());
+  const auto saved = save_references(*opened, folder.string());
+  ASSERT_TRUE(saved.ok());
+  write("x.manifest", std::string(reinterpret_cast<const char*>(saved->data()), saved->size()));
+  write("one.bin", "--\x01\x02\x03");
+  const auto again = open_array((folder / "x.manifest").string());
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code(), errc::conflict);
+}
+
+TEST_F(ReferenceTree, ReadsFromStoresOfTheCaller) {
+  const auto elsewhere = make_memory_store();
+  const std::string content = "--\x01\x02";
+  const part bytes = std::as_bytes(std::span(content));
+  ASSERT_TRUE(elsewhere->put("below/one.bin", {&bytes, 1}, {}).ok());
+  const std::string text = std::string("{") + kDocuments +
+                           R"(, "g/x/0": ["abc://host/a/one.bin", 2, 2], "g/x/1": ["abc://host/a/one.bin", 2, 2]})";
+  std::vector<std::string> asked;
+  const auto open_with = [&](folder_finder find) {
+    reference_tree_place at;
+    at.context = *context::make();
+    at.base = folder.string();
+    at.find_folder = std::move(find);
+    return (*reference_tree::of_json(text, std::move(at)))->open("g/x");
+  };
+  const auto opened = open_with([&](const std::string& url) -> result<std::optional<place>> {
+    asked.push_back(url);
+    return std::optional(place{elsewhere, "below"});
+  });
+  ASSERT_TRUE(opened.ok()) << opened.error().to_string();
+  EXPECT_EQ(asked, std::vector<std::string>{"abc://host/a"});
+  EXPECT_EQ(values_of(std::get<array>(*opened)), (std::vector<int>{1, 2, 1, 2, 9}));
+  const auto unknown = open_with([](const std::string&) { return result(std::optional<place>()); });
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_EQ(unknown.error().code(), errc::unsupported);
+  const auto failed =
+      open_with([](const std::string&) -> result<std::optional<place>> { return error(errc::cancelled, "no"); });
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().code(), errc::cancelled);
+}
+
+TEST(SavedReferences, AreWithinTheBoundsOfReadingThem) {
+  constexpr std::uint64_t kCells = 9'000'000;
+  reference_table::columns columns;
+  columns.offsets.assign(kCells, std::uint64_t{1} << 40);  // 72 MB that DEFLATE makes very small
+  columns.lengths.assign(kCells, 1);
+  referenced_array what;
+  what.documents = {{".zarray", R"({"zarr_format": 2, "shape": [9000000], "chunks": [1], "dtype": "|u1", "order": "C",
+      "filters": null, "compressor": null, "fill_value": 0})"}};
+  const auto metadata = parse_array_documents(what.documents);
+  ASSERT_TRUE(metadata.ok()) << metadata.error().to_string();
+  what.metadata = *metadata;
+  const auto table = reference_table::make(kCells, std::move(columns));
+  ASSERT_TRUE(table.ok()) << table.error().to_string();
+  what.table = *table;
+  referenced_object object;
+  object.name = "https://host/x";
+  object.from = make_memory_store();
+  object.key = "x";
+  what.objects.push_back(object);
+  what.uri = "test:";
+  const std::shared_ptr<context> with = *context::make();
+  const auto opened = open_reference(with, what);
+  ASSERT_TRUE(opened.ok()) << opened.error().to_string();
+  const auto saved = save_references(*opened, "");
+  ASSERT_TRUE(saved.ok()) << saved.error().to_string();
+  manifest_place at;
+  at.find_objects = [&](const std::vector<remote_object>& wanted) -> result<std::vector<std::optional<place>>> {
+    EXPECT_EQ(wanted.size(), 1U);
+    return std::vector<std::optional<place>>{place{make_memory_store(), "x"}};
+  };
+  const auto again = open_saved_references(*saved, at, with);
+  ASSERT_TRUE(again.ok()) << again.error().to_string();
+  EXPECT_EQ(again->shape(), extents{kCells});
+}
+
+TEST(ReferencePlace, GivesNamesWithoutASchemeTheDefaultOne) {
+  reference_tree_place at;
+  at.base = "/data";
+  at.default_scheme = "s3";
+  at.rule = {"https://host/r.json", {}};
+  EXPECT_EQ(*allowed_location(at, "bucket/x"), "s3://bucket/x");
+  EXPECT_EQ(*allowed_location(at, "gs://bucket/x"), "gs://bucket/x");
+  EXPECT_EQ(allowed_location(at, "file:///etc/x").error().code(), errc::unsupported);
+  at.default_scheme = "file";
+  EXPECT_EQ(*allowed_location(at, "/data/../x"), "/x");
 }
 
 TEST(ResolvedLocation, IsRelativeToTheFolderOfTheReferences) {

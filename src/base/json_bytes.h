@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 
 namespace penstock::inline v0 {
 

@@ -90,7 +90,7 @@ std::shared_ptr<const shard_table> checksums_of(const referenced_array& what) {
   return out;
 }
 
-result<array> open_parts(const std::shared_ptr<context>& with, const referenced_array& what) {
+result<array> open_parts(const std::shared_ptr<context>& with, referenced_array what) {
   if (what.metadata.kind != zarr_node_kind::array)
     return error(errc::corrupt_data, "the references have no metadata of an array");
   codec_chain_options codecs;
@@ -100,7 +100,7 @@ result<array> open_parts(const std::shared_ptr<context>& with, const referenced_
   PENSTOCK_ASSIGN(settings.more_chains, chains_of(what, what.metadata, codecs, cells->chunks()));
   for (const referenced_object& each : what.objects) settings.objects.push_back(each.name);
   settings.missing_is_fill = what.missing_is_fill;
-  if (what.joined) {
+  if (what.joined && !what.joined->edges.empty()) {
     PENSTOCK_ASSIGN(settings.grid, joined_grid(cells->grid(), *what.joined));
   }
   PENSTOCK_ASSIGN(std::shared_ptr<const reference_layout> layout,
@@ -117,24 +117,17 @@ result<array> open_parts(const std::shared_ptr<context>& with, const referenced_
   facts.files = checksums_of(what);
   facts.format = what.format;
   if (!what.dimension_names.empty()) facts.dimension_names = what.dimension_names;
+  facts.references = std::make_shared<const referenced_array>(std::move(what));
   return array(std::make_shared<const array_state>(site_of(std::move(at)), std::move(layout), std::move(facts)));
 }
 
 }  // namespace
 
-result<array> open_reference(const std::shared_ptr<context>& with, const referenced_array& what) {
-  auto made = open_parts(with, what);
-  if (!made.ok()) return std::move(made).error().note("opening '" + what.uri + "'");
+result<array> open_reference(const std::shared_ptr<context>& with, referenced_array what) {
+  const std::string uri = what.uri;
+  auto made = open_parts(with, std::move(what));
+  if (!made.ok()) return std::move(made).error().note("opening '" + uri + "'");
   return made;
-}
-
-result<std::vector<std::byte>> save_references(const array& from) {
-  const auto* const layout = dynamic_cast<const reference_layout*>(from.state().layout.get());
-  if (layout == nullptr) {
-    return error(errc::invalid_argument,
-                 "'" + from.state().uri + "' is no array of references: it has no table to save");
-  }
-  return layout->table().save();
 }
 
 }  // namespace penstock::inline v0

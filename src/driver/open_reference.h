@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <penstock/array.h>
+#include "driver/for_each_file.h"
 #include "format/reference/reference_table.h"
 #include "format/zarr/zarr_metadata.h"
 
@@ -21,6 +22,12 @@ struct referenced_object {
   bool pinned = false;                  ///< reads fail once it is another version than now
   std::optional<std::uint32_t> crc32c;  ///< of all its bytes: what `array::check` compares
   version seen = {};                    ///< the version that reads expect, if it is known; `pinned` learns it
+
+  // What a manifest has of it.
+  bool inlined = false;             ///< `from` is this process's memory: the manifest holds the bytes
+  std::string path;                 ///< of a file of this machine; else empty
+  std::optional<file_stamp> stamp;  ///< of that file when its index was read
+  std::string remote_stamp;         ///< of a remote object, as the caller's store knows it; empty: not known
 };
 
 /// The array's usual codecs, with some left out.
@@ -32,13 +39,15 @@ struct chain_variant {
 /// Where the cells of arrays that are joined begin and end along the dimension that joins them.
 struct joined_axis {
   std::size_t axis = 0;
-  std::vector<std::uint64_t> edges;    ///< from 0 to the length, ascending
+  std::vector<std::uint64_t> edges;    ///< from 0 to the length, ascending; empty: there are no cells
   std::vector<std::uint64_t> decoded;  ///< of each cell, what its codecs make along the axis: no less than its length
 };
 
 /// An array whose bytes lie in objects that other formats made.
 struct referenced_array {
   zarr_metadata metadata;  ///< of an array: what it is, and how its chunks decode
+  /// That it was parsed from, by name (`.zarray`, `.zattrs`, `zarr.json`).
+  std::vector<std::pair<std::string, std::string>> documents;
   std::shared_ptr<const reference_table> table;
   std::vector<chain_variant> variants;
   std::vector<referenced_object> objects;
@@ -50,10 +59,18 @@ struct referenced_array {
 };
 
 /// \error corrupt_data, unsupported  The metadata or the table, by member. \error not_found  A pinned object.
-result<array> open_reference(const std::shared_ptr<context>& with, const referenced_array& what);
+result<array> open_reference(const std::shared_ptr<context>& with, referenced_array what);
 
-/// The table of an array that open_reference opened, in its saved form.
-/// \error invalid_argument  It is no such array.
-result<std::vector<std::byte>> save_references(const array& from);
+/// The manifest of an array that open_reference opened: a JSON document on one line, then the table, compressed.
+///
+/// Files of this machine are named relative to `folder` if they are below it (empty: by whole paths), with their size
+/// and time of change.
+/// \param shards  JSON text of what was joined, with file names as they are to be saved; empty: nothing was.
+/// \error invalid_argument  It is not such an array.
+result<std::vector<std::byte>> save_references(const array& from, const std::string& folder,
+                                               std::string_view shards = {});
+
+/// The paths of files of this machine that such an array reads; empty for any other array.
+std::vector<std::string> referenced_files(const array& from);
 
 }  // namespace penstock::inline v0

@@ -14,14 +14,14 @@
 #include <penstock/extend/json.h>
 #include "base/base64.h"
 #include "base/checked.h"
+#include "base/json_bytes.h"
 #include "codec/codec_chain.h"
 #include "codec/worker_scratch.h"
+#include "driver/for_each_file.h"
 #include "driver/open_reference.h"
 #include "driver/reference_tree.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
-#include "engine/blocking_read.h"
-#include "store/file_status.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -29,9 +29,10 @@ namespace {
 constexpr std::string_view kBegin = R"({"penstock_manifest")";
 constexpr std::uint64_t kManifestVersion = 1;
 constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 31;
-/// DEFLATE makes at most 1032 bytes of one.
-constexpr std::uint64_t kMostOfOne = 1032;
-constexpr std::size_t kMaxVariants = 60000;
+/// A table may be as long as this, or have so many bytes for each stored one: what is written is below.
+constexpr std::uint64_t kSmallTableBytes = std::uint64_t{1} << 26, kMostExpansion = 64;
+/// As many as an HDF5 dataset may have; joined files may end at as many different lengths.
+constexpr std::size_t kMaxVariants = 1000, kMaxJoinedVariants = 60000;
 /// Cells along the joined axis where the table lists fewer: a few bytes may say that there are any number of them.
 constexpr std::uint64_t kMaxUnlistedEdges = std::uint64_t{1} << 20;
 
@@ -64,14 +65,18 @@ result<std::vector<std::byte>> unpack_table(const json& facts, std::span<const s
   if (bytes != packed.size()) {
     return damaged_manifest(fmt::format("its table has {} bytes, the document says {}", packed.size(), bytes));
   }
-  if (facts.find("plain_bytes") == nullptr) {
-    return error(errc::unsupported, "the manifest is an older release's: open it with Python, or save it again");
-  }
   PENSTOCK_ASSIGN(const std::uint64_t plain, number_of(facts, "plain_bytes"));
-  if (plain == 0 || plain > kMaxTableBytes || plain / kMostOfOne > packed.size()) {
-    return damaged_manifest(fmt::format("a table of {} bytes, {} of them stored", plain, packed.size()));
+  PENSTOCK_ASSIGN(const std::uint64_t checksum, number_of(facts, "crc32"));
+  const std::uint64_t most = std::min(std::max(kSmallTableBytes, kMostExpansion * packed.size()), kMaxTableBytes);
+  if (plain > most) {
+    return error(errc::unsupported, fmt::format("a table of {} bytes, {} of them stored: at most {} are readable",
+                                                plain, packed.size(), most));
   }
-  const std::vector<codec_config> codecs = {{"bytes", {}}, {"zlib", {}}};
+  if (plain == 0) return damaged_manifest("its table is empty");
+  std::vector<std::byte> with_checksum(packed.begin(), packed.end());
+  for (unsigned shift = 0; shift < 32; shift += 8) with_checksum.push_back(static_cast<std::byte>(checksum >> shift));
+  const std::vector<codec_config> codecs = {
+      {"bytes", {}}, {"zlib", {}}, {"crc32", json::object_t{{"location", "end"}}}};
   PENSTOCK_ASSIGN(const codec_chain chain,
                   codec_chain::compile(codecs, dtype(dtype_kind::unsigned_integer, 8), {plain}));
   std::vector<std::byte> out(static_cast<std::size_t>(plain));
@@ -83,13 +88,15 @@ result<std::vector<std::byte>> unpack_table(const json& facts, std::span<const s
   target.in_cell = &all;
   target.covers_cell = true;
   worker_scratch scratch;
-  PENSTOCK_TRY(chain.decode(packed, target, scratch));
+  auto decoded = chain.decode(with_checksum, target, scratch);
+  if (!decoded.ok()) return damaged_manifest(fmt::format("its table: {}", decoded.error().message()));
   return out;
 }
 
 result<std::vector<chain_variant>> variants_of(const json& document) {
   PENSTOCK_ASSIGN(const json::array_t* const list, list_of(document, "variants"));
-  if (list->size() > kMaxVariants) return damaged_manifest(fmt::format("{} chains of codecs", list->size()));
+  if (list->size() > (document.find("joined") != nullptr ? kMaxJoinedVariants : kMaxVariants))
+    return damaged_manifest(fmt::format("{} chains of codecs", list->size()));
   std::vector<chain_variant> out;
   for (const json& each : *list) {
     const json::array_t* const pair = each.as_array();
@@ -116,69 +123,125 @@ result<std::vector<chain_variant>> variants_of(const json& document) {
   return out;
 }
 
-/// Stores by folder, and the memory that inlined bytes go to.
-struct places {
-  const manifest_place& at;
-  reference_stores stores;
-  std::shared_ptr<store> inlined = make_memory_store();
-};
+/// The objects of a manifest, made together: files and remote objects are looked at side by side.
+class objects_of_manifest {
+ public:
+  objects_of_manifest(const manifest_place& at, context& with, std::shared_ptr<context> of)
+      : at_(at), with_(with), stores_(std::move(of)) {}
 
-result<> check_stamp(const referenced_object& file, const json& stamp) {
-  if (stamp.is_null()) return {};
-  std::uint64_t size = 0, time = 0;
-  const json::array_t* const pair = stamp.as_array();
-  if (pair == nullptr || pair->size() != 2 || !(*pair)[0].get(size) || !(*pair)[1].get(time)) {
-    return damaged_manifest("a file's size and time of change");
+  result<std::vector<referenced_object>> make(const json::array_t& list) {
+    out_.resize(list.size());
+    for (std::size_t i = 0; i < list.size(); ++i) PENSTOCK_TRY(read(list[i], i));
+    PENSTOCK_TRY(find_files());
+    PENSTOCK_TRY(find_remote());
+    return std::move(out_);
   }
-  auto seen = read_and_wait(*file.from, file.key, {0, 0, false}, byte_range::kAll - 1);
-  if (!seen.ok()) {
-    if (seen.error().code() == errc::not_found) return {};  // said when it is read
-    return std::move(seen).error();
-  }
-  if (seen->seen.word[kSizeWord] == size + 1 && seen->seen.word[kTimeWord] == time) return {};
-  return error(errc::conflict, fmt::format("'{}' changed since the manifest was saved: save it again", file.name));
-}
 
-result<referenced_object> object_of(const json& from, places& where) {
-  referenced_object out;
-  PENSTOCK_ASSIGN(out.name, text_of(from, "name"));
-  if (from.find("data") != nullptr) {
+ private:
+  result<> read(const json& from, std::size_t i) {
+    referenced_object& out = out_[i];
+    PENSTOCK_ASSIGN(out.name, text_of(from, "name"));
+    if (from.find("data") != nullptr) return read_inlined(from, out);
+    if (from.find("path") != nullptr) return read_path(from, i);
+    PENSTOCK_TRY(at_.rule.check(out.name, out.name));
+    PENSTOCK_TRY(at_.rule.check(out.name.substr(0, out.name.rfind('/')), out.name));
+    if (is_local_location(out.name)) return damaged_manifest(fmt::format("the file '{}' has no 'path'", out.name));
+    if (from.find("remote_stamp") != nullptr) {
+      PENSTOCK_ASSIGN(out.remote_stamp, text_of(from, "remote_stamp"));
+    }
+    remote_.push_back(i);
+    return {};
+  }
+
+  result<> read_inlined(const json& from, referenced_object& out) const {
     PENSTOCK_ASSIGN(const std::string text, text_of(from, "data"));
     const auto bytes = base64_decode(text);
     if (!bytes) return damaged_manifest("inlined bytes");
     const part whole(*bytes);
-    auto put = where.inlined->put(out.name, {&whole, 1}, {});
+    auto put = inlined_->put(out.name, {&whole, 1}, {});
     if (!put.ok()) return std::move(put).error();
-    out.from = where.inlined;
+    out.from = inlined_;
     out.key = out.name;
-    return out;
+    out.inlined = true;
+    return {};
   }
-  if (from.find("path") == nullptr) {
-    PENSTOCK_TRY(where.at.rule.check(out.name, out.name));
-    if (from.find("remote_stamp") != nullptr) {
-      return error(errc::unsupported, fmt::format("'{}' is pinned to a version as Python's stores know it: open the "
-                                                  "manifest with Python",
-                                                  out.name));
+
+  result<> read_path(const json& from, std::size_t i) {
+    PENSTOCK_ASSIGN(const std::string relative, text_of(from, "path"));
+    std::string location = resolved_location(at_.folder, relative);
+    if (location.find("://") == std::string::npos)
+      location = std::filesystem::path(location).lexically_normal().string();
+    PENSTOCK_TRY(at_.rule.check(location, relative));
+    PENSTOCK_ASSIGN(referenced_object found, stores_.object(location));
+    if (!found.path.empty()) found.name = std::move(out_[i].name);  // else it is found by its URL
+    if (const json* const stamp = from.find("stamp"); stamp != nullptr && !stamp->is_null()) {
+      std::uint64_t size = 0;
+      std::int64_t time = 0;
+      const json::array_t* const pair = stamp->as_array();
+      if (pair == nullptr || pair->size() != 2 || !(*pair)[0].get(size) || !(*pair)[1].get(time))
+        return damaged_manifest("a file's size and time of change");
+      found.stamp = file_stamp{size, time};
     }
-    return where.stores.object(out.name);
+    if (const json* const sum = from.find("crc32c")) {
+      std::uint64_t value = 0;
+      if (!sum->get(value) || value > ~std::uint32_t{0}) return damaged_manifest("a checksum");
+      found.crc32c = static_cast<std::uint32_t>(value);
+    }
+    if (!found.path.empty()) files_.push_back(i);
+    out_[i] = std::move(found);
+    return {};
   }
-  PENSTOCK_ASSIGN(const std::string relative, text_of(from, "path"));
-  const std::filesystem::path path = (std::filesystem::path(where.at.folder) / relative).lexically_normal();
-  const std::string name = out.name;
-  const bool is_remote = where.at.folder.find("://") != std::string::npos;
-  PENSTOCK_TRY(where.at.rule.check(is_remote ? resolved_location(where.at.folder, relative) : path.string(), relative));
-  PENSTOCK_ASSIGN(out, where.stores.object(is_remote ? resolved_location(where.at.folder, relative) : path.string()));
-  out.name = name;
-  if (const json* const stamp = from.find("stamp")) PENSTOCK_TRY(check_stamp(out, *stamp));
-  std::error_code failed;
-  out.pinned = !is_remote && std::filesystem::exists(path, failed);
-  if (const json* const sum = from.find("crc32c")) {
-    std::uint64_t value = 0;
-    if (!sum->get(value) || value > ~std::uint32_t{0}) return damaged_manifest("a checksum");
-    out.crc32c = static_cast<std::uint32_t>(value);
+
+  result<> find_files() {
+    std::vector<std::string> paths;
+    paths.reserve(files_.size());
+    for (const std::size_t i : files_) paths.push_back(out_[i].path);
+    PENSTOCK_ASSIGN(const auto now, file_stamps(paths, with_));
+    for (std::size_t k = 0; k < files_.size(); ++k) {
+      referenced_object& file = out_[files_[k]];
+      file.pinned = now[k].has_value();
+      if (!now[k] || !file.stamp) continue;  // one that is gone is an error when it is read
+      if (now[k]->size_bytes != file.stamp->size_bytes || now[k]->changed_ns != file.stamp->changed_ns) {
+        return error(errc::conflict,
+                     fmt::format("'{}' changed since the manifest was saved: save it again", file.path));
+      }
+    }
+    return {};
   }
-  return out;
-}
+
+  result<> find_remote() {
+    std::vector<std::optional<place>> found(remote_.size());
+    if (at_.find_objects && !remote_.empty()) {
+      std::vector<remote_object> wanted;
+      wanted.reserve(remote_.size());
+      for (const std::size_t i : remote_) wanted.push_back({out_[i].name, out_[i].remote_stamp});
+      PENSTOCK_ASSIGN(found, at_.find_objects(wanted));
+      if (found.size() != remote_.size()) return error(errc::internal, "other objects were found than were named");
+    }
+    for (std::size_t k = 0; k < remote_.size(); ++k) {
+      referenced_object& out = out_[remote_[k]];
+      if (found[k]) {
+        out.from = std::move(found[k]->store);
+        out.key = std::move(found[k]->path);
+        continue;
+      }
+      if (!out.remote_stamp.empty()) {
+        return error(errc::unsupported, fmt::format("'{}' is pinned to a version as another store knows it: open the "
+                                                    "manifest in Python",
+                                                    out.name));
+      }
+      PENSTOCK_ASSIGN(out, stores_.object(out.name));
+    }
+    return {};
+  }
+
+  const manifest_place& at_;
+  context& with_;
+  reference_stores stores_;
+  std::shared_ptr<store> inlined_ = make_memory_store();
+  std::vector<referenced_object> out_;
+  std::vector<std::size_t> files_, remote_;  // numbers of objects
+};
 
 // [number, how often] one after the other, for no more than `most` numbers.
 result<std::vector<std::uint64_t>> spread(const json::array_t& runs, std::uint64_t most) {
@@ -205,7 +268,7 @@ result<std::optional<joined_axis>> joined_of(const json& document, std::uint64_t
   PENSTOCK_ASSIGN(const json::array_t* const decoded, list_of(*from, "decoded"));
   PENSTOCK_ASSIGN(out.edges, spread(*lengths, cells));
   PENSTOCK_ASSIGN(out.decoded, spread(*decoded, cells));
-  if (out.edges.empty()) return std::optional<joined_axis>();
+  if (out.edges.empty()) return std::optional(std::move(out));
   std::uint64_t end = 0;
   for (std::uint64_t& each : out.edges) {
     if (!checked_add(end, each, end)) return damaged_manifest("the lengths of its chunks");
@@ -223,7 +286,7 @@ result<array> open_document(const json& document, std::span<const std::byte> pac
   }
   PENSTOCK_ASSIGN(const std::string kind, text_of(document, "kind"));
   if (kind != "references") {
-    return error(errc::unsupported, fmt::format("a manifest of {} is opened by Python, which decodes them", kind));
+    return error(errc::unsupported, fmt::format("a manifest of '{}' is opened in Python, which decodes them", kind));
   }
   referenced_array what;
   const json* const documents = document.find("documents");
@@ -231,6 +294,7 @@ result<array> open_document(const json& document, std::span<const std::byte> pac
   std::vector<std::pair<std::string, std::string>> texts;
   for (const auto& [name, text] : *documents->as_object()) texts.emplace_back(name, text.dump());
   PENSTOCK_ASSIGN(what.metadata, parse_array_documents(texts));
+  what.documents = std::move(texts);
   const json* const facts = document.find("table");
   if (facts == nullptr) return damaged_manifest("it has no table");
   PENSTOCK_ASSIGN(const std::vector<std::byte> table, unpack_table(*facts, packed));
@@ -250,13 +314,10 @@ result<array> open_document(const json& document, std::span<const std::byte> pac
     entries = entries << 8 | static_cast<std::uint64_t>(table[i]);
   entries = std::min<std::uint64_t>(entries, table.size());  // each takes a byte at least
   PENSTOCK_ASSIGN(what.joined, joined_of(document, std::min(cells, std::max(entries, kMaxUnlistedEdges))));
-  places where{at, reference_stores(with)};
   PENSTOCK_ASSIGN(const json::array_t* const objects, list_of(document, "objects"));
-  for (const json& each : *objects) {
-    PENSTOCK_ASSIGN(referenced_object made, object_of(each, where));
-    what.objects.push_back(std::move(made));
-  }
-  return open_reference(with, what);
+  PENSTOCK_ASSIGN(what.objects, objects_of_manifest(at, *with, with).make(*objects));
+  what.missing_is_fill = at.missing_is_fill;
+  return open_reference(with, std::move(what));
 }
 
 }  // namespace
@@ -272,7 +333,7 @@ result<array> open_saved_references(std::span<const std::byte> manifest, const m
   }
   const std::string_view text(reinterpret_cast<const char*>(manifest.data()), manifest.size());
   const std::size_t line = std::min(text.find('\n'), text.size());
-  PENSTOCK_ASSIGN(const json document, json::parse(text.substr(0, line)));
+  PENSTOCK_ASSIGN(const json document, parse_json_with_bytes(text.substr(0, line)));
   PENSTOCK_ASSIGN(const array opened,
                   open_document(document, manifest.subspan(std::min(line + 1, text.size())), at, with));
   return array(opened.state().with_saved(std::make_shared<const saved_references>(

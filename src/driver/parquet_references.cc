@@ -104,7 +104,7 @@ bool is_plain_name(std::string_view name) {
 
 }  // namespace
 
-result<> add_parquet_references(std::span<const std::byte> bytes, const std::string& path, std::uint64_t first,
+result<> add_parquet_references(std::span<const std::byte> bytes, const std::string& base, std::uint64_t first,
                                 std::uint64_t cells, std::uint64_t record_size, reference_rows& out) {
   PENSTOCK_ASSIGN(const parquet_file file, parquet_file::open(bytes));
   if (file.rows() > record_size) {
@@ -132,8 +132,8 @@ result<> add_parquet_references(std::span<const std::byte> bytes, const std::str
     PENSTOCK_ASSIGN(const std::uint64_t at, offset.at(row));
     PENSTOCK_ASSIGN(const std::uint64_t length, size.at(row));
     // Relative names are relative to the file that has them.
-    if (is_plain_name(name) && !path.empty()) {
-      PENSTOCK_TRY(out.add(first + row, fmt::format("{}/{}", path, name), false, at, length));
+    if (is_plain_name(name) && !base.empty()) {
+      PENSTOCK_TRY(out.add(first + row, fmt::format("{}/{}", base, name), false, at, length));
     } else {
       PENSTOCK_TRY(out.add(first + row, name, false, at, length));
     }
@@ -142,7 +142,8 @@ result<> add_parquet_references(std::span<const std::byte> bytes, const std::str
 }
 
 result<reference_rows> read_parquet_references(const store& from, const std::string& prefix, const std::string& path,
-                                               std::uint64_t cells, std::uint64_t record_size) {
+                                               const std::string& base, std::uint64_t cells,
+                                               std::uint64_t record_size) {
   const std::string folder = path.empty() ? prefix : prefix + path + "/";
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> records, records_of(from, folder, ceil_div(cells, record_size)));
   reference_rows out;
@@ -158,7 +159,7 @@ result<reference_rows> read_parquet_references(const store& from, const std::str
         if (files[i].error().code() == errc::not_found) continue;  // no chunk of it was written
         return files[i].error().clone().note(read_note(keys[i], {}));
       }
-      auto added = add_parquet_references(files[i]->bytes, path, some[i] * record_size, cells, record_size, out);
+      auto added = add_parquet_references(files[i]->bytes, base, some[i] * record_size, cells, record_size, out);
       if (!added.ok()) return std::move(added).error().note(fmt::format("reading '{}'", keys[i]));
     }
   }

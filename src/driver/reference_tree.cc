@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 #include <unordered_map>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "driver/open_reference.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
+#include "engine/context_state.h"
 #include "format/zarr/zarr_layout.h"
 #include "store/http_url.h"
 
@@ -19,6 +21,8 @@ namespace {
 
 constexpr std::string_view kFormat = "reference";
 constexpr std::string_view kFile = "file://";
+/// That describe an array.
+constexpr std::array<std::string_view, 3> kDocuments = {"zarr.json", ".zarray", ".zattrs"};
 
 bool has_scheme(std::string_view location) { return location.find("://") != std::string_view::npos; }
 
@@ -40,6 +44,32 @@ std::string resolved_location(std::string_view base, std::string_view name) {
   return fmt::format("{}{}", base.substr(0, begin), folder.lexically_normal().string());
 }
 
+result<std::string> allowed_location(const reference_tree_place& at, std::string_view name) {
+  const bool has_own = has_scheme(name) || name.find("::") != std::string_view::npos;
+  if (!at.default_scheme.empty() && !has_own) {
+    if (at.default_scheme == "file" || at.default_scheme == "local")
+      return std::filesystem::absolute(name).lexically_normal().string();
+    std::string location = fmt::format("{}://{}", at.default_scheme, name);
+    PENSTOCK_TRY(at.rule.check(location, name));
+    return location;
+  }
+  std::string location = resolved_location(at.base, name);
+  PENSTOCK_TRY(at.rule.check(location, name));
+  // What is opened is a store of the folder: a chain may lead elsewhere without its last part.
+  if (has_scheme(location)) PENSTOCK_TRY(at.rule.check(location.substr(0, location.rfind('/')), name));
+  return location;
+}
+
+result<place> reference_stores::folder(const std::string& url, const std::string& location) const {
+  if (find_) {
+    PENSTOCK_ASSIGN(std::optional<place> found, find_(url));
+    if (found) return std::move(*found);
+  }
+  if (location.find("::") != std::string::npos)
+    return error(errc::unsupported, fmt::format("no store for '{}'", location));
+  return find_place(url, {context_, {}});
+}
+
 result<referenced_object> reference_stores::object(const std::string& location) {
   referenced_object out;
   out.name = location;
@@ -49,6 +79,7 @@ result<referenced_object> reference_stores::object(const std::string& location) 
   if (local) {
     if (location.starts_with(kFile)) path = percent_decode(location.substr(kFile.size()));
     path = std::filesystem::path(path).lexically_normal().string();
+    out.path = path;
   }
   const std::size_t slash = path.rfind('/');
   std::string folder = slash == std::string::npos ? std::string() : path.substr(0, slash);
@@ -59,10 +90,8 @@ result<referenced_object> reference_stores::object(const std::string& location) 
     place made;
     if (local) {
       made.store = open_file_store(folder);
-    } else if (chain) {
-      return error(errc::unsupported, fmt::format("no store for '{}'", location));
     } else {
-      PENSTOCK_ASSIGN(made, find_place(folder, {context_, {}}));
+      PENSTOCK_ASSIGN(made, this->folder(folder, location));
     }
     found = stores_.emplace(folder, std::move(made)).first;
   }
@@ -135,7 +164,9 @@ result<node> reference_tree::open(std::string_view path) const {
 }
 
 result<node> reference_tree::open_array(std::string path, std::string uri, zarr_metadata metadata) const {
-  PENSTOCK_ASSIGN(const auto layout, zarr_layout::make(metadata, {}));
+  codec_chain_options codecs;
+  codecs.external = at_.context->state().codecs();
+  PENSTOCK_ASSIGN(const auto layout, zarr_layout::make(metadata, codecs));
   if (layout->shards()) return error(errc::unsupported, "references to shards are not readable");
   if (!metadata.keys.suffix.empty()) {
     return error(errc::unsupported,
@@ -145,13 +176,15 @@ result<node> reference_tree::open_array(std::string path, std::string uri, zarr_
   PENSTOCK_ASSIGN(const std::uint64_t cells, keys.cells());
   reference_rows rows;
   if (const auto* parquet = std::get_if<parquet_folder>(&references_)) {
-    PENSTOCK_ASSIGN(rows, read_parquet_references(*parquet->from, parquet->prefix, path, cells, parquet->record_size));
+    const std::string base = at_.default_scheme.empty() ? path : std::string();
+    PENSTOCK_ASSIGN(rows,
+                    read_parquet_references(*parquet->from, parquet->prefix, path, base, cells, parquet->record_size));
   } else {
     PENSTOCK_ASSIGN(rows, std::get<kerchunk_json>(references_).rows(path, keys));
   }
 
   referenced_array what;
-  reference_stores stores(at_.context);
+  reference_stores stores(at_.context, at_.find_folder);
   const std::shared_ptr<store> inlined = make_memory_store();
   std::unordered_map<std::string, std::uint32_t> known;
   std::vector<std::uint32_t> numbers;  // of the object that each source is
@@ -162,12 +195,15 @@ result<node> reference_tree::open_array(std::string path, std::string uri, zarr_
       const part bytes = std::as_bytes(std::span(source.text));
       auto put = inlined->put(name, {&bytes, 1}, {});
       if (!put.ok()) return std::move(put).error();
-      what.objects.push_back({name, inlined, name, false, {}});
+      referenced_object object;
+      object.name = object.key = name;
+      object.from = inlined;
+      object.inlined = true;
+      what.objects.push_back(std::move(object));
       numbers.push_back(number);
       continue;
     }
-    const std::string location = resolved_location(at_.base, source.text);
-    PENSTOCK_TRY(at_.rule.check(location, source.text));
+    PENSTOCK_ASSIGN(const std::string location, allowed_location(at_, source.text));
     const auto [seen, is_new] = known.try_emplace(location, number);
     numbers.push_back(seen->second);
     if (!is_new) continue;
@@ -175,12 +211,18 @@ result<node> reference_tree::open_array(std::string path, std::string uri, zarr_
     what.objects.push_back(std::move(object));
   }
   PENSTOCK_ASSIGN(what.table, rows.table(cells, numbers));
+  for (const std::string_view name : kDocuments) {
+    if (auto text = read_and_wait(*documents_, prefix_of(path) + std::string(name), {}, byte_range::kAll - 1);
+        text.ok())
+      what.documents.emplace_back(name,
+                                  std::string(reinterpret_cast<const char*>(text->bytes.data()), text->bytes.size()));
+  }
   what.metadata = std::move(metadata);
   what.format = kFormat;
   what.uri = std::move(uri);
   what.missing_is_fill = at_.missing_is_fill;
   what.opened_for_reading = at_.opened_for_reading;
-  PENSTOCK_ASSIGN(array out, open_reference(at_.context, what));
+  PENSTOCK_ASSIGN(array out, open_reference(at_.context, std::move(what)));
   return node(std::move(out));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,14 +19,22 @@
 
 namespace penstock::inline v0 {
 
-struct referenced_object;  // api/open_reference.h
+struct referenced_object;  // driver/open_reference.h
+
+/// Finds the store of a folder, by its URL without a '/' at its end: for stores that the caller makes itself.
+/// Returns nullopt if the engine's own stores are to be used. Called by the thread that opens, for each folder once.
+using folder_finder = std::function<result<std::optional<place>>(const std::string& url)>;
 
 /// Where a tree of references is, and what its caller allows.
 struct reference_tree_place {
   std::shared_ptr<penstock::context> context;
   std::string uri;   ///< of the references, as errors show it
   std::string base;  ///< the folder that relative names are below: an absolute path or a URL
+  /// Of names without one (`s3`); those of `file` are relative to the working directory, and are not checked, because
+  /// the caller names the file system. Empty: `base` is what they are relative to.
+  std::string default_scheme;
   location_rule rule;
+  folder_finder find_folder;  ///< null: the engine's own stores
   bool missing_is_fill = false;
   bool opened_for_reading = false;
 };
@@ -63,26 +72,34 @@ class reference_tree final : public member_source, public std::enable_shared_fro
 };
 
 /// Reads the files of Parquet references of one array: `refs.N.parq` below `prefix`, at most `record_size` rows each.
+/// \param base  What relative names are below: the path of the array, or nothing.
 /// \error corrupt_data, unsupported  A file, with its key.
 result<reference_rows> read_parquet_references(const store& from, const std::string& prefix, const std::string& path,
-                                               std::uint64_t cells, std::uint64_t record_size);
+                                               const std::string& base, std::uint64_t cells, std::uint64_t record_size);
 
-/// Adds the references of one such file, whose first row is chunk `first` of `cells`, of the array at `path`.
-result<> add_parquet_references(std::span<const std::byte> file, const std::string& path, std::uint64_t first,
+/// Adds the references of one such file, whose first row is chunk `first` of `cells`.
+result<> add_parquet_references(std::span<const std::byte> file, const std::string& base, std::uint64_t first,
                                 std::uint64_t cells, std::uint64_t record_size, reference_rows& out);
 
 /// The resolved location that a document in `base` means by `name`: a URL, or an absolute path.
 std::string resolved_location(std::string_view base, std::string_view name);
 
+/// The same, where `at.rule` allows the document to name it. \error unsupported
+result<std::string> allowed_location(const reference_tree_place& at, std::string_view name);
+
 /// Stores of locations, one for each folder.
 class reference_stores {
  public:
-  explicit reference_stores(std::shared_ptr<penstock::context> with) : context_(std::move(with)) {}
+  explicit reference_stores(std::shared_ptr<penstock::context> with, folder_finder find = nullptr)
+      : context_(std::move(with)), find_(std::move(find)) {}
   /// The store that a resolved location is in, and its key. \error unsupported  No store for its scheme.
   result<referenced_object> object(const std::string& location);
 
  private:
+  result<place> folder(const std::string& url, const std::string& location) const;
+
   std::shared_ptr<penstock::context> context_;
+  folder_finder find_;
   std::map<std::string, place> stores_;
 };
 

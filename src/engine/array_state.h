@@ -15,6 +15,7 @@
 
 namespace penstock::inline v0 {
 
+struct referenced_array;  // driver/open_reference.h
 class zarr_consolidated;
 struct shard_table;  // driver/shard_table.h
 
@@ -36,10 +37,11 @@ struct array_site {
 
 /// What a format's metadata says of an array, and what drivers of the library keep with it.
 struct array_facts : array_description {
-  std::shared_ptr<const std::string> fill_text;   ///< what a variable_item in the fill value points to
-  bool fill_is_nodata = false;                    ///< of a TIFF: the file declares it
-  std::shared_ptr<const shard_table> files;       ///< of .npy and raw files; else null
-  std::shared_ptr<const saved_references> saved;  ///< what other processes open it by; null: no manifest
+  std::shared_ptr<const std::string> fill_text;        ///< what a variable_item in the fill value points to
+  bool fill_is_nodata = false;                         ///< of a TIFF: the file declares it
+  std::shared_ptr<const shard_table> files;            ///< of .npy and raw files; else null
+  std::shared_ptr<const saved_references> saved;       ///< what other processes open it by; null: no manifest
+  std::shared_ptr<const referenced_array> references;  ///< what a manifest saves; null: not an array of references
 };
 
 /// How the caches name an array.

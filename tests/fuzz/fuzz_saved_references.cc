@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "driver/open_reference.h"
 #include "driver/open_saved.h"
 
 namespace {
@@ -31,6 +32,9 @@ void open(std::span<const std::byte> bytes) {
   for (const std::uint64_t each : ends)
     if (each == 0 || each > 64) return;
   (void)made->uri();
+  // What was readable is written in full, and read again.
+  const auto saved = save_references(*made, "/nowhere");
+  if (!saved.ok() || !open_saved_references(*saved, {"/nowhere", {}}, with).ok()) std::abort();
 }
 
 std::byte at(std::uint32_t value, int shift) { return static_cast<std::byte>(value >> shift & 0xFF); }
@@ -51,6 +55,16 @@ std::vector<std::byte> packed(std::span<const std::byte> plain) {
   return out;
 }
 
+// Source: RFC 1952, section 8.
+std::uint32_t crc32(std::span<const std::byte> bytes) {
+  std::uint32_t sum = ~0U;
+  for (const std::byte each : bytes) {
+    sum ^= static_cast<std::uint32_t>(each);
+    for (int i = 0; i < 8; ++i) sum = sum >> 1 ^ ((sum & 1U) != 0 ? 0xEDB88320U : 0U);
+  }
+  return ~sum;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -61,9 +75,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t line = text.find('\n'), table = text.find(R"("table")");
   if (line == std::string_view::npos || table > line || size - line - 1 > 60000 || line + 1 == size) return 0;
   const auto stream = packed(bytes.subspan(line + 1));
-  const std::string head =
-      std::string(text.substr(0, table)) +
-      fmt::format(R"("table": {{"bytes": {}, "plain_bytes": {}}}}})", stream.size(), size - line - 1) + "\n";
+  const std::string head = std::string(text.substr(0, table)) +
+                           fmt::format(R"("table": {{"bytes": {}, "plain_bytes": {}, "crc32": {}}}}})", stream.size(),
+                                       size - line - 1, crc32(stream)) +
+                           "\n";
   std::vector<std::byte> whole(head.size() + stream.size());
   std::copy_n(reinterpret_cast<const std::byte*>(head.data()), head.size(), whole.begin());
   std::copy(stream.begin(), stream.end(), whole.begin() + static_cast<std::ptrdiff_t>(head.size()));

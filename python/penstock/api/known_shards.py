@@ -118,7 +118,7 @@ def known_references(
         return None
     if isinstance(made, JoinedTables) and made.changed():
         return None
-    joined = made._described.joined if isinstance(made, ReferencedArray) else None
+    joined = made._joined if isinstance(made, ReferencedArray) else None
     if joined is None or joined.shards.get("files") != files:
         return None
     if isinstance(made, JoinedTables):

@@ -444,7 +444,7 @@ def _paths_of(values: Any) -> Iterator[str]:
     elif isinstance(values, JoinedTables):
         yield from (table.path for table in values.tables)
     elif isinstance(values, ReferencedArray) and values.format != "arrow":
-        yield from (each.path for each in values._described.objects if each.path is not None)
+        yield from (os.fsdecode(each) for each in _core.referenced_files(values))
     elif isinstance(values, str):
         yield local_path(values.removeprefix("zip://"))  # of members: below their archive
     elif isinstance(values, _core.Array) and (files := _core.shard_files(values)):

@@ -292,7 +292,7 @@ def _saved(request: ShardRequest, made: Array) -> Array:
 
 def _with_axis(made: Array, axis: int) -> Array:
     """The array of a manifest, where `axis` is that of its files (or 0, the default)."""
-    joined = made._described.joined if isinstance(made, ReferencedArray) else None
+    joined = made._joined if isinstance(made, ReferencedArray) else None
     known = 0 if joined is None else joined.axis
     if isinstance(made, JoinedArray):
         known = made._joined_along

@@ -15,6 +15,7 @@ from penstock import _core
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 
+_Packed = tuple[bytes, _core.Store | bytes, bytes, bool, int | None, bytes, tuple[int, int] | None, str]
 _Column = npt.NDArray[np.unsignedinteger[Any]]
 _WIDEST = (8, 4, 8, 8, 2)
 
@@ -103,10 +104,11 @@ class Object:
             return None
         return self.store, _encode(self.key)
 
-    def packed(self) -> tuple[bytes, _core.Store | bytes, bytes, bool, int | None]:
+    def packed(self) -> _Packed:
         source = self.data if self.data is not None else self.store
         assert source is not None
-        return _encode(self.name), source, _encode(self.key), self.pinned, self.crc32c
+        path, stamp = _encode(self.path or ""), self.remote_stamp or ""
+        return _encode(self.name), source, _encode(self.key), self.pinned, self.crc32c, path, self.stamp, stamp
 
 
 def _encode(text: str) -> bytes:
@@ -146,25 +148,32 @@ class Described:
 class ReferencedArray(Array):
     """An array whose chunks lie in objects of another format. Read-only."""
 
-    def __init__(self, made: _core.Array, described: Described, reopen: tuple[Callable[..., Any], tuple[Any, ...]]):
+    def __init__(
+        self, made: _core.Array, described: Described | None, reopen: tuple[Callable[..., Any], tuple[Any, ...]]
+    ):
         super().__init__(made)
         self._reopen = reopen
-        described.table = b""  # the engine has it
-        self._described = described
+        if described is not None:
+            described.table = b""  # the engine has it
+        self._described = described  # None: the engine opened it alone
 
     @property
     def typed_attributes(self) -> dict[str, Any]:
         """The attributes with the types of the file (NumPy scalars and arrays), where the format has types."""
-        typed = self._described.typed_attributes
+        typed = None if self._described is None else self._described.typed_attributes
         return dict(typed) if typed is not None else self.attrs.asdict()
 
     @property
     def storage(self) -> dict[str, Any]:
         """How a dataset of HDF5 is stored: `chunks`, `filters` (parameters by number), `maxshape`, `dtype`; else {}."""
-        return dict(self._described.storage or {})
+        return {} if self._described is None else dict(self._described.storage or {})
+
+    @property
+    def _joined(self) -> Joined | None:
+        return None if self._described is None else self._described.joined
 
     def _shard_lengths(self) -> tuple[int, list[int]] | None:
-        joined = self._described.joined
+        joined = self._joined
         lengths = None if joined is None else joined.shards.get("lengths")
         if joined is None or lengths is None or not self.shape:
             return super()._shard_lengths()
@@ -198,7 +207,7 @@ def open_described(
         _encode(described.uri),
         described.dimension_names,
         described.missing == "fill",
-        described.joined.packed() if described.joined is not None and len(described.joined.edges) else None,
+        None if described.joined is None else described.joined.packed(),
     )
     return ReferencedArray(made, described, reopen)
 

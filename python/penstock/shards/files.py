@@ -87,9 +87,12 @@ class JoinedReferences(ReferencedArray):
     """An array of many files that one index covers: pickled with it, so that nobody looks for chunks again."""
 
     @classmethod
+    def of(cls, made: _core.Array, described: Described) -> JoinedReferences:
+        return cls(made, described, (_unpickle, ()))
+
+    @classmethod
     def open(cls, described: Described, context: Context | None) -> JoinedReferences:
-        plain = open_described(described, context, (_unpickle, ()))
-        return cls(plain, described, (_unpickle, ()))
+        return cls.of(open_described(described, context, (_unpickle, ())), described)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the manifest, at once."""
@@ -100,6 +103,7 @@ class JoinedReferences(ReferencedArray):
     def __reduce__(self) -> tuple[Any, ...]:
         from penstock.references.manifest import references_bytes
 
+        assert self._described is not None
         elsewhere = [each for each in self._described.objects if each.data is None and each.path is None]
         if any(each.storage_options is None for each in elsewhere):
             raise TypeError(f"cannot pickle {self!r}: only arrays of files and of remote URIs can be opened elsewhere")

@@ -10,6 +10,7 @@
 #include <penstock/extend/json.h>
 #include "base/base64.h"
 #include "base/checked.h"
+#include "base/json_bytes.h"
 #include "format/reference/kerchunk_template.h"
 
 namespace penstock::inline v0 {
@@ -306,7 +307,7 @@ class kerchunk_json::builder {
 };
 
 result<kerchunk_json> kerchunk_json::parse(std::string_view text) {
-  PENSTOCK_ASSIGN(const json document, json::parse(text));
+  PENSTOCK_ASSIGN(const json document, parse_json_with_bytes(text));
   return builder().build(document);
 }
 

@@ -75,13 +75,13 @@ bool is_network_location(std::string_view location) {
 
 location_rule location_rule::of_stored(std::string uri, std::optional<bool> allow_local) {
   const bool local = uri.starts_with("file://") || uri.starts_with("zip://");
-  return {std::move(uri), allow_local.value_or(local)};
+  return {std::move(uri), allow_local.value_or(local), {}};
 }
 
 bool location_rule::may_name_local() const { return allow_local ? *allow_local : is_local_location(document); }
 
 result<> location_rule::check(std::string_view location, std::string_view name) const {
-  if (may_name_local() || is_network_location(location)) return {};
+  if (may_name_local() || is_network_location(location) || expected.contains(location)) return {};
   const std::vector<std::string> schemes = schemes_of(location);
   const bool local = is_local_location(location);
   // The same file system, such as memory://.

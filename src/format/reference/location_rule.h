@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,7 @@ bool is_network_location(std::string_view location);
 struct location_rule {
   std::string document;             ///< where it is; empty: the calling program made it, and it counts as local
   std::optional<bool> allow_local;  ///< whether it may name local files; empty: if it is a local file
+  std::set<std::string, std::less<>> expected = {};  ///< paths that the caller named, too: always allowed
 
   /// The rule of a document that was read from a store whose URIs begin as `uri`. Only files of this machine and
   /// members of its archives count as local: a URI without a scheme is not a path.

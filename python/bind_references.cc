@@ -1,0 +1,131 @@
+#include <nanobind/stl/string.h>
+#include <penstock/place.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind_nodes.h"
+#include "driver/open_saved.h"
+#include "driver/reference_tree.h"
+
+namespace penstock::inline v0::python {
+namespace {
+
+std::string text_of(const nb::bytes& from) { return {from.c_str(), from.size()}; }
+
+std::optional<place> place_from(nb::handle found) {
+  if (found.is_none()) return std::nullopt;
+  const nb::tuple parts = tuple_of(found, 2, "a place");
+  return place{nb::cast<const store_handle&>(parts[0]).store, text_of(nb::cast<nb::bytes>(parts[1]))};
+}
+
+/// A Python function that any thread may call and drop.
+class held_function {
+ public:
+  explicit held_function(nb::object function)
+      : held_(function.release().ptr(), [](PyObject* object) { drop_reference(object); }) {}
+
+  /// What `work` makes of the function, with the GIL held.
+  template <class Work>
+  auto call(Work&& work) const -> result<decltype(work(nb::handle()))> {
+    if (!may_enter_python()) return error(errc::cancelled, "the interpreter is ending");
+    const with_gil gil;
+    try {
+      return work(nb::handle(held_.get()));
+    } catch (nb::python_error& failed) {
+      failed.restore();
+      return take_python_error();
+    } catch (const std::exception& failed) {
+      return error(errc::invalid_argument, std::string("a function that finds stores failed: ") + failed.what());
+    }
+  }
+
+ private:
+  std::shared_ptr<PyObject> held_;
+};
+
+folder_finder folder_finder_of(nb::object function) {
+  return [function = held_function(std::move(function))](const std::string& url) {
+    return function.call([&](nb::handle find) { return place_from(find(to_str(url))); });
+  };
+}
+
+object_finder object_finder_of(nb::object function) {
+  return [function = held_function(std::move(function))](const std::vector<remote_object>& objects) {
+    return function.call([&](nb::handle find) {
+      nb::list wanted;
+      for (const remote_object& each : objects) wanted.append(nb::make_tuple(to_str(each.url), to_str(each.stamp)));
+      std::vector<std::optional<place>> out;
+      for (const nb::handle each : find(wanted)) out.push_back(place_from(each));
+      return out;
+    });
+  };
+}
+
+array_handle open_saved(const context_handle& with, nb::bytes saved, nb::bytes folder, nb::bytes document,
+                        nb::object allow_local, nb::list expected, bool missing_is_fill, nb::object find_objects) {
+  manifest_place at;
+  at.folder = text_of(folder);
+  at.rule.document = text_of(document);
+  if (!allow_local.is_none()) at.rule.allow_local = nb::cast<bool>(allow_local);
+  for (const nb::handle each : expected) at.rule.expected.insert(text_of(nb::cast<nb::bytes>(each)));
+  at.missing_is_fill = missing_is_fill;
+  at.find_objects = object_finder_of(std::move(find_objects));
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(saved.data()), saved.size());
+  return array_handle(call_engine([&]() -> result<array> {
+    auto made = open_saved_references(bytes, at, with.context);
+    if (!made.ok()) return std::move(made).error().note("opening the manifest '" + at.rule.document + "'");
+    return made;
+  }));
+}
+
+nb::object open_one(const context_handle& with, nb::object found, nb::bytes path, nb::bytes uri, nb::bytes base,
+                    nb::bytes document, nb::object allow_local, nb::str default_scheme, bool missing_is_fill,
+                    nb::object find_folder) {
+  reference_tree_place at;
+  at.context = with.context;
+  at.uri = text_of(uri);
+  at.base = text_of(base);
+  at.default_scheme = utf8_of(default_scheme);
+  at.rule.document = text_of(document);
+  if (!allow_local.is_none()) at.rule.allow_local = nb::cast<bool>(allow_local);
+  at.missing_is_fill = missing_is_fill;
+  at.find_folder = folder_finder_of(std::move(find_folder));
+  const std::string inner = text_of(path);
+  if (nb::isinstance<nb::bytes>(found)) {
+    const auto text = nb::cast<nb::bytes>(found);
+    return node_object(call_engine([&]() -> result<node> {
+      PENSTOCK_ASSIGN(const auto tree,
+                      reference_tree::of_json(std::string_view(text.c_str(), text.size()), std::move(at)));
+      return tree->open(inner);
+    }));
+  }
+  const nb::tuple parts = tuple_of(found, 3, "a folder of references");
+  const std::shared_ptr<store> from = nb::cast<const store_handle&>(parts[0]).store;
+  const std::string folder = text_of(nb::cast<nb::bytes>(parts[1])), metadata = text_of(nb::cast<nb::bytes>(parts[2]));
+  return node_object(call_engine([&]() -> result<node> {
+    PENSTOCK_ASSIGN(const auto tree, reference_tree::of_folder(from, prefix_of(folder), metadata, std::move(at)));
+    return tree->open(inner);
+  }));
+}
+
+}  // namespace
+
+void bind_references(nb::module_& m) {
+  m.def("open_references", &open_one, nb::arg("context"), nb::arg("found"), nb::arg("path"), nb::kw_only(),
+        nb::arg("uri"), nb::arg("base"), nb::arg("document"), nb::arg("allow_local").none(), nb::arg("default_scheme"),
+        nb::arg("missing_is_fill"), nb::arg("find_folder"),
+        "A node of kerchunk's references. `found` is a JSON document, or (store, folder, .zmetadata) of those in "
+        "Parquet; `document` is where it is (b'': the caller made it); `find_folder` returns the (store, path) of a "
+        "folder at a URL, or None.");
+  m.def("open_saved_references", &open_saved, nb::arg("context"), nb::arg("saved"), nb::kw_only(), nb::arg("folder"),
+        nb::arg("document"), nb::arg("allow_local").none(), nb::arg("expected"), nb::arg("missing_is_fill"),
+        nb::arg("find_objects"),
+        "The array of a manifest of references whose files are below `folder` (b'': it has whole paths). "
+        "`find_objects` returns the (store, key) of each (URL, stamp), or None.");
+}
+
+}  // namespace penstock::inline v0::python

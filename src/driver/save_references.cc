@@ -1,0 +1,204 @@
+// Writes manifests of references, which open_saved.cc reads.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <penstock/extend/json.h>
+#include "base/base64.h"
+#include "base/json_bytes.h"
+#include "codec/codec_chain.h"
+#include "codec/worker_scratch.h"
+#include "driver/open_reference.h"
+#include "engine/array_state.h"
+#include "engine/blocking_read.h"
+#include "engine/index_io.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// What readers accept of a compressed table: so many bytes, or so many for each stored one.
+constexpr std::uint64_t kSmallTableBytes = std::uint64_t{1} << 26, kMostExpansion = 64;
+
+json number(std::uint64_t value) { return {value}; }
+
+json numbers(const std::vector<std::uint64_t>& values) {
+  json::array_t out;
+  out.reserve(values.size());
+  for (const std::uint64_t each : values) out.push_back(number(each));
+  return {std::move(out)};
+}
+
+/// [number, how often] for each run of equal numbers.
+json runs_of(const std::vector<std::uint64_t>& values) {
+  json::array_t out;
+  for (std::size_t begin = 0; begin < values.size();) {
+    std::size_t end = begin + 1;
+    while (end < values.size() && values[end] == values[begin]) ++end;
+    out.emplace_back(json::array_t{number(values[begin]), number(end - begin)});
+    begin = end;
+  }
+  return {std::move(out)};
+}
+
+json variants_of(const std::vector<chain_variant>& variants) {
+  json::array_t out;
+  for (const chain_variant& each : variants) {
+    json::array_t skipped;
+    for (const std::uint32_t filter : each.skipped) skipped.push_back(number(filter));
+    json shape;
+    if (each.shape) shape = numbers({each.shape->begin(), each.shape->end()});
+    out.emplace_back(json::array_t{std::move(skipped), std::move(shape)});
+  }
+  return {std::move(out)};
+}
+
+json names_of(const std::vector<std::optional<std::string>>& names) {
+  if (names.empty()) return {};
+  json::array_t out;
+  for (const auto& each : names) out.push_back(each ? json(*each) : json());
+  return {std::move(out)};
+}
+
+/// A path as a manifest in `folder` names it: relative where the file is below the folder.
+std::string name_in(const std::string& folder, const std::string& path) {
+  if (folder.empty()) return std::filesystem::absolute(path).lexically_normal().string();
+  const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
+  const std::filesystem::path below = whole.lexically_relative(folder);
+  return below.empty() || *below.begin() == ".." ? whole.string() : below.string();
+}
+
+json stamp_json(const std::optional<file_stamp>& stamp) {
+  if (!stamp) return {};
+  return {json::array_t{number(stamp->size_bytes), json(stamp->changed_ns)}};
+}
+
+/// \param now  Of a file of this machine whose stamp is not known.
+result<json> saved(const referenced_object& each, const std::string& folder, const std::optional<file_stamp>& now) {
+  json::object_t out = {{"name", each.name}};
+  if (each.inlined) {
+    auto read = read_and_wait(*each.from, each.key, {}, byte_range::kAll - 1);
+    if (!read.ok()) return std::move(read).error().note(read_note(each.key, {}));
+    out.emplace_back("data", base64_encode(read->bytes));
+  } else if (!each.path.empty()) {
+    out.emplace_back("path", name_in(folder, each.path));
+    out.emplace_back("stamp", stamp_json(each.stamp ? each.stamp : now));
+    if (each.crc32c) out.emplace_back("crc32c", number(*each.crc32c));
+  } else if (!each.remote_stamp.empty()) {
+    out.emplace_back("remote_stamp", each.remote_stamp);
+  }
+  return json(std::move(out));
+}
+
+struct packed_table {
+  std::vector<std::byte> bytes;
+  std::uint32_t crc32 = 0;
+};
+
+result<packed_table> pack(const std::vector<std::byte>& table, std::int64_t level) {
+  constexpr std::size_t kChecksumBytes = 4;
+  const std::vector<codec_config> codecs = {
+      {"bytes", {}}, {"zlib", json::object_t{{"level", json(level)}}}, {"crc32", json::object_t{{"location", "end"}}}};
+  const extents shape = {table.size()};
+  const dtype type(dtype_kind::unsigned_integer, 8);
+  PENSTOCK_ASSIGN(const codec_chain chain, codec_chain::compile(codecs, type, shape));
+  std::vector<std::byte> copied = table;
+  worker_scratch scratch;
+  buffer room;
+  PENSTOCK_ASSIGN(const std::span<const std::byte> made,
+                  chain.encode(tensor_view::contiguous(copied.data(), type, shape), room, scratch));
+  const auto checksum = made.last(kChecksumBytes);
+  packed_table out;
+  out.bytes.assign(made.begin(), made.end() - kChecksumBytes);
+  for (std::size_t i = kChecksumBytes; i-- > 0;) out.crc32 = out.crc32 << 8 | static_cast<std::uint32_t>(checksum[i]);
+  return out;
+}
+
+result<packed_table> pack(const std::vector<std::byte>& table) {
+  PENSTOCK_ASSIGN(packed_table out, pack(table, 1));
+  if (table.size() > std::max(kSmallTableBytes, kMostExpansion * out.bytes.size())) return pack(table, 0);
+  return out;
+}
+
+/// A JSON document without line ends, which it has between its tokens only.
+std::string on_one_line(std::string_view text) {
+  std::string out(text);
+  std::replace_if(out.begin(), out.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return out;
+}
+
+/// Lengths from edges, which only count them up.
+std::vector<std::uint64_t> lengths_of(const std::vector<std::uint64_t>& edges) {
+  std::vector<std::uint64_t> out;
+  for (std::size_t i = 1; i < edges.size(); ++i) out.push_back(edges[i] - edges[i - 1]);
+  return out;
+}
+
+}  // namespace
+
+result<std::vector<std::byte>> save_references(const array& from, const std::string& folder, std::string_view shards) {
+  const referenced_array* const what = from.state().references.get();
+  if (what == nullptr) {
+    return error(errc::invalid_argument,
+                 fmt::format("'{}' is not an array of references: it has no table to save", from.state().uri));
+  }
+  const std::vector<std::byte> plain = what->table->save();
+  PENSTOCK_ASSIGN(const packed_table table, pack(plain));
+  json::array_t objects;
+  objects.reserve(what->objects.size());
+  std::vector<std::string> unknown;  // files whose stamp is taken now
+  for (const referenced_object& each : what->objects)
+    if (!each.path.empty() && !each.stamp) unknown.push_back(each.path);
+  PENSTOCK_ASSIGN(const auto stamps, file_stamps(unknown, *from.state().context));
+  std::size_t next = 0;
+  for (const referenced_object& each : what->objects) {
+    std::optional<file_stamp> now;
+    if (!each.path.empty() && !each.stamp) now = stamps[next++];
+    PENSTOCK_ASSIGN(json made, saved(each, folder, now));
+    objects.push_back(std::move(made));
+  }
+  json::object_t out = {{"penstock_manifest", number(1)},
+                        {"kind", "references"},
+                        {"format", what->format},
+                        {"uri", what->uri},
+                        {"variants", variants_of(what->variants)},
+                        {"dimension_names", names_of(what->dimension_names)},
+                        {"objects", std::move(objects)},
+                        {"table", json::object_t{{"bytes", number(table.bytes.size())},
+                                                 {"plain_bytes", number(plain.size())},
+                                                 {"crc32", number(table.crc32)},
+                                                 {"codec", "zlib"}}}};
+  if (what->joined || !shards.empty()) {
+    const joined_axis none;
+    const joined_axis& joined = what->joined ? *what->joined : none;
+    out.emplace_back("joined", json::object_t{{"axis", number(joined.axis)},
+                                              {"cells", runs_of(lengths_of(joined.edges))},
+                                              {"decoded", runs_of(joined.decoded)}});
+  }
+  std::string line = dump_json_with_bytes(json(std::move(out)));
+  // As they are: a parsed number may have fewer digits.
+  line.back() = ',';
+  line += R"("documents":{)";
+  for (const auto& [name, text] : what->documents) {
+    if (!line.ends_with('{')) line += ',';
+    line += json(name).dump() + ":" + on_one_line(text);
+  }
+  line += "}";
+  if (!shards.empty()) line += R"(,"shards":)" + on_one_line(shards);
+  line += "}\n";
+  std::vector<std::byte> made(line.size() + table.bytes.size());
+  std::copy_n(reinterpret_cast<const std::byte*>(line.data()), line.size(), made.begin());
+  std::copy(table.bytes.begin(), table.bytes.end(), made.begin() + static_cast<std::ptrdiff_t>(line.size()));
+  return made;
+}
+
+std::vector<std::string> referenced_files(const array& from) {
+  std::vector<std::string> out;
+  if (const referenced_array* const what = from.state().references.get())
+    for (const referenced_object& each : what->objects)
+      if (!each.path.empty()) out.push_back(each.path);
+  return out;
+}
+
+}  // namespace penstock::inline v0
