@@ -24,10 +24,10 @@ struct referenced_object {
   version seen = {};                    ///< the version that reads expect, if it is known; `pinned` learns it
 
   // What a manifest has of it.
-  bool inlined = false;             ///< `from` is this process's memory: the manifest holds the bytes
-  std::string path;                 ///< of a file of this machine; else empty
-  std::optional<file_stamp> stamp;  ///< of that file when its index was read
-  std::string remote_stamp;         ///< of a remote object, as the caller's store knows it; empty: not known
+  bool inlined = false;                  ///< `from` is this process's memory: the manifest holds the bytes
+  std::string path = {};                 ///< of a file of this machine; else empty
+  std::optional<file_stamp> stamp = {};  ///< of that file when its index was read
+  std::string remote_stamp = {};         ///< of a remote object, as the caller's store knows it; empty: not known
 };
 
 /// The array's usual codecs, with some left out.
