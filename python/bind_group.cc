@@ -165,7 +165,7 @@ void bind_open(nb::module_& m) {
         open_options how;
         how.context = with.context;
         const std::string name(key.c_str(), key.size()), inner(path.c_str(), path.size());
-        return cast(call_engine([&] { return open_hdf5(from.store, name, inner, how); }));
+        return node_object(call_engine([&] { return open_hdf5(from.store, name, inner, how); }));
       },
       nb::arg("store"), nb::arg("context"), nb::arg("key"), nb::arg("path"),
       "The dataset or group at a path of the HDF5 file that has a key in a store.");
