@@ -190,7 +190,8 @@ void pool_executor::run(const std::shared_ptr<job>& work, unsigned workers, cons
     const std::lock_guard lock(state_->mutex);
     state::enlist(state_, mine, 1, workers);
   }
-  auto next_poll = std::chrono::steady_clock::now() + interval;
+  std::chrono::steady_clock::time_point next_poll;
+  if (poll) next_poll = std::chrono::steady_clock::now() + interval;
   for (;;) {
     const std::uint64_t before = mine.epoch.load(std::memory_order_relaxed);
     const job::progress progress = work->step(0);
@@ -209,6 +210,7 @@ void pool_executor::run(const std::shared_ptr<job>& work, unsigned workers, cons
       next_poll = std::chrono::steady_clock::now() + interval;
     }
   }
+  if (workers <= 1) return;  // the pool has never heard of it, and wakes come no more
   std::unique_lock lock(state_->mutex);
   state_->dismiss(mine);
   mine.changed.wait(lock, [&] { return mine.running == 0; });
