@@ -173,7 +173,7 @@ job::progress write_job::step(unsigned worker) {
   open_object* found[5] = {};  // by phase, the first of each
   for (auto& each : objects_) {
     const auto phase = each->what;
-    if (phase == open_object::phase::encode && (each->next == each->cells.size() || each->waits_for_memory)) continue;
+    if (phase == open_object::phase::encode && !may_encode(*each)) continue;
     if (phase == open_object::phase::closed || phase >= open_object::phase::busy) continue;
     open_object*& first = found[static_cast<std::size_t>(phase)];
     if (first == nullptr) first = each.get();
@@ -253,7 +253,25 @@ void write_job::open_next(guard& lock) {
   }
 }
 
+// Whether a cell of an object in the phase `encode` may be given to a worker.
+bool write_job::may_encode(const open_object& of) noexcept {
+  if (of.waits_for_memory || (of.starts_over && of.encoding > 0)) return false;
+  return of.starts_over || of.next < of.cells.size();
+}
+
+// Needs the lock. Forgets what the object was encoded to, in blocks that were as small as memory was short.
+void write_job::start_over(open_object& of) {
+  of.starts_over = false;
+  of.blocks.clear();
+  free_blocks_.clear();
+  of.opening = ++openings_;  // no worker goes on with a block of before
+  for (touched_cell& each : of.cells) each.encoded = false;
+  of.unfinished = of.cells.size();
+  of.next = 0;
+}
+
 void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
+  if (of.starts_over) start_over(of);
   const std::uint64_t cell_bytes = std::max<std::uint64_t>(1, from_.layout->chains()[0].decoded_bytes());
   const auto most = static_cast<std::size_t>(std::max<std::uint64_t>(1, kTakeBytes / cell_bytes));
   const std::size_t begin = of.next;
@@ -263,6 +281,7 @@ void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
   of.next = end;
   const std::uint64_t ended_before = flights_ended_;
   ++active_;
+  ++of.encoding;
   lock.unlock();
   std::optional<error> bad;
   std::size_t encoded = 0;
@@ -288,12 +307,14 @@ void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
   done_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   lock.lock();
   --active_;
+  --of.encoding;
   of.unfinished -= encoded;
   if (bad) {
-    const bool memory_comes_back = flights_ > 0 || flights_ended_ != ended_before;
-    if (bad->code() != errc::resource_exhausted || !memory_comes_back) return fail(of.key, std::move(*bad));
-    of.next = std::min(of.next, begin);
+    // What is in flight gives its memory back.
+    const bool comes_back = flights_ > 0 || flights_ended_ != ended_before;
+    if (bad->code() != errc::resource_exhausted || !comes_back) return fail(of.key, std::move(*bad));
     of.waits_for_memory = flights_ > 0;
+    of.starts_over = true;
     return;
   }
   if (of.unfinished == 0) of.what = open_object::phase::commit;
@@ -450,7 +471,7 @@ void write_job::close(open_object& of) {
   of.what = open_object::phase::closed;
   of.cells.clear();
   of.next = of.unfinished = 0;
-  of.waits_for_memory = false;
+  of.waits_for_memory = of.starts_over = false;
   of.tries = 0;
   of.old = read_done();
   of.answer.reset();

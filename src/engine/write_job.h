@@ -116,6 +116,8 @@ class write_job final : public job {
   bool may_open() const noexcept;
   unsigned most_workers() const;
   static bool encodes_elsewhere(const codec_chain& chain) noexcept;
+  static bool may_encode(const open_object& of) noexcept;
+  void start_over(open_object& of);
   void encode_some(guard& lock, open_object& of, unsigned worker);
   result<> encode_cell(open_object& of, touched_cell& cell, unsigned worker);
   result<bool> take_encoded(open_object& of, touched_cell& cell, unsigned worker);

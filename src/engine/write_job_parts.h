@@ -80,6 +80,8 @@ struct write_job::open_object {
   std::size_t next = 0;           ///< the first cell that has no worker
   std::size_t unfinished = 0;     ///< cells that are not encoded
   bool waits_for_memory = false;  ///< that objects in flight hold
+  bool starts_over = false;       ///< and then all of its cells are encoded anew
+  unsigned encoding = 0;          ///< workers that have cells of it
   bool covered = false;           ///< nothing of the old object is needed, not even whether there is one
   bool replaced = false;          ///< every element of the array in it is
   bool is_cell = false;           ///< the object is one encoded cell and nothing else

@@ -207,49 +207,62 @@ TEST(WriteSchedules, OneThreadHasManyObjectsUnderWay) {
   }
 }
 
-// A small object in flight, and a larger one for which the rest of the memory is too little.
-TEST(WriteSchedules, AnObjectWaitsForMemoryThatIsInFlight) {
-  for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    model_options options;
-    options.shape = {20 * 16384};
-    options.chunks = {16384};
-    options.shards = extents{5 * 16384};
-    options.codecs =
-        R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1,"checksum":false}}])";
-    const auto memory = make_memory_store();
-    model_array expected = write_model(*memory, "", options);
-    fault_script script;
-    script.deferred_writes = true;
-    const auto faults = std::make_shared<fault_store>(memory, script);
-    const auto executor = std::make_shared<deterministic_executor>(seed);
-    executor->pending = [&] { return faults->pending(); };
-    executor->deliver = [&](std::uint64_t choice) { faults->deliver_one(choice); };
-    context_options with;
-    with.threads = 1;
-    with.memory_limit_bytes = 420'000;
-    with.executor = executor;
-    open_options where;
-    where.context = context::make(with).value();
-    const auto store = std::make_shared<faulty_chunks>(memory, faults);
-    const auto array = open_array(std::shared_ptr<const penstock::store>(store), where).value();
-    const basic_selection which{{slice{4 * 16384, {}, {}}}};
-    const auto resolved = *resolve(which, options.shape);
-    std::vector<std::int32_t> values(resolved.shape[0]);
-    std::mt19937 random(static_cast<unsigned>(seed));
-    for (std::int32_t& each : values) each = static_cast<std::int32_t>(random());
-    const auto done =
-        array.write(selection(which), tensor_view::contiguous(values.data(), array.type(), resolved.shape));
-    ASSERT_FALSE(executor->stuck()) << "seed " << seed;
-    ASSERT_TRUE(done.ok()) << "seed " << seed << ": " << done.error().to_string();
-    std::vector<std::byte> items(values.size() * 4);
-    std::memcpy(items.data(), values.data(), items.size());
-    expected.assign(resolved, items);
-    std::vector<std::byte> stored(expected.values.size());
-    ASSERT_TRUE(open_array(std::shared_ptr<const penstock::store>(memory))
-                    ->read(tensor_view::contiguous(stored.data(), array.type(), options.shape))
-                    .ok());
-    ASSERT_EQ(stored, expected.values);
+// A part of one shard and three whole ones, with little memory, one after the other or in flight.
+result<> write_with_memory(std::uint64_t limit_bytes, bool in_flight, std::uint64_t seed) {
+  model_options options;
+  options.shape = {20 * 16384};
+  options.chunks = {16384};
+  options.shards = extents{5 * 16384};
+  options.codecs =
+      R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1,"checksum":false}}])";
+  const auto memory = make_memory_store();
+  model_array expected = write_model(*memory, "", options);
+  fault_script script;
+  script.deferred_writes = in_flight;
+  const auto faults = std::make_shared<fault_store>(memory, script);
+  const auto executor = std::make_shared<deterministic_executor>(seed);
+  executor->pending = [&] { return faults->pending(); };
+  executor->deliver = [&](std::uint64_t choice) { faults->deliver_one(choice); };
+  context_options with;
+  with.threads = 1;
+  with.memory_limit_bytes = limit_bytes;
+  with.executor = executor;
+  open_options where;
+  where.context = context::make(with).value();
+  const auto store = std::make_shared<faulty_chunks>(memory, faults);
+  const auto array = open_array(std::shared_ptr<const penstock::store>(store), where).value();
+  const basic_selection which{{slice{4 * 16384, {}, {}}}};
+  const auto resolved = *resolve(which, options.shape);
+  std::vector<std::int32_t> values(resolved.shape[0]);
+  std::mt19937 random(static_cast<unsigned>(seed));
+  for (std::int32_t& each : values) each = static_cast<std::int32_t>(random());
+  auto done = array.write(selection(which), tensor_view::contiguous(values.data(), array.type(), resolved.shape));
+  EXPECT_FALSE(executor->stuck());
+  if (!done.ok()) return done;
+  std::vector<std::byte> items(values.size() * 4);
+  std::memcpy(items.data(), values.data(), items.size());
+  expected.assign(resolved, items);
+  std::vector<std::byte> stored(expected.values.size());
+  EXPECT_TRUE(open_array(std::shared_ptr<const penstock::store>(memory))
+                  ->read(tensor_view::contiguous(stored.data(), array.type(), options.shape))
+                  .ok());
+  EXPECT_EQ(stored, expected.values);
+  return done;
+}
+
+// Memory for one whole shard, and not for the part of one beside it, which comes first.
+TEST(WriteSchedules, ObjectsWaitForMemoryThatIsInFlight) {
+  int written = 0, refused = 0;
+  for (std::uint64_t limit = 400'000; limit < 1'200'000; limit += 10'000) {
+    const bool alone = write_with_memory(limit, false, limit).ok();
+    ++(alone ? written : refused);
+    for (std::uint64_t seed = 0; seed < (alone ? 3U : 1U); ++seed) {
+      const auto done = write_with_memory(limit, true, seed);
+      ASSERT_TRUE(done.ok() || !alone) << limit << " bytes, seed " << seed << ": " << done.error().to_string();
+    }
   }
+  EXPECT_GT(written, 20);
+  EXPECT_GT(refused, 5) << "the limits should begin where one object does not fit";
 }
 
 TEST(WriteSchedules, AFailureIsAnErrorThatNamesItsObject) {
