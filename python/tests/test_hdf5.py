@@ -522,7 +522,7 @@ def test_ranges_of_a_remote_file_share_the_question_whether_it_is_the_same(tmp_p
     array = _references.open_described(described, source.context, (None, ()))
     asked.update(info=0, range=0)
     assert np.array_equal(array[::2], data[::2])
-    assert asked["range"] == 20, "one for each chunk"
+    assert 1 <= asked["range"] <= 20, "at most one for each chunk: neighbours are one request"
     assert 1 <= asked["info"] <= 10, "not one after each"
     plain.pipe_file("/x.h5", path.read_bytes() + b"more")
     with pytest.raises(ps.ConflictError, match="has changed"):

@@ -227,6 +227,9 @@ def test_the_corpus_is_what_python_opens():
     wrong: list[str] = []
     read = left = 0
     for path in sorted(each for each in CORPUS.rglob("*") if each.suffix in suffixes and "cve_hdf5" not in str(each)):
+        with path.open("rb") as file:
+            if file.read(3) == b"CDF":
+                continue  # NetCDF of the classic format
         try:
             root = opened(path)
         except ps.Error as error:

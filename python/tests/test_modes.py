@@ -57,6 +57,7 @@ OPS: dict[str, Op] = {
     "Array.__setitem__, nothing": lambda g, a: _assign(a, slice(0, 0), 7),
     "Array.__setitem__, list": lambda g, a: _assign(a, [0, 2], 7),
     "Array.write": lambda g, a: a.write(np.s_[1], [7, 7, 7]),
+    "Array.write_async": lambda g, a: a.write_async(np.s_[1], [7, 7, 7]).wait(30),
     "Array.oindex": lambda g, a: _assign(a.oindex, ([0], [1, 2]), 7),
     "Array.vindex": lambda g, a: _assign(a.vindex, ([0, 1], [1, 2]), 7),
     "Array.blocks": lambda g, a: _assign(a.blocks, 0, 7),
@@ -94,8 +95,8 @@ for _kind, _pick in (("array", lambda g, a: a.attrs), ("group", lambda g, a: g.a
 
 # Every other public name of the three classes: it reads. A new name belongs in one of the two.
 READING = {
-    "Array": """ndim size nbytes fill_value codecs read read_async plan shape dtype chunks shards dimension_names format
-        uri read_only get_basic_selection get_orthogonal_selection get_coordinate_selection get_mask_selection
+    "Array": """ndim size nbytes fill_value codecs read read_async flush plan shape dtype chunks shards dimension_names
+        format uri read_only get_basic_selection get_orthogonal_selection get_coordinate_selection get_mask_selection
         get_block_selection""",
     "Group": """uri format read_only consolidated keys members array_keys group_keys arrays groups tree""",
     "Attributes": """asdict get items keys values""",
