@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -120,12 +121,16 @@ TEST_F(S3Store, WritesThatAreStoppedEndAtOnceAndUploadsAreGivenUp) {
   s3_store_options sizes;
   sizes.multipart_bytes = 10;
   sizes.part_bytes = 4;
-  std::atomic<bool> hangs{true};
-  std::atomic<int> asked{0};
-  server_.on_request([&](const request& what, reply&) {
+  // The server's threads may still be in the script when the test is over: it owns what it looks at.
+  struct state {
+    std::atomic<bool> hangs{true};
+    std::atomic<int> asked{0};
+  };
+  const auto server = std::make_shared<state>();
+  server_.on_request([server](const request& what, reply&) {
     if (what.method != "PUT") return;
-    ++asked;
-    for (int i = 0; hangs && i < 10'000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ++server->asked;
+    for (int i = 0; server->hangs && i < 10'000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
   const auto to = make(s3_flavour::aws, sizes);
   const bytes text = to_bytes("0123456789abcdef");
@@ -134,7 +139,7 @@ TEST_F(S3Store, WritesThatAreStoppedEndAtOnceAndUploadsAreGivenUp) {
   std::stop_source stop;
   outcomes sink;
   to->write(writes_of(keys, whole), sink, stop.get_token());
-  while (asked < 4) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (server->asked < 4) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   stop.request_stop();
   const auto done = sink.wait(1);
   ASSERT_EQ(done.size(), 1u);
@@ -142,14 +147,14 @@ TEST_F(S3Store, WritesThatAreStoppedEndAtOnceAndUploadsAreGivenUp) {
   EXPECT_EQ(done.at(0).error().code(), errc::cancelled);
   EXPECT_EQ(server_.log().back().method, "DELETE");
   EXPECT_TRUE(server_.objects().empty());
-  hangs = false;
+  server->hangs = false;
 }
 
 TEST_F(S3Store, WritesOfAStoreThatGoesAwayEnd) {
   for (int round = 0; round < 10; ++round) {
-    std::atomic<bool> hangs{true};
-    server_.on_request([&](const request&, reply&) {
-      for (int i = 0; hangs && i < 10'000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const auto hangs = std::make_shared<std::atomic<bool>>(true);
+    server_.on_request([hangs](const request&, reply&) {
+      for (int i = 0; *hangs && i < 10'000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     });
     const bytes text = to_bytes("text");
     const part whole(text);
@@ -159,7 +164,7 @@ TEST_F(S3Store, WritesOfAStoreThatGoesAwayEnd) {
     to->write(writes_of(keys, whole), sink, {});
     std::this_thread::sleep_for(std::chrono::milliseconds(round));
     to.reset();
-    hangs = false;
+    *hangs = false;
     for (const auto& [tag, done] : sink.wait(12)) EXPECT_TRUE(done.ok()) << done.error().to_string();
   }
 }
