@@ -41,6 +41,7 @@ ORDER = (
     "select_rows",
     "select_mask",
     "cast_read",
+    "loader",
     "open_group",
     "zarr_wrap_one_chunk",
     "zarr_plugin_whole",

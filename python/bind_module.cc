@@ -31,6 +31,7 @@ NB_MODULE(_core, m) {
   bind_shards(m);
   bind_resample(m);
   bind_window(m);
+  bind_loader(m);
   bind_unpack(m);
   bind_cli(m);
   bind_codec_testing(m);

@@ -57,6 +57,7 @@ PUBLIC = {
     "context.h": "engine",
     "profile.h": "engine",
     "array.h": "engine",
+    "loader.h": "api",
     "open.h": "driver",
     "extend/driver.h": "driver",
     "create.h": "driver",

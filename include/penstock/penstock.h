@@ -15,6 +15,7 @@
 #include <penstock/geo_values.h>
 #include <penstock/georeference.h>
 #include <penstock/joined.h>
+#include <penstock/loader.h>
 #include <penstock/open.h>
 #include <penstock/place.h>
 #include <penstock/plan.h>

@@ -43,6 +43,7 @@ from penstock.core.group import Group
 from penstock.core.indexing import block_index as blocks
 from penstock.core.indexing import oindex, vindex
 from penstock.core.job import Job
+from penstock.core.loader import Loader, loader
 from penstock.core.stream import stream
 from penstock.core.tensor import Tensor
 from penstock.core.tile_stream import Stream, Tile
@@ -92,6 +93,7 @@ __all__ = [
     "InternalError",
     "InvalidArgumentError",
     "Job",
+    "Loader",
     "NotFoundError",
     "OutOfRangeError",
     "OutputError",
@@ -119,6 +121,7 @@ __all__ = [
     "current_context",
     "load",
     "load_tiles",
+    "loader",
     "oindex",
     "open",
     "open_array",

@@ -253,6 +253,37 @@ class _PendingReads:
     def done(self, which: int, data: Any) -> None: ...
     def failed(self, which: int, exception: BaseException) -> None: ...
 
+class _BatchMemory:
+    """Memory of a batch, from a context's pool; goes back to it when dropped."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+class _Loader:
+    """Batches of crops of arrays: see penstock.loader."""
+
+    def __init__(
+        self,
+        arrays: list[tuple[Any, ...]],
+        axes: list[tuple[int, bool, int, int, int]],
+        random_samples: int | None,
+        origins: _bytes | None,
+        batch: int,
+        drop_last: bool,
+        shuffle: bool,
+        seed: int,
+        window_bytes: int,
+        depth: int,
+        mask: bool,
+    ) -> None: ...
+    @property
+    def samples(self) -> int: ...
+    def batches_of(self, first: int, rank: int, ranks: int) -> int: ...
+    def start(self, epoch: int, first: int, rank: int, ranks: int) -> None: ...
+    def next(self) -> tuple[int, int, list[npt.NDArray[Any]], npt.NDArray[Any] | None] | None:
+        """(number, samples, one ndarray for each array, the mask), or None at the end."""
+
+    def counts(self) -> dict[str, int]: ...
+
 class _OutputMemory:
     """Memory of a large result, from a context's pool; goes back to it when dropped."""
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import penstock as ps
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 PROGRAM = Path(__file__).parent / "programs" / "torch_ranks.py"
 
@@ -47,3 +49,53 @@ def test_what_runs_backwards_becomes_a_tensor() -> None:
     for given in (values[::-1], values[:, ::-2], values[::2], values[1, ::-1][:0]):
         np.testing.assert_array_equal(as_tensor(given).numpy(), given)
     assert as_tensor(values).data_ptr() == values.ctypes.data
+
+
+def numbers(batches: Iterable[Any]) -> list[list[int]]:
+    return [batch[:, 0].tolist() for batch in batches]
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_the_loaders_order_does_not_depend_on_workers_and_ranks(tmp_path: Path, workers: int) -> None:
+    from penstock.torch import Loader
+    from torch.utils.data import DataLoader
+
+    values = np.arange(101 * 3, dtype="i4").reshape(101, 3)
+    ps.create_array(tmp_path / "a.zarr", data=values, chunks=(7, 3))
+    a = ps.open_array(tmp_path / "a.zarr")
+    expected = numbers(batch.numpy() for batch in ps.loader(a, batch_size=4))
+    whole = DataLoader(
+        Loader(a, batch_size=4), batch_size=None, num_workers=workers, multiprocessing_context=SPAWN[workers]
+    )
+    assert numbers(whole) == expected
+    halves = [Loader(a, batch_size=4, rank=rank, ranks=2) for rank in range(2)]
+    assert [len(each) for each in halves] == [12, 12]
+    got = [numbers(each) for each in halves]
+    assert [batch for pair in zip(*got, strict=True) for batch in pair] == expected[:24]
+
+
+SPAWN = {0: None, 1: "fork", 3: "spawn"}
+
+
+def test_a_loader_goes_on_where_it_was(tmp_path: Path) -> None:
+    from penstock.torch import Loader
+
+    image, label = np.arange(40 * 6, dtype="f4").reshape(40, 6), np.arange(40, dtype="i8")
+    arrays = {
+        "image": ps.create_array(tmp_path / "image.zarr", data=image, chunks=(5, 6)),
+        "label": ps.create_array(tmp_path / "label.zarr", data=label, chunks=(9,)),
+    }
+    loader = Loader(arrays, batch_size=6, dtype={"image": "bfloat16"}, device="cpu")
+    whole = [batch["label"].tolist() for batch in loader]
+    loader.set_epoch(0)
+    first = []
+    for batch in loader:
+        assert batch["image"].dtype == torch.bfloat16
+        assert batch["image"][:, 0].tolist() == torch.tensor(batch["label"] * 6).to(torch.bfloat16).tolist()
+        first.append(batch["label"].tolist())
+        if len(first) == 3:
+            break
+    state = loader.state_dict()
+    other = Loader(arrays, batch_size=6, dtype={"image": "bfloat16"})
+    other.load_state_dict(state)
+    assert first + [batch["label"].tolist() for batch in other] == whole

@@ -17,9 +17,10 @@ from penstock.api.open import open_array
 from penstock.core.array import Array
 from penstock.core.batches import Arrays, CropReader, Sample, batches
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
+from penstock.core.loader import loader
 from penstock.core.tensor import Tensor
 
-__all__ = ["Batches", "Crops", "Rows", "as_tensor", "load"]
+__all__ = ["Batches", "Crops", "Loader", "Rows", "as_tensor", "load"]
 
 
 def as_tensor(values: Any) -> torch.Tensor:
@@ -190,6 +191,63 @@ class Rows(data.IterableDataset):  # type: ignore[misc]
         return -(-(self._array.shape[0] // self._world_size) // self._batch_size)
 
 
+class Loader(data.IterableDataset):  # type: ignore[misc]
+    """What `penstock.loader` gives, as tensors of PyTorch; its arguments are `penstock.loader`'s.
+
+        loader = penstock.torch.Loader(images, crop={"y": 64, "x": 64}, batch_size=16, device="cuda")
+        for x in loader: ...
+
+    It is iterated as it is, in one process, with the engine's threads. A `DataLoader` takes it with `batch_size=None`;
+    its workers take turns, so that the order stays the same. `rank` and `ranks` are those of torch.distributed where
+    it runs; then batches that only some ranks would have are left out (`drop_last`). `state_dict` and
+    `load_state_dict` are those of `penstock.Loader`, for iterations without workers.
+
+    `device`: where tensors are moved to, on its current stream.
+    """
+
+    def __init__(self, *arguments: Any, device: str | None = None, **options: Any) -> None:
+        rank, ranks = _ranks(options.pop("rank", None), options.pop("ranks", None))
+        if ranks > 1:
+            options.setdefault("drop_last", True)
+        self._loader = loader(*arguments, rank=rank, ranks=ranks, **options)
+        self._rank, self._world_size, self._device = rank, ranks, device
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch comes; without it, one follows the other."""
+        self._loader.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the iteration is."""
+        return self._loader.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on there, with any number of ranks."""
+        self._loader.load_state_dict(state)
+
+    def __len__(self) -> int:
+        """Batches of this rank, of all of its workers together."""
+        self._loader.set_rank(self._rank, self._world_size)
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[Any]:
+        worker = data.get_worker_info()
+        if worker is None:
+            self._loader.set_rank(self._rank, self._world_size)
+        else:
+            turn = self._rank + self._world_size * worker.id
+            self._loader.set_rank(turn, self._world_size * worker.num_workers)
+        for batch in self._loader:
+            yield self._moved(batch)
+
+    def _moved(self, batch: Any) -> Any:
+        if isinstance(batch, dict):
+            return {key: self._moved(each) for key, each in batch.items()}
+        if isinstance(batch, tuple):
+            return tuple(self._moved(each) for each in batch)
+        made = as_tensor(batch)
+        return made if self._device is None else made.to(self._device)
+
+
 def local_part(
     shape: Sequence[int], mesh_shape: Sequence[int], coordinates: Sequence[int], dims: Sequence[int | None]
 ) -> tuple[slice, ...]:
@@ -274,5 +332,5 @@ def _ranks(rank: int | None, world_size: int | None) -> tuple[int, int]:
     return rank, world_size
 
 
-for _each in (Crops, Batches, Rows):  # pickles name the public module
+for _each in (Crops, Batches, Loader, Rows):  # pickles name the public module
     _each.__module__ = "penstock.torch"

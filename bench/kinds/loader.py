@@ -1,0 +1,131 @@
+"""One shuffled epoch of rows, from arrays with more and more samples in a chunk, in turns with others.
+
+The ceiling is the array read whole, in order, by this library: what a loader takes beyond it is the copy into batches
+and the order.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+from harness.result import Bar, Result
+from harness.setting import Setting
+from harness.timing import Samples, in_turns, once, paired
+
+
+def run(scenario: dict, setting: Setting) -> Result:
+    result = Result(scenario["name"], scenario["title"])
+    worst: dict[str, float] = {}
+    for per_chunk in scenario["samples_per_chunk"]:
+        path = made(setting.folder, per_chunk, scenario)
+        samples = measure(path, per_chunk, scenario, setting, result)
+        values = scenario["samples"] * sample_bytes(scenario)
+        whole = samples.pop("whole")
+        result.ceilings[f"whole, {per_chunk} a chunk"] = values / whole.best
+        for name, taken in samples.items():
+            row = result.add(f"{name}, {per_chunk} a chunk", taken, bytes_out=values)
+            row.fraction_of_ceiling = paired(taken, whole)
+        ours = samples["penstock"]
+        for name, taken in samples.items():
+            if name != "penstock":
+                ratio = paired(ours, taken)
+                result.notes.append(f"{per_chunk} a chunk: penstock takes 1/{ratio:.2f} of the time of {name}")
+                worst[name] = min(worst.get(name, ratio), ratio)
+    for name, ratio in worst.items():
+        text = f"penstock against {name}, the worst number of samples a chunk"
+        result.bars.append(Bar(text, ratio, scenario["at_least"], at_least=True, unit="x"))
+    return result
+
+
+def sample_bytes(scenario: dict) -> int:
+    return int(np.prod(scenario["sample"])) * 4
+
+
+def made(folder: Path, per_chunk: int, scenario: dict) -> Path:
+    """A group with one variable, smooth values with noise of which 13 bits are kept, as zarr-python writes it."""
+    import zarr
+
+    rows, columns = scenario["sample"]
+    path = folder / f"loader_{scenario['samples']}x{rows}x{columns}_{per_chunk}.zarr"
+    if path.exists() and zarr.open_group(str(path)).attrs.get("whole"):
+        return path
+    group = zarr.open_group(str(path), mode="w")
+    chunks = (per_chunk, rows, columns)
+    shape = (scenario["samples"], rows, columns)
+    array = group.create_array("t2m", shape=shape, chunks=chunks, dtype="f4", dimension_names=("time", "y", "x"))
+    draw = np.random.default_rng(1)
+    waves = 280 + 10 * np.sin(np.arange(rows)[:, None] / 40) * np.cos(np.arange(columns)[None, :] / 60)
+    for begin in range(0, scenario["samples"], 32):
+        noise = draw.standard_normal((min(32, scenario["samples"] - begin), rows, columns), dtype=np.float32)
+        bits = (waves.astype(np.float32) + noise).view(np.uint32)
+        array[begin : begin + 32] = (bits & np.uint32(0xFFFFFC00)).view(np.float32)
+    group.attrs["whole"] = True
+    return path
+
+
+def measure(path: Path, per_chunk: int, scenario: dict, setting: Setting, result: Result) -> dict[str, Samples]:
+    contestants: dict[str, Callable[[], float]] = {}
+    for name, (needs, begin) in LOADERS.items():
+        if missing := [module for module in needs if not importlib.util.find_spec(module)]:
+            result.left_out[name] = f"not installed: {', '.join(missing)}"
+            continue
+        epoch = begin(path, per_chunk, scenario, setting.threads)
+        seen = sorted(float(x) for batch in epoch(0) for x in np.asarray(batch)[:, 0, 0])
+        expected = sorted(ps.open_array(path / "t2m")[:, 0, 0].tolist())
+        if seen != expected:
+            result.failed = f"{name} gave other samples, with {per_chunk} a chunk"
+        contestants[name] = once(lambda epoch=epoch: consume(epoch(1)))
+    whole = ps.open_array(path / "t2m", context=ps.Context(threads=setting.threads))
+    contestants["whole"] = once(lambda: whole[...])
+    return in_turns(contestants, scenario["turns"])
+
+
+def consume(batches: Any) -> int:
+    return sum(len(np.asarray(batch)) for batch in batches)
+
+
+def window_bytes(per_chunk: int, scenario: dict) -> int:
+    """The memory that the others' blocks of chunks take, twice: what is being read lies beside them."""
+    return 2 * scenario["block_chunks"] * per_chunk * sample_bytes(scenario)
+
+
+def penstock(path: Path, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:
+    array = ps.open_array(path / "t2m", context=ps.Context(threads=threads))
+    window = window_bytes(per_chunk, scenario)
+
+    def epoch(number: int) -> Any:
+        loader = ps.loader(array, batch_size=scenario["batch"], window=window)  # a new one: nothing is decoded yet
+        loader.set_epoch(number)
+        return loader
+
+    return epoch
+
+
+def insitubatch(path: Path, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:
+    from insitubatch import open_geometries, split_by_chunk
+    from insitubatch.source import InSituDataset
+    from insitubatch.store import obstore_store
+
+    store = obstore_store(f"file://{path.resolve()}")
+    geometry = open_geometries(store)["t2m"]
+    split = split_by_chunk(geometry, fractions=(1.0, 0.0, 0.0))
+
+    def epoch(number: int) -> Any:
+        of = InSituDataset(
+            store, split, {"t2m": geometry}, batch_size=scenario["batch"], block_chunks=scenario["block_chunks"]
+        )
+        of.set_epoch(number)
+        return (batch.arrays["t2m"] for batch in of.train)
+
+    return epoch
+
+
+LOADERS: dict[str, tuple[tuple[str, ...], Callable[[Path, int, dict, int], Callable[[int], Any]]]] = {
+    "penstock": (("penstock",), penstock),
+    "insitubatch": (("insitubatch", "obstore"), insitubatch),
+}

@@ -1,0 +1,404 @@
+"""Batches for training: every chunk is decoded once an epoch, however its samples are shuffled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock.core.array import Array
+from penstock.core.convert import as_dtype
+from penstock.core.errors import InvalidArgumentError
+from penstock.core.sizes import check_count, parse_bytes
+from penstock.core.tensor import Tensor
+
+Arrays = Array | Sequence[Array] | Mapping[Any, Array]
+_STATE_VERSION = 1
+
+
+def loader(
+    arrays: Arrays,
+    crop: Mapping[Any, int | None] | None = None,
+    *,
+    stride: Mapping[Any, int] | None = None,
+    pad: Mapping[Any, int | tuple[int, int]] | None = None,
+    samples: int | npt.ArrayLike | None = None,
+    batch_size: int = 8,
+    shuffle: bool = True,
+    seed: int = 0,
+    window: int | str | None = None,
+    dtype: Any = None,
+    scale: Any = None,
+    offset: Any = None,
+    along: Any = None,
+    fill: Any = None,
+    dims: Any = None,
+    mask: bool = False,
+    drop_last: bool = False,
+    depth: int = 2,
+    rank: int = 0,
+    ranks: int = 1,
+) -> Loader:
+    """Give shuffled batches of crops of arrays, and decode each chunk once an epoch.
+
+        batches = ps.loader({"image": x, "label": y}, crop={"time": None, "y": 64, "x": 64}, batch_size=16,
+                            dtype={"image": "float32"}, scale={"image": 1 / std}, offset={"image": -mean / std})
+        for epoch in range(10):
+            for batch in batches:                          # {"image": (16, bands, 64, 64), "label": (16, 64, 64)}
+                step(torch.from_dlpack(batch["image"]), torch.from_dlpack(batch["label"]))
+
+    Shuffling goes in two steps: blocks of chunks come in random order, and samples are drawn from the blocks that the
+    window holds. The order of an epoch depends on the arguments, the seed and the epoch's number alone: batch j goes
+    to rank `j % ranks`, whatever the number of ranks. Since the order is known, chunks are read ahead by the context's
+    threads and kept until their last sample has them. Where the window is too small for that, the chunk that is needed
+    last is given up, and decoded again later.
+
+    Parameters
+    ----------
+    arrays
+        One array, a sequence, or a mapping: batches are a `Tensor`, a tuple, or a dict. Arrays share the axes of
+        `crop`, on which they have the same length; their chunks may differ.
+    crop
+        How many elements of which axis are a sample: a dimension's name or number. None: one element, and batches do
+        not have the dimension. Dimensions that are not named are whole. By default a sample is a row, `{0: None}`.
+    stride
+        From one sample to the next along an axis; by default the crop, so that samples lie side by side. A part at the
+        end that is shorter than a crop is left out; `pad` brings it in.
+    pad
+        How far samples may reach beyond the ends of an axis: a number, or one for each end. There they hold `fill`.
+    samples
+        None: all samples of the grid. A number: so many crops anywhere, others in each epoch. An array of shape
+        (samples, axes of `crop`): where each sample begins.
+    window
+        Memory for decoded chunks: bytes, or text such as "2GiB"; by default a quarter of the context's memory limit.
+        All ranks share it: on each, the chunks take that divided by `ranks`.
+    dtype
+        Of the batches; any that the values can be cast to without leaving numbers. This, and all down to `fill`, may
+        be a mapping of the arrays' keys to a setting of each.
+    scale, offset
+        Values become `value * scale + offset`, in float32 or float64 ("float32" where no dtype is given). Numbers, or
+        one for each index of the dimension `along`.
+    along
+        The dimension, by name or number, along which `scale` and `offset` change.
+    fill
+        What is beyond the ends of the axes; 0 by default.
+    dims
+        Names of the dimensions of arrays that have none: a sequence, or a mapping of the arrays' keys to such.
+    mask
+        Batches become pairs of what they are and a `Tensor` of booleans, (batch, *crop): False beyond the ends.
+    drop_last
+        Leave out the last batch if it is not full, and batches that only some ranks would have.
+    depth
+        Batches that are ready before they are asked for.
+    rank, ranks
+        Which part of the batches this process takes.
+
+    Returns
+    -------
+    Loader
+        Iterating gives an epoch. `state_dict` says where it is.
+    """
+    keys, every = _as_list(arrays)
+    names = [_names(array, given) for array, given in zip(every, _names_of_each(dims, keys), strict=True)]
+    crop = {0: None} if crop is None else dict(crop)
+    if not crop:
+        raise InvalidArgumentError("crop names no axis: say how much of which axis is a sample")
+    axes = _axes(crop, stride or {}, pad or {})
+    places = [[_dimension(key, array, known) for key in crop] for array, known in zip(every, names, strict=True)]
+    for i, key in enumerate(crop):
+        if all(place[i] is None for place in places):
+            known = "; ".join(
+                ", ".join(map(repr, each)) or f"numbers below {a.ndim}" for each, a in zip(names, every, strict=True)
+            )
+            raise InvalidArgumentError(f"crop: no array has a dimension {key!r}; they have {known}")
+    settings = zip(
+        *(
+            _of_each(value, name, keys)
+            for name, value in (
+                ("dtype", dtype),
+                ("scale", scale),
+                ("offset", offset),
+                ("along", along),
+                ("fill", fill),
+            )
+        ),
+        strict=True,
+    )
+    parts = [
+        _part(array, tuple(place), known, *of)
+        for array, place, known, of in zip(every, places, names, settings, strict=True)
+    ]
+    count, origins = None, None
+    if samples is not None and hasattr(samples, "__index__") and not isinstance(samples, np.ndarray):
+        count = check_count(samples, "samples")
+    elif samples is not None:
+        origins = _origins(samples, len(crop))
+    engine = (
+        parts,
+        axes,
+        count,
+        origins,
+        check_count(batch_size, "batch_size"),
+        bool(drop_last),
+        bool(shuffle),
+        _whole(seed, "seed") % 2**64,
+        0 if window is None else parse_bytes(window, "window"),
+        _whole(depth, "depth"),
+        bool(mask),
+    )
+    shape = _Shape(keys, bool(mask), int(batch_size), int(seed))
+    return Loader(engine, shape, rank, ranks)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What batches are made into."""
+
+    keys: list[Any]  # [None]: of one array; numbers: of a sequence
+    mask: bool
+    batch_size: int
+    seed: int
+
+    def batch(self, values: list[npt.NDArray[Any]], valid: npt.NDArray[np.bool_] | None) -> Any:
+        tensors = [Tensor(each) for each in values]
+        batch: Any = tuple(tensors)
+        if self.keys == [None]:
+            batch = tensors[0]
+        elif self.keys != list(range(len(self.keys))):
+            batch = dict(zip(self.keys, tensors, strict=True))
+        return batch if valid is None else (batch, Tensor(valid))
+
+
+class Loader:
+    """Shuffled batches of samples: made by `penstock.loader`.
+
+    Iterating gives the batches of one epoch that are this rank's; the next iteration gives the next epoch. It can be
+    pickled, and used in a forked process.
+    """
+
+    def __init__(self, engine: tuple[Any, ...], shape: _Shape, rank: int, ranks: int) -> None:
+        self._arguments, self._shape = engine, shape
+        self.rank, self.ranks = 0, 1
+        self.set_rank(rank, ranks)
+        self.epoch = 0
+        self._first = 0  # batch, of all ranks, that the next iteration begins with
+        self._next = 0  # that comes next
+        self._made: tuple[int, _core._Loader] | None = None
+        self._samples = self._engine().samples
+
+    def _engine(self) -> _core._Loader:
+        if self._made is None or self._made[0] != os.getpid():  # threads do not cross a fork
+            self._made = (os.getpid(), _core._Loader(*self._arguments))
+        return self._made[1]
+
+    @property
+    def samples(self) -> int:
+        """Samples of an epoch, of all ranks together."""
+        return self._samples
+
+    def __len__(self) -> int:
+        """Batches of this rank in a whole epoch."""
+        return self._engine().batches_of(0, self.rank, self.ranks)
+
+    def __iter__(self) -> Iterator[Any]:
+        engine, epoch = self._engine(), self.epoch
+        engine.start(epoch, self._first, self.rank, self.ranks)
+        self._next, self._first = self._first, 0
+        while (found := engine.next()) is not None:
+            self._next += self.ranks
+            yield self._shape.batch(found[2], found[3])
+        self.set_epoch(epoch + 1)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch comes next, from its beginning: each has an order of its own."""
+        self.epoch = _whole(epoch, "epoch")
+        self._first = self._next = 0
+
+    def set_rank(self, rank: int, ranks: int) -> None:
+        """Take another part of the batches, from the next iteration on."""
+        if not 0 <= _whole(rank, "rank") < check_count(ranks, "ranks"):
+            raise InvalidArgumentError(f"rank must be from 0 to {ranks - 1}, it is {rank}")
+        self.rank, self.ranks = int(rank), int(ranks)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the iteration is, for `load_state_dict` of a loader with the same arguments and any number of ranks.
+
+        To be taken when all ranks have had the same number of batches.
+        """
+        return {"epoch": self.epoch, "batch": self._next, **self._identity()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state_dict` was taken, with the next iteration.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The state is of other samples, another seed or batch size: the order would not be the same.
+        """
+        for name, value in self._identity().items():
+            if state.get(name) != value:
+                raise InvalidArgumentError(f"the state has {name} {state.get(name)!r}, this loader {value!r}")
+        self.set_epoch(state["epoch"])
+        self._first = self._next = _whole(state["batch"], "batch")
+
+    def _identity(self) -> dict[str, int]:
+        return {
+            "version": _STATE_VERSION,
+            "samples": self._samples,
+            "batch_size": self._shape.batch_size,
+            "seed": self._shape.seed,
+            "lanes": self.counts()["lanes"],
+            "blocks_open": self.counts()["blocks_open"],
+        }
+
+    def counts(self) -> dict[str, int]:
+        """What the window did in this epoch.
+
+        Returns
+        -------
+        dict
+            `chunks_read` and `bytes_read`: decoded. `chunks_again`: of these, decoded before in the same epoch, for
+            want of room. `window_bytes`, `peak_window_bytes`: memory of decoded chunks. `blocks_open`: from how many
+            blocks of chunks samples are drawn. `lanes`: parts of the data set that are shuffled each by itself.
+        """
+        return self._engine().counts()
+
+    def __repr__(self) -> str:
+        rank = "" if self.ranks == 1 else f", rank {self.rank} of {self.ranks}"
+        size = self._shape.batch_size
+        return f"<penstock.Loader: {self._samples} samples in batches of {size}, epoch {self.epoch}{rank}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_made": None}
+
+
+def _as_list(arrays: Arrays) -> tuple[list[Any], list[Array]]:
+    if isinstance(arrays, Array):
+        return [None], [arrays]
+    if isinstance(arrays, Mapping):
+        keys, every = list(arrays), list(arrays.values())
+    elif isinstance(arrays, Sequence):
+        keys, every = list(range(len(arrays))), list(arrays)
+    else:
+        raise InvalidArgumentError(f"arrays must be a penstock.Array, or a sequence or mapping of some, not {arrays!r}")
+    if not every or not all(isinstance(each, Array) for each in every):
+        raise InvalidArgumentError("arrays must be a penstock.Array, or a sequence or mapping of some")
+    return keys, every
+
+
+def _of_each(value: Any, name: str, keys: list[Any]) -> list[Any]:
+    """One setting for each array: of a mapping with the arrays' keys, else the same for all."""
+    if not isinstance(value, Mapping):
+        return [value] * len(keys)
+    unknown = [key for key in value if key not in keys]
+    if unknown:
+        raise InvalidArgumentError(f"{name}: there is no array {unknown[0]!r}; arrays are {keys}")
+    return [value.get(key) for key in keys]
+
+
+def _names_of_each(dims: Any, keys: list[Any]) -> list[Any]:
+    return _of_each(dims, "dims", keys)
+
+
+def _names(array: Array, given: Sequence[str] | None) -> list[str | None]:
+    if given is None:
+        return list(array.dimension_names or [])
+    if isinstance(given, str) or len(given) != array.ndim:
+        raise InvalidArgumentError(
+            f"dims: {given!r} are not the names of {array.ndim} dimensions", f"array '{array.uri}'"
+        )
+    return list(given)
+
+
+def _dimension(key: Any, array: Array, names: list[str | None]) -> int | None:
+    """The dimension of an array that an axis is; None: it does not have it."""
+    if key in names:
+        if names.count(key) > 1:
+            raise InvalidArgumentError(f"two dimensions have the name {key!r}: give dims", f"array '{array.uri}'")
+        return names.index(key)
+    if not isinstance(key, str) and hasattr(key, "__index__"):
+        number = int(key.__index__())
+        return number % array.ndim if -array.ndim <= number < array.ndim else None
+    return None
+
+
+def _axes(
+    crop: Mapping[Any, int | None], stride: Mapping[Any, int], pad: Mapping[Any, int | tuple[int, int]]
+) -> list[tuple[int, bool, int, int, int]]:
+    for name, given in (("stride", stride), ("pad", pad)):
+        unknown = [key for key in given if key not in crop]
+        if unknown:
+            raise InvalidArgumentError(f"{name}: {unknown[0]!r} is no axis of crop, which has {list(crop)}")
+    made = []
+    for key, length in crop.items():
+        beyond = pad.get(key, 0)
+        before, after = beyond if isinstance(beyond, Sequence) else (beyond, beyond)
+        made.append(
+            (
+                1 if length is None else check_count(length, f"crop of {key!r}"),
+                length is not None,
+                check_count(stride[key], f"stride of {key!r}") if key in stride else 0,
+                _whole(before, f"pad of {key!r}"),
+                _whole(after, f"pad of {key!r}"),
+            )
+        )
+    return made
+
+
+def _part(
+    array: Array,
+    place: tuple[int | None, ...],
+    names: list[str | None],
+    dtype: Any,
+    scale: Any,
+    offset: Any,
+    along: Any,
+    fill: Any,
+) -> tuple[Any, ...]:
+    """What the engine takes for one array."""
+    scaled = scale is not None or offset is not None
+    made = as_dtype(dtype) if dtype is not None else array.dtype
+    if dtype is None and scaled and array.dtype not in (np.float32, np.float64):
+        made = np.dtype("float32")
+    number = 0
+    if along is not None:
+        found = _dimension(along, array, names)
+        if found is None:
+            raise InvalidArgumentError(f"along: there is no dimension {along!r}", f"array '{array.uri}'")
+        number = found
+    numbers = [
+        tuple(np.asarray(each, np.float64).reshape(-1).tolist()) if each is not None else () for each in (scale, offset)
+    ]
+    if along is None and any(len(each) > 1 for each in numbers):
+        raise InvalidArgumentError(
+            "scale and offset of several numbers need `along`: the dimension that they belong to"
+        )
+    if any(given is not None and not each for given, each in zip((scale, offset), numbers, strict=True)):
+        raise InvalidArgumentError("scale and offset are numbers, or sequences of some")
+    padding = b"" if fill is None else np.asarray(fill).astype(made, casting="unsafe").tobytes()
+    return (array, place, made.newbyteorder("="), *numbers, number, padding)
+
+
+def _origins(samples: npt.ArrayLike, axes: int) -> bytes:
+    found = np.asarray(samples)
+    if found.ndim == 1 and axes == 1:
+        found = found[:, np.newaxis]
+    if found.ndim != 2 or found.shape[1] != axes or found.dtype.kind not in "iu":
+        raise InvalidArgumentError(
+            f"samples must be whole numbers of shape (samples, {axes}), they are {found.dtype} of shape {found.shape}"
+        )
+    if found.shape[0] == 0:
+        raise InvalidArgumentError("samples: there are none")
+    return np.ascontiguousarray(found, np.int64).tobytes()
+
+
+def _whole(value: Any, name: str) -> int:
+    """A whole number of at least 0."""
+    if not hasattr(value, "__index__") or isinstance(value, bool) or value.__index__() < 0:
+        raise InvalidArgumentError(f"{name} must be a whole number of at least 0, got {value!r}")
+    return int(value.__index__())

@@ -1,0 +1,452 @@
+"""`penstock.loader` against samples cut out of ndarrays."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import MutableMapping
+
+import numpy as np
+import penstock as ps
+import pytest
+
+
+def make(values, chunks, names=None, shards=None, path=None):
+    return ps.create_array(
+        path if path is not None else {}, data=values, chunks=chunks, shards=shards, dimension_names=names
+    )
+
+
+def rows(count=60, width=5, chunk=7, **options):
+    values = np.arange(count * width, dtype="i4").reshape(count, width)
+    return values, make(values, (chunk, width), **options)
+
+
+def all_of(loader):
+    return [batch.numpy().copy() for batch in loader]
+
+
+def test_each_row_comes_once_an_epoch_in_another_order():
+    values, a = rows()
+    loader = ps.loader(a, batch_size=8)
+    assert len(loader) == 8
+    assert loader.samples == 60
+    epochs = [np.concatenate(all_of(loader)) for _ in range(3)]
+    for epoch in epochs:
+        assert epoch.shape == values.shape
+        np.testing.assert_array_equal(epoch[np.argsort(epoch[:, 0])], values)
+        assert not np.array_equal(epoch, values)
+    assert not np.array_equal(epochs[0], epochs[1])
+    assert loader.epoch == 3
+    loader.set_epoch(0)
+    np.testing.assert_array_equal(np.concatenate(all_of(loader)), epochs[0])
+    plain = ps.loader(a, batch_size=8, shuffle=False)
+    np.testing.assert_array_equal(np.concatenate(all_of(plain)), values)
+
+
+def crop_of(values, origin, dims, crop, fill):
+    """The sample at `origin`; `dims`: which dimension each axis is."""
+    index, pads, squeezed = [slice(None)] * values.ndim, [(0, 0)] * values.ndim, []
+    for (length, d), at in zip(zip(crop, dims, strict=True), origin, strict=True):
+        if d is None:
+            continue
+        size = 1 if length is None else length
+        first, last = min(max(at, 0), values.shape[d]), min(max(at + size, 0), values.shape[d])
+        index[d] = slice(first, last)
+        before = min(max(-at, 0), size)
+        pads[d] = (before, size - before - (last - first))
+        if length is None:
+            squeezed.append(d)
+    return np.pad(values[tuple(index)], pads, constant_values=fill).squeeze(tuple(squeezed))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_batches_are_the_crops_that_numpy_cuts(seed):
+    draw = random.Random(seed)
+    names = ["t", "y", "x"][: draw.randint(1, 3)]
+    lengths = {name: draw.randint(1, 14) for name in names}
+    crop, pad, stride = {}, {}, {}
+    for name in draw.sample(names, draw.randint(1, len(names))):
+        if draw.random() < 0.5:
+            pad[name] = (draw.randint(0, 3), draw.randint(0, 3))
+        room = lengths[name] + sum(pad.get(name, (0, 0)))
+        crop[name] = None if draw.random() < 0.3 else draw.randint(1, room)
+        if draw.random() < 0.5:
+            stride[name] = draw.randint(1, 5)
+    arrays, values = {}, {}
+    for i in range(draw.randint(1, 3)):
+        of = [name for name in names if i == 0 or name in crop or draw.random() < 0.5]
+        if i > 0:
+            draw.shuffle(of)
+        shape = tuple(lengths[name] for name in of) + ((3,) if draw.random() < 0.3 else ())
+        dtype = draw.choice(["u1", "i2", "<f4", ">f8", "i8"])
+        values[i] = np.asarray(np.random.default_rng(seed + i).integers(0, 100, shape), dtype)
+        chunks = tuple(draw.randint(1, length) for length in shape)
+        shards = tuple(n * draw.randint(1, 3) for n in chunks) if draw.random() < 0.3 else None
+        extra = [*of, *(["band"] if len(shape) > len(of) else [])]
+        arrays[i] = make(values[i], chunks, extra, shards)
+    axes = list(crop)
+    starts = [range(-pad.get(k, (0, 0))[0], lengths[k] + pad.get(k, (0, 0))[1] - (crop[k] or 1) + 1) for k in axes]
+    kind = draw.choice(["grid", "random", "listed"])
+    samples, expected = None, None
+    if kind == "grid":
+        steps = [s[:: stride.get(k, crop[k] or 1)] for s, k in zip(starts, axes, strict=True)]
+        expected = np.stack([part.reshape(-1) for part in np.meshgrid(*steps, indexing="ij")], axis=1)
+    elif kind == "listed":
+        expected = np.array([[draw.choice(s) for s in starts] for _ in range(draw.randint(1, 40))])
+        samples = expected
+    else:
+        samples = draw.randint(1, 40)
+    batch = draw.randint(1, 9)
+    chunk_bytes = sum(a.nbytes for a in arrays.values()) + 64
+    options = {
+        "stride": stride,
+        "pad": pad,
+        "samples": samples,
+        "batch_size": batch,
+        "fill": 9,
+        "mask": True,
+        "seed": seed,
+        "window": draw.choice([None, chunk_bytes * 8]),
+        "shuffle": draw.random() < 0.8,
+        "depth": draw.randint(0, 3),
+    }
+    if draw.random() < 0.5:
+        options["dtype"] = "f8"
+    loader = ps.loader(arrays, crop, **options)
+    if expected is not None:
+        assert loader.samples == len(expected)
+
+    def key(parts):
+        return tuple(part.tobytes() for part in parts)
+
+    found = []
+    for of_batch, valid in loader:
+        for i in range(len(valid.numpy())):
+            found.append([*(of_batch[k].numpy()[i] for k in arrays), valid.numpy()[i]])
+    assert len(found) == loader.samples
+    for k, part in zip(arrays, found[0], strict=False):
+        assert part.dtype == (options.get("dtype") or arrays[k].dtype.newbyteorder("="))
+    if expected is None:  # which ones were drawn, nobody knows: each is one of the possible crops
+        grids = np.meshgrid(*starts, indexing="ij")
+        expected = np.stack([part.reshape(-1) for part in grids], axis=1)
+        every = False
+    else:
+        every = True
+    wanted = []
+    for origin in expected:
+        parts = []
+        for k, a in arrays.items():
+            dims = [a.dimension_names.index(name) if name in a.dimension_names else None for name in axes]
+            parts.append(crop_of(values[k].astype(found[0][k].dtype), origin, dims, list(crop.values()), 9))
+        ones = np.ones([lengths[name] for name in axes], bool)
+        parts.append(crop_of(ones, origin, list(range(len(axes))), list(crop.values()), False))
+        wanted.append(key(parts))
+    got = [key(parts) for parts in found]
+    if every and options["shuffle"]:
+        assert sorted(got) == sorted(wanted)
+    elif every:
+        assert got == wanted
+    else:
+        assert set(got) <= set(wanted)
+
+
+class Counting(MutableMapping):
+    """A store that counts the objects that are read."""
+
+    def __init__(self, values, chunks):
+        self.objects: dict[str, bytes] = {}
+        ps.create_array(self.objects, data=values, chunks=chunks)
+        self.reads: dict[str, int] = {}
+
+    def __getitem__(self, key):
+        self.reads[key] = self.reads.get(key, 0) + 1
+        return self.objects[key]
+
+    def __setitem__(self, key, value):
+        self.objects[key] = value
+
+    def __delitem__(self, key):
+        del self.objects[key]
+
+    def __iter__(self):
+        return iter(self.objects)
+
+    def __len__(self):
+        return len(self.objects)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_chunk_is_decoded_once_an_epoch(seed):
+    draw = random.Random(seed)
+    values = np.arange(48 * 40, dtype="f4").reshape(48, 40)
+    chunks = (draw.randint(2, 9), draw.randint(5, 40))
+    store = Counting(values, chunks)
+    a = ps.open_array(store, mode="r")
+    grid = -(-48 // chunks[0]) * -(-40 // chunks[1])
+    store.reads.clear()
+    crop = {0: draw.randint(1, chunks[0]), 1: draw.randint(1, chunks[1])}
+    # Samples that do not cross chunks need a small window only.
+    origins = [
+        (y, x)
+        for y in range(48 - crop[0] + 1)
+        for x in range(40 - crop[1] + 1)
+        if y // chunks[0] == (y + crop[0] - 1) // chunks[0] and x // chunks[1] == (x + crop[1] - 1) // chunks[1]
+    ]
+    chunk_bytes = 4 * chunks[0] * chunks[1]
+    loader = ps.loader(a, crop, samples=origins, batch_size=draw.randint(1, 16), window=8 * chunk_bytes, seed=seed)
+    for _ in loader:
+        pass
+    counts = loader.counts()
+    touched = {(y // chunks[0], x // chunks[1]) for y, x in origins}
+    assert counts["chunks_read"] == len(touched) <= grid
+    assert counts["chunks_again"] == 0
+    assert counts["peak_window_bytes"] <= 8 * chunk_bytes
+    assert {n for key, n in store.reads.items() if key.startswith("c/")} == {1}
+
+
+def test_crops_over_chunk_borders_are_decoded_once_where_the_window_holds_them():
+    values = np.arange(64 * 64, dtype="f4").reshape(64, 64)
+    a = make(values, (8, 8))
+    loader = ps.loader(a, {0: 6, 1: 6}, stride={0: 5, 1: 5}, window=values.nbytes)
+    for _ in loader:
+        pass
+    assert loader.counts()["chunks_read"] == 64
+    assert loader.counts()["chunks_again"] == 0
+    for _ in loader:  # all of them are here still
+        pass
+    assert loader.counts()["chunks_read"] == 0
+    small = ps.loader(a, {0: 6, 1: 6}, stride={0: 5, 1: 5}, window=6 * 256)
+    got = np.concatenate(all_of(small))
+    assert small.counts()["chunks_again"] > 0
+    assert small.counts()["peak_window_bytes"] <= 6 * 256
+    np.testing.assert_array_equal(np.sort(got[:, 0, 0]), np.sort(values[:59:5, :59:5].reshape(-1)))
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_any_number_of_ranks_goes_on_where_others_stopped(seed):
+    draw = random.Random(seed)
+    count, batch = draw.randint(1, 300), draw.randint(1, 10)
+    _, a = rows(count, 1, draw.randint(1, 20))
+    options = {
+        "batch_size": batch,
+        "seed": seed,
+        "window": draw.choice([80 * 16, None]),
+        "shuffle": draw.random() < 0.9,
+    }
+    whole = [x.reshape(-1).tolist() for x in all_of(ps.loader(a, **options))]
+    ranks = draw.randint(1, 5)
+    steps = draw.randint(0, len(whole) // ranks)
+    first, states = {}, []
+    for rank in range(ranks):
+        loader = ps.loader(a, rank=rank, ranks=ranks, **options)
+        iteration = iter(loader)
+        for step in range(steps):
+            first[step * ranks + rank] = next(iteration).numpy().reshape(-1).tolist()
+        states.append(loader.state_dict())
+        iteration.close()
+    assert all(state == states[0] for state in states)
+    others = draw.randint(1, 5)
+    rest = {}
+    for rank in range(others):
+        loader = ps.loader(a, rank=rank, ranks=others, **options)
+        loader.load_state_dict(pickle.loads(pickle.dumps(states[0])))
+        for step, x in enumerate(loader):
+            rest[steps * ranks + step * others + rank] = x.numpy().reshape(-1).tolist()
+    assert {**first, **rest} == dict(enumerate(whole))
+
+
+def test_ranks_that_share_the_lanes_share_no_chunk():
+    values, a = rows(8 * 64, 4, 4)
+    seen, read = [], 0
+    for rank in range(4):
+        loader = ps.loader(a, batch_size=4, rank=rank, ranks=4, window=64 * 64)
+        seen += [x for batch in loader for x in batch.numpy()[:, 0].tolist()]
+        read += loader.counts()["chunks_read"]
+        assert loader.counts()["peak_window_bytes"] <= 16 * 64
+    assert sorted(seen) == values[:, 0].tolist()
+    assert read <= 128 + 8  # what is left at the end of the lanes may be another rank's
+
+
+def test_all_ranks_have_as_many_batches_where_the_rest_is_dropped():
+    _, a = rows(61)
+    for ranks in range(1, 6):
+        loaders = [ps.loader(a, batch_size=4, drop_last=True, rank=r, ranks=ranks) for r in range(ranks)]
+        sizes = [[len(x.numpy()) for x in each] for each in loaders]
+        assert all(each == [4] * (15 // ranks) for each in sizes)
+        assert [len(each) for each in loaders] == [15 // ranks] * ranks
+
+
+def test_values_are_cast_scaled_and_normalised():
+    values = np.random.default_rng(0).integers(-500, 500, (12, 3, 8)).astype("i2")
+    a = make(values, (5, 3, 8), ["time", "band", "x"])
+    mean, std = values.mean((0, 2)), values.std((0, 2))
+    loader = ps.loader(a, scale=1 / std, offset=-mean / std, along="band", shuffle=False, batch_size=5)
+    got = np.concatenate(all_of(loader))
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, (values - mean[:, None]) / std[:, None], rtol=1e-5, atol=1e-6)
+    got = np.concatenate(
+        all_of(
+            ps.loader(
+                a,
+                {"x": 5},
+                pad={"x": 1},
+                stride={"x": 1},
+                scale=np.arange(1, 9),
+                along="x",
+                dtype="f8",
+                fill=np.nan,
+                shuffle=False,
+            )
+        )
+    )
+    whole = np.pad(values.astype("f8") * np.arange(1, 9), ((0, 0), (0, 0), (1, 1)), constant_values=np.nan)
+    np.testing.assert_array_equal(got, np.stack([whole[..., i : i + 5] for i in range(6)]))
+
+
+def test_pairs_whose_dimensions_have_other_places():
+    image = np.arange(20 * 3 * 8 * 8, dtype="f4").reshape(20, 3, 8, 8)
+    label = np.arange(20 * 8 * 8, dtype="i4").reshape(8, 8, 20)
+    a, b = make(image, (3, 1, 4, 8)), make(label, (8, 8, 6))
+    dims = {"image": ("n", "c", "y", "x"), "label": ("y", "x", "n")}
+    loader = ps.loader({"image": a, "label": b}, {"n": None, "y": 4, "x": 4}, dims=dims, batch_size=4)
+    count = 0
+    for batch in loader:
+        x, y = batch["image"].numpy(), batch["label"].numpy()
+        assert x.shape == (4, 3, 4, 4)
+        assert y.shape == (4, 4, 4)
+        for i in range(4):
+            n, at = divmod(int(x[i, 0, 0, 0]), 3 * 64)
+            row, column = divmod(at, 8)
+            np.testing.assert_array_equal(y[i], label[row : row + 4, column : column + 4, n])
+            count += 1
+    assert count == 80
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"crop": {"z": 3}}, "no array has a dimension 'z'"),
+        ({"crop": {0: 61}}, "does not fit"),
+        ({"crop": {0: 0}}, "at least 1"),
+        ({"crop": {}}, "names no axis"),
+        ({"stride": {1: 2}}, "no axis of crop"),
+        ({"samples": [[60]]}, "sample 0 begins at 60"),
+        ({"samples": [[1.5]]}, "whole numbers"),
+        ({"samples": []}, "whole numbers|there are none"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"window": "1B"}, "does not hold the chunks of one sample"),
+        ({"dtype": "S4"}, "int32|cannot"),
+        ({"scale": [1, 2]}, "along"),
+        ({"scale": [1, 2], "along": 1}, "scale has 2 numbers"),
+        ({"scale": 2, "dtype": "i4"}, "float32 or float64"),
+        ({"rank": 2, "ranks": 2}, "rank must be"),
+        ({"dtype": {"a": "f4"}}, "no array 'a'"),
+        ({"dims": "yx"}, "not the names"),
+        ({"depth": -1}, "depth"),
+    ],
+)
+def test_what_is_refused(arguments, says):
+    _, a = rows()
+    with pytest.raises(ps.Error, match=says):
+        ps.loader(a, **arguments)
+
+
+def test_arrays_of_other_lengths_are_refused_by_name(tmp_path):
+    _, a = rows(path=tmp_path / "a.zarr")
+    _, b = rows(59, path=tmp_path / "b.zarr")
+    with pytest.raises(ps.InvalidArgumentError, match=r"60 elements in one array and 59(.|\n)*a.zarr(.|\n)*b.zarr"):
+        ps.loader([a, b])
+    with pytest.raises(ps.InvalidArgumentError, match="sequence or mapping"):
+        ps.loader([np.zeros(3)])
+
+
+def test_a_state_of_another_order_is_refused():
+    _, a = rows()
+    state = ps.loader(a, batch_size=8).state_dict()
+    for other in ({"batch_size": 7}, {"seed": 1}, {"window": 140 * 3}):
+        with pytest.raises(ps.InvalidArgumentError, match="the state has"):
+            ps.loader(a, **{"batch_size": 8, **other}).load_state_dict(state)
+
+
+def test_a_damaged_chunk_is_an_error_of_its_batch(tmp_path):
+    _, _a = rows(path=tmp_path / "a.zarr")
+    victim = next((tmp_path / "a.zarr").rglob("c/4/0"))
+    victim.write_bytes(victim.read_bytes()[:-3])
+    loader = ps.loader(ps.open_array(tmp_path / "a.zarr"), shuffle=False, batch_size=7)
+    iteration = iter(loader)
+    for _ in range(4):
+        next(iteration)
+    with pytest.raises(ps.CorruptDataError, match=r"a\.zarr"):
+        next(iteration)
+    victim.unlink()  # fill values from now on: the same loader goes on
+    assert len(all_of(loader)) == 9
+
+
+def test_iterations_are_broken_off_at_any_place(tmp_path):
+    _, a = rows(600, 50, 10, path=tmp_path / "a.zarr")
+    loader = ps.loader(a, batch_size=16)
+    for stop in range(5):
+        for i, _ in enumerate(loader):
+            if i == stop:
+                break
+    assert sum(len(batch.numpy()) for batch in loader) == 600
+    first = iter(loader)
+    next(first)
+    del loader, first  # under way
+
+
+def test_batches_stay_what_they_are():
+    values, a = rows(200, 64, 10)
+    batches = [batch.numpy() for batch in ps.loader(a, batch_size=10)]
+    got = np.concatenate(batches)
+    np.testing.assert_array_equal(got[np.argsort(got[:, 0])], values)
+
+
+def test_python_stores_and_pickles():
+    values, _ = rows()
+    store = Counting(values, (7, 5))
+    loader = ps.loader(ps.open_array(store, mode="r"), batch_size=9, depth=1)
+    got = np.concatenate(all_of(loader))
+    np.testing.assert_array_equal(got[np.argsort(got[:, 0])], values)
+
+
+def test_pickles_and_forks(tmp_path):
+    _values, _a = rows(path=tmp_path / "a.zarr")
+    loader = ps.loader(ps.open_array(tmp_path / "a.zarr"), batch_size=9)
+    first = all_of(loader)
+    loader.set_epoch(0)
+    copy = pickle.loads(pickle.dumps(loader))
+    assert all(np.array_equal(x, y) for x, y in zip(first, all_of(copy), strict=True))
+    program = f"""
+import os, sys
+import numpy as np, penstock as ps
+loader = ps.loader(ps.open_array({str(tmp_path / "a.zarr")!r}), batch_size=9)
+first = [x.numpy().copy() for x in loader]
+pid = os.fork()
+loader.set_epoch(0)
+same = all(np.array_equal(x, y) for x, y in zip(first, [y.numpy() for y in loader], strict=True))
+if pid == 0:
+    os._exit(0 if same else 1)
+sys.exit(0 if same and os.waitpid(pid, 0)[1] == 0 else 1)
+"""
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", program], timeout=60).returncode == 0
+
+
+def test_two_loaders_at_once():
+    values, a = rows(300, 8, 9)
+    results = {}
+
+    def run(seed):
+        got = np.concatenate(all_of(ps.loader(a, batch_size=11, seed=seed)))
+        results[seed] = np.array_equal(got[np.argsort(got[:, 0])], values)
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert results == dict.fromkeys(range(4), True)
