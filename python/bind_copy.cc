@@ -55,6 +55,14 @@ nb::dict copy_node(const node& from, const store_handle& to, const nb::bytes& pa
   options.resume = flag("resume");
   options.durable = flag("durable");
   options.check_only = flag("check_only");
+  options.decode_once = flag("decode_once");
+  options.verify = flag("verify");
+  if (const nb::object memory = find("memory"); !memory.is_none())
+    options.memory_bytes = nb::cast<std::uint64_t>(memory);
+  if (const nb::object scratch = find("scratch"); !scratch.is_none()) {
+    const auto folder = nb::cast<nb::bytes>(scratch);
+    options.scratch.assign(folder.c_str(), folder.size());
+  }
   const nb::object progress = find("progress");
   options.progress = [&progress](const copy_progress& now) { return go_on(progress, now); };
   const place target{to.store, std::string(path.c_str(), path.size())};
@@ -66,6 +74,11 @@ nb::dict copy_node(const node& from, const store_handle& to, const nb::bytes& pa
   out["objects_written"] = report.objects_written;
   out["objects_skipped"] = report.objects_skipped;
   out["bytes"] = report.bytes;
+  nb::list steps;
+  for (const copy_step& each : report.steps)
+    steps.append(
+        nb::make_tuple(to_str(each.path), to_str(each.plan), each.passes, each.memory_bytes, each.scratch_bytes));
+  out["steps"] = steps;
   return out;
 }
 

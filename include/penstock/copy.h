@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <penstock/array.h>
 #include <penstock/context.h>
@@ -32,13 +33,30 @@ struct copy_options {
   bool overwrite = false;   ///< erase what stands at the destination
   bool resume = false;      ///< go on with a copy that was interrupted
   bool durable = false;     ///< return only when the device has everything
-  bool check_only = false;  ///< check all nodes and options, and write nothing
+  bool check_only = false;  ///< check all nodes and options, plan, and write nothing
+  /// For blocks of elements, of arrays that are encoded anew; 0: half of the context's memory limit.
+  std::uint64_t memory_bytes = 0;
+  /// A folder for a file as large as the array's elements, where the memory is too small to decode each chunk of the
+  /// source once; it goes when the array is copied. Empty: such chunks are decoded more often.
+  std::string scratch;
+  bool decode_once = false;  ///< refuse, rather than decode a chunk of the source more often
+  /// Read the copy and the source, and compare; with `overwrite`, before the copy takes the old node's place.
+  bool verify = false;
   /// Called on one of the copying threads at a time; false stops the copy (`cancelled`).
   std::function<bool(const copy_progress&)> progress;
 };
 
+/// How an array is encoded anew.
+struct copy_step {
+  std::string path;     ///< within what is copied
+  std::string plan;     ///< in words: passes, blocks, memory
+  unsigned passes = 1;  ///< 2: by a file in `copy_options::scratch`
+  std::uint64_t memory_bytes = 0, scratch_bytes = 0;
+};
+
 struct copy_report {
   std::uint64_t groups = 0, arrays = 0;
+  std::vector<copy_step> steps;       ///< of the arrays that are encoded anew
   std::uint64_t objects_copied = 0;   ///< as they are, without decoding
   std::uint64_t objects_written = 0;  ///< encoded anew; those of nothing but the fill value are not
   std::uint64_t objects_skipped = 0;  ///< were there already
@@ -52,11 +70,13 @@ struct copy_report {
 /// in other stores the old node is erased after the checks. See docs/design/0018-overwrite.md.
 ///
 /// Where an array keeps its chunks, shards, codecs and format, its metadata and its objects are copied byte for byte;
-/// otherwise it is read and written in pieces of a few objects of the destination. Memory: a few pieces, or objects,
-/// for each thread. Metadata is written first, so that a copy which was interrupted can go on: with `resume`, whatever
-/// object is there already (of the same size, where the store says) is not copied again. What stands at the destination
-/// must then have the same metadata.
+/// otherwise it is read and written in blocks that hold whole chunks of the source and whole objects of the
+/// destination, so that each chunk is decoded once and each object written once; where that needs more than
+/// `memory_bytes`, by way of a file (docs/design/0033-rechunk.md). Metadata is written first, so that a copy which was
+/// interrupted can go on: with `resume`, whatever object is there already (of the same size, where the store says) is
+/// not copied again. What stands at the destination must then have the same metadata.
 /// \error invalid_argument  Something stands at the destination, or another array than the copy would make.
+/// \error corrupt_data      `verify`: elements differ. Names the first one.
 PENSTOCK_API result<copy_report> copy(const node& from, const place& to, const copy_options& options = {});
 
 }  // namespace penstock::inline v0

@@ -15,6 +15,7 @@ from penstock.api.create import create_array
 from penstock.api.groups import consolidate_metadata, create_group, open_group
 from penstock.api.load_tiles import load_tiles
 from penstock.api.open import open, open_array
+from penstock.api.rechunk import RechunkPlan, RechunkStep, rechunk
 from penstock.api.save import load, save
 from penstock.api.shard_writer import ShardWriter, save_shards
 from penstock.api.shards import open_shards
@@ -100,6 +101,8 @@ __all__ = [
     "PermissionDeniedError",
     "Profile",
     "ReadOnlyError",
+    "RechunkPlan",
+    "RechunkStep",
     "ResourceExhaustedError",
     "ShardWriter",
     "StorageError",
@@ -129,6 +132,7 @@ __all__ = [
     "open_shards",
     "profile",
     "read_window",
+    "rechunk",
     "save",
     "save_manifest",
     "save_shards",

@@ -821,7 +821,7 @@ def _describe_status(status: int) -> str:
 def meaning_in(array: Array, zarr_format: int) -> dict[str, Any]:
     """What names an array's dimensions and masks its values in another format, as options of `create_array`."""
 
-def copy(source: Array | Group, store: Store, path: bytes, options: dict[str, Any]) -> dict[str, int]:
+def copy(source: Array | Group, store: Store, path: bytes, options: dict[str, Any]) -> dict[str, Any]:
     """Copy an array or a group."""
 
 class UnpackedImage:

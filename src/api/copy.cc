@@ -58,6 +58,7 @@ class copy_plan {
     }
     const group& g = std::get<group>(from);
     nodes.push_back({from, prefix, path});
+    ++report.groups;
     PENSTOCK_ASSIGN(const std::vector<std::string> names, g.keys());
     if (depth == kMaxDepth && !names.empty())
       return error(errc::unsupported, fmt::format("groups nested deeper than {}: '{}'", kMaxDepth, g.uri()));
@@ -69,12 +70,13 @@ class copy_plan {
   }
 
   std::vector<planned_node> nodes;
+  copy_report report;  ///< of what would be done
 
  private:
-  result<> check(const array& from, const std::string& prefix, const std::string& path) const {
+  result<> check(const array& from, const std::string& prefix, const std::string& path) {
+    ++report.arrays;
     if (keeps_storage(from, options_)) return {};
-    copy_report unused;
-    return array_copy{from, to_, prefix, path, options_, unused}.check_elements();
+    return array_copy{from, to_, prefix, path, options_, report}.check_elements();
   }
 
   const std::shared_ptr<store>& to_;
@@ -105,6 +107,7 @@ class copier {
     ++report.arrays;
     const array_copy work{from, to_, prefix, path, options_, report};
     auto done = keeps_storage(from, options_) ? work.copy_objects() : work.copy_elements();
+    if (done.ok() && options_.verify) done = work.compare();
     if (!done.ok()) return std::move(done).error().note(fmt::format("copying '{}'", from.uri()));
     return {};
   }
@@ -210,7 +213,7 @@ result<copy_report> copy(const node& from, const place& to, const copy_options& 
   copy_plan plan(to.store, options);
   PENSTOCK_TRY(plan.add(from, prefix, "", 0));
   PENSTOCK_ASSIGN(const bool replaces, is_to_go(source, to, prefix, options));
-  if (options.check_only) return copy_report();
+  if (options.check_only) return std::move(plan.report);
   const bool is_group = std::holds_alternative<group>(from);
   // Groups on the way: an array's objects and documents are put without asking for them.
   if (!is_group || replaces)

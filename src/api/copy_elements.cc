@@ -10,8 +10,8 @@
 #include <unordered_set>
 
 #include <penstock/extend/json.h>
+#include "api/copy_blocks.h"
 #include "api/copy_work.h"
-#include "array/chunk_grid.h"
 #include "base/checked.h"
 #include "driver/check_create.h"
 #include "driver/metadata_edit.h"
@@ -205,9 +205,8 @@ class key_set final : public key_sink {
   std::unordered_set<std::string> keys;
 };
 
-// Whole objects of the destination, more of them where the source's chunks are longer.
-chunk_grid make_pieces(const array_state& from, const array_state& to, result<>& failed) {
-  const extents& object = to.shards ? *to.shards : to.chunks;
+// Whole objects of the destination, more of them where the source's chunks are longer: chunks may be in several blocks.
+result<rechunk_plan> plan_pieces(const array_state& from, const extents& object, unsigned workers) {
   extents piece = object;
   const auto bytes_of = [&](const extents& of) {
     std::uint64_t bytes = from.type.item_bytes();
@@ -229,10 +228,43 @@ chunk_grid make_pieces(const array_state& from, const array_state& to, result<>&
       piece = longer;
     }
   }
-  auto made = chunk_grid::regular(from.shape, piece);
-  if (made.ok()) return std::move(made).value();
-  failed = std::move(made).error();
-  return {};
+  rechunk_plan out;
+  PENSTOCK_ASSIGN(out.reads, chunk_grid::regular(from.shape, piece));
+  out.writes = out.reads;
+  out.workers = workers;
+  out.memory_bytes = workers * bytes_of(piece);
+  return out;
+}
+
+/// \param object  What is written at once: a shard, or a chunk.
+result<rechunk_plan> plan_for(const array_copy& what, const extents& object) {
+  const array_state& from = what.from.state();
+  const unsigned workers = what.threads();
+  // Bytes of elements of variable length lie elsewhere: no file takes them.
+  if (from.type.variable_length()) return plan_pieces(from, object, workers);
+  PENSTOCK_ASSIGN(const chunk_grid to, chunk_grid::regular(from.shape, object));
+  const std::uint64_t given = what.options.memory_bytes;
+  const std::uint64_t memory = given != 0 ? given : from.context->state().accounts().memory_limit() / 2;
+  auto plan = plan_rechunk({from.layout->grid(), to, from.type.item_bytes(), memory, workers});
+  if (what.options.decode_once && !plan.ok()) return plan;
+  const bool lacks_file = plan.ok() && plan->way == rechunk_way::spilled && what.options.scratch.empty();
+  if (lacks_file && what.options.decode_once)
+    return error(errc::invalid_argument,
+                 fmt::format("{} bytes of memory are too few to decode each chunk once without a scratch folder, for a "
+                             "file of {} bytes",
+                             memory, plan->file_bytes));
+  if (!plan.ok() || lacks_file) return plan_pieces(from, object, workers);
+  return plan;
+}
+
+copy_step step_of(const array_copy& what, const rechunk_plan& plan) {
+  copy_step out;
+  out.path = what.path;
+  out.plan = to_string(plan, what.from.type().item_bytes());
+  out.passes = plan.way == rechunk_way::spilled ? 2 : 1;
+  out.memory_bytes = plan.memory_bytes;
+  out.scratch_bytes = plan.file_bytes;
+  return out;
 }
 
 }  // namespace
@@ -244,71 +276,58 @@ result<> array_copy::check_elements() const {
         .note(fmt::format("array '{}'", source.uri));
   }
   PENSTOCK_ASSIGN(const create_options wanted, options_for(*this));
-  return check_create(to, wanted);
+  PENSTOCK_TRY(check_create(to, wanted));
+  PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(source.shape));
+  // Automatic shards are known when the array is made.
+  if (elements == 0 || wanted.auto_shards) return {};
+  PENSTOCK_ASSIGN(const rechunk_plan plan, plan_for(*this, wanted.shards ? *wanted.shards : *wanted.chunks));
+  report.steps.push_back(step_of(*this, plan));
+  return {};
 }
 
 result<> array_copy::copy_elements() const {
   const array_state& source = from.state();
   PENSTOCK_ASSIGN(const array target, make_destination(*this));
-  result<> failed;
-  const chunk_grid pieces = make_pieces(source, target.state(), failed);
-  PENSTOCK_TRY(std::move(failed));
-  std::uint64_t elements = 0;
-  PENSTOCK_ASSIGN(elements, element_count(source.shape));
+  PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(source.shape));
   if (elements == 0) return {};
+  const array_state& made = target.state();
+  PENSTOCK_ASSIGN(const rechunk_plan plan, plan_for(*this, made.shards ? *made.shards : made.chunks));
+  report.steps.push_back(step_of(*this, plan));
   key_set there;
   if (options.resume) PENSTOCK_TRY(to->list(prefix, listing::objects, there));
-
-  const chunk_layout& layout = *target.state().layout;
-  const std::size_t rank = source.shape.size();
-  const std::uint64_t item_bytes = source.type.item_bytes();
-  copy_work work(options, threads(), path, elements * item_bytes);
-  std::atomic<std::uint64_t> written{0}, skipped{0};
-  auto done = work.run(static_cast<std::size_t>(pieces.cells()), [&](std::size_t i, std::uint64_t& bytes) -> result<> {
-    dim_vector<std::uint64_t> at(rank);
-    pieces.coordinates(i, at);
-    resolved_basic which;
-    which.shape = extents(rank);
-    which.axis = dim_vector<std::int8_t>(rank);
-    which.from = strided_box(rank);
-    bytes = item_bytes;
-    for (std::size_t d = 0; d < rank; ++d) {
-      which.shape[d] = pieces.axis(d).valid_length(at[d]);
-      which.axis[d] = static_cast<std::int8_t>(d);
-      which.from[d] = {static_cast<std::int64_t>(pieces.axis(d).origin(at[d])), 1, which.shape[d]};
-      bytes *= which.shape[d];
-    }
-    std::uint64_t objects = 0, present = 0;
-    cell_walk walk;
-    std::string key;
-    for (walk.start(layout.write_grid(), which.from); !walk.done(); walk.next()) {
-      ++objects;
-      if (!options.resume) continue;
-      layout.key(layout.write_grid().id(walk.coordinates()), key);
-      present += there.keys.contains(prefix + key);
-    }
-    if (objects == present && options.resume) {
-      skipped += objects;
-      return {};
-    }
-    const std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)]);
-    if (!memory) return error(errc::resource_exhausted, fmt::format("no memory for a piece of {} bytes", bytes));
-    const tensor_view view = tensor_view::contiguous(memory.get(), source.type, which.shape);
-    read_options reading;
-    reading.threads = 1;
-    if (source.type.variable_length()) reading.arena = std::make_shared<item_arena>();
-    PENSTOCK_TRY(from.read(which, view, reading));
-    write_options writing;
-    writing.threads = 1;
-    writing.durable = options.durable;
-    PENSTOCK_TRY(target.write(which, view, writing));
-    written += objects;
-    return {};
-  });
-  report.objects_written += written;
-  report.objects_skipped += skipped;
-  report.bytes += work.done_bytes();
+  const chunk_layout& layout = *made.layout;
+  block_copier::settings with{options, path, threads(), {}};
+  if (options.resume) {
+    with.is_there = [&](const box& block) {
+      bool all = true;
+      std::string key;
+      for_each_part(layout.write_grid(), block, [&](chunk_id id, const box&) {
+        layout.key(id, key);
+        all = all && there.keys.contains(prefix + key);
+      });
+      return all;
+    };
+  }
+  block_copier blocks(from, target, plan, std::move(with));
+  auto done = blocks.run();
+  report.objects_written += blocks.written_objects();
+  report.objects_skipped += blocks.skipped_objects();
+  report.bytes += blocks.written_bytes();
   return done;
+}
+
+result<> array_copy::compare() const {
+  open_options where;
+  where.context = from.state().context;
+  where.path = prefix;
+  where.use_consolidated = consolidation::never;
+  PENSTOCK_ASSIGN(const array made, open_array(std::shared_ptr<const store>(to), where));
+  PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(from.shape()));
+  if (elements == 0) return {};
+  const array_state& state = made.state();
+  PENSTOCK_ASSIGN(const rechunk_plan plan,
+                  plan_pieces(from.state(), state.shards ? *state.shards : state.chunks, threads()));
+  return block_copier(from, made, plan, {options, path, threads(), {}}).compare();
 }
 
 }  // namespace penstock::inline v0

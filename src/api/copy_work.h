@@ -56,6 +56,8 @@ struct array_copy {
   result<> copy_objects() const;
   /// Decodes and encodes anew.
   result<> copy_elements() const;
+  /// Whether the copy's elements are the source's.
+  result<> compare() const;
 };
 
 }  // namespace penstock::inline v0

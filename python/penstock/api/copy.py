@@ -18,6 +18,7 @@ from penstock.core.context import Context, current_context
 from penstock.core.errors import UnsupportedError
 from penstock.core.group import Group
 from penstock.core.progress import ProgressLine, callback_of
+from penstock.core.sizes import parse_bytes
 from penstock.core.writing import check_threads
 from penstock.target.place import place_of
 
@@ -37,6 +38,9 @@ def copy(
     overwrite: bool = False,
     resume: bool = False,
     durable: bool = False,
+    memory: int | str | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+    verify: bool = False,
     threads: int | None = None,
     progress: Progress | bool | None = None,
     context: Context | None = None,
@@ -48,7 +52,8 @@ def copy(
     All of the source's metadata is read and checked against the options before anything is written.
 
     Arrays that keep their chunks, shards, codecs and format are copied byte for byte. Others are read and written
-    anew, a few objects of the destination at a time on each thread.
+    anew, in blocks of whole chunks of the source and whole objects of the destination. `penstock.rechunk` shows its
+    plan, and refuses to decode a chunk twice.
 
     Parameters
     ----------
@@ -69,47 +74,92 @@ def copy(
     resume
         Go on with a copy that was interrupted: metadata is written first, and objects that are there are not copied
         again. The node at the target must have the same metadata.
+    memory
+        For the blocks of arrays that are encoded anew: bytes, or text such as "2GiB"; by default half of the context's
+        memory limit. Where that is too little to decode each chunk once, chunks are decoded more often, or
+    scratch
+        a file in this folder, as large as the array's elements, holds what waits.
+    verify
+        Read the copy and the source, and compare; `CorruptDataError` where elements differ.
     storage_options, target_options
         Of the source's and of the target's URI, as for `open`.
     progress
         True: a line on stderr. A function: called as `progress(path, done_bytes, total_bytes)` on any thread; False
         stops the copy.
     """
-    context = current_context() if context is None else context
-    if not isinstance(context, _core.Context):
-        raise TypeError(f"context must be a penstock.Context, not {type(context).__name__}")
-    if not isinstance(source, Array | Group):
-        source = open(source, context=context, storage_options=storage_options)
-    warn_of_place(source)
-    check_name(target, path, target_options)
-    if zarr_format is not None:
-        check_format(zarr_format)
-    if threads is not None:
-        check_threads(operator.index(threads))
-    store, inside = place_of(target, path, target_options, context)
-    made_as = zarr_format or (2 if source.format == "zarr2" else 3)
-    options: dict[str, Any] = {
-        "chunks": None if chunks is None else lengths_of(chunks, "chunks"),
-        "auto_shards": isinstance(shards, str) and shards == AUTO,
-        "no_shards": shards is False,
-        "shards": None if shards is None or shards is False or shards == AUTO else lengths_of(shards, "shards"),
-        "zarr_format": zarr_format,
-        "overwrite": overwrite,
-        "resume": resume,
-        "durable": durable,
-        "threads": threads,
-        "progress": _line(progress),
+    more = more_options(memory, scratch) | {"verify": bool(verify), "overwrite": overwrite, "resume": resume}
+    more |= {"durable": durable, "threads": threads, "progress": progress}
+    job = CopyJob(
+        source, target, path, chunks, shards, codecs, zarr_format, more, context, storage_options, target_options
+    )
+    job.run()
+    return job.open()
+
+
+def more_options(memory: int | str | None, scratch: str | os.PathLike[str] | None) -> dict[str, Any]:
+    """Options of the engine's copy that bound what it takes."""
+    return {
+        "memory": None if memory is None else max(1, parse_bytes(memory, "memory")),
+        "scratch": None if scratch is None else os.fsencode(scratch),
     }
-    if codecs is not None:
-        options["codecs"] = codecs_of(codecs, AUTO, AUTO, AUTO, made_as).get("codecs") or AUTO
-    if isinstance(source, Group) and type(source) is not Group:
-        _copy_members(source, store, inside, options, context)
-    else:
-        _core.copy(source, store, inside, options)
-    return open(store, inside.decode("utf-8", "surrogateescape"), context=context)
 
 
-def copy_members(source: Group, target: str, options: dict[str, Any]) -> Counter[str]:
+class CopyJob:
+    """A copy whose arguments were checked."""
+
+    def __init__(
+        self,
+        source: Any,
+        target: Any,
+        path: str,
+        chunks: Any,
+        shards: Any,
+        codecs: Any,
+        zarr_format: int | None,
+        more: dict[str, Any],
+        context: Context | None,
+        storage_options: Mapping[str, Any] | None,
+        target_options: Mapping[str, Any] | None,
+    ) -> None:
+        self.context = current_context() if context is None else context
+        if not isinstance(self.context, _core.Context):
+            raise TypeError(f"context must be a penstock.Context, not {type(context).__name__}")
+        if not isinstance(source, Array | Group):
+            source = open(source, context=self.context, storage_options=storage_options)
+        self.source = source
+        warn_of_place(source)
+        check_name(target, path, target_options)
+        if zarr_format is not None:
+            check_format(zarr_format)
+        if more["threads"] is not None:
+            check_threads(operator.index(more["threads"]))
+        self.store, self.inside = place_of(target, path, target_options, self.context)
+        made_as = zarr_format or (2 if source.format == "zarr2" else 3)
+        self.options: dict[str, Any] = {
+            "chunks": None if chunks is None else lengths_of(chunks, "chunks"),
+            "auto_shards": isinstance(shards, str) and shards == AUTO,
+            "no_shards": shards is False,
+            "shards": None if shards is None or shards is False or shards == AUTO else lengths_of(shards, "shards"),
+            "zarr_format": zarr_format,
+            **more,
+            "progress": _line(more["progress"]),
+        }
+        if codecs is not None:
+            self.options["codecs"] = codecs_of(codecs, AUTO, AUTO, AUTO, made_as).get("codecs") or AUTO
+
+    def run(self, **options: Any) -> Mapping[str, Any]:
+        """The engine's counts."""
+        options = {**self.options, **options}
+        if isinstance(self.source, Group) and type(self.source) is not Group:
+            return _copy_members(self.source, self.store, self.inside, options, self.context)
+        return _core.copy(self.source, self.store, self.inside, options)
+
+    def open(self) -> Array | Group:
+        """The copy."""
+        return open(self.store, self.inside.decode("utf-8", "surrogateescape"), context=self.context)
+
+
+def copy_members(source: Group, target: str, options: dict[str, Any]) -> Mapping[str, Any]:
     """Copy a group whose members Python opens to a URI, for the command line program; returns the engine's counts."""
     context = current_context()
     store, inside = place_of(target, "", None, context)
@@ -118,7 +168,7 @@ def copy_members(source: Group, target: str, options: dict[str, Any]) -> Counter
 
 def _copy_members(
     source: Group, store: _core.Store, inside: bytes, options: dict[str, Any], context: Context
-) -> Counter[str]:
+) -> Mapping[str, Any]:
     """Copy a group whose members Python opens (HDF5): everything is opened and checked before the first write."""
     done: Counter[str] = Counter(groups=1)
     if options["resume"]:
@@ -129,9 +179,13 @@ def _copy_members(
             raise UnsupportedError(f"groups nested deeper than {_MOST_LEVELS}: '{node.uri}'")
         nodes.append((path, node))
     checks = {**options, "overwrite": False, "check_only": True, "progress": None}
-    for _, node in nodes:
+    steps: list[tuple[Any, ...]] = []
+    for path, node in nodes:
         if isinstance(node, Array):
-            _core.copy(node, _core.dict_store({}), b"", checks)
+            planned = _core.copy(node, _core.dict_store({}), b"", checks)
+            steps += [(path, *step[1:]) for step in planned["steps"]]
+    if options.get("check_only"):
+        return {"arrays": len(steps), "steps": steps}
     zarr_format = options["zarr_format"] or 3
     attributes = to_json(dict(source.attrs))
     fresh = _core.replace(store, inside) if options["overwrite"] else None
@@ -143,7 +197,9 @@ def _copy_members(
         for name, node in nodes:
             at = b"/".join(part for part in (root, os.fsencode(name)) if part)
             if isinstance(node, Array):
-                done.update(_core.copy(node, to, at, options))
+                copied = _core.copy(node, to, at, options)
+                del copied["steps"]
+                done.update(copied)
             else:
                 done["groups"] += 1
                 _core.create_group(to, context, at, zarr_format, False, to_json(dict(node.attrs)))

@@ -1,0 +1,173 @@
+"""Other chunks for arrays and groups, with each chunk decoded once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, overload
+
+from penstock.api.copy import CopyJob, Progress, more_options
+from penstock.core.array import Array
+from penstock.core.context import Context
+from penstock.core.group import Group
+
+
+@dataclass(frozen=True)
+class RechunkStep:
+    """How one array gets other chunks."""
+
+    path: str
+    """Within what is copied; empty: its root."""
+    text: str
+    """Passes, blocks and memory in words."""
+    passes: int
+    """2: by way of a file in `scratch`."""
+    memory_bytes: int
+    scratch_bytes: int
+
+
+@dataclass(frozen=True)
+class RechunkPlan:
+    """What `rechunk` would do: a step for each array that is encoded anew. `str(plan)` is for people."""
+
+    steps: tuple[RechunkStep, ...]
+
+    @property
+    def memory_bytes(self) -> int:
+        """The most memory for blocks that a step takes."""
+        return max((step.memory_bytes for step in self.steps), default=0)
+
+    @property
+    def scratch_bytes(self) -> int:
+        """The largest file in `scratch`."""
+        return max((step.scratch_bytes for step in self.steps), default=0)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{step.path + ': ' if step.path else ''}{step.text}" for step in self.steps)
+
+
+@overload
+def rechunk(
+    source: Any,
+    target: Any,
+    chunks: Any,
+    *,
+    dry_run: Literal[True],
+    path: str = ...,
+    shards: Any = ...,
+    codecs: Any = ...,
+    zarr_format: int | None = ...,
+    memory: int | str | None = ...,
+    scratch: str | os.PathLike[str] | None = ...,
+    overwrite: bool = ...,
+    resume: bool = ...,
+    durable: bool = ...,
+    verify: bool = ...,
+    threads: int | None = ...,
+    progress: Progress | bool | None = ...,
+    context: Context | None = ...,
+    storage_options: Mapping[str, Any] | None = ...,
+    target_options: Mapping[str, Any] | None = ...,
+) -> RechunkPlan: ...
+@overload
+def rechunk(
+    source: Any,
+    target: Any,
+    chunks: Any,
+    *,
+    dry_run: Literal[False] = ...,
+    path: str = ...,
+    shards: Any = ...,
+    codecs: Any = ...,
+    zarr_format: int | None = ...,
+    memory: int | str | None = ...,
+    scratch: str | os.PathLike[str] | None = ...,
+    overwrite: bool = ...,
+    resume: bool = ...,
+    durable: bool = ...,
+    verify: bool = ...,
+    threads: int | None = ...,
+    progress: Progress | bool | None = ...,
+    context: Context | None = ...,
+    storage_options: Mapping[str, Any] | None = ...,
+    target_options: Mapping[str, Any] | None = ...,
+) -> Array | Group: ...
+def rechunk(
+    source: Any,
+    target: Any,
+    chunks: Any,
+    *,
+    dry_run: bool = False,
+    path: str = "",
+    shards: Any = None,
+    codecs: Any = None,
+    zarr_format: int | None = None,
+    memory: int | str | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    durable: bool = False,
+    verify: bool = False,
+    threads: int | None = None,
+    progress: Progress | bool | None = None,
+    context: Context | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
+) -> Array | Group | RechunkPlan:
+    """Copy an array, or a group and everything in it, into other chunks, and open the copy.
+
+    Each chunk of the source is decoded once, and each object of the target is written once, in blocks that fit into
+    `memory`. Where that is not possible, what waits lies in one file, and the copy takes two passes.
+
+        ps.rechunk("maps.zarr", "series.zarr", chunks={"time": -1, "lat": 32, "lon": 32}, memory="2GiB")
+
+    Parameters
+    ----------
+    source, target, path
+        As for `penstock.copy`.
+    chunks, shards, codecs, zarr_format, overwrite, durable, verify, threads, progress
+        As for `penstock.copy`.
+    memory
+        For blocks: bytes, or text such as "2GiB"; by default half of the context's memory limit.
+    scratch
+        A folder for the file, which is as large as the elements of one array; by default the folder that the target is
+        in, if that is a path of this machine.
+    resume
+        Go on with work that was interrupted, with the same arguments: blocks that are in the file, and objects that are
+        at the target, are not made again.
+    dry_run
+        Check all arguments and return the plan; nothing is written.
+
+    Returns
+    -------
+    Array or Group
+        The copy. With `dry_run` a `RechunkPlan`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The memory is too small for a chunk and an object, or for one pass where there is no place for a file.
+    """
+    if scratch is None:
+        scratch = folder_of(target)
+    more = more_options(memory, scratch) | {"decode_once": True, "verify": bool(verify), "overwrite": overwrite}
+    more |= {"resume": resume, "durable": durable, "threads": threads, "progress": progress}
+    job = CopyJob(
+        source, target, path, chunks, shards, codecs, zarr_format, more, context, storage_options, target_options
+    )
+    if dry_run:
+        return RechunkPlan(tuple(RechunkStep(*step) for step in job.run(check_only=True)["steps"]))
+    job.run()
+    return job.open()
+
+
+def folder_of(target: Any) -> str | None:
+    """The folder that a path of this machine is in, or the nearest one that exists."""
+    is_uri = isinstance(target, str) and ("://" in target or target.startswith(("zip:", "file:")))
+    if is_uri or not isinstance(target, str | os.PathLike):
+        return None
+    folder = os.path.dirname(os.path.abspath(os.fspath(target)))
+    while not os.path.isdir(folder) and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+    return folder

@@ -1,0 +1,229 @@
+"""Other chunks: every chunk decoded once, every object written once, whatever the grids and the memory."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
+
+import numpy as np
+import penstock as ps
+import pytest
+
+
+class Counting(MutableMapping):
+    """A store that counts reads and writes of each object."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.reads: dict[str, int] = {}
+        self.writes: dict[str, int] = {}
+
+    def __getitem__(self, key: str) -> bytes:
+        self.reads[key] = self.reads.get(key, 0) + 1
+        return self.objects[key]
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        self.writes[key] = self.writes.get(key, 0) + 1
+        self.objects[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.objects[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.objects)
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+
+def of_chunks(counts: dict[str, int]) -> dict[str, int]:
+    return {key: count for key, count in counts.items() if key.startswith("c/") or key == "c"}
+
+
+WAYS: dict[str, int] = {}
+
+
+@pytest.mark.parametrize("seed", range(90))
+def test_chunks_are_read_once_and_objects_written_once(seed: int, tmp_path: Path) -> None:
+    draw = random.Random(seed)
+    rank = draw.randint(1, 3)
+    shape = tuple(draw.randint(1, 40) for _ in range(rank))
+    if seed % 4 == 0:  # slabs whose lengths share no divisor
+        shape = (120, 3)
+    dtype = draw.choice(["u1", "<i2", ">f4", "<f8", "c8", "M8[s]"])
+    values = np.random.default_rng(seed).integers(1, 200, shape).astype(dtype)
+    chunks = tuple(draw.randint(1, n) for n in shape) if seed % 4 else (draw.randint(5, 11), 3)
+    new = tuple(draw.randint(1, n) for n in shape) if seed % 4 else (draw.randint(5, 11), 3)
+    shards = tuple(n * draw.randint(1, 3) for n in new) if draw.random() < 0.3 else None
+    source, target = Counting(), Counting()
+    a = ps.create_array(source, data=values, chunks=chunks, codecs=draw.choice(["auto", [{"name": "bytes"}]]))
+    objects = shards or new
+    largest = int(np.prod(chunks)) + int(np.prod(objects))
+    memory = max(1, draw.randint(2 * largest, 4 * largest) * a.dtype.itemsize)
+    if seed % 4 == 0:
+        memory = max(memory, 60 * 3 * a.dtype.itemsize)
+    options = {"shards": shards, "memory": memory, "scratch": tmp_path, "threads": draw.choice([1, 2, 3])}
+    plan = ps.rechunk(a, target, new, dry_run=True, **options)
+    assert not target.objects
+    assert plan.memory_bytes <= memory
+    for step in plan.steps:
+        kind = "file" if step.passes == 2 else "gathered" if ", and put into " in step.text else "direct"
+        WAYS[kind] = WAYS.get(kind, 0) + 1
+    source.reads.clear()
+    b = ps.rechunk(a, target, new, **options)
+    assert set(of_chunks(source.reads).values()) == {1}
+    assert set(of_chunks(target.writes).values()) == {1}
+    assert len(of_chunks(target.writes)) == np.prod([-(-n // m) for n, m in zip(shape, objects, strict=True)])
+    assert b.chunks == new
+    np.testing.assert_array_equal(b[...], values)
+    assert not list(tmp_path.iterdir())
+
+
+def test_all_ways_were_taken() -> None:
+    if sum(WAYS.values()) > 80:  # all of them ran in this process
+        assert min(WAYS.get(kind, 0) for kind in ("direct", "gathered", "file")) >= 3, WAYS
+
+
+def test_a_file_holds_what_waits_and_goes(tmp_path: Path) -> None:
+    values = np.arange(64 * 64 * 16, dtype="f4").reshape(64, 64, 16)
+    ps.create_array(tmp_path / "maps.zarr", data=values, chunks=(1, 64, 16), dimension_names=("time", "y", "x"))
+    plan = ps.rechunk(tmp_path / "maps.zarr", tmp_path / "series.zarr", (64, 4, 4), memory="64KiB", dry_run=True)
+    assert plan.steps[0].passes == 2
+    assert plan.scratch_bytes == values.nbytes
+    assert str(plan).startswith("two passes: ")
+    told = []
+    b = ps.rechunk(
+        tmp_path / "maps.zarr",
+        tmp_path / "series.zarr",
+        (64, 4, 4),
+        memory="64KiB",
+        verify=True,
+        progress=lambda path, done, total: told.append((done, total)),
+    )
+    np.testing.assert_array_equal(b[...], values)
+    assert b.dimension_names == ("time", "y", "x")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["maps.zarr", "series.zarr"]
+    assert told[-1] == (values.nbytes, values.nbytes)
+    with pytest.raises(ps.InvalidArgumentError, match="need"):
+        ps.rechunk(values_in_memory(values), {}, (64, 4, 4), memory=100)
+    with pytest.raises(ps.InvalidArgumentError, match="scratch"):
+        ps.rechunk(values_in_memory(values), {}, (64, 4, 4), memory="64KiB")
+
+
+def values_in_memory(values: np.ndarray) -> ps.Array:
+    return ps.create_array({}, data=values, chunks=(1, *values.shape[1:]))
+
+
+def test_groups_text_and_empty_arrays(tmp_path: Path) -> None:
+    group = ps.create_group(tmp_path / "a.zarr", attributes={"title": "t"})
+    ps.create_array(tmp_path / "a.zarr", path="x", data=np.arange(40, dtype="i4"), chunks=(7,))
+    ps.create_array(
+        tmp_path / "a.zarr", path="sub/text", data=np.array(["a", "bb", "ccc"] * 5, object), chunks=(4,), dtype="str"
+    )
+    ps.create_array(tmp_path / "a.zarr", path="none", shape=(0,), dtype="f4", chunks=(3,))
+    assert group.attrs["title"] == "t"
+    plan = ps.rechunk(tmp_path / "a.zarr", tmp_path / "b.zarr", (5,), dry_run=True)
+    assert sorted(step.path for step in plan.steps) == ["sub/text", "x"]
+    b = ps.rechunk(tmp_path / "a.zarr", tmp_path / "b.zarr", (5,), verify=True)
+    assert b.attrs["title"] == "t"
+    assert b["x"].chunks == (5,)
+    np.testing.assert_array_equal(b["x"][:], np.arange(40))
+    assert b["sub/text"][:].tolist() == ["a", "bb", "ccc"] * 5
+    assert b["none"].shape == (0,)
+
+
+def test_verify_finds_what_differs(tmp_path: Path) -> None:
+    values = np.arange(600, dtype="f4").reshape(20, 30)
+
+    class Forgetful(Counting):
+        def __setitem__(self, key: str, value: bytes) -> None:
+            super().__setitem__(key, value if key != "c/1/0" else self.objects["c/0/0"])
+
+    a = ps.create_array({}, data=values, chunks=(3, 30))
+    with pytest.raises(ps.CorruptDataError, match=r"element \(10, 0\) of the copy differs"):
+        ps.rechunk(a, Forgetful(), (10, 30), verify=True, threads=1)
+    values[3:9] = np.nan
+    values[4, 5] = -np.float32(np.nan)
+    ps.rechunk(ps.create_array({}, data=values, chunks=(3, 30), fill_value=np.nan), {}, (10, 30), verify=True)
+
+
+PROGRAM = """
+import sys, penstock as ps
+ps.rechunk(sys.argv[1], sys.argv[2], (64, 3, 16), memory="70KiB", resume=True, threads=1,
+           progress=lambda *now: __import__("time").sleep(0.03))
+"""
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("PENSTOCK_RECHUNK_KILLS", "3"))))
+def test_killed_work_goes_on(seed: int, tmp_path: Path) -> None:
+    values = np.random.default_rng(seed).integers(0, 1000, (64, 48, 16)).astype("f4")
+    ps.create_array(tmp_path / "a.zarr", data=values, chunks=(2, 48, 16))
+    expected = ps.rechunk(tmp_path / "a.zarr", tmp_path / "b.zarr", (64, 3, 16))
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "a.zarr"), str(tmp_path / "c.zarr")]
+    draw = random.Random(seed)
+    killed = 0
+    for _ in range(6):
+        running = subprocess.Popen(command)
+        try:
+            running.wait(0.3 + draw.random() * 0.6)
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGKILL)
+            running.wait()
+            killed += 1
+        else:
+            break
+    assert killed or running.returncode == 0
+    subprocess.run(command, check=True, timeout=60)
+    made = ps.open(tmp_path / "c.zarr")
+    np.testing.assert_array_equal(made[...], values)
+    for path in sorted((tmp_path / "b.zarr").rglob("*")):
+        if path.is_file():
+            assert path.read_bytes() == (tmp_path / "c.zarr" / path.relative_to(tmp_path / "b.zarr")).read_bytes()
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".penstock")]
+    assert expected.chunks == made.chunks
+
+
+def test_two_processes_do_not_share_a_scratch_file(tmp_path: Path) -> None:
+    values = np.zeros((64, 48, 16), "f4") + 1
+    ps.create_array(tmp_path / "a.zarr", data=values, chunks=(1, 48, 16))
+    started = []
+
+    def slow(path: str, done: int, total: int) -> None:
+        if not started:
+            started.append(True)
+            with pytest.raises(ps.ConflictError, match="another process"):
+                ps.rechunk(tmp_path / "a.zarr", tmp_path / "b.zarr", (64, 3, 16), memory="64KiB", resume=True)
+        time.sleep(0.001)
+
+    ps.rechunk(tmp_path / "a.zarr", tmp_path / "b.zarr", (64, 3, 16), memory="64KiB", threads=1, progress=slow)
+    assert started
+
+
+MEMORY = """
+import resource, sys, numpy as np, penstock as ps
+a = ps.open(sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+ps.rechunk(a, sys.argv[2], (256, 16, 32), memory="32MiB", threads=2)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+"""
+
+
+def test_memory_stays_within_its_limit(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(0, 100, (256, 256, 256)).astype("f4")  # 64 MiB
+    values = np.concatenate([values, values])
+    ps.create_array(tmp_path / "a.zarr", data=values, chunks=(1, 256, 256))
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY, str(tmp_path / "a.zarr"), str(tmp_path / "b.zarr")],
+        check=True,
+        timeout=120,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert int(done.stdout) <= 32 + 64
+    np.testing.assert_array_equal(ps.open(tmp_path / "b.zarr")[:, 7], values[:, 7])

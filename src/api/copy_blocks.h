@@ -1,0 +1,79 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include <penstock/array.h>
+#include <penstock/copy.h>
+#include <penstock/variable.h>
+#include "base/output_pool.h"
+#include "plan/rechunk_plan.h"
+#include "store/scratch_file.h"
+
+namespace penstock::inline v0 {
+
+/// Carries a plan out: reads blocks of one array and writes blocks of the other.
+class block_copier {
+ public:
+  struct settings {
+    const copy_options& options;
+    std::string path;  ///< within what is copied, for reports
+    unsigned threads = 1;
+    /// Whether all objects of a block of the destination are there already; empty: none is.
+    std::function<bool(const box&)> is_there;
+  };
+  block_copier(const array& from, const array& to, const rechunk_plan& plan, settings with)
+      : from_(from), to_(to), plan_(plan), with_(std::move(with)), left_for_each_(inner_threads()) {}
+
+  result<> run();
+  /// Reads both sides and compares; every NaN equals every other one. \error corrupt_data  Elements differ.
+  result<> compare();
+  /// Decoded bytes that were written, and those that were there.
+  std::uint64_t written_bytes() const noexcept { return written_; }
+  std::uint64_t written_objects() const noexcept { return objects_; }
+  std::uint64_t skipped_objects() const noexcept { return skipped_; }
+
+ private:
+  /// A block of the destination that is not whole yet.
+  struct open_block {
+    output_block memory;
+    std::uint64_t left = 0;  ///< elements
+  };
+
+  unsigned inner_threads() const noexcept { return std::max(1U, with_.threads / std::max(plan_.workers, 1U)); }
+  result<> each(std::uint64_t count, unsigned pass, unsigned passes,
+                const std::function<result<>(std::uint64_t, std::uint64_t&)>& piece);
+  result<output_block> memory_for(const box& block) const;
+  result<> read(const array& of, const box& block, std::byte* to, std::shared_ptr<item_arena> arena = nullptr) const;
+  result<> write(const box& block, const std::byte* values);
+  bool skips(const box& block);
+  std::uint64_t bytes_of(const box& block) const noexcept;
+  /// Copies what `piece` is of a block to or from its place within another one, in C order both.
+  void move(const box& piece, const box& from, const std::byte* values, const box& to, std::byte* into) const noexcept;
+
+  result<> compare_block(const box& block) const;
+
+  result<> direct();
+  result<> gathered();
+  result<> gather(std::uint64_t n, std::uint64_t& bytes);
+  result<> spilled();
+  /// Where a part begins in the range of its block, and where that begins in the file.
+  std::uint64_t place_of(const box& piece, const box& block) const noexcept;
+
+  const array& from_;
+  const array& to_;
+  const rechunk_plan& plan_;
+  const settings with_;
+  const unsigned left_for_each_;
+  std::atomic<std::uint64_t> written_{0}, objects_{0}, skipped_{0};
+  std::mutex mutex_;  // of what follows
+  std::unordered_map<chunk_id, std::shared_ptr<open_block>> open_;
+};
+
+}  // namespace penstock::inline v0

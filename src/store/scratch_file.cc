@@ -1,0 +1,88 @@
+#include "store/scratch_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <penstock/store.h>
+#include "store/file_parts.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+bool has_identity(int file, std::uint64_t at, std::string_view identity) {
+  struct stat now;
+  if (::fstat(file, &now) != 0 || static_cast<std::uint64_t>(now.st_size) != at + identity.size()) return false;
+  std::string found(identity.size(), '\0');
+  const std::span<std::byte> out(reinterpret_cast<std::byte*>(found.data()), found.size());
+  return read_file_at(file, at, out).ok() && found == identity;
+}
+
+}  // namespace
+
+result<std::unique_ptr<scratch_file>> scratch_file::open(const std::string& folder, std::string_view name,
+                                                         std::string_view identity, std::uint64_t bytes,
+                                                         std::uint64_t marks, bool goes_on) {
+  const std::string path = fmt::format("{}/{}", folder, name);
+  const auto failed = [&](const char* what) { return write_failure(errno, fmt::format("{} '{}'", what, path)); };
+  descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return failed("creating the scratch file");
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0)
+    return error(errc::conflict, fmt::format("another process works with the scratch file '{}'", path));
+  std::unique_ptr<scratch_file> made(new scratch_file(std::move(file), path, bytes));
+  made->marks_.resize(static_cast<std::size_t>(marks));
+  if (goes_on && has_identity(made->file_.get(), bytes + marks, identity)) {
+    PENSTOCK_TRY(made->read(bytes, made->marks_));
+    return made;
+  }
+  struct statvfs room;
+  if (::fstatvfs(made->file_.get(), &room) == 0) {
+    const std::uint64_t free = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;
+    if (free < bytes) {
+      made->remove();
+      return error(errc::resource_exhausted,
+                   fmt::format("'{}' has {} bytes of room, the scratch file needs {}", folder, free, bytes));
+    }
+  }
+  const auto size = static_cast<off_t>(bytes + marks);
+  if (::ftruncate(made->file_.get(), 0) != 0 || ::ftruncate(made->file_.get(), size) != 0)
+    return failed("making room in the scratch file");
+  PENSTOCK_TRY(made->write(bytes + marks, bytes_of(identity)));
+  return made;
+}
+
+result<> scratch_file::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+  const part all[] = {bytes};
+  auto done = write_file_at(file_.get(), offset, all);
+  if (!done.ok()) return std::move(done).error().note(fmt::format("writing the scratch file '{}'", path_));
+  return {};
+}
+
+result<> scratch_file::read(std::uint64_t offset, std::span<std::byte> out) const {
+  auto done = read_file_at(file_.get(), offset, out);
+  if (!done.ok()) return std::move(done).error().note(fmt::format("reading the scratch file '{}'", path_));
+  return {};
+}
+
+result<> scratch_file::mark(std::uint64_t step, bool durable) {
+  if (durable && ::fdatasync(file_.get()) != 0)
+    return write_failure(errno, fmt::format("flushing the scratch file '{}'", path_));
+  marks_[static_cast<std::size_t>(step)] = std::byte{1};
+  const std::byte done{1};
+  return write(bytes_ + step, {&done, 1});
+}
+
+void scratch_file::remove() noexcept { ::unlink(path_.c_str()); }
+
+}  // namespace penstock::inline v0
