@@ -42,6 +42,7 @@ ORDER = (
     "select_mask",
     "cast_read",
     "loader",
+    "rechunk",
     "open_group",
     "zarr_wrap_one_chunk",
     "zarr_plugin_whole",

@@ -1,6 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <filesystem>
+#include <system_error>
 
 #include <penstock/copy.h>
 #include <penstock/place.h>
@@ -13,11 +17,45 @@ namespace penstock::inline v0::cli {
 namespace {
 
 struct copy_arguments {
-  std::string from, to, chunks, shards, codec;
+  std::string from, to, chunks, shards, codec, memory, scratch;
   int zarr_format = 0;
   unsigned threads = 0;
-  bool overwrite = false, resume = false, durable = false;
+  bool overwrite = false, resume = false, durable = false, verify = false, dry_run = false;
+  bool rechunks = false;  ///< the verb is `rechunk`
 };
+
+/// `512`, `64MiB`, `2GiB`, `1.5G`: GB is 1000^3, GiB is 1024^3.
+result<std::uint64_t> parse_size(const std::string& option, const std::string& text) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [after, failed] = std::from_chars(text.data(), end, number);
+  std::string unit(after, end);
+  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::toupper(c); });
+  unit.erase(0, unit.find_first_not_of(' '));
+  constexpr std::string_view kLetters = "KMGT";
+  const std::size_t power = unit.empty() ? std::string_view::npos : kLetters.find(unit.front());
+  double factor = 1;
+  bool known = unit.empty() || unit == "B";
+  if (power != std::string_view::npos) {
+    const std::string rest = unit.substr(1);
+    known = rest.empty() || rest == "B" || rest == "IB";
+    for (std::size_t i = 0; i <= power; ++i) factor *= rest == "IB" ? 1024 : 1000;
+  }
+  if (failed != std::errc() || !known || !(number > 0) || number * factor > 1e18)
+    return error(errc::invalid_argument, fmt::format("{} takes a size, such as 2GiB: '{}'", option, text));
+  return static_cast<std::uint64_t>(number * factor);
+}
+
+/// The folder that a path of this machine is in, or the nearest one that exists; empty for URIs.
+std::string folder_of(const std::string& target) {
+  if (target.find("://") != std::string::npos || target.starts_with("zip:") || target.starts_with("file:")) return {};
+  std::error_code failed;
+  std::filesystem::path at = std::filesystem::absolute(target, failed).lexically_normal();
+  do {
+    at = at.parent_path();
+  } while (!std::filesystem::is_directory(at, failed) && at.has_relative_path());
+  return at.string();
+}
 
 /// `64,64`, `(64, 64)` or `64x64`.
 result<extents> parse_lengths(const std::string& option, std::string_view text) {
@@ -91,6 +129,13 @@ result<copy_options> options_of(const copy_arguments& given) {
   out.overwrite = given.overwrite;
   out.resume = given.resume;
   out.durable = given.durable;
+  out.verify = given.verify;
+  out.check_only = given.dry_run;
+  out.decode_once = given.rechunks;
+  if (!given.memory.empty()) {
+    PENSTOCK_ASSIGN(out.memory_bytes, parse_size("--memory", given.memory));
+  }
+  out.scratch = given.scratch.empty() && given.rechunks ? folder_of(given.to) : given.scratch;
   return out;
 }
 
@@ -108,12 +153,26 @@ int copy_all(const session& speak, const copy_arguments& given) {
   auto found = open_node(speak, given.from, given.threads);
   if (!found.ok()) return speak.fail(found.error());
   auto report = [&] {
-    progress_line line("copying");
+    progress_line line(given.rechunks ? "rechunking" : "copying");
     options->progress = [&line](const copy_progress& now) { return line.update({now.done_bytes, now.total_bytes}); };
     const stoppable copying;
     return copy_opened(*found, given.to, *options);
   }();
   if (!report.ok()) return speak.fail(report.error());
+  json::array_t steps;
+  for (const copy_step& each : report->steps)
+    steps.push_back(json::object_t{{"path", each.path},
+                                   {"plan", each.plan},
+                                   {"passes", std::uint64_t{each.passes}},
+                                   {"memory_bytes", each.memory_bytes},
+                                   {"scratch_bytes", each.scratch_bytes}});
+  if (given.dry_run) {
+    if (speak.as_json) return speak.print_document(json::object_t{{"steps", std::move(steps)}});
+    std::string text = report->steps.empty() ? "nothing is encoded anew\n" : "";
+    for (const copy_step& each : report->steps)
+      text += fmt::format("{}{}\n", each.path.empty() ? "" : each.path + ": ", each.plan);
+    return speak.print(text);
+  }
   if (speak.as_json) {
     return speak.print_document(json::object_t{{"source", given.from},
                                                {"destination", given.to},
@@ -122,7 +181,8 @@ int copy_all(const session& speak, const copy_arguments& given) {
                                                {"objects_copied", report->objects_copied},
                                                {"objects_written", report->objects_written},
                                                {"objects_skipped", report->objects_skipped},
-                                               {"bytes", report->bytes}});
+                                               {"bytes", report->bytes},
+                                               {"steps", std::move(steps)}});
   }
   std::string text = fmt::format("{}: {} array{}", given.to, report->arrays, report->arrays == 1 ? "" : "s");
   if (report->groups != 0) text += fmt::format(" in {} group{}", report->groups, report->groups == 1 ? "" : "s");
@@ -134,9 +194,9 @@ int copy_all(const session& speak, const copy_arguments& given) {
 
 }  // namespace
 
-void add_copy(command_line& line) {
-  auto given = std::make_shared<copy_arguments>();
-  command verb = line.add("copy", "Copy an array, or a group and all that is in it");
+namespace {
+
+void add_options(command& verb, const std::shared_ptr<copy_arguments>& given) {
   verb.required("SRC", given->from, "A path, or a file: or zip: URI");
   verb.required("DST", given->to, "A path, or a file: or zip: URI");
   verb.option("--chunks", given->chunks, "Lengths of the new chunks, such as 64,64; the source's without it");
@@ -144,11 +204,27 @@ void add_copy(command_line& line) {
   verb.option("--codec", given->codec,
               "The new codecs: names (zstd, zstd:5 with its level, or delta,zstd), JSON, 'auto' or 'none'");
   verb.option("--zarr-format", given->zarr_format, {2, 3}, "2 or 3; the source's without it");
+  verb.option("--memory", given->memory,
+              "For blocks of elements, such as 2GiB; half of the context's limit without it");
+  verb.option("--scratch", given->scratch,
+              given->rechunks
+                  ? "A folder for what does not fit into the memory; the destination's without it"
+                  : "A folder for what does not fit into the memory; chunks are decoded more often without");
+  verb.flag("--dry-run", given->dry_run, "Check everything and print the plan; write nothing");
+  verb.flag("--verify", given->verify, "Read the copy and the source, and compare");
   verb.flag("--overwrite", given->overwrite, "Erase what stands at the destination first");
   verb.flag("--resume", given->resume, "Go on with a copy that was interrupted: what is there stays", "--overwrite");
   verb.flag("--durable", given->durable, "End only when the device has everything");
   verb.threads(given->threads, "Threads that copy; the processor's cores without it");
   verb.json("Print one JSON document");
+}
+
+}  // namespace
+
+void add_copy(command_line& line) {
+  auto given = std::make_shared<copy_arguments>();
+  command verb = line.add("copy", "Copy an array, or a group and all that is in it");
+  add_options(verb, given);
   verb.footer(
       "Arrays that keep chunks, shards, codecs and format are copied byte for byte; others are decoded and encoded\n"
       "anew, a few objects at a time.\n\n"
@@ -156,6 +232,20 @@ void add_copy(command_line& line) {
       "  penstock copy data.zarr backup.zip\n"
       "  penstock copy data.zarr new.zarr --chunks 64,64 --shards auto --codec zstd\n"
       "  penstock copy old.zarr new.zarr --zarr-format 3 --resume");
+  verb.runs([given](const session& speak) { return copy_all(speak, *given); });
+}
+
+void add_rechunk(command_line& line) {
+  auto given = std::make_shared<copy_arguments>();
+  given->rechunks = true;
+  command verb = line.add("rechunk", "Copy into other chunks, with each chunk decoded once");
+  add_options(verb, given);
+  verb.footer(
+      "Each chunk of the source is decoded once and each object of the destination is written once. Where the memory\n"
+      "is too small for that, what waits lies in a file, as large as one array's elements, in the scratch folder.\n\n"
+      "Examples:\n"
+      "  penstock rechunk maps.zarr series.zarr --chunks 8760,32,32 --memory 2GiB --dry-run\n"
+      "  penstock rechunk maps.zarr series.zarr --chunks 8760,32,32 --codec zstd:5 --verify");
   verb.runs([given](const session& speak) { return copy_all(speak, *given); });
 }
 

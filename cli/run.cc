@@ -21,6 +21,7 @@ constexpr const char* kExamples = R"(Examples:
   penstock read data.zarr '..., -1' -o last.npy
   penstock check data.zarr
   penstock copy data.zarr new.zarr --chunks 64,64 --codec zstd
+  penstock rechunk maps.zarr series.zarr --chunks 8760,32,32
   penstock COMMAND --help
 
 Exit status: 0 done, 1 failed, 2 wrong usage.)";
@@ -61,6 +62,7 @@ int run_verb(int argc, const char* const* argv, const opener& others, bool with_
   add_check(line);
   add_tree(line);
   add_copy(line);
+  add_rechunk(line);
   if (with_bench) line.list("bench", "Time scenarios against this machine's ceiling (needs a source checkout)");
   line.list("demo", "Write an array, read it, show where the time goes (needs the Python package)");
   const std::vector<std::string> words = join_bounds(argc, argv);

@@ -16,6 +16,7 @@ void add_read(command_line& line);
 void add_check(command_line& line);
 void add_tree(command_line& line);
 void add_copy(command_line& line);
+void add_rechunk(command_line& line);
 
 /// Replaces this process by Python's `penstock VERB ARGUMENTS`; returns only where that is not possible.
 int run_in_python(const session& speak, int argc, const char* const* argv);

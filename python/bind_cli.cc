@@ -52,6 +52,12 @@ nb::dict as_dict(const copy_options& options) {
   out["overwrite"] = options.overwrite;
   out["resume"] = options.resume;
   out["durable"] = options.durable;
+  out["verify"] = options.verify;
+  out["decode_once"] = options.decode_once;
+  out["check_only"] = options.check_only;
+  out["memory"] = options.memory_bytes == 0 ? nb::object(nb::none()) : nb::object(nb::int_(options.memory_bytes));
+  out["scratch"] = options.scratch.empty() ? nb::object(nb::none())
+                                           : nb::object(nb::bytes(options.scratch.data(), options.scratch.size()));
   out["progress"] = nb::cpp_function([&options](nb::handle path, std::uint64_t done, std::uint64_t total) {
     return !options.progress || options.progress({text_of(path), done, total});
   });
@@ -92,7 +98,10 @@ class python_group final : public cli::opened_group {
     return in_python([&]() -> result<copy_report> {
       const nb::object made = nb::module_::import_("penstock.api.copy")
                                   .attr("copy_members")(nb::handle(group_), to_str(to), as_dict(options));
-      const auto count = [&](const char* name) { return nb::cast<std::uint64_t>(made[name]); };
+      const auto count = [&](const char* name) -> std::uint64_t {
+        const nb::object found = made.attr("get")(name, 0);
+        return nb::cast<std::uint64_t>(found);
+      };
       copy_report out;
       out.groups = count("groups");
       out.arrays = count("arrays");
@@ -100,6 +109,11 @@ class python_group final : public cli::opened_group {
       out.objects_written = count("objects_written");
       out.objects_skipped = count("objects_skipped");
       out.bytes = count("bytes");
+      for (const nb::handle each : nb::cast<nb::list>(made["steps"])) {
+        const auto step = nb::cast<nb::tuple>(each);
+        out.steps.push_back({text_of(step[0]), text_of(step[1]), nb::cast<unsigned>(step[2]),
+                             nb::cast<std::uint64_t>(step[3]), nb::cast<std::uint64_t>(step[4])});
+      }
       return out;
     });
   }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -227,3 +228,41 @@ def test_memory_stays_within_its_limit(tmp_path: Path) -> None:
     )
     assert int(done.stdout) <= 32 + 64
     np.testing.assert_array_equal(ps.open(tmp_path / "b.zarr")[:, 7], values[:, 7])
+
+
+def test_the_verb(tmp_path: Path) -> None:
+    values = np.arange(64 * 64, dtype="f4").reshape(64, 64)
+    ps.create_array(tmp_path / "a.zarr", data=values, chunks=(1, 64))
+    command = ["rechunk", str(tmp_path / "a.zarr"), str(tmp_path / "b.zarr"), "--chunks", "64,1"]
+    done = run_program(*command, "--memory", "4KiB", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("two passes: ")
+    assert not (tmp_path / "b.zarr").exists()
+    assert run_program(*command, "--memory", "1000").returncode == 1
+    assert run_program(*command, "--memory", "much").returncode == 2
+    assert not (tmp_path / "b.zarr").exists()
+    done = run_program(*command, "--memory", "4KiB", "--verify", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["steps"][0]["passes"] == 2
+    np.testing.assert_array_equal(ps.open(tmp_path / "b.zarr")[...], values)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zarr", "b.zarr"]
+
+
+def run_program(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PROGRAM_OF_PYTHON, *arguments], capture_output=True, text=True, timeout=60)
+
+
+PROGRAM_OF_PYTHON = [sys.executable, "-m", "penstock"]
+
+
+def test_hdf5_by_the_verb(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    values = np.arange(30 * 20, dtype="f4").reshape(30, 20)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("group/x", data=values, chunks=(7, 20), compression="gzip")
+    done = run_program("rechunk", str(tmp_path / "a.h5"), str(tmp_path / "b.zarr"), "--chunks", "30,3", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "group/x: one pass" in done.stdout
+    done = run_program("rechunk", str(tmp_path / "a.h5"), str(tmp_path / "b.zarr"), "--chunks", "30,3", "--verify")
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(ps.open(tmp_path / "b.zarr")["group/x"][...], values)

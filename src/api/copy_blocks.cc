@@ -295,6 +295,11 @@ result<> block_copier::spilled() {
       if (skips(block)) return {};
       PENSTOCK_ASSIGN(const output_block parts, memory_for(block));
       PENSTOCK_TRY(file->read(begins[static_cast<std::size_t>(id)], {parts.data(), static_cast<std::size_t>(bytes)}));
+      bool in_order = true;  // parts of whole rows, one behind the other, are the block
+      for_each_part(plan_.reads, block, [&](chunk_id, const box& piece) {
+        for (std::size_t d = 1; d < piece.size.size(); ++d) in_order = in_order && piece.size[d] == block.size[d];
+      });
+      if (in_order) return write(block, parts.data());
       PENSTOCK_ASSIGN(const output_block values, memory_for(block));
       for_each_part(plan_.reads, block, [&](chunk_id, const box& piece) {
         move(piece, piece, parts.data() + place_of(piece, block), block, values.data());

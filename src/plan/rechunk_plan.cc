@@ -239,7 +239,7 @@ result<rechunk_plan> plan_rechunk(const rechunk_request& what) {
     PENSTOCK_ASSIGN(out.reads, shared.grid());
     out.writes = out.reads;
     const std::uint64_t together = memory / std::max<std::uint64_t>(shared.bytes(), 1);
-    out.workers = static_cast<unsigned>(std::clamp<std::uint64_t>(together, 1, workers));
+    out.workers = static_cast<unsigned>(std::clamp<std::uint64_t>(std::min(together, out.reads.cells()), 1, workers));
     out.memory_bytes = out.workers * shared.bytes();
     return out;
   }

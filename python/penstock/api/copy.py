@@ -208,7 +208,7 @@ def _copy_members(
     finally:
         if fresh is not None:
             fresh.discard()
-    return done
+    return {**done, "steps": steps}
 
 
 def _line(progress: Progress | bool | None) -> Callable[..., Any] | None:

@@ -1,0 +1,137 @@
+"""Maps, a chunk for each time, into time series of small squares, in turns with others, within a memory limit.
+
+The ceiling reads the array whole and writes it whole from memory: what a rechunk takes beyond it is what the limit
+costs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import penstock as ps
+from harness.result import Bar, Result
+from harness.setting import Setting
+from harness.timing import in_turns, once, paired
+
+
+def run(scenario: dict, setting: Setting) -> Result:
+    result = Result(scenario["name"], scenario["title"])
+    source = made(setting.folder, scenario)
+    chunks = tuple(scenario["chunks"])
+    contestants: dict[str, Callable[[], float]] = {}
+    values = ps.open_array(source)[...]
+    for name, (needs, work) in WAYS.items():
+        if missing := [module for module in needs if not importlib.util.find_spec(module)]:
+            result.left_out[name] = f"not installed: {', '.join(missing)}"
+            continue
+        target = setting.folder / f"rechunked-{name.replace(' ', '-')}.zarr"
+        again(target, work, source, chunks, scenario, setting)
+        if not np.array_equal(ps.open_array(target)[...], values):
+            result.failed = f"{name} wrote other values"
+        contestants[name] = once(
+            lambda target=target, work=work: again(target, work, source, chunks, scenario, setting)
+        )
+    context = ps.Context(threads=setting.threads)
+    whole = ps.open_array(source, context=context)
+    target = setting.folder / "rechunked-whole.zarr"
+
+    def in_memory() -> None:
+        shutil.rmtree(target, ignore_errors=True)
+        b = ps.create_array(target, shape=whole.shape, dtype=whole.dtype, chunks=chunks, context=context)
+        b[...] = whole[...]
+
+    contestants["whole"] = once(in_memory)
+    samples = in_turns(contestants, scenario["turns"])
+    result.ceilings["whole, in memory"] = values.nbytes / samples["whole"].best
+    for name, taken in samples.items():
+        if name != "whole":
+            row = result.add(name, taken, bytes_out=values.nbytes)
+            row.fraction_of_ceiling = paired(taken, samples["whole"])
+    ours = samples["penstock"]
+    took = ours.best / samples["whole"].best
+    result.bars.append(
+        Bar("penstock against reading and writing whole", took, scenario["at_most"], at_least=False, unit="x")
+    )
+    for name, least in scenario["at_least"].items():
+        if name in samples:
+            ratio = paired(ours, samples[name])
+            result.bars.append(Bar(f"penstock against {name}", ratio, least, at_least=True, unit="x"))
+    plan = ps.rechunk(source, setting.folder / "plan.zarr", chunks, memory=scenario["memory"], dry_run=True)
+    result.notes.append(f"{scenario['memory']} of memory for penstock: {plan}")
+    return result
+
+
+def again(target: Path, work: Callable, source: Path, chunks: tuple, scenario: dict, setting: Setting) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    work(source, target, chunks, scenario["memory"], setting.threads)
+
+
+def made(folder: Path, scenario: dict) -> Path:
+    """Smooth fields with noise of which 13 bits are kept, as zarr-python writes them."""
+    import zarr
+
+    times, rows, columns = scenario["shape"]
+    path = folder / f"maps_{times}x{rows}x{columns}.zarr"
+    if path.exists() and zarr.open_array(str(path)).attrs.get("whole"):
+        return path
+    shutil.rmtree(path, ignore_errors=True)
+    chunks = (1, rows, columns)
+    array = zarr.create_array(str(path), shape=(times, rows, columns), chunks=chunks, dtype="f4")
+    draw = np.random.default_rng(1)
+    waves = 280 + 10 * np.sin(np.arange(rows)[:, None] / 40) * np.cos(np.arange(columns)[None, :] / 60)
+    for begin in range(0, times, 100):
+        noise = draw.standard_normal((min(100, times - begin), rows, columns), dtype=np.float32)
+        bits = (waves.astype(np.float32) + noise).view(np.uint32)
+        array[begin : begin + 100] = (bits & np.uint32(0xFFFFFC00)).view(np.float32)
+    array.attrs["whole"] = True
+    return path
+
+
+def penstock(source: Path, target: Path, chunks: tuple, memory: str, threads: int) -> None:
+    ps.rechunk(source, target, chunks, memory=memory, context=ps.Context(threads=threads))
+
+
+def by_hand(source: Path, target: Path, chunks: tuple, memory: str, threads: int) -> None:
+    """Slabs of all times that are whole chunks of the new array and fit the memory."""
+    import zarr
+    from penstock.core.sizes import parse_bytes
+
+    a = zarr.open_array(str(source), mode="r")
+    b = zarr.create_array(str(target), shape=a.shape, chunks=chunks, dtype=a.dtype)
+    row_bytes = a.nbytes // a.shape[1]
+    rows = max(1, parse_bytes(memory, "memory") // row_bytes // chunks[1]) * chunks[1]
+    for begin in range(0, a.shape[1], rows):
+        b[:, begin : begin + rows] = a[:, begin : begin + rows]
+
+
+def tensorstore(source: Path, target: Path, chunks: tuple, memory: str, threads: int) -> None:
+    import tensorstore as ts
+
+    limits = {"cache_pool": {"total_bytes_limit": 0}, "data_copy_concurrency": {"limit": threads}}
+    context = ts.Context(limits)
+    kvstore = {"driver": "file", "path": str(source)}
+    a = ts.open({"driver": "zarr3", "kvstore": kvstore}, context=context, read=True).result()
+    codecs = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd", "configuration": {"level": 3}}]
+    grid = {"name": "regular", "configuration": {"chunk_shape": list(chunks)}}
+    spec = {
+        "driver": "zarr3",
+        "kvstore": {"driver": "file", "path": str(target)},
+        "metadata": {"shape": list(a.shape), "chunk_grid": grid, "data_type": "float32", "codecs": codecs},
+    }
+    b = ts.open(spec, context=context, create=True).result()
+    from penstock.core.sizes import parse_bytes
+
+    rows = max(1, parse_bytes(memory, "memory") // (4 * a.size // a.shape[1]) // chunks[1]) * chunks[1]
+    for begin in range(0, a.shape[1], rows):
+        b[:, begin : begin + rows].write(a[:, begin : begin + rows].read().result()).result()
+
+
+WAYS: dict[str, tuple[tuple[str, ...], Callable]] = {
+    "penstock": (("penstock",), penstock),
+    "zarr-python by hand": (("zarr",), by_hand),
+    "tensorstore by hand": (("tensorstore",), tensorstore),
+}
