@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from penstock._core import __version__
+from penstock.api.convert import convert
 from penstock.api.copy import copy
 from penstock.api.create import create_array
 from penstock.api.groups import consolidate_metadata, create_group, open_group
@@ -118,6 +119,7 @@ __all__ = [
     "batches",
     "blocks",
     "consolidate_metadata",
+    "convert",
     "copy",
     "create_array",
     "create_group",

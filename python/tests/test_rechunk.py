@@ -121,6 +121,15 @@ def values_in_memory(values: np.ndarray) -> ps.Array:
     return ps.create_array({}, data=values, chunks=(1, *values.shape[1:]))
 
 
+def test_chunks_by_name_and_size() -> None:
+    a = ps.create_array({}, data=np.zeros((20, 30), "f4"), chunks=(1, 30), dimension_names=("time", "x"))
+    assert ps.rechunk(a, {}, {"time": -1, "x": 7}).chunks == (20, 7)
+    assert ps.rechunk(a, {}, {"x": 3}).chunks == (20, 3)
+    assert ps.rechunk(a, {}, "1KiB").chunks == (10, 15)
+    with pytest.raises(ps.InvalidArgumentError, match="no dimension 'y'"):
+        ps.rechunk(a, {}, {"y": 3})
+
+
 def test_groups_text_and_empty_arrays(tmp_path: Path) -> None:
     group = ps.create_group(tmp_path / "a.zarr", attributes={"title": "t"})
     ps.create_array(tmp_path / "a.zarr", path="x", data=np.arange(40, dtype="i4"), chunks=(7,))

@@ -14,6 +14,7 @@ from penstock.api.open import open
 from penstock.api.written_values import warn_of_place
 from penstock.core.array import Array
 from penstock.core.attributes import to_json
+from penstock.core.chunking import plain_lengths
 from penstock.core.context import Context, current_context
 from penstock.core.errors import UnsupportedError
 from penstock.core.group import Group
@@ -96,6 +97,14 @@ def copy(
     return job.open()
 
 
+def _plain(source: Array | Group, chunks: Any) -> Any:
+    """Lengths by name, whole dimensions and sizes as numbers, of an array."""
+    if isinstance(source, Group):
+        return chunks
+    item_bytes = 0 if source.dtype.kind in "OT" else source.dtype.itemsize
+    return plain_lengths(chunks, "chunks", source.shape, source.dimension_names, item_bytes)
+
+
 def more_options(memory: int | str | None, scratch: str | os.PathLike[str] | None) -> dict[str, Any]:
     """Options of the engine's copy that bound what it takes."""
     return {
@@ -136,7 +145,7 @@ class CopyJob:
         self.store, self.inside = place_of(target, path, target_options, self.context)
         made_as = zarr_format or (2 if source.format == "zarr2" else 3)
         self.options: dict[str, Any] = {
-            "chunks": None if chunks is None else lengths_of(chunks, "chunks"),
+            "chunks": None if chunks is None else lengths_of(_plain(source, chunks), "chunks"),
             "auto_shards": isinstance(shards, str) and shards == AUTO,
             "no_shards": shards is False,
             "shards": None if shards is None or shards is False or shards == AUTO else lengths_of(shards, "shards"),

@@ -1,0 +1,127 @@
+"""From one format to another: `convert` chooses by the target's name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from penstock.api.copy import Progress, copy
+from penstock.api.hdf5_writer import compare, write_hdf5
+from penstock.api.open import open
+from penstock.api.rechunk import folder_of
+from penstock.api.save import save
+from penstock.core.array import Array
+from penstock.core.context import Context
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
+from penstock.core.group import Group
+from penstock.core.progress import ProgressLine, callback_of
+from penstock.shards.sharded_array import ShardedArray
+
+_TIFF, _HDF5, _NPY = (".tif", ".tiff"), (".h5", ".hdf5", ".nc", ".nc4"), (".npy",)
+
+
+def convert(
+    source: Any,
+    target: Any,
+    *,
+    path: str = "",
+    chunks: Any = None,
+    shards: Any = None,
+    codecs: Any = None,
+    zarr_format: int | None = None,
+    memory: int | str | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    verify: bool = False,
+    threads: int | None = None,
+    progress: Progress | bool | None = None,
+    context: Context | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Array | Group:
+    """Write what `penstock.open` opens in another format, which the target's name chooses, and open it.
+
+        ps.convert("era5.nc", "era5.zarr", codecs="zstd")
+        ps.convert("scene.tif", "scene.zarr")
+        ps.convert("run.zarr", "run.h5")
+
+    Parameters
+    ----------
+    source
+        An open array or group, or what `penstock.open` takes.
+    target
+        `.tif`, `.tiff`: a Cloud Optimized GeoTIFF of one array, with its coordinate system, transform and nodata if the
+        source is a TIFF. `.h5`, `.hdf5`, `.nc`, `.nc4`: an HDF5 file of an array or a group, written by h5py, with
+        attributes and, for dimensions that are named, scales, as netCDF-4 has them. `.npy`: one array. Everything else
+        is Zarr: arrays and groups, with attributes and names of dimensions.
+    path
+        Within a Zarr target.
+    chunks
+        As for `penstock.copy`; also of HDF5, where each array's own are the default.
+    shards, codecs, zarr_format, memory, scratch
+        Of Zarr, as for `penstock.rechunk`.
+    overwrite
+        Replace what stands at the target, once all is written.
+    verify
+        Read both sides and compare; `CorruptDataError` where elements differ.
+    options
+        Of TIFF: those of `create_array` (`crs`, `transform`, `compression`, ...).
+
+    Raises
+    ------
+    InvalidArgumentError
+        Something stands at the target; an option that the format does not have.
+    UnsupportedError
+        The format cannot hold the source.
+    """
+    name = os.fsdecode(target) if isinstance(target, str | os.PathLike) else ""
+    ending = os.path.splitext(name)[1].lower()
+    of_zarr = {"shards": shards, "codecs": codecs, "zarr_format": zarr_format, "memory": memory, "scratch": scratch}
+    if ending not in _TIFF + _HDF5 + _NPY:
+        if options:
+            raise InvalidArgumentError(f"Zarr has no option {next(iter(options))!r}")
+        if scratch is None:
+            of_zarr["scratch"] = folder_of(target)
+        if shards is None and isinstance(source, ShardedArray):
+            of_zarr["shards"] = False  # its files are not to be Zarr's shards
+        return copy(
+            source,
+            target,
+            path,
+            chunks=chunks,
+            **of_zarr,
+            overwrite=overwrite,
+            verify=verify,
+            threads=threads,
+            progress=progress,
+            context=context,
+            storage_options=storage_options,
+            target_options=target_options,
+        )
+    unused = [key for key, value in of_zarr.items() if value is not None]
+    if path or unused or (chunks is not None and ending not in _HDF5):
+        raise InvalidArgumentError(f"'{ending}' files have no option {(unused or ['path' if path else 'chunks'])[0]!r}")
+    if "://" in name:
+        raise UnsupportedError(f"'{ending}' files are written to this machine, not to '{name}'")
+    if os.path.exists(name) and not overwrite:
+        raise InvalidArgumentError(f"something stands at '{name}': overwrite it")
+    if not isinstance(source, Array | Group):
+        source = open(source, context=context, storage_options=storage_options)
+    line: Callable[..., Any] | None = ProgressLine("converting") if progress is True else None
+    told = callback_of(progress, "converting") if line is None else lambda _, done, total: line(done, total)
+    if ending in _HDF5:
+        if options:
+            raise InvalidArgumentError(f"HDF5 has no option {next(iter(options))!r}")
+        write_hdf5(source, name, chunks, verify, told)
+        return open(name, context=context)
+    if isinstance(source, Group):
+        raise UnsupportedError(f"a '{ending}' file holds one array, '{source.uri}' is a group")
+    if ending in _NPY and options:
+        raise InvalidArgumentError(f".npy has no option {next(iter(options))!r}")
+    save(name, source, **options)
+    made = open(name, context=context)
+    if verify and isinstance(made, Array):
+        compare(source, made)
+    return made

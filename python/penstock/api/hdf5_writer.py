@@ -1,0 +1,201 @@
+"""Arrays and groups as HDF5 files, which h5py writes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.api.open import open
+from penstock.core.array import Array
+from penstock.core.chunking import plain_lengths
+from penstock.core.errors import CorruptDataError, InvalidArgumentError, UnsupportedError
+from penstock.core.group import Group
+
+_BLOCK_BYTES = 64 << 20
+_GZIP_LEVEL = 4
+Told = Callable[[str, int, int], Any] | None
+
+
+def write_hdf5(source: Array | Group, path: str, chunks: Any, verify: bool, told: Told) -> None:
+    """Write a file beside `path` that takes its name when it is complete, and has been compared."""
+    try:
+        import h5py
+    except ImportError:
+        raise UnsupportedError("writing HDF5 needs h5py: pip install h5py") from None
+    draft = f"{path}.{os.getpid()}.tmp"
+    try:
+        with h5py.File(draft, "w") as file:
+            if isinstance(source, Array):
+                _write_array(file, _name_of(source), source, chunks, told)
+            else:
+                _write_group(file, source, chunks, told)
+        if verify:
+            _verify(source, open(draft, mode="r"))
+        _sync(draft)
+        os.replace(draft, path)
+    except BaseException:
+        if os.path.exists(draft):
+            os.unlink(draft)
+        raise
+
+
+def _name_of(source: Array) -> str:
+    """The last part of its URI without the ending."""
+    return source.uri.rstrip("/").rpartition("/")[2].partition(".")[0] or "data"
+
+
+def _sync(path: str) -> None:
+    with os.fdopen(os.open(path, os.O_RDONLY)) as file:
+        os.fsync(file.fileno())
+
+
+def _write_group(file: Any, source: Group, chunks: Any, told: Told) -> None:
+    _write_attributes(file, source)
+    members = list(source.members(max_depth=None))
+    names = {name for _, node in members if isinstance(node, Array) for name in node.dimension_names or ()}
+    unknown = [name for name in chunks if name not in names] if isinstance(chunks, Mapping) else []
+    if unknown:
+        raise InvalidArgumentError(f"chunks: no array has a dimension {unknown[0]!r}", f"in '{source.uri}'")
+    scales: dict[str, list[tuple[str, Array]]] = {}
+    for path, node in members:
+        if isinstance(node, Group):
+            _write_attributes(file.require_group(path), node)
+            continue
+        own = chunks
+        if isinstance(chunks, Mapping):
+            own = {name: length for name, length in chunks.items() if name in (node.dimension_names or ())} or None
+        _write_array(file, path, node, own, told)
+        scales.setdefault(path.rpartition("/")[0], []).append((path, node))
+    for arrays in scales.values():
+        _attach_scales(file, arrays)
+
+
+def _attach_scales(file: Any, arrays: list[tuple[str, Array]]) -> None:
+    """Scales for the named dimensions of a group, as in netCDF-4.
+
+    A variable with the name of its only dimension is the scale; else one is made, which netCDF knows as a dimension
+    without a variable. An array with a dimension that has no name, or another length than its namesake, gets none:
+    readers of netCDF refuse a mixture.
+    """
+    scales: dict[str, tuple[str, int]] = {}
+    for path, array in arrays:
+        name = path.rpartition("/")[2]
+        if array.dimension_names == (name,):
+            file[path].make_scale(name)
+            scales[name] = (path, array.shape[0])
+    own = {path for path, _ in scales.values()}
+    for path, array in arrays:
+        folder, names = path.rpartition("/")[0], array.dimension_names or ()
+        if path in own or not names or None in names:
+            continue
+        for dimension, length in zip(names, array.shape, strict=True):
+            at = f"{folder}/{dimension}".strip("/")
+            if dimension is not None and dimension not in scales and at not in file:
+                made = file.create_dataset(at, (length,), ">f4")
+                made.make_scale(f"This is a netCDF dimension but not a netCDF variable. {length:10d}")
+                scales[dimension] = (at, length)
+        lengths = {dimension: length for dimension, (_, length) in scales.items()}
+        if all(lengths.get(str(each)) == length for each, length in zip(names, array.shape, strict=True)):
+            for d, dimension in enumerate(names):
+                file[path].dims[d].attach_scale(file[scales[str(dimension)][0]])
+
+
+def _write_array(file: Any, path: str, source: Array, chunks: Any, told: Told) -> None:
+    import h5py
+
+    dtype: Any = source.dtype
+    if dtype.kind in "OT":
+        dtype = h5py.string_dtype()
+    elif dtype.kind in "mMU" or source.dtype.name in ("bfloat16",) or "float8" in source.dtype.name:
+        raise UnsupportedError(f"HDF5 has no type for {source.dtype}", f"array '{source.uri}'")
+    options: dict[str, Any] = {}
+    if source.ndim and source.size:
+        lengths = (
+            source.chunks
+            if chunks is None
+            else plain_lengths(
+                chunks,
+                "chunks",
+                source.shape,
+                source.dimension_names,
+                0 if dtype.kind == "O" else source.dtype.itemsize,
+            )
+        )
+        lengths = tuple(max(1, min(n, m)) for n, m in zip(lengths, source.shape, strict=True))
+        if len(lengths) != source.ndim:
+            raise InvalidArgumentError(f"chunks {lengths} are not for shape {source.shape}", f"array '{source.uri}'")
+        options = {
+            "chunks": lengths,
+            "compression": "gzip",
+            "compression_opts": _GZIP_LEVEL,
+            "shuffle": dtype.kind != "O",
+        }
+    made = file.create_dataset(path, source.shape, dtype, fillvalue=_fill_value(source, dtype), **options)
+    _write_attributes(made, source)
+    for d, name in enumerate(source.dimension_names or ()):
+        if name is not None:
+            made.dims[d].label = name
+    total = source.nbytes
+    if not source.ndim:
+        made[...] = source[...]
+    elif source.size:
+        row_bytes = max(1, total // source.shape[0])
+        step = max(1, _BLOCK_BYTES // row_bytes // options["chunks"][0]) * options["chunks"][0]
+        for begin in range(0, source.shape[0], step):
+            end = min(begin + step, source.shape[0])
+            made[begin:end] = source[begin:end]
+            if told is not None and told(path, min(total, end * row_bytes), total) is False:
+                raise KeyboardInterrupt
+
+
+def _fill_value(source: Array, dtype: Any) -> Any:
+    fill = source.fill_value
+    return None if fill is None or dtype.kind == "O" else fill
+
+
+def _write_attributes(to: Any, source: Array | Group) -> None:
+    typed = getattr(source, "typed_attributes", None)
+    for name, value in dict(typed if typed is not None else source.attrs).items():
+        try:
+            to.attrs[name] = value
+        except TypeError:  # objects, null, lists of several types
+            to.attrs[name] = json.dumps(value)
+
+
+def _verify(source: Array | Group, made: Any) -> None:
+    if isinstance(source, Array):
+        (name,) = made.keys()
+        return compare(source, made[name])
+    for path, node in source.members(max_depth=None):
+        if isinstance(node, Array):
+            compare(node, made[path])
+    return None
+
+
+def compare(source: Array, made: Array) -> None:
+    if source.shape != made.shape and source.size == made.size and source.ndim and made.ndim:
+        # A TIFF's bands are a dimension, of one element where there was none.
+        if same_values(np.squeeze(source[...]), np.squeeze(made[...])):
+            return
+        raise CorruptDataError("elements of the copy differ from the source's", f"array '{source.uri}'")
+    if source.shape != made.shape:
+        raise CorruptDataError(f"the copy has shape {made.shape}, the source {source.shape}", f"array '{source.uri}'")
+    step = max(1, _BLOCK_BYTES // max(1, source.nbytes // max(1, source.shape[0]))) if source.ndim else 1
+    for begin in range(0, source.shape[0] if source.ndim else 1, step):
+        part: Any = slice(begin, begin + step) if source.ndim else ...
+        if not same_values(source[part], made[part]):
+            raise CorruptDataError(
+                f"elements of the copy differ from the source's, from row {begin} on", f"array '{source.uri}'"
+            )
+
+
+def same_values(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    """Whether all elements are equal; every NaN equals every other one."""
+    if a.dtype.kind in "fc" and b.dtype.kind in "fc":
+        return bool(np.array_equal(a, b, equal_nan=True))
+    return bool(np.array_equal(a, b))

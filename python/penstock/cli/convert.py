@@ -1,0 +1,125 @@
+"""`penstock convert`: another format, by the name of the destination."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any, NoReturn
+
+from penstock.api.convert import convert
+from penstock.cli.read import fail
+from penstock.core.array import Array
+from penstock.core.context import Context
+from penstock.core.errors import Error, InvalidArgumentError
+from penstock.core.sizes import parse_bytes
+
+_EPILOG = """\
+The name of DST chooses the format: .tif and .tiff a Cloud Optimized GeoTIFF, .h5, .hdf5, .nc and .nc4 HDF5 (by h5py),
+.npy NumPy, everything else Zarr.
+
+Examples:
+  penstock convert era5.nc era5.zarr --codec zstd --verify
+  penstock convert scene.tif scene.zarr --verify
+  penstock convert run.zarr run.h5"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise InvalidArgumentError(f"{message}; see 'penstock convert --help'")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="penstock convert",
+        description="Write an array or a group in another format",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("source", metavar="SRC", help="what penstock opens")
+    parser.add_argument("target", metavar="DST", help="a path; a URI for Zarr")
+    parser.add_argument("--chunks", help="of Zarr and HDF5: 64,64, or time=24,lat=-1 by name, or 8MiB")
+    parser.add_argument("--shards", help="of Zarr: as --chunks, or 'auto' or 'none'")
+    parser.add_argument("--codec", help="of Zarr: names (zstd), or JSON")
+    parser.add_argument("--zarr-format", type=int, choices=(2, 3))
+    parser.add_argument("--memory", help="of Zarr: for blocks of elements, such as 2GiB")
+    parser.add_argument("--scratch", help="of Zarr: a folder for what does not fit into the memory")
+    parser.add_argument("--overwrite", action="store_true", help="replace what stands at the destination")
+    parser.add_argument("--verify", action="store_true", help="read the copy and the source, and compare")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    return parser
+
+
+def lengths(text: str | None) -> Any:
+    """What `chunks=` takes, of `64,64`, `time=1,lat=-1` or `8MiB`."""
+    if text is None or text == "auto":
+        return text
+    parts = [part.strip() for part in text.strip("()[]").split(",")]
+    try:
+        if any("=" in part for part in parts):
+            return {name.strip(): int(length) for name, _, length in (part.rpartition("=") for part in parts)}
+        if len(parts) > 1 or parts[0].lstrip("-").isdecimal():
+            return tuple(map(int, parts))
+    except ValueError:
+        raise InvalidArgumentError(f"--chunks takes lengths, such as 64,64 or time=1,lat=-1: '{text}'") from None
+    parse_bytes(text, "--chunks")
+    return text
+
+
+def main(arguments: list[str]) -> int:
+    """Run the verb; returns the exit status."""
+    as_json = "--json" in arguments
+    try:
+        given = _parser().parse_args(arguments)
+        options: dict[str, Any] = {
+            "chunks": lengths(given.chunks),
+            "shards": False if given.shards == "none" else lengths(given.shards),
+            "codecs": _codecs(given.codec),
+            "zarr_format": given.zarr_format,
+            "memory": given.memory,
+            "scratch": given.scratch,
+        }
+    except Error as error:
+        return fail(error, as_json, 2)
+    except SystemExit as ended:  # --help
+        return int(ended.code or 0)
+    try:
+        made = convert(
+            given.source,
+            given.target,
+            **options,
+            overwrite=given.overwrite,
+            verify=given.verify,
+            threads=given.threads,
+            progress=True,
+            context=Context(threads=given.threads),
+        )
+    except Error as error:
+        return fail(error, as_json)
+    except KeyboardInterrupt:
+        return 130
+    kind = f"an array {made.shape}" if isinstance(made, Array) else "a group"
+    if as_json:
+        print(json.dumps({"source": given.source, "destination": given.target, "format": made.format}, indent=2))
+    else:
+        print(f"{given.target}: {kind} in {made.format}")
+    return 0
+
+
+def _codecs(text: str | None) -> Any:
+    if text is None or text == "auto":
+        return text
+    if text == "none":
+        return []
+    if text.startswith(("[", "{")):
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise InvalidArgumentError(f"--codec is no JSON: {error}") from None
+    made: list[Any] = []
+    for each in text.split(","):
+        name, colon, level = each.partition(":")
+        if colon and not level.lstrip("-").isdecimal():
+            raise InvalidArgumentError(f"--codec takes names, such as zstd or zstd:5: '{text}'")
+        made.append({"name": name, "configuration": {"level": int(level)}} if colon else name)
+    return made
